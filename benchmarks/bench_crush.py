@@ -24,7 +24,11 @@ from stripesim.blocks import build_map, map_to_text
 LAST_X = 200_000
 ROUNDS = 5
 CASES = (
-    ("4 hosts × 6", {"hosts": 4, "osds_per_host": 6}, (("rep", 3), ("ec", 4), ("ec_osd", 9), ("ec_osd", 14))),
+    (
+        "4 hosts × 6",
+        {"hosts": 4, "osds_per_host": 6},
+        (("rep", 3), ("ec", 4), ("ec_osd", 9), ("ec_osd", 14)),
+    ),
     (
         "3 racks × 10 × 12",
         {"hosts": 30, "osds_per_host": 12, "racks": 3},
@@ -35,7 +39,9 @@ CASES = (
 
 def cpu_seconds_of_command(command: list[str]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -51,7 +57,9 @@ def main() -> None:
     if crushtool is None:
         print("skipped: crushtool is not installed (Debian and Ubuntu: ceph-base)")
         return
-    print(f"inputs mapped per CPU second, x = 0 … {LAST_X}; ratio = stripesim / crushtool")
+    print(
+        f"inputs mapped per CPU second, x = 0 … {LAST_X}; ratio = stripesim / crushtool"
+    )
     print(
         f"{'map':<18} {'rule':<9} {'n':>3} {'stripesim':>12} {'crushtool':>12} {'start-up':>9} {'ratio':>6}"
     )
@@ -61,7 +69,9 @@ def main() -> None:
         for name, shape, rules in CASES:
             crush = build_map(**shape)
             text.write_text(map_to_text(crush))
-            subprocess.run([crushtool, "-c", str(text), "-o", str(compiled)], check=True)
+            subprocess.run(
+                [crushtool, "-c", str(text), "-o", str(compiled)], check=True
+            )
             for rule, num_rep in rules:
                 options = [
                     "--test",
@@ -76,7 +86,9 @@ def main() -> None:
                 crush.map_many(rule, xs[:1], num_rep)
                 ours, theirs, start_up = [], [], []
                 for _ in range(ROUNDS):
-                    ours.append(cpu_seconds_of_call(partial(crush.map_many, rule, xs, num_rep)))
+                    ours.append(
+                        cpu_seconds_of_call(partial(crush.map_many, rule, xs, num_rep))
+                    )
                     theirs.append(cpu_seconds_of_command([*command, str(LAST_X)]))
                     start_up.append(cpu_seconds_of_command([*command, "0"]))
                 rate = len(xs) / min(ours)

@@ -79,10 +79,14 @@ def a_million() -> None:
         repair=Repair(2e8, "parallel"), groups=members, units={},
     )  # fmt: skip
     prepared, build_s = seconds(lambda: prepare(system, biased=False))
-    print(f"\n1,000,000 OSDs, {groups:,} placement groups of rs:8,3: tables in {build_s:.1f} s")
+    print(
+        f"\n1,000,000 OSDs, {groups:,} placement groups of rs:8,3: tables in {build_s:.1f} s"
+    )
     # Loss is the only level, and rare: the walk goes on for the whole year.
     batch, wall_s = seconds(lambda: run_batch(prepared, 1, 0, 1, levels=False))
-    print(f"one year: {batch.events:,} failures and rebuilt shards, {wall_s:.1f} s on one core")
+    print(
+        f"one year: {batch.events:,} failures and rebuilt shards, {wall_s:.1f} s on one core"
+    )
 
 
 if __name__ == "__main__":

@@ -112,7 +112,9 @@ def representative_write() -> Template:
             chain = graph.use(role(0, tx), 500, after=[chain], label="ask")
             chain = graph.use(role(shard, rx), 500, after=[chain], label="hear")
             chain = graph.use(role(shard, cpu), 20_000, after=[chain], label="prepare")
-        chain = graph.use(role(shard, ssd), 90_000, after=[chain], label="read", spread=1)
+        chain = graph.use(
+            role(shard, ssd), 90_000, after=[chain], label="read", spread=1
+        )
         if shard:
             chain = graph.use(role(shard, cpu), 15_000, after=[chain], label="answer")
             chain = graph.use(role(shard, tx), 4_000, after=[chain], label="send")
@@ -126,7 +128,9 @@ def representative_write() -> Template:
             chain = graph.use(role(0, tx), 4_000, after=[chain], label="send")
             chain = graph.use(role(shard, rx), 4_000, after=[chain], label="receive")
             chain = graph.use(role(shard, cpu), 30_000, after=[chain], label="prepare")
-        chain = graph.use(role(shard, ssd), 70_000, after=[chain], label="write", spread=1)
+        chain = graph.use(
+            role(shard, ssd), 70_000, after=[chain], label="write", spread=1
+        )
         chain = graph.use(role(shard, sync), 100_000, after=[chain], label="sync")
         if shard:
             chain = graph.use(role(shard, cpu), 10_000, after=[chain], label="answer")
@@ -171,7 +175,9 @@ def cluster_program(*, osds: int, requests: int, depth: int) -> Program:
         resources=Resources(names, names, capacities, disciplines),
         book=FixedBook([representative_write()], rows),
         streams=[Cycle(depth, requests, order)],
-        factor_tables=np.stack([np.full(FACTOR_POINTS, FACTOR_ONE), exponential_factors()]),
+        factor_tables=np.stack(
+            [np.full(FACTOR_POINTS, FACTOR_ONE), exponential_factors()]
+        ),
     )
 
 
@@ -194,7 +200,11 @@ class Planned:
         """Return the next requests."""
         part = slice(self.at, min(self.at + count, self.requests))
         self.at = part.stop
-        return RequestChunk(self.whole.templates[part], self.whole.bindings[part], self.whole.groups[part])
+        return RequestChunk(
+            self.whole.templates[part],
+            self.whole.bindings[part],
+            self.whole.groups[part],
+        )
 
 
 def koh_program(requests: int) -> Program:
@@ -209,7 +219,9 @@ def koh_program(requests: int) -> Program:
     ]
     pool = stripesim.pool("koh2017", sets=asked)
     # The benchmark bounds the number of requests, whatever bounds the scenario's run.
-    workload = replace(stripesim.workload("koh2017", sets=asked).workload, requests=requests).start()
+    workload = replace(
+        stripesim.workload("koh2017", sets=asked).workload, requests=requests
+    ).start()
     book = Book(pool.bindings())
     planner = RequestPlanner(pool, book, workload, prefilled=True)
     chunk = planner.take(requests)
@@ -222,7 +234,9 @@ def koh_program(requests: int) -> Program:
     )
 
 
-def bench_write(name: str, program: Program, requests: tuple[int, int, int], rounds: int = 5) -> None:
+def bench_write(
+    name: str, program: Program, requests: tuple[int, int, int], rounds: int = 5
+) -> None:
     """Compare textbook SimPy, the SimPy engine and the compiled engine on the same graphs."""
     parties: list[tuple[str, Run, int]] = [
         ("textbook SimPy", textbook.run, requests[0]),
@@ -236,7 +250,9 @@ def bench_write(name: str, program: Program, requests: tuple[int, int, int], rou
         for party, run, count in parties:
             rates[party].append(count / run(fresh(program, count)).wall_s)
     streams = [result.streams[0] for result in same]
-    assert (streams[1].completed_ns == streams[2].completed_ns).all(), "the engines differ"
+    assert (streams[1].completed_ns == streams[2].completed_ns).all(), (
+        "the engines differ"
+    )
     assert same[0].uses == same[1].uses == same[2].uses, "not the same work"
     steps = program.book.templates[int(streams[1].templates[0])].steps
     print(f"RS(6,3) 4 KiB random writes at queue depth 256, {name}, {steps} steps")
@@ -244,18 +260,27 @@ def bench_write(name: str, program: Program, requests: tuple[int, int, int], rou
         stream = result.streams[0]
         mean_us = (stream.completed_ns - stream.issued_ns).mean() / 1e3
         ratios = [
-            median([own / other for own, other in zip(rates[party], rates[base], strict=True)])
+            median(
+                [
+                    own / other
+                    for own, other in zip(rates[party], rates[base], strict=True)
+                ]
+            )
             for base in rates
         ]
         text = "  ".join(f"{ratio:8.2f}" for ratio in ratios[:2])
         rate = median(rates[party])
-        print(f"  {party:16s} {rate:10.0f} requests/s   × textbook, × simpy: {text}   mean {mean_us:.0f} us")
+        print(
+            f"  {party:16s} {rate:10.0f} requests/s   × textbook, × simpy: {text}   mean {mean_us:.0f} us"
+        )
 
 
 # -------------------------------------------------------------------------- closed network
 
 
-def network_program(*, stations: int, routes: int, visits: int, customers: int, requests: int) -> Program:
+def network_program(
+    *, stations: int, routes: int, visits: int, customers: int, requests: int
+) -> Program:
     """Build a closed network: each request visits the stations of its route one after the other."""
     graph = GraphBuilder("route")
     step = graph.issue
@@ -266,10 +291,14 @@ def network_program(*, stations: int, routes: int, visits: int, customers: int, 
     ones = np.ones(stations, dtype=np.int64)
     return Program(
         resources=Resources(names, names, ones, 0 * ones),
-        book=FixedBook([graph.finish(reply=step)], np.array(places).reshape(routes, visits)),
+        book=FixedBook(
+            [graph.finish(reply=step)], np.array(places).reshape(routes, visits)
+        ),
         streams=[Cycle(customers, requests, np.arange(routes))],
         seed=1,
-        factor_tables=np.stack([np.full(FACTOR_POINTS, FACTOR_ONE), exponential_factors()]),
+        factor_tables=np.stack(
+            [np.full(FACTOR_POINTS, FACTOR_ONE), exponential_factors()]
+        ),
     )
 
 
@@ -281,29 +310,47 @@ def bench_network(rounds: int = 7) -> None:
         return
     stations, routes, visits, customers, requests = 64, 1000, 20, 256, 100_000
     program = network_program(
-        stations=stations, routes=routes, visits=visits, customers=customers, requests=requests
+        stations=stations,
+        routes=routes,
+        visits=visits,
+        customers=customers,
+        requests=requests,
     )
     factors = "\n".join(map(str, program.factor_tables[1].tolist()))
     source = Path(__file__).with_name("closed_network.cpp")
     with tempfile.TemporaryDirectory() as folder:
         binary = str(Path(folder) / "closed_network")
-        subprocess.run([compiler, "-O2", "-std=c++17", "-o", binary, str(source)], check=True)
+        subprocess.run(
+            [compiler, "-O2", "-std=c++17", "-o", binary, str(source)], check=True
+        )
         arguments = [stations, routes, visits, customers, requests, 1, 50_000]
         ours, theirs = [], []
         for _ in range(rounds):
             done = subprocess.run(
-                [binary, *map(str, arguments)], input=factors, capture_output=True, text=True, check=True
+                [binary, *map(str, arguments)],
+                input=factors,
+                capture_output=True,
+                text=True,
+                check=True,
             )
             uses, end_ns, total_ns, seconds = done.stdout.split()
             result = run_compiled(fresh(program, requests))
-            assert result.uses == int(uses) and result.end_ns == int(end_ns), "not the same network"
-            assert int(result.streams[0].completed_ns.sum()) == int(total_ns), "not the same completions"
+            assert result.uses == int(uses) and result.end_ns == int(end_ns), (
+                "not the same network"
+            )
+            assert int(result.streams[0].completed_ns.sum()) == int(total_ns), (
+                "not the same completions"
+            )
             ours.append(result.uses / result.wall_s)
             theirs.append(int(uses) / float(seconds))
     ratio = median([own / other for own, other in zip(ours, theirs, strict=True)])
-    print(f"Closed network, {customers} customers, {stations} stations: same uses, end and completions")
+    print(
+        f"Closed network, {customers} customers, {stations} stations: same uses, end and completions"
+    )
     print(f"  C++ by hand      {median(theirs) / 1e6:8.2f} million uses/s")
-    print(f"  engine compiled  {median(ours) / 1e6:8.2f} million uses/s   × C++: {ratio:.2f}")
+    print(
+        f"  engine compiled  {median(ours) / 1e6:8.2f} million uses/s   × C++: {ratio:.2f}"
+    )
 
 
 # ------------------------------------------------------------------------ size and memory
@@ -312,7 +359,9 @@ def bench_network(rounds: int = 7) -> None:
 def bench_scale(rounds: int = 5) -> None:
     """Compare the cost of a use on 24 and on 10,000 OSDs, at one queue depth and at one load per OSD."""
     sizes = {
-        f"{osds} OSDs at queue depth {depth}": cluster_program(osds=osds, requests=0, depth=depth)
+        f"{osds} OSDs at queue depth {depth}": cluster_program(
+            osds=osds, requests=0, depth=depth
+        )
         for osds, depth in ((24, 256), (10_000, 256), (10_000, 256 * 10_000 // 24))
     }
     costs: dict[str, list[float]] = {name: [] for name in sizes}
@@ -324,7 +373,9 @@ def bench_scale(rounds: int = 5) -> None:
     base = next(iter(costs))
     print("Cost of a use, engine compiled, representative graph")
     for name, cost in costs.items():
-        ratio = median([own / other for own, other in zip(cost, costs[base], strict=True)])
+        ratio = median(
+            [own / other for own, other in zip(cost, costs[base], strict=True)]
+        )
         print(f"  {name:36s} {median(cost):6.1f} ns   × the first: {ratio:.2f}")
 
 
@@ -350,14 +401,22 @@ def bench_memory(requests: int = 3_000_000) -> None:
     if not Path("/proc/self/clear_refs").exists():
         print("Peak memory: no /proc here, left out")
         return
-    code = _MEMORY.format(folder=str(Path(__file__).resolve().parent), requests=requests)
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
-    print(f"Peak memory: {float(done.stdout):.0f} bytes a request ({requests} requests, answer included)")
+    code = _MEMORY.format(
+        folder=str(Path(__file__).resolve().parent), requests=requests
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
+    )
+    print(
+        f"Peak memory: {float(done.stdout):.0f} bytes a request ({requests} requests, answer included)"
+    )
 
 
 def main() -> None:
     """Print all comparisons."""
-    bench_write("cluster of Koh et al. (model)", koh_program(100_000), (600, 3_000, 100_000))
+    bench_write(
+        "cluster of Koh et al. (model)", koh_program(100_000), (600, 3_000, 100_000)
+    )
     representative = cluster_program(osds=24, requests=0, depth=256)
     bench_write("representative graph", representative, (600, 3_000, 100_000))
     bench_network()

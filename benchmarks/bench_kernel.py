@@ -29,19 +29,31 @@ SIZES_BYTES = (24576, 1 << 20)
 
 def kernel_ratios() -> dict[str, float]:
     """Each backend's encode speed over the reference's, and each call's time over its copy's."""
-    rows = [row for row in measure_kernels([SCHEME], SIZES_BYTES) if row["op"] == "encode"]
-    reference = {row["size_bytes"]: row["bytes_per_s"] for row in rows if row["backend"] == REFERENCE}
+    rows = [
+        row for row in measure_kernels([SCHEME], SIZES_BYTES) if row["op"] == "encode"
+    ]
+    reference = {
+        row["size_bytes"]: row["bytes_per_s"]
+        for row in rows
+        if row["backend"] == REFERENCE
+    }
     ratios = {}
     for row in rows:
         key = f"{row['backend']} {SCHEME} {row['size_bytes']} B"
-        ratios[f"encode speed over {REFERENCE}: {key}"] = row["bytes_per_s"] / reference[row["size_bytes"]]
-        ratios[f"encode time over null code: {key}"] = row["seconds_median"] / row["copy_seconds_median"]
+        ratios[f"encode speed over {REFERENCE}: {key}"] = (
+            row["bytes_per_s"] / reference[row["size_bytes"]]
+        )
+        ratios[f"encode time over null code: {key}"] = (
+            row["seconds_median"] / row["copy_seconds_median"]
+        )
     return ratios
 
 
 def roof_ratios() -> dict[str, float]:
     """The kernel alone and through pyeclib over the machine's copy; cold over warm; all cores over one."""
-    rows = benchmark_kernels([SCHEME], SIZES_BYTES, [REFERENCE, "liberasurecode_rs_vand"])
+    rows = benchmark_kernels(
+        [SCHEME], SIZES_BYTES, [REFERENCE, "liberasurecode_rs_vand"]
+    )
     ratios = {}
     for row in rows:
         if row["op"] == "encode" and row["roofline"] is not None:
@@ -51,7 +63,8 @@ def roof_ratios() -> dict[str, float]:
         speeds = {
             (row["buffers"], row["cores"]): row["bytes_per_s"]
             for row in rows
-            if (row["backend"], row["op"], row["size_bytes"]) == (REFERENCE, "encode", size)
+            if (row["backend"], row["op"], row["size_bytes"])
+            == (REFERENCE, "encode", size)
         }
         one = speeds["warm", 1]
         for (buffers, cores), speed in speeds.items():
@@ -65,7 +78,9 @@ def roof_ratios() -> dict[str, float]:
 def code_ratios() -> dict[str, float]:
     """Time of plain codes over ISA-L's AVX2 Cauchy code, stripes of 4 + 2 blocks of 1 KiB."""
     found = measure_codes_apart()["ratio"]
-    return {f"encode time over AVX2:CRS: {code}": ratio for code, ratio in found.items()}
+    return {
+        f"encode time over AVX2:CRS: {code}": ratio for code, ratio in found.items()
+    }
 
 
 def allocator_ratio() -> dict[str, float]:
@@ -82,15 +97,24 @@ def plan_ratio(plans: int = 2000, rounds: int = 7) -> dict[str, float]:
 
     def plan_coded(offset_bytes: int) -> None:
         coded.plan_write(
-            offset_bytes=offset_bytes, length_bytes=4096, object_size_bytes=1 << 22, geometry=coded_geometry
+            offset_bytes=offset_bytes,
+            length_bytes=4096,
+            object_size_bytes=1 << 22,
+            geometry=coded_geometry,
         )
 
     def plan_copied(offset_bytes: int) -> None:
         copied.plan_write(
-            offset_bytes=offset_bytes, length_bytes=4096, object_size_bytes=1 << 22, geometry=copied_geometry
+            offset_bytes=offset_bytes,
+            length_bytes=4096,
+            object_size_bytes=1 << 22,
+            geometry=copied_geometry,
         )
 
-    ratios = [_seconds(plan_coded, plans) / _seconds(plan_copied, plans) for _ in range(rounds)]
+    ratios = [
+        _seconds(plan_coded, plans) / _seconds(plan_copied, plans)
+        for _ in range(rounds)
+    ]
     return {"time to plan a 4 KiB write, rs:6,3 over rep:3": statistics.median(ratios)}
 
 

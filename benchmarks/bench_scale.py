@@ -31,7 +31,9 @@ SIZES = (
 SMALL_MOST = 2_000
 
 
-def measure(osds: int, groups: int, clients: int, depth: int, requests: int) -> dict[str, float]:
+def measure(
+    osds: int, groups: int, clients: int, depth: int, requests: int
+) -> dict[str, float]:
     """Simulate one cell of random 4 KiB reads; return where its time and memory went."""
     import stripesim
 
@@ -77,7 +79,10 @@ def main(arguments: list[str]) -> None:
         if "--small" in arguments and (osds > SMALL_MOST or requests > 100_000):
             continue
         text = subprocess.run(
-            [sys.executable, __file__, "--one", *map(str, size)], check=True, capture_output=True, text=True
+            [sys.executable, __file__, "--one", *map(str, size)],
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
         found = json.loads(text)
         print(

@@ -29,7 +29,10 @@ def cpu_seconds(arguments: list[str], **environment: str) -> float:
     """Run Python once and return its processor time [s]."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
-        [sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL, env={**os.environ, **environment}
+        [sys.executable, *arguments],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, **environment},
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -45,10 +48,16 @@ def main() -> None:
     base = median(times["python -c pass"][1:])
     for name, found in times.items():
         middle = median(found[1:])
-        print(f"{name:28} {middle * 1e3:7.0f} ms   {middle / base:6.1f} × python -c pass")
+        print(
+            f"{name:28} {middle * 1e3:7.0f} ms   {middle / base:6.1f} × python -c pass"
+        )
     with tempfile.TemporaryDirectory() as folder:
-        first, second = (cpu_seconds(["-c", FIRST], NUMBA_CACHE_DIR=folder) for _ in range(2))
-    print(f"first compilation: {first - second:.1f} s; the same small run afterwards: {second:.1f} s")
+        first, second = (
+            cpu_seconds(["-c", FIRST], NUMBA_CACHE_DIR=folder) for _ in range(2)
+        )
+    print(
+        f"first compilation: {first - second:.1f} s; the same small run afterwards: {second:.1f} s"
+    )
 
 
 if __name__ == "__main__":

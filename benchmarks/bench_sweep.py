@@ -35,12 +35,28 @@ def dask(folder: Path) -> Iterator[str]:
     """Start a scheduler and two workers of one thread, as on a cluster; yield the scheduler's file."""
     file = folder / "scheduler.json"
     common = ["--scheduler-file", str(file), "--no-dashboard"]
-    worker = ["--no-nanny", "--nthreads", "1", "--memory-limit", "0", "--local-directory", str(folder)]
+    worker = [
+        "--no-nanny",
+        "--nthreads",
+        "1",
+        "--memory-limit",
+        "0",
+        "--local-directory",
+        str(folder),
+    ]
     scheduler = ["--host", "127.0.0.1", "--port", "0"]
     started = []
-    for name, more in (("dask_scheduler", scheduler), ("dask_worker", worker), ("dask_worker", worker)):
+    for name, more in (
+        ("dask_scheduler", scheduler),
+        ("dask_worker", worker),
+        ("dask_worker", worker),
+    ):
         words = [sys.executable, "-m", f"distributed.cli.{name}", *common, *more]
-        started.append(subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        started.append(
+            subprocess.Popen(
+                words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+        )
         end = time.monotonic() + PATIENCE_S
         while not file.exists() and time.monotonic() < end:
             time.sleep(0.05)
@@ -60,7 +76,9 @@ def measure(points: tuple[int, int], *workers: str) -> tuple[float, list[str]]:
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     taken_s = time.monotonic() - begun
-    return taken_s, [row["completions_sha256"] for row in json.loads(done.stdout)["rows"]]
+    return taken_s, [
+        row["completions_sha256"] for row in json.loads(done.stdout)["rows"]
+    ]
 
 
 def main(small: bool) -> None:
@@ -68,7 +86,10 @@ def main(small: bool) -> None:
     points = POINTS_SMALL if small else POINTS
     # Once outside the measurement: the compiled engine comes from its cache.
     measure((1, 1), "--jobs", "1")
-    found = {f"{jobs} worker{'s' * (jobs > 1)}": measure(points, "--jobs", str(jobs)) for jobs in (1, 2)}
+    found = {
+        f"{jobs} worker{'s' * (jobs > 1)}": measure(points, "--jobs", str(jobs))
+        for jobs in (1, 2)
+    }
     if find_spec("distributed") is None:
         print("Dask is not installed (pip install 'stripesim[cluster]'): left out")
     else:
@@ -79,7 +100,9 @@ def main(small: bool) -> None:
     print(f"Sweep of {len(rows):,} cells of 200 requests, the same rows to the bit")
     for name, (taken_s, _) in found.items():
         rate = len(rows) / taken_s
-        print(f"  {name:16} {taken_s:7.1f} s  {rate:7.1f} cells/s   × 1 worker: {base_s / taken_s:.2f}")
+        print(
+            f"  {name:16} {taken_s:7.1f} s  {rate:7.1f} cells/s   × 1 worker: {base_s / taken_s:.2f}"
+        )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,13 @@ import numpy as np
 import polars as pl
 
 from stripesim import BlockTrace
-from stripesim.blocks import COMMAND_SCHEMA, REQUEST_SCHEMA, FaultLog, iter_trace, write_blkparse
+from stripesim.blocks import (
+    COMMAND_SCHEMA,
+    REQUEST_SCHEMA,
+    FaultLog,
+    iter_trace,
+    write_blkparse,
+)
 
 ROUNDS = 5
 REQUESTS = 200_000
@@ -36,7 +42,9 @@ def made_trace() -> BlockTrace:
         {
             "issue_ns": issue - issue[0],
             "dispatch_ns": dispatch - issue[0],
-            "complete_ns": dispatch - issue[0] + rng.integers(50_000, 500_000, REQUESTS),
+            "complete_ns": dispatch
+            - issue[0]
+            + rng.integers(50_000, 500_000, REQUESTS),
             "device": ["259,0"] * REQUESTS,
             "offset_bytes": rng.permutation(REQUESTS) * 131072,
             "length_bytes": rng.integers(1, 257, REQUESTS) * 512,
@@ -44,7 +52,9 @@ def made_trace() -> BlockTrace:
         },
         schema=REQUEST_SCHEMA,
     )
-    return BlockTrace(requests, requests.select(COMMAND_SCHEMA.keys()), "blkparse", "made")
+    return BlockTrace(
+        requests, requests.select(COMMAND_SCHEMA.keys()), "blkparse", "made"
+    )
 
 
 def texts(trace: BlockTrace) -> dict[str, tuple[str, str]]:
@@ -54,25 +64,36 @@ def texts(trace: BlockTrace) -> dict[str, tuple[str, str]]:
         name: [] for name in ("msr", "spc", "systor", "tencent", "blkreplay", "ssdsim")
     }
     for i, _, c, _, o, n, w in trace.requests.iter_rows():
-        out["msr"].append(f"{base + i // 100},hm,0,{'Write' if w else 'Read'},{o},{n},{(c - i) // 100}\n")
+        out["msr"].append(
+            f"{base + i // 100},hm,0,{'Write' if w else 'Read'},{o},{n},{(c - i) // 100}\n"
+        )
         out["spc"].append(f"0,{o // 512},{n},{'w' if w else 'r'},{i / 1e9:.6f}\n")
         out["systor"].append(
             f"{1455591804 + i // 10**9}.{i % 10**9:09d},{(c - i) / 1e9:.9f},{'W' if w else 'R'},0,{o},{n}\n"
         )
-        out["tencent"].append(f"{1538323200 + i // 10**9},{o // 512},{n // 512},{int(w)},1058\n")
+        out["tencent"].append(
+            f"{1538323200 + i // 10**9},{o // 512},{n // 512},{int(w)},1058\n"
+        )
         out["blkreplay"].append(
             f"{i / 1e9:16.9f} ; {o // 512:12} ; {n // 512:4} ; {'W' if w else 'R'} ; 0.0 ; 0.0\n"
         )
         out["ssdsim"].append(f"{i} 0 {o // 512} {n // 512} {int(not w)}\n")
     separators = {"blkreplay": ";", "ssdsim": " "}
-    return {name: ("".join(lines), separators.get(name, ",")) for name, lines in out.items()}
+    return {
+        name: ("".join(lines), separators.get(name, ",")) for name, lines in out.items()
+    }
 
 
 def stream(path: Path, name: str) -> int:
-    return sum(chunk.requests.height for chunk in iter_trace(path, FaultLog(str(path)), format=name))
+    return sum(
+        chunk.requests.height
+        for chunk in iter_trace(path, FaultLog(str(path)), format=name)
+    )
 
 
-def compare(ours: Callable[[], object], theirs: Callable[[], object], lines: int) -> dict[str, float]:
+def compare(
+    ours: Callable[[], object], theirs: Callable[[], object], lines: int
+) -> dict[str, float]:
     spent: tuple[list[float], list[float]] = ([], [])
     for _ in range(ROUNDS):
         for times, action in zip(spent, (ours, theirs), strict=True):
@@ -96,7 +117,9 @@ def short_files(folder: Path) -> dict[str, dict[str, float]]:
         path.write_text(text)
         report[name] = compare(
             lambda path=path, name=name: stream(path, name),
-            lambda path=path, separator=separator: pl.read_csv(path, has_header=False, separator=separator),
+            lambda path=path, separator=separator: pl.read_csv(
+                path, has_header=False, separator=separator
+            ),
             REQUESTS,
         )
     path = folder / "blkparse"
@@ -117,7 +140,8 @@ def long_file(folder: Path, lines: int) -> dict[str, float]:
         for start in range(0, lines, 100_000):
             places = rng.integers(0, 1 << 40, min(100_000, lines - start))
             file.writelines(
-                f"0,{place},4096,w,{(start + i) / 1e4:.6f}\n" for i, place in enumerate(places.tolist())
+                f"0,{place},4096,w,{(start + i) / 1e4:.6f}\n"
+                for i, place in enumerate(places.tolist())
             )
     peaks = {}
     for what, count in (("nothing", 0), ("long", lines)):
@@ -151,10 +175,15 @@ def child(path: str, expected: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--long", type=int, default=1_000_000, help="lines of the long stream")
+    parser.add_argument(
+        "--long", type=int, default=1_000_000, help="lines of the long stream"
+    )
     lines = parser.parse_args().long
     with tempfile.TemporaryDirectory() as folder:
-        report = {"formats": short_files(Path(folder)), "stream": long_file(Path(folder), lines)}
+        report = {
+            "formats": short_files(Path(folder)),
+            "stream": long_file(Path(folder), lines),
+        }
     print(json.dumps(report, indent=1))
 
 

@@ -19,10 +19,22 @@ import sys
 from pathlib import Path
 
 SCENARIOS = ("quickstart", "repair", "faults", "koh2017")
-STUDIES = ("koh2017", "dachary2013", "ecfault2024", "exstorus2019", "erasurebench2016", "ceph16")
+STUDIES = (
+    "koh2017",
+    "dachary2013",
+    "ecfault2024",
+    "exstorus2019",
+    "erasurebench2016",
+    "ceph16",
+)
 # The SimPy engine needs minutes for the whole of this one; a few blocks of it exercise the same paths.
 SMALLER = {
-    ("koh2017", "simpy"): ["--set", "workload.block_sizes_bytes=['16k']", "--set", "workload.requests=400"]
+    ("koh2017", "simpy"): [
+        "--set",
+        "workload.block_sizes_bytes=['16k']",
+        "--set",
+        "workload.requests=400",
+    ]
 }
 
 
@@ -35,13 +47,18 @@ def printed(*words: str) -> dict:
         check=False,
     )
     if done.returncode:
-        raise SystemExit(f"{' '.join(words)}: exit status {done.returncode}: {done.stderr.strip()}")
+        raise SystemExit(
+            f"{' '.join(words)}: exit status {done.returncode}: {done.stderr.strip()}"
+        )
     return json.loads(done.stdout)
 
 
 def claims(document: dict) -> str:
     """A hash of what a ledger says: each claim's simulated value, to nine digits, and its verdict."""
-    rows = [[row["id"], rounded(row["simulated"]), row["verdict"]] for row in document["claims"]]
+    rows = [
+        [row["id"], rounded(row["simulated"]), row["verdict"]]
+        for row in document["claims"]
+    ]
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
 
@@ -60,12 +77,22 @@ def main() -> None:
     parser.add_argument("--save", type=Path)
     parser.add_argument("--against", type=Path)
     parser.add_argument("--quick", action="store_true")
-    names = [f"run:{scenario}:{engine}" for scenario in SCENARIOS for engine in ("compiled", "simpy")]
+    names = [
+        f"run:{scenario}:{engine}"
+        for scenario in SCENARIOS
+        for engine in ("compiled", "simpy")
+    ]
     names += [f"study:{study}" for study in STUDIES]
-    parser.add_argument("--only", nargs="+", choices=names, help="some fingerprints instead of all")
+    parser.add_argument(
+        "--only", nargs="+", choices=names, help="some fingerprints instead of all"
+    )
     options = parser.parse_args()
     if options.quick:
-        names = [name for name in names if not name.startswith("study:") and name != "run:koh2017:simpy"]
+        names = [
+            name
+            for name in names
+            if not name.startswith("study:") and name != "run:koh2017:simpy"
+        ]
     found: dict[str, str] = {}
     wrong = 0
     before = json.loads(options.against.read_text()) if options.against else {}
@@ -73,11 +100,17 @@ def main() -> None:
         kind, subject, *engine = name.split(":")
         if kind == "run":
             smaller = SMALLER.get((subject, engine[0]), [])
-            found[name] = printed("run", subject, "--engine", engine[0], *smaller)["completions_sha256"][:16]
+            found[name] = printed("run", subject, "--engine", engine[0], *smaller)[
+                "completions_sha256"
+            ][:16]
         else:
             found[name] = claims(printed("study", subject))
         verdict = (
-            "" if name not in before else "same" if before[name] == found[name] else f"was {before[name]}"
+            ""
+            if name not in before
+            else "same"
+            if before[name] == found[name]
+            else f"was {before[name]}"
         )
         wrong += verdict.startswith("was")
         print(f"{name:28} {found[name]} {verdict}", flush=True)

@@ -17,7 +17,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- measured: written by python benchmarks/run.py --record -->\n", "<!-- end -->\n"
+BEGIN, END = (
+    "<!-- measured: written by python benchmarks/run.py --record -->\n",
+    "<!-- end -->\n",
+)
 BENCHMARKS = {
     "bench_start.py": "start-up of the command line beside a bare Python, and the first compilation",
     "bench_engine.py": "engines: textbook SimPy, ours, the compiled one, a C++ loop; size and memory",
@@ -33,7 +36,9 @@ BENCHMARKS = {
 def run(name: str) -> tuple[str, float, int]:
     """Run one in a process of its own, which nothing has warmed; return text, seconds and status."""
     begun, lines = time.monotonic(), []
-    with subprocess.Popen([sys.executable, "-u", HERE / name], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-u", HERE / name], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)
@@ -48,7 +53,9 @@ def recorded(found: dict[str, tuple[str, float, int]]) -> str:
     parts = [f"Measured on {day}: {os.cpu_count()} cores, Python {platform.python_version()}, "
              f"{total_s / 60:.0f} min in all.\n"]  # fmt: skip
     for name, (text, taken_s, _) in found.items():
-        parts.append(f"### {BENCHMARKS[name]}\n\n`{name}`, {taken_s:.0f} s:\n\n```text\n{text}\n```\n")
+        parts.append(
+            f"### {BENCHMARKS[name]}\n\n`{name}`, {taken_s:.0f} s:\n\n```text\n{text}\n```\n"
+        )
     return "\n".join(parts)
 
 

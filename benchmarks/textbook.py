@@ -62,7 +62,11 @@ class Branches:
         chain_of: dict[int, int] = {}
         for step in range(template.steps):
             only = before[step][0] if len(before[step]) == 1 else None
-            goes_on = only is not None and starts[only + 1] - starts[only] == 1 and only != template.reply
+            goes_on = (
+                only is not None
+                and starts[only + 1] - starts[only] == 1
+                and only != template.reply
+            )
             if goes_on and only is not None:
                 chain_of[step] = chain_of[only]
                 self.chains[chain_of[step]].append(step)
@@ -83,7 +87,9 @@ class Textbook:
     """
 
     def __init__(self, program: Program) -> None:
-        assert program.director is None and all(stream.depth for stream in program.streams)
+        assert program.director is None and all(
+            stream.depth for stream in program.streams
+        )
         self.program = program
         self.env = simpy.Environment()
         self.stores: dict[int, simpy.Store] = {}
@@ -118,7 +124,8 @@ class Textbook:
         if not spread:
             return int(demand_ns)
         return scaled_ns(
-            demand_ns, self.factors[spread][factor_index(self.state, number << STEP_BITS | step)]
+            demand_ns,
+            self.factors[spread][factor_index(self.state, number << STEP_BITS | step)],
         )
 
     def branch(
@@ -163,21 +170,30 @@ class Textbook:
         """Start a request; return the process whose end completes it."""
         path = self.branches.get(template)
         if path is None:
-            path = self.branches[template] = Branches(self.program.book.templates[template])
+            path = self.branches[template] = Branches(
+                self.program.book.templates[template]
+            )
         row = self.rows.get(binding)
         if row is None:
-            row = self.rows[binding] = [*self.program.book.bindings[binding].tolist(), -1]
+            row = self.rows[binding] = [
+                *self.program.book.bindings[binding].tolist(),
+                -1,
+            ]
         held: dict[int, list[Any]] = {}
         processes: list[simpy.Process] = []
         for chain, after in zip(path.chains, path.after, strict=True):
             waits_for = [processes[index] for index in after]
-            processes.append(self.env.process(self.branch(path, row, number, chain, waits_for, held)))
+            processes.append(
+                self.env.process(self.branch(path, row, number, chain, waits_for, held))
+            )
         return processes[path.reply]
 
     def planned(self, index: int) -> Iterator[tuple[int, int]]:
         """Yield template and binding of each request of a stream."""
         while chunk := self.program.streams[index].take(CHUNK):
-            yield from zip(chunk.templates.tolist(), chunk.bindings.tolist(), strict=True)
+            yield from zip(
+                chunk.templates.tolist(), chunk.bindings.tolist(), strict=True
+            )
 
     def customer(self, index: int, requests: Iterator[tuple[int, int]]) -> Events:
         """Issue one request after another."""
@@ -186,7 +202,9 @@ class Textbook:
             place = len(issued_ns)
             issued_ns.append(self.env.now)
             completed_ns.append(PENDING)
-            yield self.request(template, binding, place * len(self.program.streams) + index)
+            yield self.request(
+                template, binding, place * len(self.program.streams) + index
+            )
             completed_ns[place] = self.env.now
 
     def execute(self) -> EngineRun:
@@ -205,7 +223,16 @@ class Textbook:
             for issued, completed in zip(self.issued_ns, self.completed_ns, strict=True)
         ]
         end_ns = max(int(stream.completed_ns.max()) for stream in streams)
-        return EngineRun(streams, nothing, nothing, nothing, self.uses, end_ns, nothing.reshape(0, 1), wall_s)
+        return EngineRun(
+            streams,
+            nothing,
+            nothing,
+            nothing,
+            self.uses,
+            end_ns,
+            nothing.reshape(0, 1),
+            wall_s,
+        )
 
 
 def run(program: Program) -> EngineRun:

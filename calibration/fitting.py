@@ -47,16 +47,26 @@ def fit_parameters(
 
     names, rows = list(start), list(published)
     if len(rows) < len(names):
-        raise ValueError(f"fit: got {len(rows)} rows for {len(names)} parameters, wanted at least as many")
+        raise ValueError(
+            f"fit: got {len(rows)} rows for {len(names)} parameters, wanted at least as many"
+        )
 
     # Steps are relative to what is searched, so that must not be near 0: 1 + ln(value / start).
     origin = np.log([start[name] for name in names]) - 1
 
     def residuals(logs: Any) -> Any:
-        simulated = simulate(dict(zip(names, np.exp(origin + logs).tolist(), strict=True)))
-        return np.array([np.log(simulated[row] / published[row]) / tolerance[row] for row in rows])
+        simulated = simulate(
+            dict(zip(names, np.exp(origin + logs).tolist(), strict=True))
+        )
+        return np.array(
+            [np.log(simulated[row] / published[row]) / tolerance[row] for row in rows]
+        )
 
-    limits = np.log([bounds[name] for name in names]).T - origin if bounds else (-np.inf, np.inf)
+    limits = (
+        np.log([bounds[name] for name in names]).T - origin
+        if bounds
+        else (-np.inf, np.inf)
+    )
     found = least_squares(
         residuals,
         np.ones(len(names)),
@@ -70,8 +80,14 @@ def fit_parameters(
     spread = 1.96 * np.sqrt(np.diag(covariance))
     return Fit(
         parameters=tuple(
-            FittedParameter(name, float(np.exp(log)), (float(np.exp(log - half)), float(np.exp(log + half))))
-            for name, log, half in zip(names, (origin + found.x).tolist(), spread.tolist(), strict=True)
+            FittedParameter(
+                name,
+                float(np.exp(log)),
+                (float(np.exp(log - half)), float(np.exp(log + half))),
+            )
+            for name, log, half in zip(
+                names, (origin + found.x).tolist(), spread.tolist(), strict=True
+            )
         ),
         errors={
             row: float(np.exp(residual * tolerance[row]) - 1)

@@ -35,7 +35,9 @@ class Lifetimes:
     """Shape (n,), bool: whether it ended in the event; else it is censored there."""
     entry_s: Floats
     """Shape (n,), float64 [s]: age at which observation began, 0 unless recorded later (left truncation)."""
-    dropped: int = 0  # Spans left out because they had begun before the record, at an unknown age
+    dropped: int = (
+        0  # Spans left out because they had begun before the record, at an unknown age
+    )
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,9 @@ class LifetimeFit:
 
     name: str  # `exponential` (scale), `weibull` (scale, shape) or `lognormal` (median, sigma)
     parameters: dict[str, float]  # Values; scales and medians in seconds
-    ci95: dict[str, tuple[float, float]]  # Wald intervals on the logarithm of each parameter
+    ci95: dict[
+        str, tuple[float, float]
+    ]  # Wald intervals on the logarithm of each parameter
     # At the maximum; lower AIC is better.
     log_likelihood: float
     aic: float
@@ -68,7 +72,9 @@ class SurvivalFit:
     def summary(self) -> str:
         """Return a few lines for a terminal."""
         what = f"time to {'failure' if self.state == 'up' else 'repair'}, {self.spans} spans"
-        lines = [f"{self.source}: {what}, {self.censored} censored, {self.dropped} left out"]
+        lines = [
+            f"{self.source}: {what}, {self.censored} censored, {self.dropped} left out"
+        ]
         best = self.fits[0].aic
         for fit in self.fits:
             numbers = ", ".join(
@@ -76,7 +82,9 @@ class SurvivalFit:
                 f"(95 % {_text(key, fit.ci95[key][0])} to {_text(key, fit.ci95[key][1])})"
                 for key, value in fit.parameters.items()
             )
-            lines.append(f"  {fit.name:<12} {numbers}; AIC +{fit.aic - best:.1f}, KS {fit.ks:.3f}")
+            lines.append(
+                f"  {fit.name:<12} {numbers}; AIC +{fit.aic - best:.1f}, KS {fit.ks:.3f}"
+            )
         return "\n".join(lines)
 
 
@@ -93,7 +101,10 @@ def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
     entry = pl.when(rows["left_cut"]).then(rows["entry_age_s"]).otherwise(0)
     table = rows.select(
         entry.cast(pl.Float64).alias("entry"),
-        (pl.col("stop_s") - pl.col("start_s")).cast(pl.Float64).clip(SHORTEST_S).alias("length"),
+        (pl.col("stop_s") - pl.col("start_s"))
+        .cast(pl.Float64)
+        .clip(SHORTEST_S)
+        .alias("length"),
         (~pl.col("right_cut")).alias("observed"),
     )
     ends = int(table["observed"].sum())
@@ -104,7 +115,10 @@ def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
         )
     entry_s = table["entry"].to_numpy()
     return Lifetimes(
-        entry_s + table["length"].to_numpy(), table["observed"].to_numpy(), entry_s, int(unknown.sum())
+        entry_s + table["length"].to_numpy(),
+        table["observed"].to_numpy(),
+        entry_s,
+        int(unknown.sum()),
     )
 
 
@@ -113,7 +127,15 @@ def fit_survival(trace: FailureTrace, state: State = "up") -> SurvivalFit:
     lifetimes = lifetimes_of(trace, state)
     count, ends = len(lifetimes.observed), int(lifetimes.observed.sum())
     fits = fit_lifetimes(lifetimes)
-    return SurvivalFit(Path(trace.source).name, state, count, ends, count - ends, lifetimes.dropped, fits)
+    return SurvivalFit(
+        Path(trace.source).name,
+        state,
+        count,
+        ends,
+        count - ends,
+        lifetimes.dropped,
+        fits,
+    )
 
 
 def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
@@ -128,9 +150,13 @@ def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
 
     Klein, Moeschberger: Survival Analysis, 2nd edition 2003, sections 3.5 (likelihood), 4.6 (late entry).
     """
-    found = [fit for family in _FAMILIES if (fit := _fit(family, lifetimes)) is not None]
+    found = [
+        fit for family in _FAMILIES if (fit := _fit(family, lifetimes)) is not None
+    ]
     if not found:
-        raise SurvivalError("got durations whose likelihood has no maximum, wanted ones that differ")
+        raise SurvivalError(
+            "got durations whose likelihood has no maximum, wanted ones that differ"
+        )
     return tuple(sorted(found, key=lambda fit: fit.aic))
 
 
@@ -154,7 +180,9 @@ def kaplan_meier(lifetimes: Lifetimes) -> tuple[Floats, Floats]:
     return age, survival
 
 
-def piecewise_hazard(lifetimes: Lifetimes, pieces: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def piecewise_hazard(
+    lifetimes: Lifetimes, pieces: int
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return ages at which pieces begin [s] and the hazard of each [1/s], the last going on.
 
     Each piece has about as many ends. Its hazard, ends seen over time spent at risk, is the maximum
@@ -168,7 +196,11 @@ def piecewise_hazard(lifetimes: Lifetimes, pieces: int) -> tuple[tuple[float, ..
     ((0.0,), (0.4,))
     """
     ends = lifetimes.duration_s[lifetimes.observed]
-    inner = np.unique(np.quantile(ends, np.arange(1, pieces) / pieces)) if pieces > 1 else np.zeros(0)
+    inner = (
+        np.unique(np.quantile(ends, np.arange(1, pieces) / pieces))
+        if pieces > 1
+        else np.zeros(0)
+    )
     edges = np.concatenate([[0.0], inner[inner > 0]])
     stops = np.append(edges[1:], np.inf)
     hazards = []
@@ -196,7 +228,9 @@ class _Family:
     def at(self, logarithms: Floats) -> dict[str, Any]:
         """Return scipy's arguments for logarithms of the parameters."""
         scale, *shape = np.exp(np.minimum(logarithms, _LOG_MAX))
-        return {"scale": scale} | dict(zip(self.law.shapes.split() if shape else (), shape, strict=True))
+        return {"scale": scale} | dict(
+            zip(self.law.shapes.split() if shape else (), shape, strict=True)
+        )
 
 
 # Above it exp() overflows.
@@ -212,7 +246,11 @@ def _fit(family: _Family, lifetimes: Lifetimes) -> LifetimeFit | None:
     """Fit one family; None where the likelihood has no maximum within, so that no interval exists."""
     unit_s = float(lifetimes.duration_s.mean())
     t, entry = lifetimes.duration_s / unit_s, lifetimes.entry_s / unit_s
-    ended, censored, entered = t[lifetimes.observed], t[~lifetimes.observed], entry[entry > 0]
+    ended, censored, entered = (
+        t[lifetimes.observed],
+        t[~lifetimes.observed],
+        entry[entry > 0],
+    )
 
     def loss(p: Floats) -> float:
         law, at = family.law, family.at(p)
@@ -245,11 +283,17 @@ def _fit(family: _Family, lifetimes: Lifetimes) -> LifetimeFit | None:
     return LifetimeFit(
         name=family.name,
         parameters=dict(zip(family.names, value.tolist(), strict=True)),
-        ci95=dict(zip(family.names, zip(low.tolist(), high.tolist(), strict=True), strict=True)),
+        ci95=dict(
+            zip(
+                family.names, zip(low.tolist(), high.tolist(), strict=True), strict=True
+            )
+        ),
         log_likelihood=float(log_likelihood),
         aic=float(2 * len(family.names) - 2 * log_likelihood),
         mean_s=mean_s,
-        ks=_distance(lifetimes, lambda age: family.law.sf(age / unit_s, **family.at(best))),
+        ks=_distance(
+            lifetimes, lambda age: family.law.sf(age / unit_s, **family.at(best))
+        ),
     )
 
 
@@ -268,7 +312,12 @@ def _hessian(loss: Callable[[Floats], float], at: Floats) -> Floats:
     eye = np.eye(size) * step
     for i, j in np.ndindex(size, size):
         up, down = at + eye[i], at - eye[i]
-        corners = loss(up + eye[j]) - loss(up - eye[j]) - loss(down + eye[j]) + loss(down - eye[j])
+        corners = (
+            loss(up + eye[j])
+            - loss(up - eye[j])
+            - loss(down + eye[j])
+            + loss(down - eye[j])
+        )
         out[i, j] = corners / (4 * step * step)
     return out
 

@@ -10,7 +10,12 @@ from stripesim.calibration.ssd.fit import FitError, fit_times
 from stripesim.calibration.ssd.interference import Interference, fit_interference
 from stripesim.calibration.ssd.plot import plot_fit
 from stripesim.calibration.ssd.result import Operation, Quantity, ServiceFit
-from stripesim.calibration.survival import State, SurvivalError, SurvivalFit, fit_survival
+from stripesim.calibration.survival import (
+    State,
+    SurvivalError,
+    SurvivalFit,
+    fit_survival,
+)
 from stripesim.calibration.workload.fit import WorkloadFit, fit_workload
 from stripesim.calibration.workload.model import WorkloadError
 from stripesim.traces import BlockTrace
@@ -24,10 +29,14 @@ class TraceFit:
     source: str  #: The trace
     #: Service times of reads and writes, or, where the format records none, response times
     service: tuple[ServiceFit, ...] = ()
-    interference: tuple[Interference, ...] = ()  #: Service times by what else was in flight
+    interference: tuple[
+        Interference, ...
+    ] = ()  #: Service times by what else was in flight
     workload: WorkloadFit | None = None  #: Arrivals, sizes, places
     survival: tuple[SurvivalFit, ...] = ()  #: Times to failure and to repair
-    missing: tuple[str, ...] = ()  #: One line for each part that the trace does not allow
+    missing: tuple[
+        str, ...
+    ] = ()  #: One line for each part that the trace does not allow
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -46,7 +55,8 @@ class TraceFit:
         parts += [fit.summary() for fit in self.survival]
         for one in self.interference:
             line = (
-                f"  {one.operation}, {one.company}: {one.commands} commands, mean {one.mean_ns / 1e3:.4g} µs"
+                f"  {one.operation}, {one.company}: {one.commands} commands,"
+                f" mean {one.mean_ns / 1e3:.4g} µs"
             )
             if one.slowdown is not None and one.slowdown_ci95 is not None:
                 low, high = one.slowdown_ci95
@@ -77,14 +87,22 @@ def fit_trace(trace: BlockTrace | FailureTrace, *, seed: int = 1) -> TraceFit:
     FitError
         When it allows nothing; one line per part.
     """
-    fitted = _fit_failures(trace) if isinstance(trace, FailureTrace) else _fit_block(trace, seed)
+    fitted = (
+        _fit_failures(trace)
+        if isinstance(trace, FailureTrace)
+        else _fit_block(trace, seed)
+    )
     if not (fitted.service or fitted.workload or fitted.survival):
         raise FitError("\n".join(fitted.missing))
     return fitted
 
 
 def write_fit(
-    fitted: TraceFit, trace: BlockTrace | FailureTrace, folder: str | Path, *, like: str = LIKE
+    fitted: TraceFit,
+    trace: BlockTrace | FailureTrace,
+    folder: str | Path,
+    *,
+    like: str = LIKE,
 ) -> list[Path]:
     """Write `trace-fit.json` and, for service times, figures and `drive.toml` for a scenario's `cluster.ssd`.
 
@@ -115,7 +133,9 @@ def write_fit(
             drive.write_text(drive_toml(fitted.service, trace, like), encoding="utf-8")
             written.append(drive)
         for fit in fitted.service:
-            written += plot_fit(fit, trace, folder / f"{fit.operation}-{fit.quantity}-fit")
+            written += plot_fit(
+                fit, trace, folder / f"{fit.operation}-{fit.quantity}-fit"
+            )
     return written
 
 
@@ -128,7 +148,9 @@ def _fit_failures(trace: FailureTrace) -> TraceFit:
             found.append(fit_survival(trace, state))
         except SurvivalError as error:
             missing.append(str(error))
-    return TraceFit(trace.source, survival=tuple(found), missing=tuple(dict.fromkeys(missing)))
+    return TraceFit(
+        trace.source, survival=tuple(found), missing=tuple(dict.fromkeys(missing))
+    )
 
 
 def _fit_block(trace: BlockTrace, seed: int) -> TraceFit:
@@ -138,7 +160,9 @@ def _fit_block(trace: BlockTrace, seed: int) -> TraceFit:
     operations: tuple[Operation, ...] = ("read", "write")
     for operation in operations:
         try:
-            found.append(fit_times(trace, operation=operation, quantity=quantity, seed=seed))
+            found.append(
+                fit_times(trace, operation=operation, quantity=quantity, seed=seed)
+            )
         except FitError as error:
             missing.append(str(error))
     workload = None
@@ -147,5 +171,9 @@ def _fit_block(trace: BlockTrace, seed: int) -> TraceFit:
     except WorkloadError as error:
         missing.append(str(error))
     return TraceFit(
-        trace.source, tuple(found), fit_interference(trace, seed=seed), workload, missing=tuple(missing)
+        trace.source,
+        tuple(found),
+        fit_interference(trace, seed=seed),
+        workload,
+        missing=tuple(missing),
     )

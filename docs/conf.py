@@ -50,7 +50,9 @@ def _numbered(tex: str) -> tuple[str, str]:
 
 def _block(self: HTML5Translator, node: nodes.math_block) -> None:
     tex, number = _numbered(node.astext())
-    self.body.append(f'<div class="math">{tex2mathml(tex, as_block=True)}{number}</div>')
+    self.body.append(
+        f'<div class="math">{tex2mathml(tex, as_block=True)}{number}</div>'
+    )
     raise nodes.SkipNode
 
 

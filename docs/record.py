@@ -40,7 +40,9 @@ def recorded(name: str) -> dict[str, Any]:
         "version": __version__,
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "summary": ledger["summary"],
-        "not_right": [c for c in claims if c["role"] == "held-out" and c["verdict"] != "right"],
+        "not_right": [
+            c for c in claims if c["role"] == "held-out" and c["verdict"] != "right"
+        ],
     }
 
 
@@ -55,12 +57,16 @@ def main(names: list[str]) -> None:
         if name == "readme":
             continue
         document = recorded(name)
-        bad = ",\n".join(json.dumps(claim, ensure_ascii=False) for claim in document.pop("not_right"))
+        bad = ",\n".join(
+            json.dumps(claim, ensure_ascii=False) for claim in document.pop("not_right")
+        )
         head = json.dumps(document, indent=1, ensure_ascii=False).removesuffix("\n}")
         path = FOLDER / f"{name}.json"
         path.write_text(f'{head},\n "not_right": [\n{bad}\n]\n}}\n', encoding="utf-8")
         summary = document["summary"]
-        print(f"wrote {path}: {summary['right']} of {summary['held_out']} held-out claims right")
+        print(
+            f"wrote {path}: {summary['right']} of {summary['held_out']} held-out claims right"
+        )
     README.write_text(rewritten(README.read_text(encoding="utf-8")), encoding="utf-8")
     print(f"wrote {README}")
 

@@ -19,7 +19,11 @@ _COMPILED = ["stripesim.traces.locality", "stripesim.traces.formats.blktrace"]
 with atheris.instrument_imports(include=["stripesim.traces"], exclude=_COMPILED):
     from stripesim.traces import FAILURE_FORMATS, FORMATS, TraceError, describe, load
 
-NAMES = [None, *(form.name for form in FORMATS), *(form.name for form in FAILURE_FORMATS)]
+NAMES = [
+    None,
+    *(form.name for form in FORMATS),
+    *(form.name for form in FAILURE_FORMATS),
+]
 FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-traces-"))
 
 
@@ -35,7 +39,9 @@ def one_input(data: bytes) -> None:
     except TraceError as error:
         for line in str(error).split("\n"):
             if not line.startswith("…") and ("got" not in line or "wanted" not in line):
-                raise AssertionError(f"a message without got and wanted: {line}") from error
+                raise AssertionError(
+                    f"a message without got and wanted: {line}"
+                ) from error
         return
     summary = describe(trace)
     if trace.faults.count:

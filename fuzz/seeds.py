@@ -32,7 +32,18 @@ TEXTS = {
 }
 BINARIES = {
     "blktrace": struct.pack(
-        "<IIQQIIIIIHH", 0x65617407, 1, 10**12, 8, 4096, 1 | 0x11 << 16, 7, 8 << 20, 0, 0, 0
+        "<IIQQIIIIIHH",
+        0x65617407,
+        1,
+        10**12,
+        8,
+        4096,
+        1 | 0x11 << 16,
+        7,
+        8 << 20,
+        0,
+        0,
+        0,
     ),
     "vscsi": struct.pack("<IIIHHQQ", 1, 4096, 1, 0x2A, 0x100, 8, 1000) * 2,
 }
@@ -41,8 +52,15 @@ BINARIES = {
 def main(folder: Path) -> None:
     """Write each format twice: as itself, and to be distinguished."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = [None, *(form.name for form in FORMATS), *(form.name for form in FAILURE_FORMATS)]
-    for name, data in {**{key: text.encode() for key, text in TEXTS.items()}, **BINARIES}.items():
+    names = [
+        None,
+        *(form.name for form in FORMATS),
+        *(form.name for form in FAILURE_FORMATS),
+    ]
+    for name, data in {
+        **{key: text.encode() for key, text in TEXTS.items()},
+        **BINARIES,
+    }.items():
         (folder / f"{name}-forced").write_bytes(bytes([names.index(name)]) + data)
         (folder / f"{name}-named").write_bytes(b"\0" + data)
 

@@ -11,5 +11,7 @@ def round_ns(duration_ns: float) -> int:
     (2, 4, 7)
     """
     if not 0 <= duration_ns < 2**53:
-        raise ValueError(f"duration: got {duration_ns} ns, wanted a number from 0 to 2**53")
+        raise ValueError(
+            f"duration: got {duration_ns} ns, wanted a number from 0 to 2**53"
+        )
     return round(duration_ns)

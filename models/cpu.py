@@ -26,7 +26,9 @@ class CpuModel(MeasuredModel):
     """
 
     positive: ClassVar = ("cores_per_host",)
-    cores_per_host: int  #: Cores of one storage host; its hardware threads, where two share a core
+    cores_per_host: (
+        int  #: Cores of one storage host; its hardware threads, where two share a core
+    )
     message_base_ns: float  #: Messenger thread: sending or receiving one message (each side pays it) [ns]
     #: Messenger thread: copy and checksum of a message's payload, each side [ns/B]
     message_ns_per_byte: float
@@ -43,15 +45,23 @@ class CpuModel(MeasuredModel):
     #: the old content can be brought back [ns]; appended and filled stripes need none
     ec_rollback_wait_ns: float
     sub_op_prepare_ns: float  #: Other members: from dispatch to the point where the store is asked [ns]
-    sub_reply_ns: float  #: Primary, under the lock: taking note of one sub-operation's reply [ns]
-    op_finish_ns: float  #: Primary, under the lock: from the last commit to the reply [ns]
+    sub_reply_ns: (
+        float  #: Primary, under the lock: taking note of one sub-operation's reply [ns]
+    )
+    op_finish_ns: (
+        float  #: Primary, under the lock: from the last commit to the reply [ns]
+    )
     #: Worker thread, after an operation or a sub-read has been answered, or a write's sub-writes have left,
     #: and still with what it holds [ns]: nobody waits for it, but the thread, its core and, at the primary,
     #: the placement group are busy
     after_reply_ns: float
     store_read_ns: float  #: Object store: one read, without the device [ns]
-    store_ns_per_byte: float  #: Object store: checksum and copies of what is read or written [ns/B]
-    store_transaction_ns: float  #: Object store, worker thread: preparing one transaction [ns]
+    store_ns_per_byte: (
+        float  #: Object store: checksum and copies of what is read or written [ns/B]
+    )
+    store_transaction_ns: (
+        float  #: Object store, worker thread: preparing one transaction [ns]
+    )
     #: Object store, the one key-value thread of an OSD: one transaction before its commit [ns]
     kv_transaction_ns: float
     #: The same thread: one transaction after its commit; no request waits for it, but the next transactions
@@ -69,19 +79,29 @@ class CpuModel(MeasuredModel):
     #: alone, 0 to 3. 0: a core has one thread, or the other times hold it.
     paired_slowdown_fraction: float
     user_fraction: float  #: Share of processor time spent in user mode, 0 to 1
-    switches_per_handoff_count: float  #: Context switches that one hand-off between threads costs
+    switches_per_handoff_count: (
+        float  #: Context switches that one hand-off between threads costs
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.paired_slowdown_fraction > 3:
             got = self.paired_slowdown_fraction
-            raise ValueError(f"CpuModel: paired_slowdown_fraction: got {got}, wanted 0 to 3")
+            raise ValueError(
+                f"CpuModel: paired_slowdown_fraction: got {got}, wanted 0 to 3"
+            )
         if self.user_fraction > 1:
-            raise ValueError(f"CpuModel: user_fraction: got {self.user_fraction}, wanted 0 to 1")
+            raise ValueError(
+                f"CpuModel: user_fraction: got {self.user_fraction}, wanted 0 to 1"
+            )
 
     def message_ns(self, size_bytes: int, frames: int = 0) -> float:
         """Processor time of one side of one message that takes so many frames [ns]."""
-        return self.message_base_ns + self.message_ns_per_byte * size_bytes + self.frame_ns * frames
+        return (
+            self.message_base_ns
+            + self.message_ns_per_byte * size_bytes
+            + self.frame_ns * frames
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

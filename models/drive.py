@@ -22,7 +22,9 @@ class DriveEndurance(MeasuredModel):
 
     positive: ClassVar = ("rated_write_bytes", "rated_days")
     rated_write_bytes: float  #: Host writes over the rated life [B] (sold as "TBW")
-    rated_days: float  #: Rated life [d]; with the above it gives the rated writes per day
+    rated_days: (
+        float  #: Rated life [d]; with the above it gives the rated writes per day
+    )
 
     def drive_writes_per_day(self, drive_bytes: float) -> float:
         """Times a day that a drive of this capacity [B] may be written in full over its rated life [1/d]."""
@@ -43,7 +45,9 @@ class FillLimits(MeasuredModel):
     """How full an OSD may get."""
 
     positive: ClassVar = ("full_ratio", "nearfull_ratio")
-    full_ratio: float  #: Share of an OSD's capacity at which the cluster refuses writes, 0 to 1
+    full_ratio: (
+        float  #: Share of an OSD's capacity at which the cluster refuses writes, 0 to 1
+    )
     nearfull_ratio: float  #: Share at which it warns, 0 to 1
 
     def __post_init__(self) -> None:

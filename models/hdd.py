@@ -62,7 +62,9 @@ class HddModel(MeasuredModel):
     rotational: ClassVar = True
     write_servers_count: ClassVar = 0
     link_ns_per_byte: ClassVar = 0.0
-    raid0_drives: int  #: Disks striped together behind one OSD; each serves one request at a time
+    raid0_drives: (
+        int  #: Disks striped together behind one OSD; each serves one request at a time
+    )
     #: `read_track_seek_ns`, `write_track_seek_ns`: seek to the neighbouring track [ns]
     read_track_seek_ns: float
     write_track_seek_ns: float
@@ -81,7 +83,10 @@ class HddModel(MeasuredModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         for way in ("read", "write"):
-            mean_ns, track_ns = getattr(self, f"{way}_mean_seek_ns"), getattr(self, f"{way}_track_seek_ns")
+            mean_ns, track_ns = (
+                getattr(self, f"{way}_mean_seek_ns"),
+                getattr(self, f"{way}_track_seek_ns"),
+            )
             if not mean_ns >= track_ns:
                 raise ValueError(
                     f"HddModel: {way}_mean_seek_ns: got {mean_ns}, "
@@ -95,7 +100,10 @@ class HddModel(MeasuredModel):
 
     def single(self) -> HddModel:
         """One disk of the set."""
-        provenance = {**self.provenance, "raid0_drives": Provenance("given", "one bare device")}
+        provenance = {
+            **self.provenance,
+            "raid0_drives": Provenance("given", "one bare device"),
+        }
         return replace(self, raid0_drives=1, provenance=provenance)
 
     def blocks_bytes(self, size_bytes: int) -> int:
@@ -134,20 +142,31 @@ class HddModel(MeasuredModel):
     def read_quantiles(self) -> tuple[float, ...]:
         """`FACTOR_POINTS` factors of mean 1, ascending: the spread of a read around its mean."""
         transfer_ns = self.read_ns_per_byte * self.block_bytes
-        return self._factors(self.read_track_seek_ns, self.read_mean_seek_ns, transfer_ns)
+        return self._factors(
+            self.read_track_seek_ns, self.read_mean_seek_ns, transfer_ns
+        )
 
     @cached_property
     def write_quantiles(self) -> tuple[float, ...]:
         """`FACTOR_POINTS` factors of mean 1, ascending: the spread of a write around its mean."""
         transfer_ns = self.write_ns_per_byte * self.block_bytes
-        return self._factors(self.write_track_seek_ns, self.write_mean_seek_ns, transfer_ns)
+        return self._factors(
+            self.write_track_seek_ns, self.write_mean_seek_ns, transfer_ns
+        )
 
-    def _factors(self, track_ns: float, mean_ns: float, transfer_ns: float) -> tuple[float, ...]:
+    def _factors(
+        self, track_ns: float, mean_ns: float, transfer_ns: float
+    ) -> tuple[float, ...]:
         middles = (np.arange(_SPREAD_POINTS) + 0.5) / _SPREAD_POINTS
         # The distance whose distribution function is 1 − (1 − x)².
         distance = 1 - np.sqrt(1 - middles)
-        seek_ns = track_ns + (mean_ns - track_ns) / MEAN_ROOT_DISTANCE * np.sqrt(distance)
-        times_ns = np.sort((seek_ns[:, None] + middles * self.rotation_ns).ravel()) + transfer_ns
+        seek_ns = track_ns + (mean_ns - track_ns) / MEAN_ROOT_DISTANCE * np.sqrt(
+            distance
+        )
+        times_ns = (
+            np.sort((seek_ns[:, None] + middles * self.rotation_ns).ravel())
+            + transfer_ns
+        )
         points = times_ns.reshape(FACTOR_POINTS, -1).mean(axis=1)
         return tuple((points / points.mean()).tolist())
 
@@ -169,7 +188,10 @@ class HddWithLogModel(HddModel):
 
     def sync_ns(self, size_bytes: int) -> float:
         """Mean time to write `size_bytes` to the log and flush, as a commit does [ns]."""
-        write_ns = self.log_write_base_ns + self.log_write_ns_per_byte * self.blocks_bytes(size_bytes)
+        write_ns = (
+            self.log_write_base_ns
+            + self.log_write_ns_per_byte * self.blocks_bytes(size_bytes)
+        )
         return write_ns + self.flush_base_ns
 
 

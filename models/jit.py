@@ -46,7 +46,9 @@ class _Cache(FunctionCache):
             return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception as error:
             # Unpickling damaged bytes may raise anything.
-            _warn(f"compiled code in {self.cache_path}: got {_reason(error)}; it is compiled again")
+            _warn(
+                f"compiled code in {self.cache_path}: got {_reason(error)}; it is compiled again"
+            )
             self._clear()
             return None
 
@@ -54,7 +56,9 @@ class _Cache(FunctionCache):
         try:
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except Exception as error:
-            _warn(f"compiled code in {self.cache_path}: got {_reason(error)}; it is not kept")
+            _warn(
+                f"compiled code in {self.cache_path}: got {_reason(error)}; it is not kept"
+            )
             self.disable()  # type: ignore[no-untyped-call]
 
     def _clear(self) -> None:
@@ -65,7 +69,9 @@ class _Cache(FunctionCache):
 
 
 def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or f"{type(error).__name__} ({error})".replace(" ()", "")
+    return getattr(
+        error, "strerror", None
+    ) or f"{type(error).__name__} ({error})".replace(" ()", "")
 
 
 def _temporary_folder() -> str | None:
@@ -95,7 +101,9 @@ def _cache_of(function: Callable[..., Any]) -> _Cache | None:
         folder = None if _config.CACHE_DIR else _temporary_folder()
     if folder is not None:
         _config.CACHE_DIR = folder
-        _warn(f"compiled code: got no folder to write to beside the installation; it is kept in {folder}")
+        _warn(
+            f"compiled code: got no folder to write to beside the installation; it is kept in {folder}"
+        )
         try:
             return _Cache(function)  # type: ignore[no-untyped-call]
         except (RuntimeError, OSError):
@@ -104,7 +112,9 @@ def _cache_of(function: Callable[..., Any]) -> _Cache | None:
     return None
 
 
-def compiled(function: Callable[P, R], *, sources: str = "", **options: Any) -> Callable[P, R]:
+def compiled(
+    function: Callable[P, R], *, sources: str = "", **options: Any
+) -> Callable[P, R]:
     """Compile a function when first called; the code stays on disk as long as `sources` are the same."""
     dispatcher = numba.njit(**options)(function)
     cache = _cache_of(function)

@@ -18,7 +18,9 @@ class MessageModel(MeasuredModel):
     #: [B]
     request_header_bytes: int
     reply_bytes: int
-    sub_write_header_bytes: int  #: A sub-write without its data: transaction, log entry, attributes [B]
+    sub_write_header_bytes: (
+        int  #: A sub-write without its data: transaction, log entry, attributes [B]
+    )
     #: What a sub-write of an erasure-coded pool carries beyond a replicated one [B]: how to roll back, the
     #: rollback object, the attributes of the shard
     ec_sub_write_extra_bytes: int
@@ -31,4 +33,6 @@ class MessageModel(MeasuredModel):
 
     def sub_write_overhead_bytes(self, *, erasure: bool) -> int:
         """Bytes of a sub-write without its data [B]."""
-        return self.sub_write_header_bytes + (self.ec_sub_write_extra_bytes if erasure else 0)
+        return self.sub_write_header_bytes + (
+            self.ec_sub_write_extra_bytes if erasure else 0
+        )

@@ -34,7 +34,9 @@ class PgLockModel(MeasuredModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.scope not in SCOPES:
-            raise ValueError(f"PgLockModel: scope: got {self.scope!r}, wanted one of {', '.join(SCOPES)}")
+            raise ValueError(
+                f"PgLockModel: scope: got {self.scope!r}, wanted one of {', '.join(SCOPES)}"
+            )
 
     def of_pool(self, *, erasure: bool) -> PgLockModel:
         """Return the lock of one kind of pool, where ``coded`` is decided."""

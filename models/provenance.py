@@ -39,9 +39,13 @@ class Provenance:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(f"provenance: got kind {self.kind!r}, wanted one of {', '.join(KINDS)}")
+            raise ValueError(
+                f"provenance: got kind {self.kind!r}, wanted one of {', '.join(KINDS)}"
+            )
         if not self.source.strip():
-            raise ValueError("provenance: got an empty source, wanted where the number comes from")
+            raise ValueError(
+                "provenance: got an empty source, wanted where the number comes from"
+            )
 
 
 def unit_of(name: str) -> str:
@@ -69,29 +73,40 @@ class MeasuredModel:
 
     #: Numbers that have to be above 0; all others are 0 or above.
     positive: ClassVar[tuple[str, ...]] = ()
-    provenance: Mapping[str, Provenance]  #: One entry for each field of the model that holds a number
+    provenance: Mapping[
+        str, Provenance
+    ]  #: One entry for each field of the model that holds a number
 
     def __post_init__(self) -> None:
         numbers = set(self.number_names())
         given = set(self.provenance)
         where = type(self).__name__
         if numbers - given:
-            raise ValueError(f"{where}: no provenance for {', '.join(sorted(numbers - given))}")
+            raise ValueError(
+                f"{where}: no provenance for {', '.join(sorted(numbers - given))}"
+            )
         if given - numbers:
-            raise ValueError(f"{where}: provenance for unknown {', '.join(sorted(given - numbers))}")
+            raise ValueError(
+                f"{where}: provenance for unknown {', '.join(sorted(given - numbers))}"
+            )
         for name in self.number_names():
             value = getattr(self, name)
             if name in self.positive and not value > 0:
-                raise ValueError(f"{where}: {name}: got {value}, wanted a number above 0")
+                raise ValueError(
+                    f"{where}: {name}: got {value}, wanted a number above 0"
+                )
             if isinstance(value, int | float) and not value >= 0:
-                raise ValueError(f"{where}: {name}: got {value}, wanted a number of 0 or above")
+                raise ValueError(
+                    f"{where}: {name}: got {value}, wanted a number of 0 or above"
+                )
 
     def number_names(self) -> list[str]:
         """Return the names of the fields that hold numbers, in order of declaration."""
         return [
             field.name
             for field in dataclasses.fields(self)
-            if field.name != "provenance" and not isinstance(getattr(self, field.name), (str, bool))
+            if field.name != "provenance"
+            and not isinstance(getattr(self, field.name), (str, bool))
         ]
 
     def parameters(self, prefix: str = "") -> Iterator[dict[str, Any]]:

@@ -16,7 +16,12 @@ PROFILES: tuple[Profile, ...] = ("high_client_ops", "balanced", "high_recovery_o
 
 # WPQ: osd_client_op_priority, osd_recovery_op_priority, osd_scrub_priority. What has osd_op_queue_cut_off
 # ("high", CEPH_MSG_PRIO_HIGH) or more is strict; replies between OSDs have that.
-CLIENT_OP_PRIORITY, RECOVERY_OP_PRIORITY, SCRUB_PRIORITY, CUT_OFF_PRIORITY = 63, 3, 5, 196
+CLIENT_OP_PRIORITY, RECOVERY_OP_PRIORITY, SCRUB_PRIORITY, CUT_OFF_PRIORITY = (
+    63,
+    3,
+    5,
+    196,
+)
 
 # osd_recovery_cost: what the item that starts an object's recovery counts for before v18;
 # pushes and reads of other members are immediate there (v17.2, src/osd/scheduler/OpSchedulerItem.h).
@@ -95,7 +100,11 @@ class MclockDefaults:
         if iops > CAPACITY_THRESHOLDS_IOPS[device]:
             return self
         return replace(
-            self, capacities={**self.capacities, device: replace(self.capacities[device], iops=iops)}
+            self,
+            capacities={
+                **self.capacities,
+                device: replace(self.capacities[device], iops=iops),
+            },
         )
 
     def rate(self, device: Device) -> float:
@@ -111,7 +120,9 @@ _BY_TIME = MclockDefaults(
         "high_client_ops": Allocations(
             Allocation(0.50, 2, 0), Allocation(0.25, 1, 1.0), Allocation(0.25, 2, 0)
         ),
-        "balanced": Allocations(Allocation(0.40, 1, 1.0), Allocation(0.40, 1, 1.5), Allocation(0.20, 2, 0)),
+        "balanced": Allocations(
+            Allocation(0.40, 1, 1.0), Allocation(0.40, 1, 1.5), Allocation(0.20, 2, 0)
+        ),
         "high_recovery_ops": Allocations(
             Allocation(0.30, 1, 0.8), Allocation(0.60, 2, 2.0), Allocation(0, 2, 0)
         ),
@@ -127,9 +138,15 @@ _BY_BYTES = MclockDefaults(
     profile="balanced",
     bytes_based=True,
     profiles={
-        "high_client_ops": Allocations(Allocation(0.6, 2, 0), Allocation(0.4, 1, 0), Allocation(0, 1, 0.7)),
-        "balanced": Allocations(Allocation(0.5, 1, 0), Allocation(0.5, 1, 0), Allocation(0, 1, 0.9)),
-        "high_recovery_ops": Allocations(Allocation(0.3, 1, 0), Allocation(0.7, 2, 0), Allocation(0, 1, 0)),
+        "high_client_ops": Allocations(
+            Allocation(0.6, 2, 0), Allocation(0.4, 1, 0), Allocation(0, 1, 0.7)
+        ),
+        "balanced": Allocations(
+            Allocation(0.5, 1, 0), Allocation(0.5, 1, 0), Allocation(0, 1, 0.9)
+        ),
+        "high_recovery_ops": Allocations(
+            Allocation(0.3, 1, 0), Allocation(0.7, 2, 0), Allocation(0, 1, 0)
+        ),
     },
     capacities={
         "ssd": Capacity(iops=21_500, bytes_per_s=1200 * 2**20),

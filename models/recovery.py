@@ -44,25 +44,33 @@ class RecoveryModel(MeasuredModel):
     #: which a peer is reported [ns]
     heartbeat_interval_ns: int
     heartbeat_grace_ns: int
-    osd_tick_ns: int  #: An OSD looks for silent peers, and reports them, once in this time [ns]
+    osd_tick_ns: (
+        int  #: An OSD looks for silent peers, and reports them, once in this time [ns]
+    )
     #: Reporters, each on a host of its own, that the monitor wants before it believes them
     min_down_reporters_count: int
     #: An OSD that too few peers can report is marked down after this time of silence [ns]
     report_timeout_ns: int
     down_out_interval_ns: int  #: Time down after which an OSD is marked out [ns]
-    monitor_tick_ns: int  #: The monitor looks for OSDs to mark out once in this time [ns]
+    monitor_tick_ns: (
+        int  #: The monitor looks for OSDs to mark out once in this time [ns]
+    )
     #: No OSD is marked out automatically if that leaves a smaller share of the OSDs in
     min_in_fraction: float
     #: `propose_interval_ns`, `propose_min_wait_ns`: least time between two maps, and the wait before a map
     #: when the last one is older [ns]
     propose_interval_ns: int
     propose_min_wait_ns: int
-    boot_ns: int  #: From the start of an OSD's process to its asking to be marked up [ns]
+    boot_ns: (
+        int  #: From the start of an OSD's process to its asking to be marked up [ns]
+    )
     #: Questions, one after another, that a primary asks the members before it knows the history
     peering_rounds_count: int
     #: Reservations for recovery that an OSD grants as a primary, and as many again as a target
     max_backfills_count: int
-    recovery_max_active_count: int  #: Objects that one OSD rebuilds as primary at the same time
+    recovery_max_active_count: (
+        int  #: Objects that one OSD rebuilds as primary at the same time
+    )
     recovery_sleep_ns: int  #: Least time between the starts of two such objects [ns]
     recovery_chunk_bytes: int  #: Most bytes of an object that one round moves [B]
     #: Entries to which a placement group's log is trimmed at least and at most, and those that all groups of
@@ -110,7 +118,10 @@ class RecoveryModel(MeasuredModel):
 
     def given(self, **numbers: Any) -> RecoveryModel:
         """Return the model with numbers that a cluster's configuration gives."""
-        provenance = {name: Provenance("given", "configuration of the scenario") for name in numbers}
+        provenance = {
+            name: Provenance("given", "configuration of the scenario")
+            for name in numbers
+        }
         return replace(self, **numbers, provenance={**self.provenance, **provenance})
 
 

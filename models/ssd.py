@@ -75,7 +75,11 @@ class SsdModel(MeasuredModel):
             points = getattr(self, name)
             mean = sum(points) / max(1, len(points))
             # Asked this way round, a point that is not a number fails too.
-            if not (len(points) == FACTOR_POINTS and abs(mean - 1) <= 1e-3 and min(points) >= 0):
+            if not (
+                len(points) == FACTOR_POINTS
+                and abs(mean - 1) <= 1e-3
+                and min(points) >= 0
+            ):
                 raise ValueError(
                     f"SsdModel: {name}: got {len(points)} points of mean {mean:.4f}, the least "
                     f"{min(points, default=0)}, wanted {FACTOR_POINTS} points of mean 1, none below 0"
@@ -88,7 +92,10 @@ class SsdModel(MeasuredModel):
 
     def single(self) -> SsdModel:
         """One drive of the set."""
-        provenance = {**self.provenance, "raid0_drives": Provenance("given", "one bare device")}
+        provenance = {
+            **self.provenance,
+            "raid0_drives": Provenance("given", "one bare device"),
+        }
         return replace(self, raid0_drives=1, provenance=provenance)
 
     def blocks_bytes(self, size_bytes: int) -> int:
@@ -104,7 +111,9 @@ class SsdModel(MeasuredModel):
         """What the channels make of one request, in parallel [B]: like parts of at least `PART_BYTES`."""
         parts = max(1, min(self.servers, piece_bytes // PART_BYTES))
         size, rest = divmod(self.blocks_bytes(piece_bytes) // self.block_bytes, parts)
-        parts_listed = [(size + (index < rest)) * self.block_bytes for index in range(parts)]
+        parts_listed = [
+            (size + (index < rest)) * self.block_bytes for index in range(parts)
+        ]
         parts_listed[-1] -= self.blocks_bytes(piece_bytes) - piece_bytes
         return parts_listed
 
@@ -118,7 +127,9 @@ class SsdModel(MeasuredModel):
 
     def write_ns(self, size_bytes: int) -> float:
         """Mean time to write `size_bytes` [ns], equation (1) with the steady-state factor."""
-        fresh_ns = self.write_base_ns + self.write_ns_per_byte * self.blocks_bytes(size_bytes)
+        fresh_ns = self.write_base_ns + self.write_ns_per_byte * self.blocks_bytes(
+            size_bytes
+        )
         return fresh_ns * self.steady_state_write_factor
 
     def sync_ns(self, size_bytes: int) -> float:

@@ -70,7 +70,11 @@ class ThreadModel(MeasuredModel):
         super().__post_init__()
         for name in ("sync_wakes_count", "sync_ns", "cool_ns"):
             if getattr(self, name) and not self.slice_ns:
-                raise ValueError(f"ThreadModel: {name}: got some, wanted 0 where slice_ns is 0")
+                raise ValueError(
+                    f"ThreadModel: {name}: got some, wanted 0 where slice_ns is 0"
+                )
         if self.lock_waits_per_thread_count not in (0, 1):
             got = self.lock_waits_per_thread_count
-            raise ValueError(f"ThreadModel: lock_waits_per_thread_count: got {got}, wanted 0 or 1")
+            raise ValueError(
+                f"ThreadModel: lock_waits_per_thread_count: got {got}, wanted 0 or 1"
+            )

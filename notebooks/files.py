@@ -40,14 +40,22 @@ def cells_of(text: str) -> list[tuple[str, str]]:
     """
     parts = _FENCE.split(text)
     kinds = [("markdown", "code")[at % 2] for at in range(len(parts))]
-    return [(kind, part.strip("\n")) for kind, part in zip(kinds, parts, strict=True) if part.strip()]
+    return [
+        (kind, part.strip("\n"))
+        for kind, part in zip(kinds, parts, strict=True)
+        if part.strip()
+    ]
 
 
 def notebook_of(text: str) -> dict[str, Any]:
     """Make the notebook document of a lesson (nbformat 4.5), without outputs."""
     cells = []
     for number, (kind, source) in enumerate(cells_of(text)):
-        cell: dict[str, Any] = {"cell_type": kind, "id": f"cell-{number:02}", "metadata": {}}
+        cell: dict[str, Any] = {
+            "cell_type": kind,
+            "id": f"cell-{number:02}",
+            "metadata": {},
+        }
         if kind == "code":
             cell |= {"execution_count": None, "outputs": []}
         cells.append(cell | {"source": source.splitlines(keepends=True)})
@@ -66,7 +74,9 @@ def write_all() -> list[Path]:
     for lesson in lessons():
         path = lesson.with_suffix(".ipynb")
         document = notebook_of(lesson.read_text(encoding="utf-8"))
-        path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        path.write_text(
+            json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
         written.append(path)
     return written
 
@@ -80,11 +90,15 @@ def solve(lesson: Path, seed: int | str = 1) -> Lesson:
         If the lesson does not open itself with seed 1, exactly once.
     """
     code = "\n".join(
-        source for kind, source in cells_of(lesson.read_text(encoding="utf-8")) if kind == "code"
+        source
+        for kind, source in cells_of(lesson.read_text(encoding="utf-8"))
+        if kind == "code"
     )
     code, found = _SEED.subn(rf"\g<1>{seed!r})", code)
     if found != 1:
-        raise ValueError(f"{lesson.name}: got {found} calls of open_lesson(…, seed=1), wanted one")
+        raise ValueError(
+            f"{lesson.name}: got {found} calls of open_lesson(…, seed=1), wanted one"
+        )
     names: dict[str, Any] = {"__name__": "__main__"}
     before = Path.cwd()
     os.chdir(lesson.parent)
@@ -104,8 +118,15 @@ def execute(notebook: Path) -> list[dict[str, Any]]:
     nbformat, nbclient = import_module("nbformat"), import_module("nbclient")
     document = nbformat.reads(notebook.read_text(encoding="utf-8"), as_version=4)
     resources = {"metadata": {"path": str(notebook.parent)}}
-    nbclient.NotebookClient(document, timeout=CELL_TIMEOUT_S, resources=resources).execute()
-    return [dict(out) for cell in document.cells if cell.cell_type == "code" for out in cell.outputs]
+    nbclient.NotebookClient(
+        document, timeout=CELL_TIMEOUT_S, resources=resources
+    ).execute()
+    return [
+        dict(out)
+        for cell in document.cells
+        if cell.cell_type == "code"
+        for out in cell.outputs
+    ]
 
 
 def pictures(outputs: list[dict[str, Any]]) -> int:
@@ -123,7 +144,10 @@ def main(words: list[str]) -> None:
             for lesson in lessons():
                 if not names or name_of(lesson) in names:
                     outputs = execute(lesson.with_suffix(".ipynb"))
-                    print(f"{lesson.stem}: {len(outputs)} outputs, {pictures(outputs)} pictures", flush=True)
+                    print(
+                        f"{lesson.stem}: {len(outputs)} outputs, {pictures(outputs)} pictures",
+                        flush=True,
+                    )
         case ["mark", name, *seeds] if seeds and name in map(name_of, lessons()):
             (lesson,) = (path for path in lessons() if name_of(path) == name)
             for seed in seeds:

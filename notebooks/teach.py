@@ -37,7 +37,9 @@ class Draw:
     True
     """
 
-    seed: int | str  #: Such as a student's number: each gets numbers of their own, the same in every run
+    seed: (
+        int | str
+    )  #: Such as a student's number: each gets numbers of their own, the same in every run
 
     def choose(self, name: str, options: Sequence[Item]) -> Item:
         """Choose one of several; a `ValueError` if there is nothing to choose from."""
@@ -48,7 +50,9 @@ class Draw:
     def number(self, name: str, low: int, high: int) -> int:
         """Draw a whole number from `low` to `high`, both included; a `ValueError` if they are swapped."""
         if low > high:
-            raise ValueError(f"draw {name}: got {low} to {high}, wanted an ascending range")
+            raise ValueError(
+                f"draw {name}: got {low} to {high}, wanted an ascending range"
+            )
         digest = hashlib.sha256(f"{self.seed}/{name}".encode()).digest()
         return low + int.from_bytes(digest[:8], "big") % (high - low + 1)
 
@@ -59,9 +63,13 @@ class Question:
 
     name: str  #: By which a lesson asks it
     text: str
-    answer: Callable[[], Answer]  #: Computes the answer; called at most once, when somebody wants to know
+    answer: Callable[
+        [], Answer
+    ]  #: Computes the answer; called at most once, when somebody wants to know
     unit: str = ""
-    tolerance: float = 0.1  #: Relative error of a number that still counts as right, 0 to below 1
+    tolerance: float = (
+        0.1  #: Relative error of a number that still counts as right, 0 to below 1
+    )
     hint: str = ""  #: A step towards the answer
     why: str | Callable[[Any], str] = (
         ""  #: A sentence or two of explanation, or how they follow from the answer
@@ -72,7 +80,9 @@ class Question:
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerance < 1:
-            raise ValueError(f"question {self.name}: tolerance: got {self.tolerance}, wanted 0 to below 1")
+            raise ValueError(
+                f"question {self.name}: tolerance: got {self.tolerance}, wanted 0 to below 1"
+            )
 
     @cached_property
     def value(self) -> Answer:
@@ -81,7 +91,9 @@ class Question:
         # NumPy's numbers become Python's, so that they compare and print alike everywhere.
         found = found.item() if hasattr(found, "item") else found
         if isinstance(found, float) and not math.isfinite(found):
-            raise ValueError(f"question {self.name}: got the answer {found}, wanted a finite number")
+            raise ValueError(
+                f"question {self.name}: got the answer {found}, wanted a finite number"
+            )
         return found
 
     def check(self, given: Answer) -> str:
@@ -111,7 +123,10 @@ class Question:
     def help(self) -> str:
         """Give the hint."""
         self.record.add("hint")
-        return self.hint or "There is no hint for this one: read the paragraph above once more."
+        return (
+            self.hint
+            or "There is no hint for this one: read the paragraph above once more."
+        )
 
     def reveal(self) -> str:
         """Give the answer and the reason for it."""
@@ -125,7 +140,11 @@ class Question:
         if isinstance(value, float):
             shown = f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
         else:
-            shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else f"{value}"
+            shown = (
+                f"{value:,}"
+                if isinstance(value, int) and not isinstance(value, bool)
+                else f"{value}"
+            )
         text = f"{shown} {self.unit}".rstrip()
         why = self.why if isinstance(self.why, str) else self.why(value)
         return f"{text}. {why}" if why else text
@@ -137,7 +156,9 @@ class Question:
     def _repr_html_(self) -> str:
         """Show the question in a notebook; the answer is computed when somebody asks."""
         unit = f" <i>[{html.escape(self.unit)}]</i>" if self.unit else ""
-        calls = ", ".join(f"<code>.{call}</code>" for call in ("check(…)", "help()", "reveal()"))
+        calls = ", ".join(
+            f"<code>.{call}</code>" for call in ("check(…)", "help()", "reveal()")
+        )
         return f"<p><b>{html.escape(self.name)}</b> {html.escape(self.text)}{unit}<br>{calls}</p>"
 
 
@@ -159,20 +180,28 @@ class Lesson:
 
     title: str
     seed: int | str  #: Of the numbers in the questions
-    numbers: Mapping[str, Sequence[Any]]  #: Name → options that each seed draws one from
+    numbers: Mapping[
+        str, Sequence[Any]
+    ]  #: Name → options that each seed draws one from
     #: From the numbers drawn, and what the lesson hands over later, to its questions
     write: Callable[[Given], Iterable[Question]]
-    rubric: Sequence[tuple[str, int]] = ()  #: How the open exercise is marked: criterion and points
+    rubric: Sequence[
+        tuple[str, int]
+    ] = ()  #: How the open exercise is marked: criterion and points
 
     def __post_init__(self) -> None:
         draw = Draw(self.seed)
         #: The numbers drawn, and what `ask` was given.
-        self.data = Given(**{name: draw.choose(name, tuple(of)) for name, of in self.numbers.items()})
+        self.data = Given(
+            **{name: draw.choose(name, tuple(of)) for name, of in self.numbers.items()}
+        )
         self.questions = {question.name: question for question in self.write(self.data)}
 
     def __getitem__(self, name: str) -> Question:
         if name not in self.questions:
-            raise KeyError(f"lesson {self.title}: got {name}, wanted one of {', '.join(self.questions)}")
+            raise KeyError(
+                f"lesson {self.title}: got {name}, wanted one of {', '.join(self.questions)}"
+            )
         return self.questions[name]
 
     def ask(self, name: str, **given: Any) -> Question:
@@ -185,7 +214,10 @@ class Lesson:
     def progress(self) -> str:
         """Count what is done."""
         done = [question.record for question in self.questions.values()]
-        counts = {what: sum(what in one for one in done) for what in ("right", "hint", "revealed")}
+        counts = {
+            what: sum(what in one for one in done)
+            for what in ("right", "hint", "revealed")
+        }
         return (
             f"{counts['right']} of {len(done)} right, {counts['hint']} with a hint, "
             f"{counts['revealed']} revealed"
@@ -193,20 +225,41 @@ class Lesson:
 
     def sheet(self) -> str:
         """Write the questions for handing out."""
-        return "\n".join([f"{self.title} (seed {self.seed})", *map(repr, self.questions.values())])
+        return "\n".join(
+            [f"{self.title} (seed {self.seed})", *map(repr, self.questions.values())]
+        )
 
     def marking_sheet(self) -> str:
         """Write the teacher's sheet in Markdown: answers, tolerances, points, criteria of the exercise."""
         rows = [("question", "right answer", "within", "points")]
         for one in self.questions.values():
             exact = isinstance(one.value, bool | str) or one.tolerance == 0
-            rows.append((one.text, one.solution, "–" if exact else f"± {one.tolerance:.0%}", f"{one.points}"))
-        rows += [(f"Exercise: {what}", "", "", f"{points}") for what, points in self.rubric]
-        total = sum(one.points for one in self.questions.values()) + sum(points for _, points in self.rubric)
-        lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
+            rows.append(
+                (
+                    one.text,
+                    one.solution,
+                    "–" if exact else f"± {one.tolerance:.0%}",
+                    f"{one.points}",
+                )
+            )
+        rows += [
+            (f"Exercise: {what}", "", "", f"{points}") for what, points in self.rubric
+        ]
+        total = sum(one.points for one in self.questions.values()) + sum(
+            points for _, points in self.rubric
+        )
+        lines = [
+            f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows
+        ]
         lines.insert(1, "|---" * 4 + "|")
         return "\n".join(
-            [f"# {self.title}: marking sheet (seed {self.seed})", "", *lines, "", f"Total: {total} points."]
+            [
+                f"# {self.title}: marking sheet (seed {self.seed})",
+                "",
+                *lines,
+                "",
+                f"Total: {total} points.",
+            ]
         )
 
 
@@ -225,7 +278,9 @@ def open_lesson(name: str, *, seed: int | str = 1) -> Lesson:
     if name not in known:
         raise ValueError(f"lesson: got {name!r}, wanted one of {', '.join(known)}")
     answers = import_module(f"stripesim.notebooks.answers.{name.replace('-', '_')}")
-    return Lesson(answers.TITLE, seed, answers.NUMBERS, answers.questions, answers.RUBRIC)
+    return Lesson(
+        answers.TITLE, seed, answers.NUMBERS, answers.questions, answers.RUBRIC
+    )
 
 
 def row_of(rows: Any, **where: Any) -> dict[str, Any]:
@@ -257,8 +312,13 @@ def table(rows: Any, *columns: str) -> Any:
         elif rows[name].dtype == pl.String:
             texts = values
         else:
-            texts = [column.text({name: one}) if column else number_text(one) for one in values]
-        shown[column.heading if column and column.heading else name.replace("_", " ")] = texts
+            texts = [
+                column.text({name: one}) if column else number_text(one)
+                for one in values
+            ]
+        shown[
+            column.heading if column and column.heading else name.replace("_", " ")
+        ] = texts
     return pl.DataFrame(shown)
 
 
@@ -275,7 +335,9 @@ def show(thing: Any) -> None:
             # Only a notebook has this library; nothing else needs it.
             ipython = import_module("IPython.display")
             # A figure made without pyplot shows itself as one line of text: give the notebook its picture.
-            ipython.display(ipython.Image(data=_png(thing)) if hasattr(thing, "savefig") else thing)
+            ipython.display(
+                ipython.Image(data=_png(thing)) if hasattr(thing, "savefig") else thing
+            )
         else:
             print(thing)
     if caption is not None:

@@ -15,8 +15,18 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, Program, RequestSource, StreamRun
-from stripesim.sim.observe.client_requests import ClientRequests, join_parts, joined_requests, joined_streams
-from stripesim.sim.observe.limits import ResourceUse, limits_of_run, limits_text, resource_use
+from stripesim.sim.observe.client_requests import (
+    ClientRequests,
+    join_parts,
+    joined_requests,
+    joined_streams,
+)
+from stripesim.sim.observe.limits import (
+    ResourceUse,
+    limits_of_run,
+    limits_text,
+    resource_use,
+)
 from stripesim.sim.observe.processors import processor_use
 from stripesim.sim.observe.recording import account, completions_sha256, describe
 from stripesim.sim.observe.window import Window, offered, window_of
@@ -30,9 +40,15 @@ ENGINES = ("compiled", "simpy")
 class RunResult:
     """One run."""
 
-    row: dict[str, Any]  #: The numbers of the result row, see `stripesim.sim.observe.recording.describe`
-    load_rows: tuple[dict[str, Any], ...]  #: The same of each workload, where there are several
-    requested: ClientRequests  #: Every foreground request, of all clients, in order of issue
+    row: dict[
+        str, Any
+    ]  #: The numbers of the result row, see `stripesim.sim.observe.recording.describe`
+    load_rows: tuple[
+        dict[str, Any], ...
+    ]  #: The same of each workload, where there are several
+    requested: (
+        ClientRequests  #: Every foreground request, of all clients, in order of issue
+    )
     first: ClientRequests  #: Those of the first stream, whose steps can be followed
     engine_run: EngineRun
     book: Book  #: Templates and bindings that the run's requests name
@@ -44,7 +60,9 @@ class RunResult:
     resources: tuple[ResourceUse, ...]  #: Use of each class of resource
     #: Classes near their limit; see `stripesim.sim.observe.limits.limits_of_run`
     limits: tuple[dict[str, Any], ...]
-    window: Window | None  #: The part of the run that `row` measures; None if no request completed
+    window: (
+        Window | None
+    )  #: The part of the run that `row` measures; None if no request completed
     #: Of a run under faults, see `stripesim.sim.ceph.failures.report.describe_faults`
     timeline: dict[str, Any] | None = None
     #: Use of processors; see `stripesim.sim.observe.processors.processor_use`
@@ -82,7 +100,9 @@ def factor_tables(pool: Pool) -> IntArray:
     """Tables of the distributions that steps name: fixed, SSD read, SSD write."""
     ssd = pool.cluster.models.ssd
     fixed = np.full(FACTOR_POINTS, FACTOR_ONE, dtype=np.int64)
-    return np.stack([fixed, factor_table(ssd.read_quantiles), factor_table(ssd.write_quantiles)])
+    return np.stack(
+        [fixed, factor_table(ssd.read_quantiles), factor_table(ssd.write_quantiles)]
+    )
 
 
 def simulate(
@@ -110,7 +130,9 @@ def simulate(
         if foreground is not None or background:
             raise ValueError("faults: got further streams, wanted faults alone")
         chunk_bytes = faults.model.recovery_chunk_bytes
-        pool = replace(pool, cluster=replace(pool.cluster, recovery_chunk_bytes=chunk_bytes))
+        pool = replace(
+            pool, cluster=replace(pool.cluster, recovery_chunk_bytes=chunk_bytes)
+        )
         layout = Layout(pool)
     book = Book(pool.bindings())
     if foreground is None:
@@ -127,7 +149,10 @@ def simulate(
                     beside=planners[0] if planners else None,
                 )
             )
-        clients = [_streams_of(planner, load) for planner, load in zip(planners, loads, strict=True)]
+        clients = [
+            _streams_of(planner, load)
+            for planner, load in zip(planners, loads, strict=True)
+        ]
     else:
         assert len(loads) == 1, "a stream of one's own stands for one workload"
         assert not isinstance(loads[0], SyntheticLoops)
@@ -136,8 +161,14 @@ def simulate(
     director, beside_clients = None, [make(pool, book) for make in background]
     if faults is not None and layout is not None:
         director = FaultDirector(pool, book, faults, layout, own, feed_stream=len(own))
-        beside_clients = [director.feed, director.notes, *([director.scrubs.feed] if faults.scrubs else [])]
-    closed = frozenset(index for index, stream in enumerate(own) if newest_only and stream.depth)
+        beside_clients = [
+            director.feed,
+            director.notes,
+            *([director.scrubs.feed] if faults.scrubs else []),
+        ]
+    closed = frozenset(
+        index for index, stream in enumerate(own) if newest_only and stream.depth
+    )
     run = execute(
         Program(
             resources=pool.cluster.resources,
@@ -157,13 +188,21 @@ def simulate(
     if director is None or faults is None:
         return _result(pool, book, found, run, {}, further=len(own), warm_up=warm_up)
     requested = joined_requests([load.requested for load in found])
-    more, timeline = describe_faults(director, faults, run, requested, book, feed=len(own))
-    return _result(pool, book, found, run, more, further=len(own) + 1, timeline=timeline)
+    more, timeline = describe_faults(
+        director, faults, run, requested, book, feed=len(own)
+    )
+    return _result(
+        pool, book, found, run, more, further=len(own) + 1, timeline=timeline
+    )
 
 
 def _streams_of(planner: RequestPlanner, load: AnyWorkload) -> list[Foreground]:
     """Return the streams of a workload: of several closed loops one each, else one."""
-    return [*ClientLoops(planner, load).streams] if isinstance(load, SyntheticLoops) else [planner]
+    return (
+        [*ClientLoops(planner, load).streams]
+        if isinstance(load, SyntheticLoops)
+        else [planner]
+    )
 
 
 def _is_drawn(load: AnyWorkload) -> bool:
@@ -172,7 +211,9 @@ def _is_drawn(load: AnyWorkload) -> bool:
 
 
 def _loads(
-    clients: Sequence[Sequence[Foreground]], run: EngineRun, workloads: Sequence[AnyWorkload]
+    clients: Sequence[Sequence[Foreground]],
+    run: EngineRun,
+    workloads: Sequence[AnyWorkload],
 ) -> list[Load]:
     found, start = [], 0
     for sources, drawn in zip(clients, map(_is_drawn, workloads), strict=True):
@@ -191,7 +232,10 @@ def _loads(
                 spawned=spawned,
                 is_closed=bool(sources[0].depth),
                 is_drawn=drawn,
-                dry_ns=min((int(part.issued_ns[-1]) for part in parts if len(part.issued_ns)), default=0),
+                dry_ns=min(
+                    (int(part.issued_ns[-1]) for part in parts if len(part.issued_ns)),
+                    default=0,
+                ),
             )
         )
         start = stop
@@ -218,24 +262,47 @@ def _result(
         is_steady = timeline is None and is_closed
         if not own.done.any():
             return None
-        return window_of(own, run.end_ns, is_steady=is_steady, dry_ns=dry_ns, warm_up=warm_up)
+        return window_of(
+            own, run.end_ns, is_steady=is_steady, dry_ns=dry_ns, warm_up=warm_up
+        )
 
-    windows = [window_for(load.requested, load.is_closed, load.dry_ns) for load in loads]
-    all_closed, dry_ns = all(load.is_closed for load in loads), min(load.dry_ns for load in loads)
-    window = windows[0] if len(loads) == 1 else window_for(requested, all_closed, dry_ns)
+    windows = [
+        window_for(load.requested, load.is_closed, load.dry_ns) for load in loads
+    ]
+    all_closed, dry_ns = (
+        all(load.is_closed for load in loads),
+        min(load.dry_ns for load in loads),
+    )
+    window = (
+        windows[0] if len(loads) == 1 else window_for(requested, all_closed, dry_ns)
+    )
     together = {name: sum(counted[name] for counted in counts) for name in counts[0]}
     uses = resource_use(pool.cluster, run, int(requested.latencies_ns.sum()))
     limits = limits_of_run(uses, is_closed=all_closed)
     shared = {**limits, "limits": limits_text(limits["limits"])}
     is_drawn = timeline is None
     row = describe(
-        pool.cluster, run, requested, together, window, is_drawn=is_drawn and all(x.is_drawn for x in loads)
+        pool.cluster,
+        run,
+        requested,
+        together,
+        window,
+        is_drawn=is_drawn and all(x.is_drawn for x in loads),
     )
     row |= shared | more
-    row |= offered(requested, run.end_ns, is_closed=any(load.is_closed for load in loads))
+    row |= offered(
+        requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
+    )
     row["engine_wall_s"] = run.wall_s
     rows = [
-        describe(pool.cluster, run, load.requested, counted, own, is_drawn=is_drawn and load.is_drawn)
+        describe(
+            pool.cluster,
+            run,
+            load.requested,
+            counted,
+            own,
+            is_drawn=is_drawn and load.is_drawn,
+        )
         | shared
         | offered(load.requested, run.end_ns, is_closed=load.is_closed)
         for load, counted, own in zip(loads, counts, windows, strict=True)
@@ -256,5 +323,7 @@ def _result(
         limits=tuple(limits["limits"]),
         window=window,
         timeline=timeline,
-        processors={} if window is None else processor_use(pool.cluster, run, row, together),
+        processors={}
+        if window is None
+        else processor_use(pool.cluster, run, row, together),
     )

@@ -54,7 +54,10 @@ def main() -> None:
             raise
         # Of NumPy's the text says how much was wanted.
         reason = " ".join(str(error).split()) or "no details"
-        print(f"out of memory ({reason}): ask for a smaller cluster or fewer requests", file=sys.stderr)
+        print(
+            f"out of memory ({reason}): ask for a smaller cluster or fewer requests",
+            file=sys.stderr,
+        )
         sys.exit(1)
     except Exception as error:
         # Typer brings its own copy of click, so its errors are known by what they can do, not by class.
@@ -77,7 +80,12 @@ def _check_environment() -> None:
     date = os.environ.get(_DATE_KEY)
     if date is None:
         return
-    if date.isascii() and date.isdigit() and len(date) <= len(str(_DATE_MAX_S)) and int(date) <= _DATE_MAX_S:
+    if (
+        date.isascii()
+        and date.isdigit()
+        and len(date) <= len(str(_DATE_MAX_S))
+        and int(date) <= _DATE_MAX_S
+    ):
         return
     wanted = f"a whole number of seconds since 1970, at most {_DATE_MAX_S}"
     print(f"{_DATE_KEY}: got {date[:40]!r}, wanted {wanted}", file=sys.stderr)

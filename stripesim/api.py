@@ -125,12 +125,16 @@ def _texts(sets: Sets) -> list[str]:
     return list(sets)
 
 
-def _loaded(scenario: _Scenario | str | Path, sets: Sets, seed: int | None) -> _Scenario:
+def _loaded(
+    scenario: _Scenario | str | Path, sets: Sets, seed: int | None
+) -> _Scenario:
     if not isinstance(scenario, _Scenario):
         return load_scenario(scenario, sets=_texts(sets), seed=seed)
     if not sets and seed is None:
         return scenario
-    return scenario_from(_values(scenario), base_dir=scenario._base_dir, sets=_texts(sets), seed=seed)
+    return scenario_from(
+        _values(scenario), base_dir=scenario._base_dir, sets=_texts(sets), seed=seed
+    )
 
 
 def _values(scenario: _Scenario) -> dict[str, Any]:
@@ -209,7 +213,10 @@ def sweep(
             place.write_text(toml_document(_absolute(scenario)), "utf-8")
         plan = plan_sweep(
             place,
-            over=[f"{key}={','.join(map(toml_value, points))}" for key, points in over.items()],
+            over=[
+                f"{key}={','.join(map(toml_value, points))}"
+                for key, points in over.items()
+            ],
             sets=_texts(sets),
             seed=seed,
             replications=replications,
@@ -224,7 +231,11 @@ def _absolute(scenario: _Scenario) -> dict[str, Any]:
 
     def clean(key: str, value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: clean(name, part) for name, part in value.items() if part is not None}
+            return {
+                name: clean(name, part)
+                for name, part in value.items()
+                if part is not None
+            }
         if isinstance(value, list):
             return [clean(key, part) for part in value]
         if names_file(key, value):
@@ -268,7 +279,9 @@ def study(
         If there is no such study, option, parameter or ablation.
     """
     chosen = study_named(name)
-    result = chosen.run(engine=engine, sets=_texts(sets), ablate=ablate, jobs=jobs, **options)
+    result = chosen.run(
+        engine=engine, sets=_texts(sets), ablate=ablate, jobs=jobs, **options
+    )
     if out is not None:
         chosen.save(result, Path(out))
     return result
@@ -284,7 +297,9 @@ def claims(study: str) -> tuple[Claim, ...]:
     return study_named(study).claims()
 
 
-def pool(scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Sets = ()) -> Pool:
+def pool(
+    scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Sets = ()
+) -> Pool:
     """Build one scheme's pool on the cluster of a scenario, for programs that drive the simulator.
 
     Parameters
@@ -295,15 +310,21 @@ def pool(scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: S
         Such as ``rs:4,2``; left out: the scenario's first.
     """
     chosen = _loaded(scenario, sets, None)
-    return build_pool(chosen, parse_scheme(scheme or chosen.schemes[0]), build_models(chosen))
+    return build_pool(
+        chosen, parse_scheme(scheme or chosen.schemes[0]), build_models(chosen)
+    )
 
 
-def cluster(scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Sets = ()) -> Cluster:
+def cluster(
+    scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Sets = ()
+) -> Cluster:
     """Build the cluster of a scenario as one scheme's pool sees it: hosts, OSDs, acting sets, models."""
     return pool(scenario, scheme, sets=sets).cluster
 
 
-def workload(scenario: _Scenario | str | Path, cell: int | Cell = 0, *, sets: Sets = ()) -> Any:
+def workload(
+    scenario: _Scenario | str | Path, cell: int | Cell = 0, *, sets: Sets = ()
+) -> Any:
     """Build the requests of one cell of a scenario.
 
     Parameters
@@ -327,10 +348,16 @@ def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
         If the workload has no end: neither a number of requests, nor ``until_ns``.
     """
     every = workload if isinstance(workload, list | tuple) else [workload]
-    asked = [load.workload if isinstance(load, SyntheticStream) else load for load in every]
-    endless = any(isinstance(load, Synthetic) and load.requests is None for load in asked)
+    asked = [
+        load.workload if isinstance(load, SyntheticStream) else load for load in every
+    ]
+    endless = any(
+        isinstance(load, Synthetic) and load.requests is None for load in asked
+    )
     if endless and options.get("until_ns") is None:
-        raise ValueError("simulate: got a workload without an end, wanted a number of requests, or until_ns")
+        raise ValueError(
+            "simulate: got a workload without an end, wanted a number of requests, or until_ns"
+        )
     return _simulate(pool, workload, **options)
 
 
@@ -369,7 +396,9 @@ def durability(
     """
     from stripesim.scenarios.planning.durability import answer
 
-    rows: list[dict[str, Any]] = answer(_loaded(scenario, sets, seed), method, walks=walks)["rows"]
+    rows: list[dict[str, Any]] = answer(
+        _loaded(scenario, sets, seed), method, walks=walks
+    )["rows"]
     return rows
 
 

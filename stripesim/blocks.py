@@ -17,7 +17,12 @@ from stripesim.scenarios.schema.keys import schema_json
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.durability.chain import chain_of
-from stripesim.sim.durability.splitting import plain_monte_carlo, prepare, run_batch, split
+from stripesim.sim.durability.splitting import (
+    plain_monte_carlo,
+    prepare,
+    run_batch,
+    split,
+)
 from stripesim.sim.durability.system import YEAR_S, Lifetime, Repair, System, code_of
 from stripesim.sim.engine.draws import (
     FACTOR_ONE,
@@ -51,4 +56,10 @@ from stripesim.sim.engine.program import (
     StreamRun,
 )
 from stripesim.sim.run import engine_named, factor_tables
-from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, FaultLog, iter_trace, write_blkparse
+from stripesim.traces import (
+    COMMAND_SCHEMA,
+    REQUEST_SCHEMA,
+    FaultLog,
+    iter_trace,
+    write_blkparse,
+)

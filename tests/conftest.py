@@ -64,7 +64,9 @@ def data() -> Path:
 def changed(model: Any, **numbers: Any) -> Any:
     """Return a model with other numbers, which say that a test made them up."""
     values = {
-        name: Provenance("assumed", "a test") for name, value in numbers.items() if type(value) is not str
+        name: Provenance("assumed", "a test")
+        for name, value in numbers.items()
+        if type(value) is not str
     }
     return replace(model, **numbers, provenance={**model.provenance, **values})
 
@@ -73,7 +75,10 @@ def changed(model: Any, **numbers: Any) -> Any:
 def models() -> Models:
     """The models of the cluster of Koh et al., without spread in the service times, locked to the commit."""
     built = build_models(
-        parse_scenario('schemes = ["rep:3"]', sets=["workload.requests=1", 'cluster.parameters="koh2017"'])
+        parse_scenario(
+            'schemes = ["rep:3"]',
+            sets=["workload.requests=1", 'cluster.parameters="koh2017"'],
+        )
     )
     flat = (1.0,) * 256
     return replace(
@@ -88,7 +93,8 @@ def quick_rebuilds() -> Iterator[None]:
     """Let reports rebuild a small sample: of tests of what a report looks like, whatever the rate is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "stripesim.scenarios.report.data.idle_rebuild", partial(idle_rebuild, sample_objects=200)
+            "stripesim.scenarios.report.data.idle_rebuild",
+            partial(idle_rebuild, sample_objects=200),
         )
         yield
 
@@ -99,7 +105,8 @@ def change() -> Callable[..., Models]:
 
     def apply(models: Models, **parts: dict[str, Any]) -> Models:
         swapped: dict[str, MeasuredModel] = {
-            part: changed(getattr(models, part), **numbers) for part, numbers in parts.items()
+            part: changed(getattr(models, part), **numbers)
+            for part, numbers in parts.items()
         }
         return replace(models, **swapped)
 
@@ -130,7 +137,8 @@ def make_pool() -> Callable[..., Pool]:
             hosts = list(range(osds or code.width))
         if acting is None:
             acting = [
-                [(group + shard) % len(hosts) for shard in range(code.width)] for group in range(groups)
+                [(group + shard) % len(hosts) for shard in range(code.width)]
+                for group in range(groups)
             ]
         return Pool(
             cluster=Cluster(
@@ -177,7 +185,9 @@ def make_context() -> Callable[..., PathContext]:
 def counted() -> Callable[..., dict[str, int]]:
     """Sum what a template accounts, every role bound except the given ones."""
 
-    def count(template: Template, width: int, unbound: Iterable[int] = ()) -> dict[str, int]:
+    def count(
+        template: Template, width: int, unbound: Iterable[int] = ()
+    ) -> dict[str, int]:
         bound = np.ones(role_count(width) + 1, dtype=bool)
         bound[list(unbound)] = False
         return dict(zip(COUNTERS, template.totals(bound).tolist(), strict=True))

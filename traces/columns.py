@@ -88,9 +88,13 @@ def assemble(chunks: list[Chunk]) -> tuple[pl.DataFrame, pl.DataFrame | None, in
     )
     first_ns = int(requests["issue_ns"][0])
     times = ("issue_ns", "dispatch_ns", "complete_ns")
-    requests = requests.select(REQUEST_SCHEMA.keys()).with_columns(pl.col(times) - first_ns)
+    requests = requests.select(REQUEST_SCHEMA.keys()).with_columns(
+        pl.col(times) - first_ns
+    )
     commands = None
     if held := [chunk.commands for chunk in chunks if chunk.commands is not None]:
         commands = pl.concat(held).sort("dispatch_ns", maintain_order=True)
-        commands = commands.with_columns(pl.col("dispatch_ns", "complete_ns") - first_ns)
+        commands = commands.with_columns(
+            pl.col("dispatch_ns", "complete_ns") - first_ns
+        )
     return requests, commands, chunks[0].zero_ns + first_ns

@@ -44,12 +44,16 @@ def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
     figure = Figure(figsize=(17, 9.4), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(2, 4)
-    for letter, one, (words, draw) in zip("abcdefgh", axes.flat, _PANELS.items(), strict=True):
+    for letter, one, (words, draw) in zip(
+        "abcdefgh", axes.flat, _PANELS.items(), strict=True
+    ):
         draw(one, trace)
         one.set_title(f"({letter}) {words}", fontsize=11, loc="left")
         one.spines[["top", "right"]].set_visible(False)
     # A name may hold $ and ^, which are not mathematics.
-    figure.suptitle(Path(trace.source).name, fontsize=14, fontweight="bold", parse_math=False)
+    figure.suptitle(
+        Path(trace.source).name, fontsize=14, fontweight="bold", parse_math=False
+    )
     figure.supxlabel(caption(summary), fontsize=10.5, x=0.01, ha="left")
     return save_figure(figure, path, dpi=130)
 
@@ -82,7 +86,10 @@ def caption(row: dict[str, Any]) -> str:
             f"Times between arrivals vary with a squared coefficient of variation of "
             f"{row['interarrival_cv2']:,.3g} (1 for a Poisson process)."
         )
-    for name, meaning in (("service", "dispatch to completion"), ("response", "issue to completion")):
+    for name, meaning in (
+        ("service", "dispatch to completion"),
+        ("response", "issue to completion"),
+    ):
         if row[f"{name}_mean_us"] is not None:
             parts.append(
                 f"{name.capitalize()} time ({meaning}): mean {_number(row[f'{name}_mean_us'])} µs, median "
@@ -101,10 +108,16 @@ def _draw_rate(axes: Axes, trace: BlockTrace) -> None:
     base = np.zeros(len(edges) - 1)
     for write, colour, label in _DIRECTIONS:
         rate = np.histogram(issue_s[is_write == write], edges)[0] / np.diff(edges)
-        axes.stairs(base + rate, edges, baseline=base, fill=True, color=colour, label=label)
+        axes.stairs(
+            base + rate, edges, baseline=base, fill=True, color=colour, label=label
+        )
         base = base + rate
-    axes.axhline(len(issue_s) / span, color=_BLACK, linewidth=1, linestyle="--", label="mean")
-    axes.set(xlabel="time [s]", ylabel="requests per second", xlim=(0, span), ylim=(0, None))
+    axes.axhline(
+        len(issue_s) / span, color=_BLACK, linewidth=1, linestyle="--", label="mean"
+    )
+    axes.set(
+        xlabel="time [s]", ylabel="requests per second", xlim=(0, span), ylim=(0, None)
+    )
     axes.legend(fontsize=9)
 
 
@@ -113,17 +126,28 @@ def _draw_gaps(axes: Axes, trace: BlockTrace) -> None:
     positive = np.sort(gaps_us[gaps_us > 0])
     if not positive.size:
         return _empty(axes, "all requests at one time")
-    above = 1 - (np.arange(len(positive)) + (len(gaps_us) - len(positive))) / len(gaps_us)
+    above = 1 - (np.arange(len(positive)) + (len(gaps_us) - len(positive))) / len(
+        gaps_us
+    )
     axes.step(positive, above, color=_READ, where="post", label="trace")
     mean = float(gaps_us.mean())
     at = np.geomspace(positive[0], positive[-1], 400)
     with np.errstate(under="ignore"):
         axes.plot(
-            at, np.exp(-at / mean), color=_BLACK, linestyle="--", linewidth=1, label="Poisson, same mean"
+            at,
+            np.exp(-at / mean),
+            color=_BLACK,
+            linestyle="--",
+            linewidth=1,
+            label="Poisson, same mean",
         )
     low = 0.5 / len(gaps_us)
     axes.set(
-        xscale="log", yscale="log", ylim=(low, 1.3), xlabel="gap [µs]", ylabel="share of gaps that are longer"
+        xscale="log",
+        yscale="log",
+        ylim=(low, 1.3),
+        xlabel="gap [µs]",
+        ylabel="share of gaps that are longer",
     )
     axes.legend(fontsize=9, loc="lower left")
 
@@ -133,15 +157,26 @@ def _draw_dispersion(axes: Axes, trace: BlockTrace) -> None:
 
     issue = trace.requests["issue_ns"].to_numpy()
     windows = windows_ns(issue)
-    fine = sorted({round(w * f) for w in windows for f in (1, 10 ** (1 / 3), 10 ** (2 / 3))})
+    fine = sorted(
+        {round(w * f) for w in windows for f in (1, 10 ** (1 / 3), 10 ** (2 / 3))}
+    )
     fine = [w for w in fine if windows and w <= max(windows)]
     if len(fine) < 2:
         return _empty(axes, "too short to tell")
     axes.plot(
-        np.array(fine) / NS_PER_S, [dispersion(issue, w) for w in fine], "o-", color=_READ, label="trace"
+        np.array(fine) / NS_PER_S,
+        [dispersion(issue, w) for w in fine],
+        "o-",
+        color=_READ,
+        label="trace",
     )
     axes.axhline(1, color=_BLACK, linestyle="--", linewidth=1, label="Poisson")
-    axes.set(xscale="log", yscale="log", xlabel="window [s]", ylabel="variance / mean of requests per window")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="window [s]",
+        ylabel="variance / mean of requests per window",
+    )
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -151,10 +186,14 @@ def _draw_dispersion(axes: Axes, trace: BlockTrace) -> None:
 
 def _draw_sizes(axes: Axes, trace: BlockTrace) -> None:
     for write, colour, label in _DIRECTIONS:
-        sizes = trace.requests.filter(trace.requests["is_write"] == write)["length_bytes"].to_numpy()
+        sizes = trace.requests.filter(trace.requests["is_write"] == write)[
+            "length_bytes"
+        ].to_numpy()
         if sizes.size:
             _draw_cdf(axes, sizes / 1024, colour, f"{label} ({sizes.size:,})")
-    axes.set(xlabel="size [KiB]", ylabel="share of requests at most as large", ylim=(0, 1.02))
+    axes.set(
+        xlabel="size [KiB]", ylabel="share of requests at most as large", ylim=(0, 1.02)
+    )
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.legend(fontsize=9, loc="lower right")
@@ -167,24 +206,49 @@ def _draw_places(axes: Axes, trace: BlockTrace) -> None:
     rows = rows.gather_every(step)
     for write, colour, label in _DIRECTIONS:
         part = rows.filter(rows["is_write"] == write)
-        x, y = part["issue_ns"].to_numpy() / NS_PER_S, part["offset_bytes"].to_numpy() / 2**30
-        axes.plot(x, y, ".", color=colour, markersize=2, alpha=0.5, label=label, rasterized=True)
+        x, y = (
+            part["issue_ns"].to_numpy() / NS_PER_S,
+            part["offset_bytes"].to_numpy() / 2**30,
+        )
+        axes.plot(
+            x,
+            y,
+            ".",
+            color=colour,
+            markersize=2,
+            alpha=0.5,
+            label=label,
+            rasterized=True,
+        )
     note = f"device {busiest}" if trace.requests["device"].n_unique() > 1 else "offset"
     every = "" if step == 1 else f", every {step}th request"
     axes.set_xlabel(f"time [s]{every}")
     axes.set_ylabel(f"{note} [GiB]", parse_math=False)
     # Above the panel, where no dot can lie under it.
     axes.legend(
-        fontsize=9, markerscale=5, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0.1
+        fontsize=9,
+        markerscale=5,
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        ncols=2,
+        borderaxespad=0.1,
     )
 
 
 def _draw_reuse(axes: Axes, trace: BlockTrace) -> None:
     found = reuse(trace.requests)
     sizes = np.unique(np.geomspace(1, max(2, found.blocks), 200).astype(np.int64))
-    axes.plot(sizes * BLOCK_BYTES / 2**20, found.hit_ratio(sizes), color=_READ, linewidth=2, label="LRU")
+    axes.plot(
+        sizes * BLOCK_BYTES / 2**20,
+        found.hit_ratio(sizes),
+        color=_READ,
+        linewidth=2,
+        label="LRU",
+    )
     most = float((found.distances >= 0).mean())
-    axes.axhline(most, color=_BLACK, linestyle="--", linewidth=1, label="cache without limit")
+    axes.axhline(
+        most, color=_BLACK, linestyle="--", linewidth=1, label="cache without limit"
+    )
     axes.set(xscale="log", xlabel="cache [MiB]", ylim=(0, max(0.05, most * 1.15)))
     axes.set_ylabel("share of 4 KiB accesses served")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -197,8 +261,18 @@ def _draw_depth(axes: Axes, trace: BlockTrace) -> None:
         return _empty(axes, "the format records no completions")
     share = levels / levels.sum()
     axes.plot(np.arange(len(share)), share, "o", color=_READ, markersize=4)
-    axes.vlines(np.arange(len(share)), share[share > 0].min() / 2, share, color=_READ, linewidth=1)
-    axes.set(yscale="log", xlabel="requests in flight, issue to completion", ylabel="share of time")
+    axes.vlines(
+        np.arange(len(share)),
+        share[share > 0].min() / 2,
+        share,
+        color=_READ,
+        linewidth=1,
+    )
+    axes.set(
+        yscale="log",
+        xlabel="requests in flight, issue to completion",
+        ylabel="share of time",
+    )
 
 
 def _draw_times(axes: Axes, trace: BlockTrace) -> None:
@@ -207,14 +281,19 @@ def _draw_times(axes: Axes, trace: BlockTrace) -> None:
     for write, colour, label in _DIRECTIONS:
         part = rows.filter(rows["is_write"] == write)
         response_ns = (part["complete_ns"] - part["issue_ns"]).to_numpy()
-        of_both = (("service", service_ns(trace, is_write=write), "-"), ("response", response_ns, "--"))
+        of_both = (
+            ("service", service_ns(trace, is_write=write), "-"),
+            ("response", response_ns, "--"),
+        )
         for name, times_ns, style in of_both:
             if times_ns.size:
                 _draw_cdf(axes, times_ns / NS_PER_US, colour, f"{name}, {label}", style)
                 drawn = True
     if not drawn:
         return _empty(axes, "the format records no completions")
-    axes.set(xscale="log", xlabel="time [µs]", ylabel="share at most as long", ylim=(0, 1.02))
+    axes.set(
+        xscale="log", xlabel="time [µs]", ylabel="share at most as long", ylim=(0, 1.02)
+    )
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.legend(fontsize=9, loc="lower right")
 
@@ -231,16 +310,28 @@ _PANELS: dict[str, Callable[[Axes, BlockTrace], None]] = {
 }
 
 
-def _draw_cdf(axes: Axes, values: Values, colour: str, label: str, style: str = "-") -> None:
+def _draw_cdf(
+    axes: Axes, values: Values, colour: str, label: str, style: str = "-"
+) -> None:
     at, counts = np.unique(values, return_counts=True)
     share = np.cumsum(counts) / counts.sum()
     # A step needs a foot: a single size would otherwise be one dot.
     at, share = np.concatenate(([at[0]], at)), np.concatenate(([0.0], share))
-    axes.step(at, share, where="post", color=colour, linestyle=style, linewidth=1.8, label=label)
+    axes.step(
+        at,
+        share,
+        where="post",
+        color=colour,
+        linestyle=style,
+        linewidth=1.8,
+        label=label,
+    )
 
 
 def _empty(axes: Axes, why: str) -> None:
-    axes.text(0.5, 0.5, why, ha="center", va="center", transform=axes.transAxes, color=_GREY)
+    axes.text(
+        0.5, 0.5, why, ha="center", va="center", transform=axes.transAxes, color=_GREY
+    )
     axes.set(xticks=[], yticks=[])
 
 

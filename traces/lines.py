@@ -10,11 +10,18 @@ from stripesim.traces.source import Block, Head, TraceSource
 
 
 def numbered_lines(
-    block: Block, log: FaultLog, *, comment: str | None = None, heading: Callable[[str], bool] | None = None
+    block: Block,
+    log: FaultLog,
+    *,
+    comment: str | None = None,
+    heading: Callable[[str], bool] | None = None,
 ) -> pl.DataFrame:
     """Return `ORDER_COLUMN` and `text` of lines that may hold data; no blanks, comments or heading."""
-    lines = pl.DataFrame({"text": pl.Series(block.lines(), dtype=pl.String)}).with_columns(
-        pl.int_range(pl.len()).add(block.first_line).alias(ORDER_COLUMN), pl.col("text").str.strip_chars()
+    lines = pl.DataFrame(
+        {"text": pl.Series(block.lines(), dtype=pl.String)}
+    ).with_columns(
+        pl.int_range(pl.len()).add(block.first_line).alias(ORDER_COLUMN),
+        pl.col("text").str.strip_chars(),
     )
     rest = lines.filter(lines["text"] != "")
     log.tally("blank lines", lines.height - rest.height)
@@ -22,27 +29,43 @@ def numbered_lines(
         remarks = rest["text"].str.starts_with(comment)
         log.tally("comment lines", int(remarks.sum()))
         rest = rest.filter(~remarks)
-    if heading is not None and rest.height and rest[ORDER_COLUMN][0] == 1 and heading(rest["text"][0]):
+    if (
+        heading is not None
+        and rest.height
+        and rest[ORDER_COLUMN][0] == 1
+        and heading(rest["text"][0])
+    ):
         log.tally("header lines")
         rest = rest.slice(1)
     return rest
 
 
-def with_cells(lines: pl.DataFrame, columns: tuple[str, ...], separator: str) -> pl.DataFrame:
+def with_cells(
+    lines: pl.DataFrame, columns: tuple[str, ...], separator: str
+) -> pl.DataFrame:
     """Split `text` into a column per cell, null where empty; `whole` marks lines with so many cells."""
     if separator == " ":
         lines = lines.with_columns(pl.col("text").str.replace_all(r"[ \t]+", " "))
     last = len(columns) - 1
     # A row with a cell too many must not pass on its first ones.
     whole = pl.col("text").str.count_matches(separator, literal=True) == last
-    cells = pl.col("text").str.split_exact(separator, last).struct.rename_fields(list(columns))
-    rows = lines.with_columns(whole.alias("whole"), cells.alias("cells")).unnest("cells")
+    cells = (
+        pl.col("text")
+        .str.split_exact(separator, last)
+        .struct.rename_fields(list(columns))
+    )
+    rows = lines.with_columns(whole.alias("whole"), cells.alias("cells")).unnest(
+        "cells"
+    )
     stripped = pl.col(columns).str.strip_chars()
     return rows.with_columns(pl.when(pl.col("whole") & (stripped != "")).then(stripped))
 
 
 def sound_rows(
-    rows: pl.DataFrame, good: pl.Expr, log: FaultLog, explain: Callable[[str], tuple[str, str]]
+    rows: pl.DataFrame,
+    good: pl.Expr,
+    log: FaultLog,
+    explain: Callable[[str], tuple[str, str]],
 ) -> pl.DataFrame:
     """Return the rows that are good; note the others, explaining their `text` as (got, wanted)."""
     mask = rows.select(good.fill_null(False).alias("good")).to_series()
@@ -73,10 +96,14 @@ def split_lines(
 
 def has_columns(head: Head, needed: tuple[str, ...]) -> bool:
     """Whether the first line is a heading with all of these comma separated names."""
-    return bool(head.lines) and set(needed) <= {cell.strip() for cell in head.lines[0].split(",")}
+    return bool(head.lines) and set(needed) <= {
+        cell.strip() for cell in head.lines[0].split(",")
+    }
 
 
-def rows_under_heading(source: TraceSource, needed: tuple[str, ...], log: FaultLog) -> Iterator[pl.DataFrame]:
+def rows_under_heading(
+    source: TraceSource, needed: tuple[str, ...], log: FaultLog
+) -> Iterator[pl.DataFrame]:
     """Yield the rows of a comma separated file by the names in its first line, block by block."""
     columns: tuple[str, ...] | None = None
     for block in source.blocks(log):
@@ -84,7 +111,11 @@ def rows_under_heading(source: TraceSource, needed: tuple[str, ...], log: FaultL
             first = block.lines()[0].strip()
             columns = tuple(first.split(","))
             if not set(needed) <= set(columns) or len(set(columns)) != len(columns):
-                log.add(1, shown(first), f"a heading with {', '.join(needed)}, no name twice")
+                log.add(
+                    1,
+                    shown(first),
+                    f"a heading with {', '.join(needed)}, no name twice",
+                )
                 return
         yield split_lines(block, columns, ",", log, heading=",".join(columns).__eq__)
 
@@ -110,7 +141,9 @@ class ClockWatch:
         """Look at one chunk: times [ns] in file order, and the line or record of each."""
         if not len(times_ns):
             return
-        above = times_ns.shift(1, fill_value=times_ns[0] if self._last_ns is None else self._last_ns)
+        above = times_ns.shift(
+            1, fill_value=times_ns[0] if self._last_ns is None else self._last_ns
+        )
         self._last_ns = int(times_ns[-1])
         back = times_ns < above
         if not back.any():
@@ -118,7 +151,9 @@ class ClockWatch:
         if not self._ordered:
             self._log.tally(BACKWARD_COUNT, int(back.sum()))
             return
-        for place, step_ns in zip(places.filter(back), (above - times_ns).filter(back), strict=True):
+        for place, step_ns in zip(
+            places.filter(back), (above - times_ns).filter(back), strict=True
+        ):
             self._log.add(
                 int(place),
                 f"a time {step_ns / 1e9:.9f} s before that above",

@@ -25,7 +25,9 @@ class Reuse:
     the first."""
     blocks: int  # Distinct blocks
     requests: int  # Requests looked at
-    hottest_tenth_share: float  # Share of accesses that go to the most accessed tenth of the blocks
+    hottest_tenth_share: (
+        float  # Share of accesses that go to the most accessed tenth of the blocks
+    )
 
     @property
     def accesses(self) -> int:
@@ -49,7 +51,9 @@ def reuse(requests: pl.DataFrame) -> Reuse:
     Bennett, Kruskal: LRU stack processing, IBM J. Res. Dev. 1975 (the tree).
     """
     first = (requests["offset_bytes"] // BLOCK_BYTES).to_numpy()
-    last = ((requests["offset_bytes"] + requests["length_bytes"] - 1) // BLOCK_BYTES).to_numpy()
+    last = (
+        (requests["offset_bytes"] + requests["length_bytes"] - 1) // BLOCK_BYTES
+    ).to_numpy()
     device = requests["device"].rank("dense").to_numpy().astype(np.int64)
     counts = last - first + 1
     kept = max(1, int(np.searchsorted(np.cumsum(counts), ACCESSES_MAX, side="right")))

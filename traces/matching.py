@@ -82,13 +82,21 @@ class Matcher:
         """Return requests and commands that are over since the last call."""
         requests, commands = self._requests, self._commands
         self._requests, self._commands = [], []
-        return _request_rows(requests), pl.DataFrame(_common(commands), schema=COMMAND_SCHEMA)
+        return _request_rows(requests), pl.DataFrame(
+            _common(commands), schema=COMMAND_SCHEMA
+        )
 
     def finish(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return what is still in flight at the end of the file, with null times where nothing was seen."""
         commands = [command for flying in self._flying.values() for command in flying]
-        held = {id(request): request for queue in self._queued.values() for request, _ in queue}
-        held.update({id(part[0]): part[0] for command in commands for part in command.parts})
+        held = {
+            id(request): request
+            for queue in self._queued.values()
+            for request, _ in queue
+        }
+        held.update(
+            {id(part[0]): part[0] for command in commands for part in command.parts}
+        )
         for request in held.values():
             request.complete_ns = None
         for command in commands:
@@ -148,7 +156,9 @@ class Matcher:
             self._queued.setdefault(rest, []).insert(0, (request, sectors - taken))
         return request, taken
 
-    def _next_queued(self, device: str, is_write: bool, at: int, end: int) -> int | None:
+    def _next_queued(
+        self, device: str, is_write: bool, at: int, end: int
+    ) -> int | None:
         """Return the next sector in (at, end) with a request: a trace begun amid traffic leaves gaps."""
         if len(self._queued) < end - at:
             starts = [
@@ -157,7 +167,10 @@ class Matcher:
                 if name == device and direction == is_write and at < start < end
             ]
             return min(starts, default=None)
-        return next((s for s in range(at + 1, end) if (device, is_write, s) in self._queued), None)
+        return next(
+            (s for s in range(at + 1, end) if (device, is_write, s) in self._queued),
+            None,
+        )
 
     def _complete(self, time_ns: int, place: _Place, sectors: int) -> None:
         flying = self._flying.get(place)
@@ -165,7 +178,11 @@ class Matcher:
             self._complete_undispatched(time_ns, place, sectors)
             return
         # One command at a place is the rule.
-        index = 0 if len(flying) == 1 else _best([command.sectors_left for command in flying], sectors)
+        index = (
+            0
+            if len(flying) == 1
+            else _best([command.sectors_left for command in flying], sectors)
+        )
         command = flying[index]
         if time_ns < command.dispatch_ns:
             # That the time ran backwards has been reported where it did.
@@ -214,7 +231,9 @@ class Matcher:
         for request, at, taken in command.parts:
             if request.sectors_left == request.sectors:
                 request.dispatch_ns = None
-            self._queued.setdefault((place[0], place[1], at), []).insert(0, (request, taken))
+            self._queued.setdefault((place[0], place[1], at), []).insert(
+                0, (request, taken)
+            )
 
     def _split(self, place: _Place, new_sector: int) -> None:
         queue = self._queued.get(place, [])
@@ -237,7 +256,10 @@ def _best(lengths: list[int], wanted: int) -> int:
 
 
 def _request_rows(requests: list[_Request]) -> pl.DataFrame:
-    columns = {ORDER_COLUMN: [r.line for r in requests], "issue_ns": [r.issue_ns for r in requests]}
+    columns = {
+        ORDER_COLUMN: [r.line for r in requests],
+        "issue_ns": [r.issue_ns for r in requests],
+    }
     return pl.DataFrame(columns | _common(requests), schema=CHUNK_SCHEMA)
 
 

@@ -17,7 +17,9 @@ def shown(text: str) -> str:
     >>> shown("a" * 200).count("a")
     80
     """
-    return repr(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…")
+    return repr(
+        text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
+    )
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,11 @@ class FaultLog:
         if self.has_room:
             self.first.append(Fault(self.source, line, got, wanted, self.unit))
 
-    def add_lines(self, lines: Iterable[tuple[int, str]], explain: Callable[[str], tuple[str, str]]) -> None:
+    def add_lines(
+        self,
+        lines: Iterable[tuple[int, str]],
+        explain: Callable[[str], tuple[str, str]],
+    ) -> None:
         """Note one fault for each of many lines; only those that are kept are explained."""
         for number, text in lines:
             if self.has_room:
@@ -88,7 +94,10 @@ class FaultLog:
     def close(self) -> Faults:
         """Return the frozen result, in the order of the file."""
         # What concerns the whole file stands last.
-        return Faults(self.count, tuple(sorted(self.first, key=lambda fault: fault.line or math.inf)))
+        return Faults(
+            self.count,
+            tuple(sorted(self.first, key=lambda fault: fault.line or math.inf)),
+        )
 
 
 class TraceError(ValueError):

@@ -45,7 +45,9 @@ FAILURE_FORMATS: tuple[TraceFormat[FailureTrace], ...] = (
 """All formats of failure traces, likewise."""
 
 
-def load(path: str | Path, *, format: str | None = None, strict: bool = False) -> BlockTrace | FailureTrace:
+def load(
+    path: str | Path, *, format: str | None = None, strict: bool = False
+) -> BlockTrace | FailureTrace:
     """Read a trace of any format.
 
     Parameters
@@ -71,37 +73,62 @@ def load(path: str | Path, *, format: str | None = None, strict: bool = False) -
     """
     if format is None:
         head = TraceSource(_located(path)).head()
-        failures = bool(head.data.strip()) and any(form.sniff(head) for form in FAILURE_FORMATS)
+        failures = bool(head.data.strip()) and any(
+            form.sniff(head) for form in FAILURE_FORMATS
+        )
     else:
         failures = _named(format, (*FORMATS, *FAILURE_FORMATS)) in FAILURE_FORMATS
-    return (read_failures if failures else read_trace)(path, format=format, strict=strict)
+    return (read_failures if failures else read_trace)(
+        path, format=format, strict=strict
+    )
 
 
-def read_trace(path: str | Path, *, format: str | None = None, strict: bool = False) -> BlockTrace:
+def read_trace(
+    path: str | Path, *, format: str | None = None, strict: bool = False
+) -> BlockTrace:
     """Read a block trace; see `load`."""
     source = TraceSource(_located(path))
     reader = _reader(source, format, FORMATS, "block")
     log = FaultLog(str(path))
     chunks = [
-        chunk for chunk in reader.read(source, log) if chunk.requests.height or chunk.commands is not None
+        chunk
+        for chunk in reader.read(source, log)
+        if chunk.requests.height or chunk.commands is not None
     ]
     _refuse_faults(log, strict)
     if not any(chunk.requests.height for chunk in chunks):
-        seen = ", ".join(f"{count} {what}" for what, count in log.counts.items()) or "nothing of the format"
+        seen = (
+            ", ".join(f"{count} {what}" for what, count in log.counts.items())
+            or "nothing of the format"
+        )
         raise _nothing(log, f"no valid request ({seen})", reader.name)
     requests, commands, origin_ns = assemble(chunks)
-    return BlockTrace(requests, commands, reader.name, str(path), origin_ns, log.close(), dict(log.counts))
+    return BlockTrace(
+        requests,
+        commands,
+        reader.name,
+        str(path),
+        origin_ns,
+        log.close(),
+        dict(log.counts),
+    )
 
 
 def iter_trace(
-    path: str | Path, log: FaultLog, *, format: str | None = None, block_bytes: int = BLOCK_BYTES
+    path: str | Path,
+    log: FaultLog,
+    *,
+    format: str | None = None,
+    block_bytes: int = BLOCK_BYTES,
 ) -> Iterator[Chunk]:
     """Yield a block trace in chunks, with rows in the order in which they are known in full."""
     source = TraceSource(_located(path), block_bytes)
     yield from _reader(source, format, FORMATS, "block").read(source, log)
 
 
-def read_failures(path: str | Path, *, format: str | None = None, strict: bool = False) -> FailureTrace:
+def read_failures(
+    path: str | Path, *, format: str | None = None, strict: bool = False
+) -> FailureTrace:
     """Read a failure trace; see `load`."""
     source = TraceSource(Path(path))
     reader = _reader(source, format, FAILURE_FORMATS, "failure")
@@ -143,7 +170,9 @@ def _named(name: str, formats: Sequence[Format]) -> Format:
     raise TraceError(f"--format: got {shown(name)}, wanted one of {_names(formats)}")
 
 
-def _reader(source: TraceSource, name: str | None, formats: Sequence[Format], kind: str) -> Format:
+def _reader(
+    source: TraceSource, name: str | None, formats: Sequence[Format], kind: str
+) -> Format:
     """Return the format of that name, or the first that takes the file as its own."""
     if name is not None:
         return _named(name, formats)

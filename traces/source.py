@@ -38,7 +38,13 @@ EXPANSION_MAX = 200
 _PIECE_BYTES = 1 << 20
 _ZSTD_PIECE_BYTES = 1 << 10
 
-_BROKEN: tuple[type[Exception], ...] = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+_BROKEN: tuple[type[Exception], ...] = (
+    EOFError,
+    OSError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+)
 
 
 class ByteStream(Protocol):
@@ -88,7 +94,9 @@ def _open_zip(path: Path) -> ByteStream:
             names = [m for m in archive.infolist() if not m.is_dir()]
             members = [m for m in names if not m.filename.startswith("__MACOSX/")]
             if len(members) != 1:
-                raise TraceError(f"{path}: got a zip archive of {len(members)} files, wanted one file in it")
+                raise TraceError(
+                    f"{path}: got a zip archive of {len(members)} files, wanted one file in it"
+                )
             # The member keeps the archive open for as long as it is read.
             return archive.open(members[0])  # type: ignore[return-value]
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
@@ -167,14 +175,18 @@ class TraceSource:
             return _open(self.path)
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise TraceError(f"{self.path}: got {reason!r}, wanted a readable file") from None
+            raise TraceError(
+                f"{self.path}: got {reason!r}, wanted a readable file"
+            ) from None
 
     def head(self) -> Head:
         """Return the start, at most `HEAD_BYTES` and `HEAD_LINES`."""
         data = b""
         # What could be read is enough to recognise the format; reading on will locate a break.
         with closing(self.open()) as stream, suppress(*_BROKEN):
-            while len(data) < HEAD_BYTES and (piece := stream.read1(HEAD_BYTES - len(data))):
+            while len(data) < HEAD_BYTES and (
+                piece := stream.read1(HEAD_BYTES - len(data))
+            ):
                 data += piece
         text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
         lines = [line for line in text.split("\n") if line.strip()]

@@ -33,7 +33,9 @@ def info(trace: BlockTrace) -> dict[str, Any]:
     """
     requests = trace.requests
     sizes = requests["length_bytes"]
-    duration_s = (int(requests["issue_ns"][-1]) - int(requests["issue_ns"][0])) / NS_PER_S
+    duration_s = (
+        int(requests["issue_ns"][-1]) - int(requests["issue_ns"][0])
+    ) / NS_PER_S
     # Sizes that occur: nearest ranks.
     ranks = np.quantile(sizes.to_numpy(), (0.5, 0.9, 0.99), method="inverted_cdf")
     return {
@@ -42,14 +44,20 @@ def info(trace: BlockTrace) -> dict[str, Any]:
         "requests": requests.height,
         "read_ratio": int((~requests["is_write"]).sum()) / requests.height,
         "bytes_mean": float(sizes.to_numpy().mean()),
-        **{f"bytes_p{percent}": size for percent, size in zip((50, 90, 99), ranks.tolist(), strict=True)},
+        **{
+            f"bytes_p{percent}": size
+            for percent, size in zip((50, 90, 99), ranks.tolist(), strict=True)
+        },
         "duration_s": duration_s,
         "iops": requests.height / duration_s if duration_s else None,
         "sequential_fraction": sequential_fraction(requests),
         "devices": requests["device"].n_unique(),
         "footprint_bytes": footprint_bytes(requests),
         **_times("service", service_ns(trace)),
-        **_times("response", (requests["complete_ns"] - requests["issue_ns"]).drop_nulls().to_numpy()),
+        **_times(
+            "response",
+            (requests["complete_ns"] - requests["issue_ns"]).drop_nulls().to_numpy(),
+        ),
         **_times("read_service", service_ns(trace, is_write=False)),
         **_times("write_service", service_ns(trace, is_write=True)),
         **arrivals(requests),
@@ -62,7 +70,9 @@ def info(trace: BlockTrace) -> dict[str, Any]:
     }
 
 
-def service_ns(trace: BlockTrace, *, is_write: bool | None = None) -> npt.NDArray[np.int64]:
+def service_ns(
+    trace: BlockTrace, *, is_write: bool | None = None
+) -> npt.NDArray[np.int64]:
     """Return the service times [ns], dispatch to completion, of completed commands (of one direction)."""
     if trace.commands is None:
         return np.empty(0, dtype=np.int64)
@@ -76,7 +86,9 @@ def service_ns(trace: BlockTrace, *, is_write: bool | None = None) -> npt.NDArra
 def follows_before(requests: pl.DataFrame) -> pl.Series:
     """Mark the requests that start where the one before them on the same device ended; never the first."""
     end = (pl.col("offset_bytes") + pl.col("length_bytes")).shift(1).over("device")
-    return requests.select((pl.col("offset_bytes") == end).fill_null(False).alias("follows")).to_series()
+    return requests.select(
+        (pl.col("offset_bytes") == end).fill_null(False).alias("follows")
+    ).to_series()
 
 
 def sequential_fraction(requests: pl.DataFrame) -> float:
@@ -88,10 +100,26 @@ def footprint_bytes(requests: pl.DataFrame) -> int:
     """Return how many distinct bytes the requests touch: the size of the union of their extents."""
     extents = (
         requests.lazy()
-        .select("device", "offset_bytes", (pl.col("offset_bytes") + pl.col("length_bytes")).alias("end"))
+        .select(
+            "device",
+            "offset_bytes",
+            (pl.col("offset_bytes") + pl.col("length_bytes")).alias("end"),
+        )
         .sort("device", "offset_bytes")
-        .with_columns(pl.col("end").cum_max().shift(1).over("device").fill_null(0).alias("reached"))
-        .select((pl.col("end") - pl.max_horizontal("offset_bytes", "reached")).clip(0).sum().alias("bytes"))
+        .with_columns(
+            pl.col("end")
+            .cum_max()
+            .shift(1)
+            .over("device")
+            .fill_null(0)
+            .alias("reached")
+        )
+        .select(
+            (pl.col("end") - pl.max_horizontal("offset_bytes", "reached"))
+            .clip(0)
+            .sum()
+            .alias("bytes")
+        )
     )
     return int(extents.collect()["bytes"][0])
 
@@ -108,8 +136,12 @@ def arrivals(requests: pl.DataFrame) -> dict[str, Any]:
     gaps = np.diff(issue)
     some = gaps if gaps.size and gaps.sum() else gaps[:0]
     values: dict[str, Any] = _times("interarrival", some)
-    values["interarrival_cv2"] = float(some.var()) / float(some.mean()) ** 2 if some.size else None
-    values["dispersion"] = {f"{w / NS_PER_S:g}": dispersion(issue, w) for w in windows_ns(issue)}
+    values["interarrival_cv2"] = (
+        float(some.var()) / float(some.mean()) ** 2 if some.size else None
+    )
+    values["dispersion"] = {
+        f"{w / NS_PER_S:g}": dispersion(issue, w) for w in windows_ns(issue)
+    }
     values["peak_to_mean"] = None
     if WINDOWS_MIN <= (issue[-1] - issue[0]) // NS_PER_S <= WINDOWS_MAX:
         per_second = counts_per_window(issue, int(NS_PER_S))
@@ -117,7 +149,9 @@ def arrivals(requests: pl.DataFrame) -> dict[str, Any]:
     return values
 
 
-def counts_per_window(issue_ns: npt.NDArray[np.int64], window_ns: int) -> npt.NDArray[np.int64]:
+def counts_per_window(
+    issue_ns: npt.NDArray[np.int64], window_ns: int
+) -> npt.NDArray[np.int64]:
     """Return requests per window, whole windows from the first request on."""
     whole = int((issue_ns[-1] - issue_ns[0]) // window_ns)
     index = (issue_ns - issue_ns[0]) // window_ns
@@ -129,7 +163,9 @@ def windows_ns(issue_ns: npt.NDArray[np.int64]) -> list[int]:
     if len(issue_ns) < WINDOWS_MIN:
         return []
     span = int(issue_ns[-1] - issue_ns[0])
-    return [w for e in range(6, 15) if WINDOWS_MIN <= span // (w := 10**e) <= WINDOWS_MAX]
+    return [
+        w for e in range(6, 15) if WINDOWS_MIN <= span // (w := 10**e) <= WINDOWS_MAX
+    ]
 
 
 def dispersion(issue_ns: npt.NDArray[np.int64], window_ns: int) -> float:
@@ -141,9 +177,15 @@ def dispersion(issue_ns: npt.NDArray[np.int64], window_ns: int) -> float:
 
 def _sizes(requests: pl.DataFrame) -> list[dict[str, Any]]:
     often = requests.group_by("is_write", "length_bytes").len()
-    often = often.sort("len", "length_bytes", "is_write", descending=[True, False, False]).head(SIZES_SHOWN)
+    often = often.sort(
+        "len", "length_bytes", "is_write", descending=[True, False, False]
+    ).head(SIZES_SHOWN)
     return [
-        {"op": "write" if is_write else "read", "bytes": size, "share": count / requests.height}
+        {
+            "op": "write" if is_write else "read",
+            "bytes": size,
+            "share": count / requests.height,
+        }
         for is_write, size, count in often.iter_rows()
     ]
 
@@ -152,12 +194,17 @@ def _locality(requests: pl.DataFrame) -> dict[str, Any]:
     found = reuse(requests)
     again = found.distances[found.distances >= 0]
     half = float(np.median(again)) * BLOCK_BYTES if again.size else None
-    ratios = found.hit_ratio([max(1, round(share * found.blocks)) for share in CACHE_SHARES])
+    ratios = found.hit_ratio(
+        [max(1, round(share * found.blocks)) for share in CACHE_SHARES]
+    )
     return {
         "reuse_ratio": again.size / found.accesses,
         "reuse_distance_p50_bytes": half,
         "hottest_tenth_share": found.hottest_tenth_share,
-        "hit_ratio": {f"{share:g}": float(ratio) for share, ratio in zip(CACHE_SHARES, ratios, strict=True)},
+        "hit_ratio": {
+            f"{share:g}": float(ratio)
+            for share, ratio in zip(CACHE_SHARES, ratios, strict=True)
+        },
         "reuse_requests": found.requests,
     }
 
@@ -167,7 +214,9 @@ def depth_levels(requests: pl.DataFrame) -> npt.NDArray[np.float64]:
     known = requests.drop_nulls(["issue_ns", "complete_ns"])
     if not known.height:
         return np.empty(0)
-    times = np.concatenate((known["complete_ns"].to_numpy(), known["issue_ns"].to_numpy()))
+    times = np.concatenate(
+        (known["complete_ns"].to_numpy(), known["issue_ns"].to_numpy())
+    )
     steps = np.repeat([-1, 1], known.height)
     # At one instant a request leaves before the next comes; one of no length is never in flight.
     order = np.lexsort((steps, times))
@@ -182,7 +231,10 @@ def _depth(requests: pl.DataFrame) -> dict[str, float | None]:
     if not total:
         return {"queue_depth_mean": None, "queue_depth_max": None}
     mean = float((levels * np.arange(len(levels))).sum()) / total
-    return {"queue_depth_mean": mean, "queue_depth_max": float(np.flatnonzero(levels).max())}
+    return {
+        "queue_depth_mean": mean,
+        "queue_depth_max": float(np.flatnonzero(levels).max()),
+    }
 
 
 def _times(name: str, spans_ns: npt.NDArray[np.int64]) -> dict[str, float | None]:
@@ -190,4 +242,6 @@ def _times(name: str, spans_ns: npt.NDArray[np.int64]) -> dict[str, float | None
     if not spans_ns.size:
         return dict.fromkeys(keys)
     values = (spans_ns.mean(), *np.quantile(spans_ns, [0.5, 0.99]))
-    return {key: float(value) / NS_PER_US for key, value in zip(keys, values, strict=True)}
+    return {
+        key: float(value) / NS_PER_US for key, value in zip(keys, values, strict=True)
+    }

@@ -16,11 +16,15 @@ def convert(trace: BlockTrace | FailureTrace, path: str | Path) -> list[Path]:
     """Write a trace in the form that the file's suffix says."""
     path = Path(path)
     if path.suffix not in SUFFIXES:
-        raise TraceError(f"{path}: got suffix {shown(path.suffix)}, wanted one of {', '.join(SUFFIXES)}")
+        raise TraceError(
+            f"{path}: got suffix {shown(path.suffix)}, wanted one of {', '.join(SUFFIXES)}"
+        )
     try:
         if path.suffix == ".txt":
             if isinstance(trace, FailureTrace):
-                raise TraceError(f"{path}: got a failure trace, wanted .parquet or .csv for it")
+                raise TraceError(
+                    f"{path}: got a failure trace, wanted .parquet or .csv for it"
+                )
             _keep_source(trace, path)
             write_blkparse(trace, path)
             return [path]
@@ -41,14 +45,18 @@ def convert(trace: BlockTrace | FailureTrace, path: str | Path) -> list[Path]:
                 table.write_parquet(place)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise TraceError(f"{path}: got {reason!r}, wanted a file that can be written") from None
+        raise TraceError(
+            f"{path}: got {reason!r}, wanted a file that can be written"
+        ) from None
     return list(tables)
 
 
 def _keep_source(trace: BlockTrace | FailureTrace, path: Path) -> None:
     source = Path(trace.source)
     if path.exists() and source.exists() and path.samefile(source):
-        raise TraceError(f"{path}: got the file that the trace was read from, wanted another (--out FOLDER)")
+        raise TraceError(
+            f"{path}: got the file that the trace was read from, wanted another (--out FOLDER)"
+        )
 
 
 _RANK = {"Q": 0, "D": 1, "C": 2}
@@ -64,7 +72,8 @@ def write_blkparse(trace: BlockTrace, path: str | Path) -> None:
     frames = [trace.requests] + ([] if trace.commands is None else [trace.commands])
     for frame in frames:
         odd = frame.filter(
-            (frame["offset_bytes"] % SECTOR_BYTES != 0) | (frame["length_bytes"] % SECTOR_BYTES != 0)
+            (frame["offset_bytes"] % SECTOR_BYTES != 0)
+            | (frame["length_bytes"] % SECTOR_BYTES != 0)
         )
         if odd.height:
             offset, length = odd.select("offset_bytes", "length_bytes").row(0)
@@ -76,7 +85,9 @@ def write_blkparse(trace: BlockTrace, path: str | Path) -> None:
     start_ns = min(0, events[0][0]) if events else 0
     names = _device_names(sorted({event[2] for event in events}))
     with Path(path).open("w", encoding="utf-8") as file:
-        for number, (time_ns, action, device, is_write, offset, length) in enumerate(events, 1):
+        for number, (time_ns, action, device, is_write, offset, length) in enumerate(
+            events, 1
+        ):
             seconds, fraction = divmod(time_ns - start_ns, 1_000_000_000)
             file.write(
                 f"{names[device]:>7} {0:>3} {number:>8} {seconds:>5}.{fraction:09d} {0:>5} {action:>2} "
@@ -103,6 +114,12 @@ def _events(trace: BlockTrace) -> Iterator[tuple[int, str, str, bool, int, int]]
 
 
 def _device_names(devices: list[str]) -> dict[str, str]:
-    given = {d: d for d in devices if d.count(",") == 1 and d.replace(",", "").isdecimal()}
-    free = (f"259,{minor}" for minor in range(len(devices) * 2) if f"259,{minor}" not in given)
+    given = {
+        d: d for d in devices if d.count(",") == 1 and d.replace(",", "").isdecimal()
+    }
+    free = (
+        f"259,{minor}"
+        for minor in range(len(devices) * 2)
+        if f"259,{minor}" not in given
+    )
     return {d: given.get(d) or next(free) for d in devices}

@@ -29,12 +29,27 @@ PLUGINS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "isa:cauchy": ("isa", {"technique": "cauchy"}),
     "isa:reed_sol_van": ("isa", {"technique": "reed_sol_van"}),
     "jerasure:reed_sol_van": ("jerasure", {"technique": "reed_sol_van"}),
-    "jerasure:cauchy_good": ("jerasure", {"technique": "cauchy_good", "packetsize": "3072"}),
+    "jerasure:cauchy_good": (
+        "jerasure",
+        {"technique": "cauchy_good", "packetsize": "3072"},
+    ),
 }
 _TIMEOUT_S = 600
 # What the measured ``kernels.csv`` has of Ceph's plugins.
 _LIBRARY = "ceph-16.2.15"
-_COLUMNS = ("lib", "backend", "technique", "k", "m", "op", "erasures", "iters", "cpu_s", "chunk_len", "time")
+_COLUMNS = (
+    "lib",
+    "backend",
+    "technique",
+    "k",
+    "m",
+    "op",
+    "erasures",
+    "iters",
+    "cpu_s",
+    "chunk_len",
+    "time",
+)
 
 
 class AgainstError(ValueError):
@@ -42,7 +57,10 @@ class AgainstError(ValueError):
 
 
 def ceph_rows_against(
-    path: Path, *, schemes: Sequence[str] = ("rs:6,2",), sizes_bytes: Sequence[int] = (1 << 20,)
+    path: Path,
+    *,
+    schemes: Sequence[str] = ("rs:6,2",),
+    sizes_bytes: Sequence[int] = (1 << 20,),
 ) -> list[dict[str, Any]]:
     """Rows of Ceph's benchmark: of the binary, run now, or of a file with its output.
 
@@ -55,14 +73,18 @@ def ceph_rows_against(
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError:
-        raise AgainstError(f"{path}: got bytes that are no text and no program that may be run") from None
+        raise AgainstError(
+            f"{path}: got bytes that are no text and no program that may be run"
+        ) from None
     return parse_output(text, where=str(path))
 
 
 def is_program(path: Path) -> bool:
     """Whether a path is a benchmark to run, not a recorded output; `AgainstError` where nothing is there."""
     if not path.is_file():
-        raise AgainstError(f"{path}: got no such file, wanted Ceph's benchmark or its recorded output")
+        raise AgainstError(
+            f"{path}: got no such file, wanted Ceph's benchmark or its recorded output"
+        )
     try:
         with path.open("rb") as file:
             head = file.read(4)
@@ -91,14 +113,21 @@ def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str
                 f"{where}:{number}: got {kb} KB in {seconds} s from {iterations} iterations of {size} bytes, "
                 "which do not agree"
             )
-        case = (found["plugin"], f"rs:{found['k']},{found['m']}", found["workload"], int(found["erasures"]))
+        case = (
+            found["plugin"],
+            f"rs:{found['k']},{found['m']}",
+            found["workload"],
+            int(found["erasures"]),
+        )
         rows.append(_row(*case, size, seconds / iterations))
     if not rows:
         raise AgainstError(f"{where}: got no line of results")
     return rows
 
 
-def _run(path: Path, schemes: Sequence[str], sizes_bytes: Sequence[int]) -> list[dict[str, Any]]:
+def _run(
+    path: Path, schemes: Sequence[str], sizes_bytes: Sequence[int]
+) -> list[dict[str, Any]]:
     rows = []
     for scheme, size in itertools.product(map(parse_scheme, schemes), sizes_bytes):
         iterations = max(1, math.ceil(TABLE_BYTES / 4 / size))
@@ -111,14 +140,18 @@ def _run(path: Path, schemes: Sequence[str], sizes_bytes: Sequence[int]) -> list
                 for key, value in {"k": scheme.k, "m": scheme.m, **parameters}.items():
                     command += ["--parameter", f"{key}={value}"]
                 per_call_s = _seconds(command) / iterations
-                rows.append(_row(plugin, scheme.name, workload, erasures, size, per_call_s))
+                rows.append(
+                    _row(plugin, scheme.name, workload, erasures, size, per_call_s)
+                )
     return rows
 
 
 def _seconds(command: Sequence[str]) -> float:
     """Run the benchmark once; it prints seconds and KB."""
     try:
-        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIMEOUT_S)
+        done = subprocess.run(
+            command, check=True, capture_output=True, text=True, timeout=_TIMEOUT_S
+        )
         return float(done.stdout.split()[0])
     except subprocess.CalledProcessError as error:
         said = (error.stderr or error.stdout or "").strip().splitlines()
@@ -128,14 +161,18 @@ def _seconds(command: Sequence[str]) -> float:
     except subprocess.TimeoutExpired:
         raise AgainstError(f"{command[0]}: got no answer in {_TIMEOUT_S} s") from None
     except (OSError, ValueError, IndexError) as error:
-        raise AgainstError(f"{command[0]}: wanted seconds and KB on its output ({error})") from None
+        raise AgainstError(
+            f"{command[0]}: wanted seconds and KB on its output ({error})"
+        ) from None
 
 
 def _row(
     backend: str, scheme: str, op: str, erasures: int, size_bytes: int, seconds: float
 ) -> dict[str, Any]:
     # The benchmark says neither what copying took nor whether the results were right.
-    return row_of(f"ceph {backend}", scheme, op, erasures, size_bytes, [seconds], verified=None)
+    return row_of(
+        f"ceph {backend}", scheme, op, erasures, size_bytes, [seconds], verified=None
+    )
 
 
 def side_by_side(
@@ -143,10 +180,17 @@ def side_by_side(
 ) -> list[dict[str, Any]]:
     """Pair rows of one scheme, operation and erasures whose sizes differ by at most a quarter."""
     # What is in a cache, on one core: so the benchmark runs.
-    mine = [row for row in ours if row.get("cores", 1) == 1 and row.get("buffers", "warm") == "warm"]
+    mine = [
+        row
+        for row in ours
+        if row.get("cores", 1) == 1 and row.get("buffers", "warm") == "warm"
+    ]
     return [
         {
-            **{key: row[key] for key in ("scheme", "op", "erasures", "size_bytes", "backend")},
+            **{
+                key: row[key]
+                for key in ("scheme", "op", "erasures", "size_bytes", "backend")
+            },
             "ceph_backend": other["backend"],
             "bytes_per_s": row["bytes_per_s"],
             "ceph_bytes_per_s": other["bytes_per_s"],
@@ -167,13 +211,18 @@ def ceph_rows(path: Path) -> list[dict[str, Any]]:
     try:
         frame = pl.read_csv(path)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise KernelTableError(f"{path}: cannot read: {str(error).splitlines()[0]}") from None
+        raise KernelTableError(
+            f"{path}: cannot read: {str(error).splitlines()[0]}"
+        ) from None
     absent = [column for column in _COLUMNS if column not in frame.columns]
     if absent:
         raise KernelTableError(f"{path}: columns: missing {', '.join(absent)}")
     groups: dict[tuple[str, str, str, int, int], list[float]] = {}
     for raw in frame.filter(pl.col("lib") == _LIBRARY).iter_rows(named=True):
-        backend, scheme = f"{raw['backend']}:{raw['technique']}", f"rs:{raw['k']},{raw['m']}"
+        backend, scheme = (
+            f"{raw['backend']}:{raw['technique']}",
+            f"rs:{raw['k']},{raw['m']}",
+        )
         key = (backend, scheme, raw["op"], raw["erasures"], raw["k"] * raw["chunk_len"])
         groups.setdefault(key, []).append(raw["cpu_s"] / raw["iters"])
     if not groups:
@@ -188,13 +237,17 @@ def ceph_rows(path: Path) -> list[dict[str, Any]]:
 
 def ceph_table_from(path: Path) -> KernelTable:
     """Fit the table of Ceph's plugins; parameters and errors as `ceph_rows`."""
-    times_s = pl.read_csv(path).filter(pl.col("lib") == _LIBRARY)["time"].cast(pl.Float64)
+    times_s = (
+        pl.read_csv(path).filter(pl.col("lib") == _LIBRARY)["time"].cast(pl.Float64)
+    )
     provenance: Mapping[str, Any] = {
         "basis": "measured",
         "command": "not stated; rows lib = ceph-16.2.15 of ceph16/kernels.csv, three rounds interleaved",
         "cpu": {"name": "not stated in the source"},
         "versions": {"ceph": "16.2.15"},
-        "date": datetime.datetime.fromtimestamp(max(times_s.to_list()), tz=datetime.UTC).date().isoformat(),
+        "date": datetime.datetime.fromtimestamp(max(times_s.to_list()), tz=datetime.UTC)
+        .date()
+        .isoformat(),
         "note": (
             "Two sizes for each operation, so the line passes through both and its residuals say nothing; "
             "one call encodes the whole size. The copy cost was not measured."

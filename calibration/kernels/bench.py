@@ -21,7 +21,14 @@ from stripesim.calibration.kernels import isal as kernel_raw
 from stripesim.calibration.kernels.codes import Kernel, kernel_of
 from stripesim.calibration.kernels.malloc import raise_malloc_thresholds
 from stripesim.calibration.kernels.measure import KernelMeasureError, measure
-from stripesim.calibration.kernels.timing import Case, Loop, Row, repeated, row_of, sample
+from stripesim.calibration.kernels.timing import (
+    Case,
+    Loop,
+    Row,
+    repeated,
+    row_of,
+    sample,
+)
 from stripesim.models.coding import CodecError, RedundancyScheme, parse_scheme
 
 #: Bytes that the buffers of a cold case fill together [B]: beyond the caches of one core.
@@ -50,9 +57,20 @@ def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         scheme, size = parse_scheme(row["scheme"]), row["size_bytes"]
         iterations = math.ceil(TABLE_BYTES / size)
-        cells = {"seconds": row["seconds_median"] * iterations, "KB": iterations * size // 1024}
-        cells |= {"plugin": row["backend"], "k": scheme.k, "m": scheme.m, "workload": row["op"]}
-        listed.append(cells | {"iterations": iterations, "size": size, "erasures": row["erasures"]})
+        cells = {
+            "seconds": row["seconds_median"] * iterations,
+            "KB": iterations * size // 1024,
+        }
+        cells |= {
+            "plugin": row["backend"],
+            "k": scheme.k,
+            "m": scheme.m,
+            "workload": row["op"],
+        }
+        listed.append(
+            cells
+            | {"iterations": iterations, "size": size, "erasures": row["erasures"]}
+        )
     return listed
 
 
@@ -73,7 +91,9 @@ def _offered(
     schemes: Sequence[str], sizes_bytes: Sequence[int], backends: Sequence[str]
 ) -> Iterator[tuple[RedundancyScheme, int, str, Kernel]]:
     """Every case whose backend offers the shape."""
-    for scheme, size_bytes, backend in itertools.product(map(parse_scheme, schemes), sizes_bytes, backends):
+    for scheme, size_bytes, backend in itertools.product(
+        map(parse_scheme, schemes), sizes_bytes, backends
+    ):
         with suppress(CodecError):
             yield scheme, size_bytes, backend, kernel_of(scheme, backend)
 
@@ -95,10 +115,20 @@ def cold_rows(
         turns = (turn % size_bytes for turn in range(max(2, cold_bytes // size_bytes)))
         data = [block[turn:] + block[:turn] for turn in turns]
         buffers = itertools.cycle(data)
-        case = Case(repeated(lambda k=kernel, b=buffers: k.encode(next(b))), calls=len(data))  # type: ignore[misc]
+        case = Case(
+            repeated(lambda k=kernel, b=buffers: k.encode(next(b))), calls=len(data)
+        )  # type: ignore[misc]
         sample([case], rounds)
         verified = kernel.holds(kernel.encode(data[-1]), data[-1])
-        row = row_of(backend, scheme.name, "encode", 0, size_bytes, case.samples_s, verified=verified)
+        row = row_of(
+            backend,
+            scheme.name,
+            "encode",
+            0,
+            size_bytes,
+            case.samples_s,
+            verified=verified,
+        )
         listed.append(row | {"buffers": "cold", "cores": 1})
     return listed
 
@@ -118,12 +148,25 @@ def cores_rows(
     listed = []
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(count)
-    with ProcessPoolExecutor(count, context, initializer=_set_barrier, initargs=(barrier,)) as pool:
+    with ProcessPoolExecutor(
+        count, context, initializer=_set_barrier, initargs=(barrier,)
+    ) as pool:
         for scheme, size_bytes, backend, _ in _offered(schemes, sizes_bytes, backends):
-            done = [pool.submit(_encode_for, backend, scheme.name, size_bytes, seconds) for _ in range(count)]
+            done = [
+                pool.submit(_encode_for, backend, scheme.name, size_bytes, seconds)
+                for _ in range(count)
+            ]
             speeds, verified = zip(*(one.result() for one in done), strict=True)
             times = [size_bytes / sum(speeds)]
-            row = row_of(backend, scheme.name, "encode", 0, size_bytes, times, verified=all(verified))
+            row = row_of(
+                backend,
+                scheme.name,
+                "encode",
+                0,
+                size_bytes,
+                times,
+                verified=all(verified),
+            )
             listed.append(row | {"buffers": "warm", "cores": count})
     return listed
 
@@ -136,7 +179,9 @@ def _set_barrier(barrier: Any) -> None:
     _barrier = barrier
 
 
-def _encode_for(backend: str, scheme: str, size_bytes: int, seconds: float) -> tuple[float, bool]:
+def _encode_for(
+    backend: str, scheme: str, size_bytes: int, seconds: float
+) -> tuple[float, bool]:
     """Worker: bytes per second of encode calls in some wall time, and whether the last one was right."""
     raise_malloc_thresholds()
     encoder = kernel_of(parse_scheme(scheme), backend)
@@ -201,7 +246,9 @@ def benchmark(
     return with_roofline(rows)
 
 
-def _raw_rows(name: str, sizes_bytes: Sequence[int], buffers: str, rounds: int) -> list[Row]:
+def _raw_rows(
+    name: str, sizes_bytes: Sequence[int], buffers: str, rounds: int
+) -> list[Row]:
     """The kernel alone, where there is one to call: ISA-L and a Reed-Solomon code."""
     scheme = parse_scheme(name)
     if not name.startswith("rs:") or not kernel_raw.available():
@@ -231,7 +278,16 @@ def memcpy_rows(
     sample(cases.values(), rounds)
     buffers = "cold" if cold else "warm"
     return [
-        row_of("memcpy", "none", "memcpy", 0, size, case.samples_s, buffers=buffers, cores=1)
+        row_of(
+            "memcpy",
+            "none",
+            "memcpy",
+            0,
+            size,
+            case.samples_s,
+            buffers=buffers,
+            cores=1,
+        )
         for size, case in cases.items()
     ]
 
@@ -278,5 +334,9 @@ def _roofline(row: Row, copies: Sequence[Row]) -> float | None:
         return 1.0
     scheme = parse_scheme(row["scheme"])
     written = scheme.m if row["op"] == "encode" else row["erasures"]
-    nearest = min(alike, key=lambda copy: abs(math.log(copy["size_bytes"] / row["size_bytes"])))
-    return float(row["bytes_per_s"] * (1 + written / scheme.k) / (2 * nearest["bytes_per_s"]))
+    nearest = min(
+        alike, key=lambda copy: abs(math.log(copy["size_bytes"] / row["size_bytes"]))
+    )
+    return float(
+        row["bytes_per_s"] * (1 + written / scheme.k) / (2 * nearest["bytes_per_s"])
+    )

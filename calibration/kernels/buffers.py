@@ -27,18 +27,27 @@ def fit_buffers(
     coefficient negative: the sum of (kernel + model - measured)² / measured². Returns the numbers of
     `EncodeBufferModel`, and predicted over measured − 1 by scheme and size.
     """
-    alone = [row for row in raw if row["backend"] == RAW_BACKEND and row["op"] == "encode"]
+    alone = [
+        row for row in raw if row["backend"] == RAW_BACKEND and row["op"] == "encode"
+    ]
     rows = []
     for row in ceph:
         if (row["backend"], row["op"]) == (FITTED_BACKEND, "encode"):
             of_code = [kernel for kernel in alone if kernel["scheme"] == row["scheme"]]
-            same = [k for k in of_code if abs(k["size_bytes"] / row["size_bytes"] - 1) < 0.01]
+            same = [
+                k
+                for k in of_code
+                if abs(k["size_bytes"] / row["size_bytes"] - 1) < 0.01
+            ]
             rows += [
-                (row, parse_scheme(row["scheme"]), kernel["seconds_median"] * 1e9) for kernel in same[:1]
+                (row, parse_scheme(row["scheme"]), kernel["seconds_median"] * 1e9)
+                for kernel in same[:1]
             ]
     measured = np.array([row["seconds_median"] * 1e9 for row, _, _ in rows])
     kernels = np.array([kernel_ns for _, _, kernel_ns in rows])
-    design = np.array([(code.width, row["size_bytes"] * code.m / code.k) for row, code, _ in rows])
+    design = np.array(
+        [(code.width, row["size_bytes"] * code.m / code.k) for row, code, _ in rows]
+    )
     # Columns of like size keep the solver's tolerances meaningful.
     weighted = design / measured[:, None]
     norms = np.linalg.norm(weighted, axis=0)
@@ -58,6 +67,9 @@ def ceph_buffers() -> EncodeBufferModel:
     text = (files("stripesim.calibration.kernels.tables") / FILE).read_text("utf-8")
     document = tomllib.loads(text)["buffers"]
     return EncodeBufferModel(
-        provenance={name: Provenance(row["provenance"], row["source"]) for name, row in document.items()},
+        provenance={
+            name: Provenance(row["provenance"], row["source"])
+            for name, row in document.items()
+        },
         **{name: float(row["value"]) for name, row in document.items()},
     )

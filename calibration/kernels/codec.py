@@ -59,7 +59,9 @@ def available_backends() -> tuple[str, ...]:
         ec_iface, _ = _pyeclib("backends")
     except CodecError:
         return ()
-    return tuple(backend for backend in BACKENDS if ec_iface.check_backend_available(backend))
+    return tuple(
+        backend for backend in BACKENDS if ec_iface.check_backend_available(backend)
+    )
 
 
 @dataclass(frozen=True)
@@ -83,14 +85,17 @@ class Codec:
 
     def __init__(self, backend: str, *, k: int, m: int, driver: Any = None) -> None:
         if driver is None and backend not in (*BACKENDS, NULL_BACKEND):
-            raise CodecError(f"codec: backend: got {backend!r}, wanted one of {', '.join(BACKENDS)}")
+            raise CodecError(
+                f"codec: backend: got {backend!r}, wanted one of {', '.join(BACKENDS)}"
+            )
         if k < 1 or m < 1 or k + m > _SHARDS_MAX:
             raise CodecError(
                 f"codec: {backend}: got k = {k}, m = {m}, "
                 f"wanted both at least 1 and k + m at most {_SHARDS_MAX} (pyeclib's limit)"
             )
         if backend == "isa_l_rs_vand" and (
-            m > _VAND_PARITY_MAX or (m == _VAND_PARITY_MAX and k > _VAND_DATA_MAX_AT_PARITY_MAX)
+            m > _VAND_PARITY_MAX
+            or (m == _VAND_PARITY_MAX and k > _VAND_DATA_MAX_AT_PARITY_MAX)
         ):
             raise CodecError(
                 f"codec: isa_l_rs_vand: got k = {k}, m = {m}, wanted m at most {_VAND_PARITY_MAX} and, "
@@ -103,13 +108,19 @@ class Codec:
         if driver is None:
             refused = f"got k = {k}, m = {m}, a shape this backend does not offer"
             null = backend == NULL_BACKEND
-            driver = _null_driver(k, m) if null else pyeclib_driver(backend, refused, k=k, m=m)
+            driver = (
+                _null_driver(k, m)
+                if null
+                else pyeclib_driver(backend, refused, k=k, m=m)
+            )
         self._driver: Any = driver
 
     def encode(self, data: bytes) -> list[bytes]:
         """All k + m fragments of some data, each with its header, data first; `CodecError` if it is empty."""
         if not data:
-            raise CodecError(f"codec: {self.backend}: encode: got no data, wanted at least one byte")
+            raise CodecError(
+                f"codec: {self.backend}: encode: got no data, wanted at least one byte"
+            )
         fragments: list[bytes] = self._call("encode", self._driver.encode, data)
         return fragments
 
@@ -121,8 +132,12 @@ class Codec:
     def reconstruct(self, fragments: Sequence[bytes], index: int) -> bytes:
         """One fragment of 0 to k + m - 1, header on, from others of one `encode` that suffice."""
         if not 0 <= index < self.k + self.m:
-            raise CodecError(f"codec: {self.backend}: index: got {index}, wanted 0 to {self.k + self.m - 1}")
-        rebuilt: list[bytes] = self._call("reconstruct", self._driver.reconstruct, list(fragments), [index])
+            raise CodecError(
+                f"codec: {self.backend}: index: got {index}, wanted 0 to {self.k + self.m - 1}"
+            )
+        rebuilt: list[bytes] = self._call(
+            "reconstruct", self._driver.reconstruct, list(fragments), [index]
+        )
         return rebuilt[0]
 
     @property
@@ -148,7 +163,12 @@ class Codec:
         return [
             Call("encode", 0, lambda: self.encode(data), holds_data),
             *(
-                Call("decode", lost, decode(fragments[lost:]), lambda decoded: bool(decoded == data))
+                Call(
+                    "decode",
+                    lost,
+                    decode(fragments[lost:]),
+                    lambda decoded: bool(decoded == data),
+                )
                 for lost in range(self.erasures_max + 1)
             ),
             Call(
@@ -169,15 +189,21 @@ class Codec:
         try:
             return function(*args)
         except ECDriverError as error:
-            given = "" if op == "encode" else f" of {len(args[0])} fragments (k = {self.k})"
+            given = (
+                "" if op == "encode" else f" of {len(args[0])} fragments (k = {self.k})"
+            )
             reason = str(error).split(". Please inspect")[0]
-            raise CodecError(f"codec: {self.backend}: {op}{given} failed: {reason}") from None
+            raise CodecError(
+                f"codec: {self.backend}: {op}{given} failed: {reason}"
+            ) from None
 
 
 def payload(fragment: bytes) -> bytes:
     """A fragment without its header; `CodecError` if it is too short to have one."""
     if len(fragment) < HEADER_BYTES:
-        raise CodecError(f"codec: fragment: got {len(fragment)} bytes, wanted at least {HEADER_BYTES}")
+        raise CodecError(
+            f"codec: fragment: got {len(fragment)} bytes, wanted at least {HEADER_BYTES}"
+        )
     return fragment[HEADER_BYTES:]
 
 
@@ -196,7 +222,9 @@ def _pyeclib(backend: str) -> tuple[Any, Any]:
 def pyeclib_driver(backend: str, refused: str, **shape: int) -> Any:
     """The pyeclib driver, or a `CodecError` that says which part is missing or that the shape is refused."""
     ec_iface, _ = _pyeclib(backend)
-    if backend not in ec_iface.VALID_EC_TYPES or not ec_iface.check_backend_available(backend):
+    if backend not in ec_iface.VALID_EC_TYPES or not ec_iface.check_backend_available(
+        backend
+    ):
         raise CodecError(
             f"codec: backend: got {backend!r}, which this machine cannot load, "
             f"wanted one of {', '.join(available_backends())}"

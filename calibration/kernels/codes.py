@@ -5,7 +5,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from stripesim.calibration.kernels.codec import BACKENDS, Call, Codec, available_backends, pyeclib_driver
+from stripesim.calibration.kernels.codec import (
+    BACKENDS,
+    Call,
+    Codec,
+    available_backends,
+    pyeclib_driver,
+)
 from stripesim.models.coding import LRC, CephLRC, Clay, CodecError, RedundancyScheme
 from stripesim.models.coding.clay_coder import coder_of
 
@@ -27,7 +33,11 @@ class LrcCodec(Codec):
             "(liberasurecode's limits)"
         )
         driver = pyeclib_driver(
-            LRC_BACKEND, refused, k=scheme.k, m=scheme.m, local_parity=scheme.local_parities
+            LRC_BACKEND,
+            refused,
+            k=scheme.k,
+            m=scheme.m,
+            local_parity=scheme.local_parities,
         )
         super().__init__(LRC_BACKEND, k=scheme.k, m=scheme.m, driver=driver)
         self._erasures_max = scheme.global_parities
@@ -52,14 +62,21 @@ class ClayKernel:
 
     def holds(self, shards: Any, data: bytes) -> bool:
         """Whether the data can be had back after as many losses as the code bears."""
-        left = {shard: shards[shard] for shard in range(self.scheme.m, self.scheme.width)}
-        return bool((self.coder.decode(left)[: self.scheme.k] == self._chunks(data)).all())
+        left = {
+            shard: shards[shard] for shard in range(self.scheme.m, self.scheme.width)
+        }
+        return bool(
+            (self.coder.decode(left)[: self.scheme.k] == self._chunks(data)).all()
+        )
 
     def calls(self, data: bytes) -> list[Call]:
         """Encode, decode without 0 to m data shards, and repair of shard 0 from its helpers' ready parts."""
         scheme, coder, chunks = self.scheme, self.coder, self._chunks(data)
         shards = coder.encode(chunks)
-        parts = {s: coder.helper_part(shards[s], lost=0) for s in scheme.helpers(frozenset({0}))}
+        parts = {
+            s: coder.helper_part(shards[s], lost=0)
+            for s in scheme.helpers(frozenset({0}))
+        }
 
         def holds_data(rows: Any) -> bool:
             return bool((rows[: scheme.k] == chunks).all())
@@ -70,8 +87,16 @@ class ClayKernel:
 
         return [
             Call("encode", 0, lambda: coder.encode(chunks), holds_data),
-            *(Call("decode", lost, decode(lost), holds_data) for lost in range(scheme.m + 1)),
-            Call("reconstruct", 1, lambda: coder.repair(0, parts), lambda c: bool((c == chunks[0]).all())),
+            *(
+                Call("decode", lost, decode(lost), holds_data)
+                for lost in range(scheme.m + 1)
+            ),
+            Call(
+                "reconstruct",
+                1,
+                lambda: coder.repair(0, parts),
+                lambda c: bool((c == chunks[0]).all()),
+            ),
         ]
 
     def copies(self, data: bytes) -> list[Call]:
@@ -90,7 +115,9 @@ def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
     only = CLAY_BACKEND if isinstance(scheme, Clay) else LRC_BACKEND
     if isinstance(scheme, LRC | CephLRC | Clay):
         if backend != only:
-            raise CodecError(f"kernel: backend of {scheme.name}: got {backend!r}, wanted {only}")
+            raise CodecError(
+                f"kernel: backend of {scheme.name}: got {backend!r}, wanted {only}"
+            )
         return ClayKernel(scheme) if isinstance(scheme, Clay) else LrcCodec(scheme)
     return Codec(backend, k=scheme.k, m=scheme.m)
 
@@ -98,7 +125,9 @@ def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
 def kernels_of(scheme: RedundancyScheme, backends: list[str] | None) -> list[Kernel]:
     """A kernel per backend; by default of those that offer the shape, named ones must."""
     if isinstance(scheme, LRC | CephLRC | Clay):
-        backends = backends or [CLAY_BACKEND if isinstance(scheme, Clay) else LRC_BACKEND]
+        backends = backends or [
+            CLAY_BACKEND if isinstance(scheme, Clay) else LRC_BACKEND
+        ]
     if backends is not None:
         return [kernel_of(scheme, backend) for backend in dict.fromkeys(backends)]
     kernels: list[Kernel] = []

@@ -19,7 +19,10 @@ KNEE_GAIN_MAX = 0.5
 
 
 def fit_affine(
-    size_bytes: npt.ArrayLike, seconds: npt.ArrayLike, *, relative_to_s: npt.ArrayLike | None = None
+    size_bytes: npt.ArrayLike,
+    seconds: npt.ArrayLike,
+    *,
+    relative_to_s: npt.ArrayLike | None = None,
 ) -> AffineKnee:
     """Fit a duration [s] that is linear in the data's size [B], with a knee where the data asks for one.
 
@@ -32,13 +35,19 @@ def fit_affine(
     """
     x = np.asarray(size_bytes, dtype=np.float64)
     y_ns = np.asarray(seconds, dtype=np.float64) * 1e9
-    scale_ns = y_ns if relative_to_s is None else np.asarray(relative_to_s, dtype=np.float64) * 1e9
+    scale_ns = (
+        y_ns
+        if relative_to_s is None
+        else np.asarray(relative_to_s, dtype=np.float64) * 1e9
+    )
     if not x.shape == y_ns.shape == scale_ns.shape or x.ndim != 1 or x.size == 0:
         raise ValueError(
             f"kernel fit: got shapes {x.shape} and {y_ns.shape}, wanted two equal ones of at least 1"
         )
     if not ((x > 0).all() and (scale_ns > 0).all()):
-        raise ValueError("kernel fit: got a size or duration that is not positive, wanted all positive")
+        raise ValueError(
+            "kernel fit: got a size or duration that is not positive, wanted all positive"
+        )
     if x.size == 1:
         return AffineKnee(0.0, max(0.0, float(y_ns[0] / x[0])))
     line, line_loss = _solve(x, y_ns, scale_ns, math.inf)
@@ -46,15 +55,21 @@ def fit_affine(
         knee_bytes = _best_knee(x, y_ns, scale_ns)
         bent, bent_loss = _solve(x, y_ns, scale_ns, knee_bytes)
         if bent_loss <= KNEE_GAIN_MAX * line_loss:
-            return AffineKnee(float(bent[0]), float(bent[1]), knee_bytes, float(bent[2]))
+            return AffineKnee(
+                float(bent[0]), float(bent[1]), knee_bytes, float(bent[2])
+            )
     return AffineKnee(float(line[0]), float(line[1]))
 
 
-def relative_residuals(fit: AffineKnee, size_bytes: npt.ArrayLike, seconds: npt.ArrayLike) -> Floats:
+def relative_residuals(
+    fit: AffineKnee, size_bytes: npt.ArrayLike, seconds: npt.ArrayLike
+) -> Floats:
     """|fit / measured - 1| for each measurement, shape (n,)."""
     x = np.asarray(size_bytes, dtype=np.float64)
     fitted_ns = np.array([fit.duration_ns(size) for size in x], dtype=np.float64)
-    return np.asarray(np.abs(fitted_ns / (np.asarray(seconds, dtype=np.float64) * 1e9) - 1.0))
+    return np.asarray(
+        np.abs(fitted_ns / (np.asarray(seconds, dtype=np.float64) * 1e9) - 1.0)
+    )
 
 
 def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
@@ -63,7 +78,9 @@ def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
     for row in rows:
         key = (row["backend"], row["scheme"], row["op"], row["erasures"])
         if row["verified"] is False:
-            raise ValueError(f"kernel fit: {key}: the result was wrong, so its time means nothing")
+            raise ValueError(
+                f"kernel fit: {key}: the result was wrong, so its time means nothing"
+            )
         groups.setdefault(key, []).append(row)
     return tuple(_fit_group(key, group) for key, group in groups.items())
 
@@ -82,7 +99,9 @@ def table_from_rows(
     return KernelTable(name, {**provenance, "relative_residuals": residuals}, costs)
 
 
-def _fit_group(key: tuple[str, str, str, int], group: list[Mapping[str, Any]]) -> KernelCost:
+def _fit_group(
+    key: tuple[str, str, str, int], group: list[Mapping[str, Any]]
+) -> KernelCost:
     sizes = [row["size_bytes"] for row in group]
     seconds = [row["seconds_median"] for row in group]
     copies = [row["copy_seconds_median"] for row in group]
@@ -107,7 +126,9 @@ def _fit_group(key: tuple[str, str, str, int], group: list[Mapping[str, Any]]) -
     )
 
 
-def _solve(x: Floats, y_ns: Floats, scale_ns: Floats, knee_bytes: float) -> tuple[Floats, float]:
+def _solve(
+    x: Floats, y_ns: Floats, scale_ns: Floats, knee_bytes: float
+) -> tuple[Floats, float]:
     """Coefficients for a given knee, and the sum of squared relative residuals."""
     below = np.minimum(x, knee_bytes)
     columns = [np.ones_like(x), below]

@@ -34,11 +34,15 @@ def isal_path() -> Path:
     try:
         listed = distribution("pyeclib").files or ()
     except PackageNotFoundError:
-        raise CodecError("kernel: pyeclib is not installed, so there is no ISA-L to call") from None
+        raise CodecError(
+            "kernel: pyeclib is not installed, so there is no ISA-L to call"
+        ) from None
     for file in listed:
         if "libisal" in file.name:
             return Path(str(file.locate()))
-    raise CodecError("kernel: this pyeclib does not carry ISA-L as a library of its own")
+    raise CodecError(
+        "kernel: this pyeclib does not carry ISA-L as a library of its own"
+    )
 
 
 def available() -> bool:
@@ -61,20 +65,28 @@ class RawKernel:
 
     def __init__(self, rows: Bytes, variant: str = "") -> None:
         if variant not in VARIANTS:
-            raise CodecError(f"kernel: variant: got {variant!r}, wanted one of {VARIANTS}")
+            raise CodecError(
+                f"kernel: variant: got {variant!r}, wanted one of {VARIANTS}"
+            )
         library = ctypes.CDLL(str(isal_path()))
         self.rows = np.ascontiguousarray(rows, dtype=np.uint8)
         self.outputs, self.inputs = self.rows.shape
         try:
             # Tables for one extension do not serve another, so a named one gets the plain tables.
             tables = library.ec_init_tables_base if variant else library.ec_init_tables
-            self._function = getattr(library, f"ec_encode_data_{variant}" if variant else "ec_encode_data")
+            self._function = getattr(
+                library, f"ec_encode_data_{variant}" if variant else "ec_encode_data"
+            )
         except AttributeError:
-            raise CodecError(f"kernel: this ISA-L has no function for {variant!r}") from None
+            raise CodecError(
+                f"kernel: this ISA-L has no function for {variant!r}"
+            ) from None
         self._tables = aligned(_TABLE_BYTES * self.rows.size)
         tables.restype = None
         tables.argtypes = [ctypes.c_int] * 2 + [ctypes.c_void_p] * 2
-        tables(self.inputs, self.outputs, self.rows.ctypes.data, self._tables.ctypes.data)
+        tables(
+            self.inputs, self.outputs, self.rows.ctypes.data, self._tables.ctypes.data
+        )
         self._function.restype = None
         self._function.argtypes = [ctypes.c_int] * 3 + [ctypes.c_void_p] * 3
 
@@ -84,7 +96,12 @@ class RawKernel:
         self._call(len(chunks[0]), _addresses(chunks), _addresses(outputs))
         return outputs
 
-    def _call(self, length: int, inputs: npt.NDArray[np.uint64], outputs: npt.NDArray[np.uint64]) -> None:
+    def _call(
+        self,
+        length: int,
+        inputs: npt.NDArray[np.uint64],
+        outputs: npt.NDArray[np.uint64],
+    ) -> None:
         shape = (length, self.inputs, self.outputs, self._tables.ctypes.data)
         self._function(*shape, inputs.ctypes.data, outputs.ctypes.data)
 
@@ -133,7 +150,14 @@ def _compiled_loop(function: Any) -> Any:
     ) -> None:
         for call in range(calls):
             turn = call % sets
-            function(length, inputs, outputs, tables, first_in + turn * step_in, first_out + turn * step_out)
+            function(
+                length,
+                inputs,
+                outputs,
+                tables,
+                first_in + turn * step_in,
+                first_out + turn * step_out,
+            )
 
     return run
 
@@ -173,10 +197,14 @@ def measure_raw(
         parity = coefficients(k, m)
         for chunk_bytes in chunk_sizes_bytes:
             for erasures in range(m + 1):
-                case, verified = _case(parity, chunk_bytes, erasures, variant, cold_bytes, rng)
+                case, verified = _case(
+                    parity, chunk_bytes, erasures, variant, cold_bytes, rng
+                )
                 case.settle(sample_s)
                 op = "decode" if erasures else "encode"
-                found.append((case, (f"rs:{k},{m}", op, erasures, k * chunk_bytes), verified))
+                found.append(
+                    (case, (f"rs:{k},{m}", op, erasures, k * chunk_bytes), verified)
+                )
     sample([case for case, _, _ in found], rounds)
     return [
         row_of(backend, *what, case.samples_s, copy_s=0.0, verified=verified)
@@ -185,11 +213,18 @@ def measure_raw(
 
 
 def _case(
-    parity: Bytes, chunk_bytes: int, erasures: int, variant: str, cold_bytes: int, rng: np.random.Generator
+    parity: Bytes,
+    chunk_bytes: int,
+    erasures: int,
+    variant: str,
+    cold_bytes: int,
+    rng: np.random.Generator,
 ) -> tuple[Case, bool]:
     """Encode, or decode of the first chunks; and whether all that it computes is right."""
     k = parity.shape[1]
-    rows, kept = decode_rows(parity, range(erasures)) if erasures else (parity, list(range(k)))
+    rows, kept = (
+        decode_rows(parity, range(erasures)) if erasures else (parity, list(range(k)))
+    )
     kernel, encoder = RawKernel(rows, variant), RawKernel(parity, variant)
     count = max(1, -(-cold_bytes // ((k + len(rows)) * chunk_bytes)))
     sets, verified = [], True
@@ -198,12 +233,20 @@ def _case(
         data = [aligned(chunk_bytes) for _ in range(k)]
         # A rotation of what was drawn once costs a copy, not as much randomness as there is memory.
         for place, one in enumerate(data):
-            one[:] = np.roll(drawn[place * chunk_bytes : (place + 1) * chunk_bytes], turn)
+            one[:] = np.roll(
+                drawn[place * chunk_bytes : (place + 1) * chunk_bytes], turn
+            )
         chunks = [*data, *encoder.apply(data)]
         outputs = kernel.apply([chunks[index] for index in kept])
         # Decoded data is compared in every set, parity with slow arithmetic in the first and the last.
         if erasures or turn in (0, count - 1):
-            wanted = data[:erasures] if erasures else list(matrix_product(parity, np.stack(data)))
-            verified &= all(np.array_equal(a, b) for a, b in zip(outputs, wanted, strict=True))
+            wanted = (
+                data[:erasures]
+                if erasures
+                else list(matrix_product(parity, np.stack(data)))
+            )
+            verified &= all(
+                np.array_equal(a, b) for a, b in zip(outputs, wanted, strict=True)
+            )
         sets.append(([chunks[index] for index in kept], outputs))
     return Case(kernel.loop(sets), each=count), verified

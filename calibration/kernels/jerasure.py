@@ -44,7 +44,9 @@ class CauchyGood:
     def __init__(self, k: int, m: int, data_bytes: int) -> None:
         library = _library()
         if library is None:
-            raise CodecError("codec: jerasure: libJerasure.so.2 is not installed (Debian: libjerasure2)")
+            raise CodecError(
+                "codec: jerasure: libJerasure.so.2 is not installed (Debian: libjerasure2)"
+            )
         unit = k * WORD_BITS * PACKET_BYTES
         self.k, self.m, self.library = k, m, library
         self.chunk_bytes = -(-data_bytes // unit) * unit // k
@@ -94,7 +96,9 @@ class CauchyGood:
             raise CodecError(f"codec: jerasure: decode of {list(lost)} failed")
 
 
-def measure_cauchy_good(k: int = 6, m: int = 2, data_bytes: int = 1 << 20, *, rounds: int = 15) -> list[Row]:
+def measure_cauchy_good(
+    k: int = 6, m: int = 2, data_bytes: int = 1 << 20, *, rounds: int = 15
+) -> list[Row]:
     """Time encode, and decode of 1 to m losses over every choice of them; all results are compared.
 
     For decode a sample is the median over the rounds of one choice of losses, so the mean is over choices and
@@ -114,14 +118,27 @@ def measure_cauchy_good(k: int = 6, m: int = 2, data_bytes: int = 1 << 20, *, ro
             for index in lost:
                 code.chunks[index][:] = 0
             code.decode(lost)
-            verified &= all(np.array_equal(a, b) for a, b in zip(code.chunks, whole, strict=True))
+            verified &= all(
+                np.array_equal(a, b) for a, b in zip(code.chunks, whole, strict=True)
+            )
             samples[erasures].append(_median_s(partial(code.decode, lost), rounds))
     rows = []
     for erasures, times in samples.items():
         op, size_bytes = "decode" if erasures else "encode", k * code.chunk_bytes
         mean_s = statistics.fmean(times)
-        row = row_of(BACKEND, f"rs:{k},{m}", op, erasures, size_bytes, times, copy_s=0.0, verified=verified)
-        rows.append(row | {"seconds_median": mean_s, "bytes_per_s": size_bytes / mean_s})
+        row = row_of(
+            BACKEND,
+            f"rs:{k},{m}",
+            op,
+            erasures,
+            size_bytes,
+            times,
+            copy_s=0.0,
+            verified=verified,
+        )
+        rows.append(
+            row | {"seconds_median": mean_s, "bytes_per_s": size_bytes / mean_s}
+        )
     return rows
 
 

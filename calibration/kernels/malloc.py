@@ -29,12 +29,20 @@ def raise_malloc_thresholds() -> bool:
         return False
     mallopt.argtypes = [ctypes.c_int, ctypes.c_int]
     mallopt.restype = ctypes.c_int
-    thresholds = ((_M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES), (_M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES))
+    thresholds = (
+        (_M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES),
+        (_M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES),
+    )
     return {mallopt(*each) for each in thresholds} == {1}
 
 
 def malloc_effect(
-    k: int = 6, m: int = 2, size_bytes: int = 1 << 20, backend: str = "isa_l_rs_vand", *, calls: int = 400
+    k: int = 6,
+    m: int = 2,
+    size_bytes: int = 1 << 20,
+    backend: str = "isa_l_rs_vand",
+    *,
+    calls: int = 400,
 ) -> dict[str, float]:
     """Encode speed [B/s] of so many calls with the allocator's thresholds as they are and raised.
 
@@ -46,8 +54,17 @@ def malloc_effect(
     speeds = []
     for raised in (0, 1):
         numbers = map(str, (k, m, size_bytes, calls, raised))
-        command = [sys.executable, "-W", "ignore", "-m", "stripesim.calibration.kernels.malloc", backend]
-        finished = subprocess.run([*command, *numbers], check=True, capture_output=True, text=True)
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            "stripesim.calibration.kernels.malloc",
+            backend,
+        ]
+        finished = subprocess.run(
+            [*command, *numbers], check=True, capture_output=True, text=True
+        )
         speeds.append(float(finished.stdout))
     return {"default_bytes_per_s": speeds[0], "raised_bytes_per_s": speeds[1]}
 

@@ -42,7 +42,9 @@ def measure(
     sizes are rounded up to whole sub-chunks, and in place of the null code stands the same call on sub-chunks
     of one byte.
     """
-    plan = [(scheme, _sizes(sizes_bytes, scheme)) for scheme in map(erasure_code, schemes)]
+    plan = [
+        (scheme, _sizes(sizes_bytes, scheme)) for scheme in map(erasure_code, schemes)
+    ]
     if rounds < 1:
         raise KernelMeasureError(f"kernel: rounds: got {rounds}, wanted at least 1")
     if sample_s < 0:
@@ -63,11 +65,23 @@ def measure(
 class _Group:
     """All calls on some data: the backends' and, for the copy cost, those that compute nothing."""
 
-    def __init__(self, kernels: list[Kernel], size_bytes: int, sample_s: float, rng: random.Random) -> None:
+    def __init__(
+        self,
+        kernels: list[Kernel],
+        size_bytes: int,
+        sample_s: float,
+        rng: random.Random,
+    ) -> None:
         data = rng.randbytes(size_bytes)
         self.size_bytes = size_bytes
-        self.copies = [(call, Case(repeated(call.call))) for call in kernels[0].copies(data)]
-        self.timed = [(k.backend, call, Case(repeated(call.call))) for k in kernels for call in k.calls(data)]
+        self.copies = [
+            (call, Case(repeated(call.call))) for call in kernels[0].copies(data)
+        ]
+        self.timed = [
+            (k.backend, call, Case(repeated(call.call)))
+            for k in kernels
+            for call in k.calls(data)
+        ]
         self.verified = [_holds(call) for _, call, _ in self.timed]
         for case in self.cases:
             case.settle(sample_s)
@@ -77,7 +91,10 @@ class _Group:
         return [case for _, case in self.copies] + [case for _, _, case in self.timed]
 
     def rows(self, scheme: str) -> list[Row]:
-        copy_s = {(call.op, call.erasures): statistics.median(case.samples_s) for call, case in self.copies}
+        copy_s = {
+            (call.op, call.erasures): statistics.median(case.samples_s)
+            for call, case in self.copies
+        }
         return [
             row_of(
                 backend,
@@ -90,7 +107,9 @@ class _Group:
                 # Once more after the timing: a kernel that goes wrong when hot must not pass.
                 verified=before and _holds(call),
             )
-            for (backend, call, case), before in zip(self.timed, self.verified, strict=True)
+            for (backend, call, case), before in zip(
+                self.timed, self.verified, strict=True
+            )
         ]
 
 
@@ -102,7 +121,9 @@ def erasure_code(text: str) -> RedundancyScheme:
     """Read a scheme that has a kernel."""
     scheme = parse_scheme(text)
     if scheme.kind != "erasure":
-        raise SchemeError(f"kernel: scheme: got {text!r}, wanted an erasure code such as rs:6,3")
+        raise SchemeError(
+            f"kernel: scheme: got {text!r}, wanted an erasure code such as rs:6,3"
+        )
     return scheme
 
 
@@ -112,7 +133,9 @@ def _sizes(sizes_bytes: Sequence[int] | None, scheme: RedundancyScheme) -> list[
         chosen = [scheme.k * chunk_bytes for chunk_bytes in DEFAULT_CHUNKS_BYTES]
     for size_bytes in chosen:
         if not 1 <= size_bytes <= SIZE_MAX_BYTES:
-            raise KernelMeasureError(f"kernel: size: got {size_bytes} bytes, wanted 1 to {SIZE_MAX_BYTES}")
+            raise KernelMeasureError(
+                f"kernel: size: got {size_bytes} bytes, wanted 1 to {SIZE_MAX_BYTES}"
+            )
     if isinstance(scheme, Clay):
         chosen = [clay_size_bytes(scheme, size_bytes) for size_bytes in chosen]
     return list(dict.fromkeys(chosen))

@@ -38,7 +38,10 @@ _PLAIN = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0"}
 def bit_matrix(element: int) -> Bits:
     """Multiplication by an element of GF(2^8): column j holds ``element * 2**j``, lowest bit first."""
     columns = [int(PRODUCTS[element, 1 << j]) for j in range(WORD_BITS)]
-    return np.array([[column >> i & 1 for column in columns] for i in range(WORD_BITS)], dtype=np.uint8)
+    return np.array(
+        [[column >> i & 1 for column in columns] for i in range(WORD_BITS)],
+        dtype=np.uint8,
+    )
 
 
 def cauchy_bits(k: int) -> Bits:
@@ -55,7 +58,9 @@ def cauchy_bits(k: int) -> Bits:
 def liberation_bits(k: int, w: int) -> Bits:
     """Bit matrix of a Liberation code, shape (2 w, k w); w prime, at least k and above 2."""
     if w < 3 or w < k or any(w % d == 0 for d in range(2, w)):
-        raise ValueError(f"liberation: w: got {w}, wanted a prime of at least {max(3, k)}")
+        raise ValueError(
+            f"liberation: w: got {w}, wanted a prime of at least {max(3, k)}"
+        )
     second = []
     for j in range(k):
         block = np.zeros((w, w), dtype=np.uint8)
@@ -72,7 +77,9 @@ def _xor_kernel() -> Any:
     import numba
 
     @numba.njit()
-    def run(data: Words, parity: Words, steps: npt.NDArray[np.int64], stripes: int) -> None:
+    def run(
+        data: Words, parity: Words, steps: npt.NDArray[np.int64], stripes: int
+    ) -> None:
         words = data.shape[2]
         for stripe in range(stripes):
             last = -1
@@ -126,14 +133,23 @@ def software_encoder(
         def check() -> bool:
             first = np.bitwise_xor.reduce(data, axis=1)
             second = np.bitwise_xor.reduce(
-                np.stack([PRODUCTS[e, data[:, j]] for j, e in enumerate(elements)]), axis=0
+                np.stack([PRODUCTS[e, data[:, j]] for j, e in enumerate(elements)]),
+                axis=0,
             )
-            return np.array_equal(parity[:, 0], first) and np.array_equal(parity[:, 1], second)
+            return np.array_equal(parity[:, 0], first) and np.array_equal(
+                parity[:, 1], second
+            )
 
         return lambda: kernel(data, parity, tables, stripes), check
     if code not in CODES:
-        raise ValueError(f"kernel: code: got {code!r}, wanted one of {', '.join(CODES)}")
-    w = WORD_BITS if code == "CRS" else next(p for p in (3, 5, 7, 11, 13, 17, 19, 23) if p >= k)
+        raise ValueError(
+            f"kernel: code: got {code!r}, wanted one of {', '.join(CODES)}"
+        )
+    w = (
+        WORD_BITS
+        if code == "CRS"
+        else next(p for p in (3, 5, 7, 11, 13, 17, 19, 23) if p >= k)
+    )
     bits = cauchy_bits(k) if code == "CRS" else liberation_bits(k, w)
     words = -(-block_bytes // (8 * w))
     packets = rng.integers(0, 1 << 63, (stripes, k * w, words), dtype=np.uint64)
@@ -143,7 +159,11 @@ def software_encoder(
 
     def check_sums() -> bool:
         wanted = np.stack(
-            [np.bitwise_xor.reduce(packets[:, np.flatnonzero(row)], axis=1) for row in bits], axis=1
+            [
+                np.bitwise_xor.reduce(packets[:, np.flatnonzero(row)], axis=1)
+                for row in bits
+            ],
+            axis=1,
         )
         return np.array_equal(sums, wanted)
 
@@ -164,12 +184,18 @@ def measure_codes() -> dict[str, Any]:
         encode, check = software_encoder(code, k, block_bytes, stripes)
         encode()
         if not check():
-            raise ValueError(f"kernel: {code}: the parity is wrong, so its time means nothing")
+            raise ValueError(
+                f"kernel: {code}: the parity is wrong, so its time means nothing"
+            )
         cases[code] = Case(repeated(encode))
     parity = kernel_raw.coefficients(k, 2)
     for code, variant in (("AVX2:CRS", "avx2"), ("AVX:CRS", "avx")):
-        sets = [(_buffers(k, block_bytes), _buffers(2, block_bytes)) for _ in range(stripes)]
-        cases[code] = Case(kernel_raw.RawKernel(parity, variant).loop(sets), each=stripes)
+        sets = [
+            (_buffers(k, block_bytes), _buffers(2, block_bytes)) for _ in range(stripes)
+        ]
+        cases[code] = Case(
+            kernel_raw.RawKernel(parity, variant).loop(sets), each=stripes
+        )
     for case in cases.values():
         case.settle(0.002)
     sample(cases.values(), 25)
@@ -178,15 +204,20 @@ def measure_codes() -> dict[str, Any]:
         code: [second / (1 if case.each > 1 else stripes) for second in case.samples_s]
         for code, case in cases.items()
     }
-    ratios = {code: np.divide(samples, times["AVX2:CRS"]) for code, samples in times.items()}
+    ratios = {
+        code: np.divide(samples, times["AVX2:CRS"]) for code, samples in times.items()
+    }
     return {
         "k": k,
         "block_bytes": block_bytes,
         "stripes": stripes,
-        "seconds_per_stripe": {code: statistics.median(samples) for code, samples in times.items()},
+        "seconds_per_stripe": {
+            code: statistics.median(samples) for code, samples in times.items()
+        },
         "ratio": {code: float(np.median(values)) for code, values in ratios.items()},
         "ratio_quartiles": {
-            code: np.quantile(values, (0.25, 0.75)).tolist() for code, values in ratios.items()
+            code: np.quantile(values, (0.25, 0.75)).tolist()
+            for code, values in ratios.items()
         },
     }
 
@@ -197,9 +228,18 @@ def _buffers(count: int, size_bytes: int) -> list[Bytes]:
 
 def measure_codes_apart() -> dict[str, Any]:
     """Run `measure_codes` in a fresh interpreter whose compiler does not vectorise."""
-    command = [sys.executable, "-W", "ignore", "-m", "stripesim.calibration.kernels.software", "--plain"]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "stripesim.calibration.kernels.software",
+        "--plain",
+    ]
     plain = {**os.environ, **_PLAIN}
-    finished = subprocess.run(command, check=True, capture_output=True, text=True, env=plain)
+    finished = subprocess.run(
+        command, check=True, capture_output=True, text=True, env=plain
+    )
     document: dict[str, Any] = json.loads(finished.stdout)
     return document
 

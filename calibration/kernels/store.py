@@ -13,7 +13,12 @@ from typing import Any
 from stripesim.calibration.kernels.codec import library_versions
 from stripesim.calibration.kernels.fit import table_from_rows
 from stripesim.models.kernel.cost import KernelTable, KernelTableError
-from stripesim.models.kernel.tables import load_table, merge_tables, table_from_json, table_to_json
+from stripesim.models.kernel.tables import (
+    load_table,
+    merge_tables,
+    table_from_json,
+    table_to_json,
+)
 
 #: The table of pyeclib's kernels that serves everywhere, so that a scenario gives the same result everywhere.
 DEFAULT_TABLE = "amd-epyc-family25-model17"
@@ -33,7 +38,10 @@ def cpu_description() -> dict[str, Any]:
     first = {key.strip(): value.strip() for key, _, value in lines}
     flags = set(first.get("flags", "").split())
     return {
-        "name": first.get("model name") or platform.processor() or platform.machine() or "unknown",
+        "name": first.get("model name")
+        or platform.processor()
+        or platform.machine()
+        or "unknown",
         "family": first.get("cpu family"),
         "model": first.get("model"),
         "extensions": [flag for flag in _FLAGS if flag in flags],
@@ -83,7 +91,13 @@ def save_table(table: KernelTable, directory: Path | None = None) -> Path:
 def shipped_table_names() -> tuple[str, ...]:
     """Names of the tables that ship with stripesim."""
     folder = resources.files("stripesim.calibration.kernels.tables")
-    return tuple(sorted(f.name.removesuffix(".json") for f in folder.iterdir() if f.name.endswith(".json")))
+    return tuple(
+        sorted(
+            f.name.removesuffix(".json")
+            for f in folder.iterdir()
+            if f.name.endswith(".json")
+        )
+    )
 
 
 def named_table(name: str) -> KernelTable:
@@ -102,9 +116,9 @@ def shipped_table(name: str) -> KernelTable:
         raise KernelTableError(
             f"kernel table: got {name!r}, wanted one of {', '.join(shipped_table_names())}"
         )
-    text = (resources.files("stripesim.calibration.kernels.tables") / f"{name}.json").read_text(
-        encoding="utf-8"
-    )
+    text = (
+        resources.files("stripesim.calibration.kernels.tables") / f"{name}.json"
+    ).read_text(encoding="utf-8")
     return table_from_json(text, where=f"{name}.json")
 
 

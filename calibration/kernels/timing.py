@@ -46,7 +46,9 @@ def cpu_seconds(loop: Loop, calls: int) -> float:
     return max(1, time.thread_time_ns() - start_ns) / calls / 1e9
 
 
-def sample(cases: Iterable[Case], rounds: int, rng: random.Random | None = None) -> None:
+def sample(
+    cases: Iterable[Case], rounds: int, rng: random.Random | None = None
+) -> None:
     """Time all cases once a round, in a new order each time where a generator is given."""
     order = list(cases)
     for _ in range(rounds):

@@ -85,7 +85,9 @@ def load_claims(
         known = {row["id"] for _, row in rows}
         for line, row in _read_table(disputed, ("id", "reason")):
             if row["id"] not in known or not row["reason"]:
-                faults.append(f"{disputed.name}:{line}: got {row}, wanted the id of a claim and a reason")
+                faults.append(
+                    f"{disputed.name}:{line}: got {row}, wanted the id of a claim and a reason"
+                )
             doubts[row["id"]] = row["reason"]
     claims: dict[str, Claim] = {}
     for line, row in rows:
@@ -95,24 +97,32 @@ def load_claims(
             faults.append(f"{source.name}:{line}: {fault}")
             continue
         if claim.id in claims:
-            faults.append(f"{source.name}:{line}: id: got {claim.id} a second time, wanted each id once")
+            faults.append(
+                f"{source.name}:{line}: id: got {claim.id} a second time, wanted each id once"
+            )
         claims[claim.id] = claim
     if faults:
         raise LedgerError("\n".join(faults))
     return tuple(claims.values())
 
 
-def _read_table(source: Path | Traversable, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
+def _read_table(
+    source: Path | Traversable, columns: Sequence[str]
+) -> list[tuple[int, dict[str, str]]]:
     try:
         lines = source.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise LedgerError(f"{source}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise LedgerError(f"{source.name}: byte {error.start}: got bytes that are not UTF-8") from error
+        raise LedgerError(
+            f"{source.name}: byte {error.start}: got bytes that are not UTF-8"
+        ) from error
     reader = csv.DictReader(lines)
     absent = [name for name in columns if name not in (reader.fieldnames or ())]
     if absent:
-        raise LedgerError(f"{source.name}:1: got no column {', '.join(absent)}, wanted {', '.join(columns)}")
+        raise LedgerError(
+            f"{source.name}:1: got no column {', '.join(absent)}, wanted {', '.join(columns)}"
+        )
     table = []
     for row in reader:
         if None in row or None in row.values():
@@ -120,7 +130,9 @@ def _read_table(source: Path | Traversable, columns: Sequence[str]) -> list[tupl
                 f"{source.name}:{reader.line_num}: got a row of another length than the header's, "
                 f"wanted {len(reader.fieldnames or ())} fields"
             )
-        table.append((reader.line_num, {key: value.strip() for key, value in row.items()}))
+        table.append(
+            (reader.line_num, {key: value.strip() for key, value in row.items()})
+        )
     return table
 
 
@@ -131,10 +143,14 @@ def _parse_claim(row: Mapping[str, str], disputed: str | None) -> Claim:
     if role not in ROLES:
         raise LedgerError(f"role: got {role!r}, wanted one of {', '.join(ROLES)}")
     if compare not in COMPARISONS:
-        raise LedgerError(f"compare: got {compare!r}, wanted one of {', '.join(COMPARISONS)}")
+        raise LedgerError(
+            f"compare: got {compare!r}, wanted one of {', '.join(COMPARISONS)}"
+        )
     percent = _to_float(row["tolerance_percent"])
     if percent is None and (row["tolerance_percent"] or role in COUNTED_ROLES):
-        raise LedgerError(f"tolerance_percent: got {row['tolerance_percent']!r}, wanted a number of percent")
+        raise LedgerError(
+            f"tolerance_percent: got {row['tolerance_percent']!r}, wanted a number of percent"
+        )
     if percent is not None and percent <= 0:
         raise LedgerError(f"tolerance_percent: got {percent}, wanted more than 0")
     copied = {name for name in COLUMNS if name not in ("value", "tolerance_percent")}
@@ -159,11 +175,15 @@ def _parse_published(text: str, compare: str) -> Numbers:
         match = _RANGE.fullmatch(text)
         ends = (float(match[1]), float(match[2])) if match else None
         if ends is None or ends[0] > ends[1]:
-            raise LedgerError(f"value: got {text!r}, wanted a range such as 70-75, the smaller end first")
+            raise LedgerError(
+                f"value: got {text!r}, wanted a range such as 70-75, the smaller end first"
+            )
         return ends
     number = _to_float(text.removeprefix("<") if compare == "at-most" else text)
     if number is None:
-        raise LedgerError(f"value: got {text!r}, wanted a number for the comparison {compare}")
+        raise LedgerError(
+            f"value: got {text!r}, wanted a number for the comparison {compare}"
+        )
     return number
 
 
@@ -176,6 +196,8 @@ def _to_float(text: str) -> float | None:
 
 
 def _default_statement(row: Mapping[str, str]) -> str:
-    where = " ".join(row[key] for key in ("scheme", "pattern", "op", "block_size") if row[key])
+    where = " ".join(
+        row[key] for key in ("scheme", "pattern", "op", "block_size") if row[key]
+    )
     against = f" against {row['baseline']}" if row["baseline"] else ""
     return f"{row['metric'].replace('_', ' ')}{': ' if where else ''}{where}{against}"

@@ -22,9 +22,25 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from stripesim.calibration.ledger.claims import COUNTED_ROLES, ROLES, Claim, LedgerError, Numbers, load_claims
+from stripesim.calibration.ledger.claims import (
+    COUNTED_ROLES,
+    ROLES,
+    Claim,
+    LedgerError,
+    Numbers,
+    load_claims,
+)
 
-__all__ = ["Claim", "Entry", "Ledger", "LedgerError", "Observation", "Simulated", "judge", "load_claims"]
+__all__ = [
+    "Claim",
+    "Entry",
+    "Ledger",
+    "LedgerError",
+    "Observation",
+    "Simulated",
+    "judge",
+    "load_claims",
+]
 
 Verdict = Literal["right", "wrong", "not-derivable"]
 ErrorKind = Literal["relative", "absolute"]
@@ -90,38 +106,52 @@ def judge(
     claims = tuple(claims)
     known = {claim.id for claim in claims}
     faults = [
-        f"{key}: got a simulated value, wanted none: no such claim" for key in simulated if key not in known
+        f"{key}: got a simulated value, wanted none: no such claim"
+        for key in simulated
+        if key not in known
     ]
     entries = []
     for claim in claims:
-        reason = (reasons or {}).get(claim.id, "the study computes no value for this row")
+        reason = (reasons or {}).get(
+            claim.id, "the study computes no value for this row"
+        )
         try:
             entries.append(_judge_one(claim, simulated.get(claim.id), reason))
         except LedgerError as fault:
             faults.append(f"{claim.id}: {fault}")
     rows = tuple(dict(parameter) for parameter in parameters)
     for row in rows:
-        absent = [key for key in ("name", "value", "unit", "provenance") if key not in row]
+        absent = [
+            key for key in ("name", "value", "unit", "provenance") if key not in row
+        ]
         if absent:
-            faults.append(f"parameter {row.get('name', '?')}: got no {', '.join(absent)}")
+            faults.append(
+                f"parameter {row.get('name', '?')}: got no {', '.join(absent)}"
+            )
     if faults:
         raise LedgerError("\n".join(faults))
     return Ledger(entries=tuple(entries), parameters=rows, groups=dict(groups or {}))
 
 
 def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
-    numbers, text, holds = (None, None, None) if simulated is None else _split(simulated)
+    numbers, text, holds = (
+        (None, None, None) if simulated is None else _split(simulated)
+    )
     error, kind, tolerance = None, None, claim.tolerance
     verdict: Verdict = "not-derivable"
     if numbers is None and text is None:
         return Entry(claim, None, None, None, None, tolerance, verdict, reason)
     if claim.compare in ("ordering", "trend", "text"):
         if holds is None:
-            same_words = text is not None and text.casefold() == claim.published_text.casefold()
+            same_words = (
+                text is not None and text.casefold() == claim.published_text.casefold()
+            )
             holds = same_words or (text is None and numbers == claim.published)
         right = holds
     elif claim.published is None or numbers is None or holds is not None:
-        raise LedgerError(f"got {simulated!r}, wanted a number for the comparison {claim.compare}")
+        raise LedgerError(
+            f"got {simulated!r}, wanted a number for the comparison {claim.compare}"
+        )
     else:
         error, kind = _error(claim, numbers)
         if kind == "absolute" and tolerance is not None:
@@ -147,11 +177,17 @@ def _split(
     if isinstance(simulated, str):
         return None, simulated, None
     if isinstance(simulated, Observation):
-        return tuple(_finite(x) for x in simulated.numbers) or None, simulated.says, None
+        return (
+            tuple(_finite(x) for x in simulated.numbers) or None,
+            simulated.says,
+            None,
+        )
     if isinstance(simulated, Real):
         return _finite(simulated), None, None
     if not isinstance(simulated, Iterable):
-        raise LedgerError(f"got {simulated!r}, wanted a number, an array, words or None")
+        raise LedgerError(
+            f"got {simulated!r}, wanted a number, an array, words or None"
+        )
     numbers = tuple(_finite(x) for x in simulated)
     if not numbers:
         raise LedgerError("got an empty array, wanted numbers or None")
@@ -159,7 +195,11 @@ def _split(
 
 
 def _finite(number: Any) -> float:
-    if isinstance(number, bool) or not isinstance(number, Real) or not math.isfinite(float(number)):
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, Real)
+        or not math.isfinite(float(number))
+    ):
         raise LedgerError(f"got {number!r}, wanted a finite number")
     return float(number)
 
@@ -181,7 +221,9 @@ def _error(claim: Claim, numbers: float | tuple[float, ...]) -> tuple[float, Err
             return 0.0, "relative"
         return _difference(numbers, low if numbers < low else high)
     if published is None or isinstance(numbers, tuple):
-        raise LedgerError(f"got {numbers}, wanted one number for the comparison {claim.compare}")
+        raise LedgerError(
+            f"got {numbers}, wanted one number for the comparison {claim.compare}"
+        )
     return _difference(numbers, published)
 
 
@@ -196,7 +238,9 @@ class Ledger:
     @property
     def fitted_parameters(self) -> tuple[str, ...]:
         """Names of the parameters whose provenance says fitted."""
-        return tuple(str(row["name"]) for row in self.parameters if _is_fitted(row["provenance"]))
+        return tuple(
+            str(row["name"]) for row in self.parameters if _is_fitted(row["provenance"])
+        )
 
     def summary(self) -> dict[str, Any]:
         """Counts, share, errors and rank correlation.
@@ -208,7 +252,9 @@ class Ledger:
         None below three rows or where one side is constant.
         """
         held_out = [entry for entry in self.entries if entry.claim.role == "held-out"]
-        counts: dict[str, dict[str, int]] = {role: dict.fromkeys(VERDICTS, 0) for role in ROLES}
+        counts: dict[str, dict[str, int]] = {
+            role: dict.fromkeys(VERDICTS, 0) for role in ROLES
+        }
         for entry in self.entries:
             counts[entry.claim.role][entry.verdict] += 1
         measured = [
@@ -223,7 +269,9 @@ class Ledger:
             errors[self.groups.get(entry.claim.metric, entry.claim.metric)].append(size)
         every = sorted(size for size, _ in measured)
         worst = max(measured, key=lambda pair: pair[0], default=None)
-        words = Counter(e.verdict for e in held_out if e.claim.compare in ("ordering", "trend"))
+        words = Counter(
+            e.verdict for e in held_out if e.claim.compare in ("ordering", "trend")
+        )
         right = counts["held-out"]["right"]
         rank, ranked = _spearman(held_out)
         return {
@@ -239,13 +287,20 @@ class Ledger:
             "mape_percent": 100 * sum(every) / len(every) if every else None,
             "median_error_percent": 100 * median(every) if every else None,
             "mape_percent_by_metric": {
-                group: {"mape_percent": 100 * sum(sizes) / len(sizes), "rows": len(sizes)}
+                group: {
+                    "mape_percent": 100 * sum(sizes) / len(sizes),
+                    "rows": len(sizes),
+                }
                 for group, sizes in sorted(errors.items())
             },
-            "worst": None if worst is None else {"id": worst[1].claim.id, "error": worst[1].error},
+            "worst": None
+            if worst is None
+            else {"id": worst[1].claim.id, "error": worst[1].error},
             "spearman": rank,
             "spearman_rows": ranked,
-            "disputed": [entry.claim.id for entry in self.entries if entry.claim.disputed],
+            "disputed": [
+                entry.claim.id for entry in self.entries if entry.claim.disputed
+            ],
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -260,11 +315,22 @@ class Ledger:
         """One row per claim; arrays become lists of one number or more, numbers lists of one."""
         rows = [_entry_json(entry) for entry in self.entries]
         for row, key in product(rows, ("published", "simulated")):
-            row[key] = row[key] if row[key] is None or isinstance(row[key], list) else [row[key]]
-        number_lists = {"published": pl.List(pl.Float64), "simulated": pl.List(pl.Float64)}
+            row[key] = (
+                row[key]
+                if row[key] is None or isinstance(row[key], list)
+                else [row[key]]
+            )
+        number_lists = {
+            "published": pl.List(pl.Float64),
+            "simulated": pl.List(pl.Float64),
+        }
         return pl.DataFrame(
             rows,
-            schema_overrides={**number_lists, "error": pl.Float64, "tolerance": pl.Float64},
+            schema_overrides={
+                **number_lists,
+                "error": pl.Float64,
+                "tolerance": pl.Float64,
+            },
             infer_schema_length=None,
         )
 
@@ -285,7 +351,9 @@ def _is_fitted(provenance: object) -> bool:
 
 def _spearman(entries: Iterable[Entry]) -> tuple[float | None, int]:
     pairs = [(e.claim.published, e.simulated) for e in entries]
-    pairs = [pair for pair in pairs if all(isinstance(number, float) for number in pair)]
+    pairs = [
+        pair for pair in pairs if all(isinstance(number, float) for number in pair)
+    ]
     if len(pairs) < 3 or any(len(set(side)) == 1 for side in zip(*pairs, strict=True)):
         return None, len(pairs)
     from scipy.stats import spearmanr
@@ -294,9 +362,16 @@ def _spearman(entries: Iterable[Entry]) -> tuple[float | None, int]:
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
-    own = {field.name: getattr(entry, field.name) for field in fields(Entry) if field.name != "claim"}
+    own = {
+        field.name: getattr(entry, field.name)
+        for field in fields(Entry)
+        if field.name != "claim"
+    }
     row = asdict(entry.claim) | own
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in row.items()}
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in row.items()
+    }
 
 
 SECTIONS = (
@@ -320,26 +395,48 @@ def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
             f"({summary['worst']['error']:+.0%})"
         )
     for group, row in summary["mape_percent_by_metric"].items():
-        lines.append(f"  {escape(group)}: {row['mape_percent']:.0f} % over {row['rows']} rows")
+        lines.append(
+            f"  {escape(group)}: {row['mape_percent']:.0f} % over {row['rows']} rows"
+        )
     if summary["spearman"] is not None:
-        lines.append(f"rank correlation {summary['spearman']:.2f} over {summary['spearman_rows']} rows")
+        lines.append(
+            f"rank correlation {summary['spearman']:.2f} over {summary['spearman_rows']} rows"
+        )
     return lines
 
 
 def _table(title: str, entries: Iterable[Entry]) -> Table:
     table = Table(title=title, title_justify="left", show_lines=False)
-    columns: dict[str, dict[str, Any]] = {"claim": {"no_wrap": True}, "where": {}, "statement": {"ratio": 1}}
-    columns |= {name: {"justify": "right"} for name in ("published", "simulated", "error")}
+    columns: dict[str, dict[str, Any]] = {
+        "claim": {"no_wrap": True},
+        "where": {},
+        "statement": {"ratio": 1},
+    }
+    columns |= {
+        name: {"justify": "right"} for name in ("published", "simulated", "error")
+    }
     for name, layout in (columns | {"verdict": {"no_wrap": True}}).items():
         table.add_column(name, **layout)
     colours = {"right": "green", "wrong": "red", "not-derivable": "yellow"}
     for entry in entries:
         claim = entry.claim
-        notes = [text for text in (entry.reason, claim.disputed and f"disputed: {claim.disputed}") if text]
-        statement = escape(claim.statement) + "".join(f"\n[dim]{escape(note)}[/dim]" for note in notes)
+        notes = [
+            text
+            for text in (entry.reason, claim.disputed and f"disputed: {claim.disputed}")
+            if text
+        ]
+        statement = escape(claim.statement) + "".join(
+            f"\n[dim]{escape(note)}[/dim]" for note in notes
+        )
         simulated = entry.simulated_text or _show(entry.simulated)
         percent = entry.error_kind == "relative"
-        error = "" if entry.error is None else f"{entry.error:+.0%}" if percent else f"{entry.error:+.3g}"
+        error = (
+            ""
+            if entry.error is None
+            else f"{entry.error:+.0%}"
+            if percent
+            else f"{entry.error:+.3g}"
+        )
         table.add_row(
             claim.id,
             escape(claim.locus),

@@ -32,7 +32,9 @@ class CalibratedRange:
         for key, covered in self.keys.items():
             value = _at(asked, key)
             values = value if isinstance(value, list | tuple) else [value]
-            outside = [one for one in values if one is not None and not _covers(covered, one)]
+            outside = [
+                one for one in values if one is not None and not _covers(covered, one)
+            ]
             found = f"{self.name} was neither calibrated nor checked on anything of this kind"
             if covered != []:
                 got = ", ".join(map(_shown, outside))
@@ -73,13 +75,28 @@ def calibrated_range(chosen: ParameterSet) -> CalibratedRange:
     """
     table = chosen.table("calibrated")
     if table is None:
-        return CalibratedRange(chosen.name, "", notes=("it does not say what it was calibrated on",))
+        return CalibratedRange(
+            chosen.name, "", notes=("it does not say what it was calibrated on",)
+        )
     where = f"{chosen.name}.toml: [calibrated]"
     unknown = sorted(table.keys() - {"source", "notes", "keys"})
     if unknown or not isinstance(table.get("source"), str):
-        raise ParameterSetError(f"{where}: got {', '.join(table)}, wanted source, keys and perhaps notes")
+        raise ParameterSetError(
+            f"{where}: got {', '.join(table)}, wanted source, keys and perhaps notes"
+        )
     for key, span in table.get("keys", {}).items():
-        numbers = isinstance(span, Mapping) and span.keys() == {"min", "max"} and span["min"] <= span["max"]
+        numbers = (
+            isinstance(span, Mapping)
+            and span.keys() == {"min", "max"}
+            and span["min"] <= span["max"]
+        )
         if not numbers and not isinstance(span, list):
-            raise ParameterSetError(f"{where}: {key}: got {span!r}, wanted a list or {{ min, max }}")
-    return CalibratedRange(chosen.name, table["source"], table.get("keys", {}), tuple(table.get("notes", ())))
+            raise ParameterSetError(
+                f"{where}: {key}: got {span!r}, wanted a list or {{ min, max }}"
+            )
+    return CalibratedRange(
+        chosen.name,
+        table["source"],
+        table.get("keys", {}),
+        tuple(table.get("notes", ())),
+    )

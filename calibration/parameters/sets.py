@@ -33,7 +33,9 @@ class ParameterSetError(ValueError):
 def names() -> list[str]:
     """Return the names of the parameter sets that ship."""
     found = (entry.name for entry in files(_PACKAGE).iterdir())
-    return sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
+    return sorted(
+        name.removesuffix(".toml") for name in found if name.endswith(".toml")
+    )
 
 
 class ParameterSet:
@@ -47,7 +49,9 @@ class ParameterSet:
     def __init__(self, name: str, path: Path | None = None) -> None:
         resource = files(_PACKAGE) / f"{name}.toml" if path is None else path
         if path is None and not resource.is_file():
-            raise ParameterSetError(f"parameter set: got {name!r}, wanted one of {', '.join(names())}")
+            raise ParameterSetError(
+                f"parameter set: got {name!r}, wanted one of {', '.join(names())}"
+            )
         self.name = name.removesuffix(".toml")
         self._folder = files(_PACKAGE) if path is None else path.parent
         try:
@@ -60,7 +64,9 @@ class ParameterSet:
         found: dict[str, Any] | None = self._tables.get(name)
         return found
 
-    def model(self, kind: type[Model], table: str, given: Mapping[str, Any] | None = None) -> Model:
+    def model(
+        self, kind: type[Model], table: str, given: Mapping[str, Any] | None = None
+    ) -> Model:
         """Build a model from one table; `given` are values of the cluster, such as the number of cores."""
         where = f"{self.name}.toml: [{table}]"
         if not isinstance(self._tables.get(table), dict):
@@ -81,7 +87,9 @@ class ParameterSet:
             )
         for field in dataclasses.fields(kind):
             if field.type == "int":
-                values[field.name] = _whole(values[field.name], f"{where}: {field.name}")
+                values[field.name] = _whole(
+                    values[field.name], f"{where}: {field.name}"
+                )
             elif field.name.endswith("_ns") and values[field.name] > _TIME_MAX_NS:
                 raise ParameterSetError(
                     f"{where}: {field.name}: got {values[field.name]:g}, wanted at most {_TIME_MAX_NS:g}"
@@ -96,11 +104,15 @@ class ParameterSet:
 
         `given` are numbers of a drive; a disk takes none.
         """
-        disk = next((table for table in ("hdd_with_log", "hdd") if table in self._tables), None)
+        disk = next(
+            (table for table in ("hdd_with_log", "hdd") if table in self._tables), None
+        )
         if disk is None:
             return self.model(SsdModel, "ssd", given)
         if given:
-            raise ParameterSetError(f"got {', '.join(given)} with {self.name}, a disk; wanted a drive")
+            raise ParameterSetError(
+                f"got {', '.join(given)} with {self.name}, a disk; wanted a drive"
+            )
         return self.model(HddWithLogModel if disk == "hdd_with_log" else HddModel, disk)
 
 
@@ -121,27 +133,45 @@ def _whole(value: float, where: str) -> int:
 def _value(entry: Any, where: str, folder: Traversable) -> Any:
     wanted = "wanted a value, a file, factors or a lognormal_sigma"
     if not isinstance(entry, Mapping):
-        raise ParameterSetError(f"{where}: got {entry!r}, {wanted}, with provenance and source")
+        raise ParameterSetError(
+            f"{where}: got {entry!r}, {wanted}, with provenance and source"
+        )
     if "value" in entry:
-        if isinstance(entry["value"], bool) or not isinstance(entry["value"], int | float):
-            raise ParameterSetError(f"{where}: value: got {entry['value']!r}, wanted a number")
+        if isinstance(entry["value"], bool) or not isinstance(
+            entry["value"], int | float
+        ):
+            raise ParameterSetError(
+                f"{where}: value: got {entry['value']!r}, wanted a number"
+            )
         if abs(entry["value"]) >= _VALUE_MAX:
-            raise ParameterSetError(f"{where}: value: got {entry['value']}, wanted a finite number")
+            raise ParameterSetError(
+                f"{where}: value: got {entry['value']}, wanted a finite number"
+            )
         return entry["value"]
     if "lognormal_sigma" in entry:
         sigma = entry["lognormal_sigma"]
-        if isinstance(sigma, bool) or not isinstance(sigma, int | float) or not 0 <= sigma <= _SIGMA_MAX:
-            raise ParameterSetError(f"{where}: lognormal_sigma: got {sigma!r}, wanted 0 to {_SIGMA_MAX}")
+        if (
+            isinstance(sigma, bool)
+            or not isinstance(sigma, int | float)
+            or not 0 <= sigma <= _SIGMA_MAX
+        ):
+            raise ParameterSetError(
+                f"{where}: lognormal_sigma: got {sigma!r}, wanted 0 to {_SIGMA_MAX}"
+            )
         return lognormal_factors(sigma)
     if "file" in entry or "factors" in entry:
         return _factors(entry, where, folder)
     raise ParameterSetError(f"{where}: got {', '.join(entry) or 'nothing'}, {wanted}")
 
 
-def _factors(entry: Mapping[str, Any], where: str, folder: Traversable) -> tuple[float, ...]:
+def _factors(
+    entry: Mapping[str, Any], where: str, folder: Traversable
+) -> tuple[float, ...]:
     """Read factors, a list or a column of a file, and scale them to mean 1."""
     said = entry.get("file", "factors")
-    wanted = "a list of numbers" if "factors" in entry else "a CSV file with a column factor"
+    wanted = (
+        "a list of numbers" if "factors" in entry else "a CSV file with a column factor"
+    )
     try:
         if "factors" in entry:
             factors = np.array([float(factor) for factor in entry["factors"]])
@@ -149,9 +179,18 @@ def _factors(entry: Mapping[str, Any], where: str, folder: Traversable) -> tuple
             lines = (folder / said).read_text("utf-8").splitlines()
             factors = np.array([float(row["factor"]) for row in csv.DictReader(lines)])
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise ParameterSetError(f"{where}: {said}: wanted {wanted} ({error})") from error
-    if not len(factors) or not np.isfinite(factors).all() or (factors < 0).any() or not factors.any():
-        raise ParameterSetError(f"{where}: {said}: wanted finite factors of 0 or above, not all 0")
+        raise ParameterSetError(
+            f"{where}: {said}: wanted {wanted} ({error})"
+        ) from error
+    if (
+        not len(factors)
+        or not np.isfinite(factors).all()
+        or (factors < 0).any()
+        or not factors.any()
+    ):
+        raise ParameterSetError(
+            f"{where}: {said}: wanted finite factors of 0 or above, not all 0"
+        )
     return tuple((factors / factors.mean()).tolist())
 
 
@@ -161,12 +200,22 @@ def _provenance(entry: Mapping[str, Any], where: str) -> Provenance:
         raise ParameterSetError(f"{where}: missing {' and '.join(missing)}")
     unknown = sorted(
         entry.keys()
-        - {"value", "file", "factors", "lognormal_sigma", "provenance", "source", "confidence_interval"}
+        - {
+            "value",
+            "file",
+            "factors",
+            "lognormal_sigma",
+            "provenance",
+            "source",
+            "confidence_interval",
+        }
     )
     if unknown:
         raise ParameterSetError(f"{where}: unknown {', '.join(unknown)}")
     interval = entry.get("confidence_interval")
     try:
-        return Provenance(entry["provenance"], entry["source"], tuple(interval) if interval else None)
+        return Provenance(
+            entry["provenance"], entry["source"], tuple(interval) if interval else None
+        )
     except (ValueError, TypeError) as error:
         raise ParameterSetError(f"{where}: {error}") from error

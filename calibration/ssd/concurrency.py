@@ -75,7 +75,9 @@ def _levels(trace: BlockTrace) -> tuple[Floats, Floats, float]:
         )
         if not spans.height:
             continue
-        times = np.concatenate((spans["complete_ns"].to_numpy(), spans["dispatch_ns"].to_numpy()))
+        times = np.concatenate(
+            (spans["complete_ns"].to_numpy(), spans["dispatch_ns"].to_numpy())
+        )
         steps = np.repeat([-1, 1], spans.height)
         # A completion at the instant of a dispatch comes first, except for a command of no length.
         order = np.lexsort((steps, times))
@@ -84,8 +86,12 @@ def _levels(trace: BlockTrace) -> tuple[Floats, Floats, float]:
         before = np.concatenate(([0], level[:-1]))
         length = int(level.max()) + 1
         gaps = np.concatenate(([0], np.diff(times))) / 1e9
-        held: Floats = np.bincount(before, weights=gaps, minlength=length).astype(np.float64)
-        ended: Floats = np.bincount(before[steps < 0], minlength=length).astype(np.float64)
+        held: Floats = np.bincount(before, weights=gaps, minlength=length).astype(
+            np.float64
+        )
+        ended: Floats = np.bincount(before[steps < 0], minlength=length).astype(
+            np.float64
+        )
         totals.append((held[1:], ended[1:]))
         span_s += float(times[-1] - times[0]) / 1e9
     length = max((len(held) for held, _ in totals), default=0)
@@ -111,7 +117,10 @@ def _channels(
     best = float(grid[int(np.argmin([loss(c) for c in grid]))])
     step = grid[1] - grid[0]
     found = scipy.optimize.minimize_scalar(
-        loss, bounds=(max(1.0, best - step), min(top, best + step)), method="bounded", options={"xatol": 1e-4}
+        loss,
+        bounds=(max(1.0, best - step), min(top, best + step)),
+        method="bounded",
+        options={"xatol": 1e-4},
     )
     best = min((best, float(found.x)), key=loss)
     allowed = loss(best) + float(scipy.stats.chi2.ppf(0.95, 1)) / 2

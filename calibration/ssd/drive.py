@@ -17,7 +17,9 @@ LIKE = "nvme-tlc"
 """Preset whose numbers stand in for what a trace does not show."""
 
 
-def drive_toml(service: Sequence[ServiceFit], trace: BlockTrace, like: str = LIKE) -> str:
+def drive_toml(
+    service: Sequence[ServiceFit], trace: BlockTrace, like: str = LIKE
+) -> str:
     """Write a parameter set of what was fitted; the rest is as in a preset, and says so.
 
     Base and slope are those of commands that overlapped no other, where there were enough. A model of a drive
@@ -34,18 +36,28 @@ def drive_toml(service: Sequence[ServiceFit], trace: BlockTrace, like: str = LIK
         raise FitError(f"{trace.source}: got no service times, wanted those of a drive")
     entries: dict[str, dict[str, Any]] = {}
     for key, entry in table.items():
-        taken = {name: value for name, value in entry.items() if name not in ("file", "confidence_interval")}
+        taken = {
+            name: value
+            for name, value in entry.items()
+            if name not in ("file", "confidence_interval")
+        }
         if "file" in entry:
             taken["factors"] = _rounded(getattr(model, key))
         source = f"not in the trace: as {like} ({entry['source']})"
         entries[key] = {**taken, "provenance": "assumed", "source": source}
     # A fit to a trace is of one device, however many an OSD may have.
-    entries["raid0_drives"] = {"value": 1, "provenance": "given", "source": "one device was traced"}
+    entries["raid0_drives"] = {
+        "value": 1,
+        "provenance": "given",
+        "source": "one device was traced",
+    }
     found = fits[0].concurrency
     channels = model.channels
     if found is not None and found.channels is not None:
         channels = max(1, round(found.channels))
-        bound = ", a lower bound: as many were in flight" if found.channels_at_bound else ""
+        bound = (
+            ", a lower bound: as many were in flight" if found.channels_at_bound else ""
+        )
         source = f"{fits[0].source}: rate of completions by commands in flight{bound}; whole channels"
         entries["channels"] = _fitted(channels, source, found.channels_ci95)
     for fit in fits:
@@ -58,31 +70,51 @@ def drive_toml(service: Sequence[ServiceFit], trace: BlockTrace, like: str = LIK
     for key, entry in entries.items():
         lines += ["", f"[ssd.{key}]"]
         # Strings, numbers and lists of numbers are written alike in TOML and JSON.
-        lines += [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in entry.items()]
+        lines += [
+            f"{name} = {json.dumps(value, ensure_ascii=False)}"
+            for name, value in entry.items()
+        ]
     return "\n".join(lines) + "\n"
 
 
-def _line_entries(fit: ServiceFit, sizes: Floats, channels: int) -> dict[str, dict[str, Any]]:
+def _line_entries(
+    fit: ServiceFit, sizes: Floats, channels: int
+) -> dict[str, dict[str, Any]]:
     """Return base, slope and spread of one direction."""
     line = fit.isolated_line or fit.line
     together, parts = _parts(sizes, channels)
     split = bool((together > 1).any())
     base_ns, slope_ns = line.base_ns, line.ns_per_byte
     if split:
-        design = np.column_stack((np.ones(len(parts)), parts)) * _slowest(fit.factor_table, together)[:, None]
+        design = (
+            np.column_stack((np.ones(len(parts)), parts))
+            * _slowest(fit.factor_table, together)[:, None]
+        )
         (base_ns, slope_ns), _ = scipy.optimize.nnls(design, line.mean_ns(sizes))
-    company = "overlapped no other" if fit.isolated_line else "may have waited for others inside the device"
+    company = (
+        "overlapped no other"
+        if fit.isolated_line
+        else "may have waited for others inside the device"
+    )
     source = f"{fit.source}: {line.commands} {fit.operation}s that {company}, soft L1 of log(time / line)"
     if split:
-        off = float(np.abs(design @ (base_ns, slope_ns) / line.mean_ns(sizes) - 1).max())
-        source += f"; for the parts that channels serve, off the line by at most {off:.0%}"
+        off = float(
+            np.abs(design @ (base_ns, slope_ns) / line.mean_ns(sizes) - 1).max()
+        )
+        source += (
+            f"; for the parts that channels serve, off the line by at most {off:.0%}"
+        )
     if not line.slope_identified:
         source += "; all of one size, so that no slope could be found"
     total = fit.train.commands + fit.held_out.commands
     spread = f"{fit.source}: first {fit.train.commands} of {total} completed {fit.operation}s, time / line"
     return {
-        f"{fit.operation}_base_ns": _fitted(base_ns, source, None if split else line.base_ns_ci95),
-        f"{fit.operation}_ns_per_byte": _fitted(slope_ns, source, None if split else line.ns_per_byte_ci95),
+        f"{fit.operation}_base_ns": _fitted(
+            base_ns, source, None if split else line.base_ns_ci95
+        ),
+        f"{fit.operation}_ns_per_byte": _fitted(
+            slope_ns, source, None if split else line.ns_per_byte_ci95
+        ),
         f"{fit.operation}_quantiles": {
             "factors": _rounded(fit.factor_table),
             "provenance": "fitted",
@@ -96,21 +128,38 @@ def _parts(sizes: Floats, channels: int) -> tuple[Floats, Floats]:
     pieces = np.ceil(sizes / TRANSFER_MAX_BYTES)
     parts = np.clip(sizes // PART_BYTES, 1, channels)
     together = np.where(pieces > 1, np.minimum(pieces, channels), parts)
-    each = np.where(pieces > 1, np.ceil(pieces / channels) * TRANSFER_MAX_BYTES, sizes / parts)
+    each = np.where(
+        pieces > 1, np.ceil(pieces / channels) * TRANSFER_MAX_BYTES, sizes / parts
+    )
     return together, each
 
 
 def _slowest(table: Sequence[float], together: Floats) -> Floats:
     """Mean of the largest of so many draws from equally likely factors, ascending."""
     below = np.arange(len(table) + 1) / len(table)
-    means = {count: float(np.diff(below**count) @ np.asarray(table)) for count in np.unique(together)}
+    means = {
+        count: float(np.diff(below**count) @ np.asarray(table))
+        for count in np.unique(together)
+    }
     return np.array([means[count] for count in together])
 
 
-def _fitted(value: float, source: str, interval: tuple[float, float] | None) -> dict[str, Any]:
-    entry: dict[str, Any] = {"value": _rounded([value])[0], "provenance": "fitted", "source": source}
-    return entry if interval is None else {**entry, "confidence_interval": _rounded(interval)}
+def _fitted(
+    value: float, source: str, interval: tuple[float, float] | None
+) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "value": _rounded([value])[0],
+        "provenance": "fitted",
+        "source": source,
+    }
+    return (
+        entry
+        if interval is None
+        else {**entry, "confidence_interval": _rounded(interval)}
+    )
 
 
 def _rounded(values: Sequence[float]) -> list[float]:
-    return [value if isinstance(value, int) else float(f"{value:.6g}") for value in values]
+    return [
+        value if isinstance(value, int) else float(f"{value:.6g}") for value in values
+    ]

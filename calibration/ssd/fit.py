@@ -8,7 +8,15 @@ import numpy.typing as npt
 import scipy
 
 from stripesim.calibration.ssd.concurrency import fit_concurrency
-from stripesim.calibration.ssd.result import Candidate, Floats, Line, Operation, Quantity, Score, ServiceFit
+from stripesim.calibration.ssd.result import (
+    Candidate,
+    Floats,
+    Line,
+    Operation,
+    Quantity,
+    Score,
+    ServiceFit,
+)
 from stripesim.traces import BlockTrace
 
 COMMANDS_MIN = 64
@@ -102,17 +110,26 @@ def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sa
     rows = trace.commands if quantity == "service" else trace.requests
     found = 0
     if rows is not None:
-        rows = rows.filter(rows["is_write"] == (operation == "write")).drop_nulls([start, "complete_ns"])
+        rows = rows.filter(rows["is_write"] == (operation == "write")).drop_nulls(
+            [start, "complete_ns"]
+        )
         # The clock of a trace can be too coarse for a cached read: a time of 0 has no logarithm.
         rows = rows.filter(rows["complete_ns"] > rows[start])
         found = rows.height
     if rows is None or found < COMMANDS_MIN:
-        hint = " (the format records no service times, only responses)" if trace.commands is None else ""
+        hint = (
+            " (the format records no service times, only responses)"
+            if trace.commands is None
+            else ""
+        )
         raise FitError(
             f"{trace.source}: got {found} completed {operation}s with a {quantity} time{hint}, "
             f"wanted at least {COMMANDS_MIN}"
         )
-    columns = [rows[name].to_numpy().astype(np.float64) for name in (start, "complete_ns", "length_bytes")]
+    columns = [
+        rows[name].to_numpy().astype(np.float64)
+        for name in (start, "complete_ns", "length_bytes")
+    ]
     return Sample(*columns)
 
 
@@ -128,7 +145,9 @@ def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:
     """
     ordered = np.sort(factor)
     integral = np.concatenate(([0.0], np.cumsum(ordered))) / len(ordered)
-    at = np.interp(np.linspace(0, 1, points + 1), np.linspace(0, 1, len(ordered) + 1), integral)
+    at = np.interp(
+        np.linspace(0, 1, points + 1), np.linspace(0, 1, len(ordered) + 1), integral
+    )
     # Rounding may leave neighbours of equal value out of order by one unit in the last place.
     cells: Floats = np.maximum.accumulate(np.diff(at) * points)
     scaled: Floats = cells / cells.mean()
@@ -170,18 +189,28 @@ def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> Line:
         starts = rng.integers(0, count - block + 1, size=-(-count // block))
         rows = (starts[:, None] + np.arange(block)).ravel()[:count]
         draws[index] = _line_through(size[rows], times[rows])
-    (base_low, base_high), (slope_low, slope_high) = np.quantile(draws, [0.025, 0.975], axis=0).T.tolist()
+    (base_low, base_high), (slope_low, slope_high) = np.quantile(
+        draws, [0.025, 0.975], axis=0
+    ).T.tolist()
     identified = bool(np.any(size != size[0]))
-    return Line(base, slope, (base_low, base_high), (slope_low, slope_high), count, identified)
+    return Line(
+        base, slope, (base_low, base_high), (slope_low, slope_high), count, identified
+    )
 
 
 def _candidates(train: Floats, held_out: Floats) -> tuple[Candidate, ...]:
     found = []
-    for name, family in (("lognormal", scipy.stats.lognorm), ("gamma", scipy.stats.gamma)):
+    for name, family in (
+        ("lognormal", scipy.stats.lognorm),
+        ("gamma", scipy.stats.gamma),
+    ):
         shape, _, scale = family.fit(train, floc=0)
         fitted = family(shape, scale=scale)
         aic = float(2 * 2 - 2 * fitted.logpdf(train).sum())
-        distances = [float(scipy.stats.kstest(part, fitted.cdf).statistic) for part in (train, held_out)]
+        distances = [
+            float(scipy.stats.kstest(part, fitted.cdf).statistic)
+            for part in (train, held_out)
+        ]
         found.append(Candidate(name, float(shape), float(scale), aic, *distances))
     return tuple(found)
 
@@ -192,7 +221,14 @@ def _score(part: str, line: Line, table: Floats, size: Floats, times: Floats) ->
     errors = (np.quantile(model, levels) / np.quantile(times, levels) - 1).tolist()
     distance = float(scipy.stats.ks_2samp(times, model, method="asymp").statistic)
     critical = float(KS_CRITICAL_5_PERCENT / np.sqrt(len(times)))
-    return Score(part, len(times), distance, critical, float(model.mean() / times.mean() - 1), *errors)
+    return Score(
+        part,
+        len(times),
+        distance,
+        critical,
+        float(model.mean() / times.mean() - 1),
+        *errors,
+    )
 
 
 def _isolated(trace: BlockTrace, sample: Sample) -> npt.NDArray[np.bool_]:

@@ -47,8 +47,14 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1) -> tuple[Interference,
     for operation, is_write in operations:
         own = rows.filter(pl.col("is_write") == is_write)
         alone = own.filter(pl.col("company") == 0)
-        typical = alone.group_by("size_class").agg(typical_ns=pl.col("time_ns").mean(), known=pl.len())
-        ratios = own.join(typical.filter(pl.col("known") >= COMMANDS_MIN), on="size_class", how="inner")
+        typical = alone.group_by("size_class").agg(
+            typical_ns=pl.col("time_ns").mean(), known=pl.len()
+        )
+        ratios = own.join(
+            typical.filter(pl.col("known") >= COMMANDS_MIN),
+            on="size_class",
+            how="inner",
+        )
         for code, company in enumerate(_COMPANIES):
             mine = own.filter(pl.col("company") == code)["time_ns"].to_numpy()
             if len(mine) < COMMANDS_MIN:
@@ -81,7 +87,9 @@ def _with_company(commands: pl.DataFrame) -> pl.DataFrame:
         is_write = flown["is_write"].to_numpy()
         flying = {}
         for write in (False, True):
-            begun = np.searchsorted(np.sort(start[is_write == write]), start, side="left")
+            begun = np.searchsorted(
+                np.sort(start[is_write == write]), start, side="left"
+            )
             over = np.searchsorted(np.sort(end[is_write == write]), start, side="right")
             flying[write] = begun - over
         same = np.where(is_write, flying[True], flying[False])
@@ -91,7 +99,9 @@ def _with_company(commands: pl.DataFrame) -> pl.DataFrame:
     time_ns = (pl.col("complete_ns") - pl.col("dispatch_ns")).cast(pl.Float64)
     classes = pl.col("length_bytes").cast(pl.Float64).log(2).round().cast(pl.Int64)
     rows = pl.concat(parts).drop_nulls("complete_ns")
-    return rows.with_columns(time_ns=time_ns, size_class=classes).filter(pl.col("time_ns") > 0)
+    return rows.with_columns(time_ns=time_ns, size_class=classes).filter(
+        pl.col("time_ns") > 0
+    )
 
 
 def _interval(factor: Floats, rng: np.random.Generator) -> tuple[float, float]:

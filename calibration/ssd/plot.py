@@ -32,7 +32,10 @@ def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path
     size, times_us = sample.size_bytes, sample.times_ns / _US
     table = np.asarray(fit.factor_table)
     # Held-out sizes are given to the model: what is tested is the time, not which sizes come.
-    models = [model_times_ns(fit.line, table, part) / _US for part in (size[:half], size[half:])]
+    models = [
+        model_times_ns(fit.line, table, part) / _US
+        for part in (size[:half], size[half:])
+    ]
     figure = Figure(figsize=(15, 5.2), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, 3)
@@ -50,7 +53,10 @@ def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path
 
 def _draw_line(axes: Axes, fit: ServiceFit, size: Floats, times_us: Floats) -> None:
     half = fit.train.commands
-    for part, colour, label in ((slice(half), _DATA, _FITTED), (slice(half, None), _HELD_OUT, _NEVER_SEEN)):
+    for part, colour, label in (
+        (slice(half), _DATA, _FITTED),
+        (slice(half, None), _HELD_OUT, _NEVER_SEEN),
+    ):
         axes.plot(
             size[part] / 1024,
             times_us[part],
@@ -62,14 +68,20 @@ def _draw_line(axes: Axes, fit: ServiceFit, size: Floats, times_us: Floats) -> N
             label=label,
         )
     across = np.linspace(0, size.max(), 100)
-    axes.plot(across / 1024, fit.line.mean_ns(across) / _US, color=_MODEL, label="fitted mean")
+    axes.plot(
+        across / 1024, fit.line.mean_ns(across) / _US, color=_MODEL, label="fitted mean"
+    )
     median = fit.line.mean_ns(across) * float(np.median(fit.factor_table)) / _US
-    axes.plot(across / 1024, median, color=_MODEL, linestyle="--", label="fitted median")
+    axes.plot(
+        across / 1024, median, color=_MODEL, linestyle="--", label="fitted median"
+    )
     axes.set(yscale="log", xlabel="size [KiB]", ylabel=f"{fit.quantity} time [µs]")
     _plain_ticks(axes.yaxis, (1,))
     axes.legend(loc="upper center", fontsize=9, framealpha=0.9)
     base = [value / _US for value in (fit.line.base_ns, *fit.line.base_ns_ci95)]
-    slope = [value * 1024 for value in (fit.line.ns_per_byte, *fit.line.ns_per_byte_ci95)]
+    slope = [
+        value * 1024 for value in (fit.line.ns_per_byte, *fit.line.ns_per_byte_ci95)
+    ]
     axes.set_title(
         f"mean = {base[0]:.0f} µs + {slope[0]:.0f} ns/KiB\n"
         f"95 %: {base[1]:.0f} to {base[2]:.0f} µs, {slope[1]:.0f} to {slope[2]:.0f} ns/KiB",
@@ -77,17 +89,30 @@ def _draw_line(axes: Axes, fit: ServiceFit, size: Floats, times_us: Floats) -> N
     )
 
 
-def _draw_cdf(axes: Axes, fit: ServiceFit, train: Floats, held_out: Floats, models: list[Floats]) -> None:
-    for times, colour, label in ((train, _DATA, _FITTED), (held_out, _HELD_OUT, _NEVER_SEEN)):
+def _draw_cdf(
+    axes: Axes, fit: ServiceFit, train: Floats, held_out: Floats, models: list[Floats]
+) -> None:
+    for times, colour, label in (
+        (train, _DATA, _FITTED),
+        (held_out, _HELD_OUT, _NEVER_SEEN),
+    ):
         share = np.arange(1, len(times) + 1) / len(times)
-        axes.step(np.sort(times), share, color=colour, where="post", linewidth=2, label=label)
+        axes.step(
+            np.sort(times), share, color=colour, where="post", linewidth=2, label=label
+        )
     model = models[1]
     share = np.arange(1, len(model) + 1) / len(model)
     axes.plot(model, share, color=_MODEL, linestyle="--", linewidth=1, label="model")
     both = np.concatenate((train, held_out))
     # The few extreme times stand in the other panels; here they would squeeze the curves.
-    axes.set(xscale="log", xlim=(np.quantile(both, 0.001) * 0.9, np.quantile(both, 0.995) * 1.1), ylim=(0, 1))
-    axes.set(xlabel=f"{fit.quantity} time [µs]", ylabel="share of commands at most as slow")
+    axes.set(
+        xscale="log",
+        xlim=(np.quantile(both, 0.001) * 0.9, np.quantile(both, 0.995) * 1.1),
+        ylim=(0, 1),
+    )
+    axes.set(
+        xlabel=f"{fit.quantity} time [µs]", ylabel="share of commands at most as slow"
+    )
     _plain_ticks(axes.xaxis, (1, 2, 5))
     axes.legend(loc="lower right", fontsize=9)
     best = min(fit.candidates, key=lambda candidate: candidate.aic)
@@ -98,7 +123,9 @@ def _draw_cdf(axes: Axes, fit: ServiceFit, train: Floats, held_out: Floats, mode
     )
 
 
-def _draw_qq(axes: Axes, fit: ServiceFit, train: Floats, held_out: Floats, models: list[Floats]) -> None:
+def _draw_qq(
+    axes: Axes, fit: ServiceFit, train: Floats, held_out: Floats, models: list[Floats]
+) -> None:
     # Percentiles, and from there the tail in steps that the sample can still resolve.
     tail = 1 - np.geomspace(0.01, 1 / fit.train.commands, 8)
     levels = np.concatenate((np.arange(0.01, 0.99, 0.01), tail))
@@ -108,8 +135,14 @@ def _draw_qq(axes: Axes, fit: ServiceFit, train: Floats, held_out: Floats, model
     ):
         at = (np.quantile(times, levels), np.quantile(model, levels))
         axes.plot(*at, marker, color=colour, markersize=5, alpha=0.7, label=label)
-    ends = [bound for values in (train, held_out) for bound in np.quantile(values, levels[[0, -1]])]
-    ends += [bound for values in models for bound in np.quantile(values, levels[[0, -1]])]
+    ends = [
+        bound
+        for values in (train, held_out)
+        for bound in np.quantile(values, levels[[0, -1]])
+    ]
+    ends += [
+        bound for values in models for bound in np.quantile(values, levels[[0, -1]])
+    ]
     diagonal = [min(ends) * 0.8, max(ends) * 1.25]
     axes.plot(diagonal, diagonal, color=_MODEL, linewidth=1, label="model = data")
     axes.set(xscale="log", yscale="log", aspect="equal")

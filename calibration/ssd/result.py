@@ -29,7 +29,9 @@ class Line:
 
     def mean_ns(self, size_bytes: npt.ArrayLike) -> Floats:
         """Return the mean time of commands of given sizes [ns]."""
-        mean: Floats = self.base_ns + self.ns_per_byte * np.asarray(size_bytes, dtype=np.float64)
+        mean: Floats = self.base_ns + self.ns_per_byte * np.asarray(
+            size_bytes, dtype=np.float64
+        )
         return mean
 
 
@@ -85,7 +87,9 @@ class ServiceFit:
     # Agreement with the first half (fitted) and the second (never seen).
     train: Score
     held_out: Score
-    concurrency: Concurrency | None  # What overlap tells about channels; None for responses
+    concurrency: (
+        Concurrency | None
+    )  # What overlap tells about channels; None for responses
     # Seed and number of resamplings behind the intervals.
     seed: int
     bootstrap: int
@@ -103,7 +107,11 @@ class ServiceFit:
             f"  held out: KS {score.ks:.3f} ({score.ks_critical_5_percent:.3f} by chance at 5 %), mean "
             f"{score.mean_error:+.1%}, p50 {score.p50_error:+.1%}, p99 {score.p99_error:+.1%}",
         ]
-        if self.concurrency and self.concurrency.channels and self.concurrency.channels_ci95:
+        if (
+            self.concurrency
+            and self.concurrency.channels
+            and self.concurrency.channels_ci95
+        ):
             low, high = self.concurrency.channels_ci95
             found = f"{self.concurrency.channels:.1f} effective channels (95 % {low:.1f} to {high:.1f})"
             listed.append(f"  {found}")

@@ -53,8 +53,20 @@ class WorkloadFit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: the scores, and the model's size."""
-        keys = ("name", "fitted", "held_out", "synthetic", "error", "held_out_error", "drift", "tolerance")
-        rows = [{key: getattr(score, key) for key in (*keys, "absolute", "passes")} for score in self.scores]
+        keys = (
+            "name",
+            "fitted",
+            "held_out",
+            "synthetic",
+            "error",
+            "held_out_error",
+            "drift",
+            "tolerance",
+        )
+        rows = [
+            {key: getattr(score, key) for key in (*keys, "absolute", "passes")}
+            for score in self.scores
+        ]
         return {
             "source": self.source,
             "requests_fitted": self.model.requests,
@@ -73,7 +85,10 @@ class WorkloadFit:
         lines.append(f"  {'':<26} {'fitted':>11} {'synthetic':>11} {'held out':>11}")
         for score in self.scores:
             mark = "" if score.passes else "  outside the tolerance"
-            numbers = " ".join(f"{value:>11.4g}" for value in (score.fitted, score.synthetic, score.held_out))
+            numbers = " ".join(
+                f"{value:>11.4g}"
+                for value in (score.fitted, score.synthetic, score.held_out)
+            )
             lines.append(f"  {score.name:<26} {numbers}{mark}")
         return "\n".join(lines)
 
@@ -82,11 +97,15 @@ def fit_workload(trace: BlockTrace, *, seed: int = 1) -> WorkloadFit:
     """Fit a model to the first half of a trace and score one synthetic trace on both halves."""
     half = len(trace) // 2
     if half < REQUESTS_MIN:
-        raise WorkloadError(f"{trace.source}: got {len(trace)} requests, wanted at least {2 * REQUESTS_MIN}")
+        raise WorkloadError(
+            f"{trace.source}: got {len(trace)} requests, wanted at least {2 * REQUESTS_MIN}"
+        )
     first, rest = _part(trace, 0, half), _part(trace, half, len(trace) - half)
     model = model_of(first)
     synthetic = synthesise(model, half, seed)
-    return WorkloadFit(model, score_workload(first, rest, synthetic), trace.source, seed)
+    return WorkloadFit(
+        model, score_workload(first, rest, synthetic), trace.source, seed
+    )
 
 
 def model_of(trace: BlockTrace) -> WorkloadModel:
@@ -106,7 +125,9 @@ def model_of(trace: BlockTrace) -> WorkloadModel:
     requests = trace.requests
     issue = requests["issue_ns"].to_numpy()
     if len(issue) < REQUESTS_MIN:
-        raise WorkloadError(f"{trace.source}: got {len(issue)} requests, wanted at least {REQUESTS_MIN}")
+        raise WorkloadError(
+            f"{trace.source}: got {len(issue)} requests, wanted at least {REQUESTS_MIN}"
+        )
     if issue[-1] == issue[0]:
         raise WorkloadError(
             f"{trace.source}: got {len(issue)} requests at one time, wanted times of arrival: "
@@ -128,7 +149,9 @@ def model_of(trace: BlockTrace) -> WorkloadModel:
 def _part(trace: BlockTrace, start: int, count: int) -> BlockTrace:
     rows = trace.requests.slice(start, count)
     zero = int(rows["issue_ns"][0])
-    return replace(trace, requests=rows.with_columns(pl.col("issue_ns") - zero), commands=None)
+    return replace(
+        trace, requests=rows.with_columns(pl.col("issue_ns") - zero), commands=None
+    )
 
 
 def _arrivals(issue: Ints) -> dict[str, Any]:
@@ -152,7 +175,10 @@ def _changes_slowly(rate: Floats, gaps: Floats) -> bool:
     """Whether the epochs' rates spread at least twice as much as one chain of gaps makes them."""
     if len(rate) < REGIMES:
         return False
-    own = _log_rates(plain_gaps(*_gap_chain(gaps), 4 * len(gaps), np.random.default_rng(0)), 4 * len(rate))
+    own = _log_rates(
+        plain_gaps(*_gap_chain(gaps), 4 * len(gaps), np.random.default_rng(0)),
+        4 * len(rate),
+    )
     return float(rate.var()) > 2 * float(own.var())
 
 
@@ -169,25 +195,43 @@ def _gap_chain(gaps: Floats) -> tuple[Floats, Floats]:
     table = np.array([cell.mean() for cell in cells])
     # Ties are broken by order, so that all classes are equally frequent.
     rank = np.argsort(np.argsort(gaps, kind="stable"), kind="stable")
-    return table, _chain((rank * GAP_CLASSES // len(gaps)).astype(np.int64), GAP_CLASSES)
+    return table, _chain(
+        (rank * GAP_CLASSES // len(gaps)).astype(np.int64), GAP_CLASSES
+    )
 
 
 def _states(
     requests: pl.DataFrame, follows: npt.NDArray[np.bool_]
 ) -> tuple[Ints, npt.NDArray[np.bool_], npt.NDArray[np.bool_], tuple[Ints, ...]]:
-    rows = requests.select("is_write", "length_bytes").with_columns(pl.Series("follows", follows))
-    often = rows.group_by("is_write", "length_bytes").len()
-    often = often.sort("len", "length_bytes", "is_write", descending=[True, False, False]).head(SIZES_KEPT)
-    kept = rows.join(often, on=["is_write", "length_bytes"], how="left", maintain_order="left")
-    label = kept.with_columns(
-        pl.when(pl.col("len").is_not_null()).then("length_bytes").otherwise(0).alias("size_class")
+    rows = requests.select("is_write", "length_bytes").with_columns(
+        pl.Series("follows", follows)
     )
-    states = label.select(pl.struct("is_write", "size_class", "follows").rank("dense").alias("state"))
+    often = rows.group_by("is_write", "length_bytes").len()
+    often = often.sort(
+        "len", "length_bytes", "is_write", descending=[True, False, False]
+    ).head(SIZES_KEPT)
+    kept = rows.join(
+        often, on=["is_write", "length_bytes"], how="left", maintain_order="left"
+    )
+    label = kept.with_columns(
+        pl.when(pl.col("len").is_not_null())
+        .then("length_bytes")
+        .otherwise(0)
+        .alias("size_class")
+    )
+    states = label.select(
+        pl.struct("is_write", "size_class", "follows").rank("dense").alias("state")
+    )
     state = states["state"].to_numpy().astype(np.int64) - 1
     is_write, length = rows["is_write"].to_numpy(), rows["length_bytes"].to_numpy()
     members = [np.flatnonzero(state == index) for index in range(int(state.max()) + 1)]
     firsts = [int(mine[0]) for mine in members]
-    return state, is_write[firsts], follows[firsts], tuple(length[mine] for mine in members)
+    return (
+        state,
+        is_write[firsts],
+        follows[firsts],
+        tuple(length[mine] for mine in members),
+    )
 
 
 def _chain(states: Ints, count: int) -> Floats:
@@ -195,16 +239,22 @@ def _chain(states: Ints, count: int) -> Floats:
     flat = np.bincount(states * count + np.roll(states, -1), minlength=count * count)
     table = flat.reshape(count, count).astype(np.float64)
     total = table.sum(axis=1, keepdims=True)
-    out: Floats = np.divide(table, total, out=np.full_like(table, 1 / count), where=total > 0)
+    out: Floats = np.divide(
+        table, total, out=np.full_like(table, 1 / count), where=total > 0
+    )
     return out
 
 
 def _places(requests: pl.DataFrame, follows: npt.NDArray[np.bool_]) -> dict[str, Any]:
     names = sorted(requests["device"].unique().to_list())
     codes = pl.DataFrame({"device": names, "code": np.arange(len(names))})
-    device = requests.join(codes, on="device", how="left", maintain_order="left")["code"].to_numpy()
+    device = requests.join(codes, on="device", how="left", maintain_order="left")[
+        "code"
+    ].to_numpy()
     offset = requests["offset_bytes"].to_numpy()
-    ranks = requests.select(pl.struct("device", "offset_bytes").rank("dense").alias("start"))["start"]
+    ranks = requests.select(
+        pl.struct("device", "offset_bytes").rank("dense").alias("start")
+    )["start"]
     start = ranks.to_numpy().astype(np.int64) - 1
     jumps = ~follows
     depths = stack_distances(start, int(start.max()) + 1)
@@ -218,7 +268,9 @@ def _places(requests: pl.DataFrame, follows: npt.NDArray[np.bool_]) -> dict[str,
     for code in range(len(names)):
         mine = offset[device == code]
         low[code] = mine.min()
-        width[code] = max(grain, -(-(int(mine.max()) - int(mine.min()) + grain) // regions))
+        width[code] = max(
+            grain, -(-(int(mine.max()) - int(mine.min()) + grain) // regions)
+        )
         new = offset[(device == code) & fresh]
         weights[code] = np.bincount((new - low[code]) // width[code], minlength=regions)
     if not weights.sum():

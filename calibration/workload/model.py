@@ -47,8 +47,12 @@ class WorkloadModel:
     # Shape (states,), bool: operation, and whether the request starts where the device's last one ended.
     state_is_write: npt.NDArray[np.bool_]
     state_follows: npt.NDArray[np.bool_]
-    state_sizes_bytes: tuple[Ints, ...]  # For each state the sizes that occur, one entry per occurrence [B]
-    state_chain: Floats  # Shape (states, states): from one request's state to the next one's
+    state_sizes_bytes: tuple[
+        Ints, ...
+    ]  # For each state the sizes that occur, one entry per occurrence [B]
+    state_chain: (
+        Floats  # Shape (states, states): from one request's state to the next one's
+    )
     reuse_probability: float
     """Probability that a request which does not follow starts where an earlier one did."""
     reuse_depths: Ints
@@ -85,11 +89,16 @@ def synthesise(model: WorkloadModel, n: int, seed: int) -> BlockTrace:
         "is_write": model.state_is_write[state],
     }
     return BlockTrace(
-        pl.DataFrame(columns, schema=REQUEST_SCHEMA), None, "synthetic", f"synthetic seed {seed}"
+        pl.DataFrame(columns, schema=REQUEST_SCHEMA),
+        None,
+        "synthetic",
+        f"synthetic seed {seed}",
     )
 
 
-def plain_gaps(table: Floats, chain: Floats, n: int, rng: np.random.Generator) -> Floats:
+def plain_gaps(
+    table: Floats, chain: Floats, n: int, rng: np.random.Generator
+) -> Floats:
     """Draw gaps [ns] from a chain: a class, and within it a cell of the table (as in `WorkloadModel`)."""
     classes = _walk(np.cumsum(chain, axis=1), n, rng.random(n))
     at = (classes + rng.random(n)) / len(chain) * len(table)
@@ -104,14 +113,18 @@ def _synthetic_arrivals(model: WorkloadModel, n: int, rng: np.random.Generator) 
     noise = rng.normal(size=epochs)
     fresh = np.sqrt(1 - model.rate_memory**2)
     memory = model.rate_memory
-    later = scipy.signal.lfilter([fresh], [1, -memory], noise[1:], zi=[memory * noise[0]])[0]
+    later = scipy.signal.lfilter(
+        [fresh], [1, -memory], noise[1:], zi=[memory * noise[0]]
+    )[0]
     level = np.concatenate((noise[:1], later))
     # By rank, so that each regime has its share of the epochs and the mean rate does not rest on few draws.
     regime = np.argsort(np.argsort(level)) * regimes // epochs
     gaps = np.empty(n)
     for index in range(regimes):
         mine = np.flatnonzero(regime[epoch] == index)
-        gaps[mine] = plain_gaps(model.gap_tables_ns[index], model.gap_chains[index], len(mine), rng)
+        gaps[mine] = plain_gaps(
+            model.gap_tables_ns[index], model.gap_chains[index], len(mine), rng
+        )
     issue = np.cumsum(gaps)
     whole: Ints = np.rint(issue - issue[0]).astype(np.int64)
     return whole
@@ -124,30 +137,50 @@ def _walk(cumulative: Floats, n: int, draws: Floats) -> Ints:
     state = np.int64(0)
     last = cumulative.shape[1] - 1
     for index in range(n):
-        state = min(np.searchsorted(cumulative[state], draws[index], side="right"), last)
+        state = min(
+            np.searchsorted(cumulative[state], draws[index], side="right"), last
+        )
         out[index] = state
     return out
 
 
 def _synthetic_places(
-    model: WorkloadModel, follows: npt.NDArray[np.bool_], length: Ints, rng: np.random.Generator
+    model: WorkloadModel,
+    follows: npt.NDArray[np.bool_],
+    length: Ints,
+    rng: np.random.Generator,
 ) -> tuple[Ints, Ints]:
     n = len(length)
     again = rng.random(n) < model.reuse_probability
     depth = np.zeros(n, dtype=np.int64)
     if len(model.reuse_depths):
         depth = rng.choice(model.reuse_depths, size=n)
-    flat = rng.choice(model.region_weights.size, size=(TRIES, n), p=model.region_weights.ravel())
-    device, region = flat // model.region_weights.shape[1], flat % model.region_weights.shape[1]
+    flat = rng.choice(
+        model.region_weights.size, size=(TRIES, n), p=model.region_weights.ravel()
+    )
+    device, region = (
+        flat // model.region_weights.shape[1],
+        flat % model.region_weights.shape[1],
+    )
     within = (rng.random((TRIES, n)) * model.region_bytes[device]).astype(np.int64)
-    fresh = model.region_low_bytes[device] + region * model.region_bytes[device] + within
+    fresh = (
+        model.region_low_bytes[device] + region * model.region_bytes[device] + within
+    )
     fresh = (fresh - fresh % model.grain_bytes).astype(np.int64)
     clear = rng.random(n) >= model.overlap_probability
     # A request that follows belongs to a device that is as busy as in the trace.
     share = np.cumsum(model.region_weights.sum(axis=1))
     follower = np.minimum(np.searchsorted(share, rng.random(n)), len(share) - 1)
     placed: tuple[Ints, Ints] = _place(
-        follows, again, depth, device, fresh, clear, follower, length, len(model.device_names)
+        follows,
+        again,
+        depth,
+        device,
+        fresh,
+        clear,
+        follower,
+        length,
+        len(model.device_names),
     )
     return placed
 
@@ -215,6 +248,9 @@ def _place(
                 at += at & -at
         end[out_device[now]] = out_offset[now] + length[now]
         key = out_device[now] * _DEVICE_STRIDE
-        for block in range(out_offset[now] // BLOCK_BYTES, (end[out_device[now]] - 1) // BLOCK_BYTES + 1):
+        for block in range(
+            out_offset[now] // BLOCK_BYTES,
+            (end[out_device[now]] - 1) // BLOCK_BYTES + 1,
+        ):
             touched.add(key + block)
     return out_device, out_offset

@@ -7,7 +7,12 @@ import scipy
 
 from stripesim.traces import BlockTrace
 from stripesim.traces.locality import reuse
-from stripesim.traces.statistics import dispersion, footprint_bytes, sequential_fraction, windows_ns
+from stripesim.traces.statistics import (
+    dispersion,
+    footprint_bytes,
+    sequential_fraction,
+    windows_ns,
+)
 
 
 @dataclass(frozen=True)
@@ -45,19 +50,31 @@ class WorkloadScore:
         return bool(abs(self.error) <= self.tolerance)
 
 
-def score_workload(first: BlockTrace, rest: BlockTrace, synthetic: BlockTrace) -> tuple[WorkloadScore, ...]:
+def score_workload(
+    first: BlockTrace, rest: BlockTrace, synthetic: BlockTrace
+) -> tuple[WorkloadScore, ...]:
     """Compare the characteristics of three traces."""
     three = (first, rest, synthetic)
     listed = [_characteristics(trace) for trace in three]
     scores = [
-        WorkloadScore(name, listed[0][name], listed[1][name], listed[2][name], tolerance, absolute)
+        WorkloadScore(
+            name, listed[0][name], listed[1][name], listed[2][name], tolerance, absolute
+        )
         for name, (tolerance, absolute) in _TOLERANCES.items()
         if all(name in one for one in listed)
     ]
-    gaps = [np.diff(trace.requests["issue_ns"].to_numpy()).astype(np.float64) for trace in three]
-    sizes = [trace.requests["length_bytes"].to_numpy().astype(np.float64) for trace in three]
+    gaps = [
+        np.diff(trace.requests["issue_ns"].to_numpy()).astype(np.float64)
+        for trace in three
+    ]
+    sizes = [
+        trace.requests["length_bytes"].to_numpy().astype(np.float64) for trace in three
+    ]
     for name, (base, *others) in (("gaps, KS", gaps), ("sizes, KS", sizes)):
-        distances = [float(scipy.stats.ks_2samp(base, other, method="asymp").statistic) for other in others]
+        distances = [
+            float(scipy.stats.ks_2samp(base, other, method="asymp").statistic)
+            for other in others
+        ]
         scores.append(WorkloadScore(name, 0.0, distances[0], distances[1], 0.05, True))
     return tuple(scores)
 
@@ -87,7 +104,8 @@ def _characteristics(trace: BlockTrace) -> dict[str, float]:
         "read ratio": float((~requests["is_write"]).mean()),  # type: ignore[arg-type]
         "size mean [B]": float(requests["length_bytes"].mean()),  # type: ignore[arg-type]
         "sequential fraction": sequential_fraction(requests),
-        "footprint / bytes": footprint_bytes(requests) / int(requests["length_bytes"].sum()),
+        "footprint / bytes": footprint_bytes(requests)
+        / int(requests["length_bytes"].sum()),
         "reuse ratio": float((found.distances >= 0).mean()),
         "LRU hits, 10 % cache": float(found.hit_ratio([max(1, found.blocks // 10)])[0]),
     }

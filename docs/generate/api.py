@@ -50,7 +50,9 @@ def _entry(name: str, thing: Any) -> str:
         target = f"{target}(**keys)"
     if fields := getattr(thing, "_fields", None):
         options.append(f"   :exclude-members: {', '.join(fields)}")
-    return "\n".join(["```{eval-rst}", f".. {directive}:: {target}", *options, "```", ""])
+    return "\n".join(
+        ["```{eval-rst}", f".. {directive}:: {target}", *options, "```", ""]
+    )
 
 
 def page() -> str:
@@ -59,14 +61,32 @@ def page() -> str:
     found = {name: getattr(api, name) for name in api.__all__}
     documented = {name: thing for name, thing in found.items() if callable(thing)}
     for prefix, title in SECTIONS:
-        names = [name for name, thing in documented.items() if _home(thing).startswith(prefix)]
+        names = [
+            name
+            for name, thing in documented.items()
+            if _home(thing).startswith(prefix)
+        ]
         if names:
-            parts += [f"## {title}\n", *(f"### {name}\n\n{_entry(name, found[name])}" for name in names)]
-    others = [name for name, thing in documented.items() if not _home(thing).startswith("stripesim.")]
+            parts += [
+                f"## {title}\n",
+                *(f"### {name}\n\n{_entry(name, found[name])}" for name in names),
+            ]
+    others = [
+        name
+        for name, thing in documented.items()
+        if not _home(thing).startswith("stripesim.")
+    ]
     assert not others, f"no section for {others}"
-    constants = [(code(name), code(thing)) for name, thing in found.items() if name not in documented]
+    constants = [
+        (code(name), code(thing))
+        for name, thing in found.items()
+        if name not in documented
+    ]
     if constants:
         parts += ["## Constants\n", table(("name", "value"), constants)]
     parts.append("## Exercises: stripesim.teach\n")
-    parts += [f"### teach.{name}\n\n{_entry(name, getattr(teach, name))}" for name in teach.__all__]
+    parts += [
+        f"### teach.{name}\n\n{_entry(name, getattr(teach, name))}"
+        for name in teach.__all__
+    ]
     return "\n".join(parts)

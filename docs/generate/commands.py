@@ -79,24 +79,42 @@ def _options(command: Any) -> str:
     for parameter in command.params:
         if parameter.param_type_name != "option":
             continue
-        names = ", ".join(code(name) for name in [*parameter.opts, *parameter.secondary_opts])
-        rows.append((names, _value(parameter), _default(parameter), parameter.help or ""))
+        names = ", ".join(
+            code(name) for name in [*parameter.opts, *parameter.secondary_opts]
+        )
+        rows.append(
+            (names, _value(parameter), _default(parameter), parameter.help or "")
+        )
     return table(("option", "takes", "default", "meaning"), rows) if rows else ""
 
 
 def _arguments(command: Any) -> list[Any]:
-    return [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    return [
+        parameter
+        for parameter in command.params
+        if parameter.param_type_name == "argument"
+    ]
 
 
 def _usage(path: str, command: Any) -> str:
-    return " ".join([path, *(str(argument.name).upper() for argument in _arguments(command)), "[OPTIONS]"])
+    return " ".join(
+        [
+            path,
+            *(str(argument.name).upper() for argument in _arguments(command)),
+            "[OPTIONS]",
+        ]
+    )
 
 
 def page() -> str:
     """Write the reference of all commands."""
     parts = [INTRODUCTION]
     for path, command in commands():
-        parts += [f"## {path}\n", f"{cell(command.help)}\n", f"```console\n{_usage(path, command)}\n```\n"]
+        parts += [
+            f"## {path}\n",
+            f"{cell(command.help)}\n",
+            f"```console\n{_usage(path, command)}\n```\n",
+        ]
         arguments = [
             (code(str(argument.name).upper()), _value(argument), argument.help or "")
             for argument in _arguments(command)
@@ -127,7 +145,11 @@ def in_page(text: str) -> list[str]:
             fence = "" if fence else line
             continue
         match = _COMMAND.match(line)
-        if match and (fence or line.startswith("    ")) and not fence.startswith("```{"):
+        if (
+            match
+            and (fence or line.startswith("    "))
+            and not fence.startswith("```{")
+        ):
             found.append(re.sub(r"\s+#.*$", "", match[1]).strip())
     return found
 

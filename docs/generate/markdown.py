@@ -18,7 +18,10 @@ def code(text: object) -> str:
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Write a table: one line per row, with an empty line after the last."""
     lines = [headers, ["---"] * len(headers), *rows]
-    return "".join(f"| {' | '.join(cell(value) for value in line)} |\n" for line in lines) + "\n"
+    return (
+        "".join(f"| {' | '.join(cell(value) for value in line)} |\n" for line in lines)
+        + "\n"
+    )
 
 
 def number(value: float | int | None, digits: int = 4) -> str:

@@ -40,7 +40,9 @@ def sets() -> dict[str, Path]:
 def numbers(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield each number of a set: its dotted name and what is said of it."""
 
-    def walk(node: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def walk(
+        node: Mapping[str, Any], prefix: str
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for name, value in node.items():
             if not isinstance(value, Mapping):
                 continue
@@ -84,13 +86,17 @@ def page() -> str:
         found = list(numbers(path))
         kinds = Counter(str(row["provenance"]) for _, row in found)
         counted = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
-        parts.append(f"## {name}\n\n{_introduction(path)}\n\n{len(found)} numbers: {counted}.\n")
+        parts.append(
+            f"## {name}\n\n{_introduction(path)}\n\n{len(found)} numbers: {counted}.\n"
+        )
         rows = [
             (code(key), _value(row), row.get("unit") or unit_of(key.rpartition(".")[2]), row["provenance"],
              _interval(row), row["source"])
             for key, row in found
         ]  # fmt: skip
-        parts.append(table(("number", "value", "unit", "kind", "95 % interval", "source"), rows))
+        parts.append(
+            table(("number", "value", "unit", "kind", "95 % interval", "source"), rows)
+        )
     return "\n".join([*parts, _kernel_tables()])
 
 
@@ -105,7 +111,10 @@ def _kernel_tables() -> str:
             f"### {name}\n\n{outcome}; {found.provenance['basis']}, {found.provenance['date']}.\n\n"
             + table(
                 ("backend", "schemes"),
-                [(code(backend), ", ".join(found.schemes(backend))) for backend in found.backends],
+                [
+                    (code(backend), ", ".join(found.schemes(backend)))
+                    for backend in found.backends
+                ],
             )
         )
     return "\n".join(parts)

@@ -22,7 +22,11 @@ BLOCK = re.compile(
     flags=re.MULTILINE | re.DOTALL,
 )
 # What a reader of a page has beside the files that the page holds: its name there, and a sample of it.
-SAMPLES = {"import.md": {"report.json": ROOT / "tests" / "unit" / "data" / "ceph16-report.json"}}
+SAMPLES = {
+    "import.md": {
+        "report.json": ROOT / "tests" / "unit" / "data" / "ceph16-report.json"
+    }
+}
 _COMMAND = re.compile(r"^\$ (?:[^\n]*\\\n)*[^\n]*$", flags=re.MULTILINE)
 
 
@@ -35,7 +39,9 @@ def printed(command: str, folder: Path) -> list[str]:
         env={**os.environ, "COLUMNS": COLUMNS, "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
     if done.returncode not in (0, 2):
-        raise RuntimeError(f"docs: {command}: exit status {done.returncode}\n{done.stdout[-1500:]}")
+        raise RuntimeError(
+            f"docs: {command}: exit status {done.returncode}\n{done.stdout[-1500:]}"
+        )
     return [line.rstrip() for line in done.stdout.splitlines() if line.strip()]
 
 
@@ -48,7 +54,9 @@ def again(found: re.Match[str], folder: Path) -> str:
             continue
         lines = printed(command, folder)
         if found["start"]:
-            lines = lines[next(at for at, line in enumerate(lines) if found["start"] in line) :]
+            lines = lines[
+                next(at for at, line in enumerate(lines) if found["start"] in line) :
+            ]
         most = int(found["most"] or len(lines))
         shown += [*lines[:most], *(["…"] if len(lines) > most else [])]
     return found[1] + "\n".join(shown) + "\n"
@@ -65,7 +73,9 @@ def rewrite_pages(names: list[str]) -> list[Path]:
             save_files(text, Path(folder))
             for file, sample in SAMPLES.get(name, {}).items():
                 shutil.copy(sample, Path(folder) / file)
-            now = BLOCK.sub(lambda found, folder=folder: again(found, Path(folder)), text)  # type: ignore[misc]
+            now = BLOCK.sub(
+                lambda found, folder=folder: again(found, Path(folder)), text
+            )  # type: ignore[misc]
         if now != text:
             path.write_text(now, encoding="utf-8")
             changed.append(path)

@@ -10,18 +10,27 @@ from generate import trust
 from generate.markdown import code, number, table
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-_BEGIN, _END = "<!-- {name}: written by python docs/record.py readme -->\n", "<!-- end -->"
+_BEGIN, _END = (
+    "<!-- {name}: written by python docs/record.py readme -->\n",
+    "<!-- end -->",
+)
 
 # The cells of the demonstration that the README shows.
 NO_LOCK = "cluster.pg_lock_scope=none"
-SHOWN = ('schemes=["rep:3", "rs:6,3"]', "workload.block_sizes_bytes=4k", 'workload.ops=["write"]')
+SHOWN = (
+    'schemes=["rep:3", "rs:6,3"]',
+    "workload.block_sizes_bytes=4k",
+    'workload.ops=["write"]',
+)
 
 
 def results() -> str:
     """Write the writes of 4 KiB of the scenario koh2017, with the lock of placement groups and without."""
     rows = stripesim.run("koh2017", sets=SHOWN, costs=False).rows.to_dicts()
     free = stripesim.run("koh2017", sets=(*SHOWN, NO_LOCK), costs=False).rows.to_dicts()
-    unlocked = {(row["pattern"], row["scheme"]): row["throughput_bytes_per_s"] for row in free}
+    unlocked = {
+        (row["pattern"], row["scheme"]): row["throughput_bytes_per_s"] for row in free
+    }
     words = {"seq": "sequential", "rand": "random"}
     heads = ("4 KiB writes", "scheme", "MB/s", "MB/s without the lock",
              "written by drives [B/B]", "between hosts [B/B]")  # fmt: skip
@@ -57,5 +66,7 @@ def rewritten(text: str) -> str:
             flags=re.DOTALL,
         )
         if found != 1:
-            raise ValueError(f"README.md: got {found} places for {begin.strip()}, wanted 1")
+            raise ValueError(
+                f"README.md: got {found} places for {begin.strip()}, wanted 1"
+            )
     return text

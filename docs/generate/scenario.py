@@ -36,7 +36,9 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _resolved(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any]
+) -> dict[str, Any]:
     """Follow a reference; what stands beside it (default, description) wins."""
     if "$ref" not in schema:
         return dict(schema)
@@ -46,7 +48,9 @@ def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict
     }
 
 
-def _table_of(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any] | None:
+def _table_of(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any]
+) -> dict[str, Any] | None:
     """Return the table that a key holds, if it holds one."""
     for option in [schema, *schema.get("anyOf", [])]:
         found = _resolved(option, definitions)
@@ -55,7 +59,9 @@ def _table_of(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict
     return None
 
 
-def all_keys(node: Mapping[str, Any] | None = None, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def all_keys(
+    node: Mapping[str, Any] | None = None, prefix: str = ""
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each key of a scenario, dotted, with its schema; tables before what is in them.
 
     A key inside a list of tables has ``[]`` after the list's name.
@@ -76,9 +82,19 @@ def all_keys(node: Mapping[str, Any] | None = None, prefix: str = "") -> Iterato
                     yield from all_keys(inner, f"{prefix}{name}[].")
 
 
-_BOUNDS = (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"), ("exclusiveMaximum", "<"))
+_BOUNDS = (
+    ("minimum", "≥"),
+    ("exclusiveMinimum", ">"),
+    ("maximum", "≤"),
+    ("exclusiveMaximum", "<"),
+)
 _NOT_SAID = 2**62
-_WORDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}
+_WORDS = {
+    "integer": "whole number",
+    "number": "number",
+    "string": "text",
+    "boolean": "true or false",
+}
 
 
 def kind(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
@@ -87,14 +103,25 @@ def kind(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     if "properties" in schema:
         return "table"
     if "enum" in schema or "const" in schema:
-        return ", ".join(code(json.dumps(value)) for value in schema.get("enum", [schema.get("const")]))
+        return ", ".join(
+            code(json.dumps(value))
+            for value in schema.get("enum", [schema.get("const")])
+        )
     if "anyOf" in schema:
         options = [option for option in schema["anyOf"] if option.get("type") != "null"]
         sized = {option.get("type") for option in options} == {"integer", "string"}
-        return "size" if sized else " or ".join(kind(option, definitions) for option in options)
+        return (
+            "size"
+            if sized
+            else " or ".join(kind(option, definitions) for option in options)
+        )
     if schema.get("type") == "array":
         return f"list of: {kind(schema.get('items', {}), definitions)}"
-    bounds = [f"{sign} {schema[key]:g}" for key, sign in _BOUNDS if key in schema and schema[key] < _NOT_SAID]
+    bounds = [
+        f"{sign} {schema[key]:g}"
+        for key, sign in _BOUNDS
+        if key in schema and schema[key] < _NOT_SAID
+    ]
     return f"{_WORDS.get(str(schema.get('type')), 'value')} {', '.join(bounds)}".strip()
 
 
@@ -123,10 +150,21 @@ def page(version: str) -> str:
             continue
         parent, _, last = key.rpartition(".")
         takes = kind(node, definitions)
-        row = (code(last), takes, default(node, takes), str(node.get("description", "")))
+        row = (
+            code(last),
+            takes,
+            default(node, takes),
+            str(node.get("description", "")),
+        )
         sections.setdefault(parent, []).append(row)
     for name, rows in sections.items():
-        title = "Top level" if not name else f"[{name}]" if not name.endswith("[]") else f"[[{name[:-2]}]]"
+        title = (
+            "Top level"
+            if not name
+            else f"[{name}]"
+            if not name.endswith("[]")
+            else f"[[{name[:-2]}]]"
+        )
         parts.append(f"## {title}\n\n{notes.get(name, '')}\n")
         parts.append(table(("key", "takes", "default", "meaning"), rows))
     return "\n".join(parts)

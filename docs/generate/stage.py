@@ -27,7 +27,10 @@ COLUMNS = "160"
 REST = "<!-- rest -->"
 
 # A file that a page asks the reader to save, for the commands below it.
-SAVED = re.compile(r"[Ss]ave this as `([\w-]+\.toml)`.*?^```toml\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+SAVED = re.compile(
+    r"[Ss]ave this as `([\w-]+\.toml)`.*?^```toml\n(.*?)^```",
+    flags=re.MULTILINE | re.DOTALL,
+)
 
 # What the page of a model says of measured errors: study, then group of metrics.
 ERROR = re.compile(r"<!-- error (\S+) (.+?) -->")
@@ -58,7 +61,11 @@ def filled(text: str) -> str:
 def with_the_rest(path: Path, text: str) -> str:
     """List, where a table of contents says so, the pages of its folder that it does not name."""
     lines = text.splitlines()
-    rest = sorted(page.stem for page in path.parent.glob("*.md") if page.stem not in [*lines, "index"])
+    rest = sorted(
+        page.stem
+        for page in path.parent.glob("*.md")
+        if page.stem not in [*lines, "index"]
+    )
     return text.replace(REST, "\n".join(rest))
 
 
@@ -91,7 +98,9 @@ def run_commands(block: str, folder: Path) -> str:
             env={**os.environ, "COLUMNS": COLUMNS},
         )  # fmt: skip
         if done.returncode:
-            raise RuntimeError(f"docs: {line}: exit status {done.returncode}\n{done.stderr[-1500:]}")
+            raise RuntimeError(
+                f"docs: {line}: exit status {done.returncode}\n{done.stderr[-1500:]}"
+            )
         printed = [text.rstrip() for text in done.stdout.strip("\n").splitlines()]
         if len(printed) > OUTPUT_LINES_MAX:
             more = len(printed) - OUTPUT_LINES_MAX
@@ -113,7 +122,9 @@ def stage(target: Path, *, run: bool = True) -> None:
     """
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(
-        DOCS, target, ignore=shutil.ignore_patterns("__pycache__", "generate", "ledgers", "build.py")
+        DOCS,
+        target,
+        ignore=shutil.ignore_patterns("__pycache__", "generate", "ledgers", "build.py"),
     )
     for name, text in generated().items():
         (target / name).write_text(text, encoding="utf-8")
@@ -121,14 +132,20 @@ def stage(target: Path, *, run: bool = True) -> None:
     notes = target / "studies"
     notes.mkdir(exist_ok=True)
     for path in sorted((ROOT / "scenarios").glob("studies/*/README.md")):
-        (notes / f"{path.parent.name}.md").write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+        (notes / f"{path.parent.name}.md").write_text(
+            path.read_text(encoding="utf-8"), encoding="utf-8"
+        )
     shutil.copy(ROOT / "CHANGELOG.md", target / "reference" / "changelog.md")
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted(target.rglob("*.md")):
             text = with_the_rest(path, filled(path.read_text(encoding="utf-8")))
             save_files(text, Path(folder))
             text = RUN_BLOCK.sub(
-                lambda found: run_commands(found[1], Path(folder)) if run else f"```console\n{found[1]}```\n",
+                lambda found: (
+                    run_commands(found[1], Path(folder))
+                    if run
+                    else f"```console\n{found[1]}```\n"
+                ),
                 text,
             )
             path.write_text(text, encoding="utf-8")

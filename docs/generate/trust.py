@@ -124,15 +124,24 @@ def _groups(kind: str) -> list[tuple[str, float, int]]:
     ledgers = recorded()
     found = []
     for study, names in KINDS[kind].items():
-        by_metric = ledgers[study]["summary"]["mape_percent_by_metric"] if study in ledgers else {}
+        by_metric = (
+            ledgers[study]["summary"]["mape_percent_by_metric"]
+            if study in ledgers
+            else {}
+        )
         for name in names or by_metric:
             if name in by_metric:
-                found.append((study, by_metric[name]["mape_percent"], by_metric[name]["rows"]))
+                found.append(
+                    (study, by_metric[name]["mape_percent"], by_metric[name]["rows"])
+                )
     return found
 
 
 def _mean(groups: Sequence[tuple[str, float, int]]) -> str:
-    return _percent(sum(error * rows for _, error, rows in groups) / sum(rows for *_, rows in groups))
+    return _percent(
+        sum(error * rows for _, error, rows in groups)
+        / sum(rows for *_, rows in groups)
+    )
 
 
 def kinds() -> str:
@@ -145,7 +154,9 @@ def kinds() -> str:
             for study in dict.fromkeys(study for study, *_ in groups)
         ]
         rows = sum(count for *_, count in groups)
-        lines.append((kind, _mean(groups) if rows else "not tested", rows, ", ".join(systems)))
+        lines.append(
+            (kind, _mean(groups) if rows else "not tested", rows, ", ".join(systems))
+        )
     return table(("kind of answer", "mean error", "rows", "by system"), lines)
 
 
@@ -155,7 +166,9 @@ def in_short() -> str:
     for kind in KINDS:
         groups = _groups(kind)
         if groups:
-            parts.append(f"{kind} {_mean(groups)} ({sum(count for *_, count in groups)})")
+            parts.append(
+                f"{kind} {_mean(groups)} ({sum(count for *_, count in groups)})"
+            )
     return fill("; ".join(parts) + ".", 125) + "\n"
 
 
@@ -170,7 +183,10 @@ def _study(name: str, ledger: dict[str, Any]) -> str:
     parts = [f"### {name}\n"]
     by_metric = total["mape_percent_by_metric"]
     if by_metric:
-        rows = [(metric, row["rows"], _percent(row["mape_percent"])) for metric, row in by_metric.items()]
+        rows = [
+            (metric, row["rows"], _percent(row["mape_percent"]))
+            for metric, row in by_metric.items()
+        ]
         parts.append("Mean error over held-out rows, by metric:\n")
         parts.append(table(("metric", "rows", "mean error"), rows))
     bad = ledger["not_right"]
@@ -183,7 +199,12 @@ def _study(name: str, ledger: dict[str, Any]) -> str:
         for claim in bad[:ROWS_MAX]
     ]  # fmt: skip
     if rows_bad:
-        parts.append(table(("claim", "what the source says", "published", "simulated", "verdict"), rows_bad))
+        parts.append(
+            table(
+                ("claim", "what the source says", "published", "simulated", "verdict"),
+                rows_bad,
+            )
+        )
     if len(bad) > ROWS_MAX:
         parts.append(f"… and {len(bad) - ROWS_MAX} more: `stripesim study {name}`.\n")
     return "\n".join(parts)
@@ -202,6 +223,8 @@ def error(study: str, group: str) -> str:
     found = ledger["summary"]["mape_percent_by_metric"].get(group)
     if found is None:
         have = ", ".join(ledger["summary"]["mape_percent_by_metric"])
-        raise ValueError(f"docs: error {study} {group}: got no such group, wanted one of {have}")
+        raise ValueError(
+            f"docs: error {study} {group}: got no such group, wanted one of {have}"
+        )
     rows = f"{found['rows']} held-out rows" if found["rows"] > 1 else "one held-out row"
     return f"mean error {_percent(found['mape_percent'])} over {rows} of [{study}](../trust/index.md#{study})"

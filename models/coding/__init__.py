@@ -1,6 +1,8 @@
 """Redundancy schemes, one file each, behind one protocol; start with `protocol`."""
 
-from stripesim.models.coding.amplification import padded_amplification as padded_amplification
+from stripesim.models.coding.amplification import (
+    padded_amplification as padded_amplification,
+)
 from stripesim.models.coding.amplification import stored_bytes as stored_bytes
 from stripesim.models.coding.clay import Clay as Clay
 from stripesim.models.coding.errors import CodecError as CodecError

@@ -46,17 +46,32 @@ def stored_bytes(
     >>> stored_bytes(code, code.geometry(4 << 20), 64 << 20) >> 20
     96
     """
-    require(object_bytes >= 1, f"{scheme.name}: object_bytes", object_bytes, "1 or more")
-    require(min_alloc_bytes >= 1, f"{scheme.name}: min_alloc_bytes", min_alloc_bytes, "1 or more")
+    require(
+        object_bytes >= 1, f"{scheme.name}: object_bytes", object_bytes, "1 or more"
+    )
+    require(
+        min_alloc_bytes >= 1,
+        f"{scheme.name}: min_alloc_bytes",
+        min_alloc_bytes,
+        "1 or more",
+    )
     if policy.optimised and scheme.kind == "erasure":
         stored = ShardMap(geometry, scheme.width).stored(object_bytes)
         return sum(length(align(runs, min_alloc_bytes)) for runs in stored.values())
-    shard_bytes = object_bytes if scheme.kind == "replicated" else geometry.shard_size_bytes(object_bytes)
+    shard_bytes = (
+        object_bytes
+        if scheme.kind == "replicated"
+        else geometry.shard_size_bytes(object_bytes)
+    )
     return scheme.width * (-(-shard_bytes // min_alloc_bytes) * min_alloc_bytes)
 
 
 def padded_amplification(
-    scheme: RedundancyScheme, geometry: StripeGeometry, object_bytes: int, *, min_alloc_bytes: int = 1
+    scheme: RedundancyScheme,
+    geometry: StripeGeometry,
+    object_bytes: int,
+    *,
+    min_alloc_bytes: int = 1,
 ) -> Fraction:
     """Bytes stored per byte written, without metadata: equation (1) of `stored_bytes` over the size.
 
@@ -68,5 +83,7 @@ def padded_amplification(
     >>> padded_amplification(code, code.geometry(4 << 20), 64 << 20)
     Fraction(15, 8)
     """
-    stored = stored_bytes(scheme, geometry, object_bytes, min_alloc_bytes=min_alloc_bytes)
+    stored = stored_bytes(
+        scheme, geometry, object_bytes, min_alloc_bytes=min_alloc_bytes
+    )
     return Fraction(stored, object_bytes)

@@ -7,7 +7,12 @@ from typing import ClassVar, Final
 from stripesim.models.coding.clay_coder import ClayShape
 from stripesim.models.coding.errors import require
 from stripesim.models.coding.geometry import StripeGeometry
-from stripesim.models.coding.protocol import SHARDS_MAX, Repair, ShardExtent, shard_extents
+from stripesim.models.coding.protocol import (
+    SHARDS_MAX,
+    Repair,
+    ShardExtent,
+    shard_extents,
+)
 from stripesim.models.coding.reed_solomon import ReedSolomon
 
 #: A sub-chunk is a multiple of this [B]: the smallest chunk of jerasure's reed_sol_van with two data shards.
@@ -68,9 +73,19 @@ class Clay(ReedSolomon):
         wanted = f"k + 1 = {k + 1} to k + m - 1 = {k + m - 1}"
         require(k + 1 <= self.d <= k + m - 1, f"{name}: d", self.d, wanted)
         filled = f"{shape.nodes} with those that fill the grid"
-        require(shape.nodes <= SHARDS_MAX, f"{name}: shards", filled, f"at most {SHARDS_MAX}")
+        require(
+            shape.nodes <= SHARDS_MAX,
+            f"{name}: shards",
+            filled,
+            f"at most {SHARDS_MAX}",
+        )
         wanted = f"at most {SUB_CHUNKS_MAX} (a d nearer to k + m - 1 gives fewer)"
-        require(shape.sub_chunks <= SUB_CHUNKS_MAX, f"{name}: sub-chunks", f"{shape.q}^{shape.t}", wanted)
+        require(
+            shape.sub_chunks <= SUB_CHUNKS_MAX,
+            f"{name}: sub-chunks",
+            f"{shape.q}^{shape.t}",
+            wanted,
+        )
 
     @property
     def name(self) -> str:
@@ -86,7 +101,9 @@ class Clay(ReedSolomon):
         """Stripes of k chunks, the unit [B] padded to sub-chunks of 32 bytes: 5184 for 4096 and 9,3,11."""
         align = self.shape.sub_chunks * SUB_CHUNK_ALIGN_BYTES
         # A unit of 0 or less stays so, and is refused there.
-        return StripeGeometry(k=self.k, stripe_unit_bytes=-(-stripe_unit_bytes // align) * align)
+        return StripeGeometry(
+            k=self.k, stripe_unit_bytes=-(-stripe_unit_bytes // align) * align
+        )
 
     def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
         """The needed sub-chunks of d helpers, or k whole chunks; no two runs of a shard touch."""
@@ -104,13 +121,17 @@ class Clay(ReedSolomon):
         ]
         return shard_extents(helpers, runs), 1
 
-    def helpers(self, lost: frozenset[int], unavailable: frozenset[int] = frozenset()) -> list[int]:
+    def helpers(
+        self, lost: frozenset[int], unavailable: frozenset[int] = frozenset()
+    ) -> list[int]:
         """The d shards that rebuild a lost one from parts, its column first; empty: a whole decode."""
         if len(lost) != 1:
             return []
         (shard,) = lost
         column = self.shape.column(shard)
-        others = [s for s in range(self.width) if s not in {shard, *column, *unavailable}]
+        others = [
+            s for s in range(self.width) if s not in {shard, *column, *unavailable}
+        ]
         if unavailable & set(column) or len(column) + len(others) < self.d:
             return []
         return sorted([*column, *others][: self.d])
@@ -119,4 +140,9 @@ class Clay(ReedSolomon):
         super()._check_geometry(geometry)
         unit, sub_chunks = geometry.stripe_unit_bytes, self.shape.sub_chunks
         wanted = f"a multiple of {sub_chunks} sub-chunks"
-        require(unit % sub_chunks == 0, f"{self.name}: geometry: stripe_unit_bytes", unit, wanted)
+        require(
+            unit % sub_chunks == 0,
+            f"{self.name}: geometry: stripe_unit_bytes",
+            unit,
+            wanted,
+        )

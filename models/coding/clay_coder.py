@@ -12,7 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.coding.errors import DataLossError, SchemeError, require
-from stripesim.models.coding.galois import INVERSES, PRODUCTS, Bytes, cauchy_matrix, invert, matrix_product
+from stripesim.models.coding.galois import (
+    INVERSES,
+    PRODUCTS,
+    Bytes,
+    cauchy_matrix,
+    invert,
+    matrix_product,
+)
 
 Indices = npt.NDArray[np.int64]
 
@@ -68,7 +75,11 @@ class ClayShape:
     def column(self, shard: int) -> list[int]:
         """The other shards whose nodes stand in the same column, ascending; virtual ones left out."""
         y = self.node(shard) // self.q
-        return [s for s in range(self.k + self.m) if s != shard and self.node(s) // self.q == y]
+        return [
+            s
+            for s in range(self.k + self.m)
+            if s != shard and self.node(s) // self.q == y
+        ]
 
     def repair_runs(self, shard: int) -> list[tuple[int, int]]:
         """Runs (first, count) that helpers read: planes whose digit of the lost node's column is its x."""
@@ -142,7 +153,12 @@ class ClayCoder:
     def encode(self, data: Bytes) -> Bytes:
         """All shards, shape (k + m, chunk), of data chunks (k, chunk) of a multiple of q^t bytes."""
         wanted = f"({self.shape.k}, chunk)"
-        require(data.ndim == 2 and data.shape[0] == self.shape.k, "clay encode: shape", data.shape, wanted)
+        require(
+            data.ndim == 2 and data.shape[0] == self.shape.k,
+            "clay encode: shape",
+            data.shape,
+            wanted,
+        )
         return self.decode(dict(enumerate(data)))
 
     def decode(self, shards: Mapping[int, Bytes]) -> Bytes:
@@ -153,7 +169,9 @@ class ClayCoder:
         """
         shape = self.shape
         if len(shards) < shape.k:
-            raise DataLossError(f"clay decode: got {len(shards)} shards, wanted at least {shape.k}")
+            raise DataLossError(
+                f"clay decode: got {len(shards)} shards, wanted at least {shape.k}"
+            )
         coupled = self._grid(shards, np.arange(shape.sub_chunks))
         gone = tuple(shape.node(s) for s in range(shape.k + shape.m) if s not in shards)
         if gone:
@@ -163,14 +181,21 @@ class ClayCoder:
                 # The symbols that stand alone have themselves for a partner; gamma must not touch them.
                 coupled[node] = uncoupled[node]
                 pair = ~self._alone[node]
-                coupled[node, pair] ^= _times(GAMMA, _flat(uncoupled)[self._partner[node, pair]])
+                coupled[node, pair] ^= _times(
+                    GAMMA, _flat(uncoupled)[self._partner[node, pair]]
+                )
         rows = [shape.node(shard) for shard in range(shape.k + shape.m)]
         return coupled[rows].reshape(len(rows), -1)
 
     def helper_part(self, chunk: Bytes, *, lost: int) -> Bytes:
         """What a helper reads of its chunk to repair a shard: the sub-chunks of `ClayShape.repair_runs`."""
         parts = chunk.reshape(self.shape.sub_chunks, -1)
-        return np.concatenate([parts[first : first + count] for first, count in self.shape.repair_runs(lost)])
+        return np.concatenate(
+            [
+                parts[first : first + count]
+                for first, count in self.shape.repair_runs(lost)
+            ]
+        )
 
     def repair(self, lost: int, helpers: Mapping[int, Bytes]) -> Bytes:
         """One chunk, from what `helper_part` gives of d shards, the lost one's column among them."""
@@ -180,15 +205,23 @@ class ClayCoder:
                 f"clay repair of {lost}: got helpers {sorted(helpers)}, "
                 f"wanted {shape.d}, {shape.column(lost)} among them"
             )
-        planes = np.concatenate([np.arange(first, first + n) for first, n in shape.repair_runs(lost)])
+        planes = np.concatenate(
+            [np.arange(first, first + n) for first, n in shape.repair_runs(lost)]
+        )
         coupled = self._grid(helpers, planes)
         mine = shape.node(lost)
         first = mine - mine % shape.q
         column = range(first, first + shape.q)
-        aloof = [shape.node(s) for s in range(shape.k + shape.m) if s != lost and s not in helpers]
+        aloof = [
+            shape.node(s)
+            for s in range(shape.k + shape.m)
+            if s != lost and s not in helpers
+        ]
         uncoupled = np.zeros_like(coupled)
         # The lost node's partners lie outside these planes, so its whole column is unknown.
-        self._solve(coupled, uncoupled, tuple(sorted([*column, *aloof])), tuple(planes.tolist()))
+        self._solve(
+            coupled, uncoupled, tuple(sorted([*column, *aloof])), tuple(planes.tolist())
+        )
         coupled[mine, planes] = uncoupled[mine, planes]
         for node in set(column) - {mine}:
             # C = U + gamma U* gives the lost node's U*, and from it C* = U* + gamma U.
@@ -203,7 +236,9 @@ class ClayCoder:
         sizes = {chunk.size for chunk in shards.values()}
         if len(sizes) != 1 or min(sizes) % len(planes):
             wanted = f"one multiple of {len(planes)} sub-chunks"
-            raise SchemeError(f"clay: chunk sizes: got {sorted(sizes)} bytes, wanted {wanted}")
+            raise SchemeError(
+                f"clay: chunk sizes: got {sorted(sizes)} bytes, wanted {wanted}"
+            )
         shape = (self.shape.nodes, self.shape.sub_chunks, min(sizes) // len(planes))
         grid = np.zeros(shape, dtype=np.uint8)
         for shard, chunk in shards.items():
@@ -211,16 +246,26 @@ class ClayCoder:
         return grid
 
     def _solve(
-        self, coupled: Bytes, uncoupled: Bytes, gone: tuple[int, ...], planes: tuple[int, ...]
+        self,
+        coupled: Bytes,
+        uncoupled: Bytes,
+        gone: tuple[int, ...],
+        planes: tuple[int, ...],
     ) -> None:
         """Fill in the uncoupled symbols of all nodes in these planes."""
-        stored, free, partner = _flat(coupled), _flat(uncoupled), self._partner.reshape(-1)
+        stored, free, partner = (
+            _flat(coupled),
+            _flat(uncoupled),
+            self._partner.reshape(-1),
+        )
         sources, weights = self._solver(gone)
         for step in self._schedule(gone, planes):
             free[step.own] = stored[step.own]
             pair = stored[step.both] ^ _times(GAMMA, stored[partner[step.both]])
             free[step.both] = _times(_UNCOUPLE, pair)
-            free[step.mixed] = stored[step.mixed] ^ _times(GAMMA, free[partner[step.mixed]])
+            free[step.mixed] = stored[step.mixed] ^ _times(
+                GAMMA, free[partner[step.mixed]]
+            )
             known = uncoupled[np.ix_(sources, step.planes)]
             for node, row in zip(gone, weights, strict=True):
                 total = np.zeros_like(known[0])
@@ -233,9 +278,13 @@ class ClayCoder:
         whole = self._generator.shape[1]
         left = [node for node in range(self.shape.nodes) if node not in gone]
         sources = np.array(left[:whole], dtype=np.int64)
-        return sources, matrix_product(self._generator[list(gone)], invert(self._generator[sources]))
+        return sources, matrix_product(
+            self._generator[list(gone)], invert(self._generator[sources])
+        )
 
-    def _make_schedule(self, gone: tuple[int, ...], planes: tuple[int, ...]) -> list[_Step]:
+    def _make_schedule(
+        self, gone: tuple[int, ...], planes: tuple[int, ...]
+    ) -> list[_Step]:
         """Group planes by intersection score, and sort each group's symbols by how they are uncoupled."""
         inside = np.zeros(self.shape.sub_chunks, dtype=bool)
         inside[list(planes)] = True

@@ -57,7 +57,9 @@ def invert(matrix: Bytes) -> Bytes:
     for column in range(size):
         pivots = column + np.flatnonzero(work[column:, column])
         if pivots.size == 0:
-            raise DataLossError(f"GF(2^8) matrix of size {size}: got a singular matrix, wanted a regular one")
+            raise DataLossError(
+                f"GF(2^8) matrix of size {size}: got a singular matrix, wanted a regular one"
+            )
         work[[column, pivots[0]]] = work[[pivots[0], column]]
         work[column] = PRODUCTS[INVERSES[work[column, column]], work[column]]
         factors = work[:, column].copy()

@@ -37,10 +37,15 @@ class StripeGeometry:
 
     def stripe_range(self, offset_bytes: int, length_bytes: int) -> tuple[int, int]:
         """Stripes that an extent of the object [B] touches, as (first, stop); an empty one touches none."""
-        for name, number in (("offset_bytes", offset_bytes), ("length_bytes", length_bytes)):
+        for name, number in (
+            ("offset_bytes", offset_bytes),
+            ("length_bytes", length_bytes),
+        ):
             require(number >= 0, f"stripe geometry: {name}", number, "0 or more")
         first = offset_bytes // self.stripe_bytes
-        return first, -(-(offset_bytes + length_bytes) // self.stripe_bytes) if length_bytes else first
+        return first, -(
+            -(offset_bytes + length_bytes) // self.stripe_bytes
+        ) if length_bytes else first
 
     def stripe_count(self, object_size_bytes: int) -> int:
         """Stripes an object of this size [B] fills, the last one padded."""

@@ -9,7 +9,12 @@ from math import comb
 import numpy as np
 
 from stripesim.models.coding.errors import require
-from stripesim.models.coding.galois import Bytes, columns_independent, independent_rows, patterns_independent
+from stripesim.models.coding.galois import (
+    Bytes,
+    columns_independent,
+    independent_rows,
+    patterns_independent,
+)
 from stripesim.models.coding.protocol import Repair, ShardExtent, shard_extents
 from stripesim.models.coding.reed_solomon import ReedSolomon
 
@@ -53,15 +58,17 @@ class GroupedCode(ReedSolomon):
     @cached_property
     def parity_check(self) -> Bytes:
         """A parity-check matrix, shape (m, k + m): its product with the shards is zero."""
-        return np.concatenate([self.generator[self.k :], np.eye(self.m, dtype=np.uint8)], axis=1)
+        return np.concatenate(
+            [self.generator[self.k :], np.eye(self.m, dtype=np.uint8)], axis=1
+        )
 
     @cached_property
     def failures_tolerated(self) -> int:
         """Any so many shards may be lost: all patterns are tried, up to 300,000 of a size."""
         size = self.surely_tolerated + 1
-        while (patterns := comb(self.width, size)) <= PATTERNS_MAX and self.decodable_patterns(
-            size
-        ) == patterns:
+        while (
+            patterns := comb(self.width, size)
+        ) <= PATTERNS_MAX and self.decodable_patterns(size) == patterns:
             size += 1
         return size - 1
 
@@ -72,7 +79,9 @@ class GroupedCode(ReedSolomon):
 
     def decodable_patterns(self, size: int) -> int:
         """How many of the binomial(k + m, size) sets of missing shards leave the data readable."""
-        require(0 <= size <= self.width, f"{self.name}: size", size, f"0 to {self.width}")
+        require(
+            0 <= size <= self.width, f"{self.name}: size", size, f"0 to {self.width}"
+        )
         return self._count(size) if size <= self.m else 0
 
     def _decodes(self, missing: frozenset[int]) -> bool:
@@ -80,7 +89,9 @@ class GroupedCode(ReedSolomon):
         return bool(columns_independent(self.parity_check[None, :, sorted(missing)])[0])
 
     def _count(self, size: int) -> int:
-        return sum(int(batch.sum()) for batch in patterns_independent(self.parity_check, size))
+        return sum(
+            int(batch.sum()) for batch in patterns_independent(self.parity_check, size)
+        )
 
     def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
         """Mend shard by shard inside groups where that does, else decode."""
@@ -90,7 +101,9 @@ class GroupedCode(ReedSolomon):
             sources, erasures = local, len(repair.lost)
         return shard_extents(sources, ((0, repair.shard_bytes),)), erasures
 
-    def _local_sources(self, lost: frozenset[int], unavailable: frozenset[int]) -> list[int] | None:
+    def _local_sources(
+        self, lost: frozenset[int], unavailable: frozenset[int]
+    ) -> list[int] | None:
         """Shards from which the lost ones can be mended group by group; None if they cannot."""
         sources: set[int] = set()
         waiting = set(lost)
@@ -112,7 +125,11 @@ class GroupedCode(ReedSolomon):
         """The k shards to read: data first, then parities that add to it, in the scheme's order."""
         if not self.can_decode(missing):
             raise self._data_loss(missing, f"shards of rank {self.k}")
-        present = [shard for shard in (*range(self.k), *self.parity_order) if shard not in missing]
+        present = [
+            shard
+            for shard in (*range(self.k), *self.parity_order)
+            if shard not in missing
+        ]
         return sorted(independent_rows(self.generator, present, self.k))
 
 

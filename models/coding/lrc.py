@@ -10,7 +10,13 @@ from typing import ClassVar
 import numpy as np
 
 from stripesim.models.coding.errors import require
-from stripesim.models.coding.galois import Bytes, cauchy_matrix, invert, matrix_product, vandermonde_matrix
+from stripesim.models.coding.galois import (
+    Bytes,
+    cauchy_matrix,
+    invert,
+    matrix_product,
+    vandermonde_matrix,
+)
 from stripesim.models.coding.grouped import Group, GroupedCode
 from stripesim.models.coding.protocol import SHARDS_MAX
 
@@ -104,12 +110,21 @@ class LRC(LocalCode):
     def __post_init__(self) -> None:
         require(self.k >= 2, f"{self.name}: k", self.k, "at least 2")
         wanted = f"1 to k - 1 = {self.k - 1}"
-        require(1 <= self.locality < self.k, f"{self.name}: locality", self.locality, wanted)
+        require(
+            1 <= self.locality < self.k, f"{self.name}: locality", self.locality, wanted
+        )
         local = self.local_parities
-        wanted = f"at least {local + 1}: {local} local parities and one Reed-Solomon parity"
+        wanted = (
+            f"at least {local + 1}: {local} local parities and one Reed-Solomon parity"
+        )
         require(self.global_parities >= 1, f"{self.name}: m", self.m, wanted)
         # The last power of the field's generator is the first one again.
-        require(self.width < SHARDS_MAX, f"{self.name}: k + m", self.width, f"at most {SHARDS_MAX - 1}")
+        require(
+            self.width < SHARDS_MAX,
+            f"{self.name}: k + m",
+            self.width,
+            f"at most {SHARDS_MAX - 1}",
+        )
 
     @property
     def name(self) -> str:
@@ -124,7 +139,10 @@ class LRC(LocalCode):
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """Sets of shards of which any one is the exclusive-or of the others."""
-        ends = [-(-self.k * index // self.local_parities) for index in range(self.local_parities + 1)]
+        ends = [
+            -(-self.k * index // self.local_parities)
+            for index in range(self.local_parities + 1)
+        ]
         local = [
             frozenset({*range(ends[index], ends[index + 1]), self.first_local + index})
             for index in range(self.local_parities)
@@ -135,7 +153,9 @@ class LRC(LocalCode):
     @property
     def coefficients(self) -> Bytes:
         """The rows of equation (1), which are those of a Vandermonde matrix, solved for the parities."""
-        check = vandermonde_matrix(self.first_local, self.global_parities)[self.first_local :]
+        check = vandermonde_matrix(self.first_local, self.global_parities)[
+            self.first_local :
+        ]
         return matrix_product(invert(check[:, self.k :]), check[:, : self.k])
 
     @property
@@ -153,7 +173,11 @@ class LRC(LocalCode):
         other local parities do not. Otherwise all patterns are tried as in `GroupedCode`.
         """
         largest = max(len(group) - 1 for group in self.groups[: self.local_parities])
-        return self.global_parities if largest > self.global_parities else super().failures_tolerated
+        return (
+            self.global_parities
+            if largest > self.global_parities
+            else super().failures_tolerated
+        )
 
 
 @dataclass(frozen=True)
@@ -215,7 +239,10 @@ class CephLRC(LocalCode):
         return sum(shard < self.first_local for shard in left) <= self.global_parities
 
     def _count(self, size: int) -> int:
-        return sum(self._decodes(frozenset(pattern)) for pattern in combinations(range(self.width), size))
+        return sum(
+            self._decodes(frozenset(pattern))
+            for pattern in combinations(range(self.width), size)
+        )
 
 
 def ceph_lrc(k: int, m: int, locality: int) -> CephLRC:
@@ -226,9 +253,21 @@ def ceph_lrc(k: int, m: int, locality: int) -> CephLRC:
     name = f"lrc-ceph:{k},{m},{locality}"
     for key, value, least in (("k", k, 1), ("m", m, 1), ("l", locality, 2)):
         require(value >= least, f"{name}: {key}", value, f"at least {least}")
-    require((k + m) % locality == 0, f"{name}: l", locality, f"a divisor of k + m = {k + m}")
+    require(
+        (k + m) % locality == 0, f"{name}: l", locality, f"a divisor of k + m = {k + m}"
+    )
     groups = (k + m) // locality
     for key, value in (("k", k), ("m", m)):
-        require(value % groups == 0, f"{name}: {key}", value, f"a multiple of (k + m) / l = {groups}")
-    require(k + m + groups <= SHARDS_MAX, f"{name}: shards", k + m + groups, f"at most {SHARDS_MAX}")
+        require(
+            value % groups == 0,
+            f"{name}: {key}",
+            value,
+            f"a multiple of (k + m) / l = {groups}",
+        )
+    require(
+        k + m + groups <= SHARDS_MAX,
+        f"{name}: shards",
+        k + m + groups,
+        f"at most {SHARDS_MAX}",
+    )
     return CephLRC(k=k, m=m + groups, locality=locality)

@@ -54,7 +54,9 @@ class WritePlan:
     decode_stripes: int = 0
     decode_data_bytes: int = 0
     erasures: int = 0
-    metadata_shards: tuple[int, ...] = ()  #: Shards that get a transaction without data: object info and log
+    metadata_shards: tuple[
+        int, ...
+    ] = ()  #: Shards that get a transaction without data: object info and log
     #: How parities are computed: ``full stripe`` (nothing is read), ``read-modify-write`` (of whole stripes),
     #: ``reconstruct``, ``parity delta``; empty for replication
     method: str = ""
@@ -175,7 +177,15 @@ class RedundancyScheme(ABC):
         in_cache: bool = False,
     ) -> WritePlan:
         """Plan a write of ``length_bytes`` [B] at ``offset_bytes`` [B] of an object of that size [B]."""
-        request = Request(offset_bytes, length_bytes, object_size_bytes, geometry, missing, policy, in_cache)
+        request = Request(
+            offset_bytes,
+            length_bytes,
+            object_size_bytes,
+            geometry,
+            missing,
+            policy,
+            in_cache,
+        )
         return self._write(request, self._checked(request))
 
     def plan_read(
@@ -189,10 +199,14 @@ class RedundancyScheme(ABC):
         policy: EcPolicy = WHOLE_STRIPES,
     ) -> ReadPlan:
         """Plan a read of ``length_bytes`` [B] at ``offset_bytes`` [B] of an object of that size [B]."""
-        request = Request(offset_bytes, length_bytes, object_size_bytes, geometry, missing, policy)
+        request = Request(
+            offset_bytes, length_bytes, object_size_bytes, geometry, missing, policy
+        )
         sources = self._checked(request)
         if not request.returned_bytes:
-            return ReadPlan((), decode_stripes=0, decode_data_bytes=0, erasures=0, returned_bytes=0)
+            return ReadPlan(
+                (), decode_stripes=0, decode_data_bytes=0, erasures=0, returned_bytes=0
+            )
         return self._read(request, sources)
 
     def plan_repair(
@@ -204,17 +218,29 @@ class RedundancyScheme(ABC):
         unavailable: frozenset[int] = frozenset(),
     ) -> RepairPlan:
         """Plan the rebuilding of the ``lost`` shards of one object, without help of the ``unavailable``."""
-        sources = self._checked(Request(0, 1, object_size_bytes, geometry, lost | unavailable, WHOLE_STRIPES))
+        sources = self._checked(
+            Request(
+                0, 1, object_size_bytes, geometry, lost | unavailable, WHOLE_STRIPES
+            )
+        )
         if not lost or object_size_bytes == 0:
             return RepairPlan((), (), decode_stripes=0, decode_data_bytes=0, erasures=0)
         erasure = self.kind == "erasure"
-        shard_bytes = geometry.shard_size_bytes(object_size_bytes) if erasure else object_size_bytes
-        reads, erasures = self._repair_reads(Repair(lost, unavailable, sources, geometry, shard_bytes))
+        shard_bytes = (
+            geometry.shard_size_bytes(object_size_bytes)
+            if erasure
+            else object_size_bytes
+        )
+        reads, erasures = self._repair_reads(
+            Repair(lost, unavailable, sources, geometry, shard_bytes)
+        )
         return RepairPlan(
             reads=reads,
             writes=shard_extents(sorted(lost), ((0, shard_bytes),)),
             decode_stripes=geometry.stripe_count(object_size_bytes) if erasure else 0,
-            decode_data_bytes=sum(extent.length_bytes for extent in reads) if erasure else 0,
+            decode_data_bytes=sum(extent.length_bytes for extent in reads)
+            if erasure
+            else 0,
             erasures=erasures,
         )
 
@@ -228,7 +254,9 @@ class RedundancyScheme(ABC):
 
     def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
         """Extents that a repair reads, here the sources whole, and how many shards it solves for."""
-        return shard_extents(repair.sources, ((0, repair.shard_bytes),)), len(repair.lost)
+        return shard_extents(repair.sources, ((0, repair.shard_bytes),)), len(
+            repair.lost
+        )
 
     @abstractmethod
     def _sources(self, missing: frozenset[int]) -> list[int]:
@@ -238,25 +266,50 @@ class RedundancyScheme(ABC):
         return [shard for shard in range(self.width) if shard not in missing]
 
     def _data_loss(self, missing: Iterable[int], wanted: str) -> DataLossError:
-        return DataLossError(f"{self.name}: missing shards: got {sorted(missing)}, wanted {wanted} left")
+        return DataLossError(
+            f"{self.name}: missing shards: got {sorted(missing)}, wanted {wanted} left"
+        )
 
     def _checked(self, request: Request) -> list[int]:
-        require(request.offset_bytes >= 0, "request: offset_bytes", request.offset_bytes, "0 or more")
-        require(request.length_bytes >= 1, "request: length_bytes", request.length_bytes, "1 or more")
+        require(
+            request.offset_bytes >= 0,
+            "request: offset_bytes",
+            request.offset_bytes,
+            "0 or more",
+        )
+        require(
+            request.length_bytes >= 1,
+            "request: length_bytes",
+            request.length_bytes,
+            "1 or more",
+        )
         size = request.object_size_bytes
         require(size >= 0, "request: object_size_bytes", size, "0 or more")
         self._check_geometry(request.geometry)
         return self._sources(request.missing)
 
     def _check_geometry(self, geometry: StripeGeometry) -> None:
-        require(geometry.k == self.k, f"{self.name}: geometry", f"k = {geometry.k}", str(self.k))
+        require(
+            geometry.k == self.k,
+            f"{self.name}: geometry",
+            f"k = {geometry.k}",
+            str(self.k),
+        )
 
     def _check_shards(self, shards: Iterable[int]) -> None:
         wrong = sorted(shard for shard in shards if not 0 <= shard < self.width)
-        require(not wrong, f"{self.name}: shards", wrong, f"indices 0 to {self.width - 1}")
+        require(
+            not wrong, f"{self.name}: shards", wrong, f"indices 0 to {self.width - 1}"
+        )
 
 
-def shard_extents(shards: Iterable[int], runs: Iterable[tuple[int, int]]) -> tuple[ShardExtent, ...]:
+def shard_extents(
+    shards: Iterable[int], runs: Iterable[tuple[int, int]]
+) -> tuple[ShardExtent, ...]:
     """The same runs of bytes (start, stop) on each of these shards."""
     runs = tuple(runs)
-    return tuple(ShardExtent(shard, start, stop - start) for shard in shards for start, stop in runs)
+    return tuple(
+        ShardExtent(shard, start, stop - start)
+        for shard in shards
+        for start, stop in runs
+    )

@@ -50,7 +50,12 @@ class ReedSolomon(RedundancyScheme):
     def __post_init__(self) -> None:
         require(self.k >= 1, f"{self.name}: k", self.k, "at least 1")
         require(self.m >= 1, f"{self.name}: m", self.m, "at least 1")
-        require(self.width <= SHARDS_MAX, f"{self.name}: k + m", self.width, f"at most {SHARDS_MAX}")
+        require(
+            self.width <= SHARDS_MAX,
+            f"{self.name}: k + m",
+            self.width,
+            f"at most {SHARDS_MAX}",
+        )
 
     @property
     def name(self) -> str:
@@ -61,7 +66,9 @@ class ReedSolomon(RedundancyScheme):
         geometry = request.geometry
         if request.policy.optimised:
             self._check_optimised(geometry)
-            return optimised.plan_write(optimised.ShardMap(geometry, self.width), request)
+            return optimised.plan_write(
+                optimised.ShardMap(geometry, self.width), request
+            )
         first, stop = geometry.stripe_range(request.offset_bytes, request.length_bytes)
         old_stop = geometry.stripe_count(request.object_size_bytes)
         partial = set()
@@ -76,7 +83,9 @@ class ReedSolomon(RedundancyScheme):
         decode_stripes = len(partial) if erasures else 0
         return WritePlan(
             reads=_chunks(sources, read_stripes, geometry),
-            writes=_chunks(self._present(request.missing), ((write_first, stop),), geometry),
+            writes=_chunks(
+                self._present(request.missing), ((write_first, stop),), geometry
+            ),
             read_stripes=read_stripes,
             write_stripes=(write_first, stop),
             encode_stripes=stop - write_first,
@@ -90,7 +99,9 @@ class ReedSolomon(RedundancyScheme):
     def _read(self, request: Request, sources: list[int]) -> ReadPlan:
         geometry = request.geometry
         if request.policy.reads != "stripes":
-            return optimised.plan_read(optimised.ShardMap(geometry, self.width), request)
+            return optimised.plan_read(
+                optimised.ShardMap(geometry, self.width), request
+            )
         stripes = geometry.stripe_range(request.offset_bytes, request.returned_bytes)
         erasures = self._data_missing(request)
         decode_stripes = stripes[1] - stripes[0] if erasures else 0
@@ -125,4 +136,6 @@ def _chunks(
     shards: Iterable[int], stripes: Iterable[Run], geometry: StripeGeometry
 ) -> tuple[ShardExtent, ...]:
     unit = geometry.stripe_unit_bytes
-    return shard_extents(shards, [(first * unit, stop * unit) for first, stop in stripes])
+    return shard_extents(
+        shards, [(first * unit, stop * unit) for first, stop in stripes]
+    )

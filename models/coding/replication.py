@@ -38,9 +38,16 @@ class Replication(RedundancyScheme):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "m", self.copies - 1)
-        require(1 <= self.copies <= SHARDS_MAX, "replication: copies", self.copies, f"1 to {SHARDS_MAX}")
+        require(
+            1 <= self.copies <= SHARDS_MAX,
+            "replication: copies",
+            self.copies,
+            f"1 to {SHARDS_MAX}",
+        )
         if self.bare and self.copies != 1:
-            raise SchemeError(f"replication: a bare scheme: got {self.copies} copies, wanted 1")
+            raise SchemeError(
+                f"replication: a bare scheme: got {self.copies} copies, wanted 1"
+            )
 
     @property
     def name(self) -> str:
@@ -60,8 +67,16 @@ class Replication(RedundancyScheme):
 
     def _read(self, request: Request, sources: list[int]) -> ReadPlan:
         returned = request.returned_bytes
-        reads = shard_extents(sources, ((request.offset_bytes, request.offset_bytes + returned),))
-        return ReadPlan(reads, decode_stripes=0, decode_data_bytes=0, erasures=0, returned_bytes=returned)
+        reads = shard_extents(
+            sources, ((request.offset_bytes, request.offset_bytes + returned),)
+        )
+        return ReadPlan(
+            reads,
+            decode_stripes=0,
+            decode_data_bytes=0,
+            erasures=0,
+            returned_bytes=returned,
+        )
 
     def _sources(self, missing: frozenset[int]) -> list[int]:
         """The first copy that is there."""

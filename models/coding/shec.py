@@ -43,7 +43,9 @@ class Shec(GroupedCode):
 
     c: int
 
-    not_optimised_because: ClassVar[str] = "the shec plug-in lacks FLAG_EC_PLUGIN_OPTIMIZED_SUPPORTED"
+    not_optimised_because: ClassVar[str] = (
+        "the shec plug-in lacks FLAG_EC_PLUGIN_OPTIMIZED_SUPPORTED"
+    )
 
     def __post_init__(self) -> None:
         require(1 <= self.k <= K_MAX, f"{self.name}: k", self.k, f"1 to {K_MAX}")
@@ -59,8 +61,13 @@ class Shec(GroupedCode):
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """For each parity the data shards it covers, and itself."""
-        shingles = min((self._shingles(*split) for split in self._splits()), key=self._reads)
-        return tuple(frozenset({*shingle, self.k + index}) for index, shingle in enumerate(shingles))
+        shingles = min(
+            (self._shingles(*split) for split in self._splits()), key=self._reads
+        )
+        return tuple(
+            frozenset({*shingle, self.k + index})
+            for index, shingle in enumerate(shingles)
+        )
 
     @cached_property
     def generator(self) -> Bytes:
@@ -76,17 +83,27 @@ class Shec(GroupedCode):
         for c1 in range(self.c // 2 + 1):
             for m1 in range(self.m + 1):
                 m2, c2 = self.m - m1, self.c - c1
-                if c1 <= m1 and c2 <= m2 and (m1 == 0) == (c1 == 0) and (m2 == 0) == (c2 == 0):
+                if (
+                    c1 <= m1
+                    and c2 <= m2
+                    and (m1 == 0) == (c1 == 0)
+                    and (m2 == 0) == (c2 == 0)
+                ):
                     yield m1, c1
 
     def _shingles(self, m1: int, c1: int) -> list[list[int]]:
         return [
-            [shard % self.k for shard in range(row * self.k // rows, (row + cover) * self.k // rows)]
+            [
+                shard % self.k
+                for shard in range(row * self.k // rows, (row + cover) * self.k // rows)
+            ]
             for rows, cover in ((m1, c1), (self.m - m1, self.c - c1))
             for row in range(rows)
         ]
 
     def _reads(self, shingles: list[list[int]]) -> int:
         """Reads to rebuild each shard once, summed: a data shard's smallest shingle, a parity's own."""
-        smallest = [min(len(s) for s in shingles if shard in s) for shard in range(self.k)]
+        smallest = [
+            min(len(s) for s in shingles if shard in s) for shard in range(self.k)
+        ]
         return sum(smallest) + sum(len(shingle) for shingle in shingles)

@@ -1,5 +1,11 @@
 """What each release of Ceph does, as data: `generation(name)` gives its lock, EC policy and limits."""
 
-from stripesim.models.generations.table import Generation, OpThreads, generation, generations, recovery_model
+from stripesim.models.generations.table import (
+    Generation,
+    OpThreads,
+    generation,
+    generations,
+    recovery_model,
+)
 
 __all__ = ["Generation", "OpThreads", "generation", "generations", "recovery_model"]

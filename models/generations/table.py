@@ -43,11 +43,15 @@ class Generation:
     pg_lock_scope: str  #: See `stripesim.models.pg_lock.PgLockModel`
     grace_from: GraceFrom  #: See `stripesim.models.recovery.RecoveryModel`
     ec: EcPolicy  #: How erasure-coded pools are read and written
-    numbers: Mapping[str, Mapping[str, Number]]  #: Defaults by table (``recovery``, ``op_threads``) and name
+    numbers: Mapping[
+        str, Mapping[str, Number]
+    ]  #: Defaults by table (``recovery``, ``op_threads``) and name
 
     def recovery(self, device: Device = "ssd") -> RecoveryModel:
         """Return the constants of detection and recovery, on this kind of device."""
-        return RecoveryModel(grace_from=self.grace_from, **self._numbers("recovery", device))
+        return RecoveryModel(
+            grace_from=self.grace_from, **self._numbers("recovery", device)
+        )
 
     def op_threads(self, device: Device = "ssd") -> OpThreads:
         """Return the threads that process an OSD's operations, on this kind of device."""
@@ -55,14 +59,22 @@ class Generation:
 
     def _numbers(self, table: str, device: Device) -> dict[str, Any]:
         numbers = self.numbers[table]
-        values = {name: one.hdd if device == "hdd" else one.value for name, one in numbers.items()}
-        return {**values, "provenance": {name: one.provenance for name, one in numbers.items()}}
+        values = {
+            name: one.hdd if device == "hdd" else one.value
+            for name, one in numbers.items()
+        }
+        return {
+            **values,
+            "provenance": {name: one.provenance for name, one in numbers.items()},
+        }
 
 
 @cache
 def generations() -> dict[str, Generation]:
     """Return every release of the table by name, oldest first."""
-    text = (files("stripesim.models.generations") / "generations.toml").read_text("utf-8")
+    text = (files("stripesim.models.generations") / "generations.toml").read_text(
+        "utf-8"
+    )
     tables = tomllib.loads(text)
     common = tables.pop("common")
     found: dict[str, Generation] = {}
@@ -79,7 +91,9 @@ def generation(name: str) -> Generation:
     """
     found = generations().get(name)
     if found is None:
-        raise ValueError(f"generation: got {name!r}, wanted one of {', '.join(generations())}")
+        raise ValueError(
+            f"generation: got {name!r}, wanted one of {', '.join(generations())}"
+        )
     return found
 
 
@@ -92,13 +106,18 @@ def recovery_model(name: str = "pacific", *, device: Device = "ssd") -> Recovery
     return generation(name).recovery(device)
 
 
-def _read(name: str, table: dict[str, Any], base: Generation | None, common: dict[str, Any]) -> Generation:
+def _read(
+    name: str, table: dict[str, Any], base: Generation | None, common: dict[str, Any]
+) -> Generation:
     """Build one release: its own entries over those that it has from another one."""
     version = table["version"]
     ec = table.get("ec", {})
     if base is None:
         policy = EcPolicy(**ec)
-        numbers = {part: _numbers(common.get(part, {}), version) for part in ("recovery", "op_threads")}
+        numbers = {
+            part: _numbers(common.get(part, {}), version)
+            for part in ("recovery", "op_threads")
+        }
     else:
         policy = EcPolicy(**{**vars(base.ec), **ec})
         numbers = {
@@ -122,7 +141,9 @@ def _numbers(table: dict[str, Any], version: str) -> dict[str, Number]:
     found = {}
     for key, entry in table.items():
         kind, source = entry.get("provenance", "code"), entry["source"]
-        origin = Provenance(kind, f"Ceph {version}: {source}" if kind == "code" else source)
+        origin = Provenance(
+            kind, f"Ceph {version}: {source}" if kind == "code" else source
+        )
         found[key] = Number(entry["value"], entry.get("hdd", entry["value"]), origin)
     return found
 

@@ -24,7 +24,9 @@ class EncodeBufferModel(MeasuredModel):
     ``src/osd/ECUtil.cc`` (``encode``: one call per stripe).
     """
 
-    shard_ns: float  #: For each shard of a call: its buffer, its place in the lists [ns]
+    shard_ns: (
+        float  #: For each shard of a call: its buffer, its place in the lists [ns]
+    )
     output_ns_per_byte: float  #: For each byte of parity written into memory that was not used before [ns/B]
 
     def duration_ns(self, data_bytes: float, *, k: int, m: int) -> float:

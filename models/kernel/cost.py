@@ -42,12 +42,18 @@ class AffineKnee:
         for name in ("fixed_ns", "per_byte_ns", "knee_bytes", "per_byte_beyond_ns"):
             value = getattr(self, name)
             if not (isinstance(value, int | float) and value >= 0):
-                raise KernelTableError(f"kernel cost: {name}: got {value!r}, wanted a number of 0 or more")
+                raise KernelTableError(
+                    f"kernel cost: {name}: got {value!r}, wanted a number of 0 or more"
+                )
 
     def duration_ns(self, data_bytes: float) -> float:
         """Duration for so many data bytes [ns]; see the class."""
         below = min(data_bytes, self.knee_bytes)
-        return self.fixed_ns + self.per_byte_ns * below + self.per_byte_beyond_ns * (data_bytes - below)
+        return (
+            self.fixed_ns
+            + self.per_byte_ns * below
+            + self.per_byte_beyond_ns * (data_bytes - below)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,9 @@ class KernelCost:
 
     def __post_init__(self) -> None:
         if self.op not in OPS:
-            raise KernelTableError(f"kernel cost: op: got {self.op!r}, wanted one of {', '.join(OPS)}")
+            raise KernelTableError(
+                f"kernel cost: op: got {self.op!r}, wanted one of {', '.join(OPS)}"
+            )
         wanted = {"encode": 0, "reconstruct": 1}.get(self.op, max(self.erasures, 0))
         if self.erasures != wanted:
             raise KernelTableError(
@@ -86,7 +94,9 @@ class KernelCost:
     def duration_ns(self, data_bytes: float, *, without_copy: bool = False) -> float:
         """Duration of a call on k chunks [ns]; `without_copy`: the arithmetic alone, if it was measured."""
         if data_bytes < 0:
-            raise KernelTableError(f"kernel cost: data_bytes: got {data_bytes}, wanted 0 or more")
+            raise KernelTableError(
+                f"kernel cost: data_bytes: got {data_bytes}, wanted 0 or more"
+            )
         if not without_copy:
             return self.total.duration_ns(data_bytes)
         if self.net is None:
@@ -109,15 +119,26 @@ class KernelTable:
     costs: tuple[KernelCost, ...]
 
     def __post_init__(self) -> None:
-        missing = [key for key in ("basis", "cpu", "versions", "date") if key not in self.provenance]
+        missing = [
+            key
+            for key in ("basis", "cpu", "versions", "date")
+            if key not in self.provenance
+        ]
         if missing:
-            raise KernelTableError(f"kernel table {self.name}: provenance: missing {', '.join(missing)}")
+            raise KernelTableError(
+                f"kernel table {self.name}: provenance: missing {', '.join(missing)}"
+            )
         if len(self._index) != len(self.costs):
-            raise KernelTableError(f"kernel table {self.name}: two costs for the same operation")
+            raise KernelTableError(
+                f"kernel table {self.name}: two costs for the same operation"
+            )
 
     @cached_property
     def _index(self) -> dict[tuple[str, str, str, int], KernelCost]:
-        return {(cost.backend, cost.scheme, cost.op, cost.erasures): cost for cost in self.costs}
+        return {
+            (cost.backend, cost.scheme, cost.op, cost.erasures): cost
+            for cost in self.costs
+        }
 
     @cached_property
     def backends(self) -> tuple[str, ...]:
@@ -126,9 +147,13 @@ class KernelTable:
 
     def schemes(self, backend: str | None = None) -> tuple[str, ...]:
         """Schemes in the table, of one backend or of any."""
-        return tuple(dict.fromkeys(c.scheme for c in self.costs if backend in (None, c.backend)))
+        return tuple(
+            dict.fromkeys(c.scheme for c in self.costs if backend in (None, c.backend))
+        )
 
-    def cost(self, *, scheme: str, op: Op, erasures: int = 0, backend: str | None = None) -> KernelCost:
+    def cost(
+        self, *, scheme: str, op: Op, erasures: int = 0, backend: str | None = None
+    ) -> KernelCost:
         """Return the cost of one operation, by the first backend that has it unless one is named.
 
         `erasures` are shards absent: 0 for encode, 1 for reconstruct. What the table, or that backend, has no
@@ -148,7 +173,12 @@ class KernelTable:
         )
 
     def encode_ns(
-        self, data_bytes: float, *, scheme: str, backend: str | None = None, without_copy: bool = False
+        self,
+        data_bytes: float,
+        *,
+        scheme: str,
+        backend: str | None = None,
+        without_copy: bool = False,
     ) -> float:
         """Duration of encoding so many data bytes in one call [ns]; see `KernelCost.duration_ns`."""
         cost = self.cost(scheme=scheme, op="encode", backend=backend)
@@ -168,11 +198,19 @@ class KernelTable:
         Where a table stops short of the number of erasures (Ceph's stops at 2), the last measured step is
         repeated: each further shard is one more row of products over the same data.
         """
-        first = self.cost(scheme=scheme, op="decode", erasures=min(erasures, 1), backend=backend)
-        counts = [e for b, s, op, e in self._index if (b, s, op) == (first.backend, scheme, "decode")]
+        first = self.cost(
+            scheme=scheme, op="decode", erasures=min(erasures, 1), backend=backend
+        )
+        counts = [
+            e
+            for b, s, op, e in self._index
+            if (b, s, op) == (first.backend, scheme, "decode")
+        ]
 
         def at(count: int) -> float:
-            cost = self.cost(scheme=scheme, op="decode", erasures=count, backend=first.backend)
+            cost = self.cost(
+                scheme=scheme, op="decode", erasures=count, backend=first.backend
+            )
             return cost.duration_ns(data_bytes, without_copy=without_copy)
 
         measured = max(counts)

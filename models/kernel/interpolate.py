@@ -75,8 +75,13 @@ def _errors(group: Sequence[KernelCost]) -> list[float]:
     """Predict each timed code from the others; relative errors over codes and sizes."""
     found = []
     for cost in group:
-        predicted = _new_cost([other for other in group if other is not cost], cost.scheme)
-        found += [abs(predicted.duration_ns(size) / cost.duration_ns(size) - 1) for size in _SIZES]
+        predicted = _new_cost(
+            [other for other in group if other is not cost], cost.scheme
+        )
+        found += [
+            abs(predicted.duration_ns(size) / cost.duration_ns(size) - 1)
+            for size in _SIZES
+        ]
     return found
 
 
@@ -91,7 +96,11 @@ def _added(
             groups.setdefault((cost.backend, cost.op, cost.erasures), []).append(cost)
     groups = {key: group for key, group in groups.items() if len(group) >= CODES_MIN}
     _, m = _shape(scheme) or (0, 0)
-    new = tuple(_new_cost(group, scheme) for (_, _, erasures), group in groups.items() if erasures <= m)
+    new = tuple(
+        _new_cost(group, scheme)
+        for (_, _, erasures), group in groups.items()
+        if erasures <= m
+    )
     encodes = [group for (_, op, _), group in groups.items() if op == "encode"]
     if not encodes:
         return None

@@ -7,7 +7,12 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable, KernelTableError
+from stripesim.models.kernel.cost import (
+    AffineKnee,
+    KernelCost,
+    KernelTable,
+    KernelTableError,
+)
 
 FORMAT = "stripesim-kernel-table-1"
 
@@ -16,7 +21,9 @@ def table_to_json(table: KernelTable) -> str:
     """The table as a JSON document; an infinite knee is written as null."""
     head = {"format": FORMAT, "name": table.name, "provenance": dict(table.provenance)}
     # A line per cost keeps a large table readable and its differences small.
-    lines = ",\n  ".join(json.dumps(_finite(asdict(cost)), allow_nan=False) for cost in table.costs)
+    lines = ",\n  ".join(
+        json.dumps(_finite(asdict(cost)), allow_nan=False) for cost in table.costs
+    )
     opened = json.dumps(head, indent=1, allow_nan=False).removesuffix("\n}")
     return f'{opened},\n "costs": [\n  {lines}\n ]\n}}\n'
 
@@ -26,13 +33,21 @@ def table_from_json(text: str, *, where: str = "kernel table") -> KernelTable:
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
-        raise KernelTableError(f"{where}:{error.lineno}: not JSON: {error.msg}") from None
+        raise KernelTableError(
+            f"{where}:{error.lineno}: not JSON: {error.msg}"
+        ) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        got = document.get("format") if isinstance(document, dict) else type(document).__name__
+        got = (
+            document.get("format")
+            if isinstance(document, dict)
+            else type(document).__name__
+        )
         raise KernelTableError(f"{where}: format: got {got!r}, wanted {FORMAT!r}")
     try:
         costs = tuple(_cost(raw) for raw in _typed(document, "costs", list))
-        return KernelTable(_typed(document, "name", str), _typed(document, "provenance", dict), costs)
+        return KernelTable(
+            _typed(document, "name", str), _typed(document, "provenance", dict), costs
+        )
     except KernelTableError as error:
         raise KernelTableError(f"{where}: {error}") from None
 
@@ -89,7 +104,10 @@ def _cost(raw: Any) -> KernelCost:
             part = {k: v for k, v in _typed(raw, name, dict).items() if v is not None}
             knee = {"knee_bytes": math.inf} | part
             values[name] = AffineKnee(
-                **{field.name: _typed(knee, field.name, float) for field in fields(AffineKnee)}
+                **{
+                    field.name: _typed(knee, field.name, float)
+                    for field in fields(AffineKnee)
+                }
             )
         else:
             values[name] = None

@@ -29,7 +29,12 @@ class BlueStoreCacheModel(MeasuredModel):
     ``_set_cache_sizes``).
     """
 
-    positive: ClassVar = ("cache_bytes", "onode_bytes", "kv_onode_bytes", "kv_block_bytes")
+    positive: ClassVar = (
+        "cache_bytes",
+        "onode_bytes",
+        "kv_onode_bytes",
+        "kv_block_bytes",
+    )
     cache_bytes: int  #: Memory for all three [B]
     #: `kv_fraction`, `meta_fraction`, `data_fraction`: their shares; no more than 1 in sum. With `autotune`
     #: they are only where it starts.
@@ -38,7 +43,9 @@ class BlueStoreCacheModel(MeasuredModel):
     data_fraction: float
     autotune: bool  #: Whether the store moves memory to where it is needed
     onode_bytes: int  #: Memory of an object's onode without its extents [B]
-    extent_bytes_per_data_byte: float  #: Memory of extents, blobs and checksums for each byte of data
+    extent_bytes_per_data_byte: (
+        float  #: Memory of extents, blobs and checksums for each byte of data
+    )
     kv_bytes_per_data_byte: float  #: The same as the key-value store holds it, encoded
     kv_onode_bytes: int  #: An onode as the key-value store holds it [B]
     kv_block_bytes: int  #: What the key-value store reads from the device at a time [B]
@@ -47,21 +54,30 @@ class BlueStoreCacheModel(MeasuredModel):
         super().__post_init__()
         total = self.kv_fraction + self.meta_fraction + self.data_fraction
         if total > 1 + 1e-9:
-            raise ValueError(f"BlueStoreCacheModel: shares: got {total:g} in sum, wanted at most 1")
+            raise ValueError(
+                f"BlueStoreCacheModel: shares: got {total:g} in sum, wanted at most 1"
+            )
 
     def memory_bytes(self, objects: float, object_bytes: float) -> float:
         """Memory that the metadata of so many objects of that size [B] need [B]."""
-        return objects * (self.onode_bytes + self.extent_bytes_per_data_byte * object_bytes)
+        return objects * (
+            self.onode_bytes + self.extent_bytes_per_data_byte * object_bytes
+        )
 
     def kv_bytes(self, objects: float, object_bytes: float) -> float:
         """The same, as the key-value store holds them [B]."""
-        return objects * (self.kv_onode_bytes + self.kv_bytes_per_data_byte * object_bytes)
+        return objects * (
+            self.kv_onode_bytes + self.kv_bytes_per_data_byte * object_bytes
+        )
 
     def miss_fraction(self, objects: float, object_bytes: float) -> float:
         """Share of look-ups that read, equation (1), with so many objects (or shards) of that size [B]."""
         if objects <= 0:
             return 0.0
-        wanted, wanted_kv = self.memory_bytes(objects, object_bytes), self.kv_bytes(objects, object_bytes)
+        wanted, wanted_kv = (
+            self.memory_bytes(objects, object_bytes),
+            self.kv_bytes(objects, object_bytes),
+        )
         if self.autotune:
             # The product of (1) is least where all memory goes to the form that needs less of it.
             return max(0.0, 1 - self.cache_bytes / min(wanted, wanted_kv))
@@ -83,6 +99,10 @@ class MetadataLookup:
 
     def __post_init__(self) -> None:
         if not 0 <= self.miss_fraction <= 1:
-            raise ValueError(f"MetadataLookup: miss_fraction: got {self.miss_fraction}, wanted 0 to 1")
+            raise ValueError(
+                f"MetadataLookup: miss_fraction: got {self.miss_fraction}, wanted 0 to 1"
+            )
         if self.read_bytes < 0:
-            raise ValueError(f"MetadataLookup: read_bytes: got {self.read_bytes}, wanted 0 or more")
+            raise ValueError(
+                f"MetadataLookup: read_bytes: got {self.read_bytes}, wanted 0 or more"
+            )

@@ -61,7 +61,9 @@ class ObjectStoreModel(MeasuredModel):
     metadata_bytes: int  #: Log bytes of one transaction beyond any deferred data [B]
     #: Log bytes of a sub-write of an erasure-coded pool beyond a replicated one [B]
     ec_metadata_extra_bytes: int
-    roll_forward_log_bytes: int  #: Log bytes of a transaction that only rolls forward [B]
+    roll_forward_log_bytes: (
+        int  #: Log bytes of a transaction that only rolls forward [B]
+    )
     #: Log bytes of one key-value sync, however many transactions it serves [B]: the block in which the log's
     #: end lies is written again, and the file system that holds the log notes its new size
     sync_log_bytes: int
@@ -74,7 +76,9 @@ class ObjectStoreModel(MeasuredModel):
         """Log bytes of one member's transaction without deferred data [B]."""
         return self.metadata_bytes + (self.ec_metadata_extra_bytes if erasure else 0)
 
-    def write_io(self, offset_bytes: int, length_bytes: int, *, existing_bytes: int) -> StoreIo:
+    def write_io(
+        self, offset_bytes: int, length_bytes: int, *, existing_bytes: int
+    ) -> StoreIo:
         """Device traffic of writing an extent of one shard [B] that has so many bytes before.
 
         >>> from stripesim.models.provenance import Provenance
@@ -104,15 +108,21 @@ class ObjectStoreModel(MeasuredModel):
         data += max(0, last - first - 1) * unit
         return StoreIo(read, data, self.metadata_bytes + deferred, deferred)
 
-    def partial_write_io(self, offset_bytes: int, length_bytes: int, states: tuple[int, int]) -> StoreIo:
+    def partial_write_io(
+        self, offset_bytes: int, length_bytes: int, states: tuple[int, int]
+    ) -> StoreIo:
         """Device traffic of a write with partial first and last units, by what is known of these."""
         unit = self.min_alloc_bytes
         end_bytes = offset_bytes + length_bytes
         first, last = offset_bytes // unit, (end_bytes - 1) // unit
         read = logged = deferred = 0
         data = max(0, last - first - 1) * unit
-        for index, state in dict(zip((last, first), reversed(states), strict=True)).items():
-            covered = min((index + 1) * unit, end_bytes) - max(index * unit, offset_bytes)
+        for index, state in dict(
+            zip((last, first), reversed(states), strict=True)
+        ).items():
+            covered = min((index + 1) * unit, end_bytes) - max(
+                index * unit, offset_bytes
+            )
             if covered == unit or state == FRESH:
                 data += unit
                 continue
@@ -150,15 +160,21 @@ class FileStoreModel(ObjectStoreModel):
     @classmethod
     def of(cls, store: ObjectStoreModel) -> FileStoreModel:
         """Return the file store with the numbers of another store."""
-        return cls(**{field.name: getattr(store, field.name) for field in fields(store)})
+        return cls(
+            **{field.name: getattr(store, field.name) for field in fields(store)}
+        )
 
-    def write_io(self, offset_bytes: int, length_bytes: int, *, existing_bytes: int) -> StoreIo:
+    def write_io(
+        self, offset_bytes: int, length_bytes: int, *, existing_bytes: int
+    ) -> StoreIo:
         """Device traffic of writing an extent: its bytes in the journal, its blocks in the file."""
         if length_bytes <= 0:
             return StoreIo(0, 0, self.metadata_bytes, 0)
         blocks_bytes = self.read_bytes(offset_bytes, length_bytes)
         return StoreIo(0, length_bytes, self.metadata_bytes, blocks_bytes)
 
-    def partial_write_io(self, offset_bytes: int, length_bytes: int, states: tuple[int, int]) -> StoreIo:
+    def partial_write_io(
+        self, offset_bytes: int, length_bytes: int, states: tuple[int, int]
+    ) -> StoreIo:
         """As `write_io`: what is known of a block makes no difference."""
         return self.write_io(offset_bytes, length_bytes, existing_bytes=0)

@@ -31,7 +31,9 @@ def stable_mod(values: Word, count: int) -> Word:
     return folded - (folded >= count) * (modulus >> 1)
 
 
-def pgs_of_objects(prefix: str, indices: npt.ArrayLike, pg_num: int) -> npt.NDArray[np.int64]:
+def pgs_of_objects(
+    prefix: str, indices: npt.ArrayLike, pg_num: int
+) -> npt.NDArray[np.int64]:
     """PGs of an RBD image's data objects, ``prefix.%016x`` with its block_name_prefix, by their numbers."""
     numbers = whole_numbers("indices", indices)
     if numbers.size > 0 and int(numbers.min()) < 0:
@@ -73,11 +75,15 @@ def pg_mappings(
     """
     _check_count("pg_num", pg_num)
     seeds = placement_seeds(
-        np.arange(pg_num, dtype=np.int64), pool_id, pg_num if pgp_num is None else pgp_num
+        np.arange(pg_num, dtype=np.int64),
+        pool_id,
+        pg_num if pgp_num is None else pgp_num,
     )
     return crush.map_many(rule, seeds, width, reweights)
 
 
 def _check_count(name: str, count: int) -> None:
     if not 1 <= count <= _PG_NUM_MAX:
-        raise PlacementError(f"{name}: got {count}, wanted a whole number from 1 to {_PG_NUM_MAX}")
+        raise PlacementError(
+            f"{name}: got {count}, wanted a whole number from 1 to {_PG_NUM_MAX}"
+        )

@@ -51,15 +51,22 @@ class PgAutoscaleModel(MeasuredModel):
         32
         """
         if not 0 <= raw_used_fraction <= 1:
-            raise ValueError(f"pg autoscale: raw_used_fraction: got {raw_used_fraction}, wanted 0 to 1")
+            raise ValueError(
+                f"pg autoscale: raw_used_fraction: got {raw_used_fraction}, wanted 0 to 1"
+            )
         if osds < 1 or width < 1:
-            raise ValueError(f"pg autoscale: got {osds} OSDs and a width of {width}, wanted 1 or more")
+            raise ValueError(
+                f"pg autoscale: got {osds} OSDs and a width of {width}, wanted 1 or more"
+            )
         exact = raw_used_fraction * osds * self.target_pgs_per_osd_count / width
         return max(self.pgs_min_count, nearest_power_of_two(exact))
 
     def scaled(self, pg_num: int, wanted: int) -> int:
         """Return the number that a pool of `pg_num` groups ends with: it moves only past the threshold."""
-        near = pg_num <= wanted * self.threshold_factor and wanted <= pg_num * self.threshold_factor
+        near = (
+            pg_num <= wanted * self.threshold_factor
+            and wanted <= pg_num * self.threshold_factor
+        )
         return pg_num if near else wanted
 
 
@@ -83,8 +90,12 @@ def pg_autoscale_model() -> PgAutoscaleModel:
         threshold_factor=3.0,
         pgs_min_count=32,
         provenance={
-            "target_pgs_per_osd_count": Provenance("code", f"{version}: mon_target_pg_per_osd"),
-            "threshold_factor": Provenance("code", f"{version}: pg_autoscaler, threshold 3.0"),
+            "target_pgs_per_osd_count": Provenance(
+                "code", f"{version}: mon_target_pg_per_osd"
+            ),
+            "threshold_factor": Provenance(
+                "code", f"{version}: pg_autoscaler, threshold 3.0"
+            ),
             "pgs_min_count": Provenance(
                 "code",
                 "Ceph, pg_autoscaler, PG_NUM_MIN: 32, 4 in other versions; which 16.2.15 has is assumed",

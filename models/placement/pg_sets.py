@@ -94,7 +94,9 @@ def pg_sets(osd_map: OsdMap, pool: PlacedPool) -> PgSets:
         seeds = stable_mod(groups, pool.pgp_num) + pool.id
     if any(rule.id == pool.rule for rule in osd_map.crush.rules):
         weights = osd_map.reweight_vector()
-        rows = osd_map.crush.map_many(pool.rule, seeds, pool.size, weights, pool=pool.id).copy()
+        rows = osd_map.crush.map_many(
+            pool.rule, seeds, pool.size, weights, pool=pool.id
+        ).copy()
     else:
         rows = np.full((pool.pg_num, pool.size), NONE, dtype=np.int32)
     shift = pool.kind == "replicated"
@@ -145,7 +147,11 @@ def _upmapped(osd_map: OsdMap, pool: PlacedPool, rows: Rows) -> Rows:
     for group, pairs in _of_pool(pool, osd_map.pg_upmap_items, rejected):
         mapped = row(group)
         for old, new in pairs:
-            if new not in mapped and old in mapped and (new == NONE or not osd_map.is_out(new)):
+            if (
+                new not in mapped
+                and old in mapped
+                and (new == NONE or not osd_map.is_out(new))
+            ):
                 mapped[mapped.index(old)] = new
     for group, primary in _of_pool(pool, osd_map.pg_upmap_primaries, rejected):
         mapped = row(group)
@@ -193,7 +199,9 @@ def _with_primaries(
         places = np.where(willing.any(axis=1), np.argmax(willing, axis=1), places)
         if shift and places.any():
             columns = np.arange(up.shape[1])
-            order = np.argsort(np.where(columns == places[:, None], -1, columns), axis=1)
+            order = np.argsort(
+                np.where(columns == places[:, None], -1, columns), axis=1
+            )
             up = np.take_along_axis(up, order, axis=1)
             places = np.zeros_like(places)
     return up, _at(up, places)
@@ -206,7 +214,9 @@ def _with_temps(
     primaries = dict(_of_pool(pool, osd_map.primary_temp))
     for group, osds in _of_pool(pool, osd_map.pg_temp):
         alive = [
-            osd if 0 <= osd < len(osd_map.up) and osd_map.exists[osd] and osd_map.up[osd] else NONE
+            osd
+            if 0 <= osd < len(osd_map.up) and osd_map.exists[osd] and osd_map.up[osd]
+            else NONE
             for osd in osds
         ]
         if shift:

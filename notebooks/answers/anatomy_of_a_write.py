@@ -22,7 +22,9 @@ def questions(d: Given) -> Questions:
         unit="B",
         tolerance=0.01,
         hint="Parity is computed over all data chunks of the stripe; a chunk is 4 KiB.",
-        why=lambda x: f"A whole stripe, {x // 4096} chunks of 4 KiB: parity is computed over all of it.",
+        why=lambda x: (
+            f"A whole stripe, {x // 4096} chunks of 4 KiB: parity is computed over all of it."
+        ),
     )
     yield Question(
         "bytes read by another code",
@@ -51,7 +53,8 @@ def questions(d: Given) -> Questions:
         "On what does the RS(6,3) write spend most of its latency? (client, network, cpu, coding, ssd, "
         "pause, wait)",
         lambda: max(
-            d.coded.latency_by_category_ns(), key=lambda name: d.coded.latency_by_category_ns()[name]
+            d.coded.latency_by_category_ns(),
+            key=lambda name: d.coded.latency_by_category_ns()[name],
         ),
         hint="`coded.latency_by_category_ns()` has the numbers.",
         why=lambda x: (
@@ -70,10 +73,14 @@ def questions(d: Given) -> Questions:
     yield Question(
         "assumed",
         "How many of the parameters in this timeline are assumed, because no source was found?",
-        lambda: sum(number["provenance"] == "assumed" for number in d.coded.parameters.values()),
+        lambda: sum(
+            number["provenance"] == "assumed" for number in d.coded.parameters.values()
+        ),
         tolerance=0.0,
         hint="Each entry of `coded.parameters` has a provenance.",
-        why=lambda x: f"{x} of {len(d.coded.parameters)}. A model is honest if it says so.",
+        why=lambda x: (
+            f"{x} of {len(d.coded.parameters)}. A model is honest if it says so."
+        ),
     )
     yield Question(
         "first write",

@@ -3,7 +3,11 @@
 from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "Calibrate"
-NUMBERS = {"held": (20, 30, 40), "rate": (500, 2000, 8000), "response_us": (150, 600, 2500)}
+NUMBERS = {
+    "held": (20, 30, 40),
+    "rate": (500, 2000, 8000),
+    "response_us": (150, 600, 2500),
+}
 RUBRIC = (
     ("the trace, how it was recorded, and what it cannot show", 3),
     ("fit judged on requests that it has not seen, with the numbers", 4),
@@ -35,7 +39,9 @@ def questions(d: Given) -> Questions:
         lambda: d.summary["iops"] * d.summary["response_mean_us"] / 1e6,
         tolerance=0.15,
         hint="`summary` has iops and response_mean_us.",
-        why=lambda _: f"Counted over time, the trace itself gives {d.summary['queue_depth_mean']:.2f}.",
+        why=lambda _: (
+            f"Counted over time, the trace itself gives {d.summary['queue_depth_mean']:.2f}."
+        ),
     )
     yield Question(
         "burstiness",
@@ -68,7 +74,9 @@ def questions(d: Given) -> Questions:
         "How many times as long as alone does a read take beside writes?",
         lambda: float(d.beside.slowdown),
         hint="The row `read`, company `other kind`.",
-        why=lambda _: "Its 95 % interval is {:.1f} to {:.1f}.".format(*d.beside.slowdown_ci95),
+        why=lambda _: "Its 95 % interval is {:.1f} to {:.1f}.".format(
+            *d.beside.slowdown_ci95
+        ),
     )
     yield Question(
         "split",

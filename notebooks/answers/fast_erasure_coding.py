@@ -44,14 +44,18 @@ def questions(d: Given) -> Questions:
         "bytes saved",
         "RS(6,3), overwrite of 4 KiB: by which factor do the devices read fewer bytes with the delta?",
         lambda: (
-            d.write["squid"].totals()["device_read_bytes"] / d.write["tentacle"].totals()["device_read_bytes"]
+            d.write["squid"].totals()["device_read_bytes"]
+            / d.write["tentacle"].totals()["device_read_bytes"]
         ),
         hint="device_read_bytes of both timelines.",
     )
     yield Question(
         "messages saved",
         "And by which factor are there fewer messages?",
-        lambda: d.write["squid"].totals()["messages"] / d.write["tentacle"].totals()["messages"],
+        lambda: (
+            d.write["squid"].totals()["messages"]
+            / d.write["tentacle"].totals()["messages"]
+        ),
         hint="messages of both timelines.",
         why="Shards that do not change are not asked and get no transaction.",
     )
@@ -71,7 +75,9 @@ def questions(d: Given) -> Questions:
         "the crossover",
         f"RS({d.k},{d.m}): from how many changed chunks on does reconstruct read fewer shards than the "
         "delta?",
-        lambda: next(changed for changed in range(1, d.k + 1) if d.k - changed < changed + d.m),
+        lambda: next(
+            changed for changed in range(1, d.k + 1) if d.k - changed < changed + d.m
+        ),
         tolerance=0.0,
         hint="Delta reads changed + m shards, reconstruct k − changed.",
         why=lambda x: f"k − c < c + m holds from c = {x} on.",

@@ -6,7 +6,11 @@ import stripesim
 from stripesim.notebooks.teach import Given, Question, Questions, row_of
 
 TITLE = "First steps"
-NUMBERS = {"size_bytes": (4096, 65536), "depth": (8, 16, 32), "latency_us": (250, 400, 800)}
+NUMBERS = {
+    "size_bytes": (4096, 65536),
+    "depth": (8, 16, 32),
+    "latency_us": (250, 400, 800),
+}
 RUBRIC = (
     ("a scenario of a cluster that exists or could be bought, with its source", 3),
     ("a bottleneck predicted with a reason before the run", 3),
@@ -41,7 +45,11 @@ def questions(d: Given) -> Questions:
     yield Question(
         "Little's law",
         f"From rate and mean latency of 3-replication's reads of {size}: how many requests are in flight?",
-        lambda: cell("rep:3", "read")["iops"] * cell("rep:3", "read")["latency_mean_ns"] / 1e9,
+        lambda: (
+            cell("rep:3", "read")["iops"]
+            * cell("rep:3", "read")["latency_mean_ns"]
+            / 1e9
+        ),
         unit="requests",
         hint="Rate × latency; mind that 1 ms is 0.001 s.",
         why="The scenario asks for a queue depth of 64; what differs is the start and the end of the run.",
@@ -49,15 +57,21 @@ def questions(d: Given) -> Questions:
     yield Question(
         "amplification",
         "How many bytes do the devices write for each byte that the client writes, 3-replication, 4 KiB?",
-        lambda: float(cell("rep:3", "write", 4096)["device_write_bytes_per_client_byte"]),
+        lambda: float(
+            cell("rep:3", "write", 4096)["device_write_bytes_per_client_byte"]
+        ),
         unit="B/B",
         hint="It is a column of the table.",
-        why=lambda x: f"Three copies make 3; the other {x - 3:.2f} are metadata and the log of each store.",
+        why=lambda x: (
+            f"Three copies make 3; the other {x - 3:.2f} are metadata and the log of each store."
+        ),
     )
     yield Question(
         "amplification of a code",
         "And for RS(4,2), writes of 4 KiB?",
-        lambda: float(cell("rs:4,2", "write", 4096)["device_write_bytes_per_client_byte"]),
+        lambda: float(
+            cell("rs:4,2", "write", 4096)["device_write_bytes_per_client_byte"]
+        ),
         unit="B/B",
         hint="The same column.",
         why="The data sheet of the code says 1.5. A small write changes a stripe of six chunks, and "
@@ -68,7 +82,9 @@ def questions(d: Given) -> Questions:
         "By which factor does the rate of reads grow from depth 1 to depth 64?",
         lambda: d.at_depth[64]["iops"] / d.at_depth[1]["iops"],
         hint="Two of the numbers just printed.",
-        why=lambda x: f"Not 64 but {x:.1f}: beyond some depth requests only wait for each other.",
+        why=lambda x: (
+            f"Not 64 but {x:.1f}: beyond some depth requests only wait for each other."
+        ),
     )
     yield Question(
         "what depth costs",

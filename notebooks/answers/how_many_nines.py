@@ -5,7 +5,11 @@ import math
 from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "How many nines"
-NUMBERS = {"drives": (100, 1000, 5000), "afr_percent": (1, 2, 4), "scheme": ("rep:3", "rs:4,2")}
+NUMBERS = {
+    "drives": (100, 1000, 5000),
+    "afr_percent": (1, 2, 4),
+    "scheme": ("rep:3", "rs:4,2"),
+}
 RUBRIC = (
     ("the system and its assumptions, each with a source", 3),
     ("nines from two methods, and why they differ", 4),

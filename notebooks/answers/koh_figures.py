@@ -16,7 +16,9 @@ RUBRIC = (
 
 def throughput(rows: Any, scheme: str, op: str, pattern: str) -> float:
     """Mean throughput over the block sizes [MB/s]."""
-    found = rows.filter((rows["scheme"] == scheme) & (rows["op"] == op) & (rows["pattern"] == pattern))
+    found = rows.filter(
+        (rows["scheme"] == scheme) & (rows["op"] == op) & (rows["pattern"] == pattern)
+    )
     return sum(map(float, found["throughput_bytes_per_s"])) / len(found) / 1e6
 
 
@@ -37,7 +39,9 @@ def questions(d: Given) -> Questions:
         lambda: sum(claim.role == "held-out" for claim in d.claims.values()),
         tolerance=0.0,
         hint="Count the roles just printed.",
-        why=lambda _: f"Of {len(d.claims)}. On the contradicted ones the paper disagrees with itself.",
+        why=lambda _: (
+            f"Of {len(d.claims)}. On the contradicted ones the paper disagrees with itself."
+        ),
     )
     yield Question(
         "chance",
@@ -53,7 +57,10 @@ def questions(d: Given) -> Questions:
         "copies over code",
         f"Sequential {d.op}s: by which factor is 3-replication ahead of RS(10,4) (means over the block "
         "sizes)?",
-        lambda: throughput(d.rows, "rep:3", d.op, "seq") / throughput(d.rows, "rs:10,4", d.op, "seq"),
+        lambda: (
+            throughput(d.rows, "rep:3", d.op, "seq")
+            / throughput(d.rows, "rs:10,4", d.op, "seq")
+        ),
         hint="`throughput(rows, scheme, op, pattern)` is defined above.",
         why="Fewer sizes than in the paper: compare orders of magnitude, not digits.",
     )
@@ -64,7 +71,8 @@ def questions(d: Given) -> Questions:
         lambda: abs(
             100
             * (
-                throughput(d.rows, "rs:6,3", "write", "seq") / float(d.claims["koh2017-041"].published_text)
+                throughput(d.rows, "rs:6,3", "write", "seq")
+                / float(d.claims["koh2017-041"].published_text)
                 - 1
             )
         ),
@@ -76,9 +84,16 @@ def questions(d: Given) -> Questions:
     yield Question(
         "random or sequential",
         "Do random writes of RS(6,3) beat its sequential ones on average over these sizes? (True or False)",
-        lambda: throughput(d.rows, "rs:6,3", "write", "rand") > throughput(d.rows, "rs:6,3", "write", "seq"),
+        lambda: (
+            throughput(d.rows, "rs:6,3", "write", "rand")
+            > throughput(d.rows, "rs:6,3", "write", "seq")
+        ),
         hint="Two calls of `throughput`.",
-        why=lambda x: "Lesson 3 says why." if x else "Large sequential writes fill many placement groups.",
+        why=lambda x: (
+            "Lesson 3 says why."
+            if x
+            else "Large sequential writes fill many placement groups."
+        ),
     )
     yield Question(
         "the exception",
@@ -86,7 +101,9 @@ def questions(d: Given) -> Questions:
         lambda: (suspects(d.parameters) or ["none"])[0],
         hint="Read the sources just printed.",
         why=lambda x: (
-            "All keep to the rule." if x == "none" else "That row no longer counts as held out, in any table."
+            "All keep to the rule."
+            if x == "none"
+            else "That row no longer counts as held out, in any table."
         ),
     )
     yield Question(

@@ -5,7 +5,12 @@ import math
 from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "Queueing theory"
-NUMBERS = {"load": (0.5, 0.6, 0.7), "servers": (2, 4, 8), "shards": (3, 9, 14), "percentile": (90, 95, 99)}
+NUMBERS = {
+    "load": (0.5, 0.6, 0.7),
+    "servers": (2, 4, 8),
+    "shards": (3, 9, 14),
+    "percentile": (90, 95, 99),
+}
 RUBRIC = (
     ("the formula, its assumptions, and the system it is applied to", 3),
     ("simulation and formula compared with a standard error", 4),
@@ -17,7 +22,9 @@ def erlang_c_wait(servers: int, load: float) -> float:
     """Mean wait of M/M/c in mean service times (Erlang C)."""
     offered = servers * load
     waiting = offered**servers / math.factorial(servers) / (1 - load)
-    chance = waiting / (sum(offered**n / math.factorial(n) for n in range(servers)) + waiting)
+    chance = waiting / (
+        sum(offered**n / math.factorial(n) for n in range(servers)) + waiting
+    )
     return chance / (servers * (1 - load))
 
 
@@ -33,7 +40,9 @@ def questions(d: Given) -> Questions:
         lambda: 1 / (1 - d.load),
         tolerance=0.01,
         hint="1/(1 − ρ).",
-        why=lambda _: f"The simulation of {len(d.times):,} requests says {d.times.mean():.3f}.",
+        why=lambda _: (
+            f"The simulation of {len(d.times):,} requests says {d.times.mean():.3f}."
+        ),
     )
     yield Question(
         "standard errors",
@@ -41,7 +50,11 @@ def questions(d: Given) -> Questions:
         lambda: abs(d.times.mean() - 1 / (1 - d.load)) / error(),
         tolerance=0.1,
         hint="The standard error is the spread of the 50 batch means, over √50.",
-        why=lambda x: "Chance explains it." if x < 3 else "Look for a cause: the table cuts the tail.",
+        why=lambda x: (
+            "Chance explains it."
+            if x < 3
+            else "Look for a cause: the table cuts the tail."
+        ),
     )
     yield Question(
         "as if independent",

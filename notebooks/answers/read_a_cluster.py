@@ -59,7 +59,10 @@ def questions(d: Given) -> Questions:
     yield Question(
         "balanced",
         "Class ssd: how many GB does the balancer (upmap) win back?",
-        lambda: (ssd()["now"]["stranded_bytes"] - ssd()["after_upmap"]["stranded_bytes"]) / 1e9,
+        lambda: (
+            (ssd()["now"]["stranded_bytes"] - ssd()["after_upmap"]["stranded_bytes"])
+            / 1e9
+        ),
         unit="GB",
         hint="Stranded now less stranded after upmap.",
         why="Not all: single placement groups are coarse on OSDs that hold so few.",
@@ -72,7 +75,11 @@ def questions(d: Given) -> Questions:
         unit="%",
         tolerance=0.02,
         hint="The same bytes on one host less.",
-        why=lambda x: "Below the nearfull ratio of 85 %." if x < 85 else "Above the nearfull ratio of 85 %.",
+        why=lambda x: (
+            "Below the nearfull ratio of 85 %."
+            if x < 85
+            else "Above the nearfull ratio of 85 %."
+        ),
     )
     yield Question(
         "few big hosts",
@@ -86,7 +93,10 @@ def questions(d: Given) -> Questions:
     yield Question(
         "agreement",
         "On how many OSDs do the placement groups that we computed equal those that the cluster counted?",
-        lambda: sum(row["acting_pgs"] == row["reported_acting_pgs"] for row in d.report["pgs_by_osd"]),
+        lambda: sum(
+            row["acting_pgs"] == row["reported_acting_pgs"]
+            for row in d.report["pgs_by_osd"]
+        ),
         tolerance=0.0,
         hint="Compare acting_pgs and reported_acting_pgs.",
         why="CRUSH is a function: with the same map and the same hash the result is the same, bit by bit.",

@@ -69,7 +69,11 @@ def questions(d: Given) -> Questions:
         "what clients keep",
         "Which share of the rate that they have before the failure do clients keep during recovery, under "
         "high_client_ops?",
-        lambda: 100 * d.rows["high_client_ops"]["iops_recovery"] / d.rows["high_client_ops"]["iops_before"],
+        lambda: (
+            100
+            * d.rows["high_client_ops"]["iops_recovery"]
+            / d.rows["high_client_ops"]["iops_before"]
+        ),
         unit="%",
         hint="Two columns of its line.",
         why=lambda _: (
@@ -81,7 +85,12 @@ def questions(d: Given) -> Questions:
         "Nothing recovers. By how many per cent are clients slower under high_recovery_ops than under "
         "high_client_ops?",
         lambda: (
-            100 * (1 - d.rows["high_recovery_ops"]["iops_before"] / d.rows["high_client_ops"]["iops_before"])
+            100
+            * (
+                1
+                - d.rows["high_recovery_ops"]["iops_before"]
+                / d.rows["high_client_ops"]["iops_before"]
+            )
         ),
         unit="%",
         hint="The column before.",
@@ -90,7 +99,10 @@ def questions(d: Given) -> Questions:
     yield Question(
         "the trade",
         "By which factor is recovery under high_client_ops slower than under high_recovery_ops?",
-        lambda: d.rows["high_client_ops"]["recovery_s"] / d.rows["high_recovery_ops"]["recovery_s"],
+        lambda: (
+            d.rows["high_client_ops"]["recovery_s"]
+            / d.rows["high_recovery_ops"]["recovery_s"]
+        ),
         hint="Divide two cells of the column recovery.",
         why="A longer rebuild is a longer time with less redundancy: lesson 11 says what it costs in nines.",
     )

@@ -36,7 +36,9 @@ def questions(d: Given) -> Questions:
     yield Question(
         "a share of each helper",
         "Clay(9,3,11): which share of each helper's shard does it read?",
-        lambda: 100 * read_ratio(d.needs["clay:9,3,11"]) / d.needs["clay:9,3,11"]["helpers"],
+        lambda: (
+            100 * read_ratio(d.needs["clay:9,3,11"]) / d.needs["clay:9,3,11"]["helpers"]
+        ),
         unit="%",
         tolerance=0.02,
         hint="1/(d − k + 1).",
@@ -54,7 +56,9 @@ def questions(d: Given) -> Questions:
         "pause, wait)",
         lambda: max(
             (
-                clay := next(one for one in d.timelines if one.scheme.startswith("clay"))
+                clay := next(
+                    one for one in d.timelines if one.scheme.startswith("clay")
+                )
             ).latency_by_category_ns(),
             key=clay.latency_by_category_ns().__getitem__,
         ),
@@ -72,7 +76,9 @@ def questions(d: Given) -> Questions:
     yield Question(
         "private bytes",
         "RS(6,2): how many bytes cross the private network of these 4 hosts for each byte lost?",
-        lambda: float(row_of(d.rows, scheme="rs:6,2")["repair_private_net_bytes_per_lost_byte"]),
+        lambda: float(
+            row_of(d.rows, scheme="rs:6,2")["repair_private_net_bytes_per_lost_byte"]
+        ),
         unit="B/B",
         hint="A column of the table.",
         why="Eight shards on four hosts: helpers beside the primary cross no wire. A real Ceph 16.2.15, "

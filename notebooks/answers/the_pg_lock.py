@@ -27,7 +27,9 @@ def questions(d: Given) -> Questions:
     size = stripesim.format_size(d.size_bytes)
 
     def gain(scheme: str) -> float:
-        freed, locked = (throughput(rows, scheme, "seq", 4096) for rows in (d.freed, d.rows))
+        freed, locked = (
+            throughput(rows, scheme, "seq", 4096) for rows in (d.freed, d.rows)
+        )
         return freed / locked
 
     yield Question(
@@ -60,7 +62,9 @@ def questions(d: Given) -> Questions:
     yield Question(
         "the envelope at 64 KiB",
         "At 64 KiB, P = 4. With the same s, by which factor is the envelope above the simulation?",
-        lambda: 4 * 65536 / d.serial_s / 1e6 / throughput(d.rows, "rs:6,3", "seq", 65536),
+        lambda: (
+            4 * 65536 / d.serial_s / 1e6 / throughput(d.rows, "rs:6,3", "seq", 65536)
+        ),
         hint="P·b/s with P = 4 and b = 65,536 bytes, divided by the cell of the table above.",
         why="A write of 64 KiB covers three stripes and holds the lock longer than s, and two "
         "objects may hash to the same placement group. Both make P·b/s too high.",

@@ -55,16 +55,22 @@ def questions(d: Given) -> Questions:
     yield Question(
         "the second step",
         "By which factor does the best second step, bought or set, raise what the first one gave?",
-        lambda: max(row["iops"] for row in d.second.values()) / d.second["nothing"]["iops"],
+        lambda: (
+            max(row["iops"] for row in d.second.values()) / d.second["nothing"]["iops"]
+        ),
         hint="The largest IOPS of the second table over its line `nothing`.",
-        why=lambda _: f"With “{max(d.second, key=lambda name: d.second[name]['iops'])}”.",
+        why=lambda _: (
+            f"With “{max(d.second, key=lambda name: d.second[name]['iops'])}”."
+        ),
     )
     yield Question(
         "another workload",
         f"With writes of {d.size}: does the same purchase win? (True or False)",
         lambda: max(d.small, key=lambda name: d.small[name]["iops"]) == d.best,
         hint="Compare the two tables.",
-        why=lambda _: f"At {d.size} it is “{max(d.small, key=lambda name: d.small[name]['iops'])}”.",
+        why=lambda _: (
+            f"At {d.size} it is “{max(d.small, key=lambda name: d.small[name]['iops'])}”."
+        ),
     )
     yield Question(
         "or copies",

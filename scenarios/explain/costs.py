@@ -17,7 +17,12 @@ from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.engine.draws import seed_state
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.observe.critical_path import SERVED_STEPS, STEPS, WAITED_STEPS, PathSplitter
+from stripesim.sim.observe.critical_path import (
+    SERVED_STEPS,
+    STEPS,
+    WAITED_STEPS,
+    PathSplitter,
+)
 from stripesim.sim.run import RunResult, factor_tables
 
 #: Requests followed, at most: the mean of so many of them is known to a few per cent.
@@ -39,7 +44,11 @@ def cost_key(step: str, *, waiting: bool = False) -> str:
 def steps_with_time(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """List the steps that any row spends time on, in their order."""
     keys = {step: (cost_key(step), cost_key(step, waiting=True)) for step in STEPS}
-    return [step for step, pair in keys.items() if any(row.get(key) for row in rows for key in pair)]
+    return [
+        step
+        for step, pair in keys.items()
+        if any(row.get(key) for row in rows for key in pair)
+    ]
 
 
 #: Columns of a row that are parts of the latency: service and waiting of each step, in the steps' order.
@@ -78,12 +87,20 @@ def cell_costs(
     again = run_cell(scenario, cell, engine, models, until_ns=until_ns, followed=parts)
     stream = again.engine_run.streams[0]
     if not np.array_equal(stream.completed_ns[parts], first.completed_ns[parts]):
-        raise RuntimeError(f"costs of {cell.scheme}: the run that was followed is not the run")
+        raise RuntimeError(
+            f"costs of {cell.scheme}: the run that was followed is not the run"
+        )
     splitters = _splitters(scenario, again, stream.templates[parts])
-    served, waited = np.zeros(len(STEPS), dtype=np.int64), np.zeros(len(STEPS), dtype=np.int64)
+    served, waited = (
+        np.zeros(len(STEPS), dtype=np.int64),
+        np.zeros(len(STEPS), dtype=np.int64),
+    )
     for row in _last_parts(owners[parts], stream.completed_ns[parts]):
         part = int(parts[row])
-        splitter, ends_ns = splitters[int(stream.templates[part])], again.engine_run.followed_ns[row]
+        splitter, ends_ns = (
+            splitters[int(stream.templates[part])],
+            again.engine_run.followed_ns[row],
+        )
         times = splitter.split(
             part * len(again.engine_run.streams),
             int(stream.issued_ns[part]),
@@ -96,10 +113,15 @@ def cell_costs(
         # A client that waits for its newest request sees other replies later than they come.
         waited[_CLIENT] += stream.completed_ns[part] - ends_ns[splitter.template.reply]
     totals_ns = {cost_key(step): int(served[index]) for index, step in enumerate(STEPS)}
-    totals_ns |= {cost_key(step, waiting=True): int(waited[index]) for index, step in enumerate(STEPS)}
+    totals_ns |= {
+        cost_key(step, waiting=True): int(waited[index])
+        for index, step in enumerate(STEPS)
+    }
     latencies_ns = requested.completed_ns[chosen] - requested.issued_ns[chosen]
     if sum(totals_ns.values()) != latencies_ns.sum():
-        raise RuntimeError(f"costs of {cell.scheme}: the parts of the latency do not add up to it")
+        raise RuntimeError(
+            f"costs of {cell.scheme}: the parts of the latency do not add up to it"
+        )
     row_costs: dict[str, Any] = {
         "cost_requests": len(chosen),
         "cost_latency_mean_ns": float(latencies_ns.mean()),
@@ -116,12 +138,16 @@ def _sample(result: RunResult) -> IntArray:
     candidates = np.flatnonzero(result.window.holds(requested))[:_CANDIDATES_MAX]
     if len(candidates) <= SAMPLE_MAX:
         return candidates
-    return candidates[np.linspace(0, len(candidates) - 1, SAMPLE_MAX).round().astype(np.int64)]
+    return candidates[
+        np.linspace(0, len(candidates) - 1, SAMPLE_MAX).round().astype(np.int64)
+    ]
 
 
 def _owners(result: RunResult) -> IntArray:
     """Number of the client's request that each part issued belongs to, as in `ClientRequests`."""
-    owners = result.foreground.planned.owners[: len(result.engine_run.streams[0].issued_ns)]
+    owners = result.foreground.planned.owners[
+        : len(result.engine_run.streams[0].issued_ns)
+    ]
     numbers: IntArray = np.cumsum(np.r_[False, owners[1:] != owners[:-1]])
     return numbers
 
@@ -133,7 +159,9 @@ def _last_parts(owners: IntArray, completed_ns: IntArray) -> list[int]:
     return sorted(order[last].tolist())
 
 
-def _splitters(scenario: Scenario, result: RunResult, templates: IntArray) -> dict[int, PathSplitter]:
+def _splitters(
+    scenario: Scenario, result: RunResult, templates: IntArray
+) -> dict[int, PathSplitter]:
     """Make what splits the paths of requests on these templates."""
     planner = result.foreground
     assert isinstance(planner, RequestPlanner | ClientStream)
@@ -207,10 +235,16 @@ def print_costs(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
         table.add_column(head, justify="right", no_wrap=True)
     for row in costed:
         size = row.get("block_size_bytes")
-        words = [str(row[key]) for key in ("scheme", "op", "pattern") if row.get(key) is not None]
+        words = [
+            str(row[key])
+            for key in ("scheme", "op", "pattern")
+            if row.get(key) is not None
+        ]
         words += [] if size is None else [format_size(size)]
         latency = number_text(row["cost_latency_mean_ns"] * 1e-6)
-        table.add_row(escape(" ".join(words)), latency, *(_share(row, step) for step in steps))
+        table.add_row(
+            escape(" ".join(words)), latency, *(_share(row, step) for step in steps)
+        )
         waits = (_share(row, step, waiting=True) for step in steps)
         table.add_row("  waiting", "", *waits, style="dim")
     console.print(table)
@@ -224,4 +258,10 @@ def _share(row: Mapping[str, Any], step: str, *, waiting: bool = False) -> str:
         return "" if part_ns is None else "·"
     mark = "*" if key == f"cost_{dominant(row)}_ns" else ""
     percent = 100 * part_ns / row["cost_latency_mean_ns"]
-    return f"{percent:.0f}{mark}" if percent >= 10 else f"{percent:.1f}{mark}" if percent >= 0.05 else "0.0"
+    return (
+        f"{percent:.0f}{mark}"
+        if percent >= 10
+        else f"{percent:.1f}{mark}"
+        if percent >= 0.05
+        else "0.0"
+    )

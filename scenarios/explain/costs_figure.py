@@ -8,7 +8,12 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from stripesim.scenarios.explain.costs import COST_KEYS, STEP_LOOKS, cost_key, steps_with_time
+from stripesim.scenarios.explain.costs import (
+    COST_KEYS,
+    STEP_LOOKS,
+    cost_key,
+    steps_with_time,
+)
 from stripesim.scenarios.figures.captions import kind_words, scheme_label
 from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
@@ -34,10 +39,16 @@ def draw_costs(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
         return {}
     costed = rows.filter(pl.col(COST_KEYS[0]).is_not_null())
     figures = {}
-    for pattern, op in costed.select("pattern", "op").unique(maintain_order=True).iter_rows():
+    for pattern, op in (
+        costed.select("pattern", "op").unique(maintain_order=True).iter_rows()
+    ):
         here = costed.filter((pl.col("pattern") == pattern) & (pl.col("op") == op))
         # Bars of one block size side by side, schemes in the order of the scenario.
-        listed = here.with_row_index().sort("block_size_bytes", "index", nulls_last=True).to_dicts()
+        listed = (
+            here.with_row_index()
+            .sort("block_size_bytes", "index", nulls_last=True)
+            .to_dicts()
+        )
         figures[f"costs-{pattern}-{op}"] = _draw(listed, pattern, op)
     return figures
 
@@ -51,30 +62,51 @@ def _draw(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> Captioned
         panels = figure.subplots(1, 2)
         # Block sizes stand between a panel and its title.
         for axes, title, shares in zip(
-            panels, ("(a) mean latency [ms]", "(b) share of it [%]"), (False, True), strict=True
+            panels,
+            ("(a) mean latency [ms]", "(b) share of it [%]"),
+            (False, True),
+            strict=True,
         ):
             _draw_panel(axes, rows, places, shares=shares)
             axes.set_title(title, pad=20)
         entries = [
-            Patch(facecolor=STEP_LOOKS[step].colour, edgecolor="#222222", label=STEP_LOOKS[step].words)
+            Patch(
+                facecolor=STEP_LOOKS[step].colour,
+                edgecolor="#222222",
+                label=STEP_LOOKS[step].words,
+            )
             for step in steps_with_time(rows)
         ]
         waiting = "hatched: waiting for it"
-        entries.append(Patch(facecolor="white", edgecolor="#222222", hatch=_HATCH, label=waiting))
+        entries.append(
+            Patch(facecolor="white", edgecolor="#222222", hatch=_HATCH, label=waiting)
+        )
         columns = 4 if width > 11 else 3
-        figure.legend(handles=entries, loc="outside upper left", ncols=columns, handlelength=1.6, fontsize=11)
+        figure.legend(
+            handles=entries,
+            loc="outside upper left",
+            ncols=columns,
+            handlelength=1.6,
+            fontsize=11,
+        )
     return CaptionedFigure(figure, _caption(rows, pattern, op))
 
 
 def _places(rows: Sequence[Mapping[str, Any]]) -> list[float]:
     """Place bars one apart, and groups of one block size a little further."""
     sizes = [row["block_size_bytes"] for row in rows]
-    steps = [1.0 if size == before else 1.7 for before, size in itertools.pairwise(sizes)]
+    steps = [
+        1.0 if size == before else 1.7 for before, size in itertools.pairwise(sizes)
+    ]
     return list(itertools.accumulate([0.0, *steps]))
 
 
 def _draw_panel(
-    axes: Axes, rows: Sequence[Mapping[str, Any]], places: Sequence[float], *, shares: bool
+    axes: Axes,
+    rows: Sequence[Mapping[str, Any]],
+    places: Sequence[float],
+    *,
+    shares: bool,
 ) -> None:
     for place, row in zip(places, rows, strict=True):
         factor = 100 / row["cost_latency_mean_ns"] if shares else 1e-6
@@ -92,7 +124,9 @@ def _draw_panel(
                     color=STEP_LOOKS[step].colour,
                     linewidth=0.4,
                     hatch=_HATCH if waiting else None,
-                    edgecolor="#FFFFFF" if waiting and step in ("lock", "hung") else "#222222",
+                    edgecolor="#FFFFFF"
+                    if waiting and step in ("lock", "hung")
+                    else "#222222",
                 )
                 bottom += height
     axes.set_xticks(
@@ -107,7 +141,9 @@ def _draw_panel(
     _name_groups(axes, rows, places)
 
 
-def _name_groups(axes: Axes, rows: Sequence[Mapping[str, Any]], places: Sequence[float]) -> None:
+def _name_groups(
+    axes: Axes, rows: Sequence[Mapping[str, Any]], places: Sequence[float]
+) -> None:
     """Write the block size above the bars of each group."""
     groups: dict[int | None, list[float]] = {}
     for place, row in zip(places, rows, strict=True):
@@ -116,7 +152,10 @@ def _name_groups(axes: Axes, rows: Sequence[Mapping[str, Any]], places: Sequence
         return
     for size, mine in groups.items():
         words = "" if size is None else format_size(size)
-        above: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "color": "#444444"}
+        above: dict[str, Any] = {
+            "xycoords": ("data", "axes fraction"),
+            "color": "#444444",
+        }
         note(axes, words, ((mine[0] + mine[-1]) / 2, 1), (0, 2), fontsize=10, **above)
 
 
@@ -132,10 +171,16 @@ def _caption(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> str:
         for row in mine if len(mine) == 1 else (mine[0], mine[-1]):
             name, size = row["cost_dominant"], row["block_size_bytes"]
             waiting = "waiting for " if name.endswith("_wait") else ""
-            share = number_text(round(100 * row[f"cost_{name}_ns"] / row["cost_latency_mean_ns"]))
+            share = number_text(
+                round(100 * row[f"cost_{name}_ns"] / row["cost_latency_mean_ns"])
+            )
             at = "" if size is None else f" at {format_size(size)}"
-            costed.append(f"{waiting}{STEP_LOOKS[name.removesuffix('_wait')].words} ({share} %){at}")
-        sentences.append(f"Largest part of {scheme_label(scheme)}: {', '.join(costed)}.")
+            costed.append(
+                f"{waiting}{STEP_LOOKS[name.removesuffix('_wait')].words} ({share} %){at}"
+            )
+        sentences.append(
+            f"Largest part of {scheme_label(scheme)}: {', '.join(costed)}."
+        )
     counts = [row["cost_requests"] for row in rows]
     requests = " to ".join(dict.fromkeys(map(str, (min(counts), max(counts)))))
     sentences.append(f"Means of {requests} requests a bar.")

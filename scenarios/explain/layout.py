@@ -38,7 +38,9 @@ class TimeAxis:
                 quiet.append((at, low))
             at = max(at, high)
         margin_ns = int(_MARGIN * (end_ns - sum(high - low for low, high in quiet)))
-        return cls(end_ns, tuple((low + margin_ns, high - margin_ns) for low, high in quiet))
+        return cls(
+            end_ns, tuple((low + margin_ns, high - margin_ns) for low, high in quiet)
+        )
 
     @property
     def gap_us(self) -> float:
@@ -53,7 +55,9 @@ class TimeAxis:
             if time_ns >= high:
                 shift_us += (high - low) / 1e3 - self.gap_us
             elif time_ns > low:
-                return low / 1e3 - shift_us + self.gap_us * (time_ns - low) / (high - low)
+                return (
+                    low / 1e3 - shift_us + self.gap_us * (time_ns - low) / (high - low)
+                )
         return time_ns / 1e3 - shift_us
 
     @property
@@ -66,22 +70,41 @@ class TimeAxis:
         assert self.end_ns > 0, "a timeline takes time"
         rough = max(1.0, self.width_us / wanted)
         power = 10 ** math.floor(math.log10(rough))
-        step = int(next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough))
+        step = int(
+            next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
+        )
         times = range(0, self.end_ns // 1000 + 1, step)
-        return [t for t in times if not any(low < t * 1000 < high for low, high in self.cuts)]
+        return [
+            t
+            for t in times
+            if not any(low < t * 1000 < high for low, high in self.cuts)
+        ]
 
 
 def time_axis(timelines: Sequence[Timeline]) -> TimeAxis:
     """Choose the axis of some timelines: all bars but pauses and waits must be seen, and each reply."""
-    drawn = [bar for timeline in timelines for entry in timeline.steps for bar in bars(entry)]
-    busy = [(low, high) for category, low, high in drawn if category not in ("pause", "wait")]
+    drawn = [
+        bar for timeline in timelines for entry in timeline.steps for bar in bars(entry)
+    ]
+    busy = [
+        (low, high)
+        for category, low, high in drawn
+        if category not in ("pause", "wait")
+    ]
     replies = [(timeline.latency_ns, timeline.latency_ns) for timeline in timelines]
-    return TimeAxis.around(busy + replies, max(timeline.end_ns for timeline in timelines))
+    return TimeAxis.around(
+        busy + replies, max(timeline.end_ns for timeline in timelines)
+    )
 
 
 def categories(timelines: Sequence[Timeline]) -> dict[str, str]:
     """Return what some timelines spend time on, with its words."""
-    found = {bar[0] for timeline in timelines for entry in timeline.steps for bar in bars(entry)}
+    found = {
+        bar[0]
+        for timeline in timelines
+        for entry in timeline.steps
+        for bar in bars(entry)
+    }
     return {name: shown.words for name, shown in CATEGORIES.items() if name in found}
 
 
@@ -95,15 +118,32 @@ class Bar:
     high_ns: int
     count: int = 1
     for_shard: bool = False
-    key: tuple[str, str] = ("", "")  # steps with the same one are pieces of one transfer
+    key: tuple[str, str] = (
+        "",
+        "",
+    )  # steps with the same one are pieces of one transfer
 
 
 def bars_of(entry: TimelineStep) -> list[Bar]:
     """Return the stretches of a step, waiting first."""
-    for_shard = entry.branch is not None and entry.step.role in ("primary.cpu", "primary.worker", "pg.exec")
-    label, key = entry.step.label.removeprefix("messenger, "), (entry.step.label, entry.step.role)
+    for_shard = entry.branch is not None and entry.step.role in (
+        "primary.cpu",
+        "primary.worker",
+        "pg.exec",
+    )
+    label, key = (
+        entry.step.label.removeprefix("messenger, "),
+        (entry.step.label, entry.step.role),
+    )
     return [
-        Bar(category, "encode" if category == "coding" else label, low, high, for_shard=for_shard, key=key)
+        Bar(
+            category,
+            "encode" if category == "coding" else label,
+            low,
+            high,
+            for_shard=for_shard,
+            key=key,
+        )
         for category, low, high in bars(entry)
     ]
 
@@ -117,7 +157,13 @@ def time_words(time_ns: float) -> str:
 
 def shard_name(timeline: Timeline, shard: int) -> str:
     """Name a shard, what it holds and where, such as ``shard 1 (data, osd.7)``."""
-    kind = "copy" if timeline.data_shards == 1 else "data" if shard < timeline.data_shards else "parity"
+    kind = (
+        "copy"
+        if timeline.data_shards == 1
+        else "data"
+        if shard < timeline.data_shards
+        else "parity"
+    )
     if shard in timeline.missing:
         kind += ", rebuilt" if timeline.op == "repair" else ", down"
     osd = timeline.osds[shard]
@@ -128,19 +174,36 @@ def shard_name(timeline: Timeline, shard: int) -> str:
 def merged_bars(row: Sequence[Bar]) -> list[Bar]:
     """Make one bar of overlapping ones that say the same: the pieces of one transfer."""
     merged: list[Bar] = []
-    for bar in sorted(row, key=lambda bar: (bar.category == "wait", bar.low_ns, bar.high_ns)):
-        alike = (one for one in merged if (one.category, one.key) == (bar.category, bar.key))
-        other = next((one for one in alike if bar.low_ns <= one.high_ns and one.low_ns <= bar.high_ns), None)
+    for bar in sorted(
+        row, key=lambda bar: (bar.category == "wait", bar.low_ns, bar.high_ns)
+    ):
+        alike = (
+            one for one in merged if (one.category, one.key) == (bar.category, bar.key)
+        )
+        other = next(
+            (
+                one
+                for one in alike
+                if bar.low_ns <= one.high_ns and one.low_ns <= bar.high_ns
+            ),
+            None,
+        )
         if other is None:
             merged.append(bar)
         else:
-            other.low_ns, other.high_ns = min(bar.low_ns, other.low_ns), max(bar.high_ns, other.high_ns)
+            other.low_ns, other.high_ns = (
+                min(bar.low_ns, other.low_ns),
+                max(bar.high_ns, other.high_ns),
+            )
             other.count += bar.count
     # Pieces that wait behind others of the same transfer: the work hides the waiting.
     work = [bar for bar in merged if bar.category != "wait"]
 
     def hidden(bar: Bar) -> bool:
-        return any(b.key == bar.key and b.low_ns < bar.high_ns and b.high_ns > bar.low_ns for b in work)
+        return any(
+            b.key == bar.key and b.low_ns < bar.high_ns and b.high_ns > bar.low_ns
+            for b in work
+        )
 
     return [bar for bar in merged if bar.category != "wait" or not hidden(bar)]
 
@@ -154,7 +217,9 @@ def packed(row: Sequence[Bar]) -> list[tuple[int, int, Bar]]:
         if cluster and bar.low_ns >= max(ends):
             placed += [(level, len(ends), other) for level, other in cluster]
             cluster, ends = [], []
-        level = next((index for index, end in enumerate(ends) if end <= bar.low_ns), len(ends))
+        level = next(
+            (index for index, end in enumerate(ends) if end <= bar.low_ns), len(ends)
+        )
         if level == len(ends):
             ends.append(0)
         ends[level] = bar.high_ns

@@ -27,7 +27,9 @@ def play_page(timelines: Sequence[Timeline]) -> str:
     """Write a page, with all that it needs inside, that plays requests step by step on one axis."""
     axis = time_axis(timelines)
     bends_ns = sorted({0, axis.end_ns, *(end for cut in axis.cuts for end in cut)})
-    steps = [step for number, one in enumerate(timelines) for step in _steps(one, number)]
+    steps = [
+        step for number, one in enumerate(timelines) for step in _steps(one, number)
+    ]
     return render(
         "play.html.j2",
         kind="One request, step by step",
@@ -55,13 +57,22 @@ def _percent(axis: TimeAxis, time_ns: float) -> float:
 
 def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
     """What the page shows of one request."""
-    lanes = {"client": "client", "primary": shard_name(timeline, timeline.primary).replace("’s", ",")}
-    lanes |= {f"shard {n}": shard_name(timeline, n) for n in range(timeline.width) if n != timeline.primary}
+    lanes = {
+        "client": "client",
+        "primary": shard_name(timeline, timeline.primary).replace("’s", ","),
+    }
+    lanes |= {
+        f"shard {n}": shard_name(timeline, n)
+        for n in range(timeline.width)
+        if n != timeline.primary
+    }
     hosts = []
     for lane, name in lanes.items():
         entries = [entry for entry in timeline.steps if entry.lane == lane]
         rows = [] if lane != "primary" else _holds(timeline, axis)
-        for row in dict.fromkeys((_THREADS, *(shown.row for shown in text.CATEGORIES.values()))):
+        for row in dict.fromkeys(
+            (_THREADS, *(shown.row for shown in text.CATEGORIES.values()))
+        ):
             mine = [entry for entry in entries if _row_name(entry) == row]
             if any(text.bars(entry) for entry in mine):
                 rows.append(_row(row, mine, axis))
@@ -84,13 +95,30 @@ def _row_name(entry: TimelineStep) -> str:
 def _row(name: str, entries: Sequence[TimelineStep], axis: TimeAxis) -> dict[str, Any]:
     """The bars of one kind of resource of a host, those that overlap beside each other."""
     shown, levels_max = [], 1
-    for level, levels, bar in packed(merged_bars([bar for entry in entries for bar in bars_of(entry)])):
+    for level, levels, bar in packed(
+        merged_bars([bar for entry in entries for bar in bars_of(entry)])
+    ):
         levels_max = max(levels_max, levels)
         label = f"{'waits: ' if bar.category == 'wait' else ''}{bar.label}"
         label += f" ×{bar.count}" if bar.count > 1 else ""
         top, height = round(100 * level / levels, 2), round(100 / levels, 2)
-        shown.append(_bar(axis, bar.category, label, bar.low_ns, bar.high_ns, top, height, bar.count))
-    return {"name": name, "bars": shown, "px": min(_ROW_PX_MAX, _ROW_PX + _LEVEL_PX * (levels_max - 1))}
+        shown.append(
+            _bar(
+                axis,
+                bar.category,
+                label,
+                bar.low_ns,
+                bar.high_ns,
+                top,
+                height,
+                bar.count,
+            )
+        )
+    return {
+        "name": name,
+        "bars": shown,
+        "px": min(_ROW_PX_MAX, _ROW_PX + _LEVEL_PX * (levels_max - 1)),
+    }
 
 
 def _bar(
@@ -122,10 +150,16 @@ def _holds(timeline: Timeline, axis: TimeAxis) -> list[dict[str, Any]]:
     """A row for the lock, the pipeline and the recovery slot that the request holds."""
     rows = []
     for role, (words, _) in text.LOCKS.items():
-        held = [hold for hold in timeline.holds if hold.role == role and hold.end_ns > hold.start_ns]
+        held = [
+            hold
+            for hold in timeline.holds
+            if hold.role == role and hold.end_ns > hold.start_ns
+        ]
         shown = [_bar(axis, "lock", words, hold.start_ns, hold.end_ns) for hold in held]
         if shown and role != "pg.exec":
-            rows.append({"name": words.removesuffix(" held"), "bars": shown, "px": _ROW_PX})
+            rows.append(
+                {"name": words.removesuffix(" held"), "bars": shown, "px": _ROW_PX}
+            )
     return rows
 
 
@@ -134,7 +168,11 @@ def _steps(timeline: Timeline, number: int) -> list[dict[str, Any]]:
     found = []
     for row in text.table_rows(timeline):
         low, high = row.duration_ns
-        takes = time_words(high) if low == high else f"{time_words(low)} to {time_words(high)}"
+        takes = (
+            time_words(high)
+            if low == high
+            else f"{time_words(low)} to {time_words(high)}"
+        )
         facts = [
             f"{row.count} times" if row.count > 1 else "",
             f"takes {takes}" if high else "",

@@ -29,7 +29,9 @@ class RecordedStep:
 
     graph: int  # 0 for the request itself, then one number for each detached graph that it started
     index: int  # in its graph
-    shard: int | None  # whose sub-operation it belongs to, also on the primary; None: the whole request
+    shard: (
+        int | None
+    )  # whose sub-operation it belongs to, also on the primary; None: the whole request
     label: str  # what it does
     word: str  # of the op graph: use, delay, acquire …
     role: str  # whom it needs, as in the graph (shard[3].ssd); empty: nobody
@@ -91,13 +93,19 @@ def record(program: Program) -> tuple[list[RecordedStep], int, list[int]]:
     graphs = [chosen, *(number for number in ends_ns if number != chosen)]
     steps: list[RecordedStep] = []
     for number, template in enumerate(graphs):
-        steps += _steps(number, templates[template], ends_ns[template], row, program.resources.names)
+        steps += _steps(
+            number, templates[template], ends_ns[template], row, program.resources.names
+        )
     steps.sort(key=lambda step: (step.start_ns, step.graph, step.index))
     return steps, reply_ns, graphs
 
 
 def _steps(
-    number: int, template: Template, ends_ns: dict[int, int], row: Sequence[int], names: Sequence[str]
+    number: int,
+    template: Template,
+    ends_ns: dict[int, int],
+    row: Sequence[int],
+    names: Sequence[str],
 ) -> list[RecordedStep]:
     """Join a graph and its completions to steps."""
     before = predecessors_of(template)
@@ -106,17 +114,24 @@ def _steps(
     for step, end_ns in ends_ns.items():
         role, word = int(template.roles[step]), int(template.words[step])
         resource = row[role] if role >= 0 else -1
-        ready_ns = max((ends_ns[index] for index in before[step] if index in ends_ns), default=begun_ns)
+        ready_ns = max(
+            (ends_ns[index] for index in before[step] if index in ends_ns),
+            default=begun_ns,
+        )
         bound = role < 0 or resource >= 0
         served = word in (graph.USE, graph.DELAY) and bound
         # Service ends a demand after it began; what is left of the time before is the queue.
-        start_ns = max(ready_ns, end_ns - int(template.demands_ns[step])) if served else end_ns
+        start_ns = (
+            max(ready_ns, end_ns - int(template.demands_ns[step])) if served else end_ns
+        )
         amounts = zip(COUNTERS, _amounts(template, step), strict=True)
         found.append(
             RecordedStep(
                 graph=number,
                 index=step,
-                shard=template.shards[step] if template.shards[step] != NO_SHARD else None,
+                shard=template.shards[step]
+                if template.shards[step] != NO_SHARD
+                else None,
                 label=template.labels[step],
                 word=graph.WORDS[word],
                 role=roles.role_name(role),
@@ -134,7 +149,9 @@ def _steps(
 def _amounts(template: Template, step: int) -> list[int]:
     """Sum what a step accounts; alone on the cluster it also pays what is accounted once per service."""
     once = getattr(getattr(template, "dynamics", None), "once", None)
-    counted = template.amounts[step] if once is None else template.amounts[step] + once[step]
+    counted = (
+        template.amounts[step] if once is None else template.amounts[step] + once[step]
+    )
     return [int(amount) for amount in counted]
 
 
@@ -162,7 +179,9 @@ def shares_of(
     such as the allocation unit of a store.
     """
     bases = plan(models)
-    shares: list[list[list[Share]]] = [[[] for _ in range(base.steps)] for base in bases]
+    shares: list[list[list[Share]]] = [
+        [[] for _ in range(base.steps)] for base in bases
+    ]
     parameters: dict[str, dict[str, Any]] = {}
     for parameter, changed in _doubled(models):
         try:
@@ -180,7 +199,9 @@ def shares_of(
     for base, of_template in zip(bases, shares, strict=True):
         for step, of_step in enumerate(of_template):
             buffers_ns = sum(
-                each.change_ns for each in of_step if each.parameter.startswith("encode_buffers.")
+                each.change_ns
+                for each in of_step
+                if each.parameter.startswith("encode_buffers.")
             )
             kernel_ns = int(base.amounts[step, _CODING]) - buffers_ns
             # One nanosecond is what rounding leaves.
@@ -193,14 +214,19 @@ def shares_of(
 
 def _same_steps(one: Template, other: Template) -> bool:
     parts = ("words", "roles", "successors")
-    return all(np.array_equal(getattr(one, part), getattr(other, part)) for part in parts)
+    return all(
+        np.array_equal(getattr(one, part), getattr(other, part)) for part in parts
+    )
 
 
 def _doubled(models: Models) -> Iterator[tuple[dict[str, Any], Models]]:
     """Yield each number with its provenance, and the models in which it is twice as large."""
     for name, model in models.described().items():
         for parameter in model.parameters(f"{name}."):
-            field, value = parameter["name"].removeprefix(f"{name}."), parameter["value"]
+            field, value = (
+                parameter["name"].removeprefix(f"{name}."),
+                parameter["value"],
+            )
             if isinstance(value, list) or not value:
                 continue
             try:
@@ -217,5 +243,11 @@ def _kernel(models: Models) -> dict[str, Any]:
     name = cpu.get("name", cpu) if hasattr(cpu, "get") else cpu
     kind = Provenance("measured", str(origin["basis"])).kind
     source = f"kernel table {models.kernel.name}: {name}"
-    found = {"name": _KERNEL, "value": None, "unit": "ns", "provenance": kind, "source": source}
+    found = {
+        "name": _KERNEL,
+        "value": None,
+        "unit": "ns",
+        "provenance": kind,
+        "source": source,
+    }
     return {**found, "confidence_interval": None}

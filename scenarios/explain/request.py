@@ -11,10 +11,19 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import generations
 from stripesim.scenarios.explain.record import record, shares_of
 from stripesim.scenarios.explain.timeline import Timeline, critical_path, holds, located
-from stripesim.scenarios.run.build import build_cell, build_models, check_schemes, up_sets
+from stripesim.scenarios.run.build import (
+    build_cell,
+    build_models,
+    check_schemes,
+    up_sets,
+)
 from stripesim.scenarios.run.notes import kernel_warnings
 from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario
-from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario
+from stripesim.scenarios.schema.loader import (
+    ScenarioError,
+    load_scenario,
+    parse_scenario,
+)
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Requests
 from stripesim.sim.ceph.cluster import NO_OSD, Models
@@ -126,34 +135,61 @@ def explain(
     """
     names = [schemes] if isinstance(schemes, str) else list(schemes)
     _check(op, names, size_bytes, offset_bytes, state, image)
-    unit = [] if stripe_unit_bytes is None else [f"cluster.stripe_unit_bytes={stripe_unit_bytes}"]
-    releases: list[str | None] = [generation] if generation is None or isinstance(generation, str) else []
+    unit = (
+        []
+        if stripe_unit_bytes is None
+        else [f"cluster.stripe_unit_bytes={stripe_unit_bytes}"]
+    )
+    releases: list[str | None] = (
+        [generation] if generation is None or isinstance(generation, str) else []
+    )
     releases = releases or [*(generation or ())]
-    offering = [name for name, release in generations().items() if release.ec.direct_reads]
+    offering = [
+        name for name, release in generations().items() if release.ec.direct_reads
+    ]
     offers = [release for release in releases if release in offering]
     found: list[Timeline] = []
     for release in releases:
         direct = direct_reads and (release in offers or not offers)
         given = [*unit, *(["cluster.direct_reads=true"] if direct else [])]
-        read = _scenario(op, names, size_bytes, release, image, scenario, [*given, *sets])
+        read = _scenario(
+            op, names, size_bytes, release, image, scenario, [*given, *sets]
+        )
         for name in read.schemes:
             alone = read.model_copy(update={"schemes": (name,)})
             models = build_models(alone)
             check_schemes(alone, models)
-            one = _Explanation(read, models, name, op, size_bytes, offset_bytes, state, lost_shard)
-            found.append(replace(one.timeline(), kernel_notes=tuple(kernel_warnings(alone))))
+            one = _Explanation(
+                read, models, name, op, size_bytes, offset_bytes, state, lost_shard
+            )
+            found.append(
+                replace(one.timeline(), kernel_notes=tuple(kernel_warnings(alone)))
+            )
     return found
 
 
-def _check(op: str, names: list[str], size_bytes: int, offset_bytes: int, state: str, image: str) -> None:
+def _check(
+    op: str,
+    names: list[str],
+    size_bytes: int,
+    offset_bytes: int,
+    state: str,
+    image: str,
+) -> None:
     whole = op == "repair"
     rules = (
         (op not in OPS, f"explain: got {op!r}, wanted one of {', '.join(OPS)}"),
         (not names, "--scheme: got none, wanted one or more, such as rep:3 or rs:6,3"),
-        ("none" in names, "--scheme: got none, a bare device, wanted a scheme such as rep:3 or rs:6,3"),
+        (
+            "none" in names,
+            "--scheme: got none, a bare device, wanted a scheme such as rep:3 or rs:6,3",
+        ),
         (size_bytes < 1, f"--size: got {size_bytes}, wanted 1 byte or more"),
         (offset_bytes < 0, f"--offset: got {offset_bytes}, wanted 0 or more"),
-        (state not in STATES, f"--state: got {state!r}, wanted one of {', '.join(STATES)}"),
+        (
+            state not in STATES,
+            f"--state: got {state!r}, wanted one of {', '.join(STATES)}",
+        ),
         (
             whole and offset_bytes,
             f"--offset: got {offset_bytes}, wanted none: a repair rebuilds a whole object",
@@ -192,7 +228,9 @@ def _scenario(
         # A problem names the option that a key came from, unless the user set the key itself.
         text, given = str(error), {item.partition("=")[0].strip() for item in sets}
         for key, option in _OPTIONS.items():
-            text = text if key in given else text.replace(f"--set: {key}: ", f"{option}: ")
+            text = (
+                text if key in given else text.replace(f"--set: {key}: ", f"{option}: ")
+            )
         raise ScenarioError(text) from None
 
 
@@ -241,8 +279,14 @@ class _Explanation:
             factor_tables=np.full((8, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64),
         )
         steps, reply_ns, graphs = record(program)
-        shares, parameters = shares_of(self._planner(pool, targets, graphs), self.models)
-        acting, primary, repair = pool.cluster.acting[0], int(pool.primaries[0]), self.op == "repair"
+        shares, parameters = shares_of(
+            self._planner(pool, targets, graphs), self.models
+        )
+        acting, primary, repair = (
+            pool.cluster.acting[0],
+            int(pool.primaries[0]),
+            self.op == "repair",
+        )
         row = acting if targets is None else targets[0]
         return Timeline(
             scheme=pool.scheme.name,
@@ -254,7 +298,9 @@ class _Explanation:
             width=pool.scheme.width,
             data_shards=getattr(pool.scheme, "k", 1),
             primary=primary,
-            missing=(self.lost_shard,) if repair else tuple(np.flatnonzero(acting == NO_OSD).tolist()),
+            missing=(self.lost_shard,)
+            if repair
+            else tuple(np.flatnonzero(acting == NO_OSD).tolist()),
             osds=tuple(int(osd) if osd != NO_OSD else -1 for osd in row),
             latency_ns=reply_ns,
             end_ns=max(step.end_ns for step in steps),
@@ -270,7 +316,9 @@ class _Explanation:
         context, size_bytes = pool.contexts[0], pool.object_bytes
         if self.op == "repair":
             repair = pool.scheme.plan_repair(
-                lost=frozenset({self.lost_shard}), object_size_bytes=size_bytes, geometry=pool.geometry
+                lost=frozenset({self.lost_shard}),
+                object_size_bytes=size_bytes,
+                geometry=pool.geometry,
             )
             return {
                 "shard_reads": len({extent.shard for extent in repair.reads}),
@@ -279,7 +327,9 @@ class _Explanation:
         extent = ObjectExtent(
             offset_bytes=self.offset_bytes % size_bytes,
             length_bytes=self.size_bytes,
-            object_size_bytes=size_bytes if self.scenario.workload.image == "prefilled" else 0,
+            object_size_bytes=size_bytes
+            if self.scenario.workload.image == "prefilled"
+            else 0,
         )
         if self.op == "read":
             plan = context.plan_read(**extent)
@@ -287,7 +337,9 @@ class _Explanation:
             direct = can_read_directly(context, plan) and pool.scheme.kind == "erasure"
             return {
                 "shard_reads": len(shards),
-                "metadata_reads": int(direct and len(shards) > 1 and context.primary not in shards),
+                "metadata_reads": int(
+                    direct and len(shards) > 1 and context.primary not in shards
+                ),
                 "method": "direct" if direct else "primary",
             }
         written = context.plan_write(**extent)
@@ -308,44 +360,75 @@ class _Explanation:
                 f"object, wanted a request within one object of {format_size(object_bytes)}"
             )
         workload = self.scenario.workload.model_copy(
-            update={"kind": "closed", "read_fraction": None, "rate_per_s": None, "queue_depth": 1}
+            update={
+                "kind": "closed",
+                "read_fraction": None,
+                "rate_per_s": None,
+                "queue_depth": 1,
+            }
             | {"image_bytes": max(self.scenario.workload.image_bytes, self.size_bytes)}
         )
-        plain = self.scenario.model_copy(update={"repair": None, "degraded": None, "workload": workload})
-        cell = Cell(self.scheme, "read" if self.op == "read" else "write", "seq", self.size_bytes)
+        plain = self.scenario.model_copy(
+            update={"repair": None, "degraded": None, "workload": workload}
+        )
+        cell = Cell(
+            self.scheme,
+            "read" if self.op == "read" else "write",
+            "seq",
+            self.size_bytes,
+        )
         pool = build_cell(plain, cell, self.models).pool
-        group = int(pool.groups_of(np.zeros(1, dtype=np.int64), np.array([number], dtype=np.int64))[0])
+        group = int(
+            pool.groups_of(
+                np.zeros(1, dtype=np.int64), np.array([number], dtype=np.int64)
+            )[0]
+        )
         targets = None
         if self.op == "repair" or self.state == "degraded":
             most = pool.scheme.width - 1
             if not 0 <= self.lost_shard <= most:
                 wanted = f"0 to {most} for {self.scheme}"
-                raise ExplainError(f"--lost-shard: got {self.lost_shard}, wanted {wanted}")
+                raise ExplainError(
+                    f"--lost-shard: got {self.lost_shard}, wanted {wanted}"
+                )
             osd = int(pool.cluster.acting[group, self.lost_shard])
             if self.op == "repair":
                 targets = up_sets(plain, pool.scheme, (osd,))[[group]]
             else:
-                degraded = plain.model_copy(update={"degraded": DegradedSpec(missing_osds=(osd,))})
+                degraded = plain.model_copy(
+                    update={"degraded": DegradedSpec(missing_osds=(osd,))}
+                )
                 pool = build_cell(degraded, cell, self.models).pool
         cluster = replace(pool.cluster, acting=pool.cluster.acting[[group]])
         return replace(pool, cluster=cluster), targets
 
-    def _plan(self, pool: Pool, targets: Any) -> tuple[Book, RequestSource, dict[str, str]]:
+    def _plan(
+        self, pool: Pool, targets: Any
+    ) -> tuple[Book, RequestSource, dict[str, str]]:
         book = Book(pool.bindings())
         if targets is not None:
             return book, *self._repair(pool, book, targets)
-        write, prefilled = self.op == "write", self.scenario.workload.image == "prefilled"
-        workload = _One(write=write, offset_bytes=self.offset_bytes, length_bytes=self.size_bytes)
+        write, prefilled = (
+            self.op == "write",
+            self.scenario.workload.image == "prefilled",
+        )
+        workload = _One(
+            write=write, offset_bytes=self.offset_bytes, length_bytes=self.size_bytes
+        )
         return book, RequestPlanner(pool, book, workload, prefilled=prefilled), {}
 
-    def _repair(self, pool: Pool, book: Book, targets: Any) -> tuple[RequestSource, dict[str, str]]:
+    def _repair(
+        self, pool: Pool, book: Book, targets: Any
+    ) -> tuple[RequestSource, dict[str, str]]:
         """Plan the rebuild of the lost shard of one object, as the director of failures does.
 
         Of an object that is too large for one graph it is the first round; the second value says so.
         """
         lost = int(pool.cluster.acting[0, self.lost_shard])
         group = Group(0, pool.scheme, pool.cluster.acting[0].tolist(), [0])
-        group.copies = {key: copy for key, copy in group.copies.items() if key[0] != lost}
+        group.copies = {
+            key: copy for key, copy in group.copies.items() if key[0] != lost
+        }
 
         def is_up(osd: int) -> bool:
             return osd != lost
@@ -355,7 +438,11 @@ class _Explanation:
         group.members = group.decide(is_up)
         layout = Layout(pool)
         operations = OperationBook(pool, book, layout, whole=True)
-        found = [one for one in operations.operations(group, 0, is_up) if one.kind == "rebuild"]
+        found = [
+            one
+            for one in operations.operations(group, 0, is_up)
+            if one.kind == "rebuild"
+        ]
         if not found:
             raise ExplainError(
                 f"repair: CRUSH found no new OSD for shard {self.lost_shard} of {self.scheme}; "
@@ -365,15 +452,21 @@ class _Explanation:
         try:
             rounds, binding = operations.plan(group, found[0], is_up)
         except ValueError:
-            rounds, binding = OperationBook(pool, book, layout).plan(group, found[0], is_up)
+            rounds, binding = OperationBook(pool, book, layout).plan(
+                group, found[0], is_up
+            )
         feed.push(rounds[0], binding, 0)
-        return feed, {} if len(rounds) == 1 else {"method": f"the first of {len(rounds)} rounds"}
+        return feed, {} if len(rounds) == 1 else {
+            "method": f"the first of {len(rounds)} rounds"
+        }
 
     def _planner(
         self, pool: Pool, targets: Any, graphs: Sequence[int]
     ) -> Callable[[Models], Sequence[Template]]:
         def templates(models: Models) -> list[Template]:
-            book, source, _ = self._plan(replace(pool, cluster=replace(pool.cluster, models=models)), targets)
+            book, source, _ = self._plan(
+                replace(pool, cluster=replace(pool.cluster, models=models)), targets
+            )
             source.take(1)
             return [book.templates[graph] for graph in graphs]
 

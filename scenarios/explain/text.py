@@ -57,7 +57,9 @@ class TableRow:
     duration_ns: tuple[int, int]  # least and greatest
     wait_ns: tuple[int, int]
     counted: dict[str, int]  # sum of what they account
-    sources: tuple[tuple[str, int], ...]  # parameters and what each has to do with one of the steps [ns]
+    sources: tuple[
+        tuple[str, int], ...
+    ]  # parameters and what each has to do with one of the steps [ns]
     after_reply: bool  # whether the first begins only after the reply
 
 
@@ -85,7 +87,11 @@ def shard_words(timeline: Timeline) -> str:
         "metadata alone to": timeline.metadata_writes,
     }
     noun = " shards" if timeline.shard_reads != 1 else " shard"
-    return ", ".join(f"{verb} {n}{noun if verb == 'reads' else ''}" for verb, n in counts.items() if n)
+    return ", ".join(
+        f"{verb} {n}{noun if verb == 'reads' else ''}"
+        for verb, n in counts.items()
+        if n
+    )
 
 
 def reply_word(timeline: Timeline) -> str:
@@ -97,7 +103,9 @@ def latency_words(timeline: Timeline) -> str:
     """Say how long it took and on what, along the critical path."""
     parts = [
         f"{CATEGORIES[name].words} {ns / 1e3:,.0f} µs ({ns / timeline.latency_ns:.0%})"
-        for name, ns in sorted(timeline.latency_by_category_ns().items(), key=lambda item: -item[1])
+        for name, ns in sorted(
+            timeline.latency_by_category_ns().items(), key=lambda item: -item[1]
+        )
         if ns >= timeline.latency_ns / 200
     ]
     return f"{timeline.latency_ns / 1e3:,.1f} µs: {', '.join(parts)}"
@@ -117,12 +125,18 @@ def lane_words(shards: Sequence[int], primary: int) -> str:
             runs[-1][1] = shard
         else:
             runs.append([shard, shard])
-    return "shards " + ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in runs)
+    return "shards " + ", ".join(
+        str(low) if low == high else f"{low}–{high}" for low, high in runs
+    )
 
 
 def byte_words(counted: dict[str, int]) -> str:
     """Write what is accounted in bytes, such as ``4.25 KiB private net``."""
-    return ", ".join(f"{_size(counted[name])} {words}" for name, words in BYTE_WORDS if counted.get(name))
+    return ", ".join(
+        f"{_size(counted[name])} {words}"
+        for name, words in BYTE_WORDS
+        if counted.get(name)
+    )
 
 
 def _size(size_bytes: int) -> str:
@@ -152,7 +166,9 @@ def table_rows(timeline: Timeline) -> list[TableRow]:
         if step.predecessors not in rounds:
             rounds.append(step.predecessors)
         number = rounds.index(step.predecessors)
-        groups.setdefault((step.graph, where, on_primary, step.label, part, number), []).append(entry)
+        groups.setdefault(
+            (step.graph, where, on_primary, step.label, part, number), []
+        ).append(entry)
     rows = [_row(timeline, group) for group in groups.values()]
     return sorted(rows, key=lambda row: row.start_ns)
 
@@ -163,7 +179,9 @@ def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
     lane = group[0].lane
     if shards:
         here = lane_words(shards, timeline.primary)
-        others = {entry.lane for entry in group} == {"primary"} and shards != [timeline.primary]
+        others = {entry.lane for entry in group} == {"primary"} and shards != [
+            timeline.primary
+        ]
         lane = f"primary, for {here}" if others else here
     counted: dict[str, int] = {}
     sources: dict[str, int] = {}
@@ -187,7 +205,9 @@ def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
     )
 
 
-def drawing(timeline: Timeline, *, columns: int = 100, end_ns: int | None = None) -> list[str]:
+def drawing(
+    timeline: Timeline, *, columns: int = 100, end_ns: int | None = None
+) -> list[str]:
     """Draw a timeline in character cells, one line for the client, the primary and each shard.
 
     Parameters
@@ -226,11 +246,16 @@ def drawing(timeline: Timeline, *, columns: int = 100, end_ns: int | None = None
     if held:
         strip = [" "] * cells
         for hold in held:
-            first, last = int(hold.start_ns / end_ns * cells), int(hold.end_ns / end_ns * cells)
+            first, last = (
+                int(hold.start_ns / end_ns * cells),
+                int(hold.end_ns / end_ns * cells),
+            )
             strip[first : last + 1] = "L" * (min(last + 1, cells) - first)
         lines.insert(2, f"{'PG lock':<{margin}}{''.join(strip)}".rstrip())
     reply = min(cells - 1, int(timeline.latency_ns / end_ns * cells))
-    lines.append(f"{'':<{margin}}{'':<{reply}}^ {reply_word(timeline)} {timeline.latency_ns / 1e3:,.0f} µs")
+    lines.append(
+        f"{'':<{margin}}{'':<{reply}}^ {reply_word(timeline)} {timeline.latency_ns / 1e3:,.0f} µs"
+    )
     return lines
 
 
@@ -247,7 +272,9 @@ def bars(entry: TimelineStep) -> list[tuple[str, int, int]]:
     return found
 
 
-def _spend(spent: list[dict[str, float]], category: str, low: float, high: float) -> None:
+def _spend(
+    spent: list[dict[str, float]], category: str, low: float, high: float
+) -> None:
     for cell in range(int(low), min(len(spent), int(high) + 1)):
         spent[cell][category] += max(0.0, min(high, cell + 1) - max(low, cell))
 

@@ -20,7 +20,9 @@ class TimelineStep:
 
     step: RecordedStep
     lane: str  # where it runs: client, primary or shard N
-    branch: int | None  # shard whose sub-operation it is, also on the primary; None: of the whole request
+    branch: (
+        int | None
+    )  # shard whose sub-operation it is, also on the primary; None: of the whole request
     category: str  # one of CATEGORIES, or empty for a step that only orders others
     coding_ns: int  # the part of a stay on a core that encodes, decodes or rebuilds
     shares: tuple[Share, ...]  # parameters behind its duration, the greatest first
@@ -68,7 +70,9 @@ class Timeline:
     width: int
     data_shards: int
     primary: int
-    missing: tuple[int, ...]  #: Shards that cannot be reached; of a repair those that are rebuilt
+    missing: tuple[
+        int, ...
+    ]  #: Shards that cannot be reached; of a repair those that are rebuilt
     osds: tuple[int, ...]  #: OSD of each shard; −1 where there is none
     #: `latency_ns`, `end_ns`: reply, and end of what happens behind it [ns]
     latency_ns: int
@@ -144,7 +148,9 @@ class Timeline:
 
 
 def located(
-    steps: Sequence[RecordedStep], shares: Sequence[Sequence[Sequence[Share]]], primary: int
+    steps: Sequence[RecordedStep],
+    shares: Sequence[Sequence[Sequence[Share]]],
+    primary: int,
 ) -> list[TimelineStep]:
     """Say of each step where it runs, for which shard, and what its time is spent on."""
     return [
@@ -163,9 +169,17 @@ def located(
 def _lane(role: str, primary: int) -> str:
     if role.startswith("client."):
         return "client"
-    shard = int(role[len("shard[") : role.index("]")]) if role.startswith("shard[") else primary
+    shard = (
+        int(role[len("shard[") : role.index("]")])
+        if role.startswith("shard[")
+        else primary
+    )
     # What leaves for a shard leaves from the primary's interface, and what comes back arrives there.
-    return "primary" if shard == primary or role.endswith(("out.tx", "back.rx")) else f"shard {shard}"
+    return (
+        "primary"
+        if shard == primary or role.endswith(("out.tx", "back.rx"))
+        else f"shard {shard}"
+    )
 
 
 def _category(step: RecordedStep) -> str:
@@ -198,7 +212,9 @@ def holds(steps: Sequence[RecordedStep]) -> list[Hold]:
         if step.word in _TAKES:
             waiting.append(step)
         elif waiting:
-            found.append(Hold(step.role, step.resource, waiting.pop(0).end_ns, step.end_ns))
+            found.append(
+                Hold(step.role, step.resource, waiting.pop(0).end_ns, step.end_ns)
+            )
     return sorted(found, key=lambda hold: (hold.start_ns, hold.end_ns, hold.role))
 
 

@@ -10,7 +10,9 @@ import polars as pl
 
 from stripesim.scenarios.schema.units import format_size, number_text
 
-PATTERN_WORDS: Final[Mapping[str, str]] = MappingProxyType({"seq": "Sequential", "rand": "Random"})
+PATTERN_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+    {"seq": "Sequential", "rand": "Random"}
+)
 OP_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {"write": "writes", "read": "reads", "mixed": "mixed requests"}
 )
@@ -26,10 +28,14 @@ class Overlay:
     """A published value to show beside the simulated ones."""
 
     scheme: str
-    block_size_bytes: int | None  # None: a mean over all block sizes, drawn as a level line
+    block_size_bytes: (
+        int | None
+    )  # None: a mean over all block sizes, drawn as a level line
     value: float  # throughput [bytes/s] or mean latency [ns], as `metric` says
     label: str  # source, for the legend
-    metric: str = "throughput_bytes_per_s"  # or latency_mean_ns: the column that it compares with
+    metric: str = (
+        "throughput_bytes_per_s"  # or latency_mean_ns: the column that it compares with
+    )
     low: float | None = None  # ends of a band around the value; None: a bare value
     high: float | None = None
 
@@ -43,7 +49,9 @@ def scheme_label(scheme: str) -> str:
     family, _, numbers = scheme.partition(":")
     if scheme == "none":
         return "one device"
-    return f"{numbers}-replication" if family == "rep" else f"{family.upper()}({numbers})"
+    return (
+        f"{numbers}-replication" if family == "rep" else f"{family.upper()}({numbers})"
+    )
 
 
 def scheme_names(rows: pl.DataFrame) -> list[str]:
@@ -81,8 +89,14 @@ def _said(means: Mapping[str, float], factor: float, unit: str) -> str:
     first = next(iter(means))
     parts = []
     for scheme, mean in means.items():
-        ratio = "" if scheme == first or not means[first] else f" ({number_text(mean / means[first])}×)"
-        parts.append(f"{number_text(mean * factor)} {unit} for {scheme_label(scheme)}{ratio}")
+        ratio = (
+            ""
+            if scheme == first or not means[first]
+            else f" ({number_text(mean / means[first])}×)"
+        )
+        parts.append(
+            f"{number_text(mean * factor)} {unit} for {scheme_label(scheme)}{ratio}"
+        )
     return _listed(parts)
 
 
@@ -95,12 +109,16 @@ def cell_caption(rows: pl.DataFrame, pattern: str, op: str) -> str:
         if means:
             name = metric.partition("_")[0]
             sentences.append(f"Mean {name}{over}: {_said(means, 1e-6, unit)}.")
-    if {"throughput_ci_low", "throughput_ci_high"} <= set(rows.columns) and rows["throughput_ci_low"].count():
+    if {"throughput_ci_low", "throughput_ci_high"} <= set(rows.columns) and rows[
+        "throughput_ci_low"
+    ].count():
         sentences.append("Whiskers: confidence interval of throughput.")
     return " ".join(sentences)
 
 
-def headline_caption(rows: pl.DataFrame, patterns: Sequence[str], ops: Sequence[str]) -> str:
+def headline_caption(
+    rows: pl.DataFrame, patterns: Sequence[str], ops: Sequence[str]
+) -> str:
     """Write, panel by panel, each scheme's mean throughput as a factor of the first scheme's."""
     sentences = [f"Simulated throughput, {_range(rows)}."]
     for op, pattern in itertools.product(ops, patterns):
@@ -108,8 +126,13 @@ def headline_caption(rows: pl.DataFrame, patterns: Sequence[str], ops: Sequence[
         means = _means(here, "throughput_bytes_per_s") if here.height else {}
         first, *others = means or [""]
         if others and means[first]:
-            parts = [f"{scheme_label(name)} {number_text(means[name] / means[first])}×" for name in others]
-            sentences.append(f"{kind_words(op, pattern)}: {_listed(parts)} of {scheme_label(first)}.")
+            parts = [
+                f"{scheme_label(name)} {number_text(means[name] / means[first])}×"
+                for name in others
+            ]
+            sentences.append(
+                f"{kind_words(op, pattern)}: {_listed(parts)} of {scheme_label(first)}."
+            )
     if len(sentences) > 1:
         sentences.append("Factors compare means over block sizes.")
     return " ".join(sentences)

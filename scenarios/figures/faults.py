@@ -13,22 +13,42 @@ from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, sty
 _BANDS: Final[Sequence[tuple[str, tuple[str, ...], str, str]]] = (
     ("clean", ("active+clean",), "#DDDDDD", ""),
     ("member dead, unnoticed", ("stale",), "#000000", ""),
-    ("peering, or waiting for leases to end", ("peering", "active+wait"), "#F0E442", "////"),
+    (
+        "peering, or waiting for leases to end",
+        ("peering", "active+wait"),
+        "#F0E442",
+        "////",
+    ),
     ("degraded", ("active+degraded",), "#56B4E9", ""),
-    ("waiting to recover", ("active+recovery_wait", "active+backfill_wait"), "#E69F00", ".."),
+    (
+        "waiting to recover",
+        ("active+recovery_wait", "active+backfill_wait"),
+        "#E69F00",
+        "..",
+    ),
     ("recovering", ("active+recovering", "active+backfilling"), "#009E73", ""),
     ("out of reach", ("inactive", "incomplete"), "#D55E00", "xx"),
 )
-_EVENT_WORDS: Final = {"failed": "fails", "down": "down", "out": "out", "returned": "back", "clean": "clean"}
+_EVENT_WORDS: Final = {
+    "failed": "fails",
+    "down": "down",
+    "out": "out",
+    "returned": "back",
+    "clean": "clean",
+}
 
 
-def draw_timelines(timelines: Sequence[Mapping[str, Any]]) -> dict[str, CaptionedFigure]:
+def draw_timelines(
+    timelines: Sequence[Mapping[str, Any]],
+) -> dict[str, CaptionedFigure]:
     """Draw every timeline of a scenario."""
     figures = {}
     for timeline in timelines:
         keys = ("scheme", "op", "pattern", "block_size_bytes")
         name = "-".join(str(timeline[key]) for key in keys if timeline.get(key))
-        figures["timeline-" + name.replace(":", "").replace(",", "-")] = draw_timeline(timeline)
+        figures["timeline-" + name.replace(":", "").replace(",", "-")] = draw_timeline(
+            timeline
+        )
     return figures
 
 
@@ -42,7 +62,11 @@ def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
         _draw_states(states, timeline, end_s)
         series = timeline["foreground"]
         _draw_lines(latency, series, _LATENCIES, 1e6)
-        latency.set(yscale="log", ylabel="latency [ms]", title="(b) latency of the requests that complete")
+        latency.set(
+            yscale="log",
+            ylabel="latency [ms]",
+            title="(b) latency of the requests that complete",
+        )
         _draw_lines(rate, series, (("iops", "#0072B2", "-", ""),), 1.0)
         rate.set(ylabel="requests/s", title="(c) requests completed")
         _draw_lines(recovery, timeline["recovery"], _MOVED, 1e6)
@@ -57,7 +81,10 @@ def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
 
 
 # Column of a series, colour, style and words of its line.
-_LATENCIES: Final = (("latency_p50_ns", "#0072B2", "-", "p50"), ("latency_p99_ns", "#D55E00", "--", "p99"))
+_LATENCIES: Final = (
+    ("latency_p50_ns", "#0072B2", "-", "p50"),
+    ("latency_p99_ns", "#D55E00", "--", "p99"),
+)
 _MOVED: Final = (
     ("device_read_bytes_per_s", "#0072B2", "--", "read"),
     ("private_net_bytes_per_s", "#E69F00", ":", "sent"),
@@ -66,12 +93,25 @@ _MOVED: Final = (
 
 
 def _draw_lines(
-    axes: Axes, series: Mapping[str, Any], lines: Sequence[tuple[str, str, str, str]], divisor: float
+    axes: Axes,
+    series: Mapping[str, Any],
+    lines: Sequence[tuple[str, str, str, str]],
+    divisor: float,
 ) -> None:
     times = np.array(series["time_s"])
     for key, colour, style, label in lines:
-        values = np.array([np.nan if value is None else value / divisor for value in series[key]])
-        axes.step(times, values, where="post", color=colour, linestyle=style, label=label, linewidth=1.8)
+        values = np.array(
+            [np.nan if value is None else value / divisor for value in series[key]]
+        )
+        axes.step(
+            times,
+            values,
+            where="post",
+            color=colour,
+            linestyle=style,
+            label=label,
+            linewidth=1.8,
+        )
     if len(lines) > 1:
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=11)
 
@@ -86,14 +126,18 @@ def _draw_states(axes: Axes, timeline: Mapping[str, Any], end_s: float) -> None:
             shown.append((np.append(counts, counts[-1]), label, colour, hatch))
     # Ill states at the bottom, where they are seen however few they are.
     rows, labels, colours, hatches = zip(*reversed(shown), strict=True)
-    drawn = axes.stackplot(times, rows, labels=labels, colors=colours, step="post", linewidth=0)
+    drawn = axes.stackplot(
+        times, rows, labels=labels, colors=colours, step="post", linewidth=0
+    )
     for band, hatch in zip(drawn, hatches, strict=True):
         band.set_hatch(hatch)
         band.set_edgecolor("#444444")
     axes.set_ylim(0, max(1, sum(row[0] for row in rows)))
     axes.set_ylabel("PGs")
     axes.set_title("(a) placement groups by state", pad=24)
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), reverse=True, fontsize=11)
+    axes.legend(
+        loc="center left", bbox_to_anchor=(1.01, 0.5), reverse=True, fontsize=11
+    )
 
 
 def _moments(timeline: Mapping[str, Any]) -> list[tuple[float, str]]:
@@ -106,20 +150,27 @@ def _moments(timeline: Mapping[str, Any]) -> list[tuple[float, str]]:
     return sorted((time_s, _EVENT_WORDS[what]) for what, time_s in found.items())
 
 
-def _mark_events(axes: Axes, timeline: Mapping[str, Any], span_s: float, *, words: bool) -> None:
+def _mark_events(
+    axes: Axes, timeline: Mapping[str, Any], span_s: float, *, words: bool
+) -> None:
     last_s = -1e9
     for time_s, word in _moments(timeline):
         axes.axvline(time_s, color="#444444", linewidth=0.9, linestyle=(0, (4, 3)))
         if words:
             # Words that would touch are set one line higher.
             lift = 15 if time_s - last_s < 0.05 * span_s else 3
-            above: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "annotation_clip": False}
+            above: dict[str, Any] = {
+                "xycoords": ("data", "axes fraction"),
+                "annotation_clip": False,
+            }
             note(axes, word, (time_s, 1), (0, lift), fontsize=11, **above)
             last_s = time_s if lift == 3 else -1e9
 
 
 def _caption(timeline: Mapping[str, Any]) -> str:
-    moments = ", ".join(f"{word} at {time_s:.1f} s" for time_s, word in _moments(timeline))
+    moments = ", ".join(
+        f"{word} at {time_s:.1f} s" for time_s, word in _moments(timeline)
+    )
     return (
         f"{timeline['scheme']} under faults: {moments}. Placement groups by state; requests of clients by "
         "the second in which they complete (a request that waited shows its whole wait); bytes that recovery "
@@ -139,10 +190,19 @@ def draw_nines(rows: Sequence[Mapping[str, Any]]) -> CaptionedFigure:
         figure = new_figure((2.5 + 1.4 * len(schemes), 4.5))
         axes = figure.add_subplot()
         for index, method in enumerate(methods):
-            shown = [row for row in rows if row["method"] == method and row["nines"] is not None]
-            x = [schemes.index(row["scheme"]) + 0.18 * (index - (len(methods) - 1) / 2) for row in shown]
+            shown = [
+                row
+                for row in rows
+                if row["method"] == method and row["nines"] is not None
+            ]
+            x = [
+                schemes.index(row["scheme"]) + 0.18 * (index - (len(methods) - 1) / 2)
+                for row in shown
+            ]
             below = [row["nines"] - (row["nines_low"] or row["nines"]) for row in shown]
-            above = [(row["nines_high"] or row["nines"]) - row["nines"] for row in shown]
+            above = [
+                (row["nines_high"] or row["nines"]) - row["nines"] for row in shown
+            ]
             axes.errorbar(
                 x,
                 [row["nines"] for row in shown],

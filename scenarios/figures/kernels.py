@@ -42,7 +42,9 @@ def charge_of(
     kernel_ns = cost.duration_ns(size_bytes, without_copy=cost.copy is not None)
     buffers_ns = 0.0
     if backend.startswith(BUFFERED_KERNELS):
-        buffers_ns = (buffers or ceph_buffers()).duration_ns(size_bytes, k=code.k, m=code.m)
+        buffers_ns = (buffers or ceph_buffers()).duration_ns(
+            size_bytes, k=code.k, m=code.m
+        )
     return kernel_ns * 1e-9, buffers_ns * 1e-9
 
 
@@ -73,7 +75,10 @@ def draw_copies(
             axes.set_ylabel("time of a call [µs]" if letter == "a" else "")
         figure.legend(
             handles=[
-                Patch(color=_KERNEL, label="kernel; for pyeclib the call less the null code"),
+                Patch(
+                    color=_KERNEL,
+                    label="kernel; for pyeclib the call less the null code",
+                ),
                 Patch(color=_BUFFERS, label="buffers, copies"),
                 Patch(color=_PLUGIN, label="whole call"),
             ],
@@ -111,18 +116,38 @@ def _draw_size(
         if charge:
             bars.append(_Bar("simu-\nlator", *charge, _KERNEL))
         if theirs:
-            bars.append(_Bar(f"Ceph,\n{plugin.partition(':')[0]}", theirs["seconds_median"], 0.0, _PLUGIN))
+            bars.append(
+                _Bar(
+                    f"Ceph,\n{plugin.partition(':')[0]}",
+                    theirs["seconds_median"],
+                    0.0,
+                    _PLUGIN,
+                )
+            )
             if charge:
                 errors.append((name, sum(charge) / theirs["seconds_median"] - 1))
         call = _row(rows, size_bytes, **where, backend=backend, **_WARM)
         if call and call["copy_seconds_median"] is not None:
             copies = min(call["copy_seconds_median"], call["seconds_median"])
-            bars.append(_Bar(f"pyeclib,\n{name}", call["seconds_median"] - copies, copies, _KERNEL))
+            bars.append(
+                _Bar(
+                    f"pyeclib,\n{name}",
+                    call["seconds_median"] - copies,
+                    copies,
+                    _KERNEL,
+                )
+            )
         for bar in bars:
             whole_us = (bar.first_s + bar.second_s) * 1e6
             axes.bar(place, bar.first_s * 1e6, width=0.66, color=bar.colour)
             if bar.second_s:
-                axes.bar(place, bar.second_s * 1e6, width=0.66, bottom=bar.first_s * 1e6, color=_BUFFERS)
+                axes.bar(
+                    place,
+                    bar.second_s * 1e6,
+                    width=0.66,
+                    bottom=bar.first_s * 1e6,
+                    color=_BUFFERS,
+                )
             note(axes, number_text(whole_us), (place, whole_us), (0, 3), fontsize=11)
             places.append(place)
             words.append(bar.words)
@@ -156,7 +181,9 @@ def draw_speeds(rows: pl.DataFrame, *, scheme: str) -> CaptionedFigure:
         figure = new_figure((max(8.0, 6.3 * len(kinds)), 5.4))
         panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
         for letter, axes, kind in zip("ab", panels, kinds, strict=False):
-            here = rows.filter((pl.col("buffers") == kind) & (pl.col("scheme").is_in([scheme, "none"])))
+            here = rows.filter(
+                (pl.col("buffers") == kind) & (pl.col("scheme").is_in([scheme, "none"]))
+            )
             for index, name in enumerate(names):
                 _draw_line(axes, here, name, index)
             axes.set(xscale="log", yscale="log", xlabel="data of one call")
@@ -181,16 +208,31 @@ def draw_speeds(rows: pl.DataFrame, *, scheme: str) -> CaptionedFigure:
 
 def _draw_line(axes: Axes, rows: pl.DataFrame, name: str, index: int) -> None:
     op = "memcpy" if name == "memcpy" else "encode"
-    mine = rows.filter((pl.col("backend") == name) & (pl.col("op") == op)).sort("size_bytes")
+    mine = rows.filter((pl.col("backend") == name) & (pl.col("op") == op)).sort(
+        "size_bytes"
+    )
     one = mine.filter(pl.col("cores") == 1)
     style = index % len(COLOURS)
     x, y = one["size_bytes"].to_list(), one["bytes_per_s"] * 1e-9
-    look: dict[str, Any] = {"color": COLOURS[style], "linestyle": LINES[style], "marker": MARKERS[style]}
+    look: dict[str, Any] = {
+        "color": COLOURS[style],
+        "linestyle": LINES[style],
+        "marker": MARKERS[style],
+    }
     axes.plot(x, y, **look, linewidth=2, label=name)
-    low, high = (one["size_bytes"] / one[column] * 1e-9 for column in ("seconds_p90", "seconds_p10"))
+    low, high = (
+        one["size_bytes"] / one[column] * 1e-9
+        for column in ("seconds_p90", "seconds_p10")
+    )
     axes.vlines(x, low, high, color=COLOURS[style], linewidth=1.6)
     every = mine.filter(pl.col("cores") > 1)
-    axes.plot(every["size_bytes"], every["bytes_per_s"] * 1e-9, "x", color=COLOURS[style], markersize=9)
+    axes.plot(
+        every["size_bytes"],
+        every["bytes_per_s"] * 1e-9,
+        "x",
+        color=COLOURS[style],
+        markersize=9,
+    )
 
 
 def draw_kernels(
@@ -198,14 +240,24 @@ def draw_kernels(
 ) -> dict[str, CaptionedFigure]:
     """Draw ``kernel-speed-<scheme>`` of each code, ``kernel-and-copies-<scheme>`` of Reed-Solomon codes."""
     mine = pl.DataFrame([dict(row) for row in rows], infer_schema_length=None)
-    listed = [{**row, "backend": str(row["backend"]).removeprefix("ceph ")} for row in ceph]
+    listed = [
+        {**row, "backend": str(row["backend"]).removeprefix("ceph ")} for row in ceph
+    ]
     theirs = pl.DataFrame(listed, infer_schema_length=None)
     figures = {}
-    for scheme in [name for name in mine["scheme"].unique(maintain_order=True) if name != "none"]:
+    for scheme in [
+        name for name in mine["scheme"].unique(maintain_order=True) if name != "none"
+    ]:
         stem = scheme.replace(":", "").replace(",", "-")
-        sizes = sorted(mine.filter(pl.col("scheme") == scheme)["size_bytes"].unique().to_list())
+        sizes = sorted(
+            mine.filter(pl.col("scheme") == scheme)["size_bytes"].unique().to_list()
+        )
         figures[f"kernel-speed-{stem}"] = draw_speeds(mine, scheme=scheme)
         if scheme.startswith("rs:"):
-            shown = sorted({sizes[0], min(sizes, key=lambda size: abs(size - _MEBIBYTE))})
-            figures[f"kernel-and-copies-{stem}"] = draw_copies(mine, theirs, scheme=scheme, sizes_bytes=shown)
+            shown = sorted(
+                {sizes[0], min(sizes, key=lambda size: abs(size - _MEBIBYTE))}
+            )
+            figures[f"kernel-and-copies-{stem}"] = draw_copies(
+                mine, theirs, scheme=scheme, sizes_bytes=shown
+            )
     return figures

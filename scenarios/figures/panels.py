@@ -15,7 +15,15 @@ from stripesim.scenarios.run.results import COLUMNS
 from stripesim.scenarios.schema.units import format_size, number_text
 
 # Okabe & Ito, "Color universal design" (2008), without the yellow, which is too light for lines on white.
-COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+COLOURS: Final = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#E69F00",
+    "#000000",
+)
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
 LINES: Final = ("-", "--", "-.", ":", "-", "--", "-.")
 
@@ -36,7 +44,9 @@ class Panel:
     title: str
     unit: str
     factor: float  # from the column's unit to the one shown
-    ci: tuple[str, str] | None = None  # columns with the ends of its confidence interval
+    ci: tuple[str, str] | None = (
+        None  # columns with the ends of its confidence interval
+    )
 
 
 def panel_of(key: str, title: str) -> Panel:
@@ -51,7 +61,11 @@ LATENCY: Final = replace(panel_of("latency_mean_ns", "Mean latency"), ci=None)
 
 
 def draw_panel(
-    axes: Axes, rows: pl.DataFrame, panel: Panel, schemes: Sequence[str], overlay: Sequence[Overlay] = ()
+    axes: Axes,
+    rows: pl.DataFrame,
+    panel: Panel,
+    schemes: Sequence[str],
+    overlay: Sequence[Overlay] = (),
 ) -> list[float]:
     """Draw one quantity against block size, a line for each scheme; return the values drawn."""
     sizes = block_sizes(rows)
@@ -59,18 +73,29 @@ def draw_panel(
         _draw_bars(axes, rows, panel, schemes, overlay)
         return []
     published = [item for item in overlay if item.metric == panel.metric]
-    with_mean = any(item.block_size_bytes is None and item.scheme in schemes for item in published)
+    with_mean = any(
+        item.block_size_bytes is None and item.scheme in schemes for item in published
+    )
     # The mean stands apart from the sizes: like is compared with like, and no line leads to it.
     mean_x = len(sizes) + 0.3
     shown: list[float] = []
     for index, scheme in enumerate(schemes):
         mine = rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
         style = index % len(COLOURS)
-        look: dict[str, Any] = {"color": COLOURS[style], "marker": MARKERS[style], "zorder": 3}
+        look: dict[str, Any] = {
+            "color": COLOURS[style],
+            "marker": MARKERS[style],
+            "zorder": 3,
+        }
         # Whiskers of several schemes at one block size would hide each other; a small step apart, they
         # do not.
         step = (index - (len(schemes) - 1) / 2) * 0.09
-        x = np.array([sizes.index(size) for size in mine["block_size_bytes"]], dtype=float) + step
+        x = (
+            np.array(
+                [sizes.index(size) for size in mine["block_size_bytes"]], dtype=float
+            )
+            + step
+        )
         y = mine[panel.metric].cast(pl.Float64).to_numpy() * panel.factor
         shown += [float(value) for value in y if np.isfinite(value)]
         axes.plot(
@@ -85,20 +110,32 @@ def draw_panel(
             label=scheme_label(scheme),
         )
         if panel.ci is not None and set(panel.ci) <= set(mine.columns):
-            low, high = (mine[name].cast(pl.Float64).to_numpy() * panel.factor for name in panel.ci)
+            low, high = (
+                mine[name].cast(pl.Float64).to_numpy() * panel.factor
+                for name in panel.ci
+            )
             axes.vlines(x, low, high, color=COLOURS[style], linewidth=1.6, zorder=2.5)
         if with_mean and len(y) == len(sizes) and np.isfinite(y).all():
             axes.plot(
-                [mean_x + 2.5 * step], [y.mean()], **look, markersize=8, fillstyle="none", markeredgewidth=1.8
+                [mean_x + 2.5 * step],
+                [y.mean()],
+                **look,
+                markersize=8,
+                fillstyle="none",
+                markeredgewidth=1.8,
             )
         for item in published:
             if item.scheme == scheme and item.block_size_bytes in (None, *sizes):
                 shown.append(item.value * panel.factor)
                 size = item.block_size_bytes
-                place = mean_x + 2.5 * step if size is None else sizes.index(size) + step
+                place = (
+                    mean_x + 2.5 * step if size is None else sizes.index(size) + step
+                )
                 _draw_overlay(axes, item, panel.factor, place, COLOURS[style])
     labels = size_labels(sizes)
-    axes.set_xticks([*range(len(sizes)), *[mean_x] * with_mean], labels + ["mean"] * with_mean)
+    axes.set_xticks(
+        [*range(len(sizes)), *[mean_x] * with_mean], labels + ["mean"] * with_mean
+    )
     axes.set_xlim(-0.5, mean_x + 0.7 if with_mean else len(sizes) - 0.5)
     if with_mean:
         axes.axvline(len(sizes) - 0.4, color="#BBBBBB", linewidth=0.8)
@@ -107,7 +144,11 @@ def draw_panel(
 
 
 def _draw_bars(
-    axes: Axes, rows: pl.DataFrame, panel: Panel, schemes: Sequence[str], overlay: Sequence[Overlay]
+    axes: Axes,
+    rows: pl.DataFrame,
+    panel: Panel,
+    schemes: Sequence[str],
+    overlay: Sequence[Overlay],
 ) -> None:
     """Draw one quantity at the only block size, a bar for each scheme with its value."""
     for index, scheme in enumerate(schemes):
@@ -117,9 +158,17 @@ def _draw_bars(
             if value is None:
                 continue
             axes.bar(index, value * panel.factor, width=0.6, color=colour, zorder=2)
-            low, high = (row.get(name) for name in panel.ci) if panel.ci else (None, None)
+            low, high = (
+                (row.get(name) for name in panel.ci) if panel.ci else (None, None)
+            )
             if low is not None and high is not None:
-                axes.vlines(index, low * panel.factor, high * panel.factor, color="#222222", linewidth=1.6)
+                axes.vlines(
+                    index,
+                    low * panel.factor,
+                    high * panel.factor,
+                    color="#222222",
+                    linewidth=1.6,
+                )
             top = (index, max(value, high or 0) * panel.factor)
             note(axes, number_text(value, panel.factor), top, (0, 3))
         for item in overlay:
@@ -131,15 +180,31 @@ def _draw_bars(
     axes.margins(y=0.12)
 
 
-def note(axes: Axes, words: str, point: tuple[float, float], lift: tuple[float, float], **look: Any) -> None:
+def note(
+    axes: Axes,
+    words: str,
+    point: tuple[float, float],
+    lift: tuple[float, float],
+    **look: Any,
+) -> None:
     """Write words beside a point of the data, so many points to the right and upwards."""
     usual = {"ha": "center", "textcoords": "offset points"}
     axes.annotate(words, point, lift, **(usual | look))
 
 
-def _draw_overlay(axes: Axes, item: Overlay, factor: float, x: float, colour: str) -> None:
+def _draw_overlay(
+    axes: Axes, item: Overlay, factor: float, x: float, colour: str
+) -> None:
     if item.low is not None and item.high is not None:
-        axes.vlines(x, item.low * factor, item.high * factor, color=colour, linewidth=8, alpha=0.25, zorder=2)
+        axes.vlines(
+            x,
+            item.low * factor,
+            item.high * factor,
+            color=colour,
+            linewidth=8,
+            alpha=0.25,
+            zorder=2,
+        )
     axes.plot([x], [item.value * factor], zorder=4, color=colour, **PUBLISHED_MARK)
 
 
@@ -153,10 +218,14 @@ def size_axis_title(sizes: Sequence[int]) -> str:
     """Name the axis of block sizes [bytes], with the unit its labels have."""
     if len(sizes) == 1:
         return f"block size {format_size(sizes[0])}"
-    return "block size [KiB]" if all(size % 1024 == 0 for size in sizes) else "block size"
+    return (
+        "block size [KiB]" if all(size % 1024 == 0 for size in sizes) else "block size"
+    )
 
 
-def log_axis(axes: Axes, which: Literal["x", "y"], ticks: Sequence[float], labels: Sequence[str]) -> None:
+def log_axis(
+    axes: Axes, which: Literal["x", "y"], ticks: Sequence[float], labels: Sequence[str]
+) -> None:
     """Make an axis logarithmic, with these ticks and no others."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     getattr(axes, f"set_{which}scale")("log")

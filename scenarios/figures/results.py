@@ -61,16 +61,26 @@ def styled() -> Iterator[None]:
 
 @cache
 def _house_style() -> mpl.RcParams:
-    return mpl.rc_params_from_file(Path(__file__).with_name("house.mplstyle"), use_default_template=False)
+    return mpl.rc_params_from_file(
+        Path(__file__).with_name("house.mplstyle"), use_default_template=False
+    )
 
 
 def legend(figure: Figure) -> None:
     """Put one legend above a figure for all of its panels, each label once."""
     entries = [axes.get_legend_handles_labels() for axes in figure.axes]
-    by_label = {label: handle for entry in entries for handle, label in zip(*entry, strict=True)}
+    by_label = {
+        label: handle for entry in entries for handle, label in zip(*entry, strict=True)
+    }
     if by_label:
         handles, columns = list(by_label.values()), min(len(by_label), 5)
-        figure.legend(handles, list(by_label), loc="outside upper left", ncols=columns, handlelength=2.6)
+        figure.legend(
+            handles,
+            list(by_label),
+            loc="outside upper left",
+            ncols=columns,
+            handlelength=2.6,
+        )
 
 
 def draw_cell_figure(rows: pl.DataFrame, *, pattern: str, op: str) -> CaptionedFigure:
@@ -89,7 +99,9 @@ def draw_cell_figure(rows: pl.DataFrame, *, pattern: str, op: str) -> CaptionedF
     with styled():
         figure = new_figure((11.5, 4.8))
         panels = figure.subplots(1, 2)
-        for letter, axes, panel in zip("ab", panels, (THROUGHPUT, LATENCY), strict=True):
+        for letter, axes, panel in zip(
+            "ab", panels, (THROUGHPUT, LATENCY), strict=True
+        ):
             scale_axis(axes, draw_panel(axes, selected, panel, schemes))
             axes.set_title(f"({letter}) {panel.title}")
             axes.set_xlabel(size_axis_title(block_sizes(selected)))
@@ -109,7 +121,9 @@ def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
     columns, lines = (len(patterns), len(ops)) if len(patterns) > 1 else (len(ops), 1)
     with styled():
         figure = new_figure((5.75 * columns, 0.8 + 3.6 * lines))
-        grid = figure.subplots(lines, columns, sharey="row" if lines == len(ops) else False, squeeze=False)
+        grid = figure.subplots(
+            lines, columns, sharey="row" if lines == len(ops) else False, squeeze=False
+        )
         scales: list[tuple[Axes, list[float]]] = []
         for index, (op, pattern) in enumerate(itertools.product(ops, patterns)):
             axes = grid[index // columns][index % columns]
@@ -120,12 +134,16 @@ def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
                 continue
             draw_panel(axes, here, THROUGHPUT, schemes, ())
             bars = len(block_sizes(here)) == 1
-            values = (of_op[THROUGHPUT.metric].drop_nulls() * THROUGHPUT.factor).to_list()
+            values = (
+                of_op[THROUGHPUT.metric].drop_nulls() * THROUGHPUT.factor
+            ).to_list()
             scales.append((axes, [] if bars else values))
             axes.set_title(kind_words(op, pattern))
             axes.set_ylabel("throughput [MB/s]" if index % columns == 0 else "")
             axes.set_xlabel(
-                size_axis_title(block_sizes(here)) if bars or index // columns == lines - 1 else ""
+                size_axis_title(block_sizes(here))
+                if bars or index // columns == lines - 1
+                else ""
             )
         # A shared scale must suit all panels of an op, so it waits until all are drawn.
         for axes, values in scales:
@@ -159,12 +177,16 @@ def draw_all(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     if sized.is_empty():
         return {}
     figures = {"headline": draw_headline(sized)}
-    for pattern, op in sized.select("pattern", "op").unique(maintain_order=True).iter_rows():
+    for pattern, op in (
+        sized.select("pattern", "op").unique(maintain_order=True).iter_rows()
+    ):
         figures[f"{pattern}-{op}"] = draw_cell_figure(sized, pattern=pattern, op=op)
     return figures
 
 
-def save_figures(figures: Mapping[str, CaptionedFigure], out_dir: str | Path) -> list[Path]:
+def save_figures(
+    figures: Mapping[str, CaptionedFigure], out_dir: str | Path
+) -> list[Path]:
     """Write figures as SVG and PNG, and their captions.
 
     Parameters
@@ -195,7 +217,9 @@ def save_figures(figures: Mapping[str, CaptionedFigure], out_dir: str | Path) ->
             with styled():
                 figure.savefig(buffer, format=suffix, dpi=_PNG_DPI, metadata=metadata)
             contents[f"{stem}.{suffix}"] = buffer.getvalue()
-    captions = "".join(f"**{stem}.** {caption}\n\n" for stem, (_, caption) in figures.items())
+    captions = "".join(
+        f"**{stem}.** {caption}\n\n" for stem, (_, caption) in figures.items()
+    )
     if captions:
         contents["captions.md"] = captions.rstrip("\n").encode() + b"\n"
     return write_files(out_dir, contents)
@@ -203,12 +227,18 @@ def save_figures(figures: Mapping[str, CaptionedFigure], out_dir: str | Path) ->
 
 def draw_possible(
     rows: pl.DataFrame,
-    drawings: Mapping[str, tuple[Collection[str], Callable[[pl.DataFrame], CaptionedFigure]]],
+    drawings: Mapping[
+        str, tuple[Collection[str], Callable[[pl.DataFrame], CaptionedFigure]]
+    ],
 ) -> dict[str, CaptionedFigure]:
     """Draw those figures of a study whose experiments were run: file stem → (experiments needed, drawing)."""
     there = set(rows["experiment"].to_list())
     with styled():
-        return {stem: draw(rows) for stem, (needs, draw) in drawings.items() if there.issuperset(needs)}
+        return {
+            stem: draw(rows)
+            for stem, (needs, draw) in drawings.items()
+            if there.issuperset(needs)
+        }
 
 
 _P99: Final = panel_of("latency_p99_ns", "99th percentile of latency")
@@ -222,7 +252,9 @@ def draw_panels(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
     schemes = scheme_names(sized)
     figures = {}
-    for op, pattern in sized.select("op", "pattern").unique(maintain_order=True).iter_rows():
+    for op, pattern in (
+        sized.select("op", "pattern").unique(maintain_order=True).iter_rows()
+    ):
         here = sized.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
         for panel in (THROUGHPUT, LATENCY, _P99):
             if here[panel.metric].count():
@@ -231,7 +263,9 @@ def draw_panels(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     return figures
 
 
-def _draw(rows: pl.DataFrame, words: str, panel: Panel, schemes: Sequence[str]) -> CaptionedFigure:
+def _draw(
+    rows: pl.DataFrame, words: str, panel: Panel, schemes: Sequence[str]
+) -> CaptionedFigure:
     with styled():
         figure = new_figure(_SIZE_INCHES)
         axes = figure.subplots()
@@ -242,13 +276,20 @@ def _draw(rows: pl.DataFrame, words: str, panel: Panel, schemes: Sequence[str]) 
     return CaptionedFigure(figure, _caption(rows, words, panel, schemes))
 
 
-def _caption(rows: pl.DataFrame, words: str, panel: Panel, schemes: Sequence[str]) -> str:
+def _caption(
+    rows: pl.DataFrame, words: str, panel: Panel, schemes: Sequence[str]
+) -> str:
     parts = []
     for scheme in schemes:
-        values = (rows.filter(pl.col("scheme") == scheme)[panel.metric].drop_nulls() * panel.factor).to_list()
+        values = (
+            rows.filter(pl.col("scheme") == scheme)[panel.metric].drop_nulls()
+            * panel.factor
+        ).to_list()
         if values:
             low, high = number_text(min(values)), number_text(max(values))
-            parts.append(f"{scheme_label(scheme)} {low if low == high else f'{low} to {high}'} {panel.unit}")
+            parts.append(
+                f"{scheme_label(scheme)} {low if low == high else f'{low} to {high}'} {panel.unit}"
+            )
     whiskers = ""
     if panel.ci and set(panel.ci) <= set(rows.columns) and rows[panel.ci[0]].count():
         whiskers = " Whiskers: 95 % confidence interval."

@@ -38,14 +38,22 @@ def capacity_of(cluster: ImportedCluster) -> dict[str, Any]:
     """
     sizes = {osd.id: float(osd.size_bytes) for osd in cluster.osds if osd.is_in}
     shards = {pool.placed.id: shards_by_osd(cluster, pool) for pool in cluster.pools}
-    balanced = {pool.placed.id: balanced_counts(cluster, pool) for pool in cluster.pools}
+    balanced = {
+        pool.placed.id: balanced_counts(cluster, pool) for pool in cluster.pools
+    }
     data = data_by_osd(cluster)
     uses = use_by_class(cluster)
     return {
         "full_ratio": cluster.ratios.full,
         "nearfull_ratio": cluster.ratios.nearfull,
-        "classes": [_class_row(cluster, name, use, sizes, shards, balanced) for name, use in uses.items()],
-        "pools": [_pool_row(cluster, pool, sizes, shards[pool.placed.id], data) for pool in cluster.pools],
+        "classes": [
+            _class_row(cluster, name, use, sizes, shards, balanced)
+            for name, use in uses.items()
+        ],
+        "pools": [
+            _pool_row(cluster, pool, sizes, shards[pool.placed.id], data)
+            for pool in cluster.pools
+        ],
         "domains": _domains(cluster, sizes, data),
     }
 
@@ -71,17 +79,23 @@ def _class_row(
         "used_data_bytes": use.data_bytes,
         "used_basis": use.basis,
         "reported_bytes": None if sums is None else float(sums.kb * _KIB),
-        "reported_available_bytes": None if sums is None else float(sums.kb_avail * _KIB),
+        "reported_available_bytes": None
+        if sums is None
+        else float(sums.kb_avail * _KIB),
         "now": _fill(cluster, shards, sizes),
         "after_upmap": _fill(cluster, balanced, sizes),
     }
 
 
-def _fill(cluster: ImportedCluster, shards: Mapping[int, Sizes], sizes: Sizes) -> dict[str, Any]:
+def _fill(
+    cluster: ImportedCluster, shards: Mapping[int, Sizes], sizes: Sizes
+) -> dict[str, Any]:
     """Fill the OSDs of a class in proportion until the fullest one is full."""
     full = cluster.ratios.full
     use = _growth(cluster, shards, sizes)
-    filled = {osd: use[osd] / sizes[osd] for osd in use if sizes[osd] > 0 and use[osd] > 0}
+    filled = {
+        osd: use[osd] / sizes[osd] for osd in use if sizes[osd] > 0 and use[osd] > 0
+    }
     if not filled:
         empty = {"fullest_osd": None, "fullest_over_mean": None}
         return {**empty, "usable_raw_bytes": 0.0, "stranded_bytes": 0.0}
@@ -99,9 +113,15 @@ def _fill(cluster: ImportedCluster, shards: Mapping[int, Sizes], sizes: Sizes) -
     }
 
 
-def _growth(cluster: ImportedCluster, shards: Mapping[int, Sizes], sizes: Sizes) -> dict[int, float]:
+def _growth(
+    cluster: ImportedCluster, shards: Mapping[int, Sizes], sizes: Sizes
+) -> dict[int, float]:
     """Return the growth of each OSD as pools grow in proportion to their bytes, or to their groups."""
-    pools = [pool for pool in cluster.pools if any(osd in sizes for osd in shards[pool.placed.id])]
+    pools = [
+        pool
+        for pool in cluster.pools
+        if any(osd in sizes for osd in shards[pool.placed.id])
+    ]
     stored = any(shard_bytes(pool) > 0 for pool in pools)
     use: dict[int, float] = defaultdict(float)
     for pool in pools:
@@ -113,7 +133,11 @@ def _growth(cluster: ImportedCluster, shards: Mapping[int, Sizes], sizes: Sizes)
 
 
 def _pool_row(
-    cluster: ImportedCluster, pool: ImportedPool, all_sizes: Sizes, shards: Sizes, data: Sizes
+    cluster: ImportedCluster,
+    pool: ImportedPool,
+    all_sizes: Sizes,
+    shards: Sizes,
+    data: Sizes,
 ) -> dict[str, Any]:
     """Return the capacity of a pool alone on its OSDs, and its room next to the other pools as they are."""
     ratios = cluster.ratios
@@ -144,7 +168,9 @@ def _pool_row(
     }
 
 
-def _domains(cluster: ImportedCluster, all_sizes: Sizes, data: Sizes) -> list[dict[str, Any]]:
+def _domains(
+    cluster: ImportedCluster, all_sizes: Sizes, data: Sizes
+) -> list[dict[str, Any]]:
     """Return the bytes of each failure domain, and whether the others take them below nearfull."""
     near = cluster.ratios.nearfull
     classes = {osd.id: class_of(osd) for osd in cluster.osds}
@@ -174,7 +200,9 @@ def _domains(cluster: ImportedCluster, all_sizes: Sizes, data: Sizes) -> list[di
                     "held_bytes": held,
                     "room_bytes": room,
                     "heals": enough and held <= room,
-                    "reason": "" if enough else f"{others} {kind}s left for {width} shards",
+                    "reason": ""
+                    if enough
+                    else f"{others} {kind}s left for {width} shards",
                 }
             )
     return rows
@@ -206,11 +234,15 @@ def balanced_counts(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, i
             groups[osd][group] = None
     total = sum(len(held) for held in groups.values())
     osds = list(weights)
-    share = np.array(list(weights.values())) * (total / sum(weights.values()) if weights else 0.0)
+    share = np.array(list(weights.values())) * (
+        total / sum(weights.values()) if weights else 0.0
+    )
     over = np.array([float(len(groups[osd])) for osd in osds]) - share
     movable = np.ones(len(osds), dtype=bool)
     for _ in range(_MOVES_MAX):
-        giver = int(np.argmax(np.where(movable, over, -np.inf))) if movable.any() else -1
+        giver = (
+            int(np.argmax(np.where(movable, over, -np.inf))) if movable.any() else -1
+        )
         if giver < 0 or over[giver] <= _DEVIATION:
             break
         emptiest = np.arange(len(osds))
@@ -218,7 +250,9 @@ def balanced_counts(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, i
             emptiest = np.argpartition(over, _TAKERS_MAX)[:_TAKERS_MAX]
         emptiest = emptiest[np.argsort(over[emptiest], kind="stable")]
         takers = [int(taker) for taker in emptiest if over[taker] < 0]
-        taken = _move(osds[giver], [osds[taker] for taker in takers], groups, occupied, domains)
+        taken = _move(
+            osds[giver], [osds[taker] for taker in takers], groups, occupied, domains
+        )
         if taken is None:
             movable[giver] = False
             continue

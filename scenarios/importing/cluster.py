@@ -9,9 +9,21 @@ from typing import Any, Final
 import numpy as np
 
 from stripesim.models.coding import SchemeError, parse_scheme
-from stripesim.models.placement import OsdMap, PgSets, PlacedPool, PlacementError, Rule, StepOp, pg_sets
+from stripesim.models.placement import (
+    OsdMap,
+    PgSets,
+    PlacedPool,
+    PlacementError,
+    Rule,
+    StepOp,
+    pg_sets,
+)
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
-from stripesim.scenarios.importing.documents import Documents, MeasuredRate, load_documents
+from stripesim.scenarios.importing.documents import (
+    Documents,
+    MeasuredRate,
+    load_documents,
+)
 from stripesim.scenarios.importing.osd_map import read_osd_map
 from stripesim.scenarios.importing.placement_counts import (
     Counts,
@@ -37,7 +49,11 @@ _NEWEST: Final = 20
 _STRIPE_UNIT_BYTES: Final = 4096
 _STRIPE_UNIT_MAX: Final = 4 << 20
 _LISTED: Final = 8
-_RATIOS: Final = {"full_ratio": 0.95, "backfillfull_ratio": 0.90, "nearfull_ratio": 0.85}
+_RATIOS: Final = {
+    "full_ratio": 0.95,
+    "backfillfull_ratio": 0.90,
+    "nearfull_ratio": 0.85,
+}
 
 
 @dataclass(frozen=True)
@@ -103,7 +119,11 @@ class ImportedOsd:
     def row(self) -> dict[str, Any]:
         """Return the OSD as the JSON document lists it."""
         names = {"id": "osd", "device_class": "class"}
-        return {names.get(key, key): value for key, value in vars(self).items() if key != "metadata"}
+        return {
+            names.get(key, key): value
+            for key, value in vars(self).items()
+            if key != "metadata"
+        }
 
 
 @dataclass(frozen=True)
@@ -161,7 +181,10 @@ class ImportedCluster:
             row = {"osd": osd, "acting_pgs": acting, "primary_pgs": primary}
             if self.reported is not None:
                 theirs = self.reported.get(osd, (0, 0))
-                row |= {"reported_acting_pgs": theirs[0], "reported_primary_pgs": theirs[1]}
+                row |= {
+                    "reported_acting_pgs": theirs[0],
+                    "reported_primary_pgs": theirs[1],
+                }
             rows.append(row)
         return rows
 
@@ -176,12 +199,17 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
         (row.ceph_version_short for row in documents.metadata.values()), default=""
     )
     warnings = _release_warnings(version) + warnings
-    pools = tuple(_pool(documents, dump, osd_map, number, warnings) for number in range(len(osd_map.pools)))
+    pools = tuple(
+        _pool(documents, dump, osd_map, number, warnings)
+        for number in range(len(osd_map.pools))
+    )
     osds = _osds(documents, osd_map, warnings)
     try:
         sets = {pool.id: pg_sets(osd_map, pool) for pool in osd_map.pools}
     except PlacementError as error:
-        raise ClusterImportError(f"{documents.crush_file}: crushmap.rules: {error}") from None
+        raise ClusterImportError(
+            f"{documents.crush_file}: crushmap.rules: {error}"
+        ) from None
     counts = computed_counts(osd_map, sets)
     reported = reported_counts(documents)
     warnings += count_warnings(counts, reported, documents)
@@ -196,7 +224,9 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
         sets=sets,
         counts=counts,
         reported=reported,
-        ratios=FullRatios(ratios["full_ratio"], ratios["backfillfull_ratio"], ratios["nearfull_ratio"]),
+        ratios=FullRatios(
+            ratios["full_ratio"], ratios["backfillfull_ratio"], ratios["nearfull_ratio"]
+        ),
         class_sums=documents.class_sums,
         cluster_sum=documents.cluster_sum,
         all_pools=documents.all_pools,
@@ -208,14 +238,20 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
 def _release_warnings(version: str) -> list[str]:
     release = re.match(r"(\d{1,3})\.", version)
     if release is None:
-        return [f"version: missing: the release is not known; {_OLDEST} to {_NEWEST} are checked"]
+        return [
+            f"version: missing: the release is not known; {_OLDEST} to {_NEWEST} are checked"
+        ]
     if not _OLDEST <= int(release[1]) <= _NEWEST:
         return [f"version: {version}: not checked; releases {_OLDEST} to {_NEWEST} are"]
     return []
 
 
 def _pool(
-    documents: Documents, dump: OsdMapDump, osd_map: OsdMap, number: int, warnings: list[str]
+    documents: Documents,
+    dump: OsdMapDump,
+    osd_map: OsdMap,
+    number: int,
+    warnings: list[str],
 ) -> ImportedPool:
     placed = osd_map.pools[number]
     row = dump.pools[number]
@@ -224,7 +260,9 @@ def _pool(
     scheme, overhead, stripe_unit = _scheme(placed, row, profile, key, warnings)
     rule = next((rule for rule in osd_map.crush.rules if rule.id == placed.rule), None)
     if rule is None:
-        warnings.append(f"pool {placed.name}: crush_rule {placed.rule}: not in the CRUSH map: not mapped")
+        warnings.append(
+            f"pool {placed.name}: crush_rule {placed.rule}: not in the CRUSH map: not mapped"
+        )
     counters = documents.pool_counters.get(placed.id)
     return ImportedPool(
         placed=placed,
@@ -249,11 +287,19 @@ def osds_of_rule(osd_map: OsdMap, rule: Rule | None) -> tuple[int, ...]:
         return ()
     takes = [step.count for step in rule.steps if step.op is StepOp.TAKE]
     below = {osd for take in takes for osd in osd_map.crush.osds_below(take)}
-    return tuple(sorted(osd for osd in below if osd < len(osd_map.exists) and osd_map.exists[osd]))
+    return tuple(
+        sorted(
+            osd for osd in below if osd < len(osd_map.exists) and osd_map.exists[osd]
+        )
+    )
 
 
 def _scheme(
-    placed: PlacedPool, row: PoolRow, profile: ErasureProfile | None, key: str, warnings: list[str]
+    placed: PlacedPool,
+    row: PoolRow,
+    profile: ErasureProfile | None,
+    key: str,
+    warnings: list[str],
 ) -> tuple[str, float, int]:
     """Return the scheme, the bytes on OSDs for each byte stored, and the stripe unit of a pool."""
     if placed.kind == "replicated":
@@ -262,11 +308,15 @@ def _scheme(
     k = known.k or row.stripe_width // _STRIPE_UNIT_BYTES or placed.size - 1
     if not 1 <= k < placed.size:
         got = f"{k} data shards (erasure_code_profile {row.erasure_code_profile!r})"
-        raise ClusterImportError(f"{key}.size: got {placed.size} with {got}, wanted more than k")
+        raise ClusterImportError(
+            f"{key}.size: got {placed.size} with {got}, wanted more than k"
+        )
     unit = row.stripe_width // k or _STRIPE_UNIT_BYTES
     if unit > _STRIPE_UNIT_MAX or (row.stripe_width and unit * k != row.stripe_width):
         wanted = f"{k} times a stripe unit of at most {_STRIPE_UNIT_MAX}"
-        raise ClusterImportError(f"{key}.stripe_width: got {row.stripe_width}, wanted {wanted}")
+        raise ClusterImportError(
+            f"{key}.stripe_width: got {row.stripe_width}, wanted {wanted}"
+        )
     where = f"pool {placed.name}"
     if profile is None:
         named = f"erasure_code_profile {row.erasure_code_profile!r}"
@@ -295,7 +345,9 @@ def _scheme_of_plugin(profile: ErasureProfile, k: int, m: int) -> str | None:
     return None
 
 
-def _osds(documents: Documents, osd_map: OsdMap, warnings: list[str]) -> tuple[ImportedOsd, ...]:
+def _osds(
+    documents: Documents, osd_map: OsdMap, warnings: list[str]
+) -> tuple[ImportedOsd, ...]:
     crush = osd_map.crush
     hosts = crush.domains("host")
     classes = {device.id: device.device_class for device in crush.devices}
@@ -325,13 +377,17 @@ def _osds(documents: Documents, osd_map: OsdMap, warnings: list[str]) -> tuple[I
             primary_affinity=int(osd_map.affinities[osd]) / WEIGHT_ONE,
             crush_weight=weight,
             size_bytes=size,
-            used_bytes=None if use is None or use.kb_used is None else use.kb_used * _KIB,
+            used_bytes=None
+            if use is None or use.kb_used is None
+            else use.kb_used * _KIB,
             metadata=metadata,
         )
         osds.append(imported)
     if not osds:
         wanted = "at least one OSD that exists"
-        raise ClusterImportError(f"{documents.osd_map_file}: osdmap.osds: got none, wanted {wanted}")
+        raise ClusterImportError(
+            f"{documents.osd_map_file}: osdmap.osds: got none, wanted {wanted}"
+        )
     if weighed:
         warnings.append(
             f"osd_metadata: {osds_text(weighed)}: no size in any file: taken from CRUSH weights (1 = 1 TiB)"
@@ -343,10 +399,14 @@ def _state_warnings(osd_map: OsdMap) -> list[str]:
     warnings = []
     moved = len({*osd_map.pg_temp, *osd_map.primary_temp})
     if moved:
-        warnings.append(f"pg_temp: {moved} placement groups act elsewhere than mapped, until backfilled")
+        warnings.append(
+            f"pg_temp: {moved} placement groups act elsewhere than mapped, until backfilled"
+        )
     down = np.flatnonzero(osd_map.exists & ~osd_map.up & (osd_map.weights > 0)).tolist()
     if down:
-        warnings.append(f"osds: {osds_text(down)}: down but in: counted as if they come back")
+        warnings.append(
+            f"osds: {osds_text(down)}: down but in: counted as if they come back"
+        )
     out = np.flatnonzero(osd_map.exists & (osd_map.weights == 0)).tolist()
     if out:
         warnings.append(f"osds: {osds_text(out)}: out: not counted")

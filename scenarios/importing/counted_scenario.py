@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from stripesim.calibration.parameters.calibrated_range import CalibratedRange, calibrated_range
+from stripesim.calibration.parameters.calibrated_range import (
+    CalibratedRange,
+    calibrated_range,
+)
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.importing.pool_workload import common_keys
@@ -79,7 +82,9 @@ def scenario_without_map(
     stored = stored_on(cluster, pool)
     if stored >= 1:
         tables["plan"] = {"stored_bytes": size_key(stored)}
-    scenario = ImportedScenario(pool.placed.name, tables, described.lines, notes=tuple(notes))
+    scenario = ImportedScenario(
+        pool.placed.name, tables, described.lines, notes=tuple(notes)
+    )
     try:
         scenario_from(tables)
     except ScenarioError as error:
@@ -159,7 +164,13 @@ def _with_racks(
     if domain not in ("osd", "host"):
         racks = _racks_of(cluster, hosts, domain)
         if not racks:
-            return hosts, "osd", [f"failure domain {domain} does not hold whole hosts: it is written as osd"]
+            return (
+                hosts,
+                "osd",
+                [
+                    f"failure domain {domain} does not hold whole hosts: it is written as osd"
+                ],
+            )
         if domain != "rack":
             notes.append(f"failure domain {domain} is written as rack")
         hosts = [host._replace(rack=racks[host.name]) for host in hosts]
@@ -173,7 +184,9 @@ def _with_racks(
     return hosts, domain, notes
 
 
-def _racks_of(cluster: ImportedCluster, hosts: Sequence[PoolHost], domain: str) -> dict[str, str]:
+def _racks_of(
+    cluster: ImportedCluster, hosts: Sequence[PoolHost], domain: str
+) -> dict[str, str]:
     """Return the bucket of a type that each host is in; nothing if a host is in none, or in several."""
     buckets = cluster.osd_map.crush.domains(domain)
     racks = {}
@@ -186,7 +199,9 @@ def _racks_of(cluster: ImportedCluster, hosts: Sequence[PoolHost], domain: str) 
     return racks
 
 
-def _equal_hosts(hosts: Sequence[PoolHost], domain: str) -> tuple[dict[str, Any], list[str]]:
+def _equal_hosts(
+    hosts: Sequence[PoolHost], domain: str
+) -> tuple[dict[str, Any], list[str]]:
     """Return the keys of equal hosts with the same raw capacity, and notes on the differences."""
     osds = sum(len(host.osds) for host in hosts)
     raw = sum(host.size_bytes for host in hosts)
@@ -196,7 +211,11 @@ def _equal_hosts(hosts: Sequence[PoolHost], domain: str) -> tuple[dict[str, Any]
     count = math.ceil(len(hosts) / racks) * racks
     each = max(1, round(osds / count))
     size = raw / (count * each)
-    keys: dict[str, Any] = {"hosts": count, "osds_per_host": each, "drive_bytes": size_key(size)}
+    keys: dict[str, Any] = {
+        "hosts": count,
+        "osds_per_host": each,
+        "drive_bytes": size_key(size),
+    }
     if domain == "rack":
         keys["racks"] = racks
     if all(host.is_like(hosts[0]) for host in hosts) and count == len(hosts):
@@ -212,7 +231,11 @@ def _equal_hosts(hosts: Sequence[PoolHost], domain: str) -> tuple[dict[str, Any]
 
 def _size_notes(described: PoolDescription) -> list[str]:
     load = described.load
-    if load.read_bytes is None or load.write_bytes is None or load.read_bytes == load.write_bytes:
+    if (
+        load.read_bytes is None
+        or load.write_bytes is None
+        or load.read_bytes == load.write_bytes
+    ):
         return []
     return [
         f"reads of {size_text(load.read_bytes)} and writes of {size_text(load.write_bytes)} are one load of "
@@ -236,7 +259,12 @@ def range_warnings(described: PoolDescription) -> list[str]:
             "osds_per_host": max(1, round(osds / len(described.hosts))),
             "object_bytes": _OBJECT_BYTES,
         },
-        "workload": {"kind": "closed", "clients": 1, "block_sizes_bytes": sorted(sizes), "queue_depth": 32},
+        "workload": {
+            "kind": "closed",
+            "clients": 1,
+            "block_sizes_bytes": sorted(sizes),
+            "queue_depth": 32,
+        },
     }
     return _range_of(keys["parameters"]).warnings(asked)
 

@@ -64,7 +64,9 @@ class Documents:
     all_pools: PoolCounters = field(default_factory=PoolCounters)
     pool_rates: dict[int, MeasuredRate] = field(default_factory=dict)
     cluster_rate: MeasuredRate | None = None
-    pg_counts: list[PgsOfOsd] | None = None  # groups of each OSD as the cluster counts them
+    pg_counts: list[PgsOfOsd] | None = (
+        None  # groups of each OSD as the cluster counts them
+    )
     pg_rows: list[PgRow] = field(default_factory=list)
     pg_states: list[PgState] = field(default_factory=list)
 
@@ -91,24 +93,38 @@ def _decode(path: Path) -> Any:
         got = "an empty file"
         if text.strip():
             got = f"text that begins {text.strip()[:40]!r}"
-        raise ClusterImportError(f"{path}: got {got}, wanted JSON (add `-f json` to the ceph command)")
+        raise ClusterImportError(
+            f"{path}: got {got}, wanted JSON (add `-f json` to the ceph command)"
+        )
     try:
         document, end = json.JSONDecoder().raw_decode(text, start.end() - 1)
     except json.JSONDecodeError as error:
         cut = not text[error.pos :].strip() or "Unterminated" in error.msg
-        got = "JSON that ends too early (a truncated file)" if cut else f"broken JSON ({error.msg})"
-        raise ClusterImportError(f"{path}:{error.lineno}: got {got}, wanted a whole document") from None
+        got = (
+            "JSON that ends too early (a truncated file)"
+            if cut
+            else f"broken JSON ({error.msg})"
+        )
+        raise ClusterImportError(
+            f"{path}:{error.lineno}: got {got}, wanted a whole document"
+        ) from None
     except RecursionError:
-        raise ClusterImportError(f"{path}: got JSON nested too deeply, wanted the output of ceph") from None
+        raise ClusterImportError(
+            f"{path}: got JSON nested too deeply, wanted the output of ceph"
+        ) from None
     except ValueError:
         # Python does not convert integers of more than 4,300 digits.
         got = "a number of thousands of digits"
-        raise ClusterImportError(f"{path}: got {got}, wanted the output of ceph") from None
+        raise ClusterImportError(
+            f"{path}: got {got}, wanted the output of ceph"
+        ) from None
     rest = text[end:].strip()
     # Ceph names its output on the terminal (`report 3484926453`, `dumped all`).
     if rest and not re.fullmatch(r"(\w[\w ]{0,60}\n?){1,3}", rest):
         line = text.count("\n", 0, end) + 1
-        raise ClusterImportError(f"{path}:{line}: got {rest[:40]!r} after the document, wanted its end")
+        raise ClusterImportError(
+            f"{path}:{line}: got {rest[:40]!r} after the document, wanted its end"
+        )
     return document
 
 
@@ -116,12 +132,18 @@ def _text_of(path: Path) -> str:
     try:
         size = path.stat().st_size
         if size > _BYTES_MAX:
-            raise ClusterImportError(f"{path}: got {size:,} bytes, wanted at most {_BYTES_MAX:,}")
+            raise ClusterImportError(
+                f"{path}: got {size:,} bytes, wanted at most {_BYTES_MAX:,}"
+            )
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise ClusterImportError(f"{path}: got {error.strerror}, wanted a readable file") from None
+        raise ClusterImportError(
+            f"{path}: got {error.strerror}, wanted a readable file"
+        ) from None
     except UnicodeDecodeError:
-        raise ClusterImportError(f"{path}: got a binary file, wanted JSON (ceph … -f json)") from None
+        raise ClusterImportError(
+            f"{path}: got a binary file, wanted JSON (ceph … -f json)"
+        ) from None
 
 
 def _add(documents: Documents, file: str, document: Any) -> None:
@@ -196,7 +218,9 @@ def _add_pgs(documents: Documents, dump: PgDump) -> None:
         return
     done = delta.stat_sum
     documents.cluster_rate = MeasuredRate(
-        max(0, done.num_read) / delta.stamp_delta, max(0, done.num_write) / delta.stamp_delta, "pg dump"
+        max(0, done.num_read) / delta.stamp_delta,
+        max(0, done.num_write) / delta.stamp_delta,
+        "pg dump",
     )
 
 
@@ -237,11 +261,15 @@ def _add_metadata(documents: Documents, file: str, rows: list[Any]) -> None:
     _add_metadata_rows(documents, file, checked_rows(OsdMetadata, rows, file), "")
 
 
-def _add_metadata_rows(documents: Documents, file: str, rows: Iterable[OsdMetadata], key: str) -> None:
+def _add_metadata_rows(
+    documents: Documents, file: str, rows: Iterable[OsdMetadata], key: str
+) -> None:
     for number, row in enumerate(rows):
         if row.id in documents.metadata:
             place = ".".join(filter(None, (key, str(number), "id")))
-            raise ClusterImportError(f"{file}: {place}: got {row.id} twice, wanted each OSD once")
+            raise ClusterImportError(
+                f"{file}: {place}: got {row.id} twice, wanted each OSD once"
+            )
         documents.metadata[row.id] = row
 
 
@@ -259,7 +287,9 @@ def _add_pool_stats(documents: Documents, rows: Iterable[PoolStats]) -> None:
         if row.stat_sum is not None:
             documents.pool_counters.setdefault(row.poolid, row.stat_sum)
         if row.client_io_rate is not None:
-            documents.pool_rates[row.poolid] = _measured(row.client_io_rate, "osd pool stats")
+            documents.pool_rates[row.poolid] = _measured(
+                row.client_io_rate, "osd pool stats"
+            )
 
 
 def _measured(rate: IoRate, command: str) -> MeasuredRate:
@@ -274,7 +304,9 @@ def _add_use(documents: Documents, rows: Iterable[OsdUse]) -> None:
 
 
 # Keys that tell the kinds of documents apart; the first kind that has one of its keys counts.
-_OBJECTS: Final[tuple[tuple[set[str], Callable[[Documents, str, Mapping[str, Any]], None]], ...]] = (
+_OBJECTS: Final[
+    tuple[tuple[set[str], Callable[[Documents, str, Mapping[str, Any]], None]], ...]
+] = (
     ({"osdmap", "crushmap"}, _add_report),
     ({"buckets"}, _add_crush),
     ({"osds"}, _add_osd_map),

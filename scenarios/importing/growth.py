@@ -9,12 +9,28 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from stripesim.models.placement import Bucket, BucketArgs, CrushMap, Device, OsdMap, pg_sets
+from stripesim.models.placement import (
+    Bucket,
+    BucketArgs,
+    CrushMap,
+    Device,
+    OsdMap,
+    pg_sets,
+)
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.placement.crush.shadow import shadow_name
-from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedOsd, ImportedPool, osds_of_rule
+from stripesim.scenarios.importing.cluster import (
+    ImportedCluster,
+    ImportedOsd,
+    ImportedPool,
+    osds_of_rule,
+)
 from stripesim.scenarios.importing.placement_counts import computed_counts
-from stripesim.scenarios.importing.report_schema import OSDS_MAX, ClusterImportError, OsdSums
+from stripesim.scenarios.importing.report_schema import (
+    OSDS_MAX,
+    ClusterImportError,
+    OsdSums,
+)
 from stripesim.scenarios.importing.usage import class_of, use_by_class
 from stripesim.scenarios.schema.units import bytes_text
 
@@ -44,11 +60,15 @@ def parse_growth(text: str) -> int:
     asked = re.fullmatch(r"hosts=\+([0-9]{1,6})", text.strip())
     hosts = int(asked[1]) if asked else 0
     if not 1 <= hosts <= _HOSTS_MAX:
-        raise ClusterImportError(f"--grow: got {text!r}, wanted hosts=+N with N from 1 to {_HOSTS_MAX:,}")
+        raise ClusterImportError(
+            f"--grow: got {text!r}, wanted hosts=+N with N from 1 to {_HOSTS_MAX:,}"
+        )
     return hosts
 
 
-def grown_cluster(cluster: ImportedCluster, pool: ImportedPool, hosts: int) -> ImportedCluster:
+def grown_cluster(
+    cluster: ImportedCluster, pool: ImportedPool, hosts: int
+) -> ImportedCluster:
     """Add hosts to a cluster, and map and share out its data as after backfill.
 
     The new hosts have OSDs like the host that is most common among those of the pool. Each goes to the bucket
@@ -77,7 +97,8 @@ def grown_cluster(cluster: ImportedCluster, pool: ImportedPool, hosts: int) -> I
     sets = {placed.id: pg_sets(osd_map, placed) for placed in osd_map.pools}
     rules = {rule.id: rule for rule in osd_map.crush.rules}
     pools = tuple(
-        replace(each, osds=osds_of_rule(osd_map, rules.get(each.placed.rule))) for each in cluster.pools
+        replace(each, osds=osds_of_rule(osd_map, rules.get(each.placed.rule)))
+        for each in cluster.pools
     )
     # The use of single OSDs is that before backfill, so that of their classes is kept instead.
     osds = tuple(replace(osd, used_bytes=None) for osd in (*cluster.osds, *new_osds))
@@ -95,7 +116,9 @@ def grown_cluster(cluster: ImportedCluster, pool: ImportedPool, hosts: int) -> I
     )
 
 
-def _added_hosts(cluster: ImportedCluster, pool: ImportedPool, hosts: int) -> list[AddedHost]:
+def _added_hosts(
+    cluster: ImportedCluster, pool: ImportedPool, hosts: int
+) -> list[AddedHost]:
     crush = cluster.osd_map.crush
     parents_of = _parents_of_hosts(crush, cluster, pool)
     template = _most_common_host(crush, cluster, list(parents_of))
@@ -103,44 +126,71 @@ def _added_hosts(cluster: ImportedCluster, pool: ImportedPool, hosts: int) -> li
     next_osd = max(osd.id for osd in cluster.osds) + 1
     next_osd = max(next_osd, crush.max_devices)
     if next_osd + hosts * len(template) > OSDS_MAX:
-        raise ClusterImportError(f"--grow: got {hosts} hosts, wanted at most {OSDS_MAX:,} OSDs in all")
-    names = {bucket.name for bucket in crush.buckets} | {device.name for device in crush.devices}
-    free_names = (name for name in (f"added-host-{number}" for number in count(1)) if name not in names)
+        raise ClusterImportError(
+            f"--grow: got {hosts} hosts, wanted at most {OSDS_MAX:,} OSDs in all"
+        )
+    names = {bucket.name for bucket in crush.buckets} | {
+        device.name for device in crush.devices
+    }
+    free_names = (
+        name
+        for name in (f"added-host-{number}" for number in count(1))
+        if name not in names
+    )
     added = []
     for _ in range(hosts):
         # Of places with as few hosts the first in the map.
         parents = min(places, key=places.__getitem__)
         places[parents] += 1
         name = next(free_names)
-        osds = tuple(_like(osd, next_osd + number, name) for number, osd in enumerate(template))
+        osds = tuple(
+            _like(osd, next_osd + number, name) for number, osd in enumerate(template)
+        )
         next_osd += len(osds)
         added.append(AddedHost(name, parents, osds))
     return added
 
 
-def _parents_of_hosts(crush: CrushMap, cluster: ImportedCluster, pool: ImportedPool) -> dict[int, Parents]:
+def _parents_of_hosts(
+    crush: CrushMap, cluster: ImportedCluster, pool: ImportedPool
+) -> dict[int, Parents]:
     """Return the buckets that hold each host of a pool, in the order of the map."""
     host_types = [number for number, name in crush.types if name == "host"]
     members = {osd.id for osd in cluster.osds_of(pool)}
     parents: dict[int, Parents] = {}
     for bucket in crush.buckets:
-        if bucket.type_id in host_types and "~" not in bucket.name and members & set(bucket.items):
+        if (
+            bucket.type_id in host_types
+            and "~" not in bucket.name
+            and members & set(bucket.items)
+        ):
             parents[bucket.id] = tuple(
-                holder.id for holder in crush.buckets if bucket.id in holder.items and "~" not in holder.name
+                holder.id
+                for holder in crush.buckets
+                if bucket.id in holder.items and "~" not in holder.name
             )
     placed = {host: holders for host, holders in parents.items() if holders}
     if not placed:
         wanted = "OSDs in buckets of type host, below another bucket"
-        raise ClusterImportError(f"--grow: got pool {pool.placed.name}, whose OSDs are not; wanted {wanted}")
+        raise ClusterImportError(
+            f"--grow: got pool {pool.placed.name}, whose OSDs are not; wanted {wanted}"
+        )
     return placed
 
 
-def _most_common_host(crush: CrushMap, cluster: ImportedCluster, hosts: Iterable[int]) -> list[ImportedOsd]:
+def _most_common_host(
+    crush: CrushMap, cluster: ImportedCluster, hosts: Iterable[int]
+) -> list[ImportedOsd]:
     """Return the OSDs of the first host of the most common shape, by number, classes and sizes."""
     by_id = {bucket.id: bucket for bucket in crush.buckets}
     known = {osd.id: osd for osd in cluster.osds}
-    members = [[known[item] for item in by_id[host].items if item in known] for host in hosts]
-    shapes = [tuple(sorted((class_of(osd), f"{osd.size_bytes:.2g}") for osd in osds)) for osds in members]
+    members = [
+        [known[item] for item in by_id[host].items if item in known] for host in hosts
+    ]
+    shapes = [
+        tuple(sorted((class_of(osd), f"{osd.size_bytes:.2g}") for osd in osds))
+        for osds in members
+    ]
     most_common = Counter(shapes).most_common(1)[0][0]
     return members[shapes.index(most_common)]
 
@@ -206,7 +256,11 @@ class _MapEditor:
                 shadows.setdefault(device_class, []).append(shadow_id)
         for device_class, parents in shadows.items():
             # A class that the host lacks has an empty shadow, as in Ceph.
-            places = [place for place, osd in enumerate(host.osds) if osd.device_class == device_class]
+            places = [
+                place
+                for place, osd in enumerate(host.osds)
+                if osd.device_class == device_class
+            ]
             own_ids = [ids[place] for place in places]
             own_weights = [weights[place] for place in places]
             name = shadow_name(host.name, device_class)
@@ -214,8 +268,12 @@ class _MapEditor:
             self.buckets[host_id].class_ids.append((device_class, shadow_id))
             self._hang(shadow_id, parents)
 
-    def _new_bucket(self, name: str, type_id: int, items: list[int], weights: list[int]) -> int:
-        bucket_id = next(number for number in count(-1, -1) if number not in self.buckets)
+    def _new_bucket(
+        self, name: str, type_id: int, items: list[int], weights: list[int]
+    ) -> int:
+        bucket_id = next(
+            number for number in count(-1, -1) if number not in self.buckets
+        )
         bucket = Bucket(bucket_id, name, type_id, (), ())
         self.buckets[bucket_id] = _EditedBucket(bucket, items, weights, [])
         return bucket_id
@@ -254,12 +312,18 @@ class _MapEditor:
             for index, changes in self.crush.choose_args
         )
         devices = (*self.crush.devices, *self.devices)
-        return replace(self.crush, devices=devices, buckets=buckets, choose_args=choose_args)
+        return replace(
+            self.crush, devices=devices, buckets=buckets, choose_args=choose_args
+        )
 
     def _grown_args(self, change: BucketArgs) -> BucketArgs:
         """Extend the weights and ids that replace those of a bucket, as Ceph does when a host is added."""
         items = self.buckets[change.bucket_id].items
-        own = [(place, more) for holder, place, more in self.changes if holder == change.bucket_id]
+        own = [
+            (place, more)
+            for holder, place, more in self.changes
+            if holder == change.bucket_id
+        ]
         weight_sets = []
         for weights in change.weight_sets:
             grown = [*weights, *[0] * (len(items) - len(weights))]
@@ -270,7 +334,9 @@ class _MapEditor:
         return replace(change, weight_sets=tuple(weight_sets), ids=ids)
 
 
-def _with_osds(osd_map: OsdMap, crush: CrushMap, osds: tuple[ImportedOsd, ...]) -> OsdMap:
+def _with_osds(
+    osd_map: OsdMap, crush: CrushMap, osds: tuple[ImportedOsd, ...]
+) -> OsdMap:
     """Add OSDs that are up and in; groups that acted elsewhere until backfilled do so no more."""
     more = max(osd.id for osd in osds) + 1 - len(osd_map.exists)
     exists = np.pad(osd_map.exists, (0, more))
@@ -293,7 +359,9 @@ def _with_osds(osd_map: OsdMap, crush: CrushMap, osds: tuple[ImportedOsd, ...]) 
     )
 
 
-def _grown_sums(cluster: ImportedCluster, osds: Iterable[ImportedOsd]) -> Mapping[str, OsdSums]:
+def _grown_sums(
+    cluster: ImportedCluster, osds: Iterable[ImportedOsd]
+) -> Mapping[str, OsdSums]:
     """Return size and use of each device class with new OSDs, which hold nothing but empty databases."""
     sizes: Counter[str] = Counter()
     databases: Counter[str] = Counter()
@@ -309,15 +377,25 @@ def _grown_sums(cluster: ImportedCluster, osds: Iterable[ImportedOsd]) -> Mappin
             continue
         used = round(use.used_bytes) + databases[name]
         free = max(0, sizes[name] - used)
-        sums[name] = OsdSums(kb=sizes[name] // _KIB, kb_used=used // _KIB, kb_avail=free // _KIB)
+        sums[name] = OsdSums(
+            kb=sizes[name] // _KIB, kb_used=used // _KIB, kb_avail=free // _KIB
+        )
     return sums
 
 
 def _words(cluster: ImportedCluster, added: list[AddedHost]) -> str:
     """Describe the added hosts and their places."""
     names = {bucket.id: bucket.name for bucket in cluster.osd_map.crush.buckets}
-    shape = Counter((class_of(osd), bytes_text(osd.size_bytes)) for osd in added[0].osds)
-    osds = ", ".join(f"{number} {name} of {size}" for (name, size), number in shape.items())
-    places = Counter("+".join(names[parent] for parent in host.parents) for host in added)
-    listed = ", ".join(f"{number} in {name}" for name, number in list(places.items())[:_LISTED])
+    shape = Counter(
+        (class_of(osd), bytes_text(osd.size_bytes)) for osd in added[0].osds
+    )
+    osds = ", ".join(
+        f"{number} {name} of {size}" for (name, size), number in shape.items()
+    )
+    places = Counter(
+        "+".join(names[parent] for parent in host.parents) for host in added
+    )
+    listed = ", ".join(
+        f"{number} in {name}" for name, number in list(places.items())[:_LISTED]
+    )
     return f"--grow: {len(added)} hosts with {osds} each: {listed}; data is shown as after backfill"

@@ -9,7 +9,11 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final, Literal
 
-from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedOsd, ImportedPool
+from stripesim.scenarios.importing.cluster import (
+    ImportedCluster,
+    ImportedOsd,
+    ImportedPool,
+)
 from stripesim.scenarios.importing.report_schema import OsdMetadata
 from stripesim.scenarios.schema.units import bytes_text
 
@@ -26,9 +30,12 @@ _CORES_PER_OSD_ASSUMED: Final = 2
 _COUNT_IN_NAME: Final = re.compile(r"\b([0-9]{1,3})-Core\b", re.IGNORECASE)
 _TWO_THREADS: Final = re.compile(r"EPYC|Ryzen|Threadripper", re.IGNORECASE)
 # EPYC models for one socket end in P; the 3000, 4000 and 8000 series have no others.
-_ONE_SOCKET: Final = re.compile(r"EPYC (\d{4}P\b|[348]\d{3})|Ryzen|Threadripper", re.IGNORECASE)
+_ONE_SOCKET: Final = re.compile(
+    r"EPYC (\d{4}P\b|[348]\d{3})|Ryzen|Threadripper", re.IGNORECASE
+)
 _VIRTUAL: Final = re.compile(
-    r"QEMU|Virtual_?Disk|Elastic_Block_Store|VMware|PersistentDisk|\bvd[a-z]\b|\bxvd[a-z]\b", re.IGNORECASE
+    r"QEMU|Virtual_?Disk|Elastic_Block_Store|VMware|PersistentDisk|\bvd[a-z]\b|\bxvd[a-z]\b",
+    re.IGNORECASE,
 )
 
 
@@ -59,13 +66,20 @@ class HostProcessors:
 
     def row(self) -> dict[str, Any]:
         """Return the processors as the JSON document lists them."""
-        return {"cpu": self.model, "cores": self.cores, "threads": self.threads, "basis": self.basis}
+        return {
+            "cpu": self.model,
+            "cores": self.cores,
+            "threads": self.threads,
+            "basis": self.basis,
+        }
 
 
 @lru_cache(maxsize=1)
 def _families() -> list[dict[str, Any]]:
     table = files("stripesim.scenarios.importing").joinpath("processors.toml")
-    families: list[dict[str, Any]] = tomllib.loads(table.read_text(encoding="utf-8"))["families"]
+    families: list[dict[str, Any]] = tomllib.loads(table.read_text(encoding="utf-8"))[
+        "families"
+    ]
     return families
 
 
@@ -85,9 +99,17 @@ def processor_of(name: str) -> Processor | None:
             continue
         for model, counts in family["models"].items():
             # A version is part of the model: E5-2660 is not E5-2660 v2.
-            if re.search(rf"(?<![\w-]){re.escape(model)}(?![\w+]|\s+v\d)", plain, re.IGNORECASE):
+            if re.search(
+                rf"(?<![\w-]){re.escape(model)}(?![\w+]|\s+v\d)", plain, re.IGNORECASE
+            ):
                 sockets = family.get("sockets_max", 2)
-                return Processor(counts["cores"], counts["threads"], sockets, "table", family["source"])
+                return Processor(
+                    counts["cores"],
+                    counts["threads"],
+                    sockets,
+                    "table",
+                    family["source"],
+                )
     counted = _COUNT_IN_NAME.search(name)
     if counted is None or not int(counted[1]):
         return None
@@ -138,7 +160,10 @@ def _most_common(values: Iterable[str]) -> str:
 
 def _numa_nodes(osds: Iterable[ImportedOsd]) -> int:
     """Count the NUMA nodes that devices and interfaces of a host are on, by the highest number."""
-    texts = [f"{osd.metadata.objectstore_numa_nodes},{osd.metadata.network_numa_nodes}" for osd in osds]
+    texts = [
+        f"{osd.metadata.objectstore_numa_nodes},{osd.metadata.network_numa_nodes}"
+        for osd in osds
+    ]
     nodes = [int(node) for text in texts for node in re.findall(r"\b[0-9]\b", text)]
     return max(nodes, default=0) + 1
 
@@ -149,7 +174,8 @@ DriveClass = Literal["hdd", "ssd", "nvme"]
 
 # Drives whose model names say that their flash holds four bits a cell.
 _QLC: Final = re.compile(
-    r"QLC|P5336|P5316|D5-P|6500.?ION|SSDPF2NV|SSDPE2NV|5210.?ION|MZ.{3,8}Q[A-Z]{2,3}-", re.IGNORECASE
+    r"QLC|P5336|P5316|D5-P|6500.?ION|SSDPF2NV|SSDPE2NV|5210.?ION|MZ.{3,8}Q[A-Z]{2,3}-",
+    re.IGNORECASE,
 )
 _DRIVE_CLASSES: Final[Mapping[str, DriveClass]] = {
     "hdd-7200": "hdd",
@@ -164,7 +190,9 @@ def drive_preset(osd: ImportedOsd) -> str:
     """Name the device parameter set nearest to the device of an OSD, by its metadata and device class."""
     metadata = osd.metadata
     if _rotates(osd):
-        fast_database = metadata.bluefs_dedicated_db and not metadata.bluefs_db_rotational
+        fast_database = (
+            metadata.bluefs_dedicated_db and not metadata.bluefs_db_rotational
+        )
         return "hdd-7200-nvme-db" if fast_database else "hdd-7200"
     if _QLC.search(drive_model(metadata)):
         return "nvme-qlc"
@@ -220,7 +248,9 @@ class ParameterChoice:
         """Count the steps between kinds of drives and between releases."""
         order: list[DriveClass] = ["hdd", "ssd", "nvme"]
         classes = abs(order.index(self.drive_class) - order.index(drive_class))
-        return classes + max(0, self.first_release - release, release - self.last_release)
+        return classes + max(
+            0, self.first_release - release, release - self.last_release
+        )
 
 
 # The sets whose rates are measured: `pacific` has no rates, and `koh2017` is `kraken` without threads.
@@ -236,7 +266,10 @@ def nearest_parameters(preset: str, release: int) -> ParameterChoice:
     >>> nearest_parameters("sata-tlc", 17).name, nearest_parameters("hdd-7200", 13).name
     ('nvme', 'kraken')
     """
-    return min(PARAMETER_SETS, key=lambda choice: choice.distance(_DRIVE_CLASSES[preset], release))
+    return min(
+        PARAMETER_SETS,
+        key=lambda choice: choice.distance(_DRIVE_CLASSES[preset], release),
+    )
 
 
 # All of it.
@@ -263,7 +296,9 @@ def hardware_of(cluster: ImportedCluster, pool: ImportedPool, release: int) -> H
     spread = f", {bytes_text(min(sizes))} to {bytes_text(max(sizes))}"
     if min(sizes) == max(sizes):
         spread = ""
-    lines.append(f"cluster.drive_bytes: mean of {len(sizes)} OSDs{spread} -> {bytes_text(drive_bytes)}")
+    lines.append(
+        f"cluster.drive_bytes: mean of {len(sizes)} OSDs{spread} -> {bytes_text(drive_bytes)}"
+    )
     choice = nearest_parameters(preset, release)
     lines.append(
         f"cluster.parameters: {_DRIVE_CLASSES[preset]} drives with release {release}: nearest set, measured "
@@ -299,7 +334,9 @@ def _processors_by_host(osds: Sequence[ImportedOsd]) -> dict[str, HostProcessors
     by_host: dict[str, list[ImportedOsd]] = {}
     for osd in osds:
         by_host.setdefault(osd.host, []).append(osd)
-    return _like_others({host: processors_of(members) for host, members in by_host.items()})
+    return _like_others(
+        {host: processors_of(members) for host, members in by_host.items()}
+    )
 
 
 def _add_processors(
@@ -314,24 +351,35 @@ def _add_processors(
             f"cluster.cores_per_host: {where}{processors.how} -> {cores} {choice.unit}, the unit of "
             f"{choice.name}"
         )
-    return tuple({**processors.row(), "hosts": count} for processors, count in kinds.most_common())
+    return tuple(
+        {**processors.row(), "hosts": count}
+        for processors, count in kinds.most_common()
+    )
 
 
 def _like_others(found: Mapping[str, HostProcessors]) -> dict[str, HostProcessors]:
     """Give hosts whose metadata name no processor the most common one of the others."""
-    known = Counter(processors for processors in found.values() if processors.basis != "assumed")
+    known = Counter(
+        processors for processors in found.values() if processors.basis != "assumed"
+    )
     if not known:
         return dict(found)
     usual = known.most_common(1)[0][0]
     how = f"no processor in the metadata, assumed as on other hosts: {usual.how}"
     assumed = replace(usual, model="", basis="assumed", how=how)
-    return {host: processors if processors.model else assumed for host, processors in found.items()}
+    return {
+        host: processors if processors.model else assumed
+        for host, processors in found.items()
+    }
 
 
 def _add_networks(osds: Sequence[ImportedOsd], lines: list[str]) -> dict[str, Any]:
     """Return the keys of the networks, and add lines about them: some releases note rates, all addresses."""
     keys: dict[str, Any] = {}
-    for key, name in (("public_gbit_per_s", "front_iface_speed"), ("private_gbit_per_s", "back_iface_speed")):
+    for key, name in (
+        ("public_gbit_per_s", "front_iface_speed"),
+        ("private_gbit_per_s", "back_iface_speed"),
+    ):
         speeds = Counter(filter(None, (getattr(osd.metadata, name) for osd in osds)))
         keys[key] = _GBIT_UNKNOWN
         how = "not in the metadata, assumed"
@@ -339,7 +387,10 @@ def _add_networks(osds: Sequence[ImportedOsd], lines: list[str]) -> dict[str, An
             keys[key] = speeds.most_common(1)[0][0] / _MBIT_PER_GBIT
             how = f"{name} in the metadata"
         lines.append(f"cluster.{key}: {how} -> {keys[key]:g}")
-    addresses = [(_address(osd.metadata.front_addr), _address(osd.metadata.back_addr)) for osd in osds]
+    addresses = [
+        (_address(osd.metadata.front_addr), _address(osd.metadata.back_addr))
+        for osd in osds
+    ]
     known = [(front, back) for front, back in addresses if front and back]
     shared = sum(front == back for front, back in known)
     if shared > len(known) / 2:
@@ -357,7 +408,11 @@ def _address(text: str) -> str:
 
 
 def _virtual_warnings(osds: Sequence[ImportedOsd]) -> list[str]:
-    virtual = [osd for osd in osds if _VIRTUAL.search(f"{osd.metadata.device_ids} {osd.metadata.devices}")]
+    virtual = [
+        osd
+        for osd in osds
+        if _VIRTUAL.search(f"{osd.metadata.device_ids} {osd.metadata.devices}")
+    ]
     if not virtual:
         return []
     return [

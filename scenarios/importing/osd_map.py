@@ -6,7 +6,13 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from stripesim.models.placement import CrushMap, CrushMapError, OsdMap, PlacedPool, map_from_dump
+from stripesim.models.placement import (
+    CrushMap,
+    CrushMapError,
+    OsdMap,
+    PlacedPool,
+    map_from_dump,
+)
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.importing.documents import Documents
 from stripesim.scenarios.importing.pool_crush import with_safe_names
@@ -39,7 +45,9 @@ class _Problems:
         self.lines: list[str] = []
 
     def add(self, key: str, got: object, wanted: str) -> None:
-        self.lines.append(f"{self.file}: {key}: got {printable(str(got))}, wanted {wanted}")
+        self.lines.append(
+            f"{self.file}: {key}: got {printable(str(got))}, wanted {wanted}"
+        )
 
     def add_repeats(self, key: str, values: Iterable[object]) -> None:
         seen = set()
@@ -66,10 +74,14 @@ def read_osd_map(documents: Documents) -> tuple[OsdMap, list[str]]:
     problems = _Problems(file)
     problems.add_repeats("osdmap.osds.{}.osd", [row.osd for row in dump.osds])
     problems.add_repeats("osdmap.pools.{}.pool", [row.pool for row in dump.pools])
-    problems.add_repeats("osdmap.pools.{}.pool_name", [_name(row) for row in dump.pools])
+    problems.add_repeats(
+        "osdmap.pools.{}.pool_name", [_name(row) for row in dump.pools]
+    )
     shards = sum(row.pg_num * row.size for row in dump.pools)
     if shards > _SHARDS_MAX:
-        problems.add("osdmap.pools", f"{shards:,} shards of groups", f"at most {_SHARDS_MAX:,}")
+        problems.add(
+            "osdmap.pools", f"{shards:,} shards of groups", f"at most {_SHARDS_MAX:,}"
+        )
     size = max([-1, *(row.osd for row in dump.osds), crush.max_devices - 1]) + 1
     exists = np.zeros(size, dtype=bool)
     up = np.zeros(size, dtype=bool)
@@ -89,8 +101,12 @@ def read_osd_map(documents: Documents) -> tuple[OsdMap, list[str]]:
         affinities,
         tuple(map(_placed, dump.pools)),
         pg_upmap=_by_group(problems, "pg_upmap", dump.pg_upmap, _osds),
-        pg_upmap_items=_by_group(problems, "pg_upmap_items", dump.pg_upmap_items, _pairs),
-        pg_upmap_primaries=_by_group(problems, "pg_upmap_primaries", dump.pg_upmap_primaries, _primary),
+        pg_upmap_items=_by_group(
+            problems, "pg_upmap_items", dump.pg_upmap_items, _pairs
+        ),
+        pg_upmap_primaries=_by_group(
+            problems, "pg_upmap_primaries", dump.pg_upmap_primaries, _primary
+        ),
         pg_temp=_by_group(problems, "pg_temp", dump.pg_temp, _osds),
         primary_temp=_by_group(problems, "primary_temp", dump.primary_temp, _primary),
     )
@@ -104,16 +120,30 @@ def _read_crush(dump: CrushDump, file: str) -> tuple[CrushMap, list[str]]:
         for place, item in enumerate(bucket.items):
             if item.id >= 0 and item.weight > _DEVICE_WEIGHT_MAX:
                 key = f"crushmap.buckets.{number}.items.{place}.weight"
-                problems.add(key, item.weight, f"at most {_DEVICE_WEIGHT_MAX}, Ceph's limit for a device")
-    problems.add_repeats("crushmap.rules.{}.rule_id", [rule.rule_id for rule in dump.rules])
-    problems.add_repeats("crushmap.types.{}.type_id", [row.type_id for row in dump.types])
+                problems.add(
+                    key,
+                    item.weight,
+                    f"at most {_DEVICE_WEIGHT_MAX}, Ceph's limit for a device",
+                )
+    problems.add_repeats(
+        "crushmap.rules.{}.rule_id", [rule.rule_id for rule in dump.rules]
+    )
+    problems.add_repeats(
+        "crushmap.types.{}.type_id", [row.type_id for row in dump.types]
+    )
     types = {row.type_id for row in dump.types}
     for number, bucket in enumerate(dump.buckets):
         if bucket.type_id not in types:
-            problems.add(f"crushmap.buckets.{number}.type_id", bucket.type_id, "a type of crushmap.types")
+            problems.add(
+                f"crushmap.buckets.{number}.type_id",
+                bucket.type_id,
+                "a type of crushmap.types",
+            )
     problems.raise_lines()
     try:
-        crush = map_from_dump(dump.model_dump(by_alias=True, exclude_none=True), source=file)
+        crush = map_from_dump(
+            dump.model_dump(by_alias=True, exclude_none=True), source=file
+        )
     except CrushMapError as error:
         raise ClusterImportError(str(error)) from None
     return with_safe_names(crush)
@@ -157,7 +187,11 @@ def _by_group(
     for number, row in enumerate(rows):
         pg = parse_pg_id(row.pgid)
         if pg is None:
-            problems.add(f"osdmap.{name}.{number}.pgid", repr(row.pgid), "a placement group such as 3.1f")
+            problems.add(
+                f"osdmap.{name}.{number}.pgid",
+                repr(row.pgid),
+                "a placement group such as 3.1f",
+            )
         else:
             entries[pg] = read(row)
     return entries

@@ -22,7 +22,9 @@ def computed_counts(osd_map: OsdMap, sets: Mapping[int, PgSets]) -> Counts:
     totals = np.zeros((2, size), dtype=np.int64)
     for found in sets.values():
         for row, osds in enumerate((found.acting, found.up_primary)):
-            totals[row] += np.bincount(osds[(osds >= 0) & (osds < size)], minlength=size)
+            totals[row] += np.bincount(
+                osds[(osds >= 0) & (osds < size)], minlength=size
+            )
     known = np.flatnonzero(osd_map.exists | totals.any(axis=0))
     return {int(osd): (int(totals[0, osd]), int(totals[1, osd])) for osd in known}
 
@@ -40,13 +42,19 @@ def reported_counts(documents: Documents) -> Counts | None:
     rows = [row for row in documents.pg_rows if parse_pg_id(row.pgid) is not None]
     acting = Counter(osd for row in rows for osd in row.acting)
     primary = Counter(row.up_primary for row in rows)
-    return {osd: (acting[osd], primary[osd]) for osd in acting | primary if 0 <= osd < NONE}
+    return {
+        osd: (acting[osd], primary[osd]) for osd in acting | primary if 0 <= osd < NONE
+    }
 
 
-def count_warnings(counts: Counts, reported: Counts | None, documents: Documents) -> list[str]:
+def count_warnings(
+    counts: Counts, reported: Counts | None, documents: Documents
+) -> list[str]:
     """List the OSDs whose groups differ, with the states of groups that may explain it."""
     if reported is None:
-        return ["num_pg_by_osd: missing: the placement groups of each OSD are computed, and not compared"]
+        return [
+            "num_pg_by_osd: missing: the placement groups of each OSD are computed, and not compared"
+        ]
     differing = []
     for osd in sorted({*counts, *reported}):
         ours = counts.get(osd, (0, 0))
@@ -57,10 +65,18 @@ def count_warnings(counts: Counts, reported: Counts | None, documents: Documents
             )
     if not differing:
         return []
-    warning = f"num_pg_by_osd: {len(differing)} OSDs differ: {', '.join(differing[:_LISTED])}"
+    warning = (
+        f"num_pg_by_osd: {len(differing)} OSDs differ: {', '.join(differing[:_LISTED])}"
+    )
     if len(differing) > _LISTED:
         warning += f" and {len(differing) - _LISTED} more"
-    states = [f"{row.num} {row.state}" for row in documents.pg_states if row.state != "active+clean"]
+    states = [
+        f"{row.num} {row.state}"
+        for row in documents.pg_states
+        if row.state != "active+clean"
+    ]
     if states:
-        warning += f"; groups in other states than active+clean: {', '.join(states[:_LISTED])}"
+        warning += (
+            f"; groups in other states than active+clean: {', '.join(states[:_LISTED])}"
+        )
     return [warning]

@@ -25,11 +25,15 @@ def with_safe_names(crush: CrushMap) -> tuple[CrushMap, list[str]]:
     """
     shadows = _shadows(crush)
     classes = {
-        each.device_class: each.device_class for each in crush.devices if each.device_class is not None
+        each.device_class: each.device_class
+        for each in crush.devices
+        if each.device_class is not None
     }
     classes |= {name: name for _, name in shadows.values()}
     items = {each.id: each.name for each in crush.devices}
-    items |= {bucket.id: bucket.name for bucket in crush.buckets if bucket.id not in shadows}
+    items |= {
+        bucket.id: bucket.name for bucket in crush.buckets if bucket.id not in shadows
+    }
     types = dict(crush.types)
     rules = {rule.id: rule.name for rule in crush.rules}
 
@@ -38,7 +42,9 @@ def with_safe_names(crush: CrushMap) -> tuple[CrushMap, list[str]]:
     new_types = _renamed(types, _RESERVED)
     new_rules = _renamed(rules)
     for shadow_id, (base_id, device_class) in shadows.items():
-        new_items[shadow_id] = shadow_name(new_items[base_id], new_classes[device_class])
+        new_items[shadow_id] = shadow_name(
+            new_items[base_id], new_classes[device_class]
+        )
     changed = [
         *_changes(classes, new_classes),
         *_changes(items, new_items),
@@ -49,20 +55,28 @@ def with_safe_names(crush: CrushMap) -> tuple[CrushMap, list[str]]:
         return crush, []
 
     def renamed(bucket: Bucket) -> Bucket:
-        class_ids = tuple((new_classes[name], shadow_id) for name, shadow_id in bucket.class_ids)
+        class_ids = tuple(
+            (new_classes[name], shadow_id) for name, shadow_id in bucket.class_ids
+        )
         return replace(bucket, name=new_items[bucket.id], class_ids=class_ids)
 
     safe = replace(
         crush,
         devices=tuple(
-            replace(each, name=new_items[each.id], device_class=new_classes.get(each.device_class or ""))
+            replace(
+                each,
+                name=new_items[each.id],
+                device_class=new_classes.get(each.device_class or ""),
+            )
             for each in crush.devices
         ),
         types=tuple(new_types.items()),
         buckets=tuple(map(renamed, crush.buckets)),
         rules=tuple(replace(rule, name=new_rules[rule.id]) for rule in crush.rules),
     )
-    listed = ", ".join(f"{printable(old)!r} is now {new}" for old, new in changed[:_LISTED])
+    listed = ", ".join(
+        f"{printable(old)!r} is now {new}" for old, new in changed[:_LISTED]
+    )
     warning = f"crushmap: names that the text of a CRUSH map cannot have: {listed}"
     if len(changed) > _LISTED:
         warning += f" and {len(changed) - _LISTED} more"
@@ -78,9 +92,15 @@ def _shadows(crush: CrushMap) -> dict[int, tuple[int, str]]:
     }
 
 
-def _renamed(names: Mapping[KeyT, str], reserved: Sequence[str] = ()) -> dict[KeyT, str]:
+def _renamed(
+    names: Mapping[KeyT, str], reserved: Sequence[str] = ()
+) -> dict[KeyT, str]:
     """Give each key a name of safe characters that no other key has; safe and unique names stay."""
-    kept = [name for name in names.values() if name and not _UNSAFE.search(name) and name not in reserved]
+    kept = [
+        name
+        for name in names.values()
+        if name and not _UNSAFE.search(name) and name not in reserved
+    ]
     taken = set(kept) | set(reserved)
     first_use = set(kept)
     new_names = {}
@@ -100,11 +120,17 @@ def _renamed(names: Mapping[KeyT, str], reserved: Sequence[str] = ()) -> dict[Ke
     return new_names
 
 
-def _changes(names: Mapping[KeyT, str], new_names: Mapping[KeyT, str]) -> list[tuple[str, str]]:
-    return [(name, new_names[key]) for key, name in names.items() if name != new_names[key]]
+def _changes(
+    names: Mapping[KeyT, str], new_names: Mapping[KeyT, str]
+) -> list[tuple[str, str]]:
+    return [
+        (name, new_names[key]) for key, name in names.items() if name != new_names[key]
+    ]
 
 
-def crush_of_pool(crush: CrushMap, rule: Rule, pool_id: int, inside: Collection[int]) -> CrushMap:
+def crush_of_pool(
+    crush: CrushMap, rule: Rule, pool_id: int, inside: Collection[int]
+) -> CrushMap:
     """Return the part of a map that a pool's rule reaches; it places the pool's groups as the whole map does.
 
     Parameters
@@ -128,7 +154,9 @@ def crush_of_pool(crush: CrushMap, rule: Rule, pool_id: int, inside: Collection[
     shadows = _shadows(crush)
     roots = [shadows[take][0] if take in shadows else take for take in takes]
     kept = _holders(crush, reached) & _buckets_below(crush, roots)
-    if any(bucket.alg is not Alg.STRAW2 for bucket in crush.buckets if bucket.id in kept):
+    if any(
+        bucket.alg is not Alg.STRAW2 for bucket in crush.buckets if bucket.id in kept
+    ):
         reached = {device.id for device in crush.devices}
         kept = {bucket.id for bucket in crush.buckets if bucket.id not in shadows}
     classes = {device.device_class for device in crush.devices if device.id in reached}
@@ -148,7 +176,11 @@ def crush_of_pool(crush: CrushMap, rule: Rule, pool_id: int, inside: Collection[
         return 0
 
     def pruned(bucket: Bucket) -> Bucket:
-        pairs = [pair for pair in zip(bucket.items, bucket.weights, strict=True) if pair[0] in below]
+        pairs = [
+            pair
+            for pair in zip(bucket.items, bucket.weights, strict=True)
+            if pair[0] in below
+        ]
         return replace(
             bucket,
             items=tuple(item for item, _ in pairs),
@@ -188,7 +220,10 @@ def _holders(crush: CrushMap, osds: Iterable[int]) -> set[int]:
 
 def _buckets_below(crush: CrushMap, roots: Iterable[int]) -> set[int]:
     """Return buckets and those that they hold, at any depth."""
-    children = {bucket.id: [item for item in bucket.items if item < 0] for bucket in crush.buckets}
+    children = {
+        bucket.id: [item for item in bucket.items if item < 0]
+        for bucket in crush.buckets
+    }
     return set(roots) | _connected(roots, children)
 
 

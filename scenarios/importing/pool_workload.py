@@ -43,7 +43,13 @@ class PoolLoad:
         """Return the workload tables; reads and writes are two loads where their sizes differ."""
         common = common_keys(image_bytes)
         if not self.measured:
-            return {"workload": {"ops": ["write", "read"], "block_sizes_bytes": ["4k"], **common}}
+            return {
+                "workload": {
+                    "ops": ["write", "read"],
+                    "block_sizes_bytes": ["4k"],
+                    **common,
+                }
+            }
         if self.read_bytes is None:
             return {"workload": {"ops": ["write"], **self._mean_size(), **common}}
         if self.write_bytes is None:
@@ -59,7 +65,11 @@ class PoolLoad:
 
     def table_lines(self) -> tuple[str, ...]:
         """Return how `tables` expresses the load, as lines ``key: from -> value``."""
-        if self.read_bytes is None or self.write_bytes is None or self.read_bytes == self.write_bytes:
+        if (
+            self.read_bytes is None
+            or self.write_bytes is None
+            or self.read_bytes == self.write_bytes
+        ):
             return ()
         reads = _in_flight(self.read_fraction)
         writes = _in_flight(1 - self.read_fraction)
@@ -116,11 +126,19 @@ def load_of(cluster: ImportedCluster, pool: ImportedPool) -> PoolLoad:
             "workload: no counters of requests in the files: 4 KiB writes and reads assumed -> 4 KiB"
         )
         return PoolLoad(
-            _ASSUMED_BYTES, _ASSUMED_BYTES, _ASSUMED_BYTES, 0.5, measured=False, rate=rate, lines=(*lines,)
+            _ASSUMED_BYTES,
+            _ASSUMED_BYTES,
+            _ASSUMED_BYTES,
+            0.5,
+            measured=False,
+            rate=rate,
+            lines=(*lines,),
         )
     reads = _mean_bytes(counters.num_read, counters.num_read_kb)
     writes = _mean_bytes(counters.num_write, counters.num_write_kb)
-    both = _mean_bytes(_requests(counters), counters.num_read_kb + counters.num_write_kb)
+    both = _mean_bytes(
+        _requests(counters), counters.num_read_kb + counters.num_write_kb
+    )
     share = counters.num_read / _requests(counters)
     for name, count, kib, size in (
         ("reads", counters.num_read, counters.num_read_kb, reads),
@@ -132,9 +150,21 @@ def load_of(cluster: ImportedCluster, pool: ImportedPool) -> PoolLoad:
                 f"workload, {name}: {source}: {count:,} of {mean} KiB on average -> {size_text(size)}"
             )
     total = _requests(counters)
-    lines.append(f"workload, share of reads: {source}: {counters.num_read:,} of {total:,} -> {share:.1%}")
-    lines.append(f"workload, order and depth: not in the files, assumed -> random, {_QUEUE_DEPTH} in flight")
-    return PoolLoad(reads, writes, both or _ASSUMED_BYTES, share, measured=True, rate=rate, lines=(*lines,))
+    lines.append(
+        f"workload, share of reads: {source}: {counters.num_read:,} of {total:,} -> {share:.1%}"
+    )
+    lines.append(
+        f"workload, order and depth: not in the files, assumed -> random, {_QUEUE_DEPTH} in flight"
+    )
+    return PoolLoad(
+        reads,
+        writes,
+        both or _ASSUMED_BYTES,
+        share,
+        measured=True,
+        rate=rate,
+        lines=(*lines,),
+    )
 
 
 def _requests(counters: PoolCounters) -> int:
@@ -156,7 +186,12 @@ def _rate(cluster: ImportedCluster, pool: ImportedPool) -> MeasuredRate | None:
     """Return the measured rate of a pool; the rate of all pools only where this one serves most of it."""
     if pool.rate is not None:
         return pool.rate
-    served = {other.placed.id: _requests(other.counters or PoolCounters()) for other in cluster.pools}
-    if len(cluster.pools) == 1 or served[pool.placed.id] >= _MOST * max(1, sum(served.values())):
+    served = {
+        other.placed.id: _requests(other.counters or PoolCounters())
+        for other in cluster.pools
+    }
+    if len(cluster.pools) == 1 or served[pool.placed.id] >= _MOST * max(
+        1, sum(served.values())
+    ):
         return cluster.cluster_rate
     return None

@@ -48,7 +48,10 @@ def escaped(text: str) -> str:
     >>> escaped("rbd\x1b[2J\u202e\n")
     'rbd\\x1b[2J\\u202e\\n'
     """
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode()
+        for one in text
+    )
 
 
 def printable(text: str) -> str:
@@ -75,7 +78,11 @@ def _whole(least: int, most: int, unlimited: str = "") -> BeforeValidator:
     described = unlimited or f"a whole number from {least} to {most}"
 
     def check(value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int)
+            or not least <= value <= most
+        ):
             raise _wanted(described)
         return value
 
@@ -86,7 +93,11 @@ def _number(least: float, most: float) -> BeforeValidator:
     """Check a finite number."""
 
     def check(value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not least <= value <= most
+        ):
             raise _wanted(f"a number from {least:g} to {most:g}")
         return float(value)
 
@@ -102,9 +113,18 @@ def _flag(value: object) -> bool:
 def _digits(value: object) -> int:
     """Read a number of the metadata, which Ceph prints as text."""
     number = value
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+    if (
+        isinstance(value, str)
+        and value.isascii()
+        and value.isdigit()
+        and len(value) < 20
+    ):
         number = int(value)
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= _COUNT_MAX:
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, int)
+        or not 0 <= number <= _COUNT_MAX
+    ):
         raise _wanted("a whole number of at least 0")
     return number
 
@@ -112,7 +132,11 @@ def _digits(value: object) -> int:
 def _seconds(value: object) -> float:
     """Read a time, which Ceph prints as text."""
     try:
-        seconds = float(value) if isinstance(value, str | int | float) and len(str(value)) < 40 else math.nan
+        seconds = (
+            float(value)
+            if isinstance(value, str | int | float) and len(str(value)) < 40
+            else math.nan
+        )
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds <= 1e9:
@@ -120,7 +144,12 @@ def _seconds(value: object) -> float:
     return seconds
 
 
-_KINDS: Final = {1: "replicated", 3: "erasure", "replicated": "replicated", "erasure": "erasure"}
+_KINDS: Final = {
+    1: "replicated",
+    3: "erasure",
+    "replicated": "replicated",
+    "erasure": "erasure",
+}
 
 
 def _pool_kind(value: object) -> str:
@@ -161,13 +190,17 @@ _REQUIRED: Final[Any] = Field(default=None, validate_default=True)
 
 def _required(*names: str) -> Any:
     """Declare a key that has to be there, under the first of several names that a release uses."""
-    return Field(default=None, validate_default=True, validation_alias=AliasChoices(*names))
+    return Field(
+        default=None, validate_default=True, validation_alias=AliasChoices(*names)
+    )
 
 
 class ReportPart(BaseModel):
     """A part of a report: unknown keys are ignored, known ones have their exact type."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", allow_inf_nan=False)
+    model_config = ConfigDict(
+        strict=True, frozen=True, extra="ignore", allow_inf_nan=False
+    )
 
 
 # The OSD map: `ceph osd dump`.
@@ -189,13 +222,17 @@ class PoolRow(ReportPart):
 
     pool: Annotated[int, _whole(0, 2**31 - 1)] = _required("pool", "pool_id")
     pool_name: Text = ""
-    kind: Annotated[str, BeforeValidator(_pool_kind)] = Field(default="replicated", validation_alias="type")
+    kind: Annotated[str, BeforeValidator(_pool_kind)] = Field(
+        default="replicated", validation_alias="type"
+    )
     size: Annotated[int, _whole(1, 255)] = _REQUIRED
     pg_num: PgCount = _REQUIRED
     pgp_num: PgCount | None = Field(
         default=None, validation_alias=AliasChoices("pg_placement_num", "pgp_num")
     )
-    crush_rule: Annotated[int, _whole(0, 2**31 - 1)] = _required("crush_rule", "crush_ruleset")
+    crush_rule: Annotated[int, _whole(0, 2**31 - 1)] = _required(
+        "crush_rule", "crush_ruleset"
+    )
     flags: Counter = 0
     flags_names: Text | None = None
     erasure_code_profile: Text = ""

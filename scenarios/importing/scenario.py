@@ -7,12 +7,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from stripesim.models.placement import NONE, CrushMap, PlacementError, map_to_text, parse_map, pg_mappings
-from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedOsd, ImportedPool, osds_text
+from stripesim.models.placement import (
+    NONE,
+    CrushMap,
+    PlacementError,
+    map_to_text,
+    parse_map,
+    pg_mappings,
+)
+from stripesim.scenarios.importing.cluster import (
+    ImportedCluster,
+    ImportedOsd,
+    ImportedPool,
+    osds_text,
+)
 from stripesim.scenarios.importing.hardware import Hardware, hardware_of
 from stripesim.scenarios.importing.pool_crush import crush_of_pool
 from stripesim.scenarios.importing.pool_workload import PoolLoad, load_of
-from stripesim.scenarios.importing.report_schema import ClusterImportError, escaped, printable
+from stripesim.scenarios.importing.report_schema import (
+    ClusterImportError,
+    escaped,
+    printable,
+)
 from stripesim.scenarios.schema.keys import FULL_RATIO, NEARFULL_RATIO
 from stripesim.scenarios.schema.loader import ScenarioError, load_scenario
 from stripesim.scenarios.schema.toml import toml_value
@@ -21,7 +37,13 @@ from stripesim.scenarios.schema.toml import toml_value
 _RATIO_DIGITS: Final = 4
 
 # Which of the simulated generations a release behaves as: from the release on.
-_GENERATIONS: Final = ((20, "tentacle"), (19, "squid"), (18, "reef"), (17, "quincy"), (0, "pacific"))
+_GENERATIONS: Final = (
+    (20, "tentacle"),
+    (19, "squid"),
+    (18, "reef"),
+    (17, "quincy"),
+    (0, "pacific"),
+)
 _OLDEST_SIMULATED: Final = 16
 _NEWEST_SIMULATED: Final = 20
 _RELEASE_UNKNOWN: Final = 16
@@ -54,7 +76,9 @@ class PoolHost(NamedTuple):
         """Return True if hosts have as many OSDs and cores, of nearly the same size."""
         if len(self.osds) != len(other.osds) or self.cores != other.cores:
             return False
-        return abs(self.size_bytes - other.size_bytes) <= _ALIKE * max(self.size_bytes, other.size_bytes)
+        return abs(self.size_bytes - other.size_bytes) <= _ALIKE * max(
+            self.size_bytes, other.size_bytes
+        )
 
 
 @dataclass(frozen=True)
@@ -66,7 +90,9 @@ class PoolDescription:
     hardware: Hardware
     load: PoolLoad
     head: dict[str, Any]  # keys outside of tables
-    cluster: dict[str, Any]  # keys of `[cluster]` that do not say how many hosts there are
+    cluster: dict[
+        str, Any
+    ]  # keys of `[cluster]` that do not say how many hosts there are
     image_bytes: int  # size of the images that clients of a run use
     lines: tuple[str, ...]  # how each key was found: `key: from -> value`
 
@@ -80,23 +106,31 @@ class ImportedScenario:
     lines: tuple[str, ...]  # how each key was found: `key: from -> value`
     crush_text: str | None = None  # content of the file that `cluster.crush_map` names
     notes: tuple[str, ...] = ()  # simplifications
-    comments: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by table, after its keys
+    comments: Mapping[str, Sequence[str]] = field(
+        default_factory=dict
+    )  # by table, after its keys
 
     def toml(self) -> str:
         """Write the scenario as TOML, with comments on where each key is from."""
         lines = [*self.lines, *(f"simplified: {note}" for note in self.notes)]
         text = "".join(f"# {escaped(line)}\n" for line in lines)
-        plain = {key: value for key, value in self.tables.items() if not _is_table(value)}
+        plain = {
+            key: value for key, value in self.tables.items() if not _is_table(value)
+        }
         text += "\n" + _pairs(plain)
         for name, value in self.tables.items():
             if name not in plain:
                 text += _table(name, value)
-                text += "".join(f"# {escaped(line)}\n" for line in self.comments.get(name, ()))
+                text += "".join(
+                    f"# {escaped(line)}\n" for line in self.comments.get(name, ())
+                )
         return text
 
 
 def _is_table(value: object) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and value != [] and isinstance(value[0], dict))
+    return isinstance(value, dict) or (
+        isinstance(value, list) and value != [] and isinstance(value[0], dict)
+    )
 
 
 def _pairs(values: Mapping[str, Any]) -> str:
@@ -108,7 +142,9 @@ def _table(name: str, value: Any) -> str:
     if isinstance(value, list):
         return "".join(f"\n[[{name}]]\n{_pairs(row)}" for row in value)
     inner = {key: part for key, part in value.items() if _is_table(part)}
-    text = f"\n[{name}]\n" + _pairs({key: part for key, part in value.items() if key not in inner})
+    text = f"\n[{name}]\n" + _pairs(
+        {key: part for key, part in value.items() if key not in inner}
+    )
     return text + "".join(_table(f"{name}.{key}", part) for key, part in inner.items())
 
 
@@ -127,11 +163,17 @@ def size_key(size_bytes: float) -> int | str:
 def chosen_pools(cluster: ImportedCluster, names: Sequence[str]) -> list[ImportedPool]:
     """Return the pools that are named, or else the one that stores most, of those that can be simulated."""
     if not cluster.pools:
-        raise ClusterImportError(f"{cluster.file}: osdmap.pools: got none, wanted at least one pool")
+        raise ClusterImportError(
+            f"{cluster.file}: osdmap.pools: got none, wanted at least one pool"
+        )
     by_name = {pool.placed.name: pool for pool in cluster.pools}
     wanted = ", ".join(by_name)
     asked = list(dict.fromkeys(map(printable, names)))
-    unknown = [f"--pool: got {name!r}, wanted one of {wanted}" for name in asked if name not in by_name]
+    unknown = [
+        f"--pool: got {name!r}, wanted one of {wanted}"
+        for name in asked
+        if name not in by_name
+    ]
     if unknown:
         raise ClusterImportError("\n".join(unknown))
     if asked:
@@ -158,7 +200,9 @@ def problem_of(cluster: ImportedCluster, pool: ImportedPool) -> str | None:
     osds = cluster.osds_of(pool)
     got = f"rule {pool.rule_name}"
     if not osds:
-        return f"{key}: got {got}, which reaches no OSD that is in; wanted one that does"
+        return (
+            f"{key}: got {got}, which reaches no OSD that is in; wanted one that does"
+        )
     hosts = cluster.osd_map.crush.domains("host")
     stray = [osd.id for osd in osds if osd.id not in hosts]
     if stray:
@@ -220,7 +264,9 @@ def _image_bytes(cluster: ImportedCluster, pool: ImportedPool) -> int:
     return min(_IMAGE_BYTES, max(1, objects) * _OBJECT_BYTES)
 
 
-def _hosts_of(cluster: ImportedCluster, pool: ImportedPool, hardware: Hardware) -> tuple[PoolHost, ...]:
+def _hosts_of(
+    cluster: ImportedCluster, pool: ImportedPool, hardware: Hardware
+) -> tuple[PoolHost, ...]:
     members: dict[str, list[ImportedOsd]] = {}
     by_id = {osd.id: osd for osd in cluster.osds_of(pool)}
     # Buckets of the map come in its order; an OSD that is linked twice is on the last of its hosts.
@@ -228,7 +274,10 @@ def _hosts_of(cluster: ImportedCluster, pool: ImportedPool, hardware: Hardware) 
     for osd, host in hosts.items():
         if osd in by_id:
             members.setdefault(host, []).append(by_id[osd])
-    return tuple(PoolHost(name, tuple(osds), hardware.cores_by_host[name]) for name, osds in members.items())
+    return tuple(
+        PoolHost(name, tuple(osds), hardware.cores_by_host[name])
+        for name, osds in members.items()
+    )
 
 
 def scenario_name(text: str) -> str:
@@ -241,7 +290,9 @@ def scenario_name(text: str) -> str:
     return re.sub(r"^[^A-Za-z0-9]+", "", safe)[:_NAME_MAX].strip("-") or "pool"
 
 
-def scenario_of(cluster: ImportedCluster, pool: ImportedPool, crush_file: str) -> ImportedScenario:
+def scenario_of(
+    cluster: ImportedCluster, pool: ImportedPool, crush_file: str
+) -> ImportedScenario:
     """Make the scenario of a pool with the part of the CRUSH map that its rule reaches."""
     described = describe_pool(cluster, pool)
     crush, text = _map_of(cluster, pool)
@@ -249,7 +300,11 @@ def scenario_of(cluster: ImportedCluster, pool: ImportedPool, crush_file: str) -
     groups = host_groups(_hosts_of_map(crush, cluster, described))
     if len(groups) > 1:
         keys["hosts"] = groups
-    tables = {**described.head, "cluster": keys, **described.load.tables(described.image_bytes)}
+    tables = {
+        **described.head,
+        "cluster": keys,
+        **described.load.tables(described.image_bytes),
+    }
     lines = (*described.lines, *described.load.table_lines())
     return ImportedScenario(pool.placed.name, tables, lines, text)
 
@@ -276,7 +331,9 @@ def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str
     return read, text
 
 
-def _hosts_of_map(crush: CrushMap, cluster: ImportedCluster, described: PoolDescription) -> list[PoolHost]:
+def _hosts_of_map(
+    crush: CrushMap, cluster: ImportedCluster, described: PoolDescription
+) -> list[PoolHost]:
     """Return the hosts of a map in its order, which is that of `[[cluster.hosts]]`."""
     by_id = {osd.id: osd for osd in cluster.osds}
     members: dict[str, list[ImportedOsd]] = {}
@@ -284,7 +341,10 @@ def _hosts_of_map(crush: CrushMap, cluster: ImportedCluster, described: PoolDesc
         members.setdefault(host, []).append(by_id[osd])
     cores = described.hardware.cores_by_host
     usual = described.hardware.tables["cores_per_host"]
-    return [PoolHost(name, tuple(osds), cores.get(name, usual)) for name, osds in members.items()]
+    return [
+        PoolHost(name, tuple(osds), cores.get(name, usual))
+        for name, osds in members.items()
+    ]
 
 
 def host_groups(hosts: Sequence[PoolHost]) -> list[dict[str, Any]]:
@@ -303,7 +363,11 @@ def _group(members: Sequence[PoolHost], usual_cores: int) -> dict[str, Any]:
     first = members[0]
     osds = len(first.osds)
     size = sum(host.size_bytes for host in members) / (len(members) * osds)
-    group: dict[str, Any] = {"count": len(members), "osds": osds, "drive_bytes": size_key(size)}
+    group: dict[str, Any] = {
+        "count": len(members),
+        "osds": osds,
+        "drive_bytes": size_key(size),
+    }
     if first.cores != usual_cores:
         group["cores"] = first.cores
     if first.rack is not None:
@@ -315,13 +379,17 @@ def write_scenario(scenario: ImportedScenario, path: Path) -> list[Path]:
     """Write a scenario and its CRUSH map, and load it as `stripesim run` will."""
     files = {path: scenario.toml()}
     if scenario.crush_text is not None:
-        files[path.parent / scenario.tables["cluster"]["crush_map"]] = scenario.crush_text
+        files[path.parent / scenario.tables["cluster"]["crush_map"]] = (
+            scenario.crush_text
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():
             file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ClusterImportError(f"--out: {error.filename}: got {error.strerror}, wanted a file") from None
+        raise ClusterImportError(
+            f"--out: {error.filename}: got {error.strerror}, wanted a file"
+        ) from None
     try:
         load_scenario(str(path))
     except ScenarioError as error:

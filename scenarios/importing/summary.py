@@ -63,7 +63,9 @@ def answer(
     for pool in chosen:
         file = path if len(chosen) == 1 else _file_of(path, pool, set(scenarios))
         scenarios[file] = (
-            plan_of(cluster, pool) if plan else scenario_of(cluster, pool, f"{file.stem}.crush.txt")
+            plan_of(cluster, pool)
+            if plan
+            else scenario_of(cluster, pool, f"{file.stem}.crush.txt")
         )
     described = describe_pool(cluster, chosen[0])
     first = next(iter(scenarios.values()))
@@ -71,7 +73,9 @@ def answer(
     warnings = [*cluster.warnings, *described.hardware.warnings, *first.notes]
     others = len(cluster.pools) - len(chosen)
     if others and not pools:
-        warnings.append(f"pools: the scenario is of {first.pool}; {others} more: --pool names others")
+        warnings.append(
+            f"pools: the scenario is of {first.pool}; {others} more: --pool names others"
+        )
     document = {
         "version": cluster.version,
         "pools": [pool.row() for pool in cluster.pools],
@@ -79,7 +83,9 @@ def answer(
         "pgs_by_osd": cluster.count_rows(),
         "capacity": capacity_of(cluster),
         "scenario": first.tables,
-        "scenarios": [{"pool": each.pool, **each.tables} for each in scenarios.values()],
+        "scenarios": [
+            {"pool": each.pool, **each.tables} for each in scenarios.values()
+        ],
         "hardware": list(first.lines),
         "processors": list(described.hardware.processors),
         "outside_calibrated_range": outside,
@@ -91,4 +97,8 @@ def answer(
 def _file_of(path: Path, pool: ImportedPool, taken: set[Path]) -> Path:
     """Name the file of one of several pools."""
     file = path.with_name(f"{path.stem}-{scenario_name(pool.placed.name)}{path.suffix}")
-    return file if file not in taken else path.with_name(f"{path.stem}-{pool.placed.id}{path.suffix}")
+    return (
+        file
+        if file not in taken
+        else path.with_name(f"{path.stem}-{pool.placed.id}{path.suffix}")
+    )

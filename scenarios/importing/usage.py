@@ -8,7 +8,11 @@ from typing import Final, Literal
 import numpy as np
 
 from stripesim.models.placement import NONE
-from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedOsd, ImportedPool
+from stripesim.scenarios.importing.cluster import (
+    ImportedCluster,
+    ImportedOsd,
+    ImportedPool,
+)
 
 _KIB: Final = 1024
 #: The class of OSDs that have none.
@@ -52,13 +56,18 @@ def use_by_class(cluster: ImportedCluster) -> dict[str, ClassUse]:
         by_class[class_of(osd)].append(osd)
         estimates[class_of(osd)] += stored.get(osd.id, 0.0)
     return {
-        name: _use_of_class(cluster, name, [osd for osd in osds if osd.is_in], estimates)
+        name: _use_of_class(
+            cluster, name, [osd for osd in osds if osd.is_in], estimates
+        )
         for name, osds in sorted(by_class.items())
     }
 
 
 def _use_of_class(
-    cluster: ImportedCluster, name: str, osds: list[ImportedOsd], estimates: Mapping[str, float]
+    cluster: ImportedCluster,
+    name: str,
+    osds: list[ImportedOsd],
+    estimates: Mapping[str, float],
 ) -> ClassUse:
     databases = float(sum(osd.database_bytes for osd in osds))
     used = [osd.used_bytes for osd in osds if osd.used_bytes is not None]
@@ -71,9 +80,15 @@ def _use_of_class(
     elif name in cluster.class_sums:
         basis = "class"
         use = float(cluster.class_sums[name].kb_used * _KIB)
-    elif total is not None and total.kb_used and (len(estimates) == 1 or sum(estimates.values()) > 0):
+    elif (
+        total is not None
+        and total.kb_used
+        and (len(estimates) == 1 or sum(estimates.values()) > 0)
+    ):
         basis = "cluster"
-        share = 1.0 if len(estimates) == 1 else estimates[name] / sum(estimates.values())
+        share = (
+            1.0 if len(estimates) == 1 else estimates[name] / sum(estimates.values())
+        )
         use = total.kb_used * _KIB * share
     if basis == "pools":
         return ClassUse(use, use, basis)
@@ -82,7 +97,11 @@ def _use_of_class(
 
 def shard_bytes(pool: ImportedPool) -> float:
     """Return the mean size of one shard of a pool's placement groups [B]."""
-    return (pool.stored_bytes or 0) * pool.overhead / (pool.placed.pg_num * pool.placed.size)
+    return (
+        (pool.stored_bytes or 0)
+        * pool.overhead
+        / (pool.placed.pg_num * pool.placed.size)
+    )
 
 
 def shards_by_osd(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, int]:
@@ -113,13 +132,19 @@ def data_by_osd(cluster: ImportedCluster) -> dict[int, float]:
     for name, use in use_by_class(cluster).items():
         osds = [osd for osd in cluster.osds if osd.is_in and class_of(osd) == name]
         if use.basis == "osds":
-            data |= {osd.id: max(0.0, float((osd.used_bytes or 0) - osd.database_bytes)) for osd in osds}
+            data |= {
+                osd.id: max(0.0, float((osd.used_bytes or 0) - osd.database_bytes))
+                for osd in osds
+            }
             continue
         shares = {osd.id: estimates.get(osd.id, 0.0) for osd in osds}
         if not any(shares.values()):
             shares = {osd.id: float(osd.size_bytes) for osd in osds}
         total = sum(shares.values())
-        data |= {osd: use.data_bytes * share / total if total else 0.0 for osd, share in shares.items()}
+        data |= {
+            osd: use.data_bytes * share / total if total else 0.0
+            for osd, share in shares.items()
+        }
     return data
 
 

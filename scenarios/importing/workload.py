@@ -17,46 +17,77 @@ _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 def import_fio(path: Path) -> list[dict[str, Any]]:
     """Read the jobs of a fio JSON."""
     try:
-        text = path.read_text(encoding="utf-8-sig") if path.stat().st_size <= _BYTES_MAX else ""
+        text = (
+            path.read_text(encoding="utf-8-sig")
+            if path.stat().st_size <= _BYTES_MAX
+            else ""
+        )
         # fio says on the same stream what it does before the document begins.
         document = json.loads(text[text.index("{") :])
         jobs = document["jobs"]
         rows = [row for job in jobs for row in _job(document, job)]
     except OSError as error:
-        raise ClusterImportError(f"{path}: got {error.strerror}, wanted a readable file") from None
+        raise ClusterImportError(
+            f"{path}: got {error.strerror}, wanted a readable file"
+        ) from None
     except UnicodeDecodeError:
-        raise ClusterImportError(f"{path}: got a binary file, wanted the JSON of fio") from None
+        raise ClusterImportError(
+            f"{path}: got a binary file, wanted the JSON of fio"
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ClusterImportError(
             f"{path}: got no fio results, wanted the output of `fio --output-format=json`"
         ) from None
     if not rows:
-        raise ClusterImportError(f"{path}: jobs: got none that moved data, wanted one at least")
+        raise ClusterImportError(
+            f"{path}: jobs: got none that moved data, wanted one at least"
+        )
     return rows
 
 
 def import_cbt(folder: Path) -> list[dict[str, Any]]:
     """Read all fio JSON files of a CBT result folder; each row says which file it is from."""
     if not folder.is_dir():
-        raise ClusterImportError(f"{folder}: got no folder, wanted the result folder of CBT")
-    files = [p for p in sorted(folder.rglob("*")) if re.match(r"json_output\.|.*\.json$|output\.\d", p.name)]
+        raise ClusterImportError(
+            f"{folder}: got no folder, wanted the result folder of CBT"
+        )
+    files = [
+        p
+        for p in sorted(folder.rglob("*"))
+        if re.match(r"json_output\.|.*\.json$|output\.\d", p.name)
+    ]
     rows: list[dict[str, Any]] = []
     for file in files[:_FILES_MAX]:
         try:
-            rows += [{"file": str(file.relative_to(folder)), **row} for row in import_fio(file)]
+            rows += [
+                {"file": str(file.relative_to(folder)), **row}
+                for row in import_fio(file)
+            ]
         except ClusterImportError:
             # CBT keeps other JSON beside: its own configuration, outputs of ceph.
             continue
     if not rows:
-        raise ClusterImportError(f"{folder}: got no fio results in {len(files)} files, wanted json_output.*")
+        raise ClusterImportError(
+            f"{folder}: got no fio results in {len(files)} files, wanted json_output.*"
+        )
     return rows
 
 
-def _job(document: Mapping[str, Any], job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _job(
+    document: Mapping[str, Any], job: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
     options = {**document.get("global options", {}), **job.get("job options", {})}
-    pattern = "rand" if "rand" in str(options.get("rw", options.get("readwrite", ""))) else "seq"
+    pattern = (
+        "rand"
+        if "rand" in str(options.get("rw", options.get("readwrite", "")))
+        else "seq"
+    )
     sides = {op: job.get(op, {}) for op in ("read", "write")}
-    moved = {op: side for op, side in sides.items() if side.get("total_ios", side.get("iops", 0))}
+    moved = {
+        op: side
+        for op, side in sides.items()
+        if side.get("total_ios", side.get("iops", 0))
+    }
     rates = {op: float(side.get("iops", 0)) for op, side in moved.items()}
     for op, side in moved.items():
         ios, size = side.get("total_ios") or 0, _size(options.get("bs", "4k"))
@@ -74,7 +105,12 @@ def _job(document: Mapping[str, Any], job: Mapping[str, Any]) -> Iterator[dict[s
             workload["ops"] = [op]
         if str(options.get("rate_iops", "")).isdigit():
             workload |= {"kind": "open", "rate_per_s": float(options["rate_iops"])}
-        yield {"job": job.get("jobname", ""), "op": op, "workload": workload, "measured": _measured(side)}
+        yield {
+            "job": job.get("jobname", ""),
+            "op": op,
+            "workload": workload,
+            "measured": _measured(side),
+        }
 
 
 def _size(text: object) -> int:
@@ -88,11 +124,14 @@ def _measured(side: Mapping[str, Any]) -> dict[str, Any]:
     found = {key: (side.get(key, {}), scale) for key, scale in scales.items()}
     means = (part["mean"] * scale for part, scale in found.values() if part.get("mean"))
     tails = (
-        (found[key][0].get("percentile", {}).get("99.000000"), scales[key]) for key in ("clat_ns", "clat")
+        (found[key][0].get("percentile", {}).get("99.000000"), scales[key])
+        for key in ("clat_ns", "clat")
     )
     return {
         "iops": float(side.get("iops", 0)),
         "throughput_bytes_per_s": float(side.get("bw_bytes", side.get("bw", 0) * 1024)),
         "latency_mean_ns": next(means, None),
-        "latency_p99_ns": next((value * scale for value, scale in tails if value is not None), None),
+        "latency_p99_ns": next(
+            (value * scale for value, scale in tails if value is not None), None
+        ),
     }

@@ -79,13 +79,21 @@ def bounds_of(scenario: Scenario, scheme: str) -> tuple[Bound, ...]:
         If the cluster cannot be built; the message says which key.
     """
     models = build_models(scenario)
-    per_cell = [bounds_of_cell(scenario, cell, models) for cell in cells(scenario) if cell.scheme == scheme]
+    per_cell = [
+        bounds_of_cell(scenario, cell, models)
+        for cell in cells(scenario)
+        if cell.scheme == scheme
+    ]
     known = [bounds for bounds in per_cell if bounds]
     return min(known, key=lambda bounds: bounds[0].iops, default=())
 
 
 def bounds_of_cell(
-    scenario: Scenario, cell: Cell, models: Models, *, rates: Sequence[float] | None = None
+    scenario: Scenario,
+    cell: Cell,
+    models: Models,
+    *,
+    rates: Sequence[float] | None = None,
 ) -> tuple[Bound, ...]:
     """List the rate that each resource sustains for one kind of request, the lowest first.
 
@@ -94,7 +102,10 @@ def bounds_of_cell(
     bounds: dict[str, Bound] = {}
     for station in _stations_of(scenario, cell, models, rates):
         words = _WORDS[station.kind]
-        bounds.setdefault(words.resource, Bound(words.resource, station.rate_per_s, _why(station, words)))
+        bounds.setdefault(
+            words.resource,
+            Bound(words.resource, station.rate_per_s, _why(station, words)),
+        )
     return tuple(bounds.values())
 
 
@@ -103,7 +114,9 @@ def _why(station: StationDemand, words: _Words) -> str:
     parts = [f"{station.units:,} {words.servers}"]
     if station.servers < station.units:
         parts.append(f"worth {number_text(station.servers)} while all are busy")
-    parts.append(f"a request takes {duration_text(station.demand_ns * 1e-9)} of their time in all")
+    parts.append(
+        f"a request takes {duration_text(station.demand_ns * 1e-9)} of their time in all"
+    )
     if station.by_streams:
         parts.append("sequential streams work on a few placement groups at a time")
     elif station.imbalance >= _NOTABLE_IMBALANCE:
@@ -122,16 +135,24 @@ def _stations_of(
     pool = build_pool(scenario, parse_scheme(cell.scheme), models, down=missing)
     built = build_loads(scenario, cell)
     streams = built if isinstance(built, list) else [built]
-    patterns = [load.patterns[0] for load in scenario.loads] if scenario.workloads else [cell.pattern]
+    patterns = (
+        [load.patterns[0] for load in scenario.loads]
+        if scenario.workloads
+        else [cell.pattern]
+    )
     mixes = [
         Mix(
             workload=stream,
             share=share,
             prefilled=load.image == "prefilled",
-            groups_at_a_time=_groups_at_a_time(scenario, load) if pattern == "seq" else None,
+            groups_at_a_time=_groups_at_a_time(scenario, load)
+            if pattern == "seq"
+            else None,
             stripes_in_flight=pattern == "seq",
         )
-        for stream, share, load, pattern in zip(streams, shares, scenario.loads, patterns, strict=True)
+        for stream, share, load, pattern in zip(
+            streams, shares, scenario.loads, patterns, strict=True
+        )
     ]
     return demands_of(pool, mixes, _group_weights(scenario, pool))
 
@@ -157,7 +178,9 @@ def _groups_at_a_time(scenario: Scenario, load: WorkloadSpec) -> float | None:
     """
     if load.kind != "closed":
         return None
-    objects_in_flight = load.queue_depth * load.block_sizes_bytes[0] / scenario.cluster.object_bytes
+    objects_in_flight = (
+        load.queue_depth * load.block_sizes_bytes[0] / scenario.cluster.object_bytes
+    )
     return load.clients * (1 + 2 * objects_in_flight)
 
 
@@ -168,6 +191,8 @@ def _group_weights(scenario: Scenario, pool: Pool) -> FloatArray:
     if scenario.workload.kind == "trace" or objects > max(_OBJECTS_MAX, 64 * groups):
         return np.full(groups, 1 / groups)
     numbers = np.arange(max(1, objects), dtype=np.int64)
-    counts = np.bincount(pool.groups_of(np.zeros_like(numbers), numbers), minlength=groups)
+    counts = np.bincount(
+        pool.groups_of(np.zeros_like(numbers), numbers), minlength=groups
+    )
     weights: FloatArray = counts / counts.sum()
     return weights

@@ -46,18 +46,25 @@ class Candidate:
     @property
     def possible(self) -> bool:
         """Whether no requirement is known to fail."""
-        return not self.problem and all(verdict.state != "failed" for verdict in self.verdicts)
+        return not self.problem and all(
+            verdict.state != "failed" for verdict in self.verdicts
+        )
 
     @property
     def meets(self) -> bool:
         """Whether every requirement is known to be met."""
-        return not self.problem and all(verdict.state == "met" for verdict in self.verdicts)
+        return not self.problem and all(
+            verdict.state == "met" for verdict in self.verdicts
+        )
 
     @property
     def fails(self) -> list[str]:
         """What is not met, in words."""
         unmet = [verdict for verdict in self.verdicts if verdict.state != "met"]
-        said = [("uncertain: " if one.state == "uncertain" else "") + one.words for one in unmet]
+        said = [
+            ("uncertain: " if one.state == "uncertain" else "") + one.words
+            for one in unmet
+        ]
         return [self.problem, *said] if self.problem else said
 
     def to_json(self) -> dict[str, Any]:
@@ -88,13 +95,19 @@ def candidate_scenario(
         "schemes": [scheme],
         "cluster": {**values.get("cluster", {}), **cluster},
     }
-    return scenario_from(_without_nulls(changed), label=base.name, base_dir=base.resolve(""))
+    return scenario_from(
+        _without_nulls(changed), label=base.name, base_dir=base.resolve("")
+    )
 
 
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
-    return [_without_nulls(part) for part in value] if isinstance(value, list) else value
+        return {
+            key: _without_nulls(part) for key, part in value.items() if part is not None
+        }
+    return (
+        [_without_nulls(part) for part in value] if isinstance(value, list) else value
+    )
 
 
 def varied_keys(plan: PlanSpec) -> list[str]:
@@ -107,7 +120,9 @@ def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
     varied = {key: getattr(plan, key) for key in varied_keys(plan)}
     count = math.prod(map(len, (scenario.schemes, *varied.values())))
     if count > CANDIDATES_MAX:
-        raise scenario.problem("plan", f"{count} candidates", f"at most {CANDIDATES_MAX}")
+        raise scenario.problem(
+            "plan", f"{count} candidates", f"at most {CANDIDATES_MAX}"
+        )
     cluster = scenario.cluster
     common = {
         "generation": scenario.generation,
@@ -159,14 +174,24 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
         found["days_until_full"] = room_bytes / plan.growth_bytes_per_day
     for key, value, judge, factor, unit in (
         ("usable_bytes", safe, at_least, 1e-12, "TB usable, safe"),
-        ("days_until_full", found.get("days_until_full"), at_least, 1.0, "days until full"),
+        (
+            "days_until_full",
+            found.get("days_until_full"),
+            at_least,
+            1.0,
+            "days until full",
+        ),
         ("cost_max", found.get("cost"), at_most, 1.0, "cost"),
         ("watts_max", found.get("watts"), at_most, 1.0, "W"),
     ):
         wanted = getattr(plan, key)
         if wanted is not None:
             candidate.verdicts.append(judge(key, value, wanted, factor, unit))
-    if plan.rate_per_s is not None and candidate.bounds and candidate.bounds[0].iops < plan.rate_per_s:
+    if (
+        plan.rate_per_s is not None
+        and candidate.bounds
+        and candidate.bounds[0].iops < plan.rate_per_s
+    ):
         bound = candidate.bounds[0]
         sustained = f"{bound.resource}: full at {number_text(bound.iops)} requests/s"
         words = f"rate_per_s: {sustained}, wanted {number_text(plan.rate_per_s)}"
@@ -174,15 +199,30 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
 
 
 def _verdict(
-    most: bool, key: str, value: float | None, wanted: float, factor: float, unit: str, *ends: float | None
+    most: bool,
+    key: str,
+    value: float | None,
+    wanted: float,
+    factor: float,
+    unit: str,
+    *ends: float | None,
 ) -> Verdict:
     """Judge a value that must reach a bound, or not exceed it, by the ends of its interval if it has one."""
-    side, wanted_words = "or less" if most else "or more", f"wanted {wanted * factor:,.4g}"
+    side, wanted_words = (
+        "or less" if most else "or more",
+        f"wanted {wanted * factor:,.4g}",
+    )
     if value is None:
-        return Verdict(key, "uncertain", f"{key}: not known, {wanted_words} {unit} {side}")
+        return Verdict(
+            key, "uncertain", f"{key}: not known, {wanted_words} {unit} {side}"
+        )
     low, high = (value if end is None else end for end in ends or (None, None))
-    met, failed = (high <= wanted, low > wanted) if most else (low >= wanted, high < wanted)
-    between = "" if low == high else f" (95 % {low * factor:,.4g} to {high * factor:,.4g})"
+    met, failed = (
+        (high <= wanted, low > wanted) if most else (low >= wanted, high < wanted)
+    )
+    between = (
+        "" if low == high else f" (95 % {low * factor:,.4g} to {high * factor:,.4g})"
+    )
     words = f"{key}: {value * factor:,.4g} {unit}{between}, {wanted_words} {side}"
     return Verdict(key, "met" if met else "failed" if failed else "uncertain", words)
 

@@ -47,17 +47,25 @@ class Drives:
     capacity: DriveCapacity | None  # the mean of all drives
     endurance: DriveEndurance | None
     fill: FillLimits | None
-    host_drive_bytes: tuple[float, ...] = ()  # of the drives of each host [B]; empty where all are alike
+    host_drive_bytes: tuple[
+        float, ...
+    ] = ()  # of the drives of each host [B]; empty where all are alike
 
     @property
     def osd_bytes(self) -> float | None:
         """Capacity of an OSD, the mean of all [B]."""
-        return None if self.capacity is None else self.per_osd * self.capacity.drive_bytes
+        return (
+            None if self.capacity is None else self.per_osd * self.capacity.drive_bytes
+        )
 
     @property
     def largest_osd_bytes(self) -> float | None:
         """Capacity of the largest OSD [B]."""
-        return self.per_osd * max(self.host_drive_bytes) if self.host_drive_bytes else self.osd_bytes
+        return (
+            self.per_osd * max(self.host_drive_bytes)
+            if self.host_drive_bytes
+            else self.osd_bytes
+        )
 
     def sizes(self, hosts: IntArray) -> FloatArray:
         """Capacity of OSDs by their hosts [B]; 1 where it is not known."""
@@ -67,8 +75,17 @@ class Drives:
 
     def parameters(self) -> list[dict[str, Any]]:
         """List what is known, each number with its provenance."""
-        parts = {"drive.": self.capacity, "endurance.": self.endurance, "fill.": self.fill}
-        return [row for name, model in parts.items() if model is not None for row in model.parameters(name)]
+        parts = {
+            "drive.": self.capacity,
+            "endurance.": self.endurance,
+            "fill.": self.fill,
+        }
+        return [
+            row
+            for name, model in parts.items()
+            if model is not None
+            for row in model.parameters(name)
+        ]
 
 
 def drives_of(scenario: Scenario, models: Models) -> Drives:
@@ -86,7 +103,10 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
         own_bytes = float(np.mean(np.array(of_hosts)[hosts[hosts >= 0]]))
     fill = None
     if parameters.table("fill") is not None:
-        ratios = {"full_ratio": cluster.full_ratio, "nearfull_ratio": cluster.nearfull_ratio}
+        ratios = {
+            "full_ratio": cluster.full_ratio,
+            "nearfull_ratio": cluster.nearfull_ratio,
+        }
         given = {key: ratio for key, ratio in ratios.items() if ratio is not None}
         fill = parameters.model(FillLimits, "fill", given)
     return Drives(
@@ -108,7 +128,11 @@ def _host_drive_bytes(scenario: Scenario) -> list[float]:
         return []
     check_host_count(scenario)
     groups = scenario.cluster.host_groups
-    return [size for group, size in zip(groups, sizes, strict=True) for _ in range(group.count)]
+    return [
+        size
+        for group, size in zip(groups, sizes, strict=True)
+        for _ in range(group.count)
+    ]
 
 
 def _capacity(drive: ParameterSet, own_bytes: float | None) -> DriveCapacity | None:
@@ -120,7 +144,9 @@ def _capacity(drive: ParameterSet, own_bytes: float | None) -> DriveCapacity | N
     return drive.model(DriveCapacity, "capacity")
 
 
-def _endurance(cluster: ClusterSpec, drive: ParameterSet, own_bytes: float | None) -> DriveEndurance | None:
+def _endurance(
+    cluster: ClusterSpec, drive: ParameterSet, own_bytes: float | None
+) -> DriveEndurance | None:
     """Return how much may be written to a drive: what the scenario says, else the parameter set."""
     if cluster.drive_rated_write_bytes is not None:
         return DriveEndurance(
@@ -181,7 +207,11 @@ class Step(NamedTuple):
 
 
 def waterfall(
-    raw_bytes: float, largest_bytes: float, overhead: float, padded: float, fill: FillLimits
+    raw_bytes: float,
+    largest_bytes: float,
+    overhead: float,
+    padded: float,
+    fill: FillLimits,
 ) -> tuple[Step, ...]:
     """List the steps from raw to usable capacity.
 
@@ -199,15 +229,33 @@ def waterfall(
     near = alive * fill.nearfull_ratio
     return (
         Step("raw", raw_bytes, "all OSDs"),
-        Step("full", raw_bytes * fill.full_ratio, f"raw × {fill.full_ratio:g}: Ceph refuses writes there"),
-        Step("largest domain gone", alive, "raw less the largest failure domain: room to heal"),
+        Step(
+            "full",
+            raw_bytes * fill.full_ratio,
+            f"raw × {fill.full_ratio:g}: Ceph refuses writes there",
+        ),
+        Step(
+            "largest domain gone",
+            alive,
+            "raw less the largest failure domain: room to heal",
+        ),
         Step("nearfull", near, f"× {fill.nearfull_ratio:g}: Ceph warns there"),
-        Step("overhead", near / overhead, f"/ {overhead:g}: bytes that the scheme stores for a client byte"),
-        Step("padding", near / padded, f"/ {padded / overhead:.4g}: objects are filled up to whole stripes"),
+        Step(
+            "overhead",
+            near / overhead,
+            f"/ {overhead:g}: bytes that the scheme stores for a client byte",
+        ),
+        Step(
+            "padding",
+            near / padded,
+            f"/ {padded / overhead:.4g}: objects are filled up to whole stripes",
+        ),
     )
 
 
-def capacity_of(scenario: Scenario, scheme_name: str, models: Models, drives: Drives) -> Capacity:
+def capacity_of(
+    scenario: Scenario, scheme_name: str, models: Models, drives: Drives
+) -> Capacity:
     """Work out what the scenario's cluster holds under one scheme.
 
     With shards of :math:`s` bytes in objects of :math:`o` bytes and :math:`w` shards to an object, a client
@@ -218,7 +266,10 @@ def capacity_of(scenario: Scenario, scheme_name: str, models: Models, drives: Dr
     scheme, fill = parse_scheme(scheme_name), drives.fill
     pool = build_pool(scenario, scheme, models)
     # Of an optimised pool's shards the mean; all others are of one length.
-    shard_bytes = stored_bytes(scheme, pool.geometry, pool.object_bytes, policy=models.ec) / scheme.width
+    shard_bytes = (
+        stored_bytes(scheme, pool.geometry, pool.object_bytes, policy=models.ec)
+        / scheme.width
+    )
     per_group = shard_bytes / pool.object_bytes
     stored, overhead = scheme.width * per_group, scheme.storage_overhead
     sizes = drives.sizes(pool.cluster.osd_hosts)
@@ -236,7 +287,9 @@ def capacity_of(scenario: Scenario, scheme_name: str, models: Models, drives: Dr
         acting = pool.cluster.acting
         placed = np.bincount(acting[acting != NO_OSD], minlength=pool.cluster.osds)
         room = sizes[placed > 0] / placed[placed > 0]
-        as_placed = float(room.min()) * fill.full_ratio * pool.cluster.groups / per_group
+        as_placed = (
+            float(room.min()) * fill.full_ratio * pool.cluster.groups / per_group
+        )
     return Capacity(
         scheme=scheme.name,
         stored_per_client_byte=stored,
@@ -282,12 +335,17 @@ class Wear(NamedTuple):
     drive_write_bytes_per_s: float  # to one drive, on average over all [B/s]
     drive_writes_per_day: float | None  # the same in capacities a day [1/d]
     rated_drive_writes_per_day: float | None  # what the maker rates [1/d]
-    life_years: float | None  # until the rated writes are used up at this rate, day and night [a]
+    life_years: (
+        float | None
+    )  # until the rated writes are used up at this rate, day and night [a]
 
 
 def wear_of(row: Mapping[str, Any], osds: int, drives: Drives) -> Wear | None:
     """Work out the wear of one result row; None where it wrote nothing or says nothing of it."""
-    per_byte, rate = row.get("device_write_bytes_per_client_byte"), row.get("throughput_bytes_per_s")
+    per_byte, rate = (
+        row.get("device_write_bytes_per_client_byte"),
+        row.get("throughput_bytes_per_s"),
+    )
     if not per_byte or rate is None:
         return None
     per_drive = per_byte * rate / (osds * drives.per_osd)

@@ -26,7 +26,15 @@ from stripesim.sim.durability.assess import (
     why_not,
 )
 from stripesim.sim.durability.splitting import BATCHES, WALKS
-from stripesim.sim.durability.system import YEAR_S, Burst, Ints, Lifetime, Repair, System, code_of
+from stripesim.sim.durability.system import (
+    YEAR_S,
+    Burst,
+    Ints,
+    Lifetime,
+    Repair,
+    System,
+    code_of,
+)
 
 
 def answer(
@@ -50,7 +58,9 @@ def answer(
             reason = why_not(system, name)
             if name in chosen and reason is not None:
                 got = f"one that method {name} cannot answer ({scheme}: {reason})"
-                raise scenario.problem("durability", got, f"one of {', '.join(applicable(system))}")
+                raise scenario.problem(
+                    "durability", got, f"one of {', '.join(applicable(system))}"
+                )
             if method == "all" and reason is not None and name != "burst":
                 skipped.append(f"{scheme}: {name}: {reason}")
         for name in chosen:
@@ -60,7 +70,12 @@ def answer(
             rows.append(row)
             progress(f"{scheme} {name}")
     provenance = made_from(scenario, method=method, batches=BATCHES, walks=walks)
-    return {"rows": rows, "recommended": recommended, "skipped": skipped, "provenance": provenance}
+    return {
+        "rows": rows,
+        "recommended": recommended,
+        "skipped": skipped,
+        "provenance": provenance,
+    }
 
 
 def detection_s(scenario: Scenario) -> float:
@@ -126,7 +141,9 @@ def system_of(scenario: Scenario, scheme: str) -> System:
         # Errors arise at a constant rate between two scrubs, so half an interval's are there.
         sector_errors=spec.sector_error_rate * scrub_s / 2 / YEAR_S,
         bursts=tuple(
-            Burst(b.name, b.unit, b.units, b.per_year / YEAR_S, b.lost_fraction, b.down_s)
+            Burst(
+                b.name, b.unit, b.units, b.per_year / YEAR_S, b.lost_fraction, b.down_s
+            )
             for b in spec.bursts
         ),
         groups=groups,
@@ -139,14 +156,20 @@ def system_of(scenario: Scenario, scheme: str) -> System:
 
 
 def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> Repair:
-    fixed = spec.repair_time == "fixed" if spec.repair_time else spec.placement != "clustered"
+    fixed = (
+        spec.repair_time == "fixed"
+        if spec.repair_time
+        else spec.placement != "clustered"
+    )
     pace, policy = spec.repair_bytes_per_s, spec.repair
     if policy == "simulated":
         rebuild = idle_rebuild(scenario, scheme)
         pace, policy = rebuild.bytes_per_s, "parallel"
         if pace is None:
             got = f"no pace for {scheme} ({rebuild.reason})"
-            raise scenario.problem("durability.repair", got, "durability.repair_bytes_per_s")
+            raise scenario.problem(
+                "durability.repair", got, "durability.repair_bytes_per_s"
+            )
     assert pace is not None, "the rules ask for it"
     return Repair(
         bytes_per_s=pace,
@@ -166,18 +189,32 @@ def lifetime_of(scenario: Scenario, spec: DurabilitySpec) -> Lifetime:
     assert given is not None, "the rules ask for afr or lifetime"
     until_s = given.age_s + spec.horizon_s
     if given.trace is not None:
-        return _fitted(str(scenario.resolve(given.trace)), given.trace_format, given.pieces, until_s)
+        return _fitted(
+            str(scenario.resolve(given.trace)),
+            given.trace_format,
+            given.pieces,
+            until_s,
+        )
     if given.distribution == "piecewise":
-        rates = tuple(Lifetime.exponential(afr).hazards_per_s[0] if afr else 0.0 for afr in given.afrs)
+        rates = tuple(
+            Lifetime.exponential(afr).hazards_per_s[0] if afr else 0.0
+            for afr in given.afrs
+        )
         return Lifetime(given.ages_s, rates)
     assert given.scale_s is not None
     return Lifetime.weibull(given.scale_s, given.shape or 1.0, until_s)
 
 
 @cached_by_content(maxsize=8)
-def _fitted(path: str, trace_format: str | None, pieces: int | None, until_s: float) -> Lifetime:
+def _fitted(
+    path: str, trace_format: str | None, pieces: int | None, until_s: float
+) -> Lifetime:
     """Fit lifetimes to a failure trace: a piecewise hazard, or the better of exponential and Weibull."""
-    from stripesim.calibration.survival import fit_lifetimes, lifetimes_of, piecewise_hazard
+    from stripesim.calibration.survival import (
+        fit_lifetimes,
+        lifetimes_of,
+        piecewise_hazard,
+    )
     from stripesim.traces import read_failures
 
     try:
@@ -188,4 +225,6 @@ def _fitted(path: str, trace_format: str | None, pieces: int | None, until_s: fl
     except (ValueError, OSError) as error:
         raise ValueError(f"durability.lifetime.trace: {error}") from error
     best = min((fits["exponential"], fits["weibull"]), key=lambda fit: fit.aic)
-    return Lifetime.weibull(best.parameters["scale_s"], best.parameters.get("shape", 1.0), until_s)
+    return Lifetime.weibull(
+        best.parameters["scale_s"], best.parameters.get("shape", 1.0), until_s
+    )

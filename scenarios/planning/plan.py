@@ -43,7 +43,10 @@ _SIMULATED: Final = (
 
 
 def make_plan(
-    scenario: Scenario, *, engine: str = "compiled", progress: Callable[[str], None] = lambda words: None
+    scenario: Scenario,
+    *,
+    engine: str = "compiled",
+    progress: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Any]:
     """Answer a scenario's `[plan]`."""
     plan = scenario.plan
@@ -55,21 +58,35 @@ def make_plan(
         candidate.found |= dict.fromkeys(_SIMULATED)
         candidate.found.setdefault("cost", None)
         judge_closed_forms(candidate, scenario, plan)
-    left = sorted((candidate for candidate in every if candidate.possible), key=_price_order)
+    left = sorted(
+        (candidate for candidate in every if candidate.possible), key=_price_order
+    )
     progress(f"{len(every)} candidates, {len(left)} left by closed forms")
     for number, candidate in enumerate(left):
         late = time.monotonic() - begun > plan.wall_s_max
         if number >= plan.simulated_max or late:
-            limit = f"{plan.wall_s_max:g} s" if late else f"plan.simulated_max ({plan.simulated_max})"
-            candidate.verdicts.append(Verdict("simulated", "uncertain", f"not simulated: beyond {limit}"))
+            limit = (
+                f"{plan.wall_s_max:g} s"
+                if late
+                else f"plan.simulated_max ({plan.simulated_max})"
+            )
+            candidate.verdicts.append(
+                Verdict("simulated", "uncertain", f"not simulated: beyond {limit}")
+            )
             continue
-        progress(f"simulating {number + 1} of {min(len(left), plan.simulated_max)}: {_name(candidate)}")
+        progress(
+            f"simulating {number + 1} of {min(len(left), plan.simulated_max)}: {_name(candidate)}"
+        )
         simulate(candidate, plan, engine)
-    meeting = sorted((candidate for candidate in every if candidate.meets), key=_price_order)
+    meeting = sorted(
+        (candidate for candidate in every if candidate.meets), key=_price_order
+    )
     simulated = [one for one in every if one.possible and one.found["iops"] is not None]
     front = {id(candidate) for candidate in _pareto(simulated)}
     best = meeting[0] if meeting else None
-    documents = {id(one): {**one.to_json(), "pareto": id(one) in front} for one in every}
+    documents = {
+        id(one): {**one.to_json(), "pareto": id(one) in front} for one in every
+    }
     return {
         "varied": varied_keys(plan),
         "candidates": list(documents.values()),
@@ -77,13 +94,17 @@ def make_plan(
         "reasons": _reasons(best, meeting, every),
         "assumptions": _assumptions(scenario, plan),
         "warnings": warnings_of_all(one.scenario for one in every if one.scenario),
-        "provenance": made_from(scenario, engine=engine, replications=plan.replications),
+        "provenance": made_from(
+            scenario, engine=engine, replications=plan.replications
+        ),
     }
 
 
 def _name(candidate: Candidate) -> str:
     keys = candidate.keys
-    return f"{candidate.scheme} on {keys['hosts']} × {keys['osds_per_host']} {keys['ssd']}"
+    return (
+        f"{candidate.scheme} on {keys['hosts']} × {keys['osds_per_host']} {keys['ssd']}"
+    )
 
 
 def _price_order(candidate: Candidate) -> tuple[float, ...]:
@@ -103,10 +124,15 @@ def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> 
     recovering_rows = None
     try:
         rows = [_worst(_seeded(at_rate, number), engine) for number in seeds]
-        rebuild = idle_rebuild(scenario, candidate.scheme, engine=engine, sample_objects=1000)
+        rebuild = idle_rebuild(
+            scenario, candidate.scheme, engine=engine, sample_objects=1000
+        )
         if plan.p99_recovery_ms is not None:
             recovering = _recovering(at_rate)
-            recovering_rows = [_worst(_seeded(recovering, number), engine, "recovery") for number in seeds]
+            recovering_rows = [
+                _worst(_seeded(recovering, number), engine, "recovery")
+                for number in seeds
+            ]
     except ValueError as error:
         candidate.problem = str(error).splitlines()[0]
         return
@@ -121,24 +147,43 @@ def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> 
     _judge_nines(candidate, plan, rebuild, drives)
 
 
-def _judge_rate(candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]) -> None:
+def _judge_rate(
+    candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]
+) -> None:
     """Note the rate that is served, and judge it where one is required."""
     if plan.rate_per_s is None:
         served = student_interval([row["iops"] for row in rows])
     else:
         # Poisson arrivals of a finite run are not exactly at the rate: a saturated run serves a share of it.
-        shares = [row["iops"] / row["offered_iops"] if row["saturated"] else 1.0 for row in rows]
-        served = student_interval([min(1.0, share) * plan.rate_per_s for share in shares])
-    candidate.found |= {"iops": served.mean, "iops_low": served.low, "iops_high": served.high}
+        shares = [
+            row["iops"] / row["offered_iops"] if row["saturated"] else 1.0
+            for row in rows
+        ]
+        served = student_interval(
+            [min(1.0, share) * plan.rate_per_s for share in shares]
+        )
+    candidate.found |= {
+        "iops": served.mean,
+        "iops_low": served.low,
+        "iops_high": served.high,
+    }
     if plan.rate_per_s is not None:
         unit = "requests a second served"
         verdict = at_least(
-            "rate_per_s", served.mean, SERVED * plan.rate_per_s, 1.0, unit, served.low, served.high
+            "rate_per_s",
+            served.mean,
+            SERVED * plan.rate_per_s,
+            1.0,
+            unit,
+            served.low,
+            served.high,
         )
         candidate.verdicts.append(verdict)
 
 
-def _judge_latency(candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]) -> None:
+def _judge_latency(
+    candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]
+) -> None:
     p99_ns = student_interval([row["latency_p99_ns"] for row in rows])
     candidate.found |= {
         "latency_p99_ns": p99_ns.mean,
@@ -147,42 +192,66 @@ def _judge_latency(candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[
     }
     if plan.p99_ms is not None:
         unit = "ms at the 99th percentile"
-        verdict = at_most("p99_ms", p99_ns.mean, plan.p99_ms * 1e6, 1e-6, unit, p99_ns.low, p99_ns.high)
+        verdict = at_most(
+            "p99_ms",
+            p99_ns.mean,
+            plan.p99_ms * 1e6,
+            1e-6,
+            unit,
+            p99_ns.low,
+            p99_ns.high,
+        )
         candidate.verdicts.append(verdict)
 
 
-def _judge_recovery_latency(candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]) -> None:
+def _judge_recovery_latency(
+    candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]
+) -> None:
     assert plan.p99_recovery_ms is not None
     p99_ns = student_interval([row["latency_p99_ns"] for row in rows])
     candidate.found["latency_p99_recovery_ns"] = p99_ns.mean
     unit = "ms while an OSD is rebuilt"
     wanted_ns = plan.p99_recovery_ms * 1e6
-    verdict = at_most("p99_recovery_ms", p99_ns.mean, wanted_ns, 1e-6, unit, p99_ns.low, p99_ns.high)
+    verdict = at_most(
+        "p99_recovery_ms", p99_ns.mean, wanted_ns, 1e-6, unit, p99_ns.low, p99_ns.high
+    )
     candidate.verdicts.append(verdict)
 
 
-def _judge_rebuild(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild, drives: Drives) -> None:
+def _judge_rebuild(
+    candidate: Candidate, plan: PlanSpec, rebuild: Rebuild, drives: Drives
+) -> None:
     """Note how long a rebuild of the largest OSD takes at the nearfull ratio, and judge it."""
     if drives.largest_osd_bytes is not None and drives.fill is not None:
         lost_bytes = drives.largest_osd_bytes * drives.fill.nearfull_ratio
         candidate.found["rebuild_s"] = rebuild.seconds_for(lost_bytes)
     if plan.rebuild_s is not None:
-        candidate.verdicts.append(_rebuild_verdict(plan.rebuild_s, candidate.found["rebuild_s"], rebuild))
+        candidate.verdicts.append(
+            _rebuild_verdict(plan.rebuild_s, candidate.found["rebuild_s"], rebuild)
+        )
 
 
-def _note_wear(candidate: Candidate, drives: Drives, rows: Sequence[Mapping[str, Any]]) -> None:
+def _note_wear(
+    candidate: Candidate, drives: Drives, rows: Sequence[Mapping[str, Any]]
+) -> None:
     """Note how many times its capacity a drive is written in a day."""
     capacity = candidate.capacity
     if drives.capacity is None or capacity is None:
         return
     written = max(
-        (row["device_write_bytes_per_client_byte"] or 0.0) * row["throughput_bytes_per_s"] for row in rows
+        (row["device_write_bytes_per_client_byte"] or 0.0)
+        * row["throughput_bytes_per_s"]
+        for row in rows
     )
     per_drive = written / (capacity.osds * drives.per_osd)
-    candidate.found["drive_writes_per_day"] = drive_writes_per_day(per_drive, drives.capacity.drive_bytes)
+    candidate.found["drive_writes_per_day"] = drive_writes_per_day(
+        per_drive, drives.capacity.drive_bytes
+    )
 
 
-def _judge_nines(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild, drives: Drives) -> None:
+def _judge_nines(
+    candidate: Candidate, plan: PlanSpec, rebuild: Rebuild, drives: Drives
+) -> None:
     """Compute the nines with the rebuild that was simulated for this candidate, and judge them."""
     assert candidate.scenario is not None
     pace = rebuild.bytes_per_s
@@ -193,12 +262,20 @@ def _judge_nines(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild, drives:
         row = nines_of(_with_pace(candidate.scenario, pace), candidate.scheme, pace)
     except ValueError as error:
         if plan.nines is not None:
-            candidate.verdicts.append(Verdict("nines", "failed", str(error).splitlines()[0]))
+            candidate.verdicts.append(
+                Verdict("nines", "failed", str(error).splitlines()[0])
+            )
         return
     candidate.found["nines"] = row["nines"]
     if plan.nines is not None:
         verdict = at_least(
-            "nines", row["nines"], plan.nines, 1.0, "nines", row["nines_low"], row["nines_high"]
+            "nines",
+            row["nines"],
+            plan.nines,
+            1.0,
+            "nines",
+            row["nines_low"],
+            row["nines_high"],
         )
         candidate.verdicts.append(verdict)
 
@@ -208,26 +285,38 @@ def _with_pace(scenario: Scenario, bytes_per_s: float | None) -> Scenario:
     spec = scenario.durability
     if spec is None or bytes_per_s is None or spec.placement != "crush":
         return scenario
-    paced = spec.model_copy(update={"repair_bytes_per_s": bytes_per_s, "repair": "parallel"})
+    paced = spec.model_copy(
+        update={"repair_bytes_per_s": bytes_per_s, "repair": "parallel"}
+    )
     return scenario.model_copy(update={"durability": paced})
 
 
 def _rebuild_verdict(wanted: float, seconds: float | None, rebuild: Rebuild) -> Verdict:
     """Judge the time of a rebuild, the spread being what half the sample gives."""
     if seconds is None:
-        return Verdict("rebuild_s", "failed", f"rebuild_s: no rebuild: {rebuild.reason or 'not finished'}")
+        return Verdict(
+            "rebuild_s",
+            "failed",
+            f"rebuild_s: no rebuild: {rebuild.reason or 'not finished'}",
+        )
     whole, half = rebuild.bytes_per_s, rebuild.half_bytes_per_s
     ends = sorted((seconds, seconds * (whole / half) if whole and half else seconds))
     return at_most("rebuild_s", seconds, wanted, 1.0, "s to rebuild an OSD", *ends)
 
 
-def nines_of(scenario: Scenario, scheme: str, bytes_per_s: float | None) -> dict[str, Any]:
+def nines_of(
+    scenario: Scenario, scheme: str, bytes_per_s: float | None
+) -> dict[str, Any]:
     """Return the durability of a scheme: as `[durability]` says, else at stated defaults."""
     asked = scenario
     if scenario.durability is None:
         if bytes_per_s is None:
-            raise ValueError(f"nines: {scheme} cannot be rebuilt here, so it has no pace of repair")
-        spec = DurabilitySpec(afr=AFR, repair_bytes_per_s=bytes_per_s, detection_s=DETECTION_S)
+            raise ValueError(
+                f"nines: {scheme} cannot be rebuilt here, so it has no pace of repair"
+            )
+        spec = DurabilitySpec(
+            afr=AFR, repair_bytes_per_s=bytes_per_s, detection_s=DETECTION_S
+        )
         asked = scenario.model_copy(update={"durability": spec})
     system = system_of(asked, scheme)
     method = recommended_method(system).method
@@ -237,7 +326,9 @@ def nines_of(scenario: Scenario, scheme: str, bytes_per_s: float | None) -> dict
 def _at_rate(scenario: Scenario, rate_per_s: float | None) -> Scenario:
     """Return the scenario with Poisson arrivals at a rate; as it is where none is required."""
     open_loop = {"kind": "open", "rate_per_s": rate_per_s, "completions": "each"}
-    load = scenario.workload.model_copy(update=open_loop if rate_per_s is not None else {})
+    load = scenario.workload.model_copy(
+        update=open_loop if rate_per_s is not None else {}
+    )
     return scenario.model_copy(update={"workload": load})
 
 
@@ -247,20 +338,30 @@ def _seeded(scenario: Scenario, number: int) -> Scenario:
 
 def _recovering(scenario: Scenario) -> Scenario:
     """Return the scenario with its first OSD lost at the start and rebuilt under the load."""
-    load = scenario.workload.model_copy(update={"image": "prefilled", "completions": "each"})
+    load = scenario.workload.model_copy(
+        update={"image": "prefilled", "completions": "each"}
+    )
     return without_osd(scenario, 0, load)
 
 
 def _worst(scenario: Scenario, engine: str, phase: str = "") -> dict[str, Any]:
     """Run all cells of a scenario; the rate of the slowest, the latency of the worst, of a phase if asked."""
-    rows = [row_of(scenario, cell, result) for cell, result in run_cells(scenario, engine)]
+    rows = [
+        row_of(scenario, cell, result) for cell, result in run_cells(scenario, engine)
+    ]
     slowest = min(rows, key=lambda row: row["iops"])
-    written = max(rows, key=lambda row: row["device_write_bytes_per_client_byte"] or 0.0)
+    written = max(
+        rows, key=lambda row: row["device_write_bytes_per_client_byte"] or 0.0
+    )
     return {
         **slowest,
         # A run that has no such phase rebuilt nothing, or all of it before the first request.
-        "latency_p99_ns": max(row.get(f"latency_p99_{phase}_ns") or row["latency_p99_ns"] for row in rows),
-        "device_write_bytes_per_client_byte": written["device_write_bytes_per_client_byte"],
+        "latency_p99_ns": max(
+            row.get(f"latency_p99_{phase}_ns") or row["latency_p99_ns"] for row in rows
+        ),
+        "device_write_bytes_per_client_byte": written[
+            "device_write_bytes_per_client_byte"
+        ],
         "throughput_bytes_per_s": written["throughput_bytes_per_s"],
     }
 
@@ -276,13 +377,20 @@ def _pareto(candidates: Sequence[Candidate]) -> list[Candidate]:
         return cost, -(held.usable_bytes_safe or 0.0), p99_ns, -nines
 
     def beaten(mine: tuple[float, ...]) -> bool:
-        return any(mine != its and all(b <= a for a, b in zip(mine, its, strict=True)) for its in points)
+        return any(
+            mine != its and all(b <= a for a, b in zip(mine, its, strict=True))
+            for its in points
+        )
 
     points = [goals(one) for one in candidates]
-    return [one for one, mine in zip(candidates, points, strict=True) if not beaten(mine)]
+    return [
+        one for one, mine in zip(candidates, points, strict=True) if not beaten(mine)
+    ]
 
 
-def _reasons(best: Candidate | None, meeting: Sequence[Candidate], every: Sequence[Candidate]) -> list[str]:
+def _reasons(
+    best: Candidate | None, meeting: Sequence[Candidate], every: Sequence[Candidate]
+) -> list[str]:
     """Say why one is recommended, or why none is."""
     if best is None:
         open_ones = sum(one.possible and not one.meets for one in every)
@@ -290,7 +398,11 @@ def _reasons(best: Candidate | None, meeting: Sequence[Candidate], every: Sequen
             f"none of {len(every)} candidates is known to meet every requirement; {open_ones} are uncertain: "
             "more replications, a longer run or a higher plan.simulated_max may decide them"
         ]
-    by = "the lowest cost" if best.found.get("cost") is not None else "the fewest raw bytes"
+    by = (
+        "the lowest cost"
+        if best.found.get("cost") is not None
+        else "the fewest raw bytes"
+    )
     ties = f" of {len(meeting)} that meet every requirement"
     if len(meeting) == 1:
         ties = ": only it meets every requirement"

@@ -13,7 +13,9 @@ _HOURS_PER_YEAR: Final = 8766.0
 class Cost(NamedTuple):
     """Price and power of a candidate."""
 
-    cost: float  #: Hardware that is bought, and power over `PricesSpec.years` [currency]
+    cost: (
+        float  #: Hardware that is bought, and power over `PricesSpec.years` [currency]
+    )
     watts: float  #: Power of all hosts and drives [W]
 
 
@@ -50,7 +52,9 @@ def cost_of(
     """
     cluster = candidate.cluster
     drive = _price_of_drive(prices, cluster.ssd, drive_bytes)
-    network = prices.network_per_gbit * (cluster.public_gbit_per_s + cluster.private_gbit_per_s)
+    network = prices.network_per_gbit * (
+        cluster.public_gbit_per_s + cluster.private_gbit_per_s
+    )
     drives = cluster.osd_count * drives_per_osd
     per_host = drives / cluster.host_count
     kept = min(owned_hosts, cluster.host_count)
@@ -81,7 +85,9 @@ def _has_faster_network(cluster: ClusterSpec, owned: ClusterSpec) -> bool:
     return faster_public or faster_private
 
 
-def _drives_added(cluster: ClusterSpec, owned: ClusterSpec, per_host: float, drives_per_osd: int) -> float:
+def _drives_added(
+    cluster: ClusterSpec, owned: ClusterSpec, per_host: float, drives_per_osd: int
+) -> float:
     """Return the drives that a host of the owner's needs to become one of the candidate's [count]."""
     if cluster.ssd != owned.ssd or cluster.drive_bytes != owned.drive_bytes:
         return per_host

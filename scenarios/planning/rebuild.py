@@ -55,18 +55,27 @@ class Rebuild:
         rate = self.bytes_per_s
         if rate is None or self.pace_bytes_per_s is None or self.seconds is None:
             return None if rate is None else lost_bytes / rate
-        return max(0.0, self.seconds + (lost_bytes - self.lost_bytes) / self.pace_bytes_per_s)
+        return max(
+            0.0, self.seconds + (lost_bytes - self.lost_bytes) / self.pace_bytes_per_s
+        )
 
     def seconds_interval(self, lost_bytes: float) -> tuple[float, float] | None:
         """Ends of a 95 % interval of `seconds_for` [s]; None where the sample gives none."""
         if self.seconds is None or self.pace_low is None or self.pace_high is None:
             return None
         left_bytes = max(0.0, lost_bytes - self.lost_bytes)
-        return self.seconds + left_bytes / self.pace_high, self.seconds + left_bytes / self.pace_low
+        return (
+            self.seconds + left_bytes / self.pace_high,
+            self.seconds + left_bytes / self.pace_low,
+        )
 
 
 def idle_rebuild(
-    scenario: Scenario, scheme: str, *, engine: str = "compiled", sample_objects: int = SAMPLE_OBJECTS
+    scenario: Scenario,
+    scheme: str,
+    *,
+    engine: str = "compiled",
+    sample_objects: int = SAMPLE_OBJECTS,
 ) -> Rebuild:
     """Lose one OSD of a scenario's cluster under no load and rebuild a sample of its objects."""
     code = parse_scheme(scheme)
@@ -82,10 +91,16 @@ def idle_rebuild(
         runs = []
         for quarter in range(1, _SAMPLES + 1):
             wanted = sample_objects * quarter // _SAMPLES
-            bytes_in_all = max(1, round(wanted / shares)) * scenario.cluster.object_bytes
+            bytes_in_all = (
+                max(1, round(wanted / shares)) * scenario.cluster.object_bytes
+            )
             load = WorkloadSpec(requests=1, image_bytes=max(bytes_in_all, _BLOCK_BYTES))
             small = without_osd(scenario, lost, load)
-            runs.append(_rebuild(small, Cell(scheme, "read", "rand", _BLOCK_BYTES), models, engine))
+            runs.append(
+                _rebuild(
+                    small, Cell(scheme, "read", "rand", _BLOCK_BYTES), models, engine
+                )
+            )
     except ValueError as error:
         return Rebuild(scheme, reason=str(error))
     half, whole = runs[_SAMPLES // 2 - 1], runs[-1]
@@ -94,9 +109,15 @@ def idle_rebuild(
 
 def without_osd(scenario: Scenario, osd: int, load: WorkloadSpec) -> Scenario:
     """Return a scenario that loses an OSD at its start and rebuilds it under a load, with its throttles."""
-    throttles = {} if scenario.repair is None else scenario.repair.model_dump(exclude={"lost_osds"})
+    throttles = (
+        {}
+        if scenario.repair is None
+        else scenario.repair.model_dump(exclude={"lost_osds"})
+    )
     repair = RepairSpec(lost_osds=(osd,), **throttles)
-    return scenario.model_copy(update={"repair": repair, "workload": load, "faults": None})
+    return scenario.model_copy(
+        update={"repair": repair, "workload": load, "faults": None}
+    )
 
 
 def _pace(runs: Sequence[Rebuild]) -> dict[str, Any]:
@@ -118,7 +139,9 @@ def _pace(runs: Sequence[Rebuild]) -> dict[str, Any]:
     }
 
 
-def _share_of_objects(scenario: Scenario, scheme: str, osd: int, models: Models) -> float:
+def _share_of_objects(
+    scenario: Scenario, scheme: str, osd: int, models: Models
+) -> float:
     """Share of placement groups that an OSD is in, 0 to 1."""
     from stripesim.scenarios.run.build import build_pool
 
@@ -128,7 +151,13 @@ def _share_of_objects(scenario: Scenario, scheme: str, osd: int, models: Models)
 
 def _rebuild(scenario: Scenario, cell: Cell, models: Models, engine: str) -> Rebuild:
     inputs = build_cell(scenario, cell, models)
-    result = simulate(inputs.pool, inputs.workload, faults=inputs.faults, seed=scenario.seed, engine=engine)
+    result = simulate(
+        inputs.pool,
+        inputs.workload,
+        faults=inputs.faults,
+        seed=scenario.seed,
+        engine=engine,
+    )
     return measured_rebuild(scenario, {"scheme": cell.scheme, **result.row})
 
 

@@ -25,18 +25,28 @@ def report_of_cluster(document: Row) -> str:
     tiles = [
         (bytes_text(raw), f"raw, on {len(document['osds'])} OSDs"),
         (bytes_text(stranded), "stranded when the first OSD is full"),
-        (f"{heals} of {len(capacity['domains'])}", "failure domains whose loss the others can take"),
+        (
+            f"{heals} of {len(capacity['domains'])}",
+            "failure domains whose loss the others can take",
+        ),
     ]
     if counts and "reported_acting_pgs" in counts[0]:
         equal = sum(row["acting_pgs"] == row["reported_acting_pgs"] for row in counts)
-        tiles.append((f"{equal} of {len(counts)}", "OSDs whose placement groups are those counted"))
+        tiles.append(
+            (
+                f"{equal} of {len(counts)}",
+                "OSDs whose placement groups are those counted",
+            )
+        )
     return render(
         "sections.html.j2",
         kind="A cluster as it is",
         title="Capacity of the cluster",
         introduction="Usable capacity, what strands, what heals and what a balancer would bring, from what "
         "Ceph says of itself.",
-        meta=[f"stripesim {__version__} · Ceph {document['version'] or 'of unknown release'}"],
+        meta=[
+            f"stripesim {__version__} · Ceph {document['version'] or 'of unknown release'}"
+        ],
         tiles=tiles,
         contents=[(section.anchor, section.heading) for section in sections],
         sections=sections,
@@ -59,13 +69,16 @@ def sections_of(document: Row) -> list[Section]:
 def _waterfall(capacity: Row) -> Section:
     classes = capacity["classes"]
     rows: list[list[str | Cell]] = []
-    for same in zip(*(_steps(row, capacity["full_ratio"]) for row in classes), strict=True):
+    for same in zip(
+        *(_steps(row, capacity["full_ratio"]) for row in classes), strict=True
+    ):
         shares = [
             None if size is None else size / max(row["raw_bytes"], 1.0)
             for row, (_, size, _) in zip(classes, same, strict=True)
         ]
         cells = [
-            Cell(bytes_text(size), why, share) for (_, size, why), share in zip(same, shares, strict=True)
+            Cell(bytes_text(size), why, share)
+            for (_, size, why), share in zip(same, shares, strict=True)
         ]
         rows.append([same[0][0], *cells])
     columns = ["step", *(f"{row['class']} ({row['osds']} OSDs)" for row in classes)]
@@ -75,7 +88,14 @@ def _waterfall(capacity: Row) -> Section:
         "Bytes on drives, by device class; a pool's own overhead comes off below. All pools of a class are "
         "taken to grow in proportion to what they hold, a pool's placement groups as equally full; pools "
         "that hold nothing count by their groups.",
-        [Table("From raw to what can be written, by device class", columns, rows, form="stack")],
+        [
+            Table(
+                "From raw to what can be written, by device class",
+                columns,
+                rows,
+                form="stack",
+            )
+        ],
     )
 
 
@@ -94,8 +114,16 @@ def _steps(row: Row, full: float) -> list[tuple[str, float | None, str]]:
     )
     return [
         ("raw", row["raw_bytes"], "the sizes of all OSDs, as the report has them"),
-        ("in", row["in_bytes"], "an OSD that is out takes nothing; one that is down is expected back"),
-        ("at the full ratio", row["full_bytes"], f"× {full:.4g}, its own; beyond it Ceph refuses writes"),
+        (
+            "in",
+            row["in_bytes"],
+            "an OSD that is out takes nothing; one that is down is expected back",
+        ),
+        (
+            "at the full ratio",
+            row["full_bytes"],
+            f"× {full:.4g}, its own; beyond it Ceph refuses writes",
+        ),
         ("until the first OSD is full", now["usable_raw_bytes"], fullest),
         ("the same after upmap", then["usable_raw_bytes"], moved),
         ("in use", row["used_bytes"], use_text(row)),
@@ -108,7 +136,8 @@ def use_text(row: Row) -> str:
     databases = row["used_bytes"] - row["used_data_bytes"]
     if databases > 0:
         words += (
-            f"; {bytes_text(databases)} of it are databases on devices of their own, which raw leaves out"
+            f"; {bytes_text(databases)} of it are databases"
+            " on devices of their own, which raw leaves out"
         )
     if row["reported_available_bytes"] is not None:
         words += f"; {bytes_text(row['reported_available_bytes'])} are free"
@@ -126,12 +155,16 @@ def _pools(document: Row) -> Section:
         why_more = "until its first OSD is full, the other pools as they are"
         row: dict[str, str | Cell] = {
             "pool": Cell(pool["name"], f"rule {pool['rule']}"),
-            "scheme": Cell(scheme_label(pool["scheme"]), f"{overhead:.4g} bytes stored for each"),
+            "scheme": Cell(
+                scheme_label(pool["scheme"]), f"{overhead:.4g} bytes stored for each"
+            ),
             "groups": f"{pool['pg_num']:,}",
             "domains": f"{room['failure_domains']} × {domain}",
             "holds": bytes_text(room["stored_bytes"]),
             "usable, full ratio": Cell(bytes_text(room["usable_bytes_full"]), why_full),
-            "usable, a domain gone": Cell(bytes_text(room["usable_bytes_safe"]), why_safe),
+            "usable, a domain gone": Cell(
+                bytes_text(room["usable_bytes_safe"]), why_safe
+            ),
             "takes more": Cell(bytes_text(room["more_bytes"]), why_more),
         }
         rows.append(row)
@@ -140,7 +173,11 @@ def _pools(document: Row) -> Section:
         "pools",
         "Each pool alone on its OSDs. Metadata, padding and the log are not counted: small objects store "
         "more. What is safe stays below the cluster's nearfull ratio with the largest failure domain lost.",
-        [Table.of("Pools: what each holds and can hold", rows, form="stack", words=(1, 3))],
+        [
+            Table.of(
+                "Pools: what each holds and can hold", rows, form="stack", words=(1, 3)
+            )
+        ],
     )
 
 
@@ -173,7 +210,9 @@ def _balance(document: Row) -> Section:
             "size": bytes_text(held["size_bytes"]),
             "groups": f"{row['acting_pgs']:,}",
             "primaries": f"{row['primary_pgs']:,}",
-            "groups per TB": Cell(f"{load:,.1f}", share=load / loads[0][0] if loads[0][0] else 0.0),
+            "groups per TB": Cell(
+                f"{load:,.1f}", share=load / loads[0][0] if loads[0][0] else 0.0
+            ),
         }
         rows.append(entry)
     return Section(
@@ -184,7 +223,10 @@ def _balance(document: Row) -> Section:
         [
             Table.of("Fullest OSD by class", classes),
             Table.of(
-                "OSDs with the most placement groups for their size", rows, words=(1, 2), caption_shown=True
+                "OSDs with the most placement groups for their size",
+                rows,
+                words=(1, 2),
+                caption_shown=True,
             ),
         ],
     )
@@ -196,11 +238,23 @@ def _healing(capacity: Row) -> Section:
     )
     rows: list[list[str | Cell]] = []
     for row in domains[:_ROWS_MAX]:
-        why = row["reason"] or ("" if row["heals"] else "more than the others have room for")
-        verdict = Cell("heals" if row["heals"] else "does not heal", why, tone="" if row["heals"] else "warn")
+        why = row["reason"] or (
+            "" if row["heals"] else "more than the others have room for"
+        )
+        verdict = Cell(
+            "heals" if row["heals"] else "does not heal",
+            why,
+            tone="" if row["heals"] else "warn",
+        )
         held, room = bytes_text(row["held_bytes"]), bytes_text(row["room_bytes"])
-        rows.append([Cell(row["domain"], f"{row['type']}, {row['class']}"), held, room, verdict])
-    more = f" {len(domains) - _ROWS_MAX} more have more room than these." if len(domains) > _ROWS_MAX else ""
+        rows.append(
+            [Cell(row["domain"], f"{row['type']}, {row['class']}"), held, room, verdict]
+        )
+    more = (
+        f" {len(domains) - _ROWS_MAX} more have more room than these."
+        if len(domains) > _ROWS_MAX
+        else ""
+    )
     columns = ["failure domain", "holds", "room on the others", "if it is lost"]
     return Section(
         "Room to heal",
@@ -208,7 +262,15 @@ def _healing(capacity: Row) -> Section:
         f"Room is what the other OSDs of the same pools take below {capacity['nearfull_ratio']:.4g} "
         "(nearfull) on top of what they hold, in sum; enough domains must be left for every shard of the "
         f"widest pool. Tightest first.{more}",
-        [Table("Room to heal by failure domain", columns, rows, form="stack", words=(3,))],
+        [
+            Table(
+                "Room to heal by failure domain",
+                columns,
+                rows,
+                form="stack",
+                words=(3,),
+            )
+        ],
     )
 
 
@@ -222,5 +284,13 @@ def _hardware(document: Row) -> Section:
         "Hardware, as a scenario takes it",
         "hardware",
         "Rates and latencies of the scenario rest on these; capacity on this page does not.",
-        [Table("Hardware", ["key", "from", "taken as"], rows, form="stack", numeric=False)],
+        [
+            Table(
+                "Hardware",
+                ["key", "from", "taken as"],
+                rows,
+                form="stack",
+                numeric=False,
+            )
+        ],
     )

@@ -6,7 +6,14 @@ from functools import cached_property
 from typing import Any
 
 from stripesim.scenarios.figures.captions import scheme_label
-from stripesim.scenarios.planning.capacity import Capacity, Drives, Wear, capacity_of, drives_of, wear_of
+from stripesim.scenarios.planning.capacity import (
+    Capacity,
+    Drives,
+    Wear,
+    capacity_of,
+    drives_of,
+    wear_of,
+)
 from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, measured_rebuild
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.execute import ScenarioResult
@@ -46,12 +53,20 @@ class RunReport:
 
     def rows_of(self, kind: Kind, scheme: str) -> list[dict[str, Any]]:
         """Rows of one kind of request and scheme, in the order of block sizes."""
-        found = [row for row in self.rows if (row["op"], row["pattern"], row["scheme"]) == (*kind, scheme)]
+        found = [
+            row
+            for row in self.rows
+            if (row["op"], row["pattern"], row["scheme"]) == (*kind, scheme)
+        ]
         return sorted(found, key=lambda row: row["block_size_bytes"] or 0)
 
     def sizes_of(self, kind: Kind) -> list[int]:
         """Block sizes of one kind of request [B]."""
-        sizes = {row["block_size_bytes"] for row in self.rows if (row["op"], row["pattern"]) == kind}
+        sizes = {
+            row["block_size_bytes"]
+            for row in self.rows
+            if (row["op"], row["pattern"]) == kind
+        }
         return sorted(size for size in sizes if size is not None)
 
     def values(self, kind: Kind, scheme: str, column: str) -> list[float | None]:
@@ -67,21 +82,31 @@ class RunReport:
     def measured_rebuilds(self, scheme: str) -> list[tuple[dict[str, Any], Rebuild]]:
         """Repairs that the scenario itself asked for, each with the row it was simulated in."""
         rows = self.rows if self.scenario.repair is not None else ()
-        mine = [row for row in rows if row["scheme"] == scheme and row.get("repair_objects") is not None]
+        mine = [
+            row
+            for row in rows
+            if row["scheme"] == scheme and row.get("repair_objects") is not None
+        ]
         return [(row, measured_rebuild(self.scenario, row)) for row in mine]
 
     @property
     def rebuild_bytes(self) -> float | None:
         """What an OSD holds that is as full as it should ever be [B]."""
         osd_bytes, fill = self.drives.largest_osd_bytes, self.drives.fill
-        return None if osd_bytes is None or fill is None else osd_bytes * fill.nearfull_ratio
+        return (
+            None
+            if osd_bytes is None or fill is None
+            else osd_bytes * fill.nearfull_ratio
+        )
 
     def repair_seconds(self, scheme: str) -> list[float]:
         """Times to rebuild such an OSD [s]: under the scenario's load where it repairs, else idle."""
         held = self.rebuild_bytes
         if held is None:
             return []
-        rebuilds = [rebuild for _, rebuild in self.measured_rebuilds(scheme)] or [self.rebuilds[scheme]]
+        rebuilds = [rebuild for _, rebuild in self.measured_rebuilds(scheme)] or [
+            self.rebuilds[scheme]
+        ]
         found = [rebuild.seconds_for(held) for rebuild in rebuilds]
         return [seconds for seconds in found if seconds is not None]
 

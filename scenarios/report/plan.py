@@ -13,8 +13,14 @@ from stripesim.scenarios.schema.units import bytes_text, duration_text, number_t
 def rows_of(document: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the table of candidates, texts by heading; columns that no candidate fills are left out."""
     best, varied = document["recommended"], document["varied"]
-    rows = [_row(one, varied, recommended=one is best) for one in document["candidates"]]
-    kept = [name for name in rows[0] if any(row[name] != "–" for row in rows)] if rows else []
+    rows = [
+        _row(one, varied, recommended=one is best) for one in document["candidates"]
+    ]
+    kept = (
+        [name for name in rows[0] if any(row[name] != "–" for row in rows)]
+        if rows
+        else []
+    )
     return [{name: row[name] for name in kept} for row in rows]
 
 
@@ -22,9 +28,13 @@ def rows_of(document: Mapping[str, Any]) -> list[dict[str, str]]:
 _NAMED = ("hosts", "osds_per_host")
 
 
-def _row(one: Mapping[str, Any], varied: Sequence[str], *, recommended: bool) -> dict[str, str]:
+def _row(
+    one: Mapping[str, Any], varied: Sequence[str], *, recommended: bool
+) -> dict[str, str]:
     values = [one[key] for key in varied if key not in _NAMED]
-    keys = "".join(f", {value:,}" if isinstance(value, int) else f", {value}" for value in values)
+    keys = "".join(
+        f", {value:,}" if isinstance(value, int) else f", {value}" for value in values
+    )
     bound = one["bound"]
     uncertain = all(line.startswith("uncertain") for line in one["fails"])
     verdict = "recommended" if recommended else "meets all" if one["meets"] else "fails"
@@ -37,7 +47,9 @@ def _row(one: Mapping[str, Any], varied: Sequence[str], *, recommended: bool) ->
     return {
         "candidate": f"{_name(one)}{keys}",
         "usable, safe": bytes_text(one["capacity"]["usable_bytes_safe"]),
-        "at most": f"{number_text(bound['iops'])}/s, {bound['resource']}" if bound else "–",
+        "at most": f"{number_text(bound['iops'])}/s, {bound['resource']}"
+        if bound
+        else "–",
         "requests/s": number_text(one["iops"]),
         "p99 [ms]": p99,
         "p99 in recovery [ms]": number_text(one["latency_p99_recovery_ns"], 1e-6),
@@ -58,8 +70,16 @@ def csv_of(document: Mapping[str, Any]) -> str:
     """Write the candidates as CSV, one a line, bytes and seconds as plain numbers."""
     flat = []
     for one in document["candidates"]:
-        plain = {key: value for key, value in one.items() if not isinstance(value, dict | list)}
-        held = {key: value for key, value in one["capacity"].items() if not isinstance(value, list)}
+        plain = {
+            key: value
+            for key, value in one.items()
+            if not isinstance(value, dict | list)
+        }
+        held = {
+            key: value
+            for key, value in one["capacity"].items()
+            if not isinstance(value, list)
+        }
         flat.append({**plain, **held, "fails": "; ".join(one["fails"])})
     names = list(dict.fromkeys(key for row in flat for key in row))
     text = io.StringIO()
@@ -78,9 +98,17 @@ def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> 
         for one in document["candidates"]
         if not one["meets"]
     ]
-    waterfall, limits = (best["capacity"]["waterfall"], best["bounds"]) if best else ([], [])
-    steps = [[step["name"], bytes_text(step["left_bytes"]), step["why"]] for step in waterfall]
-    bounds = [[bound["resource"], number_text(bound["iops"]), bound["why"]] for bound in limits]
+    waterfall, limits = (
+        (best["capacity"]["waterfall"], best["bounds"]) if best else ([], [])
+    )
+    steps = [
+        [step["name"], bytes_text(step["left_bytes"]), step["why"]]
+        for step in waterfall
+    ]
+    bounds = [
+        [bound["resource"], number_text(bound["iops"]), bound["why"]]
+        for bound in limits
+    ]
     failing = ["candidate", "what is not met"]
     made = f"stripesim {source['stripesim']} · seed {source['seed']} · {source['replications']} replications"
     return render(
@@ -91,11 +119,18 @@ def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> 
         meta=[made],
         recommended=best is not None,
         reasons=document["reasons"],
-        candidates=Table.of("Candidates", rows, words=(0, len(rows[0]) - 1 if rows else 0)),
-        failing=Table("What the others fail", failing, others, form="stack", numeric=False),
+        candidates=Table.of(
+            "Candidates", rows, words=(0, len(rows[0]) - 1 if rows else 0)
+        ),
+        failing=Table(
+            "What the others fail", failing, others, form="stack", numeric=False
+        ),
         steps=Table("From raw to usable", ["step", "left", "why"], steps, words=(2,)),
         bounds=Table(
-            "Rate at which each resource is full", ["resource", "requests/s", "why"], bounds, words=(2,)
+            "Rate at which each resource is full",
+            ["resource", "requests/s", "why"],
+            bounds,
+            words=(2,),
         ),
         assumptions=document["assumptions"],
         warnings=document["warnings"],

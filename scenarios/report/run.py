@@ -12,7 +12,13 @@ from stripesim.scenarios.report.page.render import figure_blocks, render
 from stripesim.scenarios.report.run_extra import sections
 from stripesim.scenarios.report.study import parameter_table, pretty
 from stripesim.scenarios.report.tables import storage_notes, storage_tables
-from stripesim.scenarios.report.words import RESOURCE_WORDS, moment_text, request_words, span, times_in_prose
+from stripesim.scenarios.report.words import (
+    RESOURCE_WORDS,
+    moment_text,
+    request_words,
+    span,
+    times_in_prose,
+)
 from stripesim.scenarios.run.execute import ScenarioResult
 from stripesim.scenarios.run.notes import load_sentences
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
@@ -80,7 +86,11 @@ def report_of_run(
 def _cluster_words(report: RunReport) -> str:
     """The cluster in one line."""
     cluster, drives = report.scenario.cluster, report.drives
-    held = "" if drives.capacity is None else f" of {bytes_text(drives.capacity.drive_bytes)}"
+    held = (
+        ""
+        if drives.capacity is None
+        else f" of {bytes_text(drives.capacity.drive_bytes)}"
+    )
     drive_words = f"{drives.per_osd} drive{'' if drives.per_osd == 1 else 's'}{held}"
     hosts = f"{cluster.hosts} hosts with {cluster.osds_per_host} OSDs each"
     if cluster.crush_map is not None:
@@ -96,7 +106,11 @@ def _cluster_words(report: RunReport) -> str:
 def _load_words(scenario: Scenario) -> str:
     """The load in one line."""
     words = "; ".join(_one_load(load) for load in scenario.loads)
-    losses = "" if scenario.repair is None else f"; OSDs lost and rebuilt: {len(scenario.repair.lost_osds)}"
+    losses = (
+        ""
+        if scenario.repair is None
+        else f"; OSDs lost and rebuilt: {len(scenario.repair.lost_osds)}"
+    )
     if scenario.degraded is not None:
         losses += f"; OSDs down: {len(scenario.degraded.missing_osds)}"
     return f"Load: {words}{losses}."
@@ -134,7 +148,9 @@ def findings(report: RunReport) -> list[Finding]:
     first, *others = report.schemes
     name = scheme_label(first)
     found = [
-        Finding(f"{scheme_label(scheme)} instead of {name}", _against(report, scheme, first))
+        Finding(
+            f"{scheme_label(scheme)} instead of {name}", _against(report, scheme, first)
+        )
         for scheme in others
     ]
     return found or [Finding(name, _alone(report, first))]
@@ -148,7 +164,9 @@ def _alone(report: RunReport, scheme: str) -> list[str]:
             for column in ("throughput_bytes_per_s", "latency_p99_ns")
         )
         what = f"{rates} MB/s, 99th percentile of latency {p99s} ms{_over(report)}"
-        sentences.append(f"{request_words(*kind)}: {what}; {_limited(report, kind, scheme)}.")
+        sentences.append(
+            f"{request_words(*kind)}: {what}; {_limited(report, kind, scheme)}."
+        )
     return sentences
 
 
@@ -157,21 +175,33 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
     room = theirs.stored_per_client_byte / mine.stored_per_client_byte
     held = ""
     if mine.usable_bytes is not None and theirs.usable_bytes is not None:
-        held = f" ({bytes_text(mine.usable_bytes)}, not {bytes_text(theirs.usable_bytes)})"
+        held = (
+            f" ({bytes_text(mine.usable_bytes)}, not {bytes_text(theirs.usable_bytes)})"
+        )
         room = mine.usable_bytes / theirs.usable_bytes
     most = mine.failures_tolerated
     survives = f"the loss of any {most} shard{'' if most == 1 else 's'}"
-    other = "too" if most == theirs.failures_tolerated else f"not {theirs.failures_tolerated}"
+    other = (
+        "too"
+        if most == theirs.failures_tolerated
+        else f"not {theirs.failures_tolerated}"
+    )
     room_words = times_in_prose([room], [1.0])
-    sentences = [f"Storage: {room_words} data on the same drives{held}; survives {survives}, {other}."]
+    sentences = [
+        f"Storage: {room_words} data on the same drives{held}; survives {survives}, {other}."
+    ]
     for kind in report.kinds:
         rate, p99 = (
-            times_in_prose(report.values(kind, scheme, column), report.values(kind, first, column))
+            times_in_prose(
+                report.values(kind, scheme, column), report.values(kind, first, column)
+            )
             for column in ("throughput_bytes_per_s", "latency_p99_ns")
         )
         if rate:
             what = f"{rate} throughput{f', {p99} 99th percentile of latency' if p99 else ''}{_over(report)}"
-            sentences.append(f"{request_words(*kind)}: {what}; {_limited(report, kind, scheme)}.")
+            sentences.append(
+                f"{request_words(*kind)}: {what}; {_limited(report, kind, scheme)}."
+            )
     repair, repair_first = report.repair_seconds(scheme), report.repair_seconds(first)
     if repair and repair_first:
         sentences.append(
@@ -183,15 +213,25 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
 
 def _over(report: RunReport) -> str:
     """Say that figures are of the whole run, where it has phases."""
-    return " over the whole run, failures and recovery included" if report.result.timelines else ""
+    return (
+        " over the whole run, failures and recovery included"
+        if report.result.timelines
+        else ""
+    )
 
 
 def _limited(report: RunReport, kind: Kind, scheme: str) -> str:
     """Name what limits a scheme, as the table of bottlenecks does."""
-    named = [row["bottleneck"] for row in report.rows_of(kind, scheme) if row["bottleneck"]]
-    resources = list(dict.fromkeys(name for name in named if name not in (LATENCY, NO_BOTTLENECK)))
+    named = [
+        row["bottleneck"] for row in report.rows_of(kind, scheme) if row["bottleneck"]
+    ]
+    resources = list(
+        dict.fromkeys(name for name in named if name not in (LATENCY, NO_BOTTLENECK))
+    )
     if not resources:
         return "no resource is near its limit"
-    limited = "limited by " + " or ".join(f"the {RESOURCE_WORDS.get(name, name)}" for name in resources)
+    limited = "limited by " + " or ".join(
+        f"the {RESOURCE_WORDS.get(name, name)}" for name in resources
+    )
     is_always = all(name in resources for name in named)
     return limited if is_always else f"{limited} at some sizes"

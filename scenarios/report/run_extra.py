@@ -19,7 +19,11 @@ _SHOWN = 0.005
 
 def sections(report: RunReport) -> list[Section]:
     """List the parts that this run has."""
-    return [section for part in (_advice, _costs, _faults) if (section := part(report)) is not None]
+    return [
+        section
+        for part in (_advice, _costs, _faults)
+        if (section := part(report)) is not None
+    ]
 
 
 def _advice(report: RunReport) -> Section | None:
@@ -27,16 +31,26 @@ def _advice(report: RunReport) -> Section | None:
         return None
     rows: dict[str, list[list[str | Cell]]] = {}
     for row in notable(report.result.advice):
-        changes = (gain_text(row, name) for name in ("iops", "latency_mean", "latency_p99"))
+        changes = (
+            gain_text(row, name) for name in ("iops", "latency_mean", "latency_p99")
+        )
         caption = f"{scheme_label(row['scheme'])}, {row_words(row)}: change [%]"
         rows.setdefault(caption, []).append([row["words"], *changes])
-    columns = ["twice the", "requests per second", "mean latency", "99th percentile of latency"]
+    columns = [
+        "twice the",
+        "requests per second",
+        "mean latency",
+        "99th percentile of latency",
+    ]
     return Section(
         "What twice as much would bring",
         "advice",
         "Each resource doubled, alone and in pairs, and simulated again with the same requests; pairs are "
         "shown that bring more than either. ± is half a 95 % interval over replications.",
-        [Table(caption, columns, listed, caption_shown=True) for caption, listed in rows.items()],
+        [
+            Table(caption, columns, listed, caption_shown=True)
+            for caption, listed in rows.items()
+        ],
     )
 
 
@@ -56,12 +70,20 @@ def _costs(report: RunReport) -> Section | None:
 def _costs_table(report: RunReport, kind: Kind) -> Table:
     rows: list[list[str | Cell]] = []
     for step, look in STEP_LOOKS.items():
-        cells = [_cost_cell(report.rows_of(kind, scheme), step) for scheme in report.schemes]
+        cells = [
+            _cost_cell(report.rows_of(kind, scheme), step) for scheme in report.schemes
+        ]
         if any(cell.share is not None and cell.share >= _SHOWN for cell in cells):
             rows.append([look.words, *cells])
-    several = "; least and greatest over the block sizes" if len(report.sizes_of(kind)) > 1 else ""
+    several = (
+        "; least and greatest over the block sizes"
+        if len(report.sizes_of(kind)) > 1
+        else ""
+    )
     caption = f"{request_words(*kind, report.sizes_of(kind))}: share of the mean latency [%]{several}"
-    return Table(caption, report.columns("step"), rows, form="compare", caption_shown=True)
+    return Table(
+        caption, report.columns("step"), rows, form="compare", caption_shown=True
+    )
 
 
 def _cost_cell(rows: list[dict[str, Any]], step: str) -> Cell:
@@ -73,8 +95,14 @@ def _cost_cell(rows: list[dict[str, Any]], step: str) -> Cell:
             shares.append(waits[-1] + (row.get(cost_key(step)) or 0.0) / whole)
     if not shares:
         return Cell("–")
-    percent, waiting = (span([float(round(100 * share)) for share in some]) for some in (shares, waits))
-    return Cell(percent, "" if waiting == "0" else f"waiting {waiting}", share=sum(shares) / len(shares))
+    percent, waiting = (
+        span([float(round(100 * share)) for share in some]) for some in (shares, waits)
+    )
+    return Cell(
+        percent,
+        "" if waiting == "0" else f"waiting {waiting}",
+        share=sum(shares) / len(shares),
+    )
 
 
 # Column of a row under faults, words, and how its value is written.
@@ -87,7 +115,11 @@ _PHASES = (
     ("recovery_limited_by", "repair limited by", lambda value: value or "–"),
     ("recovery_lost_bytes", "held by the failed OSDs", bytes_text),
     ("recovery_bytes", "rebuilt or moved", bytes_text),
-    ("recovery_private_net_bytes_per_lost_byte", "sent for each byte the failed OSDs held [B]", number_text),
+    (
+        "recovery_private_net_bytes_per_lost_byte",
+        "sent for each byte the failed OSDs held [B]",
+        number_text,
+    ),
     ("requests_retried", "requests issued again", number_text),
     ("requests_failed", "requests failed", number_text),
     ("objects_unavailable", "objects out of reach for a time", number_text),
@@ -105,7 +137,15 @@ def _faults(report: RunReport) -> Section | None:
             rows = [found[index] if index < len(found) else {} for found in mine]
             caption = request_words(*kind, [] if size is None else [size])
             columns = report.columns("")
-            tables.append(Table(caption, columns, _fault_rows(rows), form="compare", caption_shown=True))
+            tables.append(
+                Table(
+                    caption,
+                    columns,
+                    _fault_rows(rows),
+                    form="compare",
+                    caption_shown=True,
+                )
+            )
     return Section(
         "Failures and repair as simulated",
         "faults",

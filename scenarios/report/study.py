@@ -11,11 +11,19 @@ from stripesim.scenarios.report.page.render import Table, figure_blocks, render
 from stripesim.scenarios.report.words import moment_text
 from stripesim.scenarios.schema.units import number_text
 
-_VERDICT_SIGNS: Final = {"right": "✓ right", "wrong": "✗ wrong", "not-derivable": "– not derivable"}
+_VERDICT_SIGNS: Final = {
+    "right": "✓ right",
+    "wrong": "✗ wrong",
+    "not-derivable": "– not derivable",
+}
 _SECTIONS: Final = (
     ("held-out", "Held out: what counts", ("held-out",)),
     ("calibration", "Calibration: seen by the fits", ("calibration",)),
-    ("others", "Shown, not counted", ("contradicted", "derived", "not-derivable", "given")),
+    (
+        "others",
+        "Shown, not counted",
+        ("contradicted", "derived", "not-derivable", "given"),
+    ),
 )
 
 
@@ -31,7 +39,11 @@ def report_page(
     """Write a study's report, an HTML page without scripts; tables: heading → columns and rows."""
     summary = ledger.summary()
     sections = [
-        (key, words, [_claim(entry) for entry in ledger.entries if entry.claim.role in roles])
+        (
+            key,
+            words,
+            [_claim(entry) for entry in ledger.entries if entry.claim.role in roles],
+        )
         for key, words, roles in _SECTIONS
     ]
     made = [f"stripesim {provenance.get('stripesim', '')}".strip()]
@@ -53,7 +65,9 @@ def report_page(
             ("provenance", "Provenance"),
         ],
         metrics=_metrics(summary),
-        worst="" if worst is None else f"Worst row: {worst['id']} ({worst['error']:+.0%}).",
+        worst=""
+        if worst is None
+        else f"Worst row: {worst['id']} ({worst['error']:+.0%}).",
         figures=figure_blocks(figures),
         tables=[
             (heading, Table(heading, columns, rows, form="stack", numeric=False))
@@ -83,7 +97,9 @@ def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if summary["mape_percent"] is not None:
         tiles.append((f"{summary['mape_percent']:.0f} %", "mean absolute error"))
-        tiles.append((f"{summary['median_error_percent']:.0f} %", "median absolute error"))
+        tiles.append(
+            (f"{summary['median_error_percent']:.0f} %", "median absolute error")
+        )
     if summary["spearman"] is not None:
         tiles.append((f"{summary['spearman']:.2f}", "rank correlation"))
     return tiles
@@ -97,7 +113,9 @@ def seen_by_fits(ledger: Ledger) -> tuple[Entry, ...]:
         if row["name"] in ledger.fitted_parameters
         for claim_id in re.findall(r"[a-z]+\d{4}-\d+", str(row.get("source", "")))
     }
-    return tuple(e for e in ledger.entries if e.claim.role == "held-out" and e.claim.id in named)
+    return tuple(
+        e for e in ledger.entries if e.claim.role == "held-out" and e.claim.id in named
+    )
 
 
 def _seen(ledger: Ledger) -> str:
@@ -118,7 +136,11 @@ def _metrics(summary: Mapping[str, Any]) -> Table:
         (group, f"{value['mape_percent']:.0f} %", str(value["rows"]))
         for group, value in summary["mape_percent_by_metric"].items()
     ]
-    return Table("Errors by metric", ("metric", "mean absolute error of held-out claims", "claims"), rows)
+    return Table(
+        "Errors by metric",
+        ("metric", "mean absolute error of held-out claims", "claims"),
+        rows,
+    )
 
 
 def _claim(entry: Entry) -> dict[str, Any]:
@@ -130,11 +152,23 @@ def _claim(entry: Entry) -> dict[str, Any]:
         "locus": claim.locus,
         "role": claim.role,
         "statement": claim.statement,
-        "notes": [note for note in (entry.reason, claim.disputed and f"disputed: {claim.disputed}") if note],
+        "notes": [
+            note
+            for note in (entry.reason, claim.disputed and f"disputed: {claim.disputed}")
+            if note
+        ],
         "published": f"{claim.published_text} {claim.unit}".strip(),
         "simulated": _simulated(entry),
-        "error": "–" if entry.error is None else f"{entry.error:+.0%}" if percent else f"{entry.error:+.3g}",
-        "allowed": "–" if entry.tolerance is None else f"{entry.tolerance:.0%}" if percent else "–",
+        "error": "–"
+        if entry.error is None
+        else f"{entry.error:+.0%}"
+        if percent
+        else f"{entry.error:+.3g}",
+        "allowed": "–"
+        if entry.tolerance is None
+        else f"{entry.tolerance:.0%}"
+        if percent
+        else "–",
         "verdict": entry.verdict,
         "sign": _VERDICT_SIGNS[entry.verdict],
     }
@@ -145,7 +179,9 @@ def _simulated(entry: Entry) -> str:
         return entry.simulated_text
     if entry.simulated is None:
         return "–"
-    parts = entry.simulated if isinstance(entry.simulated, tuple) else (entry.simulated,)
+    parts = (
+        entry.simulated if isinstance(entry.simulated, tuple) else (entry.simulated,)
+    )
     return " … ".join(number_text(part) for part in parts)
 
 
@@ -157,6 +193,8 @@ def parameter_table(parameters: Sequence[Mapping[str, Any]]) -> Table:
         written = f"{value:.6g}" if isinstance(value, float) else str(value)
         ends = " … ".join(f"{end:.4g}" for end in interval) or "–"
         kind = (str(row[key]) for key in ("unit", "provenance"))
-        rows.append((str(row["name"]), written, *kind, ends, str(row.get("source", ""))))
+        rows.append(
+            (str(row["name"]), written, *kind, ends, str(row.get("source", "")))
+        )
     columns = ("name", "value", "unit", "provenance", "95 % interval", "source")
     return Table("Parameters", columns, rows, form="stack", numeric=False)

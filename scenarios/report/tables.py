@@ -12,11 +12,22 @@ from stripesim.scenarios.planning.capacity import SECONDS_PER_YEAR
 from stripesim.scenarios.planning.rebuild import Rebuild
 from stripesim.scenarios.report.data import Kind, RunReport
 from stripesim.scenarios.report.page.render import Cell, Table
-from stripesim.scenarios.report.words import RESOURCE_WORDS, request_words, row_words, span, times
+from stripesim.scenarios.report.words import (
+    RESOURCE_WORDS,
+    request_words,
+    row_words,
+    span,
+    times,
+)
 from stripesim.scenarios.run.results import COLUMNS, Column
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.problems import value_text
-from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text, size_text
+from stripesim.scenarios.schema.units import (
+    bytes_text,
+    duration_text,
+    number_text,
+    size_text,
+)
 from stripesim.sim.observe.limits import LATENCY, NO_BOTTLENECK
 
 # Columns of the result rows that schemes are compared by.
@@ -54,9 +65,18 @@ def comparison(report: RunReport) -> Table:
     rows: list[Row] = [["Storage"], *_storage_rows(report)]
     for kind in report.kinds:
         rows.append([request_words(*kind, report.sizes_of(kind))])
-        rows += [row for key in _MEASURES if (row := _measure_row(report, kind, COLUMNS[key])) is not None]
+        rows += [
+            row
+            for key in _MEASURES
+            if (row := _measure_row(report, kind, COLUMNS[key])) is not None
+        ]
         rows += _wear_rows(report, kind)
-        rows.append(["bottleneck", *(_bottleneck_cell(report, kind, scheme) for scheme in report.schemes)])
+        rows.append(
+            [
+                "bottleneck",
+                *(_bottleneck_cell(report, kind, scheme) for scheme in report.schemes),
+            ]
+        )
     return Table("Schemes compared", report.columns(""), rows, form="compare")
 
 
@@ -77,8 +97,14 @@ def comparison_notes(report: RunReport) -> list[str]:
             "Rates and latencies are of the whole run, failures and recovery included; "
             "“Failures and repair as simulated” has them by phase.",
         ),
-        (True, "MB = 10⁶ bytes; B/B = bytes moved for each byte that the client reads or writes."),
-        (sized, "Two numbers are the least and the greatest over the block sizes; “Every result” has each."),
+        (
+            True,
+            "MB = 10⁶ bytes; B/B = bytes moved for each byte that the client reads or writes.",
+        ),
+        (
+            sized,
+            "Two numbers are the least and the greatest over the block sizes; “Every result” has each.",
+        ),
         (
             worn,
             "Drive writes per day suppose that the simulated rate goes on day and night and spreads "
@@ -94,22 +120,37 @@ def _storage_rows(report: RunReport) -> list[Row]:
     usable = [one.usable_bytes for one in held]
     if None not in usable:
         texts = [bytes_text(value) for value in usable]
-        rows.append(["usable capacity", *_judged([[value] for value in usable], texts, "more")])
+        rows.append(
+            ["usable capacity", *_judged([[value] for value in usable], texts, "more")]
+        )
     stored = [one.stored_per_client_byte for one in held]
     texts = [f"{number_text(value)} B" for value in stored]
-    rows.append(["stored for each client byte", *_judged([[value] for value in stored], texts, "less")])
-    rows.append(["lost shards survived", *(str(one.failures_tolerated) for one in held)])
+    rows.append(
+        [
+            "stored for each client byte",
+            *_judged([[value] for value in stored], texts, "less"),
+        ]
+    )
+    rows.append(
+        ["lost shards survived", *(str(one.failures_tolerated) for one in held)]
+    )
     seconds = [report.repair_seconds(scheme) for scheme in report.schemes]
     if any(seconds):
-        words = "repair of one OSD" + (", under the load" if report.scenario.repair else ", idle cluster")
+        words = "repair of one OSD" + (
+            ", under the load" if report.scenario.repair else ", idle cluster"
+        )
         rows.append([words, *_longest(seconds)])
     if report.scenario.faults is not None:
-        whole = [row for row in report.rows if row.get("failure_to_clean_s") is not None]
+        whole = [
+            row for row in report.rows if row.get("failure_to_clean_s") is not None
+        ]
         healed = [
             [row["failure_to_clean_s"] for row in whole if row["scheme"] == scheme]
             for scheme in report.schemes
         ]
-        rows.append(["the scenario’s faults, until all data is rebuilt", *_longest(healed)])
+        rows.append(
+            ["the scenario’s faults, until all data is rebuilt", *_longest(healed)]
+        )
     return rows
 
 
@@ -126,7 +167,9 @@ def _ends(values: Sequence[float], write: Callable[[float], str]) -> str:
 
 
 def _judged(
-    values: Sequence[Sequence[float | None]], texts: Sequence[str], better: Literal["less", "more"]
+    values: Sequence[Sequence[float | None]],
+    texts: Sequence[str],
+    better: Literal["less", "more"],
 ) -> list[Cell]:
     """Cells of one row: with the factor of the first scheme, and the best one marked."""
     known = [[value for value in some if value is not None] for some in values]
@@ -136,7 +179,9 @@ def _judged(
     distinct = bool(there) and max(there) > (1 + _NOTABLE) * min(there)
     cells = []
     for index, (some, text) in enumerate(zip(values, texts, strict=True)):
-        note = "" if index == 0 or len(some) != len(values[0]) else times(some, values[0])
+        note = (
+            "" if index == 0 or len(some) != len(values[0]) else times(some, values[0])
+        )
         is_best = distinct and means[index] is not None and means[index] == best
         cells.append(Cell(text, note, tone="best" if is_best else ""))
     return cells
@@ -146,7 +191,10 @@ def _measure_row(report: RunReport, kind: Kind, column: Column) -> Row | None:
     values = [report.values(kind, scheme, column.key) for scheme in report.schemes]
     if not any(value for some in values for value in some):
         return None
-    return [column.heading, *_judged(values, [span(some, column.factor) for some in values], column.better)]
+    return [
+        column.heading,
+        *_judged(values, [span(some, column.factor) for some in values], column.better),
+    ]
 
 
 def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
@@ -157,17 +205,35 @@ def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
         rated = every[0].rated_drive_writes_per_day
         cells: Row = []
         for some in wears:
-            per_day = [wear.drive_writes_per_day for wear in some if wear.drive_writes_per_day is not None]
+            per_day = [
+                wear.drive_writes_per_day
+                for wear in some
+                if wear.drive_writes_per_day is not None
+            ]
             beyond = rated is not None and max(per_day, default=0.0) > rated
             note = "above rating" if beyond else ""
-            cells.append(Cell(_ends(per_day, number_text), note, tone="warn" if beyond else ""))
-        words = "drive writes per day" + ("" if rated is None else f" (rated: {number_text(rated)})")
+            cells.append(
+                Cell(_ends(per_day, number_text), note, tone="warn" if beyond else "")
+            )
+        words = "drive writes per day" + (
+            "" if rated is None else f" (rated: {number_text(rated)})"
+        )
         rows.append([words, *cells])
     lives = [
-        [SECONDS_PER_YEAR * one.life_years for one in some if one.life_years is not None] for some in wears
+        [
+            SECONDS_PER_YEAR * one.life_years
+            for one in some
+            if one.life_years is not None
+        ]
+        for some in wears
     ]
     if any(lives):
-        rows.append(["rated writes used up after", *(_ends(some, duration_text) for some in lives)])
+        rows.append(
+            [
+                "rated writes used up after",
+                *(_ends(some, duration_text) for some in lives),
+            ]
+        )
     return rows
 
 
@@ -185,18 +251,37 @@ def bottlenecks(report: RunReport) -> Table:
         sizes = report.sizes_of(kind)
         rows.append([request_words(*kind)])
         if not sizes:
-            rows.append(["all sizes", *(_bottleneck_names(found[scheme]) for scheme in report.schemes)])
+            rows.append(
+                [
+                    "all sizes",
+                    *(_bottleneck_names(found[scheme]) for scheme in report.schemes),
+                ]
+            )
 
-        def of_sizes(some: Sequence[int], found: dict[str, Any] = found) -> list[list[dict[str, Any]]]:
-            return [[row for row in mine if row["block_size_bytes"] in some] for mine in found.values()]
+        def of_sizes(
+            some: Sequence[int], found: dict[str, Any] = found
+        ) -> list[list[dict[str, Any]]]:
+            return [
+                [row for row in mine if row["block_size_bytes"] in some]
+                for mine in found.values()
+            ]
 
-        named = {size: [[row["bottleneck"] for row in mine] for mine in of_sizes([size])] for size in sizes}
+        named = {
+            size: [[row["bottleneck"] for row in mine] for mine in of_sizes([size])]
+            for size in sizes
+        }
         for _, group in itertools.groupby(sizes, key=named.__getitem__):
             alike = list(group)
             words = " to ".join(dict.fromkeys(map(size_text, (alike[0], alike[-1]))))
             rows.append([words, *map(_bottleneck_names, of_sizes(alike))])
     columns = report.columns("request size")
-    return Table("Bottleneck of each kind of request", columns, rows, form="compare", numeric=False)
+    return Table(
+        "Bottleneck of each kind of request",
+        columns,
+        rows,
+        form="compare",
+        numeric=False,
+    )
 
 
 def _bottleneck_names(rows: Sequence[dict[str, Any]]) -> Cell:
@@ -207,7 +292,9 @@ def _bottleneck_names(rows: Sequence[dict[str, Any]]) -> Cell:
     near = list(dict.fromkeys(row["limits"] for row in rows if row.get("limits")))
     note = f"near a limit: {' or '.join(near)}" if near else ""
     if name not in (LATENCY, NO_BOTTLENECK):
-        used = span([float(round(100 * row["bottleneck_mean_utilisation"])) for row in rows])
+        used = span(
+            [float(round(100 * row["bottleneck_mean_utilisation"])) for row in rows]
+        )
         note = f"{used} % in use on average; {note}"
     return Cell(RESOURCE_WORDS.get(name, name), note)
 
@@ -216,31 +303,55 @@ def utilisation(report: RunReport) -> list[Table]:
     """Say how busy each resource is, a table for each kind of request."""
     tables = []
     for kind in report.kinds:
-        mine = [use for use in report.result.resources if (use["op"], use["pattern"]) == kind]
+        mine = [
+            use
+            for use in report.result.resources
+            if (use["op"], use["pattern"]) == kind
+        ]
         highest: dict[str, dict[str, float]] = {}
         for use in mine:
             of_kind = highest.setdefault(use["kind"], {})
-            of_kind[use["scheme"]] = max(use["utilisation"], of_kind.get(use["scheme"], 0.0))
+            of_kind[use["scheme"]] = max(
+                use["utilisation"], of_kind.get(use["scheme"], 0.0)
+            )
         rows: list[Row] = [
-            [RESOURCE_WORDS.get(name, name), *(_share_cell(shares.get(scheme)) for scheme in report.schemes)]
+            [
+                RESOURCE_WORDS.get(name, name),
+                *(_share_cell(shares.get(scheme)) for scheme in report.schemes),
+            ]
             for name, shares in highest.items()
             if any(shares.values())
         ]
-        several = ", highest over the block sizes" if len(report.sizes_of(kind)) > 1 else ""
+        several = (
+            ", highest over the block sizes" if len(report.sizes_of(kind)) > 1 else ""
+        )
         caption = f"{request_words(*kind, report.sizes_of(kind))}: utilisation of the busiest member{several}"
-        tables.append(Table(caption, report.columns("resource"), rows, form="compare", caption_shown=True))
+        tables.append(
+            Table(
+                caption,
+                report.columns("resource"),
+                rows,
+                form="compare",
+                caption_shown=True,
+            )
+        )
     return tables
 
 
 def _share_cell(share: float | None) -> Cell:
     if share is None:
         return Cell("–")
-    return Cell(f"{100 * share:.0f} %" if share >= 0.005 or share == 0 else "< 1 %", share=share)
+    return Cell(
+        f"{100 * share:.0f} %" if share >= 0.005 or share == 0 else "< 1 %", share=share
+    )
 
 
 def results(report: RunReport) -> Table:
     """Show every row with the columns that matter."""
-    throughput, each = COLUMNS["throughput_bytes_per_s"], [COLUMNS[key] for key in _EACH]
+    throughput, each = (
+        COLUMNS["throughput_bytes_per_s"],
+        [COLUMNS[key] for key in _EACH],
+    )
     columns = ["request", "scheme", throughput.short_heading, "±"]
     columns += [*(column.short_heading for column in each), "bottleneck"]
     rows = [
@@ -259,7 +370,9 @@ def results(report: RunReport) -> Table:
 
 def _value_words(key: str, value: Any) -> str:
     if key.endswith("_bytes"):
-        return ", ".join(map(size_text, value if isinstance(value, tuple) else (value,)))
+        return ", ".join(
+            map(size_text, value if isinstance(value, tuple) else (value,))
+        )
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     return value if isinstance(value, str) else value_text(value)
@@ -275,10 +388,18 @@ def scenario(shown: Scenario) -> Table:
             if isinstance(value, BaseModel):
                 walk(value, f"{above}{name}.")
             elif value is not None and (above or name not in ("name", "description")):
-                rows.append([f"{above}{name}", _value_words(name, value), field.description or ""])
+                rows.append(
+                    [
+                        f"{above}{name}",
+                        _value_words(name, value),
+                        field.description or "",
+                    ]
+                )
 
     walk(shown, "")
-    return Table("Scenario", ["key", "value", "meaning"], rows, form="stack", numeric=False)
+    return Table(
+        "Scenario", ["key", "value", "meaning"], rows, form="stack", numeric=False
+    )
 
 
 def storage_tables(report: RunReport) -> list[Table]:
@@ -304,8 +425,14 @@ def storage_notes(report: RunReport) -> list[str]:
             "that repair has room."
         )
     if drives.endurance is None:
-        notes.append("No rated endurance is known for these drives, so wear is not set against a rating.")
-    filled = "" if fill is None else f" at {fill.nearfull_ratio:.0%}, where Ceph warns (the nearfull ratio),"
+        notes.append(
+            "No rated endurance is known for these drives, so wear is not set against a rating."
+        )
+    filled = (
+        ""
+        if fill is None
+        else f" at {fill.nearfull_ratio:.0%}, where Ceph warns (the nearfull ratio),"
+    )
     notes.append(
         "Repair: the simulator loses one OSD of this cluster and rebuilds a sample of its objects. The last "
         f"column is an extrapolation: what an OSD holds{filled} over the rate of the sample. In brackets the "
@@ -335,7 +462,10 @@ def _waterfall_table(report: RunReport) -> Table:
     """Show the steps from raw to usable capacity, for each scheme."""
     held = [report.capacities[scheme].steps for scheme in report.schemes]
     rows: list[Row] = [
-        [steps[0].name, *(Cell(bytes_text(step.left_bytes), step.why) for step in steps)]
+        [
+            steps[0].name,
+            *(Cell(bytes_text(step.left_bytes), step.why) for step in steps),
+        ]
         for steps in zip(*held, strict=False)
     ]
     columns = report.columns("what is left after")
@@ -348,12 +478,23 @@ def _repair_table(report: RunReport) -> Table:
         found = [("idle cluster", report.rebuilds[scheme])]
         for row, rebuild in report.measured_rebuilds(scheme):
             load = row_words(row)
-            found.append((f"as the scenario says, under {load[0].lower()}{load[1:]}", rebuild))
+            found.append(
+                (f"as the scenario says, under {load[0].lower()}{load[1:]}", rebuild)
+            )
         for under, rebuild in found:
-            rows.append([Cell(scheme_label(scheme), under), *_repair_cells(report, rebuild)])
+            rows.append(
+                [Cell(scheme_label(scheme), under), *_repair_cells(report, rebuild)]
+            )
     whole = report.rebuild_bytes
     end = "a whole OSD" if whole is None else f"an OSD that holds {bytes_text(whole)}"
-    columns = ["scheme", "sample", "simulated time", "rate [MB/s]", "network [B per lost B]", end]
+    columns = [
+        "scheme",
+        "sample",
+        "simulated time",
+        "rate [MB/s]",
+        "network [B per lost B]",
+        end,
+    ]
     return Table("Repair of one OSD", columns, rows, form="stack")
 
 
@@ -369,7 +510,11 @@ def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | Cell]:
     held, whole = report.rebuild_bytes, Cell("–")
     if held is not None:
         ends = rebuild.seconds_interval(held)
-        note = "" if ends is None else f"{duration_text(ends[0])} to {duration_text(ends[1])}; "
+        note = (
+            ""
+            if ends is None
+            else f"{duration_text(ends[0])} to {duration_text(ends[1])}; "
+        )
         note += f"limited by {rebuild.limited_by or 'throttles: no resource is near its limit'}"
         whole = Cell(f"about {duration_text(rebuild.seconds_for(held))}", note)
     network = number_text(rebuild.network_bytes_per_lost_byte)

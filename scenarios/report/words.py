@@ -61,7 +61,9 @@ def times(values: Sequence[float | None], first: Sequence[float | None]) -> str:
     return " … ".join(dict.fromkeys(map(_factor, _ratios(values, first))))
 
 
-def times_in_prose(values: Sequence[float | None], first: Sequence[float | None]) -> str:
+def times_in_prose(
+    values: Sequence[float | None], first: Sequence[float | None]
+) -> str:
     """Write the same for a sentence.
 
     >>> times_in_prose([2.0, 4.5], [1.0, 1.5]), times_in_prose([0.98, 1.02], [1.0, 1.0])
@@ -72,12 +74,19 @@ def times_in_prose(values: Sequence[float | None], first: Sequence[float | None]
         return ""
     if all(abs(ratio - 1) <= _ALIKE for ratio in ratios):
         return "about the same"
-    return " to ".join(dict.fromkeys(_factor(end).removesuffix("×") for end in ratios)) + " times the"
+    return (
+        " to ".join(dict.fromkeys(_factor(end).removesuffix("×") for end in ratios))
+        + " times the"
+    )
 
 
-def _ratios(values: Sequence[float | None], first: Sequence[float | None]) -> list[float]:
+def _ratios(
+    values: Sequence[float | None], first: Sequence[float | None]
+) -> list[float]:
     """The least and the greatest factor."""
-    ratios = sorted(a / b for a, b in zip(values, first, strict=True) if a is not None and b)
+    ratios = sorted(
+        a / b for a, b in zip(values, first, strict=True) if a is not None and b
+    )
     return ratios[:1] + ratios[-1:]
 
 

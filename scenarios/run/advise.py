@@ -40,8 +40,14 @@ PURCHASES: Final = (
     Purchase(_DRIVE, "drive speed", ("ssd", "kv")),
     Purchase(("cluster", "cores_per_host"), "CPU cores", ("cpu",)),
     Purchase(("cluster", "public_gbit_per_s"), "public network", _PUBLIC),
-    Purchase(("cluster", "private_gbit_per_s"), "private network", ("private.tx", "private.rx")),
-    Purchase(("cluster", "pg_num"), "placement groups", ("pg.lock", "pg.exec", "pg.pipeline")),
+    Purchase(
+        ("cluster", "private_gbit_per_s"),
+        "private network",
+        ("private.tx", "private.rx"),
+    ),
+    Purchase(
+        ("cluster", "pg_num"), "placement groups", ("pg.lock", "pg.exec", "pg.pipeline")
+    ),
     Purchase(("client", "threads"), "client threads", ("client.submit",)),
 )
 
@@ -64,10 +70,18 @@ class Gain:
     def to_dict(self) -> dict[str, Any]:
         """Return a row for JSON."""
         doubled = [".".join(one.key) for one in self.purchases]
-        row: dict[str, Any] = {**self.cell._asdict(), "doubled": doubled, "words": self.words}
+        row: dict[str, Any] = {
+            **self.cell._asdict(),
+            "doubled": doubled,
+            "words": self.words,
+        }
         for name in ("iops", "latency_mean", "latency_p99"):
             mean, low, high = getattr(self, name)
-            row |= {f"{name}_gain": mean, f"{name}_gain_low": low, f"{name}_gain_high": high}
+            row |= {
+                f"{name}_gain": mean,
+                f"{name}_gain_low": low,
+                f"{name}_gain_high": high,
+            }
         return row
 
 
@@ -77,12 +91,19 @@ def notable(advice: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     def cell_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
         return row["scheme"], row["op"], row["pattern"], row["block_size_bytes"]
 
-    singles = {(cell_of(row), row["doubled"][0]): row for row in advice if len(row["doubled"]) == 1}
+    singles = {
+        (cell_of(row), row["doubled"][0]): row
+        for row in advice
+        if len(row["doubled"]) == 1
+    }
     found = []
     for row in advice:
         alone = [singles[cell_of(row), key] for key in row["doubled"]]
         faster = row["iops_gain"] > max(one["iops_gain"] for one in alone) + _NOTABLE
-        sooner = row["latency_mean_gain"] < min(one["latency_mean_gain"] for one in alone) - _NOTABLE
+        sooner = (
+            row["latency_mean_gain"]
+            < min(one["latency_mean_gain"] for one in alone) - _NOTABLE
+        )
         if len(alone) == 1 or faster or sooner:
             found.append(row)
     return found
@@ -123,7 +144,9 @@ def advise(
     found: list[Gain] = []
     for cell in listed:
         gains = _of_cell(scenario, cell, engine, replications, progress)
-        found += sorted(gains, key=lambda gain: (-round(gain.iops[0], 3), gain.latency_mean[0]))
+        found += sorted(
+            gains, key=lambda gain: (-round(gain.iops[0], 3), gain.latency_mean[0])
+        )
     return found
 
 
@@ -138,7 +161,11 @@ _OF_GROUPS: Final = {"osds_per_host": "osds", "cores_per_host": "cores"}
 
 
 def _of_cell(
-    scenario: Scenario, cell: Cell, engine: str, replications: int, progress: Callable[[str], None]
+    scenario: Scenario,
+    cell: Cell,
+    engine: str,
+    replications: int,
+    progress: Callable[[str], None],
 ) -> Iterator[Gain]:
     def rows(purchases: Sequence[Purchase]) -> list[dict[str, Any]]:
         changed, models = with_doubled(scenario, purchases)
@@ -146,7 +173,10 @@ def _of_cell(
         for replication in range(replications):
             seeded = changed.model_copy(update={"seed": scenario.seed + replication})
             found.append(run_cell(seeded, cell, engine, models).row)
-            progress(f"{cell.scheme}: " + (" and ".join(one.words for one in purchases) or "as it is"))
+            progress(
+                f"{cell.scheme}: "
+                + (" and ".join(one.words for one in purchases) or "as it is")
+            )
         return found
 
     base = rows(())
@@ -162,7 +192,9 @@ def _of_cell(
         yield _gain(cell, pair, base, rows(pair))
 
 
-def with_doubled(scenario: Scenario, purchases: Sequence[Purchase]) -> tuple[Scenario, Models]:
+def with_doubled(
+    scenario: Scenario, purchases: Sequence[Purchase]
+) -> tuple[Scenario, Models]:
     """Return a scenario with twice as much of some resources, and its models."""
     for table, key in (one.key for one in purchases if one.key != _DRIVE):
         own, groups = getattr(scenario, table), scenario.cluster.hosts
@@ -174,13 +206,22 @@ def with_doubled(scenario: Scenario, purchases: Sequence[Purchase]) -> tuple[Sce
         if key in _OF_GROUPS and not isinstance(groups, int):
             name = _OF_GROUPS[key]
             pairs = zip(groups, scenario.cluster.host_groups, strict=True)
-            doubled = (mine.model_copy(update={name: 2 * getattr(full, name)}) for mine, full in pairs)
+            doubled = (
+                mine.model_copy(update={name: 2 * getattr(full, name)})
+                for mine, full in pairs
+            )
             update["hosts"] = tuple(doubled)
         scenario = scenario.model_copy(update={table: own.model_copy(update=update)})
     models = build_models(scenario)
     if any(purchase.key == _DRIVE for purchase in purchases):
-        names = [one.name for one in fields(models.ssd) if one.name.endswith(("_ns", "_ns_per_byte"))]
-        faster = replace(models.ssd, **{name: getattr(models.ssd, name) / 2 for name in names})
+        names = [
+            one.name
+            for one in fields(models.ssd)
+            if one.name.endswith(("_ns", "_ns_per_byte"))
+        ]
+        faster = replace(
+            models.ssd, **{name: getattr(models.ssd, name) / 2 for name in names}
+        )
         models = replace(models, ssd=faster)
     return scenario, models
 
@@ -189,4 +230,8 @@ def _gain(cell: Cell, bought: tuple[Purchase, ...], base: Rows, rows: Rows) -> G
     """Return the mean relative changes of pairs of runs, with Student's intervals."""
     columns = ("iops", "latency_mean_ns", "latency_p99_ns")
     pairs = list(zip(base, rows, strict=True))
-    return Gain(cell, bought, *(student_interval([b[c] / a[c] - 1 for a, b in pairs]) for c in columns))
+    return Gain(
+        cell,
+        bought,
+        *(student_interval([b[c] / a[c] - 1 for a, b in pairs]) for c in columns),
+    )

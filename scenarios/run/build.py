@@ -18,7 +18,13 @@ from stripesim.calibration.parameters.sets import (
     lognormal_factors,
     names,
 )
-from stripesim.models.coding import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, RedundancyScheme, parse_scheme
+from stripesim.models.coding import (
+    PAGE_BYTES,
+    WHOLE_STRIPES,
+    EcPolicy,
+    RedundancyScheme,
+    parse_scheme,
+)
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.drive import DriveCapacity
 from stripesim.models.generations import OpThreads, generation, generations
@@ -29,14 +35,31 @@ from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
-from stripesim.models.placement import NONE, CrushMap, load_map, map_of_hosts, pg_mappings
+from stripesim.models.placement import (
+    NONE,
+    CrushMap,
+    load_map,
+    map_of_hosts,
+    pg_mappings,
+)
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.qos import Device
 from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.run.failures import plan_of, repair_plan
 from stripesim.scenarios.run.files import cached_by_content
-from stripesim.scenarios.schema.geometry import domain_count, domains_of_osds, failure_domain
-from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario, WorkloadSpec, load_cell, names_file
+from stripesim.scenarios.schema.geometry import (
+    domain_count,
+    domains_of_osds,
+    failure_domain,
+)
+from stripesim.scenarios.schema.keys import (
+    Cell,
+    ClusterSpec,
+    Scenario,
+    WorkloadSpec,
+    load_cell,
+    names_file,
+)
 from stripesim.scenarios.schema.problems import value_text
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Synthetic
@@ -72,7 +95,9 @@ def kernel_table(scenario: Scenario) -> KernelTable:
     try:
         return named_table(name) if name else default_table()
     except KernelTableError as error:
-        raise KernelTableError(f"{scenario.where('cluster', 'kernel_table')}: {error}") from None
+        raise KernelTableError(
+            f"{scenario.where('cluster', 'kernel_table')}: {error}"
+        ) from None
 
 
 def build_models(scenario: Scenario) -> Models:
@@ -85,16 +110,31 @@ def build_models(scenario: Scenario) -> Models:
     for name in scenario.schemes:
         added = interpolated(table, name)
         table = table if added is None else added.table
-    threads = _threads(cluster, chosen, release.op_threads("hdd" if drive.rotational else "ssd"))
-    public_bits_per_s, private_bits_per_s = cluster.public_gbit_per_s * 1e9, cluster.private_gbit_per_s * 1e9
-    submit = {} if scenario.client.threads is None else {"submit_threads_count": scenario.client.threads}
+    threads = _threads(
+        cluster, chosen, release.op_threads("hdd" if drive.rotational else "ssd")
+    )
+    public_bits_per_s, private_bits_per_s = (
+        cluster.public_gbit_per_s * 1e9,
+        cluster.private_gbit_per_s * 1e9,
+    )
+    submit = (
+        {}
+        if scenario.client.threads is None
+        else {"submit_threads_count": scenario.client.threads}
+    )
     return Models(
         client=chosen.model(ClientModel, "client", submit),
         cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": cluster.cores_per_host}),
-        public_nic=chosen.model(NicModel, "public_nic", {"rate_bits_per_s": public_bits_per_s}),
-        private_nic=chosen.model(NicModel, "private_nic", {"rate_bits_per_s": private_bits_per_s}),
+        public_nic=chosen.model(
+            NicModel, "public_nic", {"rate_bits_per_s": public_bits_per_s}
+        ),
+        private_nic=chosen.model(
+            NicModel, "private_nic", {"rate_bits_per_s": private_bits_per_s}
+        ),
         messages=chosen.model(MessageModel, "messages"),
-        pg_lock=PgLockModel(scope=cluster.pg_lock_scope or release.pg_lock_scope, provenance={}),
+        pg_lock=PgLockModel(
+            scope=cluster.pg_lock_scope or release.pg_lock_scope, provenance={}
+        ),
         threads=threads,
         ssd=drive,
         store=chosen.model(ObjectStoreModel, "store"),
@@ -113,12 +153,18 @@ def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | 
         device: Device = "hdd" if drive.rotational else "ssd"
         iops = drive.servers * 1e9 / drive.write_ns(4096)
         try:
-            return mclock(scenario.generation, profile, device, queues=queues, measured_iops=iops)
+            return mclock(
+                scenario.generation, profile, device, queues=queues, measured_iops=iops
+            )
         except ValueError as error:
-            raise ValueError(f"{scenario.where('cluster', 'op_queue')}: {error}") from None
+            raise ValueError(
+                f"{scenario.where('cluster', 'op_queue')}: {error}"
+            ) from None
     if profile:
         got = f'"{profile}" with op_queue "{kind}"'
-        raise scenario.problem("cluster.mclock_profile", got, 'op_queue "mclock_scheduler"')
+        raise scenario.problem(
+            "cluster.mclock_profile", got, 'op_queue "mclock_scheduler"'
+        )
     return wpq() if kind == "wpq" else None
 
 
@@ -126,28 +172,42 @@ def ec_policy(scenario: Scenario) -> EcPolicy:
     """Return how the scenario's erasure-coded pools are read and written."""
     cluster, release = scenario.cluster, generation(scenario.generation)
     offered, direct = release.ec, cluster.direct_reads
-    optimised = offered.optimised if cluster.ec_optimizations is None else cluster.ec_optimizations
+    optimised = (
+        offered.optimised
+        if cluster.ec_optimizations is None
+        else cluster.ec_optimizations
+    )
 
     def offering(flag: str) -> str:
-        return ", ".join(name for name, one in generations().items() if getattr(one.ec, flag))
+        return ", ".join(
+            name for name, one in generations().items() if getattr(one.ec, flag)
+        )
 
     got = f"true with generation {release.name}"
     if optimised and not offered.optimised:
-        raise scenario.problem("cluster.ec_optimizations", got, f"one of {offering('optimised')}")
+        raise scenario.problem(
+            "cluster.ec_optimizations", got, f"one of {offering('optimised')}"
+        )
     if direct and not offered.direct_reads:
         wanted = f"{offering('direct_reads')}: earlier releases have no direct reads of erasure-coded pools"
         raise scenario.problem("cluster.direct_reads", got, wanted)
     if direct and not optimised:
-        raise scenario.problem("cluster.direct_reads", "true with a classic pool", "ec_optimizations")
+        raise scenario.problem(
+            "cluster.direct_reads", "true with a classic pool", "ec_optimizations"
+        )
     if optimised and cluster.pg_lock_scope not in (None, "dispatch"):
         wanted = '"dispatch": writes of an optimised pool go through the pipeline of their placement group'
-        raise scenario.problem("cluster.pg_lock_scope", f'"{cluster.pg_lock_scope}"', wanted)
+        raise scenario.problem(
+            "cluster.pg_lock_scope", f'"{cluster.pg_lock_scope}"', wanted
+        )
     if offered.optimised and not optimised:
         return WHOLE_STRIPES
     return replace(offered, direct_reads=direct)
 
 
-def _threads(cluster: ClusterSpec, chosen: ParameterSet, release: OpThreads) -> ThreadModel:
+def _threads(
+    cluster: ClusterSpec, chosen: ParameterSet, release: OpThreads
+) -> ThreadModel:
     """Return an OSD's threads: as the scenario says, else the parameter set, else the release of Ceph."""
     given = {
         "op_shards_count": cluster.op_shards,
@@ -161,13 +221,19 @@ def _threads(cluster: ClusterSpec, chosen: ParameterSet, release: OpThreads) -> 
     ):
         if given[key] is None and key not in fitted:
             given[key] = value
-    return chosen.model(ThreadModel, "threads", {key: n for key, n in given.items() if n is not None})
+    return chosen.model(
+        ThreadModel, "threads", {key: n for key, n in given.items() if n is not None}
+    )
 
 
 @lru_cache(maxsize=8)
 def _sets_with(tables: tuple[str, ...]) -> tuple[str, ...]:
     """Name the sets that have one of some tables: they ship, and do not change."""
-    return tuple(each for each in names() if any(ParameterSet(each).table(table) for table in tables))
+    return tuple(
+        each
+        for each in names()
+        if any(ParameterSet(each).table(table) for table in tables)
+    )
 
 
 def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
@@ -195,21 +261,29 @@ def _device(scenario: Scenario) -> DeviceModel:
     given: dict[str, Any] = scenario.cluster.drive.model_dump(exclude_none=True)
     for direction in ("read", "write"):
         if f"{direction}_sigma" in given:
-            given[f"{direction}_quantiles"] = lognormal_factors(given.pop(f"{direction}_sigma"))
+            given[f"{direction}_quantiles"] = lognormal_factors(
+                given.pop(f"{direction}_sigma")
+            )
     key = "drive" if given else "ssd"
     try:
         return device_set(scenario).device(given)
     except ParameterSetError as error:
         place = scenario.where("cluster", key)
-        raise ParameterSetError(f"{place}: {error}" if place not in str(error) else str(error)) from None
+        raise ParameterSetError(
+            f"{place}: {error}" if place not in str(error) else str(error)
+        ) from None
 
 
-def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> CellInputs:
+def build_cell(
+    scenario: Scenario, cell: Cell, models: Models | None = None
+) -> CellInputs:
     """Build what one cell runs on."""
     scheme = parse_scheme(cell.scheme)
     models = models or build_models(scenario)
     # What a repair rebuilds is lost inside of the run.
-    pool = build_pool(scenario, scheme, models, down=() if scenario.repair else _down(scenario))
+    pool = build_pool(
+        scenario, scheme, models, down=() if scenario.repair else _down(scenario)
+    )
     workload, rotational = scenario.workload, models.ssd.rotational
 
     def sets_without(out: tuple[int, ...]) -> IntArray:
@@ -217,16 +291,22 @@ def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> 
 
     faults = None
     if scenario.faults is not None:
-        faults = plan_of(scenario, pool.cluster.osd_hosts, sets_without, rotational=rotational)
+        faults = plan_of(
+            scenario, pool.cluster.osd_hosts, sets_without, rotational=rotational
+        )
     if scenario.repair is not None:
         faults = repair_plan(scenario, sets_without, rotational=rotational)
     return CellInputs(
         pool=pool,
         workload=build_loads(scenario, cell),
         prefilled=workload.image == "prefilled",
-        until_ns=None if scenario.duration_s is None else round(scenario.duration_s * 1e9),
+        until_ns=None
+        if scenario.duration_s is None
+        else round(scenario.duration_s * 1e9),
         faults=faults,
-        timeout_ns=0 if workload.timeout_s is None else max(1, round(workload.timeout_s * 1e9)),
+        timeout_ns=0
+        if workload.timeout_s is None
+        else max(1, round(workload.timeout_s * 1e9)),
         # A bare device is driven without the library that makes a client wait so.
         newest_only=workload.completions == "newest" and scheme.name != "none",
     )
@@ -237,7 +317,12 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
     down = _down(scenario)
     if scenario.faults is not None:
         no_sets = np.empty((0, 0), dtype=np.int64)
-        plan_of(scenario, _osd_hosts(scenario), lambda out: no_sets, rotational=models.ssd.rotational)
+        plan_of(
+            scenario,
+            _osd_hosts(scenario),
+            lambda out: no_sets,
+            rotational=models.ssd.rotational,
+        )
     encodes = bool(down or scenario.faults) or any(
         load.kind == "trace" or load.read_fraction is not None or "write" in load.ops
         for load in scenario.loads
@@ -262,10 +347,15 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
 
 def check_optimised(scheme: RedundancyScheme, scenario: Scenario) -> None:
     """Raise `ValueError` where Ceph has no optimised pool of this scheme and stripe unit."""
-    wanted, unit_bytes = "or cluster.ec_optimizations = false", scenario.cluster.stripe_unit_bytes
+    wanted, unit_bytes = (
+        "or cluster.ec_optimizations = false",
+        scenario.cluster.stripe_unit_bytes,
+    )
     if scheme.not_optimised_because:
         got = f"{scheme.name} in an optimised pool (FastEC of generation {scenario.generation})"
-        raise scenario.problem("schemes", got, f"rs:k,m {wanted}: {scheme.not_optimised_because}")
+        raise scenario.problem(
+            "schemes", got, f"rs:k,m {wanted}: {scheme.not_optimised_because}"
+        )
     if unit_bytes % PAGE_BYTES:
         wanted = f"a multiple of {PAGE_BYTES} in an optimised pool, {wanted}"
         raise scenario.problem("cluster.stripe_unit_bytes", f"{unit_bytes}", wanted)
@@ -283,14 +373,23 @@ def build_loads(scenario: Scenario, cell: Cell) -> AnyWorkload | list[AnyWorkloa
     first_client = first_byte = 0
     for load in scenario.loads:
         own = load_cell(cell.scheme, load)
-        built.append(_synthetic(scenario, load, own, first_client=first_client, first_byte=first_byte))
+        built.append(
+            _synthetic(
+                scenario, load, own, first_client=first_client, first_byte=first_byte
+            )
+        )
         first_client += load.clients
         first_byte += load.clients * scenario.image_stride_bytes(load)
     return built
 
 
 def _synthetic(
-    scenario: Scenario, load: WorkloadSpec, cell: Cell, *, first_client: int = 0, first_byte: int = 0
+    scenario: Scenario,
+    load: WorkloadSpec,
+    cell: Cell,
+    *,
+    first_client: int = 0,
+    first_byte: int = 0,
 ) -> AnyWorkload:
     assert cell.block_size_bytes is not None
     assert cell.pattern in ("seq", "rand")
@@ -315,14 +414,23 @@ def _synthetic(
 
 def _client_hosts(scenario: Scenario, hosts: int) -> IntArray:
     """Machine of each client: those of a workload share machines, or the storage hosts in turn."""
-    machines = [np.arange(load.clients, dtype=np.int64) // load.clients_per_host for load in scenario.loads]
+    machines = [
+        np.arange(load.clients, dtype=np.int64) // load.clients_per_host
+        for load in scenario.loads
+    ]
     firsts = np.cumsum([0, *(int(own[-1]) + 1 for own in machines[:-1])])
-    found = np.concatenate([own + first for own, first in zip(machines, firsts, strict=True)])
+    found = np.concatenate(
+        [own + first for own, first in zip(machines, firsts, strict=True)]
+    )
     return found % hosts if scenario.client.place == "osd-hosts" else found
 
 
 def build_pool(
-    scenario: Scenario, scheme: RedundancyScheme, models: Models, *, down: Sequence[int] = ()
+    scenario: Scenario,
+    scheme: RedundancyScheme,
+    models: Models,
+    *,
+    down: Sequence[int] = (),
 ) -> Pool:
     """Place a scheme's pool on the scenario's cluster; without a scheme it is one drive and nothing else."""
     found = scenario.cluster
@@ -342,7 +450,9 @@ def build_pool(
             client_hosts=_client_hosts(scenario, int(hosts.max()) + 1),
             clients_on_osd_hosts=scenario.client.place == "osd-hosts",
             one_network=found.networks == 1,
-            host_cores=None if isinstance(found.hosts, int) else np.array(host_values(scenario, "cores")),
+            host_cores=None
+            if isinstance(found.hosts, int)
+            else np.array(host_values(scenario, "cores")),
         )
     return Pool(
         cluster=cluster,
@@ -352,7 +462,9 @@ def build_pool(
     )
 
 
-def _acting(scenario: Scenario, scheme: RedundancyScheme, osds: int, down: Sequence[int]) -> IntArray:
+def _acting(
+    scenario: Scenario, scheme: RedundancyScheme, osds: int, down: Sequence[int]
+) -> IntArray:
     """Map the placement groups, with holes for OSDs that are down."""
     acting = up_sets(scenario, scheme)
     if (acting == NO_OSD).any(axis=1).all():
@@ -360,20 +472,28 @@ def _acting(scenario: Scenario, scheme: RedundancyScheme, osds: int, down: Seque
         raise _too_few_domains(scenario, scheme, placed)
     unknown = [osd for osd in down if osd >= osds]
     if unknown:
-        raise scenario.problem("cluster.crush_map", f"no OSD {unknown[0]}", "OSDs of the map")
+        raise scenario.problem(
+            "cluster.crush_map", f"no OSD {unknown[0]}", "OSDs of the map"
+        )
     return np.where(np.isin(acting, np.asarray(down, dtype=np.int64)), NO_OSD, acting)
 
 
-def _too_few_domains(scenario: Scenario, scheme: RedundancyScheme, placed: int) -> ValueError:
+def _too_few_domains(
+    scenario: Scenario, scheme: RedundancyScheme, placed: int
+) -> ValueError:
     """Make the error of a cluster that has no place for every shard of a scheme."""
     few = f"places at most {placed} of the {scheme.width} shards of {scheme.name}"
     if scenario.cluster.crush_map is not None:
         got = f"rule {_rule(scenario, scheme)}, which {few}"
-        return scenario.problem("cluster.crush_map", got, "a map and a rule that place all")
+        return scenario.problem(
+            "cluster.crush_map", got, "a map and a rule that place all"
+        )
     domain, key = failure_domain(scenario, scheme)
     count = domain_count(scenario, domain)
     got = f"{count} {domain}s, which {few.replace('places', 'hold')}"
-    return scenario.problem("cluster.hosts", got, f'as many {domain}s as shards, or {key} = "osd"')
+    return scenario.problem(
+        "cluster.hosts", got, f'as many {domain}s as shards, or {key} = "osd"'
+    )
 
 
 def host_values(scenario: Scenario, key: str) -> list[Any]:
@@ -474,15 +594,25 @@ def crush_of(scenario: Scenario) -> CrushMap:
 def _rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
     domain, _ = failure_domain(scenario, scheme)
     kind = "rep" if scheme.kind == "replicated" else "ec"
-    return scenario.cluster.crush_rule or kind + ("" if domain == "host" else f"_{domain}")
+    return scenario.cluster.crush_rule or kind + (
+        "" if domain == "host" else f"_{domain}"
+    )
 
 
-def up_sets(scenario: Scenario, scheme: RedundancyScheme, out: Sequence[int] = ()) -> IntArray:
+def up_sets(
+    scenario: Scenario, scheme: RedundancyScheme, out: Sequence[int] = ()
+) -> IntArray:
     """Map the placement groups, with some OSDs out."""
     assert NO_OSD == NONE
-    crush, rule, groups = crush_of(scenario), _rule(scenario, scheme), scenario.cluster.pg_num
+    crush, rule, groups = (
+        crush_of(scenario),
+        _rule(scenario, scheme),
+        scenario.cluster.pg_num,
+    )
     reweights = dict.fromkeys(out, 0.0) if out else None
-    return pg_mappings(crush, rule, POOL_ID, groups, scheme.width, reweights).astype(np.int64)
+    return pg_mappings(crush, rule, POOL_ID, groups, scheme.width, reweights).astype(
+        np.int64
+    )
 
 
 def osd_hosts(scenario: Scenario) -> IntArray:
@@ -499,15 +629,23 @@ def _osd_hosts(scenario: Scenario) -> IntArray:
     """Host of each OSD: by the scenario's counts, or by the buckets of type host of its CRUSH map."""
     cluster, key = scenario.cluster, "cluster.crush_map"
     if cluster.crush_map is None:
-        return np.repeat(np.arange(cluster.host_count, dtype=np.int64), cluster.of_hosts("osds"))
+        return np.repeat(
+            np.arange(cluster.host_count, dtype=np.int64), cluster.of_hosts("osds")
+        )
     crush = crush_of(scenario)
     found = crush.domains("host")
     if not found:
-        raise scenario.problem(key, f"no bucket of type host in {cluster.crush_map}", "one")
+        raise scenario.problem(
+            key, f"no bucket of type host in {cluster.crush_map}", "one"
+        )
     stray = [device.name for device in crush.devices if device.id not in found]
     if stray:
-        raise scenario.problem(key, f"{stray[0]} in no host of {cluster.crush_map}", "it in one")
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(found.values()))}
+        raise scenario.problem(
+            key, f"{stray[0]} in no host of {cluster.crush_map}", "it in one"
+        )
+    numbers = {
+        name: number for number, name in enumerate(dict.fromkeys(found.values()))
+    }
     osd_hosts = np.zeros(crush.max_devices, dtype=np.int64)
     osd_hosts[list(found)] = [numbers[name] for name in found.values()]
     return osd_hosts

@@ -38,12 +38,22 @@ def run_cell(
         # Imported here, because it changes no row: the source of rows is fingerprinted.
         from stripesim.scenarios.run.length import check_length
 
-        check_length(scenario, cell, lambda end_ns: _issued(scenario, cell, engine, models, end_ns))
+        check_length(
+            scenario,
+            cell,
+            lambda end_ns: _issued(scenario, cell, engine, models, end_ns),
+        )
     inputs = vars(build_cell(scenario, cell, models))
     if until_ns is not None:
         inputs = {**inputs, "until_ns": until_ns}
     try:
-        return simulate(**inputs, seed=scenario.seed, engine=engine, followed=followed, warm_up=WARM_UP)
+        return simulate(
+            **inputs,
+            seed=scenario.seed,
+            engine=engine,
+            followed=followed,
+            warm_up=WARM_UP,
+        )
     except StepsError as error:
         key = f"schemes.{scenario.schemes.index(cell.scheme)}"
         got = f"{cell.scheme}, which takes {error.steps} steps ({error.name})"
@@ -51,9 +61,13 @@ def run_cell(
         raise scenario.problem(key, got, wanted) from None
 
 
-def _issued(scenario: Scenario, cell: Cell, engine: str, models: Models | None, until_ns: int) -> int:
+def _issued(
+    scenario: Scenario, cell: Cell, engine: str, models: Models | None, until_ns: int
+) -> int:
     """Count the requests that a cell issues in its first time."""
-    return len(run_cell(scenario, cell, engine, models, until_ns=until_ns).requested.issued_ns)
+    return len(
+        run_cell(scenario, cell, engine, models, until_ns=until_ns).requested.issued_ns
+    )
 
 
 def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> dict[str, Any]:
@@ -66,10 +80,16 @@ def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> dict[str, Any]:
     return {**row, "workload": ALL_LOADS} if result.load_rows else row
 
 
-def load_rows_of(scenario: Scenario, cell: Cell, result: RunResult) -> list[dict[str, Any]]:
+def load_rows_of(
+    scenario: Scenario, cell: Cell, result: RunResult
+) -> list[dict[str, Any]]:
     """Return a row for each of several workloads; `row_of` is all of them together."""
     common = {"image": scenario.workload.image}
-    rows = zip(scenario.workloads, scenario.loads, result.load_rows, strict=True) if result.load_rows else ()
+    rows = (
+        zip(scenario.workloads, scenario.loads, result.load_rows, strict=True)
+        if result.load_rows
+        else ()
+    )
     return [
         {
             **load_cell(cell.scheme, load)._asdict(),

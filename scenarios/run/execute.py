@@ -42,7 +42,9 @@ class ScenarioResult:
     uses: int  #: Uses of resources completed
     engine_wall_s: float  #: Wall-clock time inside the engine [s]
     parameters: Rows  #: Every number with its provenance
-    warnings: list[str]  #: Where the scenario lies outside what its parameter set was calibrated on
+    warnings: list[
+        str
+    ]  #: Where the scenario lies outside what its parameter set was calibrated on
     #: For each cell and class of resource: utilisation of its busiest member, share of waiting
     resources: Rows
     #: Of a scenario with faults, one for each row; see `stripesim.sim.ceph.failures.report.describe_faults`
@@ -50,7 +52,9 @@ class ScenarioResult:
     #: Warnings of placement groups for which CRUSH has not found enough OSDs, and of reads of nothing
     holes: tuple[str, ...] = ()
     stopped: bool = False  #: Whether a KeyboardInterrupt ended the run: rows are of the cells that were done
-    limits: tuple[tuple[dict[str, Any], ...], ...] = ()  #: Of each row, the resources near their limit
+    limits: tuple[
+        tuple[dict[str, Any], ...], ...
+    ] = ()  #: Of each row, the resources near their limit
     #: Of a run with advice, what each purchase brings; see `stripesim.scenarios.run.advise.Gain`
     advice: Rows = field(default_factory=list)
     #: Of each cell, the use of processors; see `stripesim.sim.observe.processors.processor_use`
@@ -61,7 +65,10 @@ class ScenarioResult:
         rows = self.rows.to_dicts()
         document: dict[str, Any] = {
             "provenance": self.provenance,
-            "rows": [{**row, "limits": near} for row, near in zip(rows, self.limits, strict=True)],
+            "rows": [
+                {**row, "limits": near}
+                for row, near in zip(rows, self.limits, strict=True)
+            ],
             "completions_sha256": self.completions_sha256,
             "requests": self.requests,
             "uses": self.uses,
@@ -72,7 +79,11 @@ class ScenarioResult:
             "sentences": load_sentences(rows),
         }
         stopped = "interrupted" if self.stopped else ""
-        further = {"stopped": stopped, "advice": self.advice, "timeline": self.timelines}
+        further = {
+            "stopped": stopped,
+            "advice": self.advice,
+            "timeline": self.timelines,
+        }
         return document | {key: value for key, value in further.items() if value}
 
 
@@ -108,7 +119,9 @@ def run_scenario(
             found = [*load_rows_of(scenario, cell, result), row]
             if costs:
                 # The requests followed are those of the first client; of several workloads, of the first.
-                found[-1 - len(result.load_rows)] |= cell_costs(scenario, cell, result, engine, models)
+                found[-1 - len(result.load_rows)] |= cell_costs(
+                    scenario, cell, result, engine, models
+                )
             rows += found
             limits += [result.limits] * len(found)
             requests += int(row["requests"])
@@ -144,13 +157,20 @@ def run_scenario(
         resources=resources,
         timelines=timelines,
         processors=processors,
-        holes=(*hole_warnings(scenario), *no_room, *kernel_warnings(scenario), *pristine_warnings(scenario)),
+        holes=(
+            *hole_warnings(scenario),
+            *no_room,
+            *kernel_warnings(scenario),
+            *pristine_warnings(scenario),
+        ),
         stopped=stopped,
         limits=tuple(limits),
     )
 
 
-def _first_full(scenario: Scenario, cell: Cell, result: RunResult, models: Models) -> dict[str, Any] | None:
+def _first_full(
+    scenario: Scenario, cell: Cell, result: RunResult, models: Models
+) -> dict[str, Any] | None:
     """Return the resource that is full first as the rate of requests grows, and at which rate [1/s]."""
     if result.window is None:
         # Nothing completed, so there is no rate to compare with.
@@ -160,7 +180,11 @@ def _first_full(scenario: Scenario, cell: Cell, result: RunResult, models: Model
     if not bounds:
         return None
     utilisation = result.row["iops"] / bounds[0].iops
-    return {"resource": bounds[0].resource, "utilisation": utilisation, "iops": bounds[0].iops}
+    return {
+        "resource": bounds[0].resource,
+        "utilisation": utilisation,
+        "iops": bounds[0].iops,
+    }
 
 
 def parameters_of(models: Models) -> list[dict[str, Any]]:
@@ -177,7 +201,9 @@ def recovery_parameters(scenario: Scenario, models: Models) -> list[dict[str, An
     """List the constants of detection and recovery, where a scenario has faults or a repair."""
     if scenario.faults is None and scenario.repair is None:
         return []
-    return list(limits_of(scenario, rotational=models.ssd.rotational).parameters("recovery."))
+    return list(
+        limits_of(scenario, rotational=models.ssd.rotational).parameters("recovery.")
+    )
 
 
 def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, Any]:

@@ -45,7 +45,9 @@ class Places:
 
     def osds_of_hosts(self, hosts: Sequence[int]) -> list[int]:
         """List the OSDs of some hosts."""
-        return [int(osd) for osd in np.flatnonzero(np.isin(self.osd_hosts, list(hosts)))]
+        return [
+            int(osd) for osd in np.flatnonzero(np.isin(self.osd_hosts, list(hosts)))
+        ]
 
     def hosts_of_racks(self, racks: Sequence[int]) -> list[int]:
         """List the hosts of some racks."""
@@ -88,20 +90,27 @@ def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
     for name in model.provenance:
         # Scenarios give times in seconds, and counts without the word.
         is_time = name.endswith("_ns")
-        key = f"{name.removesuffix('_ns')}_s" if is_time else name.removesuffix("_count")
+        key = (
+            f"{name.removesuffix('_ns')}_s" if is_time else name.removesuffix("_count")
+        )
         if (value := getattr(limits, key, None)) is not None:
             given[name] = _ns(value) if is_time else value
     return model.given(**given)
 
 
 def repair_plan(
-    scenario: Scenario, up_sets: Callable[[tuple[int, ...]], IntArray], *, rotational: bool
+    scenario: Scenario,
+    up_sets: Callable[[tuple[int, ...]], IntArray],
+    *,
+    rotational: bool,
 ) -> FaultPlan:
     """Return the plan of a scenario with a table ``[repair]``: OSDs lost when the run begins."""
     assert scenario.repair is not None
     return FaultPlan(
         lost_osds=scenario.repair.lost_osds,
-        missing_osds=() if scenario.degraded is None else scenario.degraded.missing_osds,
+        missing_osds=()
+        if scenario.degraded is None
+        else scenario.degraded.missing_osds,
         up_sets=up_sets,
         image_objects=scenario.images_bytes // scenario.cluster.object_bytes,
         model=limits_of(scenario, rotational=rotational),
@@ -120,7 +129,10 @@ def plan_of(
     """Return what goes wrong in a scenario."""
     faults = scenario.faults
     assert faults is not None
-    places = Places(osd_hosts, scenario.cluster.rack_names if scenario.cluster.crush_map is None else None)
+    places = Places(
+        osd_hosts,
+        scenario.cluster.rack_names if scenario.cluster.crush_map is None else None,
+    )
     failures = [places.failure(event) for event in faults.events]
     if faults.drawn is not None:
         failures += drawn_failures(scenario, places)
@@ -158,7 +170,9 @@ def _key_of(faults: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
     if not faults.events:
         return ("faults", "replay" if faults.drawn is None else "drawn")
     keys = {"OSD": "osds", "host": "hosts", "a failure": "at_s"}
-    key = next((key for words, key in keys.items() if error.got.startswith(words)), None)
+    key = next(
+        (key for words, key in keys.items() if error.got.startswith(words)), None
+    )
     where: KeyPath = ("faults", "events", error.event)
     return where if key is None else (*where, key)
 
@@ -174,7 +188,9 @@ def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
     assert horizon_s is not None, "the rules ask for workload.duration_s"
     lifetime, downtime = drawn.lifetime, drawn.downtime
     if drawn.trace is not None:
-        lifetime, downtime = _fitted(str(scenario.resolve(drawn.trace)), drawn.trace_format)
+        lifetime, downtime = _fitted(
+            str(scenario.resolve(drawn.trace)), drawn.trace_format
+        )
     assert lifetime is not None
     found: list[Failure] = []
     for unit in range(places.units(drawn.unit)):
@@ -185,7 +201,9 @@ def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
                 got = f"more than {FAILURES_MAX:,} failures before {at_s:g} of {horizon_s:g} s"
                 wanted = "fewer: longer lifetimes, or a smaller faults.drawn.speed"
                 raise scenario.problem("faults.drawn.lifetime", got, wanted)
-            back_s = None if downtime is None else at_s + _draw(downtime, draw) / drawn.speed
+            back_s = (
+                None if downtime is None else at_s + _draw(downtime, draw) / drawn.speed
+            )
             found.append(_of_unit(places, drawn.unit, unit, at_s, back_s, drawn.kind))
             if back_s is None:
                 break
@@ -194,7 +212,12 @@ def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
 
 
 def _of_unit(
-    places: Places, unit: str, number: int, at_s: float, back_s: float | None, kind: Kind
+    places: Places,
+    unit: str,
+    number: int,
+    at_s: float,
+    back_s: float | None,
+    kind: Kind,
 ) -> Failure:
     on_host = unit == "host"
     start_ns = _ns(at_s)
@@ -214,7 +237,9 @@ def _draw(lifetime: LifetimeSpec, draw: np.random.Generator) -> float:
         return float(draw.exponential(scale))
     if lifetime.distribution == "weibull":
         return float(scale * draw.weibull(shape))
-    return float(draw.lognormal(np.log(lifetime.median_s or 0.0), lifetime.sigma or 0.0))
+    return float(
+        draw.lognormal(np.log(lifetime.median_s or 0.0), lifetime.sigma or 0.0)
+    )
 
 
 @cached_by_content(maxsize=4)
@@ -228,7 +253,10 @@ def _fitted(path: str, trace_format: str | None) -> list[LifetimeSpec]:
         best = [fit_survival(trace, state).fits[0] for state in ("up", "down")]
     except (ValueError, OSError) as error:
         raise ValueError(f"faults.drawn.trace: {error}") from error
-    return [LifetimeSpec.model_validate({"distribution": fit.name, **fit.parameters}) for fit in best]
+    return [
+        LifetimeSpec.model_validate({"distribution": fit.name, **fit.parameters})
+        for fit in best
+    ]
 
 
 # Failures replayed from a trace.
@@ -241,7 +269,10 @@ def replayed_failures(scenario: Scenario, places: Places) -> list[Failure]:
     assert replayed is not None
     outages = _outages(str(scenario.resolve(replayed.trace)), replayed.trace_format)
     units = places.units(replayed.unit)
-    numbers = {node: number for number, node in enumerate(dict.fromkeys(node for node, _, _ in outages))}
+    numbers = {
+        node: number
+        for number, node in enumerate(dict.fromkeys(node for node, _, _ in outages))
+    }
     if len(numbers) > units:
         got = f"{len(numbers)} nodes in {replayed.trace}"
         wanted = f"at most the cluster's {units} {replayed.unit}s"
@@ -253,12 +284,18 @@ def replayed_failures(scenario: Scenario, places: Places) -> list[Failure]:
         if back_s is not None and _ns(back_s) <= _ns(at_s):
             continue
         if scenario.duration_s is None or at_s < scenario.duration_s:
-            found.append(_of_unit(places, replayed.unit, numbers[node], at_s, back_s, replayed.kind))
+            found.append(
+                _of_unit(
+                    places, replayed.unit, numbers[node], at_s, back_s, replayed.kind
+                )
+            )
     return found
 
 
 @cached_by_content(maxsize=4)
-def _outages(path: str, trace_format: str | None) -> list[tuple[str, float, float | None]]:
+def _outages(
+    path: str, trace_format: str | None
+) -> list[tuple[str, float, float | None]]:
     """Read the outages of each node [s from the trace's start]; those that overlap or touch are one."""
     from stripesim.traces import read_failures
 
@@ -269,9 +306,14 @@ def _outages(path: str, trace_format: str | None) -> list[tuple[str, float, floa
     if trace.spans is None:
         events = trace.events.filter(~trace.events["up"])
         start_s = int(trace.events["time_s"].min())  # type: ignore[arg-type]
-        rows = [(str(node), time_s - start_s, None) for time_s, node in events["time_s", "node"].iter_rows()]
+        rows = [
+            (str(node), time_s - start_s, None)
+            for time_s, node in events["time_s", "node"].iter_rows()
+        ]
     else:
-        columns = trace.spans.filter(~trace.spans["up"])["start_s", "stop_s", "node", "right_cut"]
+        columns = trace.spans.filter(~trace.spans["up"])[
+            "start_s", "stop_s", "node", "right_cut"
+        ]
         start_s = int(trace.spans["start_s"].min())  # type: ignore[arg-type]
         rows = [
             (str(node), first_s - start_s, None if cut else stop_s - start_s)
@@ -282,7 +324,10 @@ def _outages(path: str, trace_format: str | None) -> list[tuple[str, float, floa
         spans = merged.setdefault(node, [])
         last_s = spans[-1][1] if spans else -1.0
         if spans and (last_s is None or first_s <= last_s):
-            spans[-1] = (spans[-1][0], None if last_s is None or stop_s is None else max(last_s, stop_s))
+            spans[-1] = (
+                spans[-1][0],
+                None if last_s is None or stop_s is None else max(last_s, stop_s),
+            )
         else:
             spans.append((first_s, stop_s))
     found = [(node, *span) for node, spans in merged.items() for span in spans]

@@ -21,7 +21,13 @@ def file_sha256(path: str | Path) -> str:
     changed_ns = max(state.st_mtime_ns, state.st_ctime_ns)
     if 0 <= time.time_ns() - changed_ns < _SETTLED_NS:
         return _hash(path)
-    signature = (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+    signature = (
+        state.st_dev,
+        state.st_ino,
+        state.st_size,
+        state.st_mtime_ns,
+        state.st_ctime_ns,
+    )
     return _hash_once(path, signature)
 
 

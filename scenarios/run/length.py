@@ -15,7 +15,9 @@ _PILOT_LEAST: Final = 2000
 _LONGER: Final = 10
 
 
-def check_length(scenario: Scenario, cell: Cell, issued_until: Callable[[int], int]) -> None:
+def check_length(
+    scenario: Scenario, cell: Cell, issued_until: Callable[[int], int]
+) -> None:
     """Refuse a cell whose closed loops would issue more requests in its time than fit in memory.
 
     Parameters
@@ -33,7 +35,9 @@ def check_length(scenario: Scenario, cell: Cell, issued_until: Callable[[int], i
         If the run does not fit, with the key to lower.
     """
     duration_s = scenario.duration_s
-    most = {place: requests_of(scenario, load) for place, load in loads_with_keys(scenario)}
+    most = {
+        place: requests_of(scenario, load) for place, load in loads_with_keys(scenario)
+    }
     known = known_requests(scenario)
     if duration_s is None or most == known:
         return
@@ -44,10 +48,14 @@ def check_length(scenario: Scenario, cell: Cell, issued_until: Callable[[int], i
     expected = {place: max(known[place], share * most[place]) for place in most}
     problem = memory_problem(scenario, schemes, expected)
     if problem is not None:
-        raise scenario.problem(".".join(map(str, problem.path)), problem.got, problem.wanted)
+        raise scenario.problem(
+            ".".join(map(str, problem.path)), problem.got, problem.wanted
+        )
 
 
-def _issued_share(duration_s: float, most: float, issued_until: Callable[[int], int]) -> float:
+def _issued_share(
+    duration_s: float, most: float, issued_until: Callable[[int], int]
+) -> float:
     """Return the requests that a short run issues, as a share of those that its clients could issue."""
     length_s = min(duration_s, duration_s * _PILOT_MOST / most)
     issued = issued_until(round(length_s * 1e9))

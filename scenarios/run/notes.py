@@ -7,7 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 from stripesim._version import __version__
-from stripesim.calibration.parameters.calibrated_range import CalibratedRange, calibrated_range
+from stripesim.calibration.parameters.calibrated_range import (
+    CalibratedRange,
+    calibrated_range,
+)
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
 from stripesim.models.kernel.interpolate import interpolated
@@ -45,7 +48,9 @@ def warnings_of(scenario: Scenario) -> list[str]:
     workload = scenario.workload
     if workload.kind == "trace":
         asked["workload"].pop("block_sizes_bytes")
-    if workload.kind == "open" or (workload.kind == "trace" and workload.replay == "recorded"):
+    if workload.kind == "open" or (
+        workload.kind == "trace" and workload.replay == "recorded"
+    ):
         asked["workload"].pop("queue_depth")
     return _range(scenario.cluster.parameters).warnings(asked)
 
@@ -58,7 +63,9 @@ def _range(parameters: str) -> CalibratedRange:
 
 def warnings_of_all(scenarios: Iterable[Scenario]) -> list[str]:
     """Say the same of several scenarios, each line once, in the order in which they first appear."""
-    return list(dict.fromkeys(line for scenario in scenarios for line in warnings_of(scenario)))
+    return list(
+        dict.fromkeys(line for scenario in scenarios for line in warnings_of(scenario))
+    )
 
 
 def kernel_warnings(scenario: Scenario) -> list[str]:
@@ -80,18 +87,29 @@ def pristine_warnings(scenario: Scenario) -> list[str]:
     found = any(
         load.image == "pristine"
         and load.kind != "trace"
-        and (load.ops == ("read",) if load.read_fraction is None else load.read_fraction == 1)
+        and (
+            load.ops == ("read",)
+            if load.read_fraction is None
+            else load.read_fraction == 1
+        )
         for load in scenario.loads
     )
     where = scenario.where("workload", "image")
     words = "reads of a pristine image find no objects and move no data; set image"
-    return [f'{where}: {words} = "prefilled" to read what was written before the run'] if found else []
+    return (
+        [f'{where}: {words} = "prefilled" to read what was written before the run']
+        if found
+        else []
+    )
 
 
 def hole_warnings(scenario: Scenario) -> list[str]:
     """Say which schemes have placement groups for which CRUSH has not found an OSD for every shard."""
     schemes = [parse_scheme(name) for name in scenario.schemes if name != "none"]
-    holes = [int((up_sets(scenario, scheme) == NO_OSD).any(axis=1).sum()) for scheme in schemes]
+    holes = [
+        int((up_sets(scenario, scheme) == NO_OSD).any(axis=1).sum())
+        for scheme in schemes
+    ]
     return [
         f"{scheme.name}: {count} of {scenario.cluster.pg_num} placement groups have a hole: CRUSH "
         "gave up after its tries, as it does where the failure domains are hardly more than the "

@@ -24,13 +24,17 @@ def replay_of(scenario: Scenario) -> Replay:
 def recorded_latency(scenario: Scenario) -> dict[str, float]:
     """Return what the trace itself says of latency, to stand beside the simulated row."""
     frame = _trace_of(scenario).requests
-    frame = frame.filter(frame["length_bytes"] > 0).head(scenario.workload.requests or len(frame))
+    frame = frame.filter(frame["length_bytes"] > 0).head(
+        scenario.workload.requests or len(frame)
+    )
     spans = (frame["complete_ns"] - frame["issue_ns"]).drop_nulls().to_numpy()
     if not len(spans):
         return {}
     p50, p95, p99 = np.percentile(spans, [50, 95, 99])
     values = {"mean": spans.mean(), "p50": p50, "p95": p95, "p99": p99}
-    return {f"recorded_latency_{name}_ns": float(value) for name, value in values.items()}
+    return {
+        f"recorded_latency_{name}_ns": float(value) for name, value in values.items()
+    }
 
 
 @cached_by_content(maxsize=2)
@@ -52,12 +56,18 @@ def requests_of(trace: BlockTrace) -> Requests:
     images = frame["device"].replace_strict(numbers, return_dtype=None)
     offsets, lengths, arrivals, images_of = (
         series.to_numpy().astype(np.int64)
-        for series in (frame["offset_bytes"], frame["length_bytes"], frame["issue_ns"], images)
+        for series in (
+            frame["offset_bytes"],
+            frame["length_bytes"],
+            frame["issue_ns"],
+            images,
+        )
     )
     return Requests(
         is_write=frame["is_write"].to_numpy().astype(bool),
         images=images_of,
         offsets_bytes=offsets,
         lengths_bytes=lengths,
-        arrivals_ns=arrivals - arrivals.min(initial=arrivals[0] if len(arrivals) else 0),
+        arrivals_ns=arrivals
+        - arrivals.min(initial=arrivals[0] if len(arrivals) else 0),
     )

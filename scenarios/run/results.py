@@ -36,7 +36,9 @@ class Column:
     unit: str = ""  # in which it is shown
     factor: float = 1.0  # from the unit of the column to the one shown
     better: Literal["less", "more"] = "less"
-    ci: tuple[str, str] | None = None  # columns with the ends of its confidence interval
+    ci: tuple[str, str] | None = (
+        None  # columns with the ends of its confidence interval
+    )
 
     @property
     def heading(self) -> str:
@@ -46,7 +48,11 @@ class Column:
     @property
     def short_heading(self) -> str:
         """Name and unit for a narrow table."""
-        return f"{self.short or self.words} [{self.unit}]" if self.unit else self.short or self.words
+        return (
+            f"{self.short or self.words} [{self.unit}]"
+            if self.unit
+            else self.short or self.words
+        )
 
     def text(self, row: Mapping[str, Any]) -> str:
         """Write the value of a row, in the unit shown."""
@@ -59,7 +65,9 @@ class Column:
             return ""
         return number_text((high - low) / 2, self.factor, digits=2, padded=True)
 
-    def padded_text(self, row: Mapping[str, Any], ci: tuple[str, str] | None = None) -> str:
+    def padded_text(
+        self, row: Mapping[str, Any], ci: tuple[str, str] | None = None
+    ) -> str:
         """Write the value with all its digits, for a column of numbers, and half of its interval."""
         half = self.half_text(row, ci)
         value = number_text(row.get(self.key), self.factor, padded=True)
@@ -71,11 +79,20 @@ def _listed() -> Iterator[Column]:
     text = files(__package__).joinpath("columns.toml").read_text(encoding="utf-8")
     for key, given in tomllib.loads(text).items():
         ends = tuple(given["ci"]) if "ci" in given else None
-        yield Column(key, **{**given, "dtype": getattr(pl, given.get("dtype", "Float64")), "ci": ends})
+        yield Column(
+            key,
+            **{
+                **given,
+                "dtype": getattr(pl, given.get("dtype", "Float64")),
+                "ci": ends,
+            },
+        )
 
 
 #: Every column of a result row by its key, in the order of the rows.
-COLUMNS: Final[Mapping[str, Column]] = MappingProxyType({column.key: column for column in _listed()})
+COLUMNS: Final[Mapping[str, Column]] = MappingProxyType(
+    {column.key: column for column in _listed()}
+)
 
 #: Columns of a result row and their types. Units are in the names; rates are per simulated second.
 RESULT_SCHEMA: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType(
@@ -95,7 +112,12 @@ def rows_frame(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
     names = dict.fromkeys((*RESULT_SCHEMA, *(key for row in listed for key in row)))
     columns = {name: [row.get(name) for row in listed] for name in names}
     try:
-        return pl.DataFrame([pl.Series(name, of, RESULT_SCHEMA.get(name)) for name, of in columns.items()])
+        return pl.DataFrame(
+            [
+                pl.Series(name, of, RESULT_SCHEMA.get(name))
+                for name, of in columns.items()
+            ]
+        )
     except (TypeError, pl.exceptions.PolarsError) as error:
         wanted = "wanted the types of RESULT_SCHEMA"
         raise ResultsError(f"result rows: got {first_line(error)}, {wanted}") from None
@@ -110,17 +132,23 @@ def write_results(
     """Keep a run's rows and how they came about; ``provenance.json`` comes last."""
     missing = [name for name in _IDENTITY if name not in rows.columns]
     if missing:
-        raise ResultsError(f"result rows: got no column {', '.join(missing)}, wanted {', '.join(_IDENTITY)}")
+        raise ResultsError(
+            f"result rows: got no column {', '.join(missing)}, wanted {', '.join(_IDENTITY)}"
+        )
     nested = [name for name, dtype in rows.schema.items() if dtype.is_nested()]
     if nested:
-        raise ResultsError(f"result rows: got lists in {', '.join(nested)}, wanted one value a cell")
+        raise ResultsError(
+            f"result rows: got lists in {', '.join(nested)}, wanted one value a cell"
+        )
     parquet, csv = BytesIO(), BytesIO()
     rows.write_parquet(parquet)
     rows.write_csv(csv)
     contents = {"results.parquet": parquet.getvalue(), "results.csv": csv.getvalue()}
     for name, content in (extra or {}).items():
         if name in (*contents, "provenance.json") or Path(name).name != name:
-            raise ResultsError(f"extra file: got {name!r}, wanted a plain file name that is not taken")
+            raise ResultsError(
+                f"extra file: got {name!r}, wanted a plain file name that is not taken"
+            )
         contents[name] = content.encode() if isinstance(content, str) else content
     contents["provenance.json"] = _json_bytes(provenance)
     return write_files(out_dir, contents)
@@ -135,9 +163,17 @@ def _json_bytes(provenance: Mapping[str, Any]) -> bytes:
         raise TypeError(f"a {type(value).__name__}")
 
     try:
-        text = json.dumps(dict(provenance), indent=2, ensure_ascii=False, allow_nan=False, default=plain)
+        text = json.dumps(
+            dict(provenance),
+            indent=2,
+            ensure_ascii=False,
+            allow_nan=False,
+            default=plain,
+        )
     except (TypeError, ValueError) as error:
-        raise ResultsError(f"provenance: got {first_line(error)}, wanted JSON values") from None
+        raise ResultsError(
+            f"provenance: got {first_line(error)}, wanted JSON values"
+        ) from None
     return (text + "\n").encode()
 
 
@@ -158,7 +194,9 @@ def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path
             written.replace(path)
     except OSError as error:
         got = error.strerror or error
-        raise ResultsError(f"{out_dir}: got {got}, wanted a folder results can be written to") from None
+        raise ResultsError(
+            f"{out_dir}: got {got}, wanted a folder results can be written to"
+        ) from None
     finally:
         for written in temporary.values():
             written.unlink(missing_ok=True)
@@ -197,7 +235,10 @@ def _bottleneck(row: Mapping[str, Any]) -> str:
     name = _text("bottleneck")(row)
     if name == LATENCY:
         return f"latency (most at {row['latency_at']})"
-    highest, mean = row.get("bottleneck_utilisation"), row.get("bottleneck_mean_utilisation")
+    highest, mean = (
+        row.get("bottleneck_utilisation"),
+        row.get("bottleneck_mean_utilisation"),
+    )
     # A lock is a limit by the line in front of it, however short each one of them is busy.
     if highest is None or highest < NEAR:
         return name
@@ -206,7 +247,10 @@ def _bottleneck(row: Mapping[str, Any]) -> str:
 
 
 _SHOWN: Final[Sequence[_Shown]] = (
-    *(_Shown(key, _text(key), justify="left") for key in ("scheme", "op", "pattern", "workload")),
+    *(
+        _Shown(key, _text(key), justify="left")
+        for key in ("scheme", "op", "pattern", "workload")
+    ),
     _Shown("block", block_text),
     _Shown("phase", _text("phase"), justify="left"),
     _number("iops", rank=4),
@@ -224,7 +268,12 @@ _SHOWN: Final[Sequence[_Shown]] = (
 
 
 #: Phases of a run under faults, as its rows call them and as tables do.
-PHASES: Final = {"before": "before", "degraded": "degraded", "recovery": "recovering", "after": "after"}
+PHASES: Final = {
+    "before": "before",
+    "degraded": "degraded",
+    "recovery": "recovering",
+    "after": "after",
+}
 
 
 def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
@@ -236,12 +285,16 @@ def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
         for phase in named:
             if row[f"iops_{phase}"] is None:
                 continue
-            own: dict[str, Any] = {name: row[name] for name in (*_IDENTITY, "workload") if name in row}
+            own: dict[str, Any] = {
+                name: row[name] for name in (*_IDENTITY, "workload") if name in row
+            }
             for part in ("mean", "p50", "p99"):
                 own[f"latency_{part}_ns"] = row.get(f"latency_{part}_{phase}_ns")
             if row[f"blocked_{phase}"]:
                 longest_s = row[f"blocked_longest_{phase}_ns"] / 1e9
-                own["blocked"] = f"{row[f'blocked_by_{phase}']}: up to {longest_s:.1f} s"
+                own["blocked"] = (
+                    f"{row[f'blocked_by_{phase}']}: up to {longest_s:.1f} s"
+                )
             if phase == "recovery":
                 own["bottleneck"] = row.get("recovery_limited_by")
             listed.append({**own, "iops": row[f"iops_{phase}"], "phase": PHASES[phase]})
@@ -262,7 +315,10 @@ def print_table(rows: pl.DataFrame, console: Console) -> None:
     while True:
         table = _table(rows, columns, left_out=len(every) - len(columns))
         rank = max(column.rank for column in columns)
-        if rank == 0 or Measurement.get(console, unlimited, table).maximum <= console.width:
+        if (
+            rank == 0
+            or Measurement.get(console, unlimited, table).maximum <= console.width
+        ):
             break
         columns = [column for column in columns if column.rank != rank]
     console.print(table)
@@ -271,16 +327,28 @@ def print_table(rows: pl.DataFrame, console: Console) -> None:
 def _table(rows: pl.DataFrame, columns: Sequence[_Shown], left_out: int) -> Table:
     notes = "MB = 10⁶ bytes; latency = mean; B/B = bytes moved per client byte"
     if left_out:
-        notes += f"; columns left out: {left_out}, see results.csv or widen the terminal"
+        notes += (
+            f"; columns left out: {left_out}, see results.csv or widen the terminal"
+        )
     table = Table(
-        box=SIMPLE_HEAD, caption=notes, caption_justify="left", pad_edge=False, collapse_padding=True
+        box=SIMPLE_HEAD,
+        caption=notes,
+        caption_justify="left",
+        pad_edge=False,
+        collapse_padding=True,
     )
     for column in columns:
-        table.add_column(escape(column.header), justify=column.justify, no_wrap=column.no_wrap)
+        table.add_column(
+            escape(column.header), justify=column.justify, no_wrap=column.no_wrap
+        )
     previous: tuple[object, ...] | None = None
     for row in rows.iter_rows(named=True):
         group = tuple(row.get(key) for key in ("scheme", "op", "pattern"))
-        if previous is not None and group != previous and rows.height > len(rows.unique(_IDENTITY[:3])):
+        if (
+            previous is not None
+            and group != previous
+            and rows.height > len(rows.unique(_IDENTITY[:3]))
+        ):
             table.add_section()
         previous = group
         # Brackets in names and units are text, not rich's markup.

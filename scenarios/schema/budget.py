@@ -9,7 +9,11 @@ from functools import lru_cache
 from typing import Final
 
 from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError
-from stripesim.scenarios.schema.geometry import NumberedScheme, loads_with_keys, max_width
+from stripesim.scenarios.schema.geometry import (
+    NumberedScheme,
+    loads_with_keys,
+    max_width,
+)
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 from stripesim.scenarios.schema.memory import BINS_MAX, known_requests, memory_problem
 from stripesim.scenarios.schema.problems import Problem, problem
@@ -63,7 +67,9 @@ def closed_rate_per_s(scenario: Scenario, load: WorkloadSpec) -> float:
     rate_per_s = min(rate_per_s, wire_bytes_per_s / min(load.block_sizes_bytes))
     submit_ns, threads = _submission(scenario.cluster.parameters)
     if submit_ns > 0:
-        rate_per_s = min(rate_per_s, clients * (scenario.client.threads or threads) * 1e9 / submit_ns)
+        rate_per_s = min(
+            rate_per_s, clients * (scenario.client.threads or threads) * 1e9 / submit_ns
+        )
     return rate_per_s
 
 
@@ -79,7 +85,9 @@ def _submission(parameters: str) -> tuple[float, float]:
     return values.get("submit_ns", 0.0), values.get("submit_threads_count", 1.0)
 
 
-def budget_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
+def budget_rules(
+    scenario: Scenario, schemes: Sequence[NumberedScheme]
+) -> Iterator[Problem]:
     """Name what cannot end or fit, with what it would take."""
     problems = [
         *_cluster(scenario, schemes),
@@ -96,7 +104,9 @@ def budget_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Itera
         yield memory
 
 
-def _cluster(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
+def _cluster(
+    scenario: Scenario, schemes: Sequence[NumberedScheme]
+) -> Iterator[Problem]:
     cluster = scenario.cluster
     osds = cluster.osd_count
     each = cluster.osds_per_host
@@ -105,14 +115,22 @@ def _cluster(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[
     if cluster.crush_map is None and osds > OSDS_MAX:
         keys = ("cluster.hosts", "cluster.osds_per_host")
         key, other = keys if cluster.host_count >= each else reversed(keys)
-        got = f"{cluster.hosts} hosts × {each} OSDs = " if isinstance(cluster.hosts, int) else ""
+        got = (
+            f"{cluster.hosts} hosts × {each} OSDs = "
+            if isinstance(cluster.hosts, int)
+            else ""
+        )
         yield problem(key, f"{got}{osds:,} OSDs", f"at most {OSDS_MAX:,} OSDs", other)
     if cluster.pg_num * width > PG_SHARDS_MAX:
         got = f"{cluster.pg_num:,} placement groups of {width} shards"
         wanted = f"at most {PG_SHARDS_MAX // width:,} placement groups"
         yield problem("cluster.pg_num", got, wanted, "schemes")
     if size > OBJECT_BYTES_MAX:
-        yield problem("cluster.object_bytes", format_size(size), f"at most {format_size(OBJECT_BYTES_MAX)}")
+        yield problem(
+            "cluster.object_bytes",
+            format_size(size),
+            f"at most {format_size(OBJECT_BYTES_MAX)}",
+        )
 
 
 def _requests(scenario: Scenario) -> Iterator[Problem]:
@@ -122,7 +140,11 @@ def _requests(scenario: Scenario) -> Iterator[Problem]:
             yield _too_many_requests(place, load, expected)
             continue
         rate_per_s = load.rate_per_s
-        if load.kind == "open" and rate_per_s is not None and expected / rate_per_s > RUN_S_MAX:
+        if (
+            load.kind == "open"
+            and rate_per_s is not None
+            and expected / rate_per_s > RUN_S_MAX
+        ):
             got = f"{rate_per_s:g} (a run of {expected / rate_per_s:.3g} s)"
             wanted = f"at least {expected / RUN_S_MAX:.3g}, for a run of at most {RUN_S_MAX:g} s"
             yield problem(f"{place}.rate_per_s", got, wanted, f"{place}.requests")
@@ -130,13 +152,17 @@ def _requests(scenario: Scenario) -> Iterator[Problem]:
 
 def _too_many_requests(place: str, load: WorkloadSpec, expected: float) -> Problem:
     key = "requests" if load.requests is not None else "duration_s"
-    given = f"{load.requests:,}" if load.requests is not None else f"{load.duration_s:g} s"
+    given = (
+        f"{load.requests:,}" if load.requests is not None else f"{load.duration_s:g} s"
+    )
     if load.kind == "open" and load.requests is None:
         given += f" at {load.rate_per_s:g} requests/s"
     time = duration_text(expected / _REQUESTS_PER_S)
     got = f"{given} (up to {expected:.3g} requests a cell: {time} of computing)"
     wanted = f"at most {REQUESTS_MAX:,} requests a cell"
-    others = (f"{place}.{name}" for name in ("rate_per_s", "queue_depth", "block_sizes_bytes"))
+    others = (
+        f"{place}.{name}" for name in ("rate_per_s", "queue_depth", "block_sizes_bytes")
+    )
     return problem(f"{place}.{key}", got, wanted, *others)
 
 
@@ -163,19 +189,25 @@ def _failing_osds(scenario: Scenario, events: Sequence[EventSpec]) -> int:
     per_rack = -(-osds // racks)
     failing = 0
     for event in events:
-        failing += len(event.osds) + len(event.hosts) * per_host + len(event.racks) * per_rack
+        failing += (
+            len(event.osds) + len(event.hosts) * per_host + len(event.racks) * per_rack
+        )
     return failing
 
 
 def _series(faults: FaultsSpec, duration_s: float) -> Iterator[Problem]:
     bins = duration_s / faults.series_s
     if bins > BINS_MAX:
-        wanted = f"at least {duration_s / BINS_MAX:.3g} s, that is at most {BINS_MAX:,} bins"
+        wanted = (
+            f"at least {duration_s / BINS_MAX:.3g} s, that is at most {BINS_MAX:,} bins"
+        )
         got = f"{faults.series_s:g} s ({bins:.3g} bins)"
         yield problem("faults.series_s", got, wanted, "workload.duration_s")
 
 
-def _scrubs(scenario: Scenario, faults: FaultsSpec, duration_s: float) -> Iterator[Problem]:
+def _scrubs(
+    scenario: Scenario, faults: FaultsSpec, duration_s: float
+) -> Iterator[Problem]:
     """Refuse scrubs that would take hours of computing."""
     interval_s = faults.scrub_interval_s
     if interval_s is None:
@@ -189,14 +221,26 @@ def _scrubs(scenario: Scenario, faults: FaultsSpec, duration_s: float) -> Iterat
         scrubs = rounds * groups * _SCRUBS_PER_INTERVAL
         got = f"{interval_s:g} s ({scrubs:.3g} scrubs: {duration_text(rounds * round_s)} of computing)"
         wanted = f"at least {duration_s * round_s / COMPUTING_S_MAX:.3g} s"
-        yield problem("faults.scrub_interval_s", got, wanted, "workload.duration_s", "cluster.pg_num")
+        yield problem(
+            "faults.scrub_interval_s",
+            got,
+            wanted,
+            "workload.duration_s",
+            "cluster.pg_num",
+        )
 
 
-def _recovery_pause(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
+def _recovery_pause(
+    scenario: Scenario, schemes: Sequence[NumberedScheme]
+) -> Iterator[Problem]:
     """Refuse pauses of recovery whose sum the clock cannot count: an OSD makes one after each object."""
     table = "repair" if scenario.repair is not None else "faults"
     limits = scenario.repair or scenario.faults
-    if limits is None or limits.recovery_sleep_s is None or scenario.duration_s is not None:
+    if (
+        limits is None
+        or limits.recovery_sleep_s is None
+        or scenario.duration_s is not None
+    ):
         return
     osds = scenario.cluster.osd_count
     objects = scenario.images_bytes / scenario.cluster.object_bytes

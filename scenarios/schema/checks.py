@@ -5,7 +5,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from stripesim.scenarios.schema.budget import budget_rules
-from stripesim.scenarios.schema.failure_checks import durability_rules, fault_rules, stands_alone
+from stripesim.scenarios.schema.failure_checks import (
+    durability_rules,
+    fault_rules,
+    stands_alone,
+)
 from stripesim.scenarios.schema.geometry import (
     NumberedScheme,
     domain_count,
@@ -13,13 +17,23 @@ from stripesim.scenarios.schema.geometry import (
     failure_domain,
     loads_with_keys,
 )
-from stripesim.scenarios.schema.keys import FULL_RATIO, NEARFULL_RATIO, ClusterSpec, Scenario
+from stripesim.scenarios.schema.keys import (
+    FULL_RATIO,
+    NEARFULL_RATIO,
+    ClusterSpec,
+    Scenario,
+)
 from stripesim.scenarios.schema.problems import Problem, problem
 from stripesim.scenarios.schema.tables import PlanSpec
 from stripesim.scenarios.schema.toml import shorten
 from stripesim.scenarios.schema.units import format_size
 
-_GEOMETRY: Final = ("cluster.hosts", "cluster.osds_per_host", "cluster.racks", "cluster.crush_map")
+_GEOMETRY: Final = (
+    "cluster.hosts",
+    "cluster.osds_per_host",
+    "cluster.racks",
+    "cluster.crush_map",
+)
 _ONE: Final = "only one of them"
 #: Characters of a path that messages show.
 _PATH_CHARACTERS_MAX: Final = 200
@@ -31,7 +45,18 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
     if too_much:
         # The other rules may themselves take what the scenario asks for.
         return too_much
-    rules = (_loads, _several, _trace, _files, _fill_ratios, _sizes, _repeats, _plan, _groups, _map)
+    rules = (
+        _loads,
+        _several,
+        _trace,
+        _files,
+        _fill_ratios,
+        _sizes,
+        _repeats,
+        _plan,
+        _groups,
+        _map,
+    )
     return [
         *(found for rule in rules for found in rule(scenario)),
         *(
@@ -54,18 +79,34 @@ def _loads(scenario: Scenario) -> Iterator[Problem]:
         # A trace ends by itself; the other kinds go on until stopped.
         if bounds == 0 and load.kind != "trace" and not stands_alone(scenario):
             wanted = "workload.requests (per cell) or workload.duration_s (simulated seconds)"
-            yield problem(requests, "neither requests nor duration_s", wanted, duration, kind)
+            yield problem(
+                requests, "neither requests nor duration_s", wanted, duration, kind
+            )
         if load.read_fraction is not None and "ops" in load.model_fields_set:
             wanted = f"{_ONE}: ops for a cell each, read_fraction for one mixed cell"
-            yield problem(f"{place}.read_fraction", "both ops and read_fraction", wanted, f"{place}.ops")
+            yield problem(
+                f"{place}.read_fraction",
+                "both ops and read_fraction",
+                wanted,
+                f"{place}.ops",
+            )
         for table in ("faults", "repair"):
             # A client that waits for its newest request is not simulated where requests are sent again.
             if load.completions == "newest" and getattr(scenario, table) is not None:
-                yield problem(f"{place}.completions", f'"newest" with [{table}]', '"each"', table)
+                yield problem(
+                    f"{place}.completions", f'"newest" with [{table}]', '"each"', table
+                )
         if load.kind == "open" and load.rate_per_s is None:
-            yield problem(rate, "nothing", 'an arrival rate, since workload.kind is "open"', kind)
+            yield problem(
+                rate, "nothing", 'an arrival rate, since workload.kind is "open"', kind
+            )
         if load.kind != "open" and load.rate_per_s is not None:
-            yield problem(rate, load.rate_per_s, f'no rate, since workload.kind is "{load.kind}"', kind)
+            yield problem(
+                rate,
+                load.rate_per_s,
+                f'no rate, since workload.kind is "{load.kind}"',
+                kind,
+            )
 
 
 def _several(scenario: Scenario) -> Iterator[Problem]:
@@ -76,14 +117,24 @@ def _several(scenario: Scenario) -> Iterator[Problem]:
     for index, load in enumerate(scenario.loads if scenario.workloads else ()):
         place = f"workloads.{index}"
         if index in repeated:
-            yield problem(f"{place}.name", names[index], "a name that no other workload has")
+            yield problem(
+                f"{place}.name", names[index], "a name that no other workload has"
+            )
         if load.kind == "trace":
             wanted = 'closed or open: a trace is replayed alone, as "[workload]"'
             yield problem(f"{place}.kind", "trace", wanted)
-        for key in ("patterns", "block_sizes_bytes", *(("ops",) if load.read_fraction is None else ())):
+        for key in (
+            "patterns",
+            "block_sizes_bytes",
+            *(("ops",) if load.read_fraction is None else ()),
+        ):
             count = len(getattr(load, key))
             if count != 1:
-                yield problem(f"{place}.{key}", f"{count} values", "one, since several workloads run at once")
+                yield problem(
+                    f"{place}.{key}",
+                    f"{count} values",
+                    "one, since several workloads run at once",
+                )
         if load.duration_s is not None and load.duration_s != duration_s:
             wanted = f"{duration_s}, as for the others"
             yield problem(f"{place}.duration_s", load.duration_s, wanted)
@@ -93,8 +144,12 @@ def _trace(scenario: Scenario) -> Iterator[Problem]:
     load = scenario.workload
     if load.kind != "trace":
         wanted = f'this key only with workload.kind = "trace" (it is "{load.kind}")'
-        for key in sorted({"trace", "trace_format", "speed", "replay"} & load.model_fields_set):
-            yield problem(f"workload.{key}", getattr(load, key), wanted, "workload.kind")
+        for key in sorted(
+            {"trace", "trace_format", "speed", "replay"} & load.model_fields_set
+        ):
+            yield problem(
+                f"workload.{key}", getattr(load, key), wanted, "workload.kind"
+            )
     elif load.trace is None:
         wanted = 'the path of a trace, since workload.kind is "trace"'
         yield problem("workload.trace", "nothing", wanted, "workload.kind")
@@ -103,16 +158,22 @@ def _trace(scenario: Scenario) -> Iterator[Problem]:
 def _files(scenario: Scenario) -> Iterator[Problem]:
     """Files that are named are there; those of a plan are looked for candidate by candidate."""
     for path, name in scenario.files():
-        used = path[0] != "plan" and (path[0] != "workload" or scenario.workload.kind == "trace")
+        used = path[0] != "plan" and (
+            path[0] != "workload" or scenario.workload.kind == "trace"
+        )
         if used and not scenario.has_file(name):
             wanted = "a file, its path relative to the scenario file"
             if path[-1] == "ssd":
                 wanted = "a file, its path from the scenario file's folder, or the name of a set that ships"
-            yield Problem(path, f"{shorten(name, _PATH_CHARACTERS_MAX)} (no such file)", wanted)
+            yield Problem(
+                path, f"{shorten(name, _PATH_CHARACTERS_MAX)} (no such file)", wanted
+            )
     cluster = scenario.cluster
     if cluster.crush_map is None and cluster.crush_rule is not None:
         wanted = "cluster.crush_map too: a rule is one of a map's"
-        yield problem("cluster.crush_rule", cluster.crush_rule, wanted, "cluster.crush_map")
+        yield problem(
+            "cluster.crush_rule", cluster.crush_rule, wanted, "cluster.crush_map"
+        )
 
 
 def _fill_ratios(scenario: Scenario) -> Iterator[Problem]:
@@ -132,10 +193,17 @@ def _sizes(scenario: Scenario) -> Iterator[Problem]:
     unit, most = scenario.cluster.stripe_unit_bytes, scenario.cluster.object_bytes
     if unit > most:
         wanted = f"at most cluster.object_bytes ({format_size(most)})"
-        yield problem("cluster.stripe_unit_bytes", format_size(unit), wanted, "cluster.object_bytes")
+        yield problem(
+            "cluster.stripe_unit_bytes",
+            format_size(unit),
+            wanted,
+            "cluster.object_bytes",
+        )
     for place, load in loads_with_keys(scenario):
         wanted = f"at most workload.image_bytes ({format_size(load.image_bytes)})"
-        for index, size in enumerate(load.block_sizes_bytes if load.kind != "trace" else ()):
+        for index, size in enumerate(
+            load.block_sizes_bytes if load.kind != "trace" else ()
+        ):
             if size > load.image_bytes:
                 key = f"{place}.block_sizes_bytes.{index}"
                 yield problem(key, format_size(size), wanted, f"{place}.image_bytes")
@@ -151,14 +219,23 @@ def _plan(scenario: Scenario) -> Iterator[Problem]:
         yield problem("plan.days_until_full", f"no {growth}", "it too", growth)
     for key in ("cost_max", "watts_max"):
         if getattr(plan, key) is not None and plan.prices is None:
-            yield problem(f"plan.{key}", "no [plan.prices]", "what the parts cost and draw", "plan.prices")
+            yield problem(
+                f"plan.{key}",
+                "no [plan.prices]",
+                "what the parts cost and draw",
+                "plan.prices",
+            )
     yield from _drive_prices(scenario, plan)
-    if plan.rate_per_s is not None and (scenario.workloads or scenario.workload.kind == "trace"):
+    if plan.rate_per_s is not None and (
+        scenario.workloads or scenario.workload.kind == "trace"
+    ):
         got = "a rate beside several workloads or a trace"
         yield problem("plan.rate_per_s", got, "rates in the workloads themselves")
     if plan.varies_domains and not isinstance(cluster.hosts, int):
         key = "plan.hosts" if plan.hosts else "plan.osds_per_host"
-        yield problem(key, "a list", "none: cluster.hosts are groups that differ", "cluster.hosts")
+        yield problem(
+            key, "a list", "none: cluster.hosts are groups that differ", "cluster.hosts"
+        )
 
 
 def _drive_prices(scenario: Scenario, plan: PlanSpec) -> Iterator[Problem]:
@@ -172,14 +249,22 @@ def _drive_prices(scenario: Scenario, plan: PlanSpec) -> Iterator[Problem]:
     several = len(set(kinds)) > 1
     if unpriced and (several or (prices.drives and not has_common_price)):
         got = f"no price for {', '.join(unpriced)}"
-        wanted = "a table [plan.prices.drives.NAME] for each kind that plan.ssd compares"
+        wanted = (
+            "a table [plan.prices.drives.NAME] for each kind that plan.ssd compares"
+        )
         yield problem("plan.prices.drives", got, wanted, "plan.ssd")
 
 
 def _repeats(scenario: Scenario) -> Iterator[Problem]:
     load = scenario.workload
-    lists: dict[str, Sequence[Hashable]] = {"schemes": scenario.schemes, **_dead_osds(scenario)}
-    lists |= {f"workload.{key}": getattr(load, key) for key in ("ops", "patterns", "block_sizes_bytes")}
+    lists: dict[str, Sequence[Hashable]] = {
+        "schemes": scenario.schemes,
+        **_dead_osds(scenario),
+    }
+    lists |= {
+        f"workload.{key}": getattr(load, key)
+        for key in ("ops", "patterns", "block_sizes_bytes")
+    }
     for key, values in lists.items():
         for index in _repeated_positions(values):
             yield problem(f"{key}.{index}", f"{values[index]} twice", "each value once")
@@ -217,15 +302,22 @@ def _map(scenario: Scenario) -> Iterator[Problem]:
     grow = "a map that `import ceph-report` wrote grows by its option --grow"
     wanted = f"no {{key}}: {by_map}; tables [[cluster.hosts]] describe them, {grow}"
     for key in _replaced_by_map(cluster):
-        of_file = scenario.is_override("cluster", "crush_map") and not scenario.is_override("cluster", key)
+        of_file = scenario.is_override(
+            "cluster", "crush_map"
+        ) and not scenario.is_override("cluster", key)
         # A map given on the command line takes the place of the counts in the file.
         if key in cluster.model_fields_set and not of_file:
             yield problem(
-                f"cluster.{key}", getattr(cluster, key), wanted.format(key=key), "cluster.crush_map"
+                f"cluster.{key}",
+                getattr(cluster, key),
+                wanted.format(key=key),
+                "cluster.crush_map",
             )
     for key in ("hosts", "osds_per_host"):
         if plan is not None and getattr(plan, key):
-            yield problem(f"plan.{key}", "a list", f"none: {by_map}", "cluster.crush_map")
+            yield problem(
+                f"plan.{key}", "a list", f"none: {by_map}", "cluster.crush_map"
+            )
 
 
 def _replaced_by_map(cluster: ClusterSpec) -> list[str]:
@@ -246,14 +338,22 @@ def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[P
     """There are failure domains for the shards of each scheme."""
     cluster, durability = scenario.cluster, scenario.durability
     each_by_itself = scenario.plan is not None and scenario.plan.varies_domains
-    pooled = durability is not None and durability.placement != "crush" and stands_alone(scenario)
+    pooled = (
+        durability is not None
+        and durability.placement != "crush"
+        and stands_alone(scenario)
+    )
     # Whoever reads a CRUSH map checks the width: the map says what the domains are.
     if each_by_itself or pooled or cluster.crush_map is not None:
         return
     if cluster.racks is not None and cluster.rack_names is None:
         wanted = f"a divisor of cluster.hosts ({cluster.host_count}), so that racks are equal"
-        yield problem("cluster.racks", cluster.racks, wanted, "cluster.hosts", "cluster.crush_map")
-    counts = {domain: domain_count(scenario, domain) for domain in ("osd", "host", "rack")}
+        yield problem(
+            "cluster.racks", cluster.racks, wanted, "cluster.hosts", "cluster.crush_map"
+        )
+    counts = {
+        domain: domain_count(scenario, domain) for domain in ("osd", "host", "rack")
+    }
     rackless = set()
     for item in schemes:
         domain, key = failure_domain(scenario, item.scheme)
@@ -275,24 +375,36 @@ def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[P
 def _dead_osds(scenario: Scenario) -> dict[str, tuple[int, ...]]:
     """Key → OSDs that it names as lost or down."""
     return {
-        "repair.lost_osds": () if scenario.repair is None else scenario.repair.lost_osds,
-        "degraded.missing_osds": () if scenario.degraded is None else scenario.degraded.missing_osds,
+        "repair.lost_osds": ()
+        if scenario.repair is None
+        else scenario.repair.lost_osds,
+        "degraded.missing_osds": ()
+        if scenario.degraded is None
+        else scenario.degraded.missing_osds,
     }
 
 
-def _failures(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
+def _failures(
+    scenario: Scenario, schemes: Sequence[NumberedScheme]
+) -> Iterator[Problem]:
     cluster = scenario.cluster
     by_key = _dead_osds(scenario)
     lost = set(by_key["repair.lost_osds"])
     for index, osd in enumerate(by_key["degraded.missing_osds"]):
         if osd in lost:
             got = f"{osd}, which repair.lost_osds names too"
-            yield problem(f"degraded.missing_osds.{index}", got, "each OSD in one of them")
+            yield problem(
+                f"degraded.missing_osds.{index}", got, "each OSD in one of them"
+            )
     if scenario.repair is not None and scenario.workload.image == "pristine":
         wanted = '"prefilled": a pristine image has nothing to repair'
         yield problem("workload.image", '"pristine" with [repair]', wanted)
     count = cluster.osd_count
-    dead = [(key, index, osd) for key, osds in by_key.items() for index, osd in enumerate(osds)]
+    dead = [
+        (key, index, osd)
+        for key, osds in by_key.items()
+        for index, osd in enumerate(osds)
+    ]
     if cluster.crush_map is not None or not dead:
         return
     outside = [(f"{key}.{index}", osd) for key, index, osd in dead if osd >= count]
@@ -304,7 +416,10 @@ def _failures(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator
         return
     dead_osds = {osd for _, _, osd in dead}
     dead_key = dead[0][0]
-    losses = {domain: _domain_loss(scenario, domain, dead_osds) for domain in ("osd", "host", "rack")}
+    losses = {
+        domain: _domain_loss(scenario, domain, dead_osds)
+        for domain in ("osd", "host", "rack")
+    }
     for item in schemes:
         domain, domain_key = failure_domain(scenario, item.scheme)
         loss = losses[domain]
@@ -342,4 +457,6 @@ def _tolerance(
         yield problem(key, f"OSDs down in {loss.hit} {domain}s", wanted, *involves)
     elif key == "repair.lost_osds" and loss.left < width:
         wanted = f"at least {width}: {item.text} has nowhere else to rebuild"
-        yield problem(key, f"{loss.left} {domain}s left with an OSD up", wanted, *involves)
+        yield problem(
+            key, f"{loss.left} {domain}s left with an OSD up", wanted, *involves
+        )

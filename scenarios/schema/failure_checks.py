@@ -3,10 +3,20 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from stripesim.scenarios.schema.geometry import NumberedScheme, domain_count, domains_of_osds, failure_domain
+from stripesim.scenarios.schema.geometry import (
+    NumberedScheme,
+    domain_count,
+    domains_of_osds,
+    failure_domain,
+)
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 from stripesim.scenarios.schema.problems import Problem, problem
-from stripesim.scenarios.schema.tables import AgeingSpec, DrawnSpec, DurabilitySpec, FaultsSpec
+from stripesim.scenarios.schema.tables import (
+    AgeingSpec,
+    DrawnSpec,
+    DurabilitySpec,
+    FaultsSpec,
+)
 
 _NUMBERS: Final = {
     "exponential": {"scale_s"},
@@ -25,13 +35,17 @@ def stands_alone(scenario: Scenario) -> bool:
     return scenario.durability is not None and not named
 
 
-def fault_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
+def fault_rules(
+    scenario: Scenario, schemes: Sequence[NumberedScheme]
+) -> Iterator[Problem]:
     """Apply every rule about faults: who fails is there, comes back later than it fails, and only once."""
     faults, cluster = scenario.faults, scenario.cluster
     if faults is None:
         if scenario.workload.timeout_s is not None:
             wanted = "this key only with [faults]"
-            yield problem("workload.timeout_s", scenario.workload.timeout_s, wanted, "faults")
+            yield problem(
+                "workload.timeout_s", scenario.workload.timeout_s, wanted, "faults"
+            )
         return
     yield from _alone(scenario, faults)
     targets = list(_targets(scenario, faults))
@@ -50,9 +64,13 @@ def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
             yield problem("faults", f"both [faults] and [{key}]", _ONE, key)
     if "none" in scenario.schemes:
         wanted = "schemes of a cluster: a bare device has no peers"
-        yield problem(f"schemes.{scenario.schemes.index('none')}", "none with [faults]", wanted)
+        yield problem(
+            f"schemes.{scenario.schemes.index('none')}", "none with [faults]", wanted
+        )
     if not (faults.events or faults.corruptions or faults.drawn or faults.replay):
-        yield problem("faults", "nothing that fails", "events, corruptions, drawn or replay")
+        yield problem(
+            "faults", "nothing that fails", "events, corruptions, drawn or replay"
+        )
     if sum(map(bool, (faults.events, faults.drawn, faults.replay))) > 1:
         yield problem("faults", "several of events, drawn and replay", _ONE)
 
@@ -70,10 +88,14 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
             yield problem(where, "nobody", "osds, hosts or racks that fail")
         if event.return_s is not None and event.return_s <= event.at_s:
             wanted = f"a time after at_s ({event.at_s:g})"
-            yield problem(f"{where}.return_s", f"{event.return_s:g}", wanted, f"{where}.at_s")
+            yield problem(
+                f"{where}.return_s", f"{event.return_s:g}", wanted, f"{where}.at_s"
+            )
         if cluster.crush_map is not None:
             if event.racks:
-                yield problem(f"{where}.racks", "racks with cluster.crush_map", "osds or hosts")
+                yield problem(
+                    f"{where}.racks", "racks with cluster.crush_map", "osds or hosts"
+                )
             continue
         for key, (count, name) in counts.items():
             wanted = f"{name} from 0 to {count - 1}" if count else "cluster.racks too"
@@ -83,13 +105,19 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
     for index, corruption in enumerate(faults.corruptions):
         if cluster.crush_map is None and corruption.osd >= cluster.osd_count:
             wanted = f"an OSD from 0 to {cluster.osd_count - 1}"
-            yield problem(f"faults.corruptions.{index}.osd", corruption.osd, wanted, *_COUNTS)
+            yield problem(
+                f"faults.corruptions.{index}.osd", corruption.osd, wanted, *_COUNTS
+            )
 
 
 def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[Problem]:
     where = "faults.drawn"
     if (drawn.trace is None) == (drawn.lifetime is None):
-        got = "neither lifetime nor trace" if drawn.trace is None else "both lifetime and trace"
+        got = (
+            "neither lifetime nor trace"
+            if drawn.trace is None
+            else "both lifetime and trace"
+        )
         yield problem(where, got, f"one of them: {where}.lifetime or {where}.trace")
     if drawn.trace is not None and drawn.downtime is not None:
         yield problem(f"{where}.downtime", "both downtime and trace", "one of them")
@@ -115,19 +143,28 @@ def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
     try:
         check_failures(failures, len(places.osd_hosts), cluster.host_count)
     except FaultError as error:
-        yield problem(f"faults.events.{error.event}.at_s", error.got, error.wanted, *_COUNTS)
+        yield problem(
+            f"faults.events.{error.event}.at_s", error.got, error.wanted, *_COUNTS
+        )
 
 
-def _room(scenario: Scenario, faults: FaultsSpec, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
+def _room(
+    scenario: Scenario, faults: FaultsSpec, schemes: Sequence[NumberedScheme]
+) -> Iterator[Problem]:
     """Refuse failures for good that leave too few failure domains for a scheme."""
     from stripesim.scenarios.run.failures import Places
 
-    gone = [index for index, event in enumerate(faults.events) if event.return_s is None]
+    gone = [
+        index for index, event in enumerate(faults.events) if event.return_s is None
+    ]
     if not gone:
         return
     places = Places.of(scenario.cluster)
     away = {osd for index in gone for osd in places.failure(faults.events[index]).osds}
-    domains_left = {domain: _domains_left(scenario, domain, away) for domain in ("osd", "host", "rack")}
+    domains_left = {
+        domain: _domains_left(scenario, domain, away)
+        for domain in ("osd", "host", "rack")
+    }
     for item in schemes:
         domain, key = failure_domain(scenario, item.scheme)
         count, left = domains_left[domain]
@@ -148,13 +185,17 @@ def _domains_left(scenario: Scenario, domain: str, away: set[int]) -> tuple[int,
     return domain_count(scenario, domain), len(left)
 
 
-def durability_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
+def durability_rules(
+    scenario: Scenario, schemes: Sequence[NumberedScheme]
+) -> Iterator[Problem]:
     """Apply every rule about durability."""
     spec = scenario.durability
     if spec is None:
         return
     if (spec.afr is None) == (spec.lifetime is None):
-        got = "neither afr nor lifetime" if spec.afr is None else "both afr and lifetime"
+        got = (
+            "neither afr nor lifetime" if spec.afr is None else "both afr and lifetime"
+        )
         wanted = "one of durability.afr and durability.lifetime"
         yield problem("durability.afr", got, wanted, "durability.lifetime")
     if spec.lifetime is not None:
@@ -163,10 +204,15 @@ def durability_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> I
     where = f'since {placement} is "{spec.placement}"'
     for key in ("drives", "drive_bytes"):
         if not crush and getattr(spec, key) is None:
-            yield problem(f"durability.{key}", "nothing", f"a number, {where}", placement)
+            yield problem(
+                f"durability.{key}", "nothing", f"a number, {where}", placement
+            )
     if crush and spec.drives is not None:
         yield problem(
-            "durability.drives", spec.drives, f"no such key, {where}: [cluster] has them", placement
+            "durability.drives",
+            spec.drives,
+            f"no such key, {where}: [cluster] has them",
+            placement,
         )
     repair, pace = "durability.repair", "durability.repair_bytes_per_s"
     if spec.repair == "simulated":
@@ -174,18 +220,28 @@ def durability_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> I
             wanted = f'"serial", "parallel" or "shared", {where}'
             yield problem(repair, '"simulated"', wanted, placement)
         if spec.repair_bytes_per_s is not None:
-            yield problem(pace, "a pace", f'none, since {repair} is "simulated"', repair)
+            yield problem(
+                pace, "a pace", f'none, since {repair} is "simulated"', repair
+            )
     elif spec.repair_bytes_per_s is None:
-        wanted = "a pace of repair in bytes/s" + (f', or {repair} = "simulated"' if crush else "")
+        wanted = "a pace of repair in bytes/s" + (
+            f', or {repair} = "simulated"' if crush else ""
+        )
         yield problem(pace, "nothing", wanted, repair)
     if spec.scrub_interval_s is not None and not spec.sector_error_rate:
         interval_s = spec.scrub_interval_s
-        yield problem("durability.scrub_interval_s", interval_s, "durability.sector_error_rate too")
+        yield problem(
+            "durability.scrub_interval_s",
+            interval_s,
+            "durability.sector_error_rate too",
+        )
     for item in () if crush else schemes:
         key, width = f"schemes.{item.number}", item.scheme.width
         if spec.drives is not None and width > spec.drives:
             got = f"{item.text} ({width} shards) on {spec.drives} drives"
-            yield problem(key, got, "at least a drive for each shard", "durability.drives")
+            yield problem(
+                key, got, "at least a drive for each shard", "durability.drives"
+            )
         if width == 1 and spec.placement == "declustered":
             yield problem(key, item.text, "a scheme with redundancy", placement)
     yield from _bursts(scenario, spec)
@@ -196,18 +252,30 @@ def _lifetime(spec: AgeingSpec) -> Iterator[Problem]:
     optional = {"distribution", "age_s"}
     if spec.distribution == "trace":
         optional |= {"trace_format", "pieces"}
-    given = {key for key in spec.model_fields_set if getattr(spec, key) not in (None, ())}
+    given = {
+        key for key in spec.model_fields_set if getattr(spec, key) not in (None, ())
+    }
     for key in sorted(needed - given):
-        yield problem(f"durability.lifetime.{key}", "nothing", f"a value, which {of} has")
+        yield problem(
+            f"durability.lifetime.{key}", "nothing", f"a value, which {of} has"
+        )
     for key in sorted(given - needed - optional):
-        yield problem(f"durability.lifetime.{key}", getattr(spec, key), f"no such key: {of} has none")
+        yield problem(
+            f"durability.lifetime.{key}",
+            getattr(spec, key),
+            f"no such key: {of} has none",
+        )
     if spec.distribution == "piecewise" and needed <= given:
         rising = all(a < b for a, b in zip(spec.ages_s, spec.ages_s[1:], strict=False))
         if len(spec.ages_s) != len(spec.afrs) or spec.ages_s[0] != 0 or not rising:
             got = f"{list(spec.ages_s)} with {len(spec.afrs)} rates"
-            yield problem("durability.lifetime.ages_s", got, "rising ages from 0, as many as afrs")
+            yield problem(
+                "durability.lifetime.ages_s", got, "rising ages from 0, as many as afrs"
+            )
         if not any(spec.afrs):
-            yield problem("durability.lifetime.afrs", list(spec.afrs), "a rate above 0 among them")
+            yield problem(
+                "durability.lifetime.afrs", list(spec.afrs), "a rate above 0 among them"
+            )
 
 
 def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[Problem]:
@@ -224,7 +292,13 @@ def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[Problem]:
             wanted = "cluster.racks too: the number of racks is not given"
             yield problem(f"{key}.unit", '"rack"', wanted)
         else:
-            count = domain_count(scenario, "osd" if unit == "drive" else unit) if crush else spec.drives
+            count = (
+                domain_count(scenario, "osd" if unit == "drive" else unit)
+                if crush
+                else spec.drives
+            )
             if count is not None and burst.units > count:
                 got = f"{burst.units} {unit}s"
-                yield problem(f"{key}.units", got, f"at most {count}: there are no more")
+                yield problem(
+                    f"{key}.units", got, f"at most {count}: there are no more"
+                )

@@ -27,13 +27,19 @@ def max_width(schemes: Sequence[NumberedScheme]) -> int:
 def loads_with_keys(scenario: Scenario) -> list[tuple[str, WorkloadSpec]]:
     """List the workloads with the keys that they stand under."""
     if scenario.workloads:
-        return [(f"workloads.{index}", load) for index, load in enumerate(scenario.loads)]
+        return [
+            (f"workloads.{index}", load) for index, load in enumerate(scenario.loads)
+        ]
     return [("workload", scenario.workload)]
 
 
 def failure_domain(scenario: Scenario, scheme: RedundancyScheme) -> tuple[str, str]:
     """Return what no two shards of a scheme share, and the key that says so."""
-    key = "failure_domain_replicated" if scheme.kind == "replicated" else "failure_domain_erasure"
+    key = (
+        "failure_domain_replicated"
+        if scheme.kind == "replicated"
+        else "failure_domain_erasure"
+    )
     return getattr(scenario.cluster, key), f"cluster.{key}"
 
 
@@ -43,8 +49,14 @@ def domains_of_osds(scenario: Scenario, domain: str) -> list[int | str]:
     if domain == "osd":
         return list(range(cluster.osd_count))
     racks = cluster.rack_names or ()
-    names: Sequence[int | str] = racks if domain == "rack" else range(cluster.host_count)
-    return [name for name, osds in zip(names, cluster.of_hosts("osds"), strict=True) for _ in range(osds)]
+    names: Sequence[int | str] = (
+        racks if domain == "rack" else range(cluster.host_count)
+    )
+    return [
+        name
+        for name, osds in zip(names, cluster.of_hosts("osds"), strict=True)
+        for _ in range(osds)
+    ]
 
 
 def domain_count(scenario: Scenario, domain: str) -> int:

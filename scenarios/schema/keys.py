@@ -14,7 +14,12 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
-from stripesim.scenarios.schema.tables import DurabilitySpec, FaultsSpec, PlanSpec, Throttles
+from stripesim.scenarios.schema.tables import (
+    DurabilitySpec,
+    FaultsSpec,
+    PlanSpec,
+    Throttles,
+)
 from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces
 from stripesim.scenarios.schema.types import (
     INT_MAX,
@@ -61,7 +66,9 @@ TODAY_CLUSTER: Final = {
 
 def names_file(key: str, value: object) -> bool:
     """Whether what a key holds is the path of a file that a run reads."""
-    return isinstance(value, str) and (key in FILE_KEYS or (key in _SET_KEYS and value.endswith(SET_SUFFIX)))
+    return isinstance(value, str) and (
+        key in FILE_KEYS or (key in _SET_KEYS and value.endswith(SET_SUFFIX))
+    )
 
 
 #: Ratios of a cluster that sets none: mon_osd_full_ratio and mon_osd_nearfull_ratio.
@@ -131,7 +138,11 @@ def _number_or_groups(value: object) -> str:
 #: Which of both is meant is known before either is checked, so that only its own problems are reported.
 Hosts = Annotated[
     Annotated[Count, Tag("=number")]
-    | Annotated[tuple[HostGroup, ...], Field(min_length=1, max_length=HOST_GROUPS_MAX), Tag("=groups")],
+    | Annotated[
+        tuple[HostGroup, ...],
+        Field(min_length=1, max_length=HOST_GROUPS_MAX),
+        Tag("=groups"),
+    ],
     Discriminator(_number_or_groups),
 ]
 
@@ -222,24 +233,42 @@ class ClusterSpec(Table):
     op_queue: Literal["fifo", "wpq", "mclock_scheduler"] = "fifo"
     """How an OSD's worker threads choose between clients and recovery: in order of arrival, by Ceph's
     weighted priority queue, or by mClock with the generation's costs and defaults."""
-    mclock_profile: Literal["high_client_ops", "balanced", "high_recovery_ops"] | None = None
+    mclock_profile: (
+        Literal["high_client_ops", "balanced", "high_recovery_ops"] | None
+    ) = None
     """Profile of mclock_scheduler; leave out to take the generation's default."""
 
     @property
     def host_groups(self) -> tuple[HostGroup, ...]:
         """Groups of hosts with every key but the rack filled in; one where all hosts are alike."""
-        groups = (HostGroup(count=self.hosts),) if isinstance(self.hosts, int) else self.hosts
-        common = {"osds": self.osds_per_host, "drive_bytes": self.drive_bytes, "cores": self.cores_per_host}
+        groups = (
+            (HostGroup(count=self.hosts),)
+            if isinstance(self.hosts, int)
+            else self.hosts
+        )
+        common = {
+            "osds": self.osds_per_host,
+            "drive_bytes": self.drive_bytes,
+            "cores": self.cores_per_host,
+        }
         return tuple(
             group.model_copy(
-                update={key: value for key, value in common.items() if getattr(group, key) is None}
+                update={
+                    key: value
+                    for key, value in common.items()
+                    if getattr(group, key) is None
+                }
             )
             for group in groups
         )
 
     def of_hosts(self, key: str) -> list[Any]:
         """What a key of its group says of each host."""
-        return [getattr(group, key) for group in self.host_groups for _ in range(group.count)]
+        return [
+            getattr(group, key)
+            for group in self.host_groups
+            for _ in range(group.count)
+        ]
 
     @property
     def host_count(self) -> int:
@@ -414,7 +443,10 @@ class Scenario(Table):
 
     def image_stride_bytes(self, load: WorkloadSpec) -> int:
         """Size of an image of a workload, in whole objects [bytes]."""
-        return -(-load.image_bytes // self.cluster.object_bytes) * self.cluster.object_bytes
+        return (
+            -(-load.image_bytes // self.cluster.object_bytes)
+            * self.cluster.object_bytes
+        )
 
     def where(self, *path: str | int) -> str:
         """Write a key with its file and line, as far as they are known, for messages."""
@@ -443,8 +475,14 @@ class Scenario(Table):
         def walk(table: Table, above: KeyPath) -> Iterator[tuple[KeyPath, str]]:
             for name in type(table).model_fields:
                 value = getattr(table, name)
-                for index, item in enumerate(value if isinstance(value, tuple) else (value,)):
-                    path = (*above, name, index) if isinstance(value, tuple) else (*above, name)
+                for index, item in enumerate(
+                    value if isinstance(value, tuple) else (value,)
+                ):
+                    path = (
+                        (*above, name, index)
+                        if isinstance(value, tuple)
+                        else (*above, name)
+                    )
                     if isinstance(item, Table):
                         yield from walk(item, path)
                     elif names_file(name, item):
@@ -506,7 +544,11 @@ def cells(scenario: Scenario) -> list[Cell]:
 
 
 #: Ways to say one thing: a workload that gives one does not take the other from `[workload]`.
-_ALTERNATIVES = (("requests", "duration_s"), ("ops", "read_fraction"), ("rate_per_s", "queue_depth"))
+_ALTERNATIVES = (
+    ("requests", "duration_s"),
+    ("ops", "read_fraction"),
+    ("rate_per_s", "queue_depth"),
+)
 
 
 def _with_defaults(load: LoadSpec, common: WorkloadSpec) -> LoadSpec:
@@ -535,7 +577,14 @@ def schema_json() -> str:
 def _unwrapped(value: Any) -> Any:
     """Join the lines over which the source wraps the description of a key; write choices one way."""
     if isinstance(value, dict):
-        return {"anyOf" if key == "oneOf" else key: _unwrapped(part) for key, part in value.items()}
+        return {
+            "anyOf" if key == "oneOf" else key: _unwrapped(part)
+            for key, part in value.items()
+        }
     if isinstance(value, list):
         return [_unwrapped(part) for part in value]
-    return " ".join(value.split()) if isinstance(value, str) and "\n\n" not in value else value
+    return (
+        " ".join(value.split())
+        if isinstance(value, str) and "\n\n" not in value
+        else value
+    )

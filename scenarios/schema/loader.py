@@ -103,7 +103,9 @@ def shipped_scenarios() -> list[str]:
     return sorted(path.stem for path in _SHIPPED_DIR.glob("*.toml"))
 
 
-def load_scenario(name_or_path: str | Path, *, sets: Sequence[str] = (), seed: int | None = None) -> Scenario:
+def load_scenario(
+    name_or_path: str | Path, *, sets: Sequence[str] = (), seed: int | None = None
+) -> Scenario:
     """Read a scenario by name or from a file.
 
     Parameters
@@ -129,7 +131,9 @@ def load_scenario(name_or_path: str | Path, *, sets: Sequence[str] = (), seed: i
     """
     path = _find(str(name_or_path))
     text = _read(path)
-    return parse_scenario(text, label=str(path), base_dir=path.parent.absolute(), sets=sets, seed=seed)
+    return parse_scenario(
+        text, label=str(path), base_dir=path.parent.absolute(), sets=sets, seed=seed
+    )
 
 
 def parse_scenario(
@@ -180,7 +184,9 @@ def scenario_from(
     seed: int | None = None,
 ) -> Scenario:
     """Make a scenario of Python values: mappings are tables, sequences arrays; else as `parse_scenario`."""
-    document = _Document(label, {key: _as_toml(value) for key, value in values.items()}, {})
+    document = _Document(
+        label, {key: _as_toml(value) for key, value in values.items()}, {}
+    )
     return _finished(document, base_dir, sets, seed)
 
 
@@ -195,10 +201,14 @@ def _as_toml(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _finished(document: _Document, base_dir: Path | None, sets: Sequence[str], seed: int | None) -> Scenario:
+def _finished(
+    document: _Document, base_dir: Path | None, sets: Sequence[str], seed: int | None
+) -> Scenario:
     """Apply overrides, validate, and check rules that span several keys."""
     if len(sets) > OVERRIDES_MAX:
-        raise ScenarioError(f"--set: got {len(sets):,} overrides, wanted at most {OVERRIDES_MAX:,}")
+        raise ScenarioError(
+            f"--set: got {len(sets):,} overrides, wanted at most {OVERRIDES_MAX:,}"
+        )
     for item in sets:
         _override(document, item)
     if seed is not None:
@@ -211,10 +221,15 @@ def _finished(document: _Document, base_dir: Path | None, sets: Sequence[str], s
                 if isinstance(table, dict):
                     table.pop(other[-1], None)
     cluster = document.values.setdefault("cluster", {})
-    if isinstance(cluster, dict) and cluster.get("parameters", TODAY_PARAMETERS) == TODAY_PARAMETERS:
+    if (
+        isinstance(cluster, dict)
+        and cluster.get("parameters", TODAY_PARAMETERS) == TODAY_PARAMETERS
+    ):
         # What a scenario of today leaves out is the hardware that its set was measured on.
         document.values.setdefault("generation", TODAY_GENERATION)
-        cluster |= {key: value for key, value in TODAY_CLUSTER.items() if key not in cluster}
+        cluster |= {
+            key: value for key, value in TODAY_CLUSTER.items() if key not in cluster
+        }
     scenario = _validate(document)
     scenario._base_dir = Path() if base_dir is None else base_dir
     scenario._places = document.places
@@ -235,10 +250,14 @@ def _find(name_or_path: str) -> Path:
             return path
     shown = name_or_path if name_or_path.isprintable() else repr(name_or_path)
     if path.suffix or len(path.parts) > 1:
-        raise ScenarioError(f"{shown}: got no such file, wanted a scenario file or one of {listed}")
+        raise ScenarioError(
+            f"{shown}: got no such file, wanted a scenario file or one of {listed}"
+        )
     near = difflib.get_close_matches(name_or_path, shipped, n=1)
     hint = f'"{near[0]}"; ' if near else ""
-    raise ScenarioError(f"{shown}: got no scenario of this name, wanted {hint}one of {listed}, or a path")
+    raise ScenarioError(
+        f"{shown}: got no scenario of this name, wanted {hint}one of {listed}, or a path"
+    )
 
 
 def _read(path: Path) -> str:
@@ -248,14 +267,20 @@ def _read(path: Path) -> str:
             content = file.read(TEXT_MAX + 1)
     except OSError as error:
         reason = error.strerror or error
-        raise ScenarioError(f"{path}: got {reason}, wanted a file that can be read") from None
+        raise ScenarioError(
+            f"{path}: got {reason}, wanted a file that can be read"
+        ) from None
     if len(content) > TEXT_MAX:
-        raise ScenarioError(f"{path}: got more than {TEXT_MAX:,} bytes, wanted at most that")
+        raise ScenarioError(
+            f"{path}: got more than {TEXT_MAX:,} bytes, wanted at most that"
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ScenarioError(f"{path}:{line}: got a byte that is not UTF-8, wanted TOML in UTF-8") from None
+        raise ScenarioError(
+            f"{path}:{line}: got a byte that is not UTF-8, wanted TOML in UTF-8"
+        ) from None
 
 
 def _parse_toml(text: str, label: str) -> _Document:
@@ -263,18 +288,24 @@ def _parse_toml(text: str, label: str) -> _Document:
         return _Document(label, parse_toml(text), locate_keys(text))
     except TomlBoundError as error:
         place = f"{label}:{error.line}"
-        raise ScenarioError(f"{place}: syntax: got {error.got}, wanted {error.wanted}") from None
+        raise ScenarioError(
+            f"{place}: syntax: got {error.got}, wanted {error.wanted}"
+        ) from None
     except tomllib.TOMLDecodeError as error:
         line, reason = _syntax_error(text, error)
     lines = text.splitlines()
     written = lines[line - 1].strip() if line <= len(lines) else ""
-    raise ScenarioError(f"{label}:{line}: syntax: got {value_text(written)} ({reason}), wanted TOML")
+    raise ScenarioError(
+        f"{label}:{line}: syntax: got {value_text(written)} ({reason}), wanted TOML"
+    )
 
 
 def _syntax_error(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:
     """Return the line of a syntax error and what is wrong there."""
     last_line = text.rstrip().count("\n") + 1
-    match = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+    match = re.search(
+        r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error)
+    )
     if match is None:
         return last_line, str(error)
     reason = str(error)[: match.start()]
@@ -289,7 +320,10 @@ def _override(document: _Document, item: str) -> None:
     if not equals or path is None:
         got, wanted = 'no "="', "key=value, such as workload.requests=2000"
         if equals:
-            got, wanted = f"{value_text(written)} for a key", "one such as workload.requests"
+            got, wanted = (
+                f"{value_text(written)} for a key",
+                "one such as workload.requests",
+            )
         document.loose.append(f"--set: {shown}: got {got}, wanted {wanted}")
         return
     document.overrides[path] = "--set"
@@ -304,7 +338,11 @@ def _override(document: _Document, item: str) -> None:
         table = table.setdefault(str(part), {})
         if not isinstance(table, dict):
             above = key_text(path[:depth])
-            document.add(Problem(path, f"a key inside {above}", f"{above} itself: it is no table"))
+            document.add(
+                Problem(
+                    path, f"a key inside {above}", f"{above} itself: it is no table"
+                )
+            )
             return
     if is_list_key(path) and not isinstance(new, list):
         new = [new]
@@ -356,7 +394,9 @@ def _validate(document: _Document) -> Scenario:
         details = error.errors(include_url=False, include_input=False)
     for detail in details:
         # Of a key that takes a number or a list, pydantic adds which of both it took the value for.
-        detail["loc"] = tuple(part for part in detail["loc"] if not str(part).startswith("="))
+        detail["loc"] = tuple(
+            part for part in detail["loc"] if not str(part).startswith("=")
+        )
     _note_details(document, details)
     repaired = copy.deepcopy(document.values)
     for path in document.faulty_paths:
@@ -368,7 +408,9 @@ def _validate(document: _Document) -> Scenario:
         return Scenario.model_validate_json(json.dumps(_plain(repaired)))
     except ValidationError:
         document.raise_problems()
-        raise AssertionError("faults were noted above, so this line is not reached") from None
+        raise AssertionError(
+            "faults were noted above, so this line is not reached"
+        ) from None
 
 
 def _note_details(document: _Document, details: Sequence[ErrorDetails]) -> None:
@@ -407,7 +449,9 @@ def _cross_check(document: _Document, scenario: Scenario) -> None:
 
     def is_faulty(path: KeyPath) -> bool:
         """Tell whether a key, one above it or one within it has a problem of its own."""
-        return path in above_faulty or any(path[:length] in faulty for length in range(len(path) + 1))
+        return path in above_faulty or any(
+            path[:length] in faulty for length in range(len(path) + 1)
+        )
 
     for problem in cross_check(scenario, _readable_schemes(document)):
         # A rule means nothing where a key that it rests on is faulty.

@@ -10,7 +10,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from stripesim.scenarios.schema.geometry import NumberedScheme, loads_with_keys, max_width
+from stripesim.scenarios.schema.geometry import (
+    NumberedScheme,
+    loads_with_keys,
+    max_width,
+)
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 from stripesim.scenarios.schema.memory_limit import MemoryLimit, memory_limit
 from stripesim.scenarios.schema.problems import Problem, problem
@@ -154,14 +158,22 @@ def memory_parts(
         yield from _load_parts(scenario, schemes, place, load, requests.get(place, 0.0))
     if scenario.faults is not None and scenario.duration_s is not None:
         bins = min(BINS_MAX, scenario.duration_s / scenario.faults.series_s)
-        yield MemoryPart("faults.series_s", bins * _BIN_BYTES, scenario.faults.series_s, seconds_text, True)
+        yield MemoryPart(
+            "faults.series_s",
+            bins * _BIN_BYTES,
+            scenario.faults.series_s,
+            seconds_text,
+            True,
+        )
 
 
 def _recovers(scenario: Scenario) -> bool:
     return scenario.faults is not None or scenario.repair is not None
 
 
-def _cluster_parts(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[MemoryPart]:
+def _cluster_parts(
+    scenario: Scenario, schemes: Sequence[NumberedScheme]
+) -> Iterator[MemoryPart]:
     cluster = scenario.cluster
     recovers = _recovers(scenario)
     osd_bytes = _OSD_UNDER_FAULTS_BYTES if recovers else _OSD_BYTES
@@ -171,8 +183,12 @@ def _cluster_parts(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Ite
     hosts = cluster.host_count
     osds = cluster.osd_count
     op_shards = cluster.op_shards or _OP_SHARDS
-    yield MemoryPart("cluster.hosts", hosts * _HOST_BYTES + osds * osd_bytes, hosts, count_text)
-    yield MemoryPart("cluster.op_shards", osds * op_shards * _OP_SHARD_BYTES, op_shards, count_text)
+    yield MemoryPart(
+        "cluster.hosts", hosts * _HOST_BYTES + osds * osd_bytes, hosts, count_text
+    )
+    yield MemoryPart(
+        "cluster.op_shards", osds * op_shards * _OP_SHARD_BYTES, op_shards, count_text
+    )
     groups_bytes = cluster.pg_num * (pg_bytes + width * shard_bytes)
     yield MemoryPart("cluster.pg_num", groups_bytes, cluster.pg_num, count_text)
 
@@ -187,13 +203,27 @@ def _load_parts(
     recovers = _recovers(scenario)
     request_bytes = _REQUEST_UNDER_FAULTS_BYTES if recovers else _REQUEST_BYTES
     if load.requests is None and load.duration_s is not None:
-        yield MemoryPart(f"{place}.duration_s", requests * request_bytes, load.duration_s, seconds_text)
+        yield MemoryPart(
+            f"{place}.duration_s",
+            requests * request_bytes,
+            load.duration_s,
+            seconds_text,
+        )
     else:
-        yield MemoryPart(f"{place}.requests", requests * request_bytes, requests, count_text)
-    yield MemoryPart(f"{place}.clients", load.clients * _CLIENT_BYTES, load.clients, count_text)
+        yield MemoryPart(
+            f"{place}.requests", requests * request_bytes, requests, count_text
+        )
+    yield MemoryPart(
+        f"{place}.clients", load.clients * _CLIENT_BYTES, load.clients, count_text
+    )
     if load.kind == "closed":
         in_flight = float(load.queue_depth * load.clients)
-        yield MemoryPart(f"{place}.queue_depth", in_flight * _IN_FLIGHT_BYTES, load.queue_depth, count_text)
+        yield MemoryPart(
+            f"{place}.queue_depth",
+            in_flight * _IN_FLIGHT_BYTES,
+            load.queue_depth,
+            count_text,
+        )
     else:
         # A request takes less than a second where the cluster keeps up.
         in_flight = load.rate_per_s or 0.0
@@ -201,7 +231,9 @@ def _load_parts(
     if recovers:
         objects = load.clients * load.image_bytes / scenario.cluster.object_bytes
         image_bytes = objects * _OBJECT_UNDER_FAULTS_BYTES
-        yield MemoryPart(f"{place}.image_bytes", image_bytes, load.image_bytes, format_size)
+        yield MemoryPart(
+            f"{place}.image_bytes", image_bytes, load.image_bytes, format_size
+        )
 
 
 def _block_parts(
@@ -223,14 +255,26 @@ def _block_parts(
     if block_bytes > cluster.object_bytes:
         pieces = block_bytes / cluster.object_bytes
         planned = min(requests, _PLANNED_REQUESTS)
-        pieces_bytes = pieces * (requests * _PIECE_BYTES + planned * _PLANNED_PIECE_BYTES)
-        yield MemoryPart("cluster.object_bytes", pieces_bytes, cluster.object_bytes, format_size, True)
+        pieces_bytes = pieces * (
+            requests * _PIECE_BYTES + planned * _PLANNED_PIECE_BYTES
+        )
+        yield MemoryPart(
+            "cluster.object_bytes",
+            pieces_bytes,
+            cluster.object_bytes,
+            format_size,
+            True,
+        )
     data_shards = [item.scheme.k for item in schemes if item.scheme.kind == "erasure"]
     if data_shards and _writes(load):
         stripes = block_bytes / (cluster.stripe_unit_bytes * min(data_shards))
         stripes_bytes = min(requests, in_flight) * stripes * _STRIPE_BYTES
         yield MemoryPart(
-            "cluster.stripe_unit_bytes", stripes_bytes, cluster.stripe_unit_bytes, format_size, True
+            "cluster.stripe_unit_bytes",
+            stripes_bytes,
+            cluster.stripe_unit_bytes,
+            format_size,
+            True,
         )
 
 

@@ -42,7 +42,9 @@ class _Used(NamedTuple):
 
 
 # What the libraries of a run take that are loaded when it starts, as measured.
-_LIBRARIES: Final = _Used(address_space_bytes=600 << 20, resident_bytes=170 << 20, data_bytes=110 << 20)
+_LIBRARIES: Final = _Used(
+    address_space_bytes=600 << 20, resident_bytes=170 << 20, data_bytes=110 << 20
+)
 
 
 def memory_limit() -> MemoryLimit:
@@ -57,10 +59,19 @@ def memory_limit() -> MemoryLimit:
     used = _used()
     if "numba" not in sys.modules:
         used = used.plus(_LIBRARIES)
-    limits = [MemoryLimit(_physical_bytes() - used.resident_bytes, "memory of this machine")]
+    limits = [
+        MemoryLimit(_physical_bytes() - used.resident_bytes, "memory of this machine")
+    ]
     for cgroup_bytes in _cgroup_limits():
-        limits.append(MemoryLimit(cgroup_bytes - used.resident_bytes, "memory limit of the cgroup"))
-    for name, used_bytes in (("RLIMIT_AS", used.address_space_bytes), ("RLIMIT_DATA", used.data_bytes)):
+        limits.append(
+            MemoryLimit(
+                cgroup_bytes - used.resident_bytes, "memory limit of the cgroup"
+            )
+        )
+    for name, used_bytes in (
+        ("RLIMIT_AS", used.address_space_bytes),
+        ("RLIMIT_DATA", used.data_bytes),
+    ):
         soft_bytes = _resource_limit(name)
         if soft_bytes is not None:
             limits.append(MemoryLimit(soft_bytes - used_bytes, f"limit {name}"))
@@ -108,7 +119,9 @@ def _cgroup_limits() -> Iterator[int]:
         if not controllers:
             yield from _limits_on_path(_CGROUP_ROOT, path, "memory.max")
         elif "memory" in controllers.split(","):
-            yield from _limits_on_path(_CGROUP_ROOT / "memory", path, "memory.limit_in_bytes")
+            yield from _limits_on_path(
+                _CGROUP_ROOT / "memory", path, "memory.limit_in_bytes"
+            )
 
 
 def _limits_on_path(root: Path, path: str, name: str) -> Iterator[int]:

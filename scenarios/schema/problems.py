@@ -12,7 +12,12 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.toml import KEY_CHARACTERS_MAX, KeyPath, key_text, shorten
+from stripesim.scenarios.schema.toml import (
+    KEY_CHARACTERS_MAX,
+    KeyPath,
+    key_text,
+    shorten,
+)
 
 _VALUE_CHARACTERS_MAX: Final = 60
 #: What rules say of values in a list may be as long as the list.
@@ -73,7 +78,11 @@ def value_text(value: object) -> str:
     >>> value_text(["rs:6,3", 1.5, True])
     '["rs:6,3", 1.5, true]'
     """
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:
+    if (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and value.bit_length() > 128
+    ):
         # Python refuses to print the longest integers; their size says enough.
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, datetime.date | datetime.time):
@@ -91,7 +100,11 @@ def value_at(document: object, path: KeyPath) -> object:
     for part in path:
         if isinstance(document, Mapping):
             document = document.get(part)
-        elif isinstance(document, list) and isinstance(part, int) and part < len(document):
+        elif (
+            isinstance(document, list)
+            and isinstance(part, int)
+            and part < len(document)
+        ):
             document = document[part]
         else:
             return None
@@ -165,8 +178,12 @@ def problem_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> P
         return _unknown_key(path)
     if error["type"] == "missing":
         key = str(path[-1])
-        return Problem(path, "nothing", _EXAMPLES.get(key, f"{key}, which has no default"))
-    wanted = _WANTED.get(error["type"], error["msg"].replace("{", "{{").replace("}", "}}"))
+        return Problem(
+            path, "nothing", _EXAMPLES.get(key, f"{key}, which has no default")
+        )
+    wanted = _WANTED.get(
+        error["type"], error["msg"].replace("{", "{{").replace("}", "}}")
+    )
     # Literals come with Python's quotes, TOML users write double ones.
     wanted = wanted.format_map(error.get("ctx", {})).replace("'", '"')
     return Problem(path, value_text(value_at(document, path)), wanted)

@@ -308,7 +308,9 @@ class PlanSpec(Table):
     """cluster.pg_num to try."""
     stripe_unit_bytes: tuple[SizeBytes, ...] = ()
     """Stripe units to try."""
-    mclock_profile: tuple[Literal["high_client_ops", "balanced", "high_recovery_ops"], ...] = ()
+    mclock_profile: tuple[
+        Literal["high_client_ops", "balanced", "high_recovery_ops"], ...
+    ] = ()
     """cluster.mclock_profile to try, with op_queue mclock_scheduler."""
     usable_bytes: Bytes | None = None
     """Client data that must fit at the nearfull ratio with the largest failure domain gone [bytes]."""

@@ -110,7 +110,9 @@ class _Scanner:
             self._skip(_SPACE)
             quoted = self.text[self.position] in "\"'"
             match = (_STRING if quoted else _BARE_KEY).match(self.text, self.position)
-            assert match is not None, "tomllib accepted this document, so a key stands here"
+            assert match is not None, (
+                "tomllib accepted this document, so a key stands here"
+            )
             keys.append(_unquoted(match[0]) if quoted else match[0])
             self.position = match.end()
             self._skip(_SPACE)
@@ -123,7 +125,9 @@ class _Scanner:
         for key in self._key():
             path = (*path, key)
             self._note(path)
-        assert self.text[self.position] == "=", "tomllib accepted this document, so a value follows"
+        assert self.text[self.position] == "=", (
+            "tomllib accepted this document, so a value follows"
+        )
         self.position += 1
         self._value(path)
 
@@ -169,7 +173,9 @@ def key_text(path: KeyPath) -> str:
     >>> key_text(("workload", "block_sizes_bytes", 2))
     'workload.block_sizes_bytes'
     """
-    parts = [shorten(part, KEY_CHARACTERS_MAX) for part in path if isinstance(part, str)]
+    parts = [
+        shorten(part, KEY_CHARACTERS_MAX) for part in path if isinstance(part, str)
+    ]
     # A terminal would act on control characters.
     return ".".join(part if part.isprintable() else repr(part) for part in parts)
 
@@ -207,7 +213,9 @@ class KeyPlaces:
                 return 2**62, self.overrides[path[:length]]
         for length in prefixes:
             if path[:length] in self.lines:
-                return self.lines[path[:length]], f"{self.label}:{self.lines[path[:length]]}"
+                return self.lines[
+                    path[:length]
+                ], f"{self.label}:{self.lines[path[:length]]}"
         return 1, f"{self.label}:1"
 
     def text(self, path: KeyPath) -> str:
@@ -223,19 +231,33 @@ def toml_value(value: Any) -> str:
     '{"hosts" = 8, "ssd" = "nvme-tlc", "ratios" = [0.5]}'
     """
     if isinstance(value, Mapping):
-        parts = (f"{json.dumps(str(key))} = {toml_value(v)}" for key, v in value.items() if v is not None)
+        parts = (
+            f"{json.dumps(str(key))} = {toml_value(v)}"
+            for key, v in value.items()
+            if v is not None
+        )
         return f"{{{', '.join(parts)}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(toml_value(part) for part in value if part is not None)}]"
-    return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
+    return json.dumps(
+        str(value) if isinstance(value, Path) else value, ensure_ascii=False
+    )
 
 
 def toml_document(values: Mapping[str, Any]) -> str:
     """Write a document: plain keys first, then a table each; what is None or an empty list is left out."""
     shown = {key: value for key, value in values.items() if value not in (None, [])}
     tables = {key: value for key, value in shown.items() if isinstance(value, Mapping)}
-    lines = [f"{key} = {toml_value(value)}" for key, value in shown.items() if key not in tables]
+    lines = [
+        f"{key} = {toml_value(value)}"
+        for key, value in shown.items()
+        if key not in tables
+    ]
     for name, table in tables.items():
         lines += ["", f"[{name}]"]
-        lines += [f"{key} = {toml_value(value)}" for key, value in table.items() if value not in (None, [])]
+        lines += [
+            f"{key} = {toml_value(value)}"
+            for key, value in table.items()
+            if value not in (None, [])
+        ]
     return "\n".join(lines) + "\n"

@@ -104,7 +104,9 @@ def _check_words(number: int, line: str) -> None:
     for word in _SEPARATOR.split(line):
         parts = word.count(".") + 1
         if parts > KEY_PARTS_MAX:
-            raise TomlBoundError(number, f"a key of {parts:,} parts", f"at most {KEY_PARTS_MAX}")
+            raise TomlBoundError(
+                number, f"a key of {parts:,} parts", f"at most {KEY_PARTS_MAX}"
+            )
         if len(word) > WORD_MAX:
             got = f"a key or number of {len(word):,} characters"
             raise TomlBoundError(number, got, f"at most {WORD_MAX:,}")
@@ -123,7 +125,9 @@ def _check_depth(values: dict[str, Any]) -> None:
     for _ in range(DEPTH_MAX + 1):
         level = [item for value in level for item in _items(value)]
     if level:
-        raise TomlBoundError(1, f"values nested more than {DEPTH_MAX} deep", f"at most {DEPTH_MAX}")
+        raise TomlBoundError(
+            1, f"values nested more than {DEPTH_MAX} deep", f"at most {DEPTH_MAX}"
+        )
 
 
 def _items(value: Any) -> list[Any]:

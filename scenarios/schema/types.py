@@ -5,7 +5,12 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from stripesim.scenarios.schema.units import SIZE_BYTES_MAX, SIZE_PATTERN, SizeError, parse_size_bytes
+from stripesim.scenarios.schema.units import (
+    SIZE_BYTES_MAX,
+    SIZE_PATTERN,
+    SizeError,
+    parse_size_bytes,
+)
 
 _SIZE_WANTED: Final = 'a size of 1 byte or more: a whole number of bytes, or text such as "4k", "4MiB", "1GB"'
 
@@ -34,17 +39,23 @@ def _scheme(value: object) -> object:
         except SchemeError as error:
             # The message ends with what was wanted; got and place are said by whoever reports the fault.
             wanted = str(error).rpartition("wanted ")[2]
-            raise PydanticCustomError("wanted", "{wanted}", {"wanted": wanted}) from error
+            raise PydanticCustomError(
+                "wanted", "{wanted}", {"wanted": wanted}
+            ) from error
     return value
 
 
 def _or_text(**number: Any) -> WithJsonSchema:
     """Describe a size: a number in its range, or text with a unit."""
-    return WithJsonSchema({"anyOf": [number, {"type": "string", "pattern": SIZE_PATTERN}]})
+    return WithJsonSchema(
+        {"anyOf": [number, {"type": "string", "pattern": SIZE_PATTERN}]}
+    )
 
 
 SizeBytes = Annotated[
-    int, BeforeValidator(_size), _or_text(type="integer", minimum=1, maximum=SIZE_BYTES_MAX)
+    int,
+    BeforeValidator(_size),
+    _or_text(type="integer", minimum=1, maximum=SIZE_BYTES_MAX),
 ]
 
 
@@ -55,7 +66,11 @@ def _bytes(value: object) -> object:
             return float(parse_size_bytes(value))
         except SizeError:
             return value
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    return (
+        float(value)
+        if isinstance(value, int) and not isinstance(value, bool)
+        else value
+    )
 
 
 Bytes = Annotated[
@@ -82,7 +97,14 @@ OsdId = Annotated[int, Field(ge=0, le=INT_MAX)]
 FailureDomain = Literal["osd", "host", "rack"]
 # The names in models/generations/generations.toml; a test keeps the two in step.
 GenerationName = Literal[
-    "kraken", "pacific", "quincy", "reef", "reef-partial-read", "squid", "tentacle", "umbrella"
+    "kraken",
+    "pacific",
+    "quincy",
+    "reef",
+    "reef-partial-read",
+    "squid",
+    "tentacle",
+    "umbrella",
 ]
 Op = Literal["read", "write"]
 Pattern = Literal["seq", "rand"]
@@ -92,5 +114,9 @@ class Table(BaseModel):
     """A table of a scenario: immutable, and no key may be misspelt."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
     )

@@ -26,11 +26,22 @@ SIZE_PATTERN: Final = r"^[0-9]+(\.[0-9]+)? ?([kKMGT](iB|B)?|B)?$"
 _FACTOR_BYTES: Final[dict[str, int]] = {
     "": 1,
     "B": 1,
-    **{letter: 1024**power for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))},
-    **{f"{letter}iB": 1024**power for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))},
-    **{f"{letter}B": 1000**power for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))},
+    **{
+        letter: 1024**power
+        for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))
+    },
+    **{
+        f"{letter}iB": 1024**power
+        for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))
+    },
+    **{
+        f"{letter}B": 1000**power
+        for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))
+    },
 }
-_SIZE = re.compile(r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,30})?) ?(?P<suffix>[A-Za-z]*)", re.ASCII)
+_SIZE = re.compile(
+    r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,30})?) ?(?P<suffix>[A-Za-z]*)", re.ASCII
+)
 _WRITTEN_SUFFIXES: Final = ("TiB", "TB", "GiB", "GB", "MiB", "MB", "KiB", "kB")
 
 
@@ -66,7 +77,9 @@ def parse_size_bytes(value: int | str) -> int:
     (4096, 4096, 1000000, 512)
     """
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise SizeError(f'got {value!r}, wanted a whole number of bytes or text such as "4k", "4MiB", "1GB"')
+        raise SizeError(
+            f'got {value!r}, wanted a whole number of bytes or text such as "4k", "4MiB", "1GB"'
+        )
     if isinstance(value, int):
         size = Fraction(value)
     else:
@@ -113,10 +126,14 @@ def format_size(size_bytes: int) -> str:
         if size_bytes and size_bytes % _FACTOR_BYTES[suffix] == 0
     ]
     # A whole number of some larger unit is never longer than the same size in a smaller one of its family.
-    return min(written, key=lambda text: len(text.rstrip("iBkKMGT")), default=f"{size_bytes}B")
+    return min(
+        written, key=lambda text: len(text.rstrip("iBkKMGT")), default=f"{size_bytes}B"
+    )
 
 
-def number_text(value: float | None, factor: float = 1.0, *, digits: int = 3, padded: bool = False) -> str:
+def number_text(
+    value: float | None, factor: float = 1.0, *, digits: int = 3, padded: bool = False
+) -> str:
     """Write a number with three significant digits, without exponents; a dash where there is none.
 
     >>> number_text(0.012345), number_text(36.84e6, 1e-6), number_text(1234.4), number_text(None)
@@ -149,7 +166,9 @@ def bytes_text(value: float | None) -> str:
     """
     if value is None:
         return "–"
-    scaled = (f"{number_text(value / size)} {unit}" for size, unit in _BYTES if value >= size)
+    scaled = (
+        f"{number_text(value / size)} {unit}" for size, unit in _BYTES if value >= size
+    )
     return next(scaled, f"{value:.0f} B")
 
 
@@ -165,7 +184,11 @@ def duration_text(seconds: float | None) -> str:
         return f"{number_text(seconds, 1e6)} µs"
     if 1e-3 <= seconds < 0.1:
         return f"{number_text(seconds, 1e3)} ms"
-    scaled = (f"{number_text(seconds / size)} {unit}" for size, unit in _SECONDS if seconds >= 2 * size)
+    scaled = (
+        f"{number_text(seconds / size)} {unit}"
+        for size, unit in _SECONDS
+        if seconds >= 2 * size
+    )
     return next(scaled, f"{number_text(seconds)} s")
 
 

@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from stripesim._version import __version__
 from stripesim.scenarios.studies import study_module
-from stripesim.scenarios.studies.parameters import Changes, ParameterFile, changes_applied
+from stripesim.scenarios.studies.parameters import (
+    Changes,
+    ParameterFile,
+    changes_applied,
+)
 from stripesim.scenarios.studies.tasks import Call, Progress, Row, Task, run_tasks
 
 if TYPE_CHECKING:
@@ -86,7 +90,9 @@ class StudyResult:
         document = {**self.ledger.to_json(), "provenance": self.provenance}
         if self.ablated:
             rows = {name: self._changed(each) for name, each in self.ablated.items()}
-            document["ablations"] = [{"ablation": name, **row} for name in rows for row in rows[name]]
+            document["ablations"] = [
+                {"ablation": name, **row} for name in rows for row in rows[name]
+            ]
         return document
 
     def terminal_tables(self) -> list[Table]:
@@ -95,7 +101,12 @@ class StudyResult:
 
     def ablation_table(self) -> Table:
         """Return, for each ablation, the verdicts and the claims that change most."""
-        columns = ("ablation", "held-out claims right", "claims that change by more than 1 %", "changed most")
+        columns = (
+            "ablation",
+            "held-out claims right",
+            "claims that change by more than 1 %",
+            "changed most",
+        )
         rows = [("as calibrated", _count(self), "", "")]
         for name, each in self.ablated.items():
             changed = [row for row in self._changed(each) if row["ratio"] is not None]
@@ -139,15 +150,25 @@ class Study:
     """
 
     name: ClassVar[str]  # of the study, its folder and its sub-command
-    summary: ClassVar[str]  # what it reproduces, in one line, for ``stripesim study --help``
+    summary: ClassVar[
+        str
+    ]  # what it reproduces, in one line, for ``stripesim study --help``
     title: ClassVar[str]  # of its report, plain text
     introduction: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = ()  # what only this study can be asked
     ablations: ClassVar[Mapping[str, Ablation]] = {}
-    scenario: ClassVar[str | None] = None  # that it is simulated from, which ``--set`` may change
-    scenario_sets: ClassVar[tuple[str, ...]] = ()  # what the scenario cannot be checked without
-    fixed_keys: ClassVar[tuple[str, ...]] = ()  # keys, or their beginnings, that its own runs set
-    jobs: ClassVar[int | None] = 1  # worker processes unless the user says otherwise; None: all processors
+    scenario: ClassVar[str | None] = (
+        None  # that it is simulated from, which ``--set`` may change
+    )
+    scenario_sets: ClassVar[
+        tuple[str, ...]
+    ] = ()  # what the scenario cannot be checked without
+    fixed_keys: ClassVar[
+        tuple[str, ...]
+    ] = ()  # keys, or their beginnings, that its own runs set
+    jobs: ClassVar[int | None] = (
+        1  # worker processes unless the user says otherwise; None: all processors
+    )
 
     def claims(self) -> tuple[Claim, ...]:
         """Read what the source states, from ``claims.csv``; ceph16 and nvme: from the measurements."""
@@ -162,7 +183,12 @@ class Study:
     def tasks(self, setting: Setting) -> Sequence[Task]:
         """List what is to be run, by default all of ``EXPERIMENTS``; a ValueError says what is wrong."""
         runs = study_module(self.name, "runs")
-        names = chosen("--experiment", setting.options.get("experiments"), runs.EXPERIMENTS, runs.NEEDED)
+        names = chosen(
+            "--experiment",
+            setting.options.get("experiments"),
+            runs.EXPERIMENTS,
+            runs.NEEDED,
+        )
         return [Call(name, runs.EXPERIMENTS[name], (setting,)) for name in names]
 
     def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
@@ -182,27 +208,41 @@ class Study:
         claims = study_module(self.name, "claims")
         values, reasons = claims.simulate_claims(rows)
         groups = getattr(claims, "METRIC_GROUPS", None)
-        return judge(self.claims(), values, reasons=reasons, parameters=self.parameters(), groups=groups)
+        return judge(
+            self.claims(),
+            values,
+            reasons=reasons,
+            parameters=self.parameters(),
+            groups=groups,
+        )
 
-    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
+    def result(
+        self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]
+    ) -> StudyResult:
         """Judge the claims by the rows of each task."""
         frame = self.frame(rows)
         return StudyResult(
             ledger=self.ledger(setting, frame),
             rows=frame,
-            provenance=study_provenance(self.name, setting.engine, **self.provenance(setting, tasks)),
+            provenance=study_provenance(
+                self.name, setting.engine, **self.provenance(setting, tasks)
+            ),
         )
 
     def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
         """Draw the figures; file stem → figure."""
-        drawn: Mapping[str, CaptionedFigure] = study_module(self.name, "figures").draw(result.rows)
+        drawn: Mapping[str, CaptionedFigure] = study_module(self.name, "figures").draw(
+            result.rows
+        )
         return drawn
 
     def tables(self, result: StudyResult) -> Mapping[str, Table]:
         """Return further tables for the report, of ``tables.py`` where there is one; heading → table."""
         if not (files(__package__) / self.name / "tables.py").is_file():
             return {}
-        listed: Mapping[str, Table] = study_module(self.name, "tables").tables(result.rows)
+        listed: Mapping[str, Table] = study_module(self.name, "tables").tables(
+            result.rows
+        )
         return listed
 
     def files(self, result: StudyResult) -> Mapping[str, bytes]:
@@ -221,7 +261,11 @@ class Study:
     ) -> StudyResult:
         """Run the study; `stripesim.study` describes the arguments."""
         known = {option.name for option in self.options}
-        given = {name: value for name, value in options.items() if value not in (None, (), [], False)}
+        given = {
+            name: value
+            for name, value in options.items()
+            if value not in (None, (), [], False)
+        }
         if unknown := sorted(set(given) - known):
             raise ValueError(
                 f"{', '.join(unknown)}: study {self.name} has no such option, "
@@ -233,7 +277,10 @@ class Study:
         result = self._once(setting, tuple(sets), workers, progress)
         ablated = {
             name: self._once(
-                replace(setting, ablate=()), (*sets, *self.ablations[name].sets), workers, progress
+                replace(setting, ablate=()),
+                (*sets, *self.ablations[name].sets),
+                workers,
+                progress,
             )
             for name in names
             if self.ablations[name].sets
@@ -241,7 +288,11 @@ class Study:
         return replace(result, ablated=ablated) if ablated else result
 
     def _once(
-        self, setting: Setting, sets: tuple[str, ...], jobs: int | None, progress: Progress | None
+        self,
+        setting: Setting,
+        sets: tuple[str, ...],
+        jobs: int | None,
+        progress: Progress | None,
     ) -> StudyResult:
         changes = self.changes(sets)
         with changes_applied(changes):
@@ -250,7 +301,9 @@ class Study:
             result = self.result(setting, tasks, rows)
         if not sets:
             return result
-        return replace(result, sets=sets, provenance={**result.provenance, "changed": list(sets)})
+        return replace(
+            result, sets=sets, provenance={**result.provenance, "changed": list(sets)}
+        )
 
     def changes(self, sets: Sequence[str]) -> Changes:
         """Read settings ``KEY=VALUE``; a ValueError has one line for each that is wrong."""
@@ -266,7 +319,9 @@ class Study:
             if not equals:
                 problems.append(f"--set: got {text!r}, wanted KEY=VALUE")
             elif key.startswith(self.fixed_keys or ("=",)):
-                problems.append(f"--set: {key}: study {self.name} sets this itself for each of its runs")
+                problems.append(
+                    f"--set: {key}: study {self.name} sets this itself for each of its runs"
+                )
             elif key in names:
                 number = _number(value)
                 if number is None:
@@ -295,9 +350,14 @@ class Study:
         from stripesim.scenarios.report.study import report_page
         from stripesim.scenarios.run.results import write_files, write_results
 
-        ledgers = {"ledger.json": json.dumps(result.to_json(), indent=1), "ledger.csv": _csv(result.ledger)}
+        ledgers = {
+            "ledger.json": json.dumps(result.to_json(), indent=1),
+            "ledger.csv": _csv(result.ledger),
+        }
         written = write_results(out, result.rows, result.provenance, ledgers)
-        changed = f" Changed for this run: {', '.join(result.sets)}." if result.sets else ""
+        changed = (
+            f" Changed for this run: {', '.join(result.sets)}." if result.sets else ""
+        )
         with changes_applied(self.changes(result.sets)):
             tables = dict(self.tables(result))
             if result.ablated:
@@ -312,7 +372,9 @@ class Study:
                 tables=tables,
             )
             written += save_figures(figures, out)
-        written += write_files(out, {"report.html": page.encode(), **self.files(result)})
+        written += write_files(
+            out, {"report.html": page.encode(), **self.files(result)}
+        )
         for name, each in result.ablated.items():
             written += self.save(each, out / name)
         return written
@@ -332,18 +394,31 @@ def _number(text: str) -> float | None:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return None
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return (
+        value
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else None
+    )
 
 
 def study_provenance(name: str, engine: str, **more: Any) -> dict[str, Any]:
     """Say what gave a study's rows, with what else they depend on as JSON values."""
     from stripesim.scenarios.run.notes import where_and_when
 
-    return {"stripesim": __version__, "study": name, "engine": engine, **more, **where_and_when()}
+    return {
+        "stripesim": __version__,
+        "study": name,
+        "engine": engine,
+        **more,
+        **where_and_when(),
+    }
 
 
 def chosen(
-    option: str, asked: Sequence[str] | None, known: Collection[str], needed: Collection[str] = ()
+    option: str,
+    asked: Sequence[str] | None,
+    known: Collection[str],
+    needed: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Return the names that an option chooses (None: all), in their order; a ValueError has the flag."""
     if asked is None or ALL in asked:
@@ -351,7 +426,9 @@ def chosen(
     unknown = [name for name in asked if name not in known]
     if unknown:
         wanted = [*known, ALL] if known else ["none: this study has none"]
-        raise ValueError(f"{option}: got {unknown[0]!r}, wanted one of {', '.join(wanted)}")
+        raise ValueError(
+            f"{option}: got {unknown[0]!r}, wanted one of {', '.join(wanted)}"
+        )
     if absent := [name for name in needed if name not in asked]:
         raise ValueError(
             f"{option}: got {', '.join(asked)}, wanted {' and '.join(absent)} too: the ledger needs it"

@@ -13,7 +13,11 @@ from stripesim.calibration.kernels.codec import library_versions
 from stripesim.calibration.kernels.store import cpu_description
 
 #: Columns that may be empty.
-TYPES = {"roofline": pl.Float64, "copy_seconds_median": pl.Float64, "verified": pl.Boolean}
+TYPES = {
+    "roofline": pl.Float64,
+    "copy_seconds_median": pl.Float64,
+    "verified": pl.Boolean,
+}
 
 
 def shipped(study: str, name: str = "measured.csv") -> pl.DataFrame:
@@ -41,13 +45,22 @@ def provenance_here(module: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def write(folder: Path, study: str, rows: Iterable[Mapping[str, Any]], provenance: Mapping[str, Any]) -> None:
+def write(
+    folder: Path,
+    study: str,
+    rows: Iterable[Mapping[str, Any]],
+    provenance: Mapping[str, Any],
+) -> None:
     """Write the two files that ship, ``measured.csv`` and ``measured.json``."""
     write_rows(folder / "measured.csv", rows, shipped(study).columns)
-    (folder / "measured.json").write_text(json.dumps(provenance, indent=1) + "\n", encoding="utf-8")
+    (folder / "measured.json").write_text(
+        json.dumps(provenance, indent=1) + "\n", encoding="utf-8"
+    )
 
 
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
+def write_rows(
+    path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]
+) -> None:
     """Write these columns of measured rows as CSV."""
     kept = [{name: row.get(name) for name in columns} for row in rows]
     pl.DataFrame(kept, infer_schema_length=None).write_csv(path)

@@ -10,7 +10,9 @@ import polars as pl
 from stripesim.calibration.ledger.verdicts import Claim, load_claims
 
 #: Why a row of the configuration has no simulated value.
-CONFIGURATION = "part of the configuration: an input to the simulation, not a result of it"
+CONFIGURATION = (
+    "part of the configuration: an input to the simulation, not a result of it"
+)
 
 
 @cache
@@ -23,7 +25,11 @@ def claims_of(study: str) -> tuple[Claim, ...]:
 @cache
 def published(study: str) -> dict[str, float]:
     """Claim id → published value, of the claims that state one number."""
-    return {claim.id: claim.published for claim in claims_of(study) if isinstance(claim.published, float)}
+    return {
+        claim.id: claim.published
+        for claim in claims_of(study)
+        if isinstance(claim.published, float)
+    }
 
 
 def groups_by_metric(groups: Mapping[str, Iterable[str]]) -> dict[str, str]:

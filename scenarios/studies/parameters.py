@@ -80,8 +80,14 @@ def changed_model(model: Model, prefix: str) -> Model:
     names = [name for name in model.number_names() if f"{prefix}.{name}" in numbers]
     if not names:
         return model
-    values = {name: changed_number(f"{prefix}.{name}", getattr(model, name)) for name in names}
-    return replace(model, provenance={**model.provenance, **dict.fromkeys(names, _CHANGED)}, **values)
+    values = {
+        name: changed_number(f"{prefix}.{name}", getattr(model, name)) for name in names
+    }
+    return replace(
+        model,
+        provenance={**model.provenance, **dict.fromkeys(names, _CHANGED)},
+        **values,
+    )
 
 
 def changed_models(models: Models) -> Models:
@@ -98,12 +104,17 @@ def with_values(models: Models, values: Mapping[str, float]) -> Models:
     """Return the models with some numbers replaced, named ``MODEL.NUMBER``: what a fit tries."""
     for name, value in values.items():
         prefix, _, number = name.partition(".")
-        models = replace(models, **{prefix: replace(getattr(models, prefix), **{number: value})})
+        models = replace(
+            models, **{prefix: replace(getattr(models, prefix), **{number: value})}
+        )
     return models
 
 
 def model_from(
-    kind: type[Model], table: Mapping[str, Any], where: str, further: Mapping[str, Any] | None = None
+    kind: type[Model],
+    table: Mapping[str, Any],
+    where: str,
+    further: Mapping[str, Any] | None = None,
 ) -> Model:
     """Build a model from a table of ``parameters.toml``; a `ParametersError` names what is wrong."""
     values, provenance = {}, {}
@@ -132,7 +143,10 @@ class ParameterFile:
 
     def table(self, name: str) -> dict[str, dict[str, Any]]:
         """Return a table of the file with what is changed in it."""
-        return {key: _changed_row(f"{name}.{key}", row) for key, row in _file(self.study)[name].items()}
+        return {
+            key: _changed_row(f"{name}.{key}", row)
+            for key, row in _file(self.study)[name].items()
+        }
 
     def number(self, table: str, name: str) -> float:
         """Return one number that belongs to no model."""

@@ -70,7 +70,9 @@ def run_tasks(
     progress: Progress | None = None,
 ) -> list[list[Row]]:
     """Run tasks in `jobs` processes (None: all processors); the rows of each in the order of the tasks."""
-    items = [_Item(place, task, changes or Changes()) for place, task in enumerate(tasks)]
+    items = [
+        _Item(place, task, changes or Changes()) for place, task in enumerate(tasks)
+    ]
     found: dict[int, list[Row]] = {}
     problems: dict[int, str] = {}
     for item, done in _each(items, jobs):
@@ -85,7 +87,9 @@ def run_tasks(
     return [found[item.place] for item in items]
 
 
-def _each(items: Sequence[_Item], jobs: int | None) -> Iterator[tuple[_Item, list[Row] | str]]:
+def _each(
+    items: Sequence[_Item], jobs: int | None
+) -> Iterator[tuple[_Item, list[Row] | str]]:
     from stripesim.scenarios.sweep.pool import Death, cores_usable, run_pool
 
     workers = cores_usable() if jobs is None else jobs
@@ -94,5 +98,10 @@ def _each(items: Sequence[_Item], jobs: int | None) -> Iterator[tuple[_Item, lis
             yield item, _perform(item)
         return
     # The longest first, so that no worker begins one when the others are done.
-    for item, done in run_pool(_perform, sorted(items, key=lambda each: -each.task.weight), jobs=workers):
-        yield item, f"{item.task.words}: {done.reason}" if isinstance(done, Death) else done
+    for item, done in run_pool(
+        _perform, sorted(items, key=lambda each: -each.task.weight), jobs=workers
+    ):
+        yield (
+            item,
+            f"{item.task.words}: {done.reason}" if isinstance(done, Death) else done,
+        )

@@ -29,7 +29,9 @@ class SweepLostError(SweepError):
     """What ran the tasks went away before all were done; rows that had come stay."""
 
 
-def run_dask(tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOUT_S) -> Iterator[Outcome]:
+def run_dask(
+    tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOUT_S
+) -> Iterator[Outcome]:
     """Run tasks on a Dask cluster whose workers all see traces and maps by the scenario's paths."""
     distributed = _distributed()
     client = _connect(distributed, address)
@@ -54,9 +56,13 @@ def run_dask(tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOU
                 yield Outcome(task, None, first_line(future.exception()))
             elif watch.gave_up:
                 wanted = "one or more; --resume goes on from here"
-                raise SweepLostError(f"--dask: {address}: got no worker for {timeout_s:g} s, wanted {wanted}")
+                raise SweepLostError(
+                    f"--dask: {address}: got no worker for {timeout_s:g} s, wanted {wanted}"
+                )
             else:
-                raise SweepLostError(f"--dask: {address}: got a scheduler that went away, wanted it to stay")
+                raise SweepLostError(
+                    f"--dask: {address}: got a scheduler that went away, wanted it to stay"
+                )
             # Without this the cluster would keep every row until the end.
             future.release()
     except (OSError, distributed.CancelledError) as error:
@@ -71,10 +77,14 @@ def run_dask(tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOU
 
 def _lost(address: str, error: Exception) -> SweepLostError:
     got = first_line(error)
-    return SweepLostError(f"--dask: {address}: got {got}, wanted a scheduler that stays")
+    return SweepLostError(
+        f"--dask: {address}: got {got}, wanted a scheduler that stays"
+    )
 
 
-def map_dask(address: str, work: Callable[[int], Result], numbers: Iterable[int]) -> list[Result]:
+def map_dask(
+    address: str, work: Callable[[int], Result], numbers: Iterable[int]
+) -> list[Result]:
     """Apply a pure function to numbers on a Dask cluster; raises as `run_dask` does."""
     client = _connect(_distributed(), address)
     try:
@@ -100,7 +110,9 @@ def _distributed() -> Any:
 class _Watch(threading.Thread):
     """Looks every few seconds whether there are workers, and cancels what waits for them in vain."""
 
-    def __init__(self, client: Any, futures: dict[Any, SweepTask], timeout_s: float) -> None:
+    def __init__(
+        self, client: Any, futures: dict[Any, SweepTask], timeout_s: float
+    ) -> None:
         super().__init__(daemon=True)
         self._client, self._futures, self._timeout_s = client, futures, timeout_s
         self._ended = threading.Event()
@@ -138,16 +150,24 @@ def _connect(distributed: Any, address: str) -> Any:
         how = "scheduler_file"
         try:
             described = json.loads(Path(address).read_bytes())
-            sound = isinstance(described, dict) and isinstance(described.get("address"), str)
+            sound = isinstance(described, dict) and isinstance(
+                described.get("address"), str
+            )
         except (ValueError, OSError):
             sound = False
         if not sound:
             # A client tries for most of a minute to read it.
-            raise SweepError(f"--dask: {address}: got a file that no scheduler wrote, {wanted}")
+            raise SweepError(
+                f"--dask: {address}: got a file that no scheduler wrote, {wanted}"
+            )
     try:
-        return distributed.Client(**{how: address}, timeout=_CONNECT_TIMEOUT_S, set_as_default=False)
+        return distributed.Client(
+            **{how: address}, timeout=_CONNECT_TIMEOUT_S, set_as_default=False
+        )
     except (OSError, ValueError) as error:
-        raise SweepError(f"--dask: {address}: got {first_line(error)}, {wanted}") from None
+        raise SweepError(
+            f"--dask: {address}: got {first_line(error)}, {wanted}"
+        ) from None
 
 
 def _check_workers(client: Any, address: str) -> None:
@@ -155,11 +175,15 @@ def _check_workers(client: Any, address: str) -> None:
         client.wait_for_workers(1, timeout=_CONNECT_TIMEOUT_S)
         found = client.run(code_sha256)
     except TimeoutError:
-        raise SweepError(f"--dask: {address}: got a scheduler without workers, wanted one or more") from None
+        raise SweepError(
+            f"--dask: {address}: got a scheduler without workers, wanted one or more"
+        ) from None
     except ImportError as error:
         got = f"workers without stripesim ({first_line(error)})"
         raise SweepError(f"--dask: {address}: got {got}, wanted it there") from None
     others = sorted(worker for worker, code in found.items() if code != code_sha256())
     if others:
         got = f"another stripesim at {', '.join(others)}"
-        raise SweepError(f"--dask: {address}: got {got}, wanted the same on all workers")
+        raise SweepError(
+            f"--dask: {address}: got {got}, wanted the same on all workers"
+        )

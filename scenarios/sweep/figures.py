@@ -14,8 +14,19 @@ from stripesim.scenarios.figures.captions import (
     kind_words,
     scheme_label,
 )
-from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS, THROUGHPUT, scale_axis
-from stripesim.scenarios.figures.results import CaptionedFigure, legend, new_figure, styled
+from stripesim.scenarios.figures.panels import (
+    COLOURS,
+    LINES,
+    MARKERS,
+    THROUGHPUT,
+    scale_axis,
+)
+from stripesim.scenarios.figures.results import (
+    CaptionedFigure,
+    legend,
+    new_figure,
+    styled,
+)
 from stripesim.scenarios.run.results import block_text
 
 #: More lines than there are colours cannot be distinguished.
@@ -36,7 +47,11 @@ def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure
     shown = aggregated.filter(pl.col(THROUGHPUT.metric).is_not_null())
     if shown.is_empty() or shown[x].n_unique() < 2:
         return None
-    others = [name for name in (*keys[1:], "block_size_bytes") if name != x and shown[name].n_unique() > 1]
+    others = [
+        name
+        for name in (*keys[1:], "block_size_bytes")
+        if name != x and shown[name].n_unique() > 1
+    ]
     # A swept list of schemes or block sizes is shown by the cells' own columns.
     others = [name for name in others if name not in ("schemes", *_CELL_KEYS)]
     if x == "workload.block_sizes_bytes":
@@ -72,17 +87,29 @@ _CELL_KEYS: Final = ("workload.ops", "workload.patterns", "workload.block_sizes_
 def _lines(shown: pl.DataFrame, others: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """Label of each line → the values that its rows have."""
     lines: dict[str, Mapping[str, Any]] = {}
-    for row in shown.select("scheme", *others).unique(maintain_order=True).iter_rows(named=True):
-        parts = [f"{name.rpartition('.')[2]} {row[name]}" for name in others if name != "block_size_bytes"]
+    for row in (
+        shown.select("scheme", *others)
+        .unique(maintain_order=True)
+        .iter_rows(named=True)
+    ):
+        parts = [
+            f"{name.rpartition('.')[2]} {row[name]}"
+            for name in others
+            if name != "block_size_bytes"
+        ]
         parts += [block_text(row)] if "block_size_bytes" in others else []
         lines[", ".join([scheme_label(row["scheme"]), *parts])] = row
     return lines
 
 
-def _draw(axes: Axes, rows: pl.DataFrame, x: str, lines: Mapping[str, Mapping[str, Any]]) -> None:
+def _draw(
+    axes: Axes, rows: pl.DataFrame, x: str, lines: Mapping[str, Mapping[str, Any]]
+) -> None:
     values: list[float] = []
     for index, (label, chosen) in enumerate(lines.items()):
-        mine = rows.filter(*(pl.col(name).eq_missing(value) for name, value in chosen.items())).sort(x)
+        mine = rows.filter(
+            *(pl.col(name).eq_missing(value) for name, value in chosen.items())
+        ).sort(x)
         if mine.is_empty():
             continue
         at = mine[x].cast(pl.Float64).to_list()
@@ -102,11 +129,14 @@ def _draw(axes: Axes, rows: pl.DataFrame, x: str, lines: Mapping[str, Mapping[st
             zorder=3,
         )
         ends = [
-            (mine[f"{THROUGHPUT.metric}_ci_{end}"] * THROUGHPUT.factor).to_list() for end in ("low", "high")
+            (mine[f"{THROUGHPUT.metric}_ci_{end}"] * THROUGHPUT.factor).to_list()
+            for end in ("low", "high")
         ]
         for place, low, high in zip(at, *ends, strict=True):
             if low is not None and high is not None:
-                axes.vlines(place, low, high, color=COLOURS[index], linewidth=1.6, zorder=2.5)
+                axes.vlines(
+                    place, low, high, color=COLOURS[index], linewidth=1.6, zorder=2.5
+                )
     places = rows[x].cast(pl.Float64)
     smallest, largest = places.min(), places.max()
     assert isinstance(smallest, float) and isinstance(largest, float)
@@ -125,7 +155,11 @@ def _draw(axes: Axes, rows: pl.DataFrame, x: str, lines: Mapping[str, Mapping[st
 def _caption(shown: pl.DataFrame, x: str, left_out: Sequence[str]) -> str:
     count = max(shown["replications"].to_list())
     text = f"Throughput against {x} (MB = 10⁶ bytes)"
-    text += f"; means of {count} replications with 95 % intervals." if count != 1 else "; one replication."
+    text += (
+        f"; means of {count} replications with 95 % intervals."
+        if count != 1
+        else "; one replication."
+    )
     if left_out:
         text += f" Of several lines only those at {', '.join(left_out)}; the table has the others."
     if "steady" in shown.columns and not shown["steady"].all():

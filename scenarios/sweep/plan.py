@@ -37,7 +37,9 @@ class SweepPlan:
     tasks: tuple[SweepTask, ...]  # in the order of the rows: point, cell, replication
     scenario: Scenario  # of the first point
     replications: int
-    asked: dict[str, Any] = field(default_factory=dict)  # the options it was made from, for the provenance
+    asked: dict[str, Any] = field(
+        default_factory=dict
+    )  # the options it was made from, for the provenance
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,9 @@ def plan_sweep(
     keys = tuple(key for axis in listed for key in axis.keys)
     faults += _clashes(listed, sets)
     if replications < 1:
-        faults.append(f"--replications: got {replications}, wanted a number of at least 1")
+        faults.append(
+            f"--replications: got {replications}, wanted a number of at least 1"
+        )
     if math.prod(len(axis.steps) for axis in listed) > _POINTS_MAX:
         faults.append(f"--over: got more than {_POINTS_MAX:,} points, wanted fewer")
         raise SweepError("\n".join(faults))
@@ -109,7 +113,9 @@ def plan_sweep(
     values = _swept_columns(keys, scenarios)
     first = scenarios[0].seed if scenarios else 0
     if first + replications - 1 > _SEED_MAX:
-        faults.append(f"--replications: got {replications} from seed {first}, wanted seeds below 2^63")
+        faults.append(
+            f"--replications: got {replications} from seed {first}, wanted seeds below 2^63"
+        )
     if faults:
         raise SweepError("\n".join(dict.fromkeys(faults)))
     forget_models()
@@ -126,7 +132,15 @@ def plan_sweep(
     _refuse_repeats(tasks, keys)
     file = None if list_file is None else str(list_file)
     asked = {"over": list(over), "zip": list(zipped), "list": file, "set": list(sets)}
-    return SweepPlan(scenarios[0].name, keys, len(scenarios), tuple(tasks), scenarios[0], replications, asked)
+    return SweepPlan(
+        scenarios[0].name,
+        keys,
+        len(scenarios),
+        tuple(tasks),
+        scenarios[0],
+        replications,
+        asked,
+    )
 
 
 def _axis(items: Sequence[str], option: str, faults: list[str]) -> _Axis | None:
@@ -138,17 +152,25 @@ def _axis(items: Sequence[str], option: str, faults: list[str]) -> _Axis | None:
         key = key.strip()
         if not equals or not key:
             wanted = "key=value,value, such as workload.queue_depth=16,64"
-            faults.append(f"{option}: {value_text(item)}: got no key and values, wanted {wanted}")
+            faults.append(
+                f"{option}: {value_text(item)}: got no key and values, wanted {wanted}"
+            )
         elif key in columns:
             faults.append(f"{option}: {key}: got it twice, wanted each key once")
         else:
             try:
                 columns[key] = split_values(text)
             except ValueError as error:
-                faults.append(f"{option}: {key}: got {value_text(text)}, wanted {error}")
+                faults.append(
+                    f"{option}: {key}: got {value_text(text)}, wanted {error}"
+                )
     if len({len(values) for values in columns.values()}) > 1:
-        counts = ", ".join(f"{len(values)} for {key}" for key, values in columns.items())
-        faults.append(f"{option}: {', '.join(columns)}: got {counts}, wanted as many values for each key")
+        counts = ", ".join(
+            f"{len(values)} for {key}" for key, values in columns.items()
+        )
+        faults.append(
+            f"{option}: {', '.join(columns)}: got {counts}, wanted as many values for each key"
+        )
     if len(faults) > before:
         return None
     steps = list(zip(*columns.values(), strict=True))
@@ -161,21 +183,33 @@ def _read_list(path: Path, faults: list[str]) -> _Axis | None:
     before = len(faults)
     try:
         text = path.read_text(encoding="utf-8-sig")
-        reader = csv.reader(text.splitlines(keepends=True), skipinitialspace=True, strict=True)
-        lines = [(reader.line_num, [part.strip() for part in line]) for line in reader if line]
+        reader = csv.reader(
+            text.splitlines(keepends=True), skipinitialspace=True, strict=True
+        )
+        lines = [
+            (reader.line_num, [part.strip() for part in line])
+            for line in reader
+            if line
+        ]
     except (OSError, UnicodeDecodeError) as error:
-        got = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
+        got = (
+            error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
+        )
         faults.append(f"--list: {path}: got {got}, wanted a CSV file that can be read")
         return None
     except csv.Error as error:
-        faults.append(f"{path}:{reader.line_num}: got {error}, wanted CSV with quotes that close")
+        faults.append(
+            f"{path}:{reader.line_num}: got {error}, wanted CSV with quotes that close"
+        )
         return None
     (_, keys), *rest = lines or [(0, [])]
     if len(lines) < 2:
         wanted = "a line of keys and one or more of values"
         faults.append(f"--list: {path}: got {len(lines)} lines, wanted {wanted}")
     elif not all(keys) or len(set(keys)) < len(keys):
-        faults.append(f"{path}:1: got {', '.join(keys)}, wanted a different key in each column")
+        faults.append(
+            f"{path}:1: got {', '.join(keys)}, wanted a different key in each column"
+        )
     if len(faults) > before:
         return None
     axis = _Axis(tuple(keys), [], [])
@@ -184,7 +218,9 @@ def _read_list(path: Path, faults: list[str]) -> _Axis | None:
             axis.steps.append(tuple(line))
             axis.places.append(f"{path}:{number}")
         else:
-            faults.append(f"{path}:{number}: got {sum(map(bool, line))} values, wanted {len(keys)}")
+            faults.append(
+                f"{path}:{number}: got {sum(map(bool, line))} values, wanted {len(keys)}"
+            )
     return axis
 
 
@@ -206,13 +242,19 @@ def _clashes(axes: Sequence[_Axis], sets: Sequence[str]) -> Iterator[str]:
         if _covers(first, second) or _covers(second, first):
             both = "it twice" if first == second else f"{first} swept too"
             yield f"--over: {second}: got {both}, wanted each key swept once"
-    for fixed, key in itertools.product((_plain_key(item.partition("=")[0]) for item in sets), keys):
+    for fixed, key in itertools.product(
+        (_plain_key(item.partition("=")[0]) for item in sets), keys
+    ):
         if _covers(fixed, key) or _covers(key, fixed):
             yield f"--over: {key}: got --set {fixed} too, wanted a key either swept or set"
 
 
 def _load(
-    name_or_path: str | Path, axes: Sequence[_Axis], sets: Sequence[str], seed: int | None, faults: list[str]
+    name_or_path: str | Path,
+    axes: Sequence[_Axis],
+    sets: Sequence[str],
+    seed: int | None,
+    faults: list[str],
 ) -> list[Scenario]:
     """Load the scenario of each point; gather the faults of all, each said once."""
     scenarios: list[Scenario] = []
@@ -249,15 +291,21 @@ def _placed(line: str, values: dict[str, tuple[str, str]]) -> tuple[str, bool]:
     if option != "--set":
         return line, option == "--seed"
     for swept, (value, place) in values.items():
-        if _covers(swept, key) or rest.startswith((value_text(f"{swept}={value}"), value_text(swept))):
+        if _covers(swept, key) or rest.startswith(
+            (value_text(f"{swept}={value}"), value_text(swept))
+        ):
             hint = ""
             if key == "schemes" and value[0] not in "[\"'":
-                hint = """; one with a comma in quotes, such as 'schemes="rs:6,3",rep:3'"""
+                hint = (
+                    """; one with a comma in quotes, such as 'schemes="rs:6,3",rep:3'"""
+                )
             return f"{place}: {rest}{hint}", True
     return line, True
 
 
-def _swept_columns(keys: Sequence[str], scenarios: Sequence[Scenario]) -> list[dict[str, Any]]:
+def _swept_columns(
+    keys: Sequence[str], scenarios: Sequence[Scenario]
+) -> list[dict[str, Any]]:
     """Values of the swept keys at each point, each key's of one type: what a column of a table can hold."""
     columns: dict[str, list[Any]] = {}
     for key in keys:
@@ -268,15 +316,22 @@ def _swept_columns(keys: Sequence[str], scenarios: Sequence[Scenario]) -> list[d
         if kinds == {int, float}:
             found = [float(value) for value in found]
         elif not kinds <= {str} and kinds not in ({int}, {float}, {bool}):
-            found = [value if isinstance(value, str) else json.dumps(value) for value in found]
+            found = [
+                value if isinstance(value, str) else json.dumps(value)
+                for value in found
+            ]
         columns[key] = found
-    return [{key: columns[key][index] for key in keys} for index in range(len(scenarios))]
+    return [
+        {key: columns[key][index] for key in keys} for index in range(len(scenarios))
+    ]
 
 
 def _value(scenario: Scenario, key: str) -> Any:
     value: Any = scenario.model_dump(mode="json", exclude_none=True)
     for part in key.split("."):
-        value = value.get(part.strip().strip("\"'")) if isinstance(value, dict) else None
+        value = (
+            value.get(part.strip().strip("\"'")) if isinstance(value, dict) else None
+        )
     return value
 
 
@@ -285,5 +340,7 @@ def _refuse_repeats(tasks: Sequence[SweepTask], keys: Sequence[str]) -> None:
     for task in tasks:
         if task.task_id in seen:
             # A cell that two points share would be run, and counted, twice.
-            raise SweepError(f"--over: {', '.join(keys)}: got {task.label} twice, wanted each cell once")
+            raise SweepError(
+                f"--over: {', '.join(keys)}: got {task.label} twice, wanted each cell once"
+            )
         seen.add(task.task_id)

@@ -83,7 +83,9 @@ class _Worker(Generic[T]):
         # Numba's and Polars' threads do not survive a fork, so a fresh interpreter is started.
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=_work, args=(theirs, pickled), daemon=True)
+        self.process: BaseProcess = context.Process(
+            target=_work, args=(theirs, pickled), daemon=True
+        )
         # A Ctrl-C reaches every process of the terminal. Blocked here, the signal is blocked in the child
         # from its first instruction, and reaches this process right afterwards.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -134,7 +136,11 @@ def cores_usable() -> int:
 
 
 def run_pool(
-    do: Callable[[T], R], items: Iterable[T], *, jobs: int, attempts_max: int = ATTEMPTS_MAX
+    do: Callable[[T], R],
+    items: Iterable[T],
+    *,
+    jobs: int,
+    attempts_max: int = ATTEMPTS_MAX,
 ) -> Generator[tuple[T, R | Death], None, None]:
     """Yield each item with what `do` makes of it, in order of completion, or with a `Death`.
 
@@ -168,11 +174,16 @@ def run_pool(
                 if not worker.ready:
                     false_starts += 1
                     if false_starts >= _FALSE_STARTS_MAX:
-                        raise PoolError(f"workers: got {words} before they were ready, wanted them to start")
+                        raise PoolError(
+                            f"workers: got {words} before they were ready, wanted them to start"
+                        )
                 elif job is not None and job.deaths + 1 < attempts_max:
                     waiting.appendleft(_Job(job.item, job.deaths + 1))
                 elif job is not None:
-                    yield job.item, Death(f"{attempts_max} workers died over it, the last {words}")
+                    yield (
+                        job.item,
+                        Death(f"{attempts_max} workers died over it, the last {words}"),
+                    )
     finally:
         # Stopped all at once, they end side by side.
         for worker in workers:

@@ -11,7 +11,9 @@ from stripesim.scenarios.sweep.run import NOTE, SweepResult, aggregated_table
 _CELL_COLUMNS = 4
 
 
-def report_of_sweep(plan: SweepPlan, result: SweepResult, figure: CaptionedFigure | None) -> str:
+def report_of_sweep(
+    plan: SweepPlan, result: SweepResult, figure: CaptionedFigure | None
+) -> str:
     """Write the report of a sweep."""
     source, keys = result.provenance, ", ".join(plan.keys) or "nothing, one point"
     contents = [("results", "Every point"), ("provenance", "Provenance")]
@@ -20,7 +22,9 @@ def report_of_sweep(plan: SweepPlan, result: SweepResult, figure: CaptionedFigur
         contents.insert(1, ("failed", "Failed"))
         named = [key for key in result.failed[0] if key != "task"]
         lines = [[str(one.get(key, "–")) for key in named] for one in result.failed]
-        failed = Table("Cells without a result", named, lines, form="stack", numeric=False)
+        failed = Table(
+            "Cells without a result", named, lines, form="stack", numeric=False
+        )
     if figure is not None:
         contents.insert(0, ("figures", "Figure"))
     columns, rows = aggregated_table(result.aggregated, plan.keys)

@@ -9,7 +9,12 @@ import polars as pl
 
 from stripesim._version import __version__
 from stripesim.scenarios.run.notes import warnings_of_all, where_and_when
-from stripesim.scenarios.run.results import COLUMNS, RESULT_SCHEMA, block_text, rows_frame
+from stripesim.scenarios.run.results import (
+    COLUMNS,
+    RESULT_SCHEMA,
+    block_text,
+    rows_frame,
+)
 from stripesim.scenarios.sweep.dask import TIMEOUT_S, SweepLostError, run_dask
 from stripesim.scenarios.sweep.plan import SweepPlan
 from stripesim.scenarios.sweep.pool import Death, cores_usable, run_pool
@@ -22,9 +27,13 @@ from stripesim.scenarios.sweep.task import Outcome, SweepTask, attempt, code_sha
 class SweepResult:
     """What a sweep gave, complete or not."""
 
-    rows: pl.DataFrame  #: A row for each task that has one, in the order of the plan; see `sweep_frame`
+    rows: (
+        pl.DataFrame
+    )  #: A row for each task that has one, in the order of the plan; see `sweep_frame`
     aggregated: pl.DataFrame  #: Means and intervals over replications, see `aggregate`
-    failed: list[dict[str, Any]]  #: Tasks without a row that were tried: coordinates and ``reason``
+    failed: list[
+        dict[str, Any]
+    ]  #: Tasks without a row that were tried: coordinates and ``reason``
     damaged: int  #: Rows on disk that could not be used and were computed again
     stopped: str | None  #: Why the sweep ended early
     provenance: dict[str, Any]
@@ -53,10 +62,15 @@ def run_sweep(
 ) -> SweepResult:
     """Run what a plan asks for and is not there yet, all first replications before any second."""
     there = {} if store is None else store.rows
-    rows = {task.task_id: there[task.task_id] for task in plan.tasks if task.task_id in there}
+    rows = {
+        task.task_id: there[task.task_id]
+        for task in plan.tasks
+        if task.task_id in there
+    }
     kept = len(rows)
     missing = sorted(
-        (task for task in plan.tasks if task.task_id not in rows), key=lambda task: task.replication
+        (task for task in plan.tasks if task.task_id not in rows),
+        key=lambda task: task.replication,
     )
     failed: list[Outcome] = []
     stopped = None
@@ -77,14 +91,21 @@ def run_sweep(
     order = {task.task_id: index for index, task in enumerate(plan.tasks)}
     failed.sort(key=lambda outcome: order[outcome.task.task_id])
     frame = sweep_frame(plan, rows)
-    counts = {"tasks": len(plan.tasks), "rows": len(rows), "kept": kept, "executed": len(rows) - kept}
+    counts = {
+        "tasks": len(plan.tasks),
+        "rows": len(rows),
+        "kept": kept,
+        "executed": len(rows) - kept,
+    }
     return SweepResult(
         rows=frame,
         aggregated=aggregate(frame, plan.keys),
         failed=[_failure_row(outcome) for outcome in failed],
         damaged=0 if store is None else store.damaged,
         stopped=stopped,
-        provenance=_provenance(plan, {**counts, "failed": len(failed), "stopped": stopped}),
+        provenance=_provenance(
+            plan, {**counts, "failed": len(failed), "stopped": stopped}
+        ),
         warnings=warnings_of_all(task.scenario for task in plan.tasks),
     )
 
@@ -92,17 +113,26 @@ def run_sweep(
 def sweep_frame(plan: SweepPlan, rows: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
     """Put the table of a sweep together."""
     done = [task for task in plan.tasks if task.task_id in rows]
-    frame = rows_frame({**task.swept, **rows[task.task_id], "task": task.task_id} for task in done)
+    frame = rows_frame(
+        {**task.swept, **rows[task.task_id], "task": task.task_id} for task in done
+    )
     first = [*plan.keys, "replication", "seed"]
     # What a row lacks and what is null may differ in memory and on disk; neither shows in the table.
-    further = sorted(name for name in frame.columns if name not in RESULT_SCHEMA and name not in first)
+    further = sorted(
+        name
+        for name in frame.columns
+        if name not in RESULT_SCHEMA and name not in first
+    )
     further = [name for name in further if frame[name].null_count() < frame.height]
     missing = [pl.lit(None).alias(name) for name in first if name not in frame.columns]
     return frame.with_columns(missing).select(*first, *RESULT_SCHEMA, *further)
 
 
 def _outcomes(
-    tasks: Sequence[SweepTask], jobs: int | None, dask: str | None, dask_timeout_s: float
+    tasks: Sequence[SweepTask],
+    jobs: int | None,
+    dask: str | None,
+    dask_timeout_s: float,
 ) -> Generator[Outcome, None, None]:
     processes = min(cores_usable() if jobs is None else jobs, len(tasks))
     if tasks and dask is not None:
@@ -112,7 +142,11 @@ def _outcomes(
     elif tasks:
         with closing(run_pool(attempt, tasks, jobs=processes)) as answers:
             for task, answer in answers:
-                yield Outcome(task, None, answer.reason) if isinstance(answer, Death) else answer
+                yield (
+                    Outcome(task, None, answer.reason)
+                    if isinstance(answer, Death)
+                    else answer
+                )
 
 
 def _failure_row(outcome: Outcome) -> dict[str, Any]:
@@ -145,7 +179,8 @@ def _provenance(plan: SweepPlan, counts: Mapping[str, Any]) -> dict[str, Any]:
 
 #: What the abbreviations and signs of the table mean.
 NOTE: Final = (
-    "MB = 10⁶ bytes; latency = mean; ± half of the 95 % interval over replications; ! no steady state"
+    "MB = 10⁶ bytes; latency = mean; ± half of the 95 % interval over replications;"
+    " ! no steady state"
 )
 _CELL: Final = ("scheme", "op", "pattern")
 _NUMBERS: Final = tuple(
@@ -159,14 +194,25 @@ _NUMBERS: Final = tuple(
 )
 
 
-def aggregated_table(aggregated: pl.DataFrame, keys: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+def aggregated_table(
+    aggregated: pl.DataFrame, keys: Sequence[str]
+) -> tuple[list[str], list[list[str]]]:
     """Write a sweep's means."""
-    columns = [*keys, *_CELL, "block", *(column.short_heading for column in _NUMBERS), "bottleneck"]
+    columns = [
+        *keys,
+        *_CELL,
+        "block",
+        *(column.short_heading for column in _NUMBERS),
+        "bottleneck",
+    ]
     rows = [
         [
             *(str(row[name]) for name in (*keys, *_CELL)),
             block_text(row),
-            *(one.padded_text(row, (f"{one.key}_ci_low", f"{one.key}_ci_high")) for one in _NUMBERS),
+            *(
+                one.padded_text(row, (f"{one.key}_ci_low", f"{one.key}_ci_high"))
+                for one in _NUMBERS
+            ),
             f"{row.get('bottleneck') or '–'}{'' if row.get('steady', True) else ' !'}",
         ]
         for row in aggregated.iter_rows(named=True)

@@ -23,12 +23,22 @@ _WINDOW_REQUESTS_MIN: Final = 20
 
 #: Columns with nothing to average: bounds within one run, and the machine's own time.
 _NOT_AVERAGED: Final = frozenset(
-    {"replication", "seed", "steady", "throughput_ci_low", "throughput_ci_high", "engine_wall_s"}
+    {
+        "replication",
+        "seed",
+        "steady",
+        "throughput_ci_low",
+        "throughput_ci_high",
+        "engine_wall_s",
+    }
 )
 
 
 def unsteady_reason(
-    issued_ns: npt.NDArray[np.int64], completed_ns: npt.NDArray[np.int64], *, end_ns: int
+    issued_ns: npt.NDArray[np.int64],
+    completed_ns: npt.NDArray[np.int64],
+    *,
+    end_ns: int,
 ) -> str | None:
     """Say why a run does not show its steady state; None if it does.
 
@@ -81,10 +91,17 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
     """
     keys = list(dict.fromkeys([*swept, *CELL_COLUMNS]))
     apart = {*keys, *_NOT_AVERAGED}
-    numbers = [name for name, dtype in rows.schema.items() if dtype.is_numeric() and name not in apart]
+    numbers = [
+        name
+        for name, dtype in rows.schema.items()
+        if dtype.is_numeric() and name not in apart
+    ]
     listed: list[dict[str, Any]] = []
     for _, group in rows.group_by(keys, maintain_order=True):
-        row: dict[str, Any] = {**{name: group[name][0] for name in keys}, "replications": group.height}
+        row: dict[str, Any] = {
+            **{name: group[name][0] for name in keys},
+            "replications": group.height,
+        }
         if "steady" in group.columns:
             row["steady"] = bool(group["steady"].all())
         if "bottleneck" in group.columns:
@@ -95,8 +112,14 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
             ends = student_interval(known) if len(known) else (None, None, None)
             row[name], row[f"{name}_ci_low"], row[f"{name}_ci_high"] = ends
         listed.append(row)
-    schema: dict[str, Any] = {name: rows.schema[name] for name in keys} | {"replications": pl.Int64}
-    schema |= {name: rows.schema[name] for name in ("steady", "bottleneck") if name in rows.columns}
+    schema: dict[str, Any] = {name: rows.schema[name] for name in keys} | {
+        "replications": pl.Int64
+    }
+    schema |= {
+        name: rows.schema[name]
+        for name in ("steady", "bottleneck")
+        if name in rows.columns
+    }
     for name in numbers:
         schema |= dict.fromkeys((name, f"{name}_ci_low", f"{name}_ci_high"), pl.Float64)
     return pl.DataFrame(listed, schema=schema)

@@ -87,7 +87,12 @@ class PartStore:
         return sorted(self._folder.glob("*.parquet"))
 
     def _write(self, stem: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        frame = rows_frame([{key: value for key, value in row.items() if value is not None} for row in rows])
+        frame = rows_frame(
+            [
+                {key: value for key, value in row.items() if value is not None}
+                for row in rows
+            ]
+        )
         buffer = BytesIO()
         frame.write_parquet(buffer)
         content = buffer.getvalue()

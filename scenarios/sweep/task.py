@@ -23,7 +23,10 @@ _SOURCE: Final = (
     "models/**/*.py",
     "sim/**/*.py",
     "traces/**/*.py",
-    *(f"scenarios/run/{name}.py" for name in ("build", "cell", "failures", "files", "replay")),
+    *(
+        f"scenarios/run/{name}.py"
+        for name in ("build", "cell", "failures", "files", "replay")
+    ),
     *(
         f"scenarios/schema/{name}.py"
         for name in ("geometry", "keys", "problems", "tables", "toml", "types", "units")
@@ -47,10 +50,14 @@ class SweepTask:
     cell: Cell
     replication: int  # from 0
     engine: str
-    swept: Mapping[str, Any] = field(default_factory=dict)  # swept key → its value at this point
+    swept: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # swept key → its value at this point
     code: str  # SHA-256 of the source that rows come from
     models: str  # SHA-256 of the numbers the models hold
-    files: tuple[str, ...]  # SHA-256 of each file that the scenario names, in the order of `Scenario.files`
+    files: tuple[
+        str, ...
+    ]  # SHA-256 of each file that the scenario names, in the order of `Scenario.files`
 
     @property
     def label(self) -> str:
@@ -112,14 +119,18 @@ def run_task(task: SweepTask) -> dict[str, Any]:
     if task.models != _models_sha256(*key):
         forget_models()
     if task.models != _models_sha256(*key):
-        raise ValueError("worker: got other parameter sets or kernel tables, wanted those of the sweep")
+        raise ValueError(
+            "worker: got other parameter sets or kernel tables, wanted those of the sweep"
+        )
     if task.files != _files_sha256(task.scenario):
         named = ", ".join(path for _, path in task.scenario.files())
         wanted = "the files that the sweep was planned with"
         raise ValueError(f"worker: got {named} with other content, wanted {wanted}")
     result = run_cell(task.scenario, task.cell, task.engine, _models(*key))
     found = result.requested
-    reason = unsteady_reason(found.issued_ns, found.completed_ns, end_ns=result.engine_run.end_ns)
+    reason = unsteady_reason(
+        found.issued_ns, found.completed_ns, end_ns=result.engine_run.end_ns
+    )
     row = {
         **row_of(task.scenario, task.cell, result),
         "replication": task.replication,
@@ -144,10 +155,23 @@ def attempt(task: SweepTask) -> Outcome:
 
 def _narrowed(scenario: Scenario, cell: Cell, replication: int) -> Scenario:
     """Leave only what one cell depends on."""
-    given = {"ops": cell.op, "patterns": cell.pattern, "block_sizes_bytes": cell.block_size_bytes}
-    own = {key: (value,) for key, value in given.items() if value not in ("mixed", "trace", None)}
-    seed, workload = scenario.seed + replication, scenario.workload.model_copy(update=own)
-    return scenario.model_copy(update={"schemes": (cell.scheme,), "seed": seed, "workload": workload})
+    given = {
+        "ops": cell.op,
+        "patterns": cell.pattern,
+        "block_sizes_bytes": cell.block_size_bytes,
+    }
+    own = {
+        key: (value,)
+        for key, value in given.items()
+        if value not in ("mixed", "trace", None)
+    }
+    seed, workload = (
+        scenario.seed + replication,
+        scenario.workload.model_copy(update=own),
+    )
+    return scenario.model_copy(
+        update={"schemes": (cell.scheme,), "seed": seed, "workload": workload}
+    )
 
 
 @cache
@@ -169,7 +193,10 @@ def source_files() -> dict[str, Path]:
     for package, _, below in (pattern.partition("/") for pattern in _SOURCE):
         # Each folder may be a link to one that stands elsewhere, and globs do not follow links.
         folder = (root / package).resolve()
-        files |= {f"{package}/{path.relative_to(folder).as_posix()}": path for path in folder.glob(below)}
+        files |= {
+            f"{package}/{path.relative_to(folder).as_posix()}": path
+            for path in folder.glob(below)
+        }
     return files
 
 
@@ -189,21 +216,33 @@ def _models_key(scenario: Scenario) -> tuple[str, ClusterSpec, str]:
     if not names_file("ssd", cluster.ssd):
         return scenario.generation, cluster, ""
     path = scenario.resolve(cluster.ssd).absolute()
-    return scenario.generation, cluster.model_copy(update={"ssd": str(path)}), file_sha256(path)
+    return (
+        scenario.generation,
+        cluster.model_copy(update={"ssd": str(path)}),
+        file_sha256(path),
+    )
 
 
 @lru_cache(maxsize=64)
 def _models(generation: str, cluster: ClusterSpec, device_sha256: str) -> Models:
     # Any scheme will do: the models depend on the cluster and the generation alone.
-    return build_models(Scenario.model_construct(schemes=("none",), generation=generation, cluster=cluster))
+    return build_models(
+        Scenario.model_construct(
+            schemes=("none",), generation=generation, cluster=cluster
+        )
+    )
 
 
 @lru_cache(maxsize=4096)
 def _models_sha256(generation: str, cluster: ClusterSpec, device_sha256: str) -> str:
     models = _models(generation, cluster, device_sha256)
-    parameters = [list(model.parameters(f"{name}.")) for name, model in models.described().items()]
+    parameters = [
+        list(model.parameters(f"{name}.")) for name, model in models.described().items()
+    ]
     found = json.dumps(parameters, sort_keys=True, default=_plain)
-    return hashlib.sha256(f"{found}\n{table_to_json(models.kernel)}".encode()).hexdigest()
+    return hashlib.sha256(
+        f"{found}\n{table_to_json(models.kernel)}".encode()
+    ).hexdigest()
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,13 @@ from collections import OrderedDict, deque
 
 import numpy as np
 
-from stripesim.models.object_store.store import DEFERRED, FRESH, IN_MEMORY, STORED, ObjectStoreModel
+from stripesim.models.object_store.store import (
+    DEFERRED,
+    FRESH,
+    IN_MEMORY,
+    STORED,
+    ObjectStoreModel,
+)
 from stripesim.sim.ceph.clients.workload import Requests
 from stripesim.sim.engine.graph import IntArray
 
@@ -40,22 +46,33 @@ class ReadCache:
             self._held.pop(granule, None)
 
 
-def sizes_before(keys: IntArray, starts: IntArray, ends: IntArray, known: dict[int, int]) -> IntArray:
+def sizes_before(
+    keys: IntArray, starts: IntArray, ends: IntArray, known: dict[int, int]
+) -> IntArray:
     """Object sizes before each write (an end of 0: no write); `known` is updated to those after the last."""
     order = np.argsort(keys, kind="stable")
     sorted_keys, sorted_ends = keys[order], ends[order]
     first = np.flatnonzero(np.r_[True, sorted_keys[1:] != sorted_keys[:-1]])
     lengths = np.diff(np.r_[first, len(keys)])
-    before = np.array([known.get(key, 0) for key in sorted_keys[first].tolist()], dtype=np.int64)
+    before = np.array(
+        [known.get(key, 0) for key in sorted_keys[first].tolist()], dtype=np.int64
+    )
     # A running maximum within each object: offset the objects so far apart that the
     # maximum of one never reaches into the next.
     span = int(max(sorted_ends.max(initial=0), before.max(initial=0))) + 1
     lift = np.repeat(np.arange(len(first), dtype=np.int64) * span, lengths)
-    running = np.maximum.accumulate(np.maximum(sorted_ends, np.repeat(before, lengths)) + lift) - lift
+    running = (
+        np.maximum.accumulate(
+            np.maximum(sorted_ends, np.repeat(before, lengths)) + lift
+        )
+        - lift
+    )
     sizes = np.empty_like(running)
     sizes[1:] = running[:-1]
     sizes[first] = before
-    for key, size in zip(sorted_keys[first].tolist(), running[first + lengths - 1].tolist(), strict=True):
+    for key, size in zip(
+        sorted_keys[first].tolist(), running[first + lengths - 1].tolist(), strict=True
+    ):
         known[key] = size
     result = np.empty_like(sizes)
     result[order] = sizes
@@ -86,7 +103,10 @@ class SmallWrites:
     ) -> tuple[IntArray, IntArray]:
         """Return the states of the first and the last unit of each request; 0 for reads and whole units."""
         unit = self._unit
-        heads, tails = np.zeros(len(requests), dtype=np.int64), np.zeros(len(requests), dtype=np.int64)
+        heads, tails = (
+            np.zeros(len(requests), dtype=np.int64),
+            np.zeros(len(requests), dtype=np.int64),
+        )
         ends = first_bytes + requests.lengths_bytes
         for index, (start, end, group) in enumerate(
             zip(first_bytes.tolist(), ends.tolist(), groups.tolist(), strict=True)
@@ -97,7 +117,11 @@ class SmallWrites:
             if start % unit or end - start < unit:
                 heads[index] = self._state(touched[0], group)
             if end % unit:
-                tails[index] = self._state(touched[-1], group) if len(touched) > 1 else heads[index]
+                tails[index] = (
+                    self._state(touched[-1], group)
+                    if len(touched) > 1
+                    else heads[index]
+                )
             if not self._prefilled:
                 self._written.update(touched)
             self._recent.append(touched)
@@ -107,7 +131,13 @@ class SmallWrites:
         if not self._prefilled and unit not in self._written:
             return FRESH
         count, waiting = self._batches.get(group, (0, set()))
-        state = DEFERRED if unit in waiting else IN_MEMORY if self._in_flight(unit) else STORED
+        state = (
+            DEFERRED
+            if unit in waiting
+            else IN_MEMORY
+            if self._in_flight(unit)
+            else STORED
+        )
         if count + 1 >= self._batch_count:
             self._batches[group] = (0, set())
         else:

@@ -21,7 +21,16 @@ from stripesim.models.threads import ThreadModel
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.qos import OpQueue
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.engine.program import BATCH, BY_CLIENT, FIFO, GATE, PAIRED_UNIT, POOL, UNBOUND, Resources
+from stripesim.sim.engine.program import (
+    BATCH,
+    BY_CLIENT,
+    FIFO,
+    GATE,
+    PAIRED_UNIT,
+    POOL,
+    UNBOUND,
+    Resources,
+)
 
 NO_OSD = 2147483647
 
@@ -76,7 +85,11 @@ class Models:
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models whose numbers have a provenance, by name."""
         found = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: model for name, model in found.items() if isinstance(model, MeasuredModel)}
+        return {
+            name: model
+            for name, model in found.items()
+            if isinstance(model, MeasuredModel)
+        }
 
     def backend_for(self, scheme: str) -> str | None:
         """Return the kernel for a scheme: the one named, unless it does not offer such codes."""
@@ -87,17 +100,27 @@ class Models:
 
     def encode_ns(self, scheme: str, data_bytes: float) -> float:
         """Processor time of encoding one stripe [ns]: the kernel alone, where copies were measured apart."""
-        cost = self.kernel.cost(scheme=scheme, op="encode", backend=self.backend_for(scheme))
+        cost = self.kernel.cost(
+            scheme=scheme, op="encode", backend=self.backend_for(scheme)
+        )
         kernel_ns = cost.duration_ns(data_bytes, without_copy=cost.copy is not None)
         kernel_ns += self.cpu.ec_copy_ns_per_byte * data_bytes
-        if self.encode_buffers is None or cost.copy is None or not cost.backend.startswith(BUFFERED_KERNELS):
+        if (
+            self.encode_buffers is None
+            or cost.copy is None
+            or not cost.backend.startswith(BUFFERED_KERNELS)
+        ):
             return kernel_ns
         code = parse_scheme(scheme)
-        return kernel_ns + self.encode_buffers.duration_ns(data_bytes, k=code.k, m=code.m)
+        return kernel_ns + self.encode_buffers.duration_ns(
+            data_bytes, k=code.k, m=code.m
+        )
 
     def decode_ns(self, scheme: str, data_bytes: float, erasures: int) -> float:
         """Processor time of decoding one stripe with so many shards absent [ns]."""
-        first = self.kernel.cost(scheme=scheme, op="decode", erasures=1, backend=self.backend_for(scheme))
+        first = self.kernel.cost(
+            scheme=scheme, op="decode", erasures=1, backend=self.backend_for(scheme)
+        )
         return self.kernel.decode_ns(
             data_bytes,
             scheme=scheme,
@@ -112,11 +135,16 @@ class Models:
             return self.decode_ns(scheme, data_bytes, erasures)
         try:
             cost = self.kernel.cost(
-                scheme=scheme, op="reconstruct", erasures=1, backend=self.backend_for(scheme)
+                scheme=scheme,
+                op="reconstruct",
+                erasures=1,
+                backend=self.backend_for(scheme),
             )
         except KernelTableError:
             # Ceph's plugins have no call of their own for one shard: theirs is a decode of one erasure.
-            cost = self.kernel.cost(scheme=scheme, op="decode", erasures=1, backend=self.backend_for(scheme))
+            cost = self.kernel.cost(
+                scheme=scheme, op="decode", erasures=1, backend=self.backend_for(scheme)
+            )
         return cost.duration_ns(data_bytes, without_copy=cost.copy is not None)
 
 
@@ -128,13 +156,17 @@ class Cluster:
     #: OSD of each shard of each placement group; `NO_OSD` where there is none, shape (groups, width)
     acting: IntArray
     models: Models
-    recovery_chunk_bytes: int = 8 << 20  #: Most of an object that one round of its recovery moves [B]
+    recovery_chunk_bytes: int = (
+        8 << 20
+    )  #: Most of an object that one round of its recovery moves [B]
     #: Machine of each client, from 0; clients on one machine share its network, shape (clients,)
     client_hosts: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     #: Whether those machines are the storage hosts, whose processors and public network the clients then
     #: share
     clients_on_osd_hosts: bool = False
-    one_network: bool = False  #: Whether one interface of a host carries public and private traffic
+    one_network: bool = (
+        False  #: Whether one interface of a host carries public and private traffic
+    )
     #: Cores of each host; None: as many as the processor model has, shape (hosts,)
     host_cores: IntArray | None = None
 
@@ -190,16 +222,37 @@ class Cluster:
             "messenger": max(1, models.threads.messenger_threads_count),
             "reader": self._op_shards * models.threads.op_threads_per_shard_count,
             "ssd": models.ssd.servers,
-            "ssd.write": max(1, models.ssd.write_servers_count * models.ssd.raid0_drives),
+            "ssd.write": max(
+                1, models.ssd.write_servers_count * models.ssd.raid0_drives
+            ),
         }
         pools = (*THREAD_KINDS, "pg.lock", "pg.exec")
         disciplines = {**dict.fromkeys(pools, POOL), "sync": BATCH, "pg.pipeline": GATE}
         owners = self._client_owners()
-        owners += [(f"host.{host}.", kind) for host in range(self.hosts) for kind in _HOST_KINDS]
-        queues = [f"queue.{queue}." for queue in range(self._op_shards)] if self._op_shards > 1 else [""]
-        osd_owners = [*((queue, "worker") for queue in queues), *(("", kind) for kind in self._osd_kinds)]
-        owners += [(f"osd.{osd}.{part}", kind) for osd in range(self.osds) for part, kind in osd_owners]
-        owners += [(f"pg.{group:x}.", kind) for group in range(self.groups) for kind in _GROUP_KINDS]
+        owners += [
+            (f"host.{host}.", kind)
+            for host in range(self.hosts)
+            for kind in _HOST_KINDS
+        ]
+        queues = (
+            [f"queue.{queue}." for queue in range(self._op_shards)]
+            if self._op_shards > 1
+            else [""]
+        )
+        osd_owners = [
+            *((queue, "worker") for queue in queues),
+            *(("", kind) for kind in self._osd_kinds),
+        ]
+        owners += [
+            (f"osd.{osd}.{part}", kind)
+            for osd in range(self.osds)
+            for part, kind in osd_owners
+        ]
+        owners += [
+            (f"pg.{group:x}.", kind)
+            for group in range(self.groups)
+            for kind in _GROUP_KINDS
+        ]
         kinds = tuple(kind for _, kind in owners)
         queue = models.op_queue
         shared = [0 if queue and kind == "worker" else -1 for kind in kinds]
@@ -209,11 +262,15 @@ class Cluster:
             names=tuple(f"{owner}{kind.removeprefix('pg.')}" for owner, kind in owners),
             kinds=kinds,
             capacities=servers,
-            disciplines=np.array([disciplines.get(kind, FIFO) for kind in kinds], dtype=np.int64),
+            disciplines=np.array(
+                [disciplines.get(kind, FIFO) for kind in kinds], dtype=np.int64
+            ),
             shares=(queue.share,) if queue else (),
             share_indices=np.array(shared, dtype=np.int64),
             wake_ns=np.array([wakes_ns.get(kind, 0) for kind in kinds], dtype=np.int64),
-            slice_ns=np.where(np.array(kinds) == "cpu", round(models.threads.slice_ns), 0),
+            slice_ns=np.where(
+                np.array(kinds) == "cpu", round(models.threads.slice_ns), 0
+            ),
             served_by=self._served_by(kinds),
             paired=np.array([int(kind == "cpu" and slowdown > 0) for kind in kinds]),
             paired_slowdown=slowdown,
@@ -253,7 +310,11 @@ class Cluster:
             return [("", kind) for kind in _CLIENT_KINDS]
         submit, *nics = _CLIENT_KINDS
         owners = [(f"{client}.", submit) for client in range(self.clients)]
-        return owners + [(f"machine.{at}.", nic) for nic in nics for at in range(self._client_machines)]
+        return owners + [
+            (f"machine.{at}.", nic)
+            for nic in nics
+            for at in range(self._client_machines)
+        ]
 
     @property
     def _first_host_resource(self) -> int:
@@ -261,27 +322,44 @@ class Cluster:
 
     def client_rows(self) -> IntArray:
         """Bind the roles of each client, shape (clients, roles); nothing else is bound."""
-        rows = np.full((self.clients, roles.role_count(self.width)), UNBOUND, dtype=np.int64)
+        rows = np.full(
+            (self.clients, roles.role_count(self.width)), UNBOUND, dtype=np.int64
+        )
         rows[:, roles.CLIENT_SUBMIT] = np.arange(self.clients)
         if self.clients_on_osd_hosts:
-            rows[:, roles.CLIENT_TX] = self.host_resource(self.client_hosts, "public.tx")
-            rows[:, roles.CLIENT_RX] = self.host_resource(self.client_hosts, "public.rx")
+            rows[:, roles.CLIENT_TX] = self.host_resource(
+                self.client_hosts, "public.tx"
+            )
+            rows[:, roles.CLIENT_RX] = self.host_resource(
+                self.client_hosts, "public.rx"
+            )
             rows[:, roles.CLIENT_CPU] = self.host_resource(self.client_hosts, "cpu")
         else:
             rows[:, roles.CLIENT_TX] = self.clients + self.client_hosts
-            rows[:, roles.CLIENT_RX] = self.clients + self._client_machines + self.client_hosts
+            rows[:, roles.CLIENT_RX] = (
+                self.clients + self._client_machines + self.client_hosts
+            )
         return rows
 
     def host_resource(self, hosts: IntArray, kind: str) -> IntArray:
         """Index of a host's resource, for an array of hosts."""
         if self.one_network:
             kind = kind.replace("private", "public")
-        return self._first_host_resource + hosts * len(_HOST_KINDS) + _HOST_KINDS.index(kind)
+        return (
+            self._first_host_resource
+            + hosts * len(_HOST_KINDS)
+            + _HOST_KINDS.index(kind)
+        )
 
     def osd_resource(self, osds: IntArray, kind: str) -> IntArray:
         """Index of an OSD's resource, for an array of OSDs."""
         first = self._first_host_resource + self.hosts * len(_HOST_KINDS)
-        return first + osds * self._osd_size + self._op_shards + self._osd_kinds.index(kind)
+        return (
+            first
+            + osds * self._osd_size
+            + self._op_shards
+            + self._osd_kinds.index(kind)
+        )
 
     def worker_resource(self, osds: IntArray, groups: IntArray) -> IntArray:
         """Index of the threads that process a PG's operations on an OSD (v16.2.15, ``hash_to_shard``)."""
@@ -303,7 +381,11 @@ class Cluster:
 
     def group_resource(self, groups: IntArray, kind: str) -> IntArray:
         """Index of a placement group's resource, for an array of groups."""
-        first = self._first_host_resource + self.hosts * len(_HOST_KINDS) + self.osds * self._osd_size
+        first = (
+            self._first_host_resource
+            + self.hosts * len(_HOST_KINDS)
+            + self.osds * self._osd_size
+        )
         return first + groups * len(_GROUP_KINDS) + _GROUP_KINDS.index(kind)
 
     def resources_of_osd(self, osd: int) -> IntArray:
@@ -316,7 +398,9 @@ class Cluster:
         one = np.array([host], dtype=np.int64)
         return np.concatenate([self.host_resource(one, kind) for kind in _HOST_KINDS])
 
-    def bind(self, acting: IntArray, primary_shards: IntArray, groups: IntArray) -> IntArray:
+    def bind(
+        self, acting: IntArray, primary_shards: IntArray, groups: IntArray
+    ) -> IntArray:
         """Bind roles to resources.
 
         Rows have the OSD of each shard (`NO_OSD` where there is none), the shard that leads, and the
@@ -324,7 +408,9 @@ class Cluster:
         an OSD, and the network between shards that share a host with the primary; where clients are
         several, theirs are `BY_CLIENT`: `client_rows` has them.
         """
-        rows = np.full((len(acting), roles.role_count(acting.shape[1])), UNBOUND, dtype=np.int64)
+        rows = np.full(
+            (len(acting), roles.role_count(acting.shape[1])), UNBOUND, dtype=np.int64
+        )
         primary = acting[np.arange(len(acting)), primary_shards]
         assert (primary != NO_OSD).all(), "a placement group has no primary"
         home = self.osd_hosts[primary]
@@ -333,7 +419,9 @@ class Cluster:
         if self.clients_on_osd_hosts:
             rows[:, roles.CLIENT_CPU] = BY_CLIENT
         rows[:, roles.PUBLIC_TX] = self.host_resource(home, "public.tx")
-        rows[:, roles.PUBLIC_RX] = rows[:, roles.PUBLIC_WIRE] = self.host_resource(home, "public.rx")
+        rows[:, roles.PUBLIC_RX] = rows[:, roles.PUBLIC_WIRE] = self.host_resource(
+            home, "public.rx"
+        )
         rows[:, roles.PRIMARY_WORKER] = self.worker_resource(primary, groups)
         if self.models.threads.messenger_threads_count:
             rows[:, roles.PRIMARY_MESSENGER] = self.osd_resource(primary, "messenger")
@@ -344,7 +432,9 @@ class Cluster:
         self._bind_shards(rows, acting, home[:, None], groups[:, None])
         return rows
 
-    def _bind_shards(self, rows: IntArray, acting: IntArray, home: IntArray, groups: IntArray) -> None:
+    def _bind_shards(
+        self, rows: IntArray, acting: IntArray, home: IntArray, groups: IntArray
+    ) -> None:
         present = acting != NO_OSD
         member = np.where(present, acting, 0)
         host = self.osd_hosts[member]

@@ -37,13 +37,23 @@ class CreationSource:
     """
 
     def __init__(
-        self, pool: Pool, book: Book, workload: Workload, *, pause_ns: int = 0, fill: str = "gap"
+        self,
+        pool: Pool,
+        book: Book,
+        workload: Workload,
+        *,
+        pause_ns: int = 0,
+        fill: str = "gap",
     ) -> None:
         if fill not in ("gap", "object", "nothing"):
-            raise ValueError(f"creation: fill: got {fill!r}, wanted gap, object or nothing")
+            raise ValueError(
+                f"creation: fill: got {fill!r}, wanted gap, object or nothing"
+            )
         self._requests = _Tee(workload)
         # After a first write that fills the object, every later one finds it full.
-        self._planner = RequestPlanner(pool, book, self._requests, prefilled=fill == "object")
+        self._planner = RequestPlanner(
+            pool, book, self._requests, prefilled=fill == "object"
+        )
         self.depth = self._planner.depth
         self._pool, self._book = pool, book
         self._pause_ns, self._fill = pause_ns, fill
@@ -70,7 +80,9 @@ class CreationSource:
         if self._fill == "nothing":
             for index, group in enumerate(chunk.groups.tolist()):
                 templates[index] = self._append(
-                    int(self._pool.views[group]), int(offsets[index]), int(requests.lengths_bytes[index])
+                    int(self._pool.views[group]),
+                    int(offsets[index]),
+                    int(requests.lengths_bytes[index]),
                 )
         for index in self._first_writes(objects).tolist():
             view = int(self._pool.views[chunk.groups[index]])
@@ -82,7 +94,11 @@ class CreationSource:
 
     def _first_writes(self, objects: IntArray) -> IntArray:
         found, first = np.unique(objects, return_index=True)
-        new = [at for key, at in zip(found.tolist(), first.tolist(), strict=True) if key not in self._known]
+        new = [
+            at
+            for key, at in zip(found.tolist(), first.tolist(), strict=True)
+            if key not in self._known
+        ]
         self._known.update(found.tolist())
         return np.sort(np.array(new, dtype=np.int64))
 
@@ -123,9 +139,13 @@ class CreationSource:
 
     def _paused(self, template: int) -> int:
         if template not in self._compile:
-            key = next(key for key, made in self._planner.templates.items() if made == template)
+            key = next(
+                key for key, made in self._planner.templates.items() if made == template
+            )
             self._compile[template] = partial(self._planner.compiled, key)
-        return self._made((3, template), partial(self._compile[template], pause_ns=self._pause_ns))
+        return self._made(
+            (3, template), partial(self._compile[template], pause_ns=self._pause_ns)
+        )
 
     def _made(self, key: tuple[int, ...], compile_it: Callable[..., Template]) -> int:
         if key not in self._changed:

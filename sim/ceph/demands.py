@@ -17,7 +17,16 @@ from stripesim.sim.ceph.clients.workload import SyntheticLoops, Workload
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.conditions import ALWAYS, NO, PINNED, YES
-from stripesim.sim.engine.graph import ACQUIRE, BRANCH, DELAY, RELEASE, SPAWN, USE, IntArray, Template
+from stripesim.sim.engine.graph import (
+    ACQUIRE,
+    BRANCH,
+    DELAY,
+    RELEASE,
+    SPAWN,
+    USE,
+    IntArray,
+    Template,
+)
 from stripesim.sim.engine.program import BATCH, BY_CLIENT, GATE, PAIRED_UNIT, Resources
 
 FloatArray = npt.NDArray[np.float64]
@@ -34,11 +43,15 @@ class StationDemand:
 
     kind: str  #: Class of the resources, such as ``ssd`` or ``public.tx``
     members: int  #: Resources of this class [count]
-    units: int  #: Cores, channels, threads or interfaces of all members together [count]
+    units: (
+        int  #: Cores, channels, threads or interfaces of all members together [count]
+    )
     servers: float  #: The same, two busy hardware threads of a core counted as what they do together [count]
     demand_ns: float  #: Time that a request takes of all members together [ns]
     imbalance: float  #: Load of the busiest member over the mean of all [1]
-    rate_per_s: float  #: Rate of requests at which the busiest member is always busy [1/s]
+    rate_per_s: (
+        float  #: Rate of requests at which the busiest member is always busy [1/s]
+    )
     by_streams: bool  #: Whether the few groups that sequential streams are in at a time set that rate
 
 
@@ -57,7 +70,9 @@ class Mix:
     stripes_in_flight: bool = False
 
 
-def demands_of(pool: Pool, mixes: Sequence[Mix], group_weights: FloatArray) -> tuple[StationDemand, ...]:
+def demands_of(
+    pool: Pool, mixes: Sequence[Mix], group_weights: FloatArray
+) -> tuple[StationDemand, ...]:
     """Compute what the mean request takes of each class of resources.
 
     Parameters
@@ -94,7 +109,9 @@ def demands_of(pool: Pool, mixes: Sequence[Mix], group_weights: FloatArray) -> t
         planned = _PlannedSample(pool, mix)
         demands_ns += mix.share * planned.spread(group_weights)
         if mix.groups_at_a_time is not None:
-            streams_ns += mix.share * planned.busiest_of_group(servers) / mix.groups_at_a_time
+            streams_ns += (
+                mix.share * planned.busiest_of_group(servers) / mix.groups_at_a_time
+            )
     return _stations(resources, servers, demands_ns, streams_ns)
 
 
@@ -113,7 +130,10 @@ class _PlannedSample:
         self._pool = pool
         self._bindings = book.bindings
         self._by_view = {
-            view: _role_demands(book, chunk.templates[views == view], mix.stripes_in_flight) / requests
+            view: _role_demands(
+                book, chunk.templates[views == view], mix.stripes_in_flight
+            )
+            / requests
             for view in np.unique(views).tolist()
         }
 
@@ -131,9 +151,13 @@ class _PlannedSample:
 
         The mean over some groups; the same for all resources of a class, shape (resources,).
         """
-        kinds, kind_of = np.unique(np.array(self._pool.cluster.resources.kinds), return_inverse=True)
+        kinds, kind_of = np.unique(
+            np.array(self._pool.cluster.resources.kinds), return_inverse=True
+        )
         totals_ns = np.zeros(len(kinds))
-        samples = np.linspace(0, self._pool.cluster.groups - 1, _GROUPS_SAMPLED).astype(np.int64)
+        samples = np.linspace(0, self._pool.cluster.groups - 1, _GROUPS_SAMPLED).astype(
+            np.int64
+        )
         for group in samples.tolist():
             loads_ns = np.zeros(len(servers))
             by_role = self._by_view.get(int(self._pool.views[group]))
@@ -145,7 +169,11 @@ class _PlannedSample:
         return totals_ns[kind_of] / len(samples)
 
     def _add(
-        self, demands_ns: FloatArray, by_role: FloatArray, groups: IntArray, weights: FloatArray
+        self,
+        demands_ns: FloatArray,
+        by_role: FloatArray,
+        groups: IntArray,
+        weights: FloatArray,
     ) -> None:
         """Add demands by role to the resources that placement groups and clients bind [ns]."""
         client_rows = self._bindings[self._pool.cluster.groups :]
@@ -156,10 +184,14 @@ class _PlannedSample:
             by_client = float(weights[bound == BY_CLIENT].sum())
             if by_client:
                 theirs = client_rows[client_rows[:, role] >= 0, role]
-                np.add.at(demands_ns, theirs, by_role[role] * by_client / len(client_rows))
+                np.add.at(
+                    demands_ns, theirs, by_role[role] * by_client / len(client_rows)
+                )
 
 
-def _role_demands(book: Book, templates: IntArray, stripes_in_flight: bool) -> FloatArray:
+def _role_demands(
+    book: Book, templates: IntArray, stripes_in_flight: bool
+) -> FloatArray:
     """Sum what requests on these templates take of each role [ns]."""
     total_ns = np.zeros(book.bindings.shape[1])
     indices, counts = np.unique(templates, return_counts=True)
@@ -180,7 +212,9 @@ def _with_spawned(template: Template) -> Iterator[Template]:
             yield from _with_spawned(dynamics.spawned[int(dynamics.spawns[step])])
 
 
-def _add_demands(total_ns: FloatArray, template: Template, count: int, stripes_in_flight: bool) -> None:
+def _add_demands(
+    total_ns: FloatArray, template: Template, count: int, stripes_in_flight: bool
+) -> None:
     """Add what requests on one template take of each role [ns]."""
     ends_ns = _ends_without_waits(template, stripes_in_flight)
     for step, word in enumerate(template.words.tolist()):
@@ -197,7 +231,9 @@ def _add_demands(total_ns: FloatArray, template: Template, count: int, stripes_i
             total_ns[role] += count * end_ns
 
 
-def _ends_without_waits(template: Template, stripes_in_flight: bool) -> list[float | None]:
+def _ends_without_waits(
+    template: Template, stripes_in_flight: bool
+) -> list[float | None]:
     """Return when each step of a request that never waits is complete [ns]; None: it does not run."""
     starts_ns = [0.0] * template.steps
     arrivals = [0] * template.steps
@@ -232,11 +268,16 @@ def _successors(template: Template, step: int, stripes_in_flight: bool) -> list[
     assert template.dynamics is not None
     yes_count = int(template.dynamics.yes_counts[step])
     held = stripes_in_flight and template.dynamics.tests[step] == PINNED
-    return {YES: successors[:yes_count], NO: successors[yes_count:]}[YES if held else NO]
+    return {YES: successors[:yes_count], NO: successors[yes_count:]}[
+        YES if held else NO
+    ]
 
 
 def _stations(
-    resources: Resources, servers: FloatArray, demands_ns: FloatArray, streams_ns: FloatArray
+    resources: Resources,
+    servers: FloatArray,
+    demands_ns: FloatArray,
+    streams_ns: FloatArray,
 ) -> tuple[StationDemand, ...]:
     """Sum demands by class of resources; a batch is shared and a gate has no server: neither sets a bound."""
     sets_bound = ~np.isin(resources.disciplines, (BATCH, GATE)) & (demands_ns > 0)

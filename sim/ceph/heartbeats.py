@@ -44,19 +44,32 @@ class HeartbeatSource(ListedRequests):
     """
 
     def __init__(
-        self, pool: Pool, book: Book, *, interval_ns: int, size_bytes: int, until_ns: int, seed: int = 0
+        self,
+        pool: Pool,
+        book: Book,
+        *,
+        interval_ns: int,
+        size_bytes: int,
+        until_ns: int,
+        seed: int = 0,
     ) -> None:
         if interval_ns <= 0:
-            raise ValueError(f"heartbeats: interval_ns: got {interval_ns}, wanted above 0")
+            raise ValueError(
+                f"heartbeats: interval_ns: got {interval_ns}, wanted above 0"
+            )
         cluster = pool.cluster
         if cluster.width < 2:
-            raise ValueError(f"heartbeats: got a pool of width {cluster.width}, wanted at least 2")
+            raise ValueError(
+                f"heartbeats: got a pool of width {cluster.width}, wanted at least 2"
+            )
         self.pairs: IntArray = heartbeat_peers(cluster)
         acting = np.full((len(self.pairs), cluster.width), NO_OSD, dtype=np.int64)
         acting[:, :2] = self.pairs
         nobody = np.zeros(len(self.pairs), dtype=np.int64)
         rows = book.add_bindings(cluster.bind(acting, nobody, nobody))
-        template = book.add(_ping(replace(pool.contexts[0], primary=0, missing=frozenset()), size_bytes))
+        template = book.add(
+            _ping(replace(pool.contexts[0], primary=0, missing=frozenset()), size_bytes)
+        )
         phases = np.random.default_rng([seed, 5]).integers(0, interval_ns, cluster.osds)
         starts = phases[self.pairs[:, 0]]
         rounds = np.arange(-(-until_ns // interval_ns), dtype=np.int64) * interval_ns
@@ -65,7 +78,9 @@ class HeartbeatSource(ListedRequests):
         order = np.argsort(times, kind="stable")
         order = order[times[order] < until_ns]
         every = np.full(len(order), template, dtype=np.int64)
-        super().__init__(every, bindings[order], depth=0, arrivals_ns=times[order].astype(np.int64))
+        super().__init__(
+            every, bindings[order], depth=0, arrivals_ns=times[order].astype(np.int64)
+        )
 
 
 def _ping(context: PathContext, size_bytes: int) -> Template:

@@ -32,7 +32,10 @@ class Layout:
         self._rows: dict[tuple[int, ...], int] = {}
 
     def context(
-        self, primary: int, missing: frozenset[int], catching_up: frozenset[int] = frozenset()
+        self,
+        primary: int,
+        missing: frozenset[int],
+        catching_up: frozenset[int] = frozenset(),
     ) -> PathContext:
         """Return the context of one way to look."""
         return self.contexts[self._view(primary, missing, catching_up)]
@@ -73,14 +76,19 @@ class Layout:
         are brought up to date. `primary` is the shard whose OSD leads.
         """
         catching_up = frozenset(shard for shard in missing if members[shard] != NO_OSD)
-        look = self._view(primary, missing, catching_up), self.row(book, members, primary, group)
+        look = (
+            self._view(primary, missing, catching_up),
+            self.row(book, members, primary, group),
+        )
         if item is None:
             self._looks[group] = look
             self._apart.pop(group, None)
         else:
             self._apart.setdefault(group, {})[item] = look
 
-    def _view(self, primary: int, missing: frozenset[int], catching_up: frozenset[int]) -> int:
+    def _view(
+        self, primary: int, missing: frozenset[int], catching_up: frozenset[int]
+    ) -> int:
         key = (primary, missing, catching_up)
         if key not in self._known:
             self._known[key] = len(self.contexts)

@@ -114,7 +114,9 @@ class RequestPlanner:
         )
         unit, alloc = pool.stripe_unit_bytes, store.min_alloc_bytes
         self._granule = pool.geometry.stripe_bytes if self._erasure else alloc
-        self._shift = self._granule * (lcm(unit, alloc) // unit) if self._erasure else alloc
+        self._shift = (
+            self._granule * (lcm(unit, alloc) // unit) if self._erasure else alloc
+        )
         # What a cache holds or does not: a stripe takes one chunk on each of k OSDs, an allocation unit one
         # on one.
         partial = {"stripes": self._granule, "chunks": unit, "pages": PAGE_BYTES}
@@ -152,16 +154,24 @@ class RequestPlanner:
         keys = objects + requests.images * (np.int64(1) << 40)
         sizes = self._sizes_before(requests, keys, offsets)
         templates, bindings = self._plan(requests, keys, offsets, sizes, groups)
-        clients = np.zeros(len(groups), dtype=np.int64) if requests.clients is None else requests.clients
+        clients = (
+            np.zeros(len(groups), dtype=np.int64)
+            if requests.clients is None
+            else requests.clients
+        )
         self._planned.append(
-            Planned(owners, requests.is_write, requests.lengths_bytes, groups, keys, clients)
+            Planned(
+                owners, requests.is_write, requests.lengths_bytes, groups, keys, clients
+            )
         )
         return RequestChunk(
             templates=templates,
             bindings=pool.binding_of(bindings, clients),
             groups=groups,
             arrivals_ns=requests.arrivals_ns,
-            keys=self._key_ranges(requests, keys, offsets, sizes) if self._pipelined else None,
+            keys=self._key_ranges(requests, keys, offsets, sizes)
+            if self._pipelined
+            else None,
         )
 
     def replan(self, indices: IntArray) -> RequestChunk:
@@ -171,7 +181,9 @@ class RequestPlanner:
             self._shapes = [np.concatenate(self._shapes)]
         groups = self.planned.groups[indices]
         rows = self._shapes[0][indices].copy()
-        rows[:, _VIEW], bindings = self._layout.look(groups, self.planned.objects[indices])
+        rows[:, _VIEW], bindings = self._layout.look(
+            groups, self.planned.objects[indices]
+        )
         return RequestChunk(
             templates=self._templates_of(rows),
             bindings=self._pool.binding_of(bindings, self.planned.clients[indices]),
@@ -205,51 +217,80 @@ class RequestPlanner:
         if len(owners) > len(requests):
             index = np.arange(len(owners)) - np.repeat(np.cumsum(parts) - parts, parts)
             begin = np.maximum(start[owners], (start[owners] // size + index) * size)
-            end = np.minimum(start[owners] + length[owners], (start[owners] // size + index + 1) * size)
-            requests = replace(requests.at(owners), offsets_bytes=begin, lengths_bytes=end - begin)
+            end = np.minimum(
+                start[owners] + length[owners],
+                (start[owners] // size + index + 1) * size,
+            )
+            requests = replace(
+                requests.at(owners), offsets_bytes=begin, lengths_bytes=end - begin
+            )
         owners += self._owners
         self._owners += len(np.unique(owners))
         return requests, owners
 
-    def _sizes_before(self, requests: Requests, keys: IntArray, offsets: IntArray) -> IntArray:
+    def _sizes_before(
+        self, requests: Requests, keys: IntArray, offsets: IntArray
+    ) -> IntArray:
         if self._prefilled or not len(requests):
             return np.full(len(requests), self._pool.object_bytes, dtype=np.int64)
         ends = np.where(requests.is_write, offsets + requests.lengths_bytes, 0)
         return sizes_before(keys, offsets, ends, self._sizes)
 
-    def _key_ranges(self, requests: Requests, keys: IntArray, offsets: IntArray, sizes: IntArray) -> IntArray:
+    def _key_ranges(
+        self, requests: Requests, keys: IntArray, offsets: IntArray, sizes: IntArray
+    ) -> IntArray:
         """Name the stripes that each write writes, and the partial one that it asks for first."""
         if self._optimised:
             return self._page_ranges(requests, keys, offsets)
         stripe = self._granule
         ends = offsets + requests.lengths_bytes
-        first, stop, old_stop = offsets // stripe, -(-ends // stripe), -(-sizes // stripe)
-        partial = np.where((offsets % stripe != 0) & (first < old_stop), first, stop - 1)
+        first, stop, old_stop = (
+            offsets // stripe,
+            -(-ends // stripe),
+            -(-sizes // stripe),
+        )
+        partial = np.where(
+            (offsets % stripe != 0) & (first < old_stop), first, stop - 1
+        )
         ranges = np.zeros((len(requests), KEY_RANGES, 2), dtype=np.int64)
         ranges[:, WRITTEN, 0], ranges[:, WRITTEN, 1] = np.minimum(first, old_stop), stop
         ranges[:, PARTIAL, 0], ranges[:, PARTIAL, 1] = partial, partial + 1
         ranges += (keys * self._per_object)[:, None, None]
         return ranges
 
-    def _page_ranges(self, requests: Requests, keys: IntArray, offsets: IntArray) -> IntArray:
+    def _page_ranges(
+        self, requests: Requests, keys: IntArray, offsets: IntArray
+    ) -> IntArray:
         """Name the pages of a shard that each write writes on any of them, and its object."""
         k, unit = self._pool.geometry.k, self._pool.geometry.stripe_unit_bytes
         last_bytes = offsets + requests.lengths_bytes - 1
         first, last = offsets // unit, last_bytes // unit
         alone = first == last
         # A chunk that follows in the same stripe, or comes before, makes the run begin or end at its border.
-        start = first // k * unit + np.where(alone | (first % k == k - 1), offsets % unit, 0)
-        stop = last // k * unit + np.where(alone | (last % k == 0), last_bytes % unit + 1, unit)
+        start = first // k * unit + np.where(
+            alone | (first % k == k - 1), offsets % unit, 0
+        )
+        stop = last // k * unit + np.where(
+            alone | (last % k == 0), last_bytes % unit + 1, unit
+        )
         pages = self._per_object * unit // PAGE_BYTES
         base = keys * (pages + 1)
         ranges = np.zeros((len(requests), KEY_RANGES, 2), dtype=np.int64)
-        ranges[:, ROWS, 0], ranges[:, ROWS, 1] = start // PAGE_BYTES, -(-stop // PAGE_BYTES)
+        ranges[:, ROWS, 0], ranges[:, ROWS, 1] = (
+            start // PAGE_BYTES,
+            -(-stop // PAGE_BYTES),
+        )
         ranges[:, OBJECT, 0], ranges[:, OBJECT, 1] = pages, pages + 1
         ranges += base[:, None, None]
         return ranges
 
     def _plan(
-        self, requests: Requests, keys: IntArray, offsets: IntArray, sizes: IntArray, groups: IntArray
+        self,
+        requests: Requests,
+        keys: IntArray,
+        offsets: IntArray,
+        sizes: IntArray,
+        groups: IntArray,
     ) -> tuple[IntArray, IntArray]:
         if not len(requests):
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -258,7 +299,9 @@ class RequestPlanner:
         if self._small is not None:
             # A write's own columns say what is known of its units; a read's, what the caches hold.
             space = keys * self._per_object * self._granule + offsets
-            for column, states in zip((head, tail), self._small.states(requests, space, groups), strict=True):
+            for column, states in zip(
+                (head, tail), self._small.states(requests, space, groups), strict=True
+            ):
                 column[is_write] = states[is_write]
         rows = np.empty((len(requests), 7), dtype=np.int64)
         rows[:, _WRITE], rows[:, _LENGTH] = is_write, lengths
@@ -268,7 +311,11 @@ class RequestPlanner:
         # object's end to the request: there the distance matters, for a copy it does not.
         whole_size = -(-sizes // self._granule) * self._granule
         # An optimised object has holes instead.
-        base = np.minimum(offsets, whole_size) if self._erasure and not self._optimised else offsets
+        base = (
+            np.minimum(offsets, whole_size)
+            if self._erasure and not self._optimised
+            else offsets
+        )
         base = base // self._shift * self._shift
         rows[:, _OFFSET] = offsets - base
         # Beyond the request's last granule the size makes no difference.
@@ -280,7 +327,9 @@ class RequestPlanner:
 
     def _templates_of(self, rows: IntArray) -> IntArray:
         unique, inverse = np.unique(rows, axis=0, return_inverse=True)
-        found = np.array([self._template(tuple(row)) for row in unique.tolist()], dtype=np.int64)
+        found = np.array(
+            [self._template(tuple(row)) for row in unique.tolist()], dtype=np.int64
+        )
         return found[inverse.reshape(-1)]
 
     def _cached(
@@ -292,7 +341,10 @@ class RequestPlanner:
         is_write: npt.NDArray[np.bool_],
     ) -> tuple[IntArray, IntArray]:
         """Count the granules at both ends of a write that are not read from a device; of a read, blocks."""
-        head, tail = np.zeros(len(keys), dtype=np.int64), np.zeros(len(keys), dtype=np.int64)
+        head, tail = (
+            np.zeros(len(keys), dtype=np.int64),
+            np.zeros(len(keys), dtype=np.int64),
+        )
         if not self._cache.capacity:
             return head, tail
         granule, block, cache = self._granule, self._block, self._cache
@@ -318,11 +370,15 @@ class RequestPlanner:
                 cache.drop(low, high)
         return head, tail
 
-    def _roll_forward(self, view: int, shards: tuple[int, ...] | None = None) -> Template:
+    def _roll_forward(
+        self, view: int, shards: tuple[int, ...] | None = None
+    ) -> Template:
         """Return the roll-forward of these shards (None: all) of one view, which its writes share."""
         key = (view, shards)
         if key not in self._roll_forwards:
-            self._roll_forwards[key] = roll_forward_path(self._layout.contexts[view], shards)
+            self._roll_forwards[key] = roll_forward_path(
+                self._layout.contexts[view], shards
+            )
             self._book.add(self._roll_forwards[key])
         return self._roll_forwards[key]
 
@@ -341,16 +397,27 @@ class RequestPlanner:
         context = self._layout.contexts[view]
         if not self._erasure:
             return key
-        extent = ObjectExtent(offset_bytes=offset, length_bytes=length, object_size_bytes=size)
+        extent = ObjectExtent(
+            offset_bytes=offset, length_bytes=length, object_size_bytes=size
+        )
         if self._optimised and write:
-            plans = (context.plan_write(**extent), context.plan_write(**extent, in_cache=True))
+            plans = (
+                context.plan_write(**extent),
+                context.plan_write(**extent, in_cache=True),
+            )
             return (view, length, size, *plans)
         if self._block != self._granule and not write:
             return key
         if not write:
             return (view, context.plan_read(**extent), head, tail)
         stripes = context.geometry.stripe_count(size)
-        return (view, length, context.plan_write(**extent), stripes, self._cached_stripes(key))
+        return (
+            view,
+            length,
+            context.plan_write(**extent),
+            stripes,
+            self._cached_stripes(key),
+        )
 
     def _cached_stripes(self, key: tuple[int, ...]) -> frozenset[int]:
         """Return which of the stripes that a write touches need no device read."""
@@ -365,16 +432,27 @@ class RequestPlanner:
         context = self._layout.contexts[view]
         if context.scheme.name == "none":
             blocks_bytes = context.models.ssd.blocks_bytes(length)
-            return bare_path(context, write=bool(write), length_bytes=length, device_bytes=blocks_bytes)
-        extent = ObjectExtent(offset_bytes=offset, length_bytes=length, object_size_bytes=size)
+            return bare_path(
+                context,
+                write=bool(write),
+                length_bytes=length,
+                device_bytes=blocks_bytes,
+            )
+        extent = ObjectExtent(
+            offset_bytes=offset, length_bytes=length, object_size_bytes=size
+        )
         if write and self._optimised:
             shards = written_shards(context.plan_write(**extent))
-            return optimised_write_path(context, **extent, roll_forward=self._roll_forward(view, shards))
+            return optimised_write_path(
+                context, **extent, roll_forward=self._roll_forward(view, shards)
+            )
         if write:
             cached = self._cached_stripes(key)
             if self._pipelined:
                 forward = self._roll_forward(view)
-                return pipelined_write_path(context, **extent, cached_stripes=cached, roll_forward=forward)
+                return pipelined_write_path(
+                    context, **extent, cached_stripes=cached, roll_forward=forward
+                )
             states = (head, tail) if self._small else None
             return write_path(
                 context,
@@ -387,12 +465,19 @@ class RequestPlanner:
         per_source = self._block
         if self._erasure and context.models.ec.reads == "stripes":
             per_source = context.geometry.stripe_unit_bytes
-        cached_ends = {"cached_head_bytes": head * per_source, "cached_tail_bytes": tail * per_source}
+        cached_ends = {
+            "cached_head_bytes": head * per_source,
+            "cached_tail_bytes": tail * per_source,
+        }
         if self._erasure:
             plan = context.plan_read(**extent)
             if can_read_directly(context, plan):
                 devices = device_reads(context, **extent, **cached_ends)
                 return direct_read_path(
-                    context, offset_bytes=offset, length_bytes=length, plan=plan, device_bytes=devices
+                    context,
+                    offset_bytes=offset,
+                    length_bytes=length,
+                    plan=plan,
+                    device_bytes=devices,
                 )
         return read_path(context, **extent, **cached_ends)

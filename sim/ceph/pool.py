@@ -5,7 +5,12 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from stripesim.models.coding import WHOLE_STRIPES, RedundancyScheme, StripeGeometry, leaders
+from stripesim.models.coding import (
+    WHOLE_STRIPES,
+    RedundancyScheme,
+    StripeGeometry,
+    leaders,
+)
 from stripesim.models.placement import pgs_of_objects
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster
 from stripesim.sim.ceph.paths import PathContext
@@ -58,7 +63,10 @@ class Pool:
         return first
 
     def context(
-        self, primary: int, missing: frozenset[int], catching_up: frozenset[int] = frozenset()
+        self,
+        primary: int,
+        missing: frozenset[int],
+        catching_up: frozenset[int] = frozenset(),
     ) -> PathContext:
         """Return what a path depends on, for one way that a placement group looks."""
         return PathContext(
@@ -75,13 +83,16 @@ class Pool:
     def _views(self) -> tuple[list[PathContext], IntArray]:
         absent = self.cluster.acting == NO_OSD
         looks = np.column_stack([self.primaries, absent])
-        unique, firsts, inverse = np.unique(looks, axis=0, return_index=True, return_inverse=True)
+        unique, firsts, inverse = np.unique(
+            looks, axis=0, return_index=True, return_inverse=True
+        )
         # Numbered in the order in which placement groups first look so.
         order = np.argsort(firsts)
         number_of = np.empty(len(order), dtype=np.int64)
         number_of[order] = np.arange(len(order))
         contexts = [
-            self._context_of(group, unique[look]) for look, group in zip(order, firsts[order], strict=True)
+            self._context_of(group, unique[look])
+            for look, group in zip(order, firsts[order], strict=True)
         ]
         return contexts, number_of[inverse.reshape(-1)]
 
@@ -108,15 +119,23 @@ class Pool:
     def bindings(self) -> IntArray:
         """Bind the roles of each PG, then of each client where there are several; shape (rows, roles)."""
         cluster = self.cluster
-        rows = cluster.bind(cluster.acting, self.primaries, np.arange(cluster.groups, dtype=np.int64))
-        return rows if cluster.one_client else np.concatenate([rows, cluster.client_rows()])
+        rows = cluster.bind(
+            cluster.acting, self.primaries, np.arange(cluster.groups, dtype=np.int64)
+        )
+        return (
+            rows
+            if cluster.one_client
+            else np.concatenate([rows, cluster.client_rows()])
+        )
 
     def binding_of(self, rows: IntArray, clients: IntArray | None) -> IntArray:
         """Return the bindings of requests by their placement groups' rows and their clients."""
         cluster = self.cluster
         if cluster.one_client:
             return rows
-        return with_client(rows, cluster.groups + (np.zeros_like(rows) if clients is None else clients))
+        return with_client(
+            rows, cluster.groups + (np.zeros_like(rows) if clients is None else clients)
+        )
 
     def groups_of(self, images: IntArray, objects: IntArray) -> IntArray:
         """Return the placement group of each object of each image, shape (n,)."""

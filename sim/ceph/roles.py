@@ -1,8 +1,18 @@
 """Roles: who takes part in a request, by what it is there, never by which one it is."""
 
 # Once per request.
-CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, CLIENT_CPU, PUBLIC_TX, PUBLIC_RX, PUBLIC_WIRE = range(7)
-PRIMARY_WORKER, PRIMARY_CPU, PG_LOCK, PG_EXEC, PG_PIPELINE, PRIMARY_MESSENGER, CLIENT_THREAD = range(7, 14)
+CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, CLIENT_CPU, PUBLIC_TX, PUBLIC_RX, PUBLIC_WIRE = (
+    range(7)
+)
+(
+    PRIMARY_WORKER,
+    PRIMARY_CPU,
+    PG_LOCK,
+    PG_EXEC,
+    PG_PIPELINE,
+    PRIMARY_MESSENGER,
+    CLIENT_THREAD,
+) = range(7, 14)
 _FIXED = (
     "client.submit",
     "client.tx",
@@ -23,8 +33,19 @@ _FIXED = (
 # Once per shard. `out` leads from the primary to the shard, `back` from the shard to the primary; both are
 # unbound where the two share a host.
 # `client side` is the public network of the shard's host, for clients that read shards themselves.
-WORKER, CPU, SSD, KV, SYNC, OUT_TX, OUT_WIRE, OUT_RX, BACK_TX, BACK_WIRE, BACK_RX = range(11)
-CLIENT_SIDE_TX, CLIENT_SIDE_RX, MESSENGER, FINISHER, SSD_LINK, SSD_WRITER, AIO, READER = range(11, 19)
+WORKER, CPU, SSD, KV, SYNC, OUT_TX, OUT_WIRE, OUT_RX, BACK_TX, BACK_WIRE, BACK_RX = (
+    range(11)
+)
+(
+    CLIENT_SIDE_TX,
+    CLIENT_SIDE_RX,
+    MESSENGER,
+    FINISHER,
+    SSD_LINK,
+    SSD_WRITER,
+    AIO,
+    READER,
+) = range(11, 19)
 _PER_SHARD = (
     "worker",
     "cpu",

@@ -33,7 +33,9 @@ def why_not(system: System, method: Method) -> str | None:
     if method == "markov" and system.spares is not None:
         return "a chain keeps no account of spare drives"
     if method == "markov" and bool((system.layout < 0).any()):
-        return "CRUSH left placement groups incomplete, and a chain begins with whole ones"
+        return (
+            "CRUSH left placement groups incomplete, and a chain begins with whole ones"
+        )
     if method == "burst" and not system.bursts:
         return "there are no bursts"
     if method == "splitting" and system.bursts and system.placement == "declustered":
@@ -66,12 +68,20 @@ def recommended_method(system: System) -> Recommendation:
     if "markov" in methods and not system.bursts:
         if chain_of(system).exact:
             return Recommendation("markov", "the chain is exact here")
-        return Recommendation("markov", "the chain takes milliseconds and is within 0.2 nines of splitting")
+        return Recommendation(
+            "markov",
+            "the chain takes milliseconds and is within 0.2 nines of splitting",
+        )
     if "splitting" in methods:
-        reason = why_not(system, "markov") or "only simulation counts bursts beside single failures"
+        reason = (
+            why_not(system, "markov")
+            or "only simulation counts bursts beside single failures"
+        )
         return Recommendation("splitting", reason)
     if not methods:
-        raise ValueError(f"durability: {system.code.name}: {why_not(system, 'splitting')}")
+        raise ValueError(
+            f"durability: {system.code.name}: {why_not(system, 'splitting')}"
+        )
     return Recommendation(methods[0], "no other method can answer")
 
 
@@ -107,7 +117,9 @@ def _nines(probability: float) -> float | None:
     return None if probability <= 0 else abs(-log10(probability))
 
 
-def _row(system: System, probability: float, lost_bytes: float, **more: Any) -> dict[str, Any]:
+def _row(
+    system: System, probability: float, lost_bytes: float, **more: Any
+) -> dict[str, Any]:
     """The columns that every method has; MTTDL from a constant rate unless given."""
     rate = -log1p(-probability) / system.horizon_s if probability < 1 else None
     nines = _nines(probability)
@@ -133,7 +145,9 @@ def _lost_bytes(system: System) -> float:
     code = system.code
     if system.placement != "declustered":
         return code.k * group_bytes(system)
-    shared = prod((code.width - j) / (system.drives - j) for j in range(1, code.tolerated + 1))
+    shared = prod(
+        (code.width - j) / (system.drives - j) for j in range(1, code.tolerated + 1)
+    )
     return code.k * system.drive_bytes * shared
 
 
@@ -155,7 +169,10 @@ def _markov(system: System) -> dict[str, Any]:
 
 
 def _splitting(found: Estimate, system: System) -> dict[str, Any]:
-    paths = [{"path": path_words(path, system), "share": share} for path, share in found.paths[:8]]
+    paths = [
+        {"path": path_words(path, system), "share": share}
+        for path, share in found.paths[:8]
+    ]
     middle, low, high = found.nines
     return _row(
         system,
@@ -167,7 +184,9 @@ def _splitting(found: Estimate, system: System) -> dict[str, Any]:
         trajectories=found.walks,
         events=found.events,
         paths=paths,
-        dominant_path=f"{paths[0]['share']:.0%} of losses: {paths[0]['path']}" if paths else None,
+        dominant_path=f"{paths[0]['share']:.0%} of losses: {paths[0]['path']}"
+        if paths
+        else None,
     )
 
 
@@ -196,7 +215,9 @@ def _burst(system: System) -> dict[str, Any]:
         )
     worst = max(found, key=lambda one: one["per_year"] * one["loss_probability"])
     ends = [-expm1(-total * system.horizon_s) for total in (rate, low_rate, high_rate)]
-    share = worst["per_year"] * worst["loss_probability"] / (rate * YEAR_S) if rate else 0.0
+    share = (
+        worst["per_year"] * worst["loss_probability"] / (rate * YEAR_S) if rate else 0.0
+    )
     return _row(
         system,
         ends[0],
@@ -241,7 +262,11 @@ def unavailability(system: System) -> float | None:
 
 def _together(system: System) -> str:
     count = system.code.tolerated + 1
-    where = {"clustered": " of one pool", "declustered": "", "crush": " of one placement group"}
+    where = {
+        "clustered": " of one pool",
+        "declustered": "",
+        "crush": " of one placement group",
+    }
     return (
         f"{count} drives{where[system.placement]} fail within one another's repair"
         if count > 1
@@ -253,7 +278,16 @@ def path_words(path: tuple[int, ...], system: System) -> str:
     """Say what led to loss, level by level."""
     if set(path) == {draws.ELSEWHERE}:
         return _together(system)
-    ordinals = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+    ordinals = (
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "fifth",
+        "sixth",
+        "seventh",
+        "eighth",
+    )
     parts: list[str] = []
     for number, cause in enumerate(path):
         which = ordinals[number] if number < len(ordinals) else f"{number + 1}th"
@@ -279,24 +313,36 @@ def assumptions(system: System, method: Method) -> list[str]:
     code, repair = system.code, system.repair
     said = []
     if method == "burst":
-        said.append("The cluster is whole when a burst strikes; independent failures are left out.")
+        said.append(
+            "The cluster is whole when a burst strikes; independent failures are left out."
+        )
     elif system.lifetime.constant:
         rate = system.lifetime.rate_per_s * YEAR_S
-        said.append(f"Drives fail independently, at any age alike, {rate:.4g} times a year.")
+        said.append(
+            f"Drives fail independently, at any age alike, {rate:.4g} times a year."
+        )
     else:
         said.append(
             f"Drives fail independently with a hazard that depends on age; all are "
             f"{system.age_s / YEAR_S:.3g} years old at the start, replaced ones are new."
         )
     if system.placement == "clustered":
-        said.append(f"{system.pools} pools of {code.width} drives lose data independently of one another.")
+        said.append(
+            f"{system.pools} pools of {code.width} drives lose data independently of one another."
+        )
         left = system.drives - system.pools * code.width
         if left:
-            said.append(f"{left} of {system.drives} drives fill no pool and hold nothing.")
+            said.append(
+                f"{left} of {system.drives} drives fill no pool and hold nothing."
+            )
     elif system.placement == "declustered":
         said.append(
             "Stripes lie on any drives; "
-            + (f"there are {system.stripes:.4g}" if system.stripes else "every set of drives has some")
+            + (
+                f"there are {system.stripes:.4g}"
+                if system.stripes
+                else "every set of drives has some"
+            )
             + "; survivors share each rebuild, stripes nearest to loss first"
             + (
                 ", and what is rebuilt is safe."
@@ -341,5 +387,7 @@ def assumptions(system: System, method: Method) -> list[str]:
             "rebuild reads is loss."
         )
     if code.tolerated < code.width - code.k and code.distances is None:
-        said.append(f"More than {code.tolerated} missing shards count as loss, though some such sets decode.")
+        said.append(
+            f"More than {code.tolerated} missing shards count as loss, though some such sets decode."
+        )
     return said

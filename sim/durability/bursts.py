@@ -54,7 +54,11 @@ def pools_lost(code: Code, pools: int, dead: int, spare_drives: int = 0) -> floa
     Sets that no pool minds are counted by the coefficient of x^dead in (sum over i of c_i x^i)^pools, where
     c_i is how many sets of i shards can be decoded without; drives of no pool may die as they like.
     """
-    sizes = np.bitwise_count(np.arange(1 << code.width)) if code.distances is not None else None
+    sizes = (
+        np.bitwise_count(np.arange(1 << code.width))
+        if code.distances is not None
+        else None
+    )
     survives = [
         comb(code.width, i)
         if i <= code.tolerated
@@ -67,14 +71,19 @@ def pools_lost(code: Code, pools: int, dead: int, spare_drives: int = 0) -> floa
     for factor, times in ((survives, pools), ([1, 1], spare_drives)):
         for _ in range(times):
             ways = [
-                sum(factor[i] * ways[total - i] for i in range(min(total, len(factor) - 1) + 1))
+                sum(
+                    factor[i] * ways[total - i]
+                    for i in range(min(total, len(factor) - 1) + 1)
+                )
                 for total in range(dead + 1)
             ]
     total = comb(pools * code.width + spare_drives, dead)
     return float(1 - Fraction(ways[dead], total))
 
 
-def fixed_window_loss(shards: int, tolerated: int, afr: float, window_days: float) -> float:
+def fixed_window_loss(
+    shards: int, tolerated: int, afr: float, window_days: float
+) -> float:
     """Annual probability that in some window more shards fail than are tolerated, windows independent.
 
     Failures within a window are binomial with probability 1 - exp(-afr × window / 365 days); a window begins
@@ -89,7 +98,8 @@ def fixed_window_loss(shards: int, tolerated: int, afr: float, window_days: floa
     windows = 365 / window_days
     share = -expm1(-afr / windows)
     lost = sum(
-        comb(shards, i) * share**i * (1 - share) ** (shards - i) for i in range(tolerated + 1, shards + 1)
+        comb(shards, i) * share**i * (1 - share) ** (shards - i)
+        for i in range(tolerated + 1, shards + 1)
     )
     return -expm1(windows * log1p(-lost))
 
@@ -99,23 +109,37 @@ def loss_of_burst(system: System, burst: Burst) -> tuple[float, float, float, fl
     units = _units(system, burst)
     total = int(units.max()) + 1
     if burst.units > total:
-        raise ValueError(f"units: got {burst.units}, wanted at most {total} {burst.unit}s")
+        raise ValueError(
+            f"units: got {burst.units}, wanted at most {total} {burst.unit}s"
+        )
     code = system.code
     counted = burst.unit == "drive" and burst.lost_fraction == 1
     unavailable = 0.0
     if system.placement != "crush":
-        unavailable = stripe_lost(code.width, system.missing_allowed, burst.units, total)
+        unavailable = stripe_lost(
+            code.width, system.missing_allowed, burst.units, total
+        )
     if counted and system.placement == "clustered":
-        lost = pools_lost(code, system.pools, burst.units, system.drives - system.pools * code.width)
+        lost = pools_lost(
+            code, system.pools, burst.units, system.drives - system.pools * code.width
+        )
         return lost, lost, lost, unavailable
     if system.placement == "declustered":
         if burst.unit != "drive":
-            raise ValueError(f'unit: got "{burst.unit}", wanted "drive": a declustered pool has no others')
+            raise ValueError(
+                f'unit: got "{burst.unit}", wanted "drive": a declustered pool has no others'
+            )
         return *_declustered_lost(system, burst), unavailable
     shape = (len(system.layout) * code.width, comb(total, burst.units))
     every = burst.lost_fraction == 1 and shape[0] * shape[1] <= ENUMERATION_MAX
-    count = shape[1] if every else max(2000, min(SAMPLES, ENUMERATION_MAX // (shape[0] or 1)))
-    distances = np.zeros(0, dtype=np.uint8) if code.distances is None else code.distances
+    count = (
+        shape[1]
+        if every
+        else max(2000, min(SAMPLES, ENUMERATION_MAX // (shape[0] or 1)))
+    )
+    distances = (
+        np.zeros(0, dtype=np.uint8) if code.distances is None else code.distances
+    )
     found = np.zeros(count)
     met = _Burst(system.layout, units, burst.lost_fraction, code.tolerated, distances)
     below = _try_sets(met, total, burst.units, system.missing_allowed, found, every)
@@ -136,7 +160,10 @@ def _declustered_lost(system: System, burst: Burst) -> tuple[float, float, float
         weight = comb(burst.units, dead) * f**dead * (1 - f) ** (burst.units - dead)
         share = 1.0
         if system.stripes is not None:
-            share = sets_lost(stripe_lost(code.width, code.tolerated, dead, system.drives), system.stripes)
+            share = sets_lost(
+                stripe_lost(code.width, code.tolerated, dead, system.drives),
+                system.stripes,
+            )
         lost += weight * share
     return lost, lost, lost
 
@@ -186,7 +213,9 @@ def _is_lethal(met: _Burst, mask: int) -> bool:
 
 
 @inner
-def _masks(met: _Burst, struck: npt.NDArray[np.uint8], by_unit: bool, group: int) -> tuple[int, int]:
+def _masks(
+    met: _Burst, struck: npt.NDArray[np.uint8], by_unit: bool, group: int
+) -> tuple[int, int]:
     """The holes of a group, and its shards on struck units, or on struck drives."""
     holes, hit = 0, 0
     for shard in range(met.layout.shape[1]):
@@ -224,7 +253,9 @@ def _lethal(met: _Burst, holes: int, hit: int) -> float:
 
 
 @inner
-def _lose(met: _Burst, dead: npt.NDArray[np.uint8], gone: npt.NDArray[np.uint8], group: int) -> None:
+def _lose(
+    met: _Burst, dead: npt.NDArray[np.uint8], gone: npt.NDArray[np.uint8], group: int
+) -> None:
     """Draw which struck drives lose their data, given that one group is lost."""
     for drive in range(len(met.units)):
         gone[drive] = dead[met.units[drive]] and np.random.random() < met.lost_fraction
@@ -245,7 +276,11 @@ def _lose(met: _Burst, dead: npt.NDArray[np.uint8], gone: npt.NDArray[np.uint8],
 
 @inner
 def _destroys(
-    met: _Burst, dead: npt.NDArray[np.uint8], gone: npt.NDArray[np.uint8], chances: Floats, summed: float
+    met: _Burst,
+    dead: npt.NDArray[np.uint8],
+    gone: npt.NDArray[np.uint8],
+    chances: Floats,
+    summed: float,
 ) -> float:
     """An unbiased estimate that one set of struck units destroys any group, from the groups' own chances.
 
@@ -271,7 +306,9 @@ def _destroys(
 
 
 @compiled
-def _try_sets(met: _Burst, total: int, struck: int, allowed: int, found: Floats, every: bool) -> float:
+def _try_sets(
+    met: _Burst, total: int, struck: int, allowed: int, found: Floats, every: bool
+) -> float:
     """Strike sets of units; write their probabilities of loss into `found`, sum the share out of reach."""
     np.random.seed(1)
     groups = met.layout.shape[0]

@@ -23,7 +23,9 @@ class Chain:
     rates: Any
     """Shape (states, states + 1): from each state to each other [1/s]; the last column is data loss, the
     diagonal is unused. An array, or a sparse matrix."""
-    missing: npt.NDArray[np.int64]  # Shape (states,): shards missing in the worst stripe
+    missing: npt.NDArray[
+        np.int64
+    ]  # Shape (states,): shards missing in the worst stripe
     copies: float = 1.0  # Independent chains of which any may end
     exact: bool = True  # Whether it is the model itself, or an approximation of it
 
@@ -81,7 +83,9 @@ class PatternChain(Chain):
         spread = 12 * np.sqrt(mean) + 40
         steps = np.arange(max(0.0, np.floor(mean - spread)), np.ceil(mean + spread))
         last = len(losses)
-        beyond = gone[-1] - left[-1] * np.expm1(np.maximum(steps - last, 0) * np.log1p(-losses[-1]))
+        beyond = gone[-1] - left[-1] * np.expm1(
+            np.maximum(steps - last, 0) * np.log1p(-losses[-1])
+        )
         known = gone[np.minimum(steps, last).astype(np.int64)]
         lost = np.where(steps <= last, known, beyond)
         return any_of(float(scipy.stats.poisson.pmf(steps, mean) @ lost), self.copies)
@@ -90,7 +94,11 @@ class PatternChain(Chain):
     def mttdl_s(self) -> float:
         """As `Chain.mttdl_s`."""
         q, losses, left, _ = self._steps
-        return (float(left[:-1].sum()) + float(left[-1]) / float(losses[-1])) / q / self.copies
+        return (
+            (float(left[:-1].sum()) + float(left[-1]) / float(losses[-1]))
+            / q
+            / self.copies
+        )
 
     def share_of_time(self, missing_allowed: int) -> float:
         """As `Chain.share_of_time`."""
@@ -192,7 +200,9 @@ def chain_of(system: System) -> Chain:
     of groups that are rebuilt in turn (`turn_levels`). An approximation.
     """
     if not system.lifetime.constant:
-        raise ValueError("lifetime: got drives that age, wanted exponential lifetimes: a chain has no memory")
+        raise ValueError(
+            "lifetime: got drives that age, wanted exponential lifetimes: a chain has no memory"
+        )
     if system.placement == "clustered":
         return _pool_chain(system)
     levels = levels_of(system)
@@ -249,7 +259,12 @@ def _stripe_levels(system: System) -> Levels:
         volumes.append(share)
         survivors = float(total - level)
         if system.stripes is not None:
-            exposed = system.stripes * comb(total - level, n - level) / comb(total, n) * (n - level)
+            exposed = (
+                system.stripes
+                * comb(total - level, n - level)
+                / comb(total, n)
+                * (n - level)
+            )
             survivors *= -expm1(-exposed / survivors)
         reach.append(survivors)
     return Levels(times_s, reach, _sector_losses(system, volumes))
@@ -268,7 +283,9 @@ def _sector_losses(system: System, volumes: list[float]) -> list[float]:
     return chances
 
 
-def _pattern_chain(code: Code, fail: float, mend: float, copies: float, *, parallel: bool) -> PatternChain:
+def _pattern_chain(
+    code: Code, fail: float, mend: float, copies: float, *, parallel: bool
+) -> PatternChain:
     """Chain over every decodable pattern of losses; one at a time, each missing shard is as likely next."""
     assert code.distances is not None
     masks = np.flatnonzero(code.distances > 0).astype(np.int64)

@@ -124,7 +124,9 @@ def loses_data(threats: Threats, which: int, rng: State) -> tuple[bool, float]:
 @inner
 def sector_lost(threats: Threats, chance: float, rng: State) -> tuple[bool, float]:
     """Whether the last rebuild meets a latent error, and the likelihood ratio of that draw."""
-    drawn = max(chance, _SECTOR_DRAWN) if threats.bias_s[threats.tolerated] > 0 else chance
+    drawn = (
+        max(chance, _SECTOR_DRAWN) if threats.bias_s[threats.tolerated] > 0 else chance
+    )
     if uniform(rng) < drawn:
         return True, chance / drawn
     return False, (1 - chance) / (1 - drawn)

@@ -56,7 +56,9 @@ class Batch(NamedTuple):
     walks: int
     events: int
     lost_bytes: float  # Client data lost, the mean of walks that lose some [B]
-    paths: dict[tuple[int, ...], float]  # Causes of levels 1, 2, …, by share of the walks that end in loss
+    paths: dict[
+        tuple[int, ...], float
+    ]  # Causes of levels 1, 2, …, by share of the walks that end in loss
 
 
 @dataclass(frozen=True)
@@ -75,19 +77,31 @@ class Estimate:
     @property
     def nines(self) -> tuple[float, float, float]:
         """Nines, and the ends of their interval; infinite where no walk was lost."""
-        values = [inf if p == 0 else abs(-log10(p)) for p in (self.probability, self.high, self.low)]
+        values = [
+            inf if p == 0 else abs(-log10(p))
+            for p in (self.probability, self.high, self.low)
+        ]
         return values[0], values[1], values[2]
 
 
 def prepare(system: System, *, biased: bool = True) -> Prepared:
     """Bring a system into the form that walks take; `biased`: the most exposed fail more often."""
     code, repair = system.code, system.repair
-    alone = system.placement == "clustered" and not system.bursts and system.spares is None
+    alone = (
+        system.placement == "clustered" and not system.bursts and system.spares is None
+    )
     drives = code.width if alone else system.drives
     threats = _threats(system, drives, biased=biased)
-    struck = sum(_drives_of(system, burst.unit) * burst.units for burst in system.bursts)
+    struck = sum(
+        _drives_of(system, burst.unit) * burst.units for burst in system.bursts
+    )
     seconds = repair.detection_s + system.transfer_s
-    together = drives * system.lifetime.rate_per_s * seconds * (4 if repair.policy != "parallel" else 1)
+    together = (
+        drives
+        * system.lifetime.rate_per_s
+        * seconds
+        * (4 if repair.policy != "parallel" else 1)
+    )
     room = int(min(drives, 16 + struck + 4 * together))
     born = 0 if system.lifetime.constant else drives
     if system.placement == "declustered":
@@ -104,7 +118,9 @@ def prepare(system: System, *, biased: bool = True) -> Prepared:
         return Prepared(pool, born, system.age_s, room, 1, float(code.k))
     layout = _layout(system, drives, threats)
     copies = system.pools if alone else 1
-    return Prepared(layout, born, system.age_s, room, copies, code.k * group_bytes(system))
+    return Prepared(
+        layout, born, system.age_s, room, copies, code.k * group_bytes(system)
+    )
 
 
 def _threats(system: System, drives: int, *, biased: bool) -> Threats:
@@ -114,8 +130,12 @@ def _threats(system: System, drives: int, *, biased: bool) -> Threats:
     drawn_rates, drawn_lost = rates, lost
     if biased and bursts:
         # About half of what would lose data is struck; there is a burst in every third walk at least.
-        struck_each = np.array([_drives_of(system, burst.unit) * burst.units for burst in bursts])
-        drawn_lost = np.minimum(1.0, np.maximum(lost, (code.tolerated + 1) / 2 / struck_each))
+        struck_each = np.array(
+            [_drives_of(system, burst.unit) * burst.units for burst in bursts]
+        )
+        drawn_lost = np.minimum(
+            1.0, np.maximum(lost, (code.tolerated + 1) / 2 / struck_each)
+        )
         drawn_rates = np.maximum(rates, 0.3 / system.horizon_s)
     return Threats(
         tolerated=code.tolerated,
@@ -126,7 +146,9 @@ def _threats(system: System, drives: int, *, biased: bool) -> Threats:
         burst_units=np.array([burst.units for burst in bursts], dtype=np.int32),
         drawn_rates=drawn_rates,
         drawn_lost=drawn_lost,
-        bias_s=np.array(_bias_s(system, drives)) if biased else np.zeros(code.tolerated + 1),
+        bias_s=np.array(_bias_s(system, drives))
+        if biased
+        else np.zeros(code.tolerated + 1),
         detection_s=0.0 if _repairs_in_one(system) else repair.detection_s,
         horizon_s=system.horizon_s,
         sector_errors=system.sector_errors,
@@ -168,7 +190,9 @@ def _drives_of(system: System, unit: str) -> int:
 
 def _layout(system: System, drives: int, threats: Threats) -> walk_groups.Layout:
     code, repair = system.code, system.repair
-    members = np.ascontiguousarray(system.layout[:1] if drives == code.width else system.layout)
+    members = np.ascontiguousarray(
+        system.layout[:1] if drives == code.width else system.layout
+    )
     flat = members.ravel()
     held = np.flatnonzero(flat >= 0)
     order = held[np.argsort(flat[held], kind="stable")]
@@ -192,8 +216,12 @@ def _layout(system: System, drives: int, threats: Threats) -> walk_groups.Layout
         shard=(order % code.width).astype(np.int32),
         unit_of=unit_of,
         unit_counts=counts,
-        burst_unit=np.array([_UNITS.index(burst.unit) for burst in system.bursts], dtype=np.int32),
-        distances=np.zeros(0, dtype=np.uint8) if code.distances is None else code.distances,
+        burst_unit=np.array(
+            [_UNITS.index(burst.unit) for burst in system.bursts], dtype=np.int32
+        ),
+        distances=np.zeros(0, dtype=np.uint8)
+        if code.distances is None
+        else code.distances,
         item_s=item_s,
         replacement_s=system.replacement_s,
         policy=_POLICY[repair.policy],
@@ -208,14 +236,19 @@ def _beginning(prepared: Prepared) -> Any:
     lay, room = prepared.layout, prepared.room
     common: dict[str, Any] = {
         **{name: np.zeros(1) for name in ("time_s", "lost")},
-        **{name: np.zeros(1, dtype=np.int32) for name in ("failed", "burst", "struck_left")},
+        **{
+            name: np.zeros(1, dtype=np.int32)
+            for name in ("failed", "burst", "struck_left")
+        },
         "drive": np.zeros((1, room), dtype=np.int32),
         "born_s": np.full((1, prepared.drives_born), -prepared.age_s),
         "cause": np.zeros((1, lay.threats.tolerated + 2), dtype=np.int32),
     }
     if isinstance(lay, walk_pool.Pool):
         exposed = np.zeros((1, lay.threats.tolerated + 1))
-        return walk_pool.PoolStates(**common, exposed_bytes=exposed, detected_s=np.zeros((1, room)))
+        return walk_pool.PoolStates(
+            **common, exposed_bytes=exposed, detected_s=np.zeros((1, room))
+        )
     units = lay.threats.burst_units
     return walk_groups.States(
         **common,
@@ -228,7 +261,9 @@ def _beginning(prepared: Prepared) -> Any:
     )
 
 
-def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels: bool = True) -> Batch:
+def run_batch(
+    prepared: Prepared, seed: int, number: int, walks: int, *, levels: bool = True
+) -> Batch:
     """Run one batch of so many walks at each level; without `levels` each goes on to loss or the horizon.
 
     States that reach a level are drawn, for the next one, in proportion to their weights (systematic
@@ -249,10 +284,19 @@ def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels:
     alike = len(lay.threats.burst_rates) > 0
     carried, reached, before = np.ones(1), 1.0, 1.0
     for target in targets:
-        states, weights = type(states)(*(part[picks] for part in states)), np.zeros(walks)
+        states, weights = (
+            type(states)(*(part[picks] for part in states)),
+            np.zeros(walks),
+        )
         done = step(lay, states, target, int(generator.integers(1 << 62)), weights)
         if done < 0:
-            return run_batch(prepared._replace(room=2 * prepared.room), seed, number, walks, levels=levels)
+            return run_batch(
+                prepared._replace(room=2 * prepared.room),
+                seed,
+                number,
+                walks,
+                levels=levels,
+            )
         events += int(done)
         begun += walks
         weights *= carried[picks]
@@ -266,8 +310,12 @@ def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels:
         reached *= float(shares.mean())
         carried = weights if drawn_alike else np.ones(walks)
         places = (np.arange(walks) + generator.random()) / walks
-        picks = np.searchsorted(np.cumsum(shares) / shares.sum(), places).clip(max=walks - 1)
-    paths: Counter[tuple[int, ...]] = Counter(tuple(row) for row in states.cause[picks, 1:].tolist())
+        picks = np.searchsorted(np.cumsum(shares) / shares.sum(), places).clip(
+            max=walks - 1
+        )
+    paths: Counter[tuple[int, ...]] = Counter(
+        tuple(row) for row in states.cause[picks, 1:].tolist()
+    )
     return Batch(
         float(np.prod(steps)),
         tuple(steps),
@@ -299,8 +347,12 @@ def estimate(batches: list[Batch], copies: int) -> Estimate:
         for path, share in batch.paths.items():
             paths[path] += float(share * batch.probability / values.sum())  # type: ignore[assignment]
     lost = float(sum(b.lost_bytes * b.probability for b in batches) / values.sum())
-    low, high = (any_of(min(1.0, mean * float(np.exp(sign * half))), copies) for sign in (-1, 1))
-    return Estimate(any_of(mean, copies), low, high, walks, events, lost, tuple(paths.most_common()))
+    low, high = (
+        any_of(min(1.0, mean * float(np.exp(sign * half))), copies) for sign in (-1, 1)
+    )
+    return Estimate(
+        any_of(mean, copies), low, high, walks, events, lost, tuple(paths.most_common())
+    )
 
 
 def split(
@@ -309,7 +361,8 @@ def split(
     seed: int = 1,
     batches: int = BATCHES,
     walks: int = WALKS,
-    spread: Callable[[Callable[[int], Batch], Iterable[int]], Iterable[Batch]] | None = None,
+    spread: Callable[[Callable[[int], Batch], Iterable[int]], Iterable[Batch]]
+    | None = None,
 ) -> Estimate:
     """Estimate the probability of loss by splitting.
 
@@ -350,5 +403,8 @@ def plain_monte_carlo(
 ) -> Estimate:
     """Estimate the same without splitting and without helping failures along: the check on `split`."""
     prepared = prepare(system, biased=False)
-    found = [run_batch(prepared, seed, number, walks, levels=False) for number in range(batches)]
+    found = [
+        run_batch(prepared, seed, number, walks, levels=False)
+        for number in range(batches)
+    ]
     return estimate(found, prepared.copies)

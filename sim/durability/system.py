@@ -39,7 +39,9 @@ class Lifetime:
     0.020203
     """
 
-    edges_s: tuple[float, ...]  # Ages at which pieces begin [s], the first 0; the last piece has no end
+    edges_s: tuple[
+        float, ...
+    ]  # Ages at which pieces begin [s], the first 0; the last piece has no end
     hazards_per_s: tuple[float, ...]  # Failure rate in each [1/s]
 
     @classmethod
@@ -58,7 +60,10 @@ class Lifetime:
         grid = np.linspace(0, 1, _PIECES + 1)
         edges = until_s * (grid if shape > 1 else grid**4)
         cumulative = (edges / scale_s) ** shape
-        return cls(tuple(edges[:-1].tolist()), tuple((np.diff(cumulative) / np.diff(edges)).tolist()))
+        return cls(
+            tuple(edges[:-1].tolist()),
+            tuple((np.diff(cumulative) / np.diff(edges)).tolist()),
+        )
 
     @property
     def constant(self) -> bool:
@@ -99,14 +104,20 @@ def code_of(name: str) -> Code:
     """
     scheme = parse_scheme(name)
     replicated = scheme.kind == "replicated"
-    least = scheme.width - scheme.width // 2 if replicated else scheme.k + min(1, scheme.m - 1)
+    least = (
+        scheme.width - scheme.width // 2
+        if replicated
+        else scheme.k + min(1, scheme.m - 1)
+    )
     distances = _distances(scheme)
     return Code(
         name=scheme.name,
         width=scheme.width,
         k=scheme.k,
         # What a scheme says of itself may be no more than a proven lower bound.
-        tolerated=scheme.failures_tolerated if distances is None else int(distances[0]) - 1,
+        tolerated=scheme.failures_tolerated
+        if distances is None
+        else int(distances[0]) - 1,
         repair_reads=1.0 if replicated else _repair_reads(scheme),
         min_shards=max(1, least),
         distances=distances,
@@ -118,7 +129,9 @@ def _repair_reads(scheme: RedundancyScheme) -> float:
     size = geometry.stripe_unit_bytes * scheme.k
     total = 0
     for shard in range(scheme.width):
-        plan = scheme.plan_repair(lost=frozenset({shard}), object_size_bytes=size, geometry=geometry)
+        plan = scheme.plan_repair(
+            lost=frozenset({shard}), object_size_bytes=size, geometry=geometry
+        )
         total += sum(extent.length_bytes for extent in plan.reads)
     return total / scheme.width / geometry.stripe_unit_bytes
 
@@ -136,7 +149,9 @@ def _distances(scheme: RedundancyScheme) -> npt.NDArray[np.uint8] | None:
         elif isinstance(scheme, GroupedCode):
             good = np.concatenate(list(patterns_independent(scheme.parity_check, size)))
         else:
-            good = np.array([scheme.can_decode(frozenset(pattern)) for pattern in patterns.tolist()])
+            good = np.array(
+                [scheme.can_decode(frozenset(pattern)) for pattern in patterns.tolist()]
+            )
         decodes[(1 << patterns[good]).sum(axis=1)] = True
     distance = np.zeros(1 << width, dtype=np.uint8)
     masks = np.arange(1 << width)
@@ -147,7 +162,9 @@ def _distances(scheme: RedundancyScheme) -> npt.NDArray[np.uint8] | None:
         nearest = np.full(len(here), width + 1, dtype=np.int64)
         for shard in range(width):
             one_more = here | (1 << shard)
-            nearest = np.minimum(nearest, np.where(one_more == here, width + 1, distance[one_more]))
+            nearest = np.minimum(
+                nearest, np.where(one_more == here, width + 1, distance[one_more])
+            )
         distance[here] = nearest + 1
     return distance
 
@@ -177,7 +194,9 @@ class Burst:
     unit: Unit  # What is struck, drawn at random
     units: int  # How many at once
     rate_per_s: float  # Mean rate of such bursts [1/s]
-    lost_fraction: float = 1.0  # Probability that a drive of a struck unit loses its data
+    lost_fraction: float = (
+        1.0  # Probability that a drive of a struck unit loses its data
+    )
     down_s: float = 0.0  # Time that struck units are out of reach [s]
 
 
@@ -194,17 +213,25 @@ class System:
     repair: Repair
     horizon_s: float = YEAR_S
     age_s: float = 0.0  # Age of all drives at the start [s]
-    sector_errors: float = 0.0  # Latent sector errors on a drive at any moment, the mean count
+    sector_errors: float = (
+        0.0  # Latent sector errors on a drive at any moment, the mean count
+    )
     bursts: tuple[Burst, ...] = ()
-    groups: Ints | None = None  # Shape (groups, width): with "crush": drive of each shard, -1 for a hole
+    groups: Ints | None = (
+        None  # Shape (groups, width): with "crush": drive of each shard, -1 for a hole
+    )
     units: dict[str, Ints] = field(default_factory=dict)
     """Shape (drives,): number of the host and of the rack of each drive, as far as there are any."""
     stripes: float | None = None
     """Stripes of a declustered pool [count]; None: so many that every combination of drives has some."""
-    min_shards: int | None = None  # Shards needed to serve clients; None: as Ceph's default
+    min_shards: int | None = (
+        None  # Shards needed to serve clients; None: as Ceph's default
+    )
     spares: int | None = None
     """Repairs that find a place to rebuild to, until failed drives are replaced [count]; None: always."""
-    replacement_s: float = 0.0  # Time until a failed drive is replaced and its spare is free again [s]
+    replacement_s: float = (
+        0.0  # Time until a failed drive is replaced and its spare is free again [s]
+    )
 
     @property
     def pools(self) -> int:
@@ -240,4 +267,8 @@ class System:
 def group_bytes(system: System) -> float:
     """Bytes of one shard of a placement group, or of a pool [B]."""
     shards = int((system.layout >= 0).sum())
-    return system.drive_bytes * system.drives / shards if system.groups is not None else system.drive_bytes
+    return (
+        system.drive_bytes * system.drives / shards
+        if system.groups is not None
+        else system.drive_bytes
+    )

@@ -37,13 +37,17 @@ class Levels(NamedTuple):
 
     times_s: list[float]  # Mean duration of each level, from 1 [s]
     reach: list[float]  # Drives whose failure leads from each level to the next, from 0
-    lethal: list[float]  # Share of the steps from each level, from 0, that meet a latent sector error
+    lethal: list[
+        float
+    ]  # Share of the steps from each level, from 0, that meet a latent sector error
 
 
 class Sharing(NamedTuple):
     """How other drives share the groups that miss the same shards."""
 
-    partners: float  # Drives that hold a shard of such a group, if all were equally likely to
+    partners: (
+        float  # Drives that hold a shard of such a group, if all were equally likely to
+    )
     chance: float  # Probability that one of these drives holds a shard of a given group
 
 
@@ -55,7 +59,9 @@ class _Level:
     size: float  # Groups in an item [count]
     group_s: float  # Time to rebuild one group [s]
     drive_s: float  # Time to rebuild a whole drive [s]
-    carried: float  # Remaining time of the group under way, over its time at the level below
+    carried: (
+        float  # Remaining time of the group under way, over its time at the level below
+    )
     waited: float  # Wait for the groups hit if none of them is under way, over the same
 
     def hits(self, counts: int, exposed: float) -> Floats:
@@ -64,7 +70,9 @@ class _Level:
         Each item is still exposed with a probability.
         """
         number = np.arange(counts)
-        chances = scipy.stats.binom.pmf(number[None, :], number[:, None], exposed * self.sharing.chance)
+        chances = scipy.stats.binom.pmf(
+            number[None, :], number[:, None], exposed * self.sharing.chance
+        )
         chances[:, 0] = 0.0
         return np.asarray(self.sharing.partners * chances)
 
@@ -95,7 +103,9 @@ def turn_levels(system: System) -> Levels:
 
     one = np.ones(counts)
     entries = [mean_worth(level, one) for level in range(1, tolerated + 2)]
-    stays_s = [mean_worth(level + 1, one, stay=True) for level in range(1, tolerated + 1)]
+    stays_s = [
+        mean_worth(level + 1, one, stay=True) for level in range(1, tolerated + 1)
+    ]
     # A level that is never entered may last any time.
     times_s, reach = [system.transfer_s] * tolerated, [0.0] * tolerated
     for index, stay_s in enumerate(stays_s):
@@ -112,8 +122,12 @@ def turn_levels(system: System) -> Levels:
 def _sector_losses(system: System, size: float, counts: int) -> Floats:
     """Probability, by items that become critical, that a rebuild of one of them meets a latent error."""
     code = system.code
-    read_drives = (code.width - code.tolerated) * group_bytes(system) / system.drive_bytes
-    return np.asarray(-np.expm1(-system.sector_errors * read_drives * size * np.arange(counts)))
+    read_drives = (
+        (code.width - code.tolerated) * group_bytes(system) / system.drive_bytes
+    )
+    return np.asarray(
+        -np.expm1(-system.sector_errors * read_drives * size * np.arange(counts))
+    )
 
 
 def _levels_of(system: System) -> list[_Level]:
@@ -192,7 +206,9 @@ def _count_sharing(system: System) -> list[Sharing]:
             # The lost drives are in every pair of groups.
             shared_pairs += shared / len(hit) - level * (len(hit) - 1)
         mean_others = others / sampled if sampled else 0.0
-        by_level.append(_sharing(mean_others, pairs, shared_pairs, system.drives - level))
+        by_level.append(
+            _sharing(mean_others, pairs, shared_pairs, system.drives - level)
+        )
     return by_level
 
 
@@ -262,7 +278,9 @@ class _Recursion:
         # Mean of the p-th power of a turn's time, over that of its mean.
         self._moments = np.ones(len(self._orders))
         if not system.repair.fixed:
-            self._moments = np.array([float(factorial(order)) for order in range(len(self._orders))])
+            self._moments = np.array(
+                [float(factorial(order)) for order in range(len(self._orders))]
+            )
 
     def worth(self, levels: list[_Level], worth: Floats, *, stay: bool) -> Floats:
         """Mean worth of the entries of the level above the last, by items of the drive that failed first.
@@ -286,7 +304,9 @@ class _Recursion:
             if self._repair.prioritised:
                 lower_waiting[0] = self._in_turn(level, lower_working)
             else:
-                lower_waiting[0] = self._in_any_order(level, waiting[0], above, stays=stays)
+                lower_waiting[0] = self._in_any_order(
+                    level, waiting[0], above, stays=stays
+                )
             lower_working[0, 1:] = lower_waiting[0, :-1]
             waiting, working = lower_waiting, lower_working
         after_detection = self._repair.detection_s**self._orders * waiting
@@ -296,7 +316,9 @@ class _Recursion:
         """Rates of failures that hit exactly j of c items [1/s]; with `stays` 1 while any is exposed."""
         if not stays:
             if (level, exposed) not in self._hits:
-                self._hits[level, exposed] = self._rate * level.hits(len(self._number), exposed)
+                self._hits[level, exposed] = self._rate * level.hits(
+                    len(self._number), exposed
+                )
             return self._hits[level, exposed]
         rates = np.zeros((len(self._number), len(self._number)))
         rates[:, 1] = 1 - (1 - exposed) ** self._number
@@ -315,7 +337,9 @@ class _Recursion:
         of_turns[0] = 0.0
         return np.cumsum(of_turns)
 
-    def _in_any_order(self, level: _Level, after: Floats, above: int, *, stays: bool) -> Floats:
+    def _in_any_order(
+        self, level: _Level, after: Floats, above: int, *, stays: bool
+    ) -> Floats:
         """Worth of items at random places of the queue of a whole drive.
 
         `after` holds at the beginning of the queue and goes with the `above`-th power of what is left of it.

@@ -60,7 +60,9 @@ class States(NamedTuple):
     struck_left: Ints
     struck: Ints  # Shape (states, most units)
     born_s: Floats  # Shape (states, drives or 0): when each drive was new
-    spares_due_s: Floats  # Shape (states, spares or 0): when each used spare is free again
+    spares_due_s: (
+        Floats  # Shape (states, spares or 0): when each used spare is free again
+    )
     cause: Ints  # Shape (states, tolerated + 2): what led to each level
     lost: Floats  # Groups lost, at the end
 
@@ -135,16 +137,29 @@ def _cause(lay: Layout, tab: Tables, drive: int, group: int) -> int:
     for shard in range(lay.members.shape[1]):
         other = lay.members[group, shard]
         if other >= 0 and other != drive and tab.down[other] > 0:
-            if lay.unit_counts[1] > 1 and lay.unit_of[1, other] == lay.unit_of[1, drive]:
+            if (
+                lay.unit_counts[1] > 1
+                and lay.unit_of[1, other] == lay.unit_of[1, drive]
+            ):
                 cause = draws.SAME_HOST
-            elif lay.unit_counts[2] > 1 and lay.unit_of[2, other] == lay.unit_of[2, drive]:
+            elif (
+                lay.unit_counts[2] > 1
+                and lay.unit_of[2, other] == lay.unit_of[2, drive]
+            ):
                 cause = max(cause, draws.SAME_RACK)
     return cause
 
 
 @inner
 def _strike(
-    lay: Layout, st: States, at: int, tab: Tables, worst: int, drive: int, why: int, rng: State
+    lay: Layout,
+    st: States,
+    at: int,
+    tab: Tables,
+    worst: int,
+    drive: int,
+    why: int,
+    rng: State,
 ) -> tuple[int, float]:
     """Fail a drive; return the level afterwards, -1 without room, and the likelihood ratio of the draws."""
     slot, tolerated = st.failed[at], lay.threats.tolerated
@@ -165,7 +180,9 @@ def _strike(
         if level == tolerated and lay.threats.sector_errors > 0:
             # One latent error among the shards that the critical group's rebuild reads is loss.
             healthy = lay.members.shape[1] - tab.missing[group]
-            chance = -np.expm1(-lay.threats.sector_errors * healthy * (1.0 / max(1, held)))
+            chance = -np.expm1(
+                -lay.threats.sector_errors * healthy * (1.0 / max(1, held))
+            )
             lost, drawn = draws.sector_lost(lay.threats, chance, rng)
             ratio *= drawn
             if lost:
@@ -208,7 +225,9 @@ def _strike_unit(
         lost, ratio = draws.loses_data(lay.threats, which, rng)
         weight *= ratio
         if lost:
-            level, ratio = _strike(lay, st, at, tab, level, drive, draws.AS_ONE + which, rng)
+            level, ratio = _strike(
+                lay, st, at, tab, level, drive, draws.AS_ONE + which, rng
+            )
             weight *= ratio
             taken += 1
             if level < 0:
@@ -235,7 +254,9 @@ def _begin(lay: Layout, st: States, at: int, tab: Tables, rng: State) -> None:
             if free < 0:
                 # Looked at again when the next spare arrives.
                 st.item[at, slot] = DETECTING
-                st.ready_s[at, slot] = st.spares_due_s[at].min() if lay.spares else np.inf
+                st.ready_s[at, slot] = (
+                    st.spares_due_s[at].min() if lay.spares else np.inf
+                )
                 continue
             st.spares_due_s[at, free] = st.time_s[at] + lay.replacement_s
         best, chosen = -1, -1
@@ -334,7 +355,9 @@ def _pick_exposed(lay: Layout, tab: Tables, worst_count: int, rng: State) -> int
 
 
 @inner
-def _helped(lay: Layout, tab: Tables, drive: int, level: int, bias: float, worst_count: int) -> float:
+def _helped(
+    lay: Layout, tab: Tables, drive: int, level: int, bias: float, worst_count: int
+) -> float:
     """Rate at which a drive's failure is drawn beyond its own [1/s]."""
     if level == 0:
         return bias / len(tab.down)
@@ -347,7 +370,9 @@ def _helped(lay: Layout, tab: Tables, drive: int, level: int, bias: float, worst
 
 
 @inner
-def _walk(lay: Layout, st: States, at: int, tab: Tables, target: int, rng: State) -> tuple[float, int]:
+def _walk(
+    lay: Layout, st: States, at: int, tab: Tables, target: int, rng: State
+) -> tuple[float, int]:
     """Walk one state on; return the walk's weight (0: the horizon came first; -1: no room) and its events."""
     threats, drives, width = lay.threats, len(tab.down), lay.members.shape[1]
     fastest = threats.hazards.max()
@@ -378,7 +403,9 @@ def _walk(lay: Layout, st: States, at: int, tab: Tables, target: int, rng: State
                 worst_count = _find_worst(lay, st, at, tab, level)
                 known_level, known_count = level, tab.levels[level]
             natural = fastest * min(drives, worst_count * width)
-            bias = max(0.0, 0.7 / threats.bias_s[level] - natural) if worst_count else 0.0
+            bias = (
+                max(0.0, 0.7 / threats.bias_s[level] - natural) if worst_count else 0.0
+            )
         first_slot, first_s, pace = _next_due(lay, st, at)
         now = st.time_s[at]
         rate = drives * fastest + bias + bursts

@@ -65,10 +65,18 @@ def _some(expected: float, one: float, rng: State) -> float:
 @inner
 def _shift(pool: Pool, exposed: Floats, good: float, one: float, rng: State) -> float:
     """Move stripes with a shard on the failed drive one level up; return what is lost."""
-    whole, lost, tolerated = pool.shard_bytes - exposed.sum(), 0.0, pool.threats.tolerated
+    whole, lost, tolerated = (
+        pool.shard_bytes - exposed.sum(),
+        0.0,
+        pool.threats.tolerated,
+    )
     for level in range(tolerated, -1, -1):
         have = whole if level == 0 else exposed[level]
-        moved = min(have, _some(have * (pool.width - level) / good, one, rng)) if have > 0 else 0.0
+        moved = (
+            min(have, _some(have * (pool.width - level) / good, one, rng))
+            if have > 0
+            else 0.0
+        )
         if level > 0:
             exposed[level] -= moved
         if level == tolerated:
@@ -79,7 +87,9 @@ def _shift(pool: Pool, exposed: Floats, good: float, one: float, rng: State) -> 
 
 
 @inner
-def _expose(pool: Pool, exposed: Floats, before: int, failed: int, one: float, rng: State) -> float:
+def _expose(
+    pool: Pool, exposed: Floats, before: int, failed: int, one: float, rng: State
+) -> float:
     """Expose the failed drive's stripes as if nothing had been rebuilt yet; return what is lost."""
     top = before + 1
     while top > 1:
@@ -99,7 +109,9 @@ def _expose(pool: Pool, exposed: Floats, before: int, failed: int, one: float, r
         if level - 1 > others:
             continue
         for i in range(level - 1):
-            share *= (others - i) / (i + 1) * (pool.width - 1 - i) / (pool.drives - 1 - i)
+            share *= (
+                (others - i) / (i + 1) * (pool.width - 1 - i) / (pool.drives - 1 - i)
+            )
         for i in range(pool.width - level):
             share *= (good - i) / (pool.drives - level - i)
         exposed[level] += max(0.0, share) * pool.drive_bytes
@@ -107,7 +119,9 @@ def _expose(pool: Pool, exposed: Floats, before: int, failed: int, one: float, r
 
 
 @inner
-def _strike(pool: Pool, st: PoolStates, at: int, drive: int, why: int, rng: State) -> float:
+def _strike(
+    pool: Pool, st: PoolStates, at: int, drive: int, why: int, rng: State
+) -> float:
     """Fail a drive: stripes move one level up. Return the likelihood ratio, -1 without room for it."""
     count, m = st.failed[at], pool.threats.tolerated
     if count >= st.detected_s.shape[1]:
@@ -124,8 +138,18 @@ def _strike(pool: Pool, st: PoolStates, at: int, drive: int, why: int, rng: Stat
         st.lost[at] += _expose(pool, exposed, before, count + 1, one, rng)
     after = _worst(exposed, m)
     cause = why
-    if after == m and after > before and pool.threats.sector_errors > 0 and st.lost[at] == 0:
-        read = pool.threats.sector_errors * exposed[m] * (pool.width - m) / pool.drive_bytes
+    if (
+        after == m
+        and after > before
+        and pool.threats.sector_errors > 0
+        and st.lost[at] == 0
+    ):
+        read = (
+            pool.threats.sector_errors
+            * exposed[m]
+            * (pool.width - m)
+            / pool.drive_bytes
+        )
         lost, ratio = draws.sector_lost(pool.threats, -np.expm1(-read), rng)
         if lost:
             cause = draws.SECTOR
@@ -176,7 +200,9 @@ def _any_good(pool: Pool, st: PoolStates, at: int, rng: State) -> int:
 
 
 @inner
-def _walk(pool: Pool, st: PoolStates, at: int, target: int, rng: State) -> tuple[float, int]:
+def _walk(
+    pool: Pool, st: PoolStates, at: int, target: int, rng: State
+) -> tuple[float, int]:
     """Walk one state on; return the walk's weight (0: the horizon came first; -1: no room) and its events."""
     threats, ageing = pool.threats, st.born_s.shape[1] > 0
     fastest = threats.hazards.max()
@@ -184,7 +210,11 @@ def _walk(pool: Pool, st: PoolStates, at: int, target: int, rng: State) -> tuple
     extra = bursts - threats.burst_rates.sum()
     weight, events, exposed = 1.0, 0, st.exposed_bytes[at]
     while True:
-        level = threats.tolerated + 1 if st.lost[at] > 0 else _worst(exposed, threats.tolerated)
+        level = (
+            threats.tolerated + 1
+            if st.lost[at] > 0
+            else _worst(exposed, threats.tolerated)
+        )
         if level >= target:
             return weight, events
         now, count = st.time_s[at], st.failed[at]
@@ -195,7 +225,14 @@ def _walk(pool: Pool, st: PoolStates, at: int, target: int, rng: State) -> tuple
             lost, ratio = draws.loses_data(threats, which, rng)
             weight *= ratio
             if lost:
-                ratio = _strike(pool, st, at, _any_good(pool, st, at, rng), draws.AS_ONE + which, rng)
+                ratio = _strike(
+                    pool,
+                    st,
+                    at,
+                    _any_good(pool, st, at, rng),
+                    draws.AS_ONE + which,
+                    rng,
+                )
                 events += 1
                 if ratio < 0:
                     return ratio, events
@@ -215,7 +252,9 @@ def _walk(pool: Pool, st: PoolStates, at: int, target: int, rng: State) -> tuple
         natural = (pool.drives if ageing else good) * fastest
         bias = 0.0
         if threats.bias_s[level] > 0 and good > 0:
-            hoped = 1.0 / threats.horizon_s if level == 0 else 0.7 / threats.bias_s[level]
+            hoped = (
+                1.0 / threats.horizon_s if level == 0 else 0.7 / threats.bias_s[level]
+            )
             bias = max(0.0, hoped - natural)
         rate = natural + bias + bursts
         step = draws.exponential(rng) / rate if rate > 0 else np.inf
@@ -223,7 +262,9 @@ def _walk(pool: Pool, st: PoolStates, at: int, target: int, rng: State) -> tuple
         weight *= np.exp((bias + extra) * span)
         st.time_s[at] = now + span
         if working > 0:
-            moved = exposed[working] if finishing and step >= next_s - now else pace * span
+            moved = (
+                exposed[working] if finishing and step >= next_s - now else pace * span
+            )
             moved = min(moved, exposed[working])
             exposed[working] -= moved
             if pool.progress and working > 1:

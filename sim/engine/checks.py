@@ -10,17 +10,44 @@ import numpy as np
 
 from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.conditions import ALONE, IDLE, KEY_RANGES
-from stripesim.sim.engine.graph import ACQUIRE, ENTER, LEAVE, RELEASE, TURN, USE, WORDS, IntArray, Template
-from stripesim.sim.engine.program import Action, Director, Program, ProgramError, Report, RequestChunk
+from stripesim.sim.engine.graph import (
+    ACQUIRE,
+    ENTER,
+    LEAVE,
+    RELEASE,
+    TURN,
+    USE,
+    WORDS,
+    IntArray,
+    Template,
+)
+from stripesim.sim.engine.program import (
+    Action,
+    Director,
+    Program,
+    ProgramError,
+    Report,
+    RequestChunk,
+)
 
 
 def check_program(program: Program) -> None:
     """Check what is known before a run."""
-    if len(program.followed) and (program.followed[0] < 0 or (np.diff(program.followed) <= 0).any()):
-        raise ProgramError("followed requests: got numbers that are not ascending from 0, wanted them so")
-    strangers = [index for index in sorted(program.newest_only) if not (0 <= index < len(program.streams))]
+    if len(program.followed) and (
+        program.followed[0] < 0 or (np.diff(program.followed) <= 0).any()
+    ):
+        raise ProgramError(
+            "followed requests: got numbers that are not ascending from 0, wanted them so"
+        )
+    strangers = [
+        index
+        for index in sorted(program.newest_only)
+        if not (0 <= index < len(program.streams))
+    ]
     if strangers:
-        raise ProgramError(f"newest only: got stream {strangers[0]}, wanted below {len(program.streams)}")
+        raise ProgramError(
+            f"newest only: got stream {strangers[0]}, wanted below {len(program.streams)}"
+        )
     if program.director is None:
         return
     if program.newest_only:
@@ -29,38 +56,56 @@ def check_program(program: Program) -> None:
         )
     for index, stream in enumerate(program.streams):
         if not isinstance(stream, machine.DirectedSource):
-            raise ProgramError(f"stream {index}: got one that cannot plan again, which a director asks for")
+            raise ProgramError(
+                f"stream {index}: got one that cannot plan again, which a director asks for"
+            )
         if stream.feed and not stream.depth:
-            raise ProgramError(f"stream {index}: got a feed with arrival times, wanted one with a depth")
+            raise ProgramError(
+                f"stream {index}: got a feed with arrival times, wanted one with a depth"
+            )
         if stream.timeout_ns < 0:
-            raise ProgramError(f"stream {index}: got a timeout of {stream.timeout_ns} ns, wanted at least 0")
+            raise ProgramError(
+                f"stream {index}: got a timeout of {stream.timeout_ns} ns, wanted at least 0"
+            )
 
 
 def _check_classes(where: str, program: Program, used: Sequence[Template]) -> None:
     """Check that no step is in a class that some share has not."""
-    known = min((len(share.classes) for share in program.resources.shares), default=None)
+    known = min(
+        (len(share.classes) for share in program.resources.shares), default=None
+    )
     if known is None:
         return
     for template in used:
         for path in _paths(template):
             if path.dynamics is not None and path.dynamics.classes.max() >= known:
                 got = path.dynamics.classes.max()
-                raise ProgramError(f"{where}: {path.name}: got class {got}, wanted below {known}")
+                raise ProgramError(
+                    f"{where}: {path.name}: got class {got}, wanted below {known}"
+                )
 
 
-def check_chunk(program: Program, stream: int, chunk: RequestChunk, after_ns: int) -> None:
+def check_chunk(
+    program: Program, stream: int, chunk: RequestChunk, after_ns: int
+) -> None:
     """Check a chunk that a stream gave."""
     where = f"stream {stream}"
     _check_plan(where, program, chunk)
     if program.streams[stream].depth:
         return
     if chunk.arrivals_ns is None:
-        raise ProgramError(f"{where}: got no arrival times, wanted them in an open stream")
+        raise ProgramError(
+            f"{where}: got no arrival times, wanted them in an open stream"
+        )
     if chunk.arrivals_ns[0] < after_ns or (np.diff(chunk.arrivals_ns) < 0).any():
-        raise ProgramError(f"{where}: got arrivals that go back in time, wanted them ascending")
+        raise ProgramError(
+            f"{where}: got arrivals that go back in time, wanted them ascending"
+        )
 
 
-def check_replanned(program: Program, stream: int, chunk: RequestChunk, before: RequestChunk) -> None:
+def check_replanned(
+    program: Program, stream: int, chunk: RequestChunk, before: RequestChunk
+) -> None:
     """Check requests that a stream planned again."""
     _check_plan(
         f"stream {stream}, planned again",
@@ -73,7 +118,9 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
     shape = (len(chunk),)
     if chunk.templates.shape != shape or chunk.bindings.shape != shape:
         shapes = f"{chunk.templates.shape} and {chunk.bindings.shape}"
-        raise ProgramError(f"{where}: got templates and bindings of shape {shapes}, wanted {shape}")
+        raise ProgramError(
+            f"{where}: got templates and bindings of shape {shapes}, wanted {shape}"
+        )
     rows, clients = machine.rows_of(chunk.bindings)
     for what, array, count in (
         ("template", chunk.templates, len(program.book.templates)),
@@ -82,7 +129,9 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
         ("group", chunk.groups, program.groups),
     ):
         if array.min() < 0 or array.max() >= count:
-            raise ProgramError(f"{where}: got {what} {array.min()} to {array.max()}, wanted 0 to {count - 1}")
+            raise ProgramError(
+                f"{where}: got {what} {array.min()} to {array.max()}, wanted 0 to {count - 1}"
+            )
     present = np.flatnonzero(np.bincount(chunk.templates))
     used = [program.book.templates[index] for index in present.tolist()]
     _check_keys(where, chunk, used)
@@ -94,7 +143,9 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
 def check_moment(now_ns: int, next_ns: int | None) -> None:
     """Check the moment that a director named."""
     if next_ns is not None and next_ns < now_ns:
-        raise ProgramError(f"director: got {next_ns} ns as its next moment, wanted at least {now_ns}")
+        raise ProgramError(
+            f"director: got {next_ns} ns as its next moment, wanted at least {now_ns}"
+        )
 
 
 def check_actions(program: Program, actions: Sequence[machine.Action]) -> None:
@@ -105,7 +156,9 @@ def check_actions(program: Program, actions: Sequence[machine.Action]) -> None:
         elif isinstance(action, machine.Wake):
             _check_index("stream", (action.stream,), len(program.streams))
             if not cast(machine.DirectedSource, program.streams[action.stream]).feed:
-                raise ProgramError(f"director: got stream {action.stream} to wake, wanted a feed")
+                raise ProgramError(
+                    f"director: got stream {action.stream} to wake, wanted a feed"
+                )
         else:
             _check_index("resource", action.resources, len(program.resources))
 
@@ -121,17 +174,27 @@ def _check_keys(where: str, chunk: RequestChunk, used: Sequence[Template]) -> No
     if keys is None:
         for template in used:
             if template.keyed:
-                raise ProgramError(f"{where}: got no keys, template '{template.name}' wants them")
+                raise ProgramError(
+                    f"{where}: got no keys, template '{template.name}' wants them"
+                )
         return
     shape = (len(chunk), KEY_RANGES, 2)
     if keys.shape != shape:
         raise ProgramError(f"{where}: got keys of shape {keys.shape}, wanted {shape}")
-    if keys.min() < 0 or keys.max() >= machine.KEY_MAX or (keys[:, :, 0] > keys[:, :, 1]).any():
-        raise ProgramError(f"{where}: got key ranges that are none, wanted 0 <= first <= stop < 2**60")
+    if (
+        keys.min() < 0
+        or keys.max() >= machine.KEY_MAX
+        or (keys[:, :, 0] > keys[:, :, 1]).any()
+    ):
+        raise ProgramError(
+            f"{where}: got key ranges that are none, wanted 0 <= first <= stop < 2**60"
+        )
 
 
 def _check_spawned(where: str, program: Program, used: Sequence[Template]) -> None:
-    spawners = [template for template in used if template.dynamics and template.dynamics.spawned]
+    spawners = [
+        template for template in used if template.dynamics and template.dynamics.spawned
+    ]
     if not spawners:
         return
     known = {id(template) for template in program.book.templates}
@@ -191,7 +254,9 @@ def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> Non
         if any(_differs(bound, path) for path in _paths(program.book.templates[index]))
     ]
     for index in doubtful:
-        used = machine.bound_rows(program.book, np.unique(chunk.bindings[chunk.templates == index]))
+        used = machine.bound_rows(
+            program.book, np.unique(chunk.bindings[chunk.templates == index])
+        )
         for path in _paths(program.book.templates[index]):
             _check_path(where, program, path, used)
 
@@ -222,9 +287,13 @@ def _check_path(where: str, program: Program, path: Template, rows: IntArray) ->
             name = program.resources.names[wrong[0]]
             kind = machine.DISCIPLINES[disciplines[wrong[0]]]
             text = " or ".join(
-                machine.DISCIPLINES[one] for one in range(len(machine.DISCIPLINES)) if wanted >> one & 1
+                machine.DISCIPLINES[one]
+                for one in range(len(machine.DISCIPLINES))
+                if wanted >> one & 1
             )
-            raise ProgramError(f"{where}: {path.name}: role {role} is '{name}', a {kind}, wanted {text}")
+            raise ProgramError(
+                f"{where}: {path.name}: role {role} is '{name}', a {kind}, wanted {text}"
+            )
 
 
 class Planning(Protocol):

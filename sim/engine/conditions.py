@@ -56,7 +56,9 @@ def all_of(conditions: Iterable[Condition]) -> Condition:
     """Return the condition on which a step runs that needs all its predecessors."""
     whole: Condition = frozenset().union(*conditions)
     if len({branch for branch, _ in whole}) < len(whole):
-        raise ConditionError("got predecessors on both sides of a branch, wanted a merge of them")
+        raise ConditionError(
+            "got predecessors on both sides of a branch, wanted a merge of them"
+        )
     return whole
 
 
@@ -69,7 +71,10 @@ def any_of(conditions: Iterable[Condition]) -> Condition:
     left = set(conditions)
     while len(left) > 1:
         narrower = {one for one in left if any(other < one for other in left)}
-        closed = next(((one, other) for one in left for other in left if _opposed(one, other)), None)
+        closed = next(
+            ((one, other) for one in left for other in left if _opposed(one, other)),
+            None,
+        )
         if narrower:
             left -= narrower
         elif closed:

@@ -51,7 +51,9 @@ def factor_table(quantiles: Sequence[float]) -> npt.NDArray[np.int64]:
     >>> int(factor_table([1.0] * FACTOR_POINTS)[0]) == FACTOR_ONE
     True
     """
-    return np.rint(np.asarray(quantiles, dtype=np.float64) * FACTOR_ONE).astype(np.int64)
+    return np.rint(np.asarray(quantiles, dtype=np.float64) * FACTOR_ONE).astype(
+        np.int64
+    )
 
 
 def scaled_ns(base_ns: int, factor: int) -> int:

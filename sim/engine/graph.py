@@ -95,7 +95,9 @@ class Dynamics:
     # Shape (steps,). Whether a step waits for those of its predecessors that run, instead of all.
     merges: npt.NDArray[np.bool_]
     tests: IntArray  # Shape (steps,). Kind of test of a `BRANCH` or a `SPAWN`; its role is the step's role.
-    keys: IntArray  # Shape (steps,). Key range that the step or its test means; −1: none.
+    keys: (
+        IntArray  # Shape (steps,). Key range that the step or its test means; −1: none.
+    )
     tickets: IntArray  # Shape (steps,). The `ENTER` step whose ticket the step or its test means; −1: none.
     # Shape (steps,). How many of a `BRANCH`'s successors, the first ones, are those of its yes.
     yes_counts: IntArray
@@ -130,7 +132,9 @@ class Template:
     labels: tuple[str, ...]  # A few words per step, for drawings only.
     # What each step's time is spent on, in the terms of the modelled system; `NO_PHASE`: nothing.
     phases: tuple[int, ...]
-    shards: tuple[int, ...]  # Shard whose sub-operation each step belongs to; `NO_SHARD`: the whole request.
+    shards: tuple[
+        int, ...
+    ]  # Shard whose sub-operation each step belongs to; `NO_SHARD`: the whole request.
     dynamics: Dynamics | None = None  # None if the template has plain words only.
 
     @property
@@ -141,7 +145,9 @@ class Template:
     @cached_property
     def planned(self) -> bool:
         """Whether `totals` and `uses` tell what a request takes: without branches and shared services."""
-        return self.dynamics is None or not ((self.words == BRANCH).any() or self.dynamics.once.any())
+        return self.dynamics is None or not (
+            (self.words == BRANCH).any() or self.dynamics.once.any()
+        )
 
     @cached_property
     def keyed(self) -> bool:
@@ -150,13 +156,17 @@ class Template:
             return False
         asks = self.dynamics.tests == PINNED
         names = np.isin(self.words, (PIN, UNPIN))
-        return bool((asks | names).any()) or any(other.keyed for other in self.dynamics.spawned)
+        return bool((asks | names).any()) or any(
+            other.keyed for other in self.dynamics.spawned
+        )
 
     @cached_property
     def role_words(self) -> IntArray:
         """Each role that a step names, with the step's word and test, shape (n, 3)."""
         tests = self.dynamics.tests if self.dynamics else np.zeros_like(self.words)
-        named = set(zip(self.roles.tolist(), self.words.tolist(), tests.tolist(), strict=True))
+        named = set(
+            zip(self.roles.tolist(), self.words.tolist(), tests.tolist(), strict=True)
+        )
         return _int64(sorted(one for one in named if one[0] >= 0)).reshape(-1, 3)
 
     def uses(self, bound: npt.NDArray[np.bool_]) -> int:
@@ -231,12 +241,16 @@ class GraphBuilder:
         **amounts: int,
     ) -> int:
         """Add a stay at a resource: queue for a server, hold it for the demand [ns]."""
-        return self._add(USE, role, demand_ns, after, label, phase, shard, spread, amounts)
+        return self._add(
+            USE, role, demand_ns, after, label, phase, shard, spread, amounts
+        )
 
     def on_thread(self, use: int, acquire: int) -> None:
         """Let a unit of a pool be the thread that does a use, which takes longer if it had to be woken."""
         if not 0 <= use < len(self.words) or self.words[use] != USE:
-            raise ValueError(f"{self.name}: got step {use}, wanted a use, which a thread does")
+            raise ValueError(
+                f"{self.name}: got step {use}, wanted a use, which a thread does"
+            )
         if not 0 <= acquire < use or self.words[acquire] != ACQUIRE:
             raise ValueError(
                 f"{self.name}: {self.labels[use]}: got step {acquire}, wanted an acquire before it"
@@ -246,19 +260,25 @@ class GraphBuilder:
     def in_class(self, step: int, number: int, cost: int) -> None:
         """Give a use or an acquire its class and its cost, at resources that classes share."""
         if not 0 <= step < len(self.words) or self.words[step] not in (USE, ACQUIRE):
-            raise ValueError(f"{self.name}: got step {step}, wanted a use or an acquire, to be in a class")
+            raise ValueError(
+                f"{self.name}: got step {step}, wanted a use or an acquire, to be in a class"
+            )
         if not 0 <= number < CLASSES_MAX:
             raise ValueError(
                 f"{self.name}: {self.labels[step]}: got class {number}, wanted 0 to {CLASSES_MAX - 1}"
             )
         if not 0 < cost < COST_MAX:
-            raise ValueError(f"{self.name}: {self.labels[step]}: got cost {cost}, wanted 1 to 2**32 - 1")
+            raise ValueError(
+                f"{self.name}: {self.labels[step]}: got cost {cost}, wanted 1 to 2**32 - 1"
+            )
         self.shared[step] = number, cost
 
     def per_service(self, use: int, **amounts: int) -> None:
         """Let a use account something once per service: the first of those that share it does."""
         if not 0 <= use < len(self.words) or self.words[use] != USE:
-            raise ValueError(f"{self.name}: got step {use}, wanted a use, to account once per service")
+            raise ValueError(
+                f"{self.name}: got step {use}, wanted a use, to account once per service"
+            )
         self._check_counters(self.labels[use], amounts)
         if any(amounts.values()):
             self.once[use] = amounts
@@ -277,12 +297,20 @@ class GraphBuilder:
         return self._add(DELAY, role, demand_ns, after, label, phase, shard)
 
     def acquire(
-        self, role: int, *, after: Iterable[int], label: str, phase: int = NO_PHASE, shard: int = NO_SHARD
+        self,
+        role: int,
+        *,
+        after: Iterable[int],
+        label: str,
+        phase: int = NO_PHASE,
+        shard: int = NO_SHARD,
     ) -> int:
         """Add the wait for a unit of a pool."""
         return self._add(ACQUIRE, role, 0, after, label, phase, shard)
 
-    def release(self, role: int, *, after: Iterable[int], label: str, shard: int = NO_SHARD) -> int:
+    def release(
+        self, role: int, *, after: Iterable[int], label: str, shard: int = NO_SHARD
+    ) -> int:
         """Add the return of a unit to its pool."""
         return self._add(RELEASE, role, 0, after, label, NO_PHASE, shard)
 
@@ -297,7 +325,9 @@ class GraphBuilder:
         """Take the next ticket of a gate, which never waits; the step is the ticket's name."""
         return self._add(ENTER, role, 0, after, label)
 
-    def turn(self, ticket: int, *, after: Iterable[int], label: str, phase: int = NO_PHASE) -> int:
+    def turn(
+        self, ticket: int, *, after: Iterable[int], label: str, phase: int = NO_PHASE
+    ) -> int:
         """Wait until every earlier ticket of the gate has had its turn or has left."""
         step = self._with_ticket(TURN, ticket, after, label)
         self.phases[step] = phase
@@ -315,9 +345,13 @@ class GraphBuilder:
         """Take back what the step `pin` pinned."""
         if not 0 <= pin < len(self.words) or self.words[pin] != PIN:
             raise ValueError(f"{self.name}: {label}: got step {pin}, wanted a pin")
-        return self._with_test(UNPIN, Test(NO_TEST, keys=self.tests[pin].keys, ticket=pin), after, label)
+        return self._with_test(
+            UNPIN, Test(NO_TEST, keys=self.tests[pin].keys, ticket=pin), after, label
+        )
 
-    def branch(self, test: Test, *, after: Iterable[int], label: str) -> tuple[int, int]:
+    def branch(
+        self, test: Test, *, after: Iterable[int], label: str
+    ) -> tuple[int, int]:
         """Choose a side when the predecessors have completed."""
         step = self._with_test(BRANCH, test, after, label)
         return step + YES * _SIDE, step + NO * _SIDE
@@ -328,24 +362,41 @@ class GraphBuilder:
         self.merges.add(step)
         return step
 
-    def spawn(self, template: Template, *, after: Iterable[int], label: str, test: Test | None = None) -> int:
+    def spawn(
+        self,
+        template: Template,
+        *,
+        after: Iterable[int],
+        label: str,
+        test: Test | None = None,
+    ) -> int:
         """Start a detached graph, if the test holds, on the same bindings and key ranges."""
         step = self._with_test(SPAWN, test or always(), after, label)
         self.spawned[step] = template
         return step
 
-    def _with_ticket(self, word: int, ticket: int, after: Iterable[int], label: str) -> int:
+    def _with_ticket(
+        self, word: int, ticket: int, after: Iterable[int], label: str
+    ) -> int:
         self._check_ticket(label, ticket)
-        return self._with_test(word, Test(NO_TEST, role=self.roles[ticket], ticket=ticket), after, label)
+        return self._with_test(
+            word, Test(NO_TEST, role=self.roles[ticket], ticket=ticket), after, label
+        )
 
-    def _with_test(self, word: int, test: Test, after: Iterable[int], label: str) -> int:
+    def _with_test(
+        self, word: int, test: Test, after: Iterable[int], label: str
+    ) -> int:
         where = f"{self.name}: {label}"
         names_keys = word in (PIN, UNPIN) or test.kind == PINNED
         if names_keys and not 0 <= test.keys < KEY_RANGES:
-            raise ValueError(f"{where}: got key range {test.keys}, wanted 0 to {KEY_RANGES - 1}")
+            raise ValueError(
+                f"{where}: got key range {test.keys}, wanted 0 to {KEY_RANGES - 1}"
+            )
         if word in (BRANCH, SPAWN):
             if test.kind == NO_TEST:
-                raise ValueError(f"{where}: got no test, wanted one of stripesim.sim.engine.conditions")
+                raise ValueError(
+                    f"{where}: got no test, wanted one of stripesim.sim.engine.conditions"
+                )
             if test.kind == ALONE:
                 self._check_ticket(label, test.ticket)
         role = self.roles[test.ticket] if test.ticket >= 0 else test.role
@@ -355,12 +406,16 @@ class GraphBuilder:
 
     def _check_ticket(self, label: str, ticket: int) -> None:
         if not 0 <= ticket < len(self.words) or self.words[ticket] != ENTER:
-            raise ValueError(f"{self.name}: {label}: got step {ticket}, wanted an enter, whose ticket it is")
+            raise ValueError(
+                f"{self.name}: {label}: got step {ticket}, wanted an enter, whose ticket it is"
+            )
 
     def _check_counters(self, label: str, amounts: Mapping[str, int]) -> None:
         if not amounts.keys() <= COUNTER_INDEX.keys():
             unknown = amounts.keys() - COUNTER_INDEX.keys()
-            raise ValueError(f"{self.name}: {label}: unknown counters {sorted(unknown)}")
+            raise ValueError(
+                f"{self.name}: {label}: unknown counters {sorted(unknown)}"
+            )
 
     def _add(
         self,
@@ -379,11 +434,15 @@ class GraphBuilder:
             before = tuple(dict.fromkeys(before))
         step = len(self.words)
         if not before or not all(map(self._can_precede, before)):
-            raise ValueError(f"{self.name}: {label}: got predecessors {before}, wanted steps below {step}")
+            raise ValueError(
+                f"{self.name}: {label}: got predecessors {before}, wanted steps below {step}"
+            )
         demand = round_ns(demand_ns)
         demand_max = DEMAND_SPREAD_MAX_NS if spread != FIXED else DEMAND_MAX_NS
         if demand >= demand_max:
-            raise ValueError(f"{self.name}: {label}: got {demand} ns, wanted below {demand_max} ns")
+            raise ValueError(
+                f"{self.name}: {label}: got {demand} ns, wanted below {demand_max} ns"
+            )
         if amounts:
             self._check_counters(label, amounts)
         self.words.append(word)
@@ -427,7 +486,9 @@ class GraphBuilder:
             demands_ns=_int64(self.demands_ns),
             predecessors=_int64([len(before) for before in self.after]),
             successor_starts=_int64(np.cumsum([0, *map(len, following)])),
-            successors=_int64([step for steps_after in following for _, step in steps_after]),
+            successors=_int64(
+                [step for steps_after in following for _, step in steps_after]
+            ),
             reply=reply,
             amounts=_amounts(steps, enumerate(self.amounts)),
             labels=tuple(self.labels),
@@ -436,13 +497,17 @@ class GraphBuilder:
             dynamics=self._dynamics(following),
         )
 
-    def _dynamics(self, following: Sequence[Sequence[tuple[int, int]]]) -> Dynamics | None:
+    def _dynamics(
+        self, following: Sequence[Sequence[tuple[int, int]]]
+    ) -> Dynamics | None:
         """Lay out what goes beyond the plain words."""
         few = (self.once, self.merges, self.threads, self.shared)
         if max(self.words) < ENTER and not any(few):
             return None
         steps = len(self.words)
-        tests, keys, tickets, yes_counts, spawns = (np.full(steps, -1, dtype=np.int64) for _ in range(5))
+        tests, keys, tickets, yes_counts, spawns = (
+            np.full(steps, -1, dtype=np.int64) for _ in range(5)
+        )
         tests[:] = NO_TEST
         for step, test in self.tests.items():
             tests[step], keys[step], tickets[step] = test.kind, test.keys, test.ticket
@@ -472,25 +537,46 @@ class GraphBuilder:
 
     def _check(self, reply: int) -> None:
         conditions = self._conditions()
-        if not 0 <= reply < len(conditions) or conditions[reply] or self.words[reply] == BRANCH:
-            raise ValueError(f"{self.name}: got reply {reply}, wanted a step that always runs")
+        if (
+            not 0 <= reply < len(conditions)
+            or conditions[reply]
+            or self.words[reply] == BRANCH
+        ):
+            raise ValueError(
+                f"{self.name}: got reply {reply}, wanted a step that always runs"
+            )
         pools: dict[int, list[tuple[Condition, int]]] = {}
-        for word, role, condition in zip(self.words, self.roles, conditions, strict=True):
+        for word, role, condition in zip(
+            self.words, self.roles, conditions, strict=True
+        ):
             if word in (ACQUIRE, RELEASE):
-                pools.setdefault(role, []).append((condition, 1 if word == ACQUIRE else -1))
+                pools.setdefault(role, []).append(
+                    (condition, 1 if word == ACQUIRE else -1)
+                )
         for role, changes in pools.items():
             if not balanced(changes):
                 net = sum(change for _, change in changes)
-                raise ValueError(f"{self.name}: acquires and releases do not balance: {{{role}: {net}}}")
-        if any(test.ticket >= 0 for test in self.tests.values()) or ENTER in self.words or PIN in self.words:
+                raise ValueError(
+                    f"{self.name}: acquires and releases do not balance: {{{role}: {net}}}"
+                )
+        if (
+            any(test.ticket >= 0 for test in self.tests.values())
+            or ENTER in self.words
+            or PIN in self.words
+        ):
             self._check_tickets(conditions)
         if self.threads:
             self._check_threads(conditions)
 
     def _check_threads(self, conditions: Sequence[Condition]) -> None:
-        earlier = ancestors([[index % _SIDE for index in before] for before in self.after])
+        earlier = ancestors(
+            [[index % _SIDE for index in before] for before in self.after]
+        )
         for use, acquire in self.threads.items():
-            if not earlier[use] >> acquire & 1 or not conditions[acquire] <= conditions[use]:
+            if (
+                not earlier[use] >> acquire & 1
+                or not conditions[acquire] <= conditions[use]
+            ):
                 where, label = f"{self.name}: {self.labels[use]}", self.labels[acquire]
                 raise ValueError(f"{where}: wanted it to run only after '{label}'")
 
@@ -501,11 +587,14 @@ class GraphBuilder:
                 conditions.append(conditions[before[0]])
                 continue
             earlier = [
-                conditions[index % _SIDE] | ({(index % _SIDE, index // _SIDE)} if index >= _SIDE else set())
+                conditions[index % _SIDE]
+                | ({(index % _SIDE, index // _SIDE)} if index >= _SIDE else set())
                 for index in before
             ]
             try:
-                found: Condition = any_of(earlier) if step in self.merges else all_of(earlier)
+                found: Condition = (
+                    any_of(earlier) if step in self.merges else all_of(earlier)
+                )
             except ConditionError as error:
                 raise ValueError(f"{self.name}: {self.labels[step]}: {error}") from None
             conditions.append(found)
@@ -513,36 +602,55 @@ class GraphBuilder:
 
     def _check_tickets(self, conditions: Sequence[Condition]) -> None:
         """Check that what is entered or pinned is left or unpinned, once and in time."""
-        earlier = ancestors([[index % _SIDE for index in before] for before in self.after])
+        earlier = ancestors(
+            [[index % _SIDE for index in before] for before in self.after]
+        )
         named: dict[int, list[int]] = {}
         for step, test in self.tests.items():
             if test.ticket >= 0:
                 named.setdefault(test.ticket, []).append(step)
-        for taken, (word, label) in enumerate(zip(self.words, self.labels, strict=True)):
+        for taken, (word, label) in enumerate(
+            zip(self.words, self.labels, strict=True)
+        ):
             if word not in (ENTER, PIN):
                 continue
             words = "enter and leave" if word == ENTER else "pin and unpin"
-            ends = [step for step in named.get(taken, []) if self.words[step] in (LEAVE, UNPIN)]
-            if not balanced([(conditions[taken], 1), *((conditions[step], -1) for step in ends)]):
+            ends = [
+                step
+                for step in named.get(taken, [])
+                if self.words[step] in (LEAVE, UNPIN)
+            ]
+            if not balanced(
+                [(conditions[taken], 1), *((conditions[step], -1) for step in ends)]
+            ):
                 raise ValueError(f"{self.name}: {label}: {words} do not balance")
             turns = [step for step in named.get(taken, []) if self.words[step] == TURN]
             for step in named.get(taken, []):
                 where = f"{self.name}: {self.labels[step]}"
-                if not earlier[step] >> taken & 1 or not conditions[taken] <= conditions[step]:
+                if (
+                    not earlier[step] >> taken & 1
+                    or not conditions[taken] <= conditions[step]
+                ):
                     raise ValueError(f"{where}: wanted it to run only after '{label}'")
                 for other in turns:
                     if other == step or exclusive(conditions[other], conditions[step]):
                         continue
                     if self.words[step] == TURN and other < step:
-                        raise ValueError(f"{where}: got a second turn of '{label}', wanted one")
+                        raise ValueError(
+                            f"{where}: got a second turn of '{label}', wanted one"
+                        )
                     if self.words[step] == LEAVE and not earlier[step] >> other & 1:
-                        raise ValueError(f"{where}: wanted it after the turn '{self.labels[other]}'")
+                        raise ValueError(
+                            f"{where}: wanted it after the turn '{self.labels[other]}'"
+                        )
 
 
 def _amounts(steps: int, found: Iterable[tuple[int, Mapping[str, int]]]) -> IntArray:
     amounts = np.zeros((steps, len(COUNTERS)), dtype=np.int64)
     entries = [
-        (step, COUNTER_INDEX[name], amount) for step, counted in found for name, amount in counted.items()
+        (step, COUNTER_INDEX[name], amount)
+        for step, counted in found
+        for name, amount in counted.items()
     ]
     if entries:
         rows, columns, values = zip(*entries, strict=True)

@@ -37,7 +37,9 @@ class Resources:
     """The resources of a cluster, by index."""
 
     names: tuple[str, ...]  # For reports, such as ``osd.3.ssd``.
-    kinds: tuple[str, ...]  # The class each belongs to, such as ``ssd``; utilisation is given per class.
+    kinds: tuple[
+        str, ...
+    ]  # The class each belongs to, such as ``ssd``; utilisation is given per class.
     # Shape (resources,). Servers of a server resource, units of a pool, 1 for a gate; at least 1.
     capacities: IntArray
     disciplines: IntArray  # Shape (resources,). `FIFO`, `BATCH`, `POOL` or `GATE`.
@@ -77,13 +79,26 @@ class Resources:
         }
         for name, nothing in absent.items():
             if not len(getattr(self, name)):
-                object.__setattr__(self, name, np.full(len(self), nothing, dtype=np.int64))
+                object.__setattr__(
+                    self, name, np.full(len(self), nothing, dtype=np.int64)
+                )
             assert len(getattr(self, name)) == len(self)
-        assert len(self.names) == len(self.kinds) == len(self.capacities) == len(self.disciplines)
-        assert (self.capacities >= 1).all() and ((self.wake_ns >= 0) & (self.wake_ns < 1 << 31)).all()
-        assert 0 <= self.warm_ns <= self.wake_ns[self.processes >= 0].min(initial=1 << 31)
+        assert (
+            len(self.names)
+            == len(self.kinds)
+            == len(self.capacities)
+            == len(self.disciplines)
+        )
+        assert (self.capacities >= 1).all() and (
+            (self.wake_ns >= 0) & (self.wake_ns < 1 << 31)
+        ).all()
+        assert (
+            0 <= self.warm_ns <= self.wake_ns[self.processes >= 0].min(initial=1 << 31)
+        )
         served = self.served_by >= 0
-        assert (self.disciplines[served] == BATCH).all() and (self.capacities[served] == 1).all()
+        assert (self.disciplines[served] == BATCH).all() and (
+            self.capacities[served] == 1
+        ).all()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -157,10 +172,17 @@ class ListedRequests:
     """A stream of requests of one group that are known beforehand: a closed loop, or at their times."""
 
     def __init__(
-        self, templates: IntArray, bindings: IntArray, *, depth: int, arrivals_ns: IntArray | None = None
+        self,
+        templates: IntArray,
+        bindings: IntArray,
+        *,
+        depth: int,
+        arrivals_ns: IntArray | None = None,
     ) -> None:
         self.depth = depth
-        self._all = RequestChunk(templates, bindings, np.zeros_like(templates), arrivals_ns)
+        self._all = RequestChunk(
+            templates, bindings, np.zeros_like(templates), arrivals_ns
+        )
         self._taken = 0
 
     def take(self, count: int) -> RequestChunk:
@@ -230,7 +252,9 @@ class Begun(NamedTuple):
 
     number: int  # Of the request within its stream, from 0.
     template: int
-    steps: npt.NDArray[np.bool_]  # Shape (steps,). Whether each has begun or waits for its resource.
+    steps: npt.NDArray[
+        np.bool_
+    ]  # Shape (steps,). Whether each has begun or waits for its resource.
 
 
 class Progress(Protocol):
@@ -307,7 +331,9 @@ class StreamRun:
     groups: IntArray
     # Shape (len(COUNTERS). What the completed steps of requests on templates that are not `Template.planned`
     # accounted, up to the end of the run. What the others account, the plan tells.
-    taken: IntArray = field(default_factory=lambda: np.zeros(len(COUNTERS), dtype=np.int64))
+    taken: IntArray = field(
+        default_factory=lambda: np.zeros(len(COUNTERS), dtype=np.int64)
+    )
     taken_uses: int = 0  # How many `USE` steps of such requests completed.
     # Whether `taken` tells of all requests, whatever their template and whether or not they were cut off: so
     # in a run with a director.
@@ -321,7 +347,9 @@ class EngineRun:
     """The answer of an engine."""
 
     streams: list[StreamRun]
-    busy_ns: IntArray  # Shape (resources,). Service time begun at each server resource [ns].
+    busy_ns: (
+        IntArray  # Shape (resources,). Service time begun at each server resource [ns].
+    )
     # Shape (resources,). Unit-time for which each pool was held, ticket-time of each gate [ns], up to the end
     # of the run.
     held_ns: IntArray
@@ -330,19 +358,25 @@ class EngineRun:
     uses: int  # `USE` steps completed.
     end_ns: int  # Time of the last event, or the bound [ns].
     bins: IntArray  # Shape (bins, len(COUNTERS). Counters by time; no rows if no bins were asked for.
-    wall_s: float  # Wall-clock time inside the engine, without planning and compiling [s].
+    wall_s: (
+        float  # Wall-clock time inside the engine, without planning and compiling [s].
+    )
     # What the requests of each stream spawned, in the order of spawning; as many as `streams`.
     spawned: list[StreamRun] = field(default_factory=list)
     # Shape (len(Program.followed). When each step of each followed request completed, by its template's steps
     # [ns]; `PENDING` where it has not, was skipped, or is no step of the template. As wide as the widest
     # template.
-    followed_ns: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    followed_ns: IntArray = field(
+        default_factory=lambda: np.zeros((0, 0), dtype=np.int64)
+    )
     # Shape (resources,). How often a server, or a unit of a pool, became idle because nothing waited for it:
     # a thread that goes to sleep, hence a context switch, where the resource models threads.
     sleeps: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     # Shape (at most bins, kinds). The same by time and by kind of resource (`Resources.kind_names`); up to
     # the last bin with a sleep.
-    sleep_bins: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    sleep_bins: IntArray = field(
+        default_factory=lambda: np.zeros((0, 0), dtype=np.int64)
+    )
     # Shape (resources,). What wake-ups of each pool's threads cost less because their process had just run
     # [ns].
     warm_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))

@@ -54,9 +54,13 @@ class Share:
             if one.strict:
                 continue
             if self.kind == WPQ and not one.weight:
-                raise ValueError(f"share: class {number}: got weight 0, wanted at least 1")
+                raise ValueError(
+                    f"share: class {number}: got weight 0, wanted at least 1"
+                )
             if self.kind == MCLOCK and not (one.weight or one.reservation):
-                raise ValueError(f"share: class {number}: got neither weight nor reservation, wanted one")
+                raise ValueError(
+                    f"share: class {number}: got neither weight nor reservation, wanted one"
+                )
 
 
 def increment(cost: int, rate: int, scale: int) -> int:

@@ -44,7 +44,9 @@ def join_parts(stream: StreamRun, planned: Planned) -> ClientRequests:
         empty = np.empty(0, dtype=np.int64)
         return ClientRequests(empty, empty, empty, np.empty(0, dtype=bool), empty)
     first = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]])
-    last, worst = (pick.reduceat(stream.completed_ns, first) for pick in (np.maximum, np.minimum))
+    last, worst = (
+        pick.reduceat(stream.completed_ns, first) for pick in (np.maximum, np.minimum)
+    )
     groups = stream.groups
     if len(first) < issued:
         latest = np.lexsort((stream.completed_ns, owners))
@@ -78,7 +80,10 @@ def joined_streams(streams: Sequence[StreamRun]) -> StreamRun:
     if len(streams) == 1:
         return streams[0]
     names = ("issued_ns", "completed_ns", "templates", "bindings", "groups", "retries")
-    columns = {name: np.concatenate([getattr(stream, name) for stream in streams]) for name in names}
+    columns = {
+        name: np.concatenate([getattr(stream, name) for stream in streams])
+        for name in names
+    }
     return StreamRun(
         **columns,
         taken=np.sum([stream.taken for stream in streams], axis=0),

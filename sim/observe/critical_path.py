@@ -10,7 +10,15 @@ import numpy as np
 
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.draws import factor_index, retried_state, scaled_ns
-from stripesim.sim.engine.graph import COUNTER_INDEX, DELAY, NO_PHASE, STEP_BITS, USE, IntArray, Template
+from stripesim.sim.engine.graph import (
+    COUNTER_INDEX,
+    DELAY,
+    NO_PHASE,
+    STEP_BITS,
+    USE,
+    IntArray,
+    Template,
+)
 from stripesim.sim.engine.program import PENDING
 
 #: What a latency consists of, in the order of a write: the phases that steps are stamped with, the coding
@@ -66,7 +74,9 @@ def predecessors_of(template: Template) -> list[tuple[int, ...]]:
     return [tuple(steps) for steps in before]
 
 
-def critical_steps(before: Sequence[Sequence[int]], ends_ns: Sequence[int], reply: int) -> list[int]:
+def critical_steps(
+    before: Sequence[Sequence[int]], ends_ns: Sequence[int], reply: int
+) -> list[int]:
     """Walk back from the reply, each time to the predecessor that was complete last.
 
     >>> critical_steps([[], [0], [0], [1, 2]], [0, 50, 30, 60], 3)
@@ -91,7 +101,9 @@ class PathSplitter:
     def _before(self) -> list[tuple[int, ...]]:
         return predecessors_of(self.template)
 
-    def split(self, number: int, issued_ns: int, ends_ns: Sequence[int], *, retries: int = 0) -> PathTimes:
+    def split(
+        self, number: int, issued_ns: int, ends_ns: Sequence[int], *, retries: int = 0
+    ) -> PathTimes:
         """Split the time between issue and reply over the steps of the critical path.
 
         A step on the path is ready when its last predecessor is complete. Of what lies between that and its
@@ -105,14 +117,18 @@ class PathSplitter:
         served, waited = [0] * len(STEPS), [0] * len(STEPS)
         step = template.reply
         if ends_ns[step] == PENDING:
-            raise ValueError(f"{template.name}: got a request without a reply, wanted one that completed")
+            raise ValueError(
+                f"{template.name}: got a request without a reply, wanted one that completed"
+            )
         path = critical_steps(self._before, ends_ns, step)
         for last, step in pairwise(path):
             span_ns = ends_ns[step] - ends_ns[last]
             if not span_ns:
                 continue
             if template.phases[step] == NO_PHASE:
-                raise ValueError(f"{template.name}: '{template.labels[step]}' takes time and has no phase")
+                raise ValueError(
+                    f"{template.name}: '{template.labels[step]}' takes time and has no phase"
+                )
             part = _OF_PHASES[Phase(template.phases[step])]
             service_ns = min(span_ns, self._demand_ns(number, step, retries))
             coding_ns = min(service_ns, int(template.amounts[step, _CODING]))
@@ -120,7 +136,9 @@ class PathSplitter:
             served[part] += service_ns - coding_ns
             waited[part] += span_ns - service_ns
         waited[_HUNG] += ends_ns[path[0]] - issued_ns
-        return PathTimes(np.array(served, dtype=np.int64), np.array(waited, dtype=np.int64))
+        return PathTimes(
+            np.array(served, dtype=np.int64), np.array(waited, dtype=np.int64)
+        )
 
     def _demand_ns(self, number: int, step: int, retries: int) -> int:
         """Return what a step of a request takes in service [ns], its random factor included."""
@@ -132,4 +150,6 @@ class PathSplitter:
             return demand_ns
         key = number << STEP_BITS | step
         state = retried_state(self.seed_state, retries) if retries else self.seed_state
-        return scaled_ns(demand_ns, int(self.factor_tables[spread][factor_index(state, key)]))
+        return scaled_ns(
+            demand_ns, int(self.factor_tables[spread][factor_index(state, key)])
+        )

@@ -124,8 +124,14 @@ def ratio_interval(totals: Floats, sizes: Floats) -> Interval:
     if good is None or mean <= 0 or last < _SHRUNK_BELOW * first:
         return Interval(mean, None, None)
     size = sizes.sum() / len(good)
-    half = float(stdtrit(len(good) - 1, 0.975) * good.std(ddof=1) / sqrt(len(good)) / size)
-    return Interval(mean, mean - half, mean + half) if half < mean else Interval(mean, None, None)
+    half = float(
+        stdtrit(len(good) - 1, 0.975) * good.std(ddof=1) / sqrt(len(good)) / size
+    )
+    return (
+        Interval(mean, mean - half, mean + half)
+        if half < mean
+        else Interval(mean, None, None)
+    )
 
 
 def _variance_of_sum(values: Floats) -> float:

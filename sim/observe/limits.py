@@ -34,7 +34,9 @@ class ResourceUse:
     mean_utilisation: float  # Of all its members, 0 to 1.
     latency_share: float  # Time that requests wait for it, over all the time that they take, 0 to 1.
     in_use: float = 0.0  # Members in use at a time, on average.
-    line_share: float = 0.0  # Of the time that requests wait for it or have it, what they wait, 0 to 1.
+    line_share: float = (
+        0.0  # Of the time that requests wait for it or have it, what they wait, 0 to 1.
+    )
     # Share of the time that requests wait for resources or are served by them, 0 to 1. A thread or a lock
     # counts while requests wait for it: what they do while they have it belongs to other resources.
     time_share: float = 0.0
@@ -43,11 +45,15 @@ class ResourceUse:
     def is_limit(self) -> bool:
         """Whether the class as a whole is near its limit, not only some member."""
         lined_up = self.in_use >= NEAR and self.line_share >= NEAR
-        serial = self.kind.startswith(_SERIAL) and (self.latency_share >= NEAR or lined_up)
+        serial = self.kind.startswith(_SERIAL) and (
+            self.latency_share >= NEAR or lined_up
+        )
         return self.mean_utilisation >= NEAR or serial
 
 
-def resource_use(cluster: Cluster, run: EngineRun, latency_ns: int) -> tuple[ResourceUse, ...]:
+def resource_use(
+    cluster: Cluster, run: EngineRun, latency_ns: int
+) -> tuple[ResourceUse, ...]:
     """Say of each class of resource how busy it was and how much of all waiting was for it."""
     resources = cluster.resources
     names, kinds = np.unique(np.array(resources.kinds), return_inverse=True)
@@ -64,7 +70,9 @@ def resource_use(cluster: Cluster, run: EngineRun, latency_ns: int) -> tuple[Res
     waited = np.bincount(kinds, weights=run.waited_ns.astype(np.float64))
     held = np.bincount(kinds, weights=used_ns.astype(np.float64))
     total = float(waited.sum())
-    served = np.bincount(kinds, weights=np.where(resources.disciplines == POOL, 0, run.busy_ns))
+    served = np.bincount(
+        kinds, weights=np.where(resources.disciplines == POOL, 0, run.busy_ns)
+    )
     spent = waited + served
     total_spent = max(1.0, float(spent.sum()))
     return tuple(
@@ -73,9 +81,13 @@ def resource_use(cluster: Cluster, run: EngineRun, latency_ns: int) -> tuple[Res
             wait_fraction=float(waited[index]) / total if total else 0.0,
             utilisation=float(highest[index]),
             mean_utilisation=float(mean[index]),
-            latency_share=min(1.0, float(waited[index]) / latency_ns) if latency_ns else 0.0,
+            latency_share=min(1.0, float(waited[index]) / latency_ns)
+            if latency_ns
+            else 0.0,
             in_use=float(held[index]) / max(1, run.end_ns),
-            line_share=float(waited[index] / (waited[index] + held[index])) if waited[index] else 0.0,
+            line_share=float(waited[index] / (waited[index] + held[index]))
+            if waited[index]
+            else 0.0,
             time_share=float(spent[index]) / total_spent,
         )
         for index in order
@@ -97,7 +109,10 @@ def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> dict[str
     For an M/M/1 queue the latter is a utilisation of `NEAR`.
     """
     near = [use for use in uses if use.utilisation >= NEAR or use.is_limit]
-    near.sort(key=lambda use: (use.is_limit, use.mean_utilisation, use.utilisation), reverse=True)
+    near.sort(
+        key=lambda use: (use.is_limit, use.mean_utilisation, use.utilisation),
+        reverse=True,
+    )
     first = near[0] if near and near[0].is_limit else None
     serial = [use for use in near if use.is_limit and use.kind.startswith(_SERIAL)]
     if serial:
@@ -125,7 +140,9 @@ def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> dict[str
         ],
         "bottleneck": without_limit if first is None else first.kind,
         "bottleneck_utilisation": None if first is None else first.utilisation,
-        "bottleneck_mean_utilisation": None if first is None else first.mean_utilisation,
+        "bottleneck_mean_utilisation": None
+        if first is None
+        else first.mean_utilisation,
         "bottleneck_wait_fraction": None if first is None else first.wait_fraction,
     }
 

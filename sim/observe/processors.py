@@ -10,7 +10,11 @@ from stripesim.sim.engine.program import EngineRun
 from stripesim.sim.observe.recording import woken_ns
 
 # Classes of threads of an OSD → the kinds of resources that they are, the first as a request meets it.
-THREADS = {"messenger": ("messenger",), "worker": ("worker", "aio", "reader"), "kv": ("kv", "finisher")}
+THREADS = {
+    "messenger": ("messenger",),
+    "worker": ("worker", "aio", "reader"),
+    "kv": ("kv", "finisher"),
+}
 
 
 def processor_use(
@@ -30,12 +34,19 @@ def processor_use(
     for name, own in THREADS.items():
         first = kinds == own[0]
         in_use = run.held_ns[first] / (resources.capacities[first] * span_ns)
-        modelled = name != "messenger" or cluster.models.threads.messenger_threads_count > 0
+        modelled = (
+            name != "messenger" or cluster.models.threads.messenger_threads_count > 0
+        )
         threads.append(
             {
                 "thread": name,
-                "count_per_osd": int(resources.capacities[first].sum()) // cluster.osds if modelled else None,
-                "cpu_ns_per_op": (planned_ns[name] + int(woken[np.isin(kinds, own)].sum())) / row["requests"],
+                "count_per_osd": int(resources.capacities[first].sum()) // cluster.osds
+                if modelled
+                else None,
+                "cpu_ns_per_op": (
+                    planned_ns[name] + int(woken[np.isin(kinds, own)].sum())
+                )
+                / row["requests"],
                 "in_use_mean": float(in_use.mean()) if modelled else None,
                 "in_use_highest": float(in_use.max()) if modelled else None,
             }
@@ -44,6 +55,8 @@ def processor_use(
     busy = np.minimum(1.0, run.busy_ns[cores] / (resources.capacities[cores] * span_ns))
     hosts = [
         {"host": host, "cores": int(count), "utilisation": float(share)}
-        for host, (count, share) in enumerate(zip(resources.capacities[cores], busy, strict=True))
+        for host, (count, share) in enumerate(
+            zip(resources.capacities[cores], busy, strict=True)
+        )
     ]
     return {"cpu_ns_per_op": row["cpu_ns_per_op"], "threads": threads, "hosts": hosts}

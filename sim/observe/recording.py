@@ -8,25 +8,41 @@ import numpy as np
 from stripesim.sim.ceph.cluster import THREAD_KINDS, Cluster
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray
-from stripesim.sim.engine.program import ROW_BITS, UNBOUND, EngineRun, StreamRun, rows_of
+from stripesim.sim.engine.program import (
+    ROW_BITS,
+    UNBOUND,
+    EngineRun,
+    StreamRun,
+    rows_of,
+)
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.intervals import Floats, batches_of, ratio_interval
 from stripesim.sim.observe.window import Window
 
 
 def account(
-    stream: StreamRun, book: Book, *, spawned: StreamRun | None = None, completed_only: bool = True
+    stream: StreamRun,
+    book: Book,
+    *,
+    spawned: StreamRun | None = None,
+    completed_only: bool = True,
 ) -> dict[str, int]:
     """Sum what the completed requests account: by plan, or as the run took it.
 
     It is as the run took it where a branch stands, and everywhere in a run with a director.
     """
-    chosen = stream.completed_ns >= 0 if completed_only else np.ones(len(stream.issued_ns), bool)
+    chosen = (
+        stream.completed_ns >= 0
+        if completed_only
+        else np.ones(len(stream.issued_ns), bool)
+    )
     if stream.counted:
         chosen = np.zeros(len(stream.issued_ns), dtype=bool)
     # Which roles are bound depends on the placement group's row alone: a client binds all of its own.
     rows, _ = rows_of(stream.bindings[chosen])
-    pairs, counts = np.unique(stream.templates[chosen] << ROW_BITS | rows, return_counts=True)
+    pairs, counts = np.unique(
+        stream.templates[chosen] << ROW_BITS | rows, return_counts=True
+    )
     totals = stream.taken.copy()
     uses = stream.taken_uses
     # Rows are alike in few ways.
@@ -59,7 +75,9 @@ def woken_ns(cluster: Cluster, run: EngineRun) -> IntArray:
     return found
 
 
-def with_wake_ups(cluster: Cluster, run: EngineRun, counted: dict[str, int]) -> dict[str, int]:
+def with_wake_ups(
+    cluster: Cluster, run: EngineRun, counted: dict[str, int]
+) -> dict[str, int]:
     """Add to what the plans account what the run counted: threads that went to sleep and had to be woken.
 
     Only where the threads of the messenger are modelled; elsewhere a plan states switches by hand-off.
@@ -75,21 +93,32 @@ def with_wake_ups(cluster: Cluster, run: EngineRun, counted: dict[str, int]) -> 
     voluntary = counted["context_switches"] + sum(sleeps.values()) + in_syncs
     return {
         **counted,
-        "context_switches": voluntary + round(voluntary * threads.preemptions_per_wake_count),
+        "context_switches": voluntary
+        + round(voluntary * threads.preemptions_per_wake_count),
         "cpu_ns": counted["cpu_ns"] + int(woken_ns(cluster, run).sum()),
     }
 
 
 def bins_with_wake_ups(cluster: Cluster, run: EngineRun) -> Floats:
     """Return a run's counters by time with what `with_wake_ups` adds; a wake-up always costs all of it."""
-    bins, threads, resources = run.bins.astype(np.float64), cluster.models.threads, cluster.resources
-    known = min(len(bins), len(run.sleep_bins)) if threads.messenger_threads_count else 0
+    bins, threads, resources = (
+        run.bins.astype(np.float64),
+        cluster.models.threads,
+        cluster.resources,
+    )
+    known = (
+        min(len(bins), len(run.sleep_bins)) if threads.messenger_threads_count else 0
+    )
     sleeps = run.sleep_bins[:known] * np.isin(resources.kind_names, THREAD_KINDS)
-    counts = np.array([1 + threads.sync_wakes_count * (kind == "kv") for kind in resources.kind_names])
+    counts = np.array(
+        [1 + threads.sync_wakes_count * (kind == "kv") for kind in resources.kind_names]
+    )
     wakes_ns = dict(zip(resources.kinds, resources.wake_ns.tolist(), strict=True))
     bins[:known, COUNTER_INDEX["context_switches"]] += sleeps @ counts
     bins[:, COUNTER_INDEX["context_switches"]] *= 1 + threads.preemptions_per_wake_count
-    bins[:known, COUNTER_INDEX["cpu_ns"]] += sleeps @ np.array([*map(wakes_ns.get, resources.kind_names)])
+    bins[:known, COUNTER_INDEX["cpu_ns"]] += sleeps @ np.array(
+        [*map(wakes_ns.get, resources.kind_names)]
+    )
     return bins
 
 
@@ -116,7 +145,12 @@ def describe(
     client_bytes = int(requested.lengths_bytes[done].sum())
     operations = int(done.sum())
     cores = int(cluster.cores.sum())
-    for counter in ("device_read_bytes", "device_write_bytes", "private_net_bytes", "public_net_bytes"):
+    for counter in (
+        "device_read_bytes",
+        "device_write_bytes",
+        "private_net_bytes",
+        "public_net_bytes",
+    ):
         row[f"{counter}_per_client_byte"] = counted[counter] / client_bytes
     data_bytes = counted["device_write_bytes"] - counted["device_log_bytes"]
     row["device_data_write_bytes_per_client_byte"] = data_bytes / client_bytes
@@ -131,7 +165,9 @@ def describe(
     }
 
 
-def _measured(requested: ClientRequests, window: Window, *, is_drawn: bool) -> dict[str, Any]:
+def _measured(
+    requested: ClientRequests, window: Window, *, is_drawn: bool
+) -> dict[str, Any]:
     done = requested.done
     order = np.argsort(requested.completed_ns[done], kind="stable")
     times = requested.completed_ns[done][order].astype(np.float64)
@@ -143,21 +179,33 @@ def _measured(requested: ClientRequests, window: Window, *, is_drawn: bool) -> d
     p50, p95, p99 = np.percentile(sample, [50, 95, 99])
     row: dict[str, Any] = {
         "iops": float(inside.sum() / span_s) if span_s > 0 else 0.0,
-        "throughput_bytes_per_s": float(lengths[inside].sum() / span_s) if span_s > 0 else 0.0,
+        "throughput_bytes_per_s": float(lengths[inside].sum() / span_s)
+        if span_s > 0
+        else 0.0,
         "latency_mean_ns": float(sample.mean()),
         "latency_p50_ns": float(p50),
         "latency_p95_ns": float(p95),
         "latency_p99_ns": float(p99),
         "latency_max_ns": float(sample.max()),
     }
-    row |= dict.fromkeys(f"{name}_ci_{end}" for name in ("throughput", "latency") for end in ("low", "high"))
+    row |= dict.fromkeys(
+        f"{name}_ci_{end}"
+        for name in ("throughput", "latency")
+        for end in ("low", "high")
+    )
     if is_drawn:
-        row |= _intervals(row, times[inside], lengths[inside], latencies[inside], window.start_ns)
+        row |= _intervals(
+            row, times[inside], lengths[inside], latencies[inside], window.start_ns
+        )
     return row
 
 
 def _intervals(
-    row: dict[str, Any], times: Floats, lengths: Floats, latencies: Floats, start_ns: float
+    row: dict[str, Any],
+    times: Floats,
+    lengths: Floats,
+    latencies: Floats,
+    start_ns: float,
 ) -> dict[str, float]:
     """Return the ends of the intervals of throughput and mean latency, as far as batches can give them.
 

@@ -26,14 +26,18 @@ class Window:
     # Whether nothing was left out: latencies are then of all requests that completed, those too that
     # completed after the last had been issued.
     is_whole: bool
-    transient_ns: float  # End of the transient by MSER-5 [ns]; 0 where nothing may be left out.
+    transient_ns: (
+        float  # End of the transient by MSER-5 [ns]; 0 where nothing may be left out.
+    )
 
     def holds(self, requested: ClientRequests) -> npt.NDArray[np.bool_]:
         """Tell which requests the latencies are of."""
         if self.is_whole:
             return requested.done
         completed = requested.completed_ns
-        inside: npt.NDArray[np.bool_] = (completed > self.start_ns) & (completed <= self.end_ns)
+        inside: npt.NDArray[np.bool_] = (completed > self.start_ns) & (
+            completed <= self.end_ns
+        )
         return inside & requested.done
 
 
@@ -56,7 +60,11 @@ def window_of(
     last_ns = float(requested.issued_ns[-1] if complete else run_end_ns)
     if not is_steady:
         # One request, or all at one moment: their rate is over the time that they took.
-        end_ns = last_ns if last_ns > 0 and len(requested.issued_ns) > 1 else float(run_end_ns)
+        end_ns = (
+            last_ns
+            if last_ns > 0 and len(requested.issued_ns) > 1
+            else float(run_end_ns)
+        )
         return Window(0.0, end_ns, True, 0.0)
     order = np.argsort(requested.completed_ns[done], kind="stable")
     times = requested.completed_ns[done][order].astype(np.float64)
@@ -64,8 +72,14 @@ def window_of(
     transient_ns = float(times[skipped - 1]) if skipped else 0.0
     start_ns, end_ns = transient_ns, last_ns
     if warm_up is not None:
-        start_ns = float(times[int(warm_up * len(times)) - 1]) if complete else warm_up * end_ns
-        end_ns = min(end_ns, float(dry_ns)) if complete and dry_ns is not None else end_ns
+        start_ns = (
+            float(times[int(warm_up * len(times)) - 1])
+            if complete
+            else warm_up * end_ns
+        )
+        end_ns = (
+            min(end_ns, float(dry_ns)) if complete and dry_ns is not None else end_ns
+        )
     if ((times > start_ns) & (times <= end_ns)).sum() < _COMPLETIONS_MIN:
         return Window(0.0, float(times[-1]), True, transient_ns)
     return Window(start_ns, end_ns, False, transient_ns)
@@ -75,7 +89,9 @@ def window_of(
 SATURATED_BELOW = 0.97
 
 
-def offered(requested: ClientRequests, end_ns: int, *, is_closed: bool) -> dict[str, Any]:
+def offered(
+    requested: ClientRequests, end_ns: int, *, is_closed: bool
+) -> dict[str, Any]:
     """Return the rate that an open loop offered and whether the cluster kept up.
 
     Until the last request has arrived, arrivals and completions are counted over the same time. The cluster
@@ -92,8 +108,15 @@ def offered(requested: ClientRequests, end_ns: int, *, is_closed: bool) -> dict[
     served = int((requested.done & (requested.completed_ns <= stop_ns)).sum())
     left = issued - served
     saturated = served < SATURATED_BELOW * issued and left > 10 + 4 * sqrt(issued)
-    found: dict[str, Any] = {"offered_iops": issued / (stop_ns / 1e9), "saturated": saturated}
+    found: dict[str, Any] = {
+        "offered_iops": issued / (stop_ns / 1e9),
+        "saturated": saturated,
+    }
     if saturated:
         # The queue grows all along: no part of such a run is like another.
-        found |= {f"{name}_ci_{end}": None for name in ("throughput", "latency") for end in ("low", "high")}
+        found |= {
+            f"{name}_ci_{end}": None
+            for name in ("throughput", "latency")
+            for end in ("low", "high")
+        }
     return found

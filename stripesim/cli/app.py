@@ -28,7 +28,11 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.")
+    ] = False,
+) -> None:
     if version:
         print(__version__)
         raise typer.Exit

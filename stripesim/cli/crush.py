@@ -39,14 +39,18 @@ class CrushCommand(typer.core.TyperCommand):
 
 
 def crush(
-    map_file: Annotated[Path, typer.Argument(help="A CRUSH map as text, as `crushtool -d` prints it.")],
+    map_file: Annotated[
+        Path, typer.Argument(help="A CRUSH map as text, as `crushtool -d` prints it.")
+    ],
     rule: Annotated[str, typer.Option("--rule", help="Id or name of a rule.")],
     num_rep: Annotated[int, typer.Option("--num-rep", help="OSDs wanted per input.")],
     min_x: Annotated[int, typer.Option("--min-x", help="First input.")] = 0,
     max_x: Annotated[int, typer.Option("--max-x", help="Last input.")] = 1023,
     weights: Annotated[
         list[str] | None,
-        typer.Option("--weight", help="'OSD WEIGHT' or OSD=WEIGHT, 0 to 1; may be repeated."),
+        typer.Option(
+            "--weight", help="'OSD WEIGHT' or OSD=WEIGHT, 0 to 1; may be repeated."
+        ),
     ] = None,
     json_to: JsonOption = None,
 ) -> None:
@@ -63,7 +67,12 @@ def crush(
 
 
 def _mappings(
-    map_file: Path, rule: str, num_rep: int, min_x: int, max_x: int, weights: Sequence[str]
+    map_file: Path,
+    rule: str,
+    num_rep: int,
+    min_x: int,
+    max_x: int,
+    weights: Sequence[str],
 ) -> tuple[int, Iterator[Mapping]]:
     """Return the rule's id, and the mappings as crushtool prints them."""
     import numpy as np
@@ -72,7 +81,9 @@ def _mappings(
 
     for option, x in (("--min-x", min_x), ("--max-x", max_x)):
         if not _X_MIN <= x <= _X_MAX:
-            raise ValueError(f"{option}: got {x}, wanted a whole number from {_X_MIN} to {_X_MAX}")
+            raise ValueError(
+                f"{option}: got {x}, wanted a whole number from {_X_MIN} to {_X_MAX}"
+            )
     if max_x < min_x:
         raise ValueError(f"--max-x: got {max_x}, wanted at least --min-x ({min_x})")
     crush_map = load_map(map_file)
@@ -81,7 +92,9 @@ def _mappings(
 
     def chunk(start: int) -> Iterator[Mapping]:
         xs = np.arange(start, min(start + _CHUNK, max_x + 1))
-        return zip(xs.tolist(), crush_map.mappings(number, xs, num_rep, reweights), strict=True)
+        return zip(
+            xs.tolist(), crush_map.mappings(number, xs, num_rep, reweights), strict=True
+        )
 
     starts = range(min_x, max_x + 1, _CHUNK)
     # The first chunk is mapped here, so that a wrong option is reported before anything is printed.
@@ -102,4 +115,6 @@ def _weight(text: str) -> tuple[int, float]:
     osd, _, weight = text.replace("=", " ").strip().partition(" ")
     if re.fullmatch(r"[0-9]{1,9}", osd) and _NUMBER.fullmatch(weight.strip()):
         return int(osd), float(weight)
-    raise ValueError(f"--weight: got {text!r}, wanted an OSD and its weight, such as 3 0.5 or 3=0.5")
+    raise ValueError(
+        f"--weight: got {text!r}, wanted an OSD and its weight, such as 3 0.5 or 3=0.5"
+    )

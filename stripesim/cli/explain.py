@@ -19,31 +19,60 @@ if TYPE_CHECKING:
 
 
 def explain(
-    op: Annotated[Literal["write", "read", "repair"], typer.Argument(help="One request of this kind.")],
+    op: Annotated[
+        Literal["write", "read", "repair"],
+        typer.Argument(help="One request of this kind."),
+    ],
     schemes: Annotated[
-        list[str] | None, typer.Option("--scheme", help="Such as rep:3 or rs:6,3; several on one time axis.")
+        list[str] | None,
+        typer.Option(
+            "--scheme", help="Such as rep:3 or rs:6,3; several on one time axis."
+        ),
     ] = None,
-    size: Annotated[str, typer.Option(help="Of the request; of a repair, of the object. Such as 4k.")] = "4k",
-    offset: Annotated[str, typer.Option(help="Where in the image the request begins.")] = "0",
+    size: Annotated[
+        str,
+        typer.Option(help="Of the request; of a repair, of the object. Such as 4k."),
+    ] = "4k",
+    offset: Annotated[
+        str, typer.Option(help="Where in the image the request begins.")
+    ] = "0",
     generation: Annotated[
         list[str] | None,
-        typer.Option(help="Ceph release, such as squid or tentacle; several on one time axis."),
+        typer.Option(
+            help="Ceph release, such as squid or tentacle; several on one time axis."
+        ),
     ] = None,
-    stripe_unit: Annotated[str | None, typer.Option(help="Of a stripe, on one shard, such as 16k.")] = None,
+    stripe_unit: Annotated[
+        str | None, typer.Option(help="Of a stripe, on one shard, such as 16k.")
+    ] = None,
     direct_reads: Annotated[
-        bool, typer.Option("--direct-reads", help="The client reads shards itself (generation umbrella).")
+        bool,
+        typer.Option(
+            "--direct-reads",
+            help="The client reads shards itself (generation umbrella).",
+        ),
     ] = False,
-    state: Annotated[str, typer.Option(help="healthy, or degraded: one shard is down.")] = "healthy",
-    image: Annotated[str, typer.Option(help="prefilled or pristine: do the objects exist?")] = "prefilled",
-    lost_shard: Annotated[int, typer.Option(help="Shard that is down, or is rebuilt; from 0.")] = 1,
+    state: Annotated[
+        str, typer.Option(help="healthy, or degraded: one shard is down.")
+    ] = "healthy",
+    image: Annotated[
+        str, typer.Option(help="prefilled or pristine: do the objects exist?")
+    ] = "prefilled",
+    lost_shard: Annotated[
+        int, typer.Option(help="Shard that is down, or is rebuilt; from 0.")
+    ] = 1,
     scenario: Annotated[
-        str | None, typer.Option(help="Cluster of this scenario; left out: a host for each shard.")
+        str | None,
+        typer.Option(help="Cluster of this scenario; left out: a host for each shard."),
     ] = None,
     sets: SetOption = None,
     steps: Annotated[bool, typer.Option(help="Print the table of steps.")] = True,
     page: Annotated[
         Path | None,
-        typer.Option("--html", help="Write one page that plays the request step by step, for a lecture."),
+        typer.Option(
+            "--html",
+            help="Write one page that plays the request step by step, for a lecture.",
+        ),
     ] = None,
     out: OutOption = None,
     json_to: JsonOption = None,
@@ -63,7 +92,9 @@ def explain(
         scenario=scenario,
         sets=sets or (),
         direct_reads=direct_reads,
-        stripe_unit_bytes=None if stripe_unit is None else _bytes("--stripe-unit", stripe_unit),
+        stripe_unit_bytes=None
+        if stripe_unit is None
+        else _bytes("--stripe-unit", stripe_unit),
     )
     document = {"requests": [timeline.to_json() for timeline in timelines]}
     written = [] if out is None else _write(out, op, timelines, document)
@@ -87,13 +118,17 @@ def _bytes(option: str, text: str) -> int:
         raise ValueError(f"{option}: {error}") from None
 
 
-def _write(out: Path, op: str, timelines: Sequence[Timeline], document: dict[str, Any]) -> list[Path]:
+def _write(
+    out: Path, op: str, timelines: Sequence[Timeline], document: dict[str, Any]
+) -> list[Path]:
     """Write the figure (SVG, PNG), its caption and the steps (JSON) into a folder."""
     from stripesim.scenarios.explain.draw import draw_timelines
     from stripesim.scenarios.figures.results import save_figures
     from stripesim.scenarios.run.results import write_files
 
-    written = write_files(out, {f"explain-{op}.json": (json.dumps(document, indent=1) + "\n").encode()})
+    written = write_files(
+        out, {f"explain-{op}.json": (json.dumps(document, indent=1) + "\n").encode()}
+    )
     return written + save_figures({f"explain-{op}": draw_timelines(timelines)}, out)
 
 
@@ -101,7 +136,13 @@ def _print(timelines: Sequence[Timeline], *, steps: bool) -> None:
     """Print drawing, latency and table of steps of each timeline."""
     from rich.text import Text
 
-    from stripesim.scenarios.explain.text import CATEGORIES, drawing, heading, latency_words, shard_words
+    from stripesim.scenarios.explain.text import (
+        CATEGORIES,
+        drawing,
+        heading,
+        latency_words,
+        shard_words,
+    )
 
     screen = console()
     end_ns = max(timeline.end_ns for timeline in timelines)
@@ -109,7 +150,9 @@ def _print(timelines: Sequence[Timeline], *, steps: bool) -> None:
         screen.print(Text(heading(timeline), style="bold"))
         for line in drawing(timeline, columns=min(screen.width, 140), end_ns=end_ns):
             screen.print(_coloured(line), soft_wrap=True)
-        screen.print(f"{latency_words(timeline)}; {shard_words(timeline)}", highlight=False)
+        screen.print(
+            f"{latency_words(timeline)}; {shard_words(timeline)}", highlight=False
+        )
         for note in timeline.kernel_notes:
             screen.print(note, highlight=False)
         screen.print()
@@ -140,11 +183,20 @@ def _coloured(line: str) -> Any:
 def _span(low_ns: int, high_ns: int) -> str:
     if high_ns == 0:
         return ""
-    return f"{high_ns / 1e3:,.1f}" if low_ns == high_ns else f"{low_ns / 1e3:,.1f}–{high_ns / 1e3:,.1f}"
+    return (
+        f"{high_ns / 1e3:,.1f}"
+        if low_ns == high_ns
+        else f"{low_ns / 1e3:,.1f}–{high_ns / 1e3:,.1f}"
+    )
 
 
 def _steps(timeline: Timeline) -> Table:
-    from stripesim.scenarios.explain.text import byte_words, heading, reply_word, table_rows
+    from stripesim.scenarios.explain.text import (
+        byte_words,
+        heading,
+        reply_word,
+        table_rows,
+    )
 
     columns = (
         "lane",
@@ -183,11 +235,19 @@ def _steps(timeline: Timeline) -> Table:
 
 
 def _sources(timelines: Sequence[Timeline]) -> Table:
-    found = {name: parameter for timeline in timelines for name, parameter in timeline.parameters.items()}
+    found = {
+        name: parameter
+        for timeline in timelines
+        for name, parameter in timeline.parameters.items()
+    }
     rows = []
     for name, parameter in sorted(found.items()):
         unit = "" if parameter["unit"] == "1" else parameter["unit"]
-        value = "table" if parameter["value"] is None else f"{parameter['value']:,.6g} {unit}".rstrip()
+        value = (
+            "table"
+            if parameter["value"] is None
+            else f"{parameter['value']:,.6g} {unit}".rstrip()
+        )
         rows.append((name, value, parameter["provenance"], parameter["source"]))
     return table(
         ("parameter", "value", "provenance", "source"),

@@ -21,7 +21,8 @@ from stripesim.cli.output import (
 _DOMAINS_MAX: Final = 8
 
 import_app = typer.Typer(
-    help="Read a cluster that exists, or a workload that was measured.", no_args_is_help=True
+    help="Read a cluster that exists, or a workload that was measured.",
+    no_args_is_help=True,
 )
 
 
@@ -37,21 +38,32 @@ def ceph_report(
     ],
     pools: Annotated[
         list[str] | None,
-        typer.Option("--pool", help="Pool to make a scenario of; may be repeated. Left out: the largest."),
+        typer.Option(
+            "--pool",
+            help="Pool to make a scenario of; may be repeated. Left out: the largest.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Scenario to write; its CRUSH map is written to the same folder."),
+        typer.Option(
+            "--out",
+            help="Scenario to write; its CRUSH map is written to the same folder.",
+        ),
     ] = None,
     plan: Annotated[
         bool,
         typer.Option(
-            "--plan", help="Write a scenario for `stripesim plan`: no CRUSH map, but a table [plan]."
+            "--plan",
+            help="Write a scenario for `stripesim plan`: no CRUSH map, but a table [plan].",
         ),
     ] = False,
     grow: Annotated[
         str,
-        typer.Option("--grow", metavar="hosts=+N", help="Add N hosts like those of the pool first."),
+        typer.Option(
+            "--grow",
+            metavar="hosts=+N",
+            help="Add N hosts like those of the pool first.",
+        ),
     ] = "",
     report: ReportOption = False,
     json_to: JsonOption = None,
@@ -63,7 +75,9 @@ def ceph_report(
     from stripesim.scenarios.importing.summary import answer
 
     path = out or Path("scenario.toml")
-    document, scenarios = answer(import_cluster(files), pools or [], path=path, plan=plan, grow=grow)
+    document, scenarios = answer(
+        import_cluster(files), pools or [], path=path, plan=plan, grow=grow
+    )
     written: list[Path] = []
     if out is not None:
         for file, scenario in scenarios.items():
@@ -95,12 +109,20 @@ def _print_cluster(document: dict[str, Any]) -> None:
         for shown in section.tables:
             texts = [[cell.text for cell in row] for row in shown.body]
             numbers = set(range(1, len(shown.columns))) - set(shown.words)
-            console().print(table(shown.columns, texts, numbers=numbers, title=escape(shown.caption)))
+            console().print(
+                table(
+                    shown.columns, texts, numbers=numbers, title=escape(shown.caption)
+                )
+            )
     for row in document["capacity"]["classes"]:
-        print(f"In use, {row['class']}: {bytes_text(row['used_bytes'])}: {use_text(row)}")
+        print(
+            f"In use, {row['class']}: {bytes_text(row['used_bytes'])}: {use_text(row)}"
+        )
     domains = document["capacity"]["domains"]
     stuck = [row for row in domains if not row["heals"]]
-    print(f"Room to heal: {len(domains) - len(stuck)} of {len(domains)} failure domains")
+    print(
+        f"Room to heal: {len(domains) - len(stuck)} of {len(domains)} failure domains"
+    )
     for row in stuck[:_DOMAINS_MAX]:
         held = bytes_text(row["held_bytes"])
         room = bytes_text(row["room_bytes"])
@@ -109,9 +131,15 @@ def _print_cluster(document: dict[str, Any]) -> None:
     counts = document["pgs_by_osd"]
     if counts and "reported_acting_pgs" in counts[0]:
         equal = sum(
-            all(row[key] == row[f"reported_{key}"] for key in ("acting_pgs", "primary_pgs")) for row in counts
+            all(
+                row[key] == row[f"reported_{key}"]
+                for key in ("acting_pgs", "primary_pgs")
+            )
+            for row in counts
         )
-        print(f"Placement groups: as the cluster counts them on {equal} of {len(counts)} OSDs")
+        print(
+            f"Placement groups: as the cluster counts them on {equal} of {len(counts)} OSDs"
+        )
     for line in document["hardware"]:
         print(line)
 
@@ -129,7 +157,8 @@ def fio(
 
 @import_app.command()
 def cbt(
-    folder: Annotated[Path, typer.Argument(help="Result folder of CBT.")], json_to: JsonOption = None
+    folder: Annotated[Path, typer.Argument(help="Result folder of CBT.")],
+    json_to: JsonOption = None,
 ) -> None:
     """Read the workloads that CBT ran, with what fio measured."""
     from stripesim.scenarios.importing.workload import import_cbt

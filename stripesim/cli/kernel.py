@@ -29,17 +29,29 @@ def kernel(
         ),
     ] = None,
     sizes: Annotated[
-        list[str] | None, typer.Option("--size", help="Data size, such as 24k; may be repeated.")
+        list[str] | None,
+        typer.Option("--size", help="Data size, such as 24k; may be repeated."),
     ] = None,
     backends: Annotated[
-        list[str] | None, typer.Option("--backend", help="pyeclib backend; left out: all that load here.")
+        list[str] | None,
+        typer.Option(
+            "--backend", help="pyeclib backend; left out: all that load here."
+        ),
     ] = None,
-    cold: Annotated[bool, typer.Option("--cold", help="Add buffers that lie in no cache.")] = False,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="Add buffers that lie in no cache.")
+    ] = False,
     all_cores: Annotated[
-        bool, typer.Option("--all-cores", help="Add as many processes at once as there are cores.")
+        bool,
+        typer.Option(
+            "--all-cores", help="Add as many processes at once as there are cores."
+        ),
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Both of these, and 4 KiB times k to 64 MiB; takes minutes.")
+        bool,
+        typer.Option(
+            "--full", help="Both of these, and 4 KiB times k to 64 MiB; takes minutes."
+        ),
     ] = False,
     rounds: Annotated[int, typer.Option(help="Samples of each case.")] = 9,
     against: Annotated[
@@ -51,22 +63,37 @@ def kernel(
     ] = None,
     columns: Annotated[
         Literal["full", "source"],
-        typer.Option(help="source: seconds, KB, plugin, k, m … as Ceph's benchmark is published."),
+        typer.Option(
+            help="source: seconds, KB, plugin, k, m … as Ceph's benchmark is published."
+        ),
     ] = "full",
     save: Annotated[
-        bool, typer.Option("--save", help="Keep the cost table for `cluster.kernel_table`.")
+        bool,
+        typer.Option("--save", help="Keep the cost table for `cluster.kernel_table`."),
     ] = False,
     out: OutOption = None,
     json_to: JsonOption = None,
 ) -> None:
     """Time encode, decode and reconstruct on this machine, beside its memory's speed and beside Ceph."""
-    from stripesim.calibration.kernels.against_ceph import ceph_rows_against, is_program, side_by_side
+    from stripesim.calibration.kernels.against_ceph import (
+        ceph_rows_against,
+        is_program,
+        side_by_side,
+    )
     from stripesim.calibration.kernels.bench import benchmark, format_table, table_rows
 
     # A recorded output is read first: it decides what is timed where nothing is named. A program runs last.
-    ceph = None if against is None or is_program(against) else ceph_rows_against(against)
-    names = schemes or list(dict.fromkeys(row["scheme"] for row in ceph or ())) or [*_SCHEMES]
-    sizes_bytes = _sizes_bytes(sizes or (), ceph, one_call=against is not None and not full)
+    ceph = (
+        None if against is None or is_program(against) else ceph_rows_against(against)
+    )
+    names = (
+        schemes
+        or list(dict.fromkeys(row["scheme"] for row in ceph or ()))
+        or [*_SCHEMES]
+    )
+    sizes_bytes = _sizes_bytes(
+        sizes or (), ceph, one_call=against is not None and not full
+    )
     with progress("kernel", None) as step:
         rows = benchmark(
             names,
@@ -82,8 +109,14 @@ def kernel(
             step("Ceph's benchmark")
             # It knows Reed-Solomon codes only.
             known = [name for name in names if name.startswith("rs:")]
-            ceph = ceph_rows_against(against, schemes=known, sizes_bytes=sizes_bytes or [_CEPH_BYTES])
-    source = "Ceph 16.2.15, measured on a processor that is not stated" if against is None else str(against)
+            ceph = ceph_rows_against(
+                against, schemes=known, sizes_bytes=sizes_bytes or [_CEPH_BYTES]
+            )
+    source = (
+        "Ceph 16.2.15, measured on a processor that is not stated"
+        if against is None
+        else str(against)
+    )
     ceph = _shipped() if ceph is None else ceph
     # The machine's copy is no code.
     codes = [row for row in rows if row["op"] != "memcpy"]
@@ -107,18 +140,28 @@ def kernel(
     _print_pairs(pairs, source)
     for row in rows:
         if row["verified"] is False:
-            print(f"warning: {row['backend']} {row['scheme']} {row['op']}: wrong result", file=sys.stderr)
+            print(
+                f"warning: {row['backend']} {row['scheme']} {row['op']}: wrong result",
+                file=sys.stderr,
+            )
     if saved is not None:
-        print(f"saved {saved}; use it with --set cluster.kernel_table={saved.stem}", file=sys.stderr)
+        print(
+            f"saved {saved}; use it with --set cluster.kernel_table={saved.stem}",
+            file=sys.stderr,
+        )
     list_written(written)
 
 
-def _sizes_bytes(sizes: Sequence[str], ceph: Rows | None, *, one_call: bool) -> list[int] | None:
+def _sizes_bytes(
+    sizes: Sequence[str], ceph: Rows | None, *, one_call: bool
+) -> list[int] | None:
     """Return the sizes to time [B]: those named, those of a recorded output, or that of a call of Ceph's."""
     from stripesim.scenarios.schema.units import parse_size_bytes
 
     if sizes or ceph is not None:
-        return [parse_size_bytes(size) for size in sizes] or sorted({row["size_bytes"] for row in ceph or ()})
+        return [parse_size_bytes(size) for size in sizes] or sorted(
+            {row["size_bytes"] for row in ceph or ()}
+        )
     return [_CEPH_BYTES] if one_call else None
 
 
@@ -126,7 +169,10 @@ def _shipped() -> list[dict[str, Any]]:
     """What was measured of Ceph's plugins and ships."""
     from stripesim.scenarios.studies.dachary2013.runs import shipped_rows
 
-    return [row | {"backend": f"ceph {row['backend']}"} for row in shipped_rows("ceph16.csv").to_dicts()]
+    return [
+        row | {"backend": f"ceph {row['backend']}"}
+        for row in shipped_rows("ceph16.csv").to_dicts()
+    ]
 
 
 def _save(rows: Rows) -> Path:
@@ -134,7 +180,9 @@ def _save(rows: Rows) -> Path:
     from stripesim.calibration.kernels.store import save_table, table_of_this_machine
 
     calls = [row for row in rows if row["buffers"] == "warm" and row["cores"] == 1]
-    return save_table(table_of_this_machine([row for row in calls if row["copy_seconds_median"]]))
+    return save_table(
+        table_of_this_machine([row for row in calls if row["copy_seconds_median"]])
+    )
 
 
 def _write(out: Path, rows: Rows, pairs: Rows, ceph: Rows, text: str) -> list[Path]:
@@ -154,7 +202,9 @@ def _write(out: Path, rows: Rows, pairs: Rows, ceph: Rows, text: str) -> list[Pa
         "kernel-machine.json": (json.dumps(made, indent=1) + "\n").encode(),
     }
     if pairs:
-        contents["kernel-ceph.csv"] = pl.DataFrame(pairs, infer_schema_length=None).write_csv().encode()
+        contents["kernel-ceph.csv"] = (
+            pl.DataFrame(pairs, infer_schema_length=None).write_csv().encode()
+        )
     return write_files(out, contents) + save_figures(draw_kernels(rows, ceph), out)
 
 
@@ -163,18 +213,31 @@ def _print_pairs(pairs: Rows, source: str) -> None:
     from stripesim.scenarios.schema.units import format_size
 
     if not pairs:
-        print("nothing here was timed by Ceph's benchmark too: no scheme and size in common", file=sys.stderr)
+        print(
+            "nothing here was timed by Ceph's benchmark too: no scheme and size in common",
+            file=sys.stderr,
+        )
         return
     cases: dict[tuple[Any, ...], Any] = {}
     for pair in pairs:
-        key = (pair["scheme"], pair["op"], pair["erasures"], pair["ceph_backend"], pair["ceph_bytes_per_s"])
+        key = (
+            pair["scheme"],
+            pair["op"],
+            pair["erasures"],
+            pair["ceph_backend"],
+            pair["ceph_bytes_per_s"],
+        )
         cases.setdefault(key, []).append(pair)
 
     def text(value: float | None, unit: float = 1e9) -> str:
         return "" if value is None else f"{value / unit:.2f}"
 
     def fastest(mine: Rows, *, alone: bool) -> float | None:
-        speeds = [pair["bytes_per_s"] for pair in mine if pair["backend"].startswith("isal_") is alone]
+        speeds = [
+            pair["bytes_per_s"]
+            for pair in mine
+            if pair["backend"].startswith("isal_") is alone
+        ]
         return max(speeds, default=None)
 
     rows = []

@@ -37,7 +37,9 @@ def console(width: int = 160) -> Console:
     """Return a console as wide as the terminal, or as COLUMNS says; `width` is that of a pipe or a file."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else width)
+    return Console(
+        width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else width
+    )
 
 
 def table(
@@ -63,7 +65,11 @@ def table(
     )
     right = set(numbers)
     for number, column in enumerate(columns):
-        laid_out.add_column(escape(column), justify="right" if number in right else "left", overflow="fold")
+        laid_out.add_column(
+            escape(column),
+            justify="right" if number in right else "left",
+            overflow="fold",
+        )
     for row in rows:
         laid_out.add_row(*map(escape, row))
     return laid_out
@@ -71,13 +77,17 @@ def table(
 
 def table_of(rows: Sequence[Mapping[str, str]], **layout: Any) -> Table:
     """Lay out rows that have each text under its column's heading; `layout` as of `table`."""
-    return table(list(rows[0]) if rows else [], (list(row.values()) for row in rows), **layout)
+    return table(
+        list(rows[0]) if rows else [], (list(row.values()) for row in rows), **layout
+    )
 
 
 def check_out(out: Path | None, *, report: bool = False) -> None:
     """Refuse, before anything runs, a folder for results that cannot be one, or a report without a folder."""
     if report and out is None:
-        raise ValueError("--report: got no --out, wanted the folder to write report.html into")
+        raise ValueError(
+            "--report: got no --out, wanted the folder to write report.html into"
+        )
     for path in () if out is None else (out, *out.parents):
         if path.exists() and not path.is_dir():
             raise ValueError(f"--out: {out}: got the file {path}, wanted a folder")
@@ -104,7 +114,11 @@ def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None
         print(f"warning: outside the calibrated range: {warnings[0]}", file=sys.stderr)
         return
     named = ", ".join(dict.fromkeys(line.split(":")[0] for line in warnings))
-    where = "--out DIR --report, or --json -" if report is None else str(report / "report.html")
+    where = (
+        "--out DIR --report, or --json -"
+        if report is None
+        else str(report / "report.html")
+    )
     print(
         f"warning: outside the calibrated range in {len(warnings)} respects: {named}; in full: {where}",
         file=sys.stderr,
@@ -116,7 +130,13 @@ class progress:  # noqa: N801 - used as a function in `with`
 
     def __init__(self, title: str, total: int | None) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -128,7 +148,9 @@ class progress:  # noqa: N801 - used as a function in `with`
         )
         self._title = title
         # Until something is done it may be compiling, which takes a minute, once.
-        self._task = self._bar.add_task(f"{title}: a first run compiles the engine", total=total)
+        self._task = self._bar.add_task(
+            f"{title}: a first run compiles the engine", total=total
+        )
 
     def __enter__(self) -> progress:
         self._bar.start()
@@ -141,4 +163,6 @@ class progress:  # noqa: N801 - used as a function in `with`
         """Go one step on, with a few words about it, and `total` steps in all if that is known now."""
         # The words are cut so that the time left stays on a narrow terminal.
         known: dict[str, Any] = {} if total is None else {"total": total}
-        self._bar.update(self._task, advance=1, description=f"{self._title}: {words}"[:44], **known)
+        self._bar.update(
+            self._task, advance=1, description=f"{self._title}: {words}"[:44], **known
+        )

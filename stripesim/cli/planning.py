@@ -32,8 +32,14 @@ def plan(
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=sets or (), seed=seed)
-    document = make_plan(loaded, engine=engine, progress=lambda words: print(words, file=sys.stderr))
-    written = [] if out is None else _write_plan(out, loaded.name, loaded.description, document, report)
+    document = make_plan(
+        loaded, engine=engine, progress=lambda words: print(words, file=sys.stderr)
+    )
+    written = (
+        []
+        if out is None
+        else _write_plan(out, loaded.name, loaded.description, document, report)
+    )
     if output.write_json(json_to, document):
         return
     output.warn_outside(document["warnings"], report=out if report else None)
@@ -44,7 +50,9 @@ def plan(
         print(f"  {line}")
     for one in document["candidates"]:
         if one is not best and not one["meets"]:
-            named = f"{one['scheme']} {one['hosts']} × {one['osds_per_host']} {one['ssd']}"
+            named = (
+                f"{one['scheme']} {one['hosts']} × {one['osds_per_host']} {one['ssd']}"
+            )
             print(f"{named}: {'; '.join(one['fails'])}")
     for line in document["assumptions"]:
         print(f"assumes: {line}")
@@ -67,7 +75,9 @@ def _write_plan(
 
 
 def durability(
-    scenario: Annotated[str, typer.Argument(help="A TOML file with a table [durability].")],
+    scenario: Annotated[
+        str, typer.Argument(help="A TOML file with a table [durability].")
+    ],
     method: Annotated[
         Literal["markov", "splitting", "burst", "all"],
         typer.Option(
@@ -78,7 +88,10 @@ def durability(
     sets: options.SetOption = None,
     seed: options.SeedOption = None,
     walks: Annotated[
-        int, typer.Option(min=10, help="Walks that each of 20 batches begins at every level.")
+        int,
+        typer.Option(
+            min=10, help="Walks that each of 20 batches begins at every level."
+        ),
     ] = 1000,
     dask: options.DaskOption = None,
     out: options.OutOption = None,
@@ -100,13 +113,17 @@ def durability(
     if output.write_json(json_to, document):
         return
     rows = document["rows"]
-    output.console().print(output.table_of([_cells(row) for row in rows], numbers=range(2, 10)))
+    output.console().print(
+        output.table_of([_cells(row) for row in rows], numbers=range(2, 10))
+    )
     for line in (line for row in rows for line in _lines(row)):
         print(line)
     for line in document["skipped"]:
         print(f"left out: {line}")
     for scheme, choice in document["recommended"].items():
-        print(f"recommended for {scheme}: {choice['method']}, because {choice['reason']}")
+        print(
+            f"recommended for {scheme}: {choice['method']}, because {choice['reason']}"
+        )
     output.list_written(written)
 
 
@@ -116,7 +133,10 @@ def _write_nines(out: Path, document: Mapping[str, Any]) -> list[Path]:
     from stripesim.scenarios.run.results import rows_frame, write_results
 
     rows = document["rows"]
-    flat = [{key: value for key, value in row.items() if not isinstance(value, list)} for row in rows]
+    flat = [
+        {key: value for key, value in row.items() if not isinstance(value, list)}
+        for row in rows
+    ]
     extra = {"durability.json": json.dumps(document, indent=1)}
     written = write_results(out, rows_frame(flat), document["provenance"], extra)
     return written + save_figures({"nines": draw_nines(rows)}, out)
@@ -149,7 +169,9 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
     path = [] if row["dominant_path"] is None else [f"{where}: {row['dominant_path']}"]
     if row["nines"] is None and row["nines_low"] is not None:
         least, most = row["nines_low"], 10 ** -row["nines_low"]
-        path = [f"{where}: no loss seen: less than {most:.1e} within the horizon, {least:.1f} nines or more"]
+        path = [
+            f"{where}: no loss seen: less than {most:.1e} within the horizon, {least:.1f} nines or more"
+        ]
     bursts = [
         f"{where}: burst {one['name']} ({one['units']} {one['unit']}s, {one['per_year']:g} a year) loses "
         f"data with probability {one['loss_probability']:.4g}"
@@ -164,9 +186,14 @@ _CONNECTIONS_MAX: Final = 100
 
 def serve(
     scenario: Annotated[
-        str | None, typer.Argument(help="What to start from: a TOML file, or one that ships; left out: plan.")
+        str | None,
+        typer.Argument(
+            help="What to start from: a TOML file, or one that ships; left out: plan."
+        ),
     ] = None,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 8323,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")
+    ] = 8323,
     sets: options.SetOption = None,
 ) -> None:
     """Serve a page to compare two options as you type; on this machine alone (extra: web)."""

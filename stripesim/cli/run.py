@@ -30,7 +30,10 @@ def run(
     ] = None,
     advise: Annotated[
         bool,
-        typer.Option("--advise", help="Simulate what doubling each resource brings, alone and in pairs."),
+        typer.Option(
+            "--advise",
+            help="Simulate what doubling each resource brings, alone and in pairs.",
+        ),
     ] = False,
     cores: Annotated[
         float | None,
@@ -55,12 +58,18 @@ def run(
     wanted = costs if costs is not None else out is not None or json_to is not None
     with output.progress(loaded.name, len(cells(loaded))) as step:
         result = run_scenario(
-            loaded, engine=engine, progress=step, costs=wanted, first_full=wanted or cores is not None
+            loaded,
+            engine=engine,
+            progress=step,
+            costs=wanted,
+            first_full=wanted or cores is not None,
         )
     if advise and not result.stopped:
         from stripesim.scenarios.run import advise as advice
 
-        with output.progress(f"{loaded.name}: purchases", advice.simulations(loaded)) as step:
+        with output.progress(
+            f"{loaded.name}: purchases", advice.simulations(loaded)
+        ) as step:
             gains = advice.advise(loaded, engine=engine, progress=step)
         result = replace(result, advice=[gain.to_dict() for gain in gains])
     written = [] if out is None else _write(out, result)
@@ -68,9 +77,14 @@ def run(
         from stripesim.scenarios.report.run import report_of_run
 
         with output.progress(f"{loaded.name}: report", len(loaded.schemes)) as step:
-            written += output.write_page(out, report_of_run(loaded, result, engine=engine, progress=step))
+            written += output.write_page(
+                out, report_of_run(loaded, result, engine=engine, progress=step)
+            )
     if result.stopped:
-        print("stopped: the results are those of the cells that were done", file=sys.stderr)
+        print(
+            "stopped: the results are those of the cells that were done",
+            file=sys.stderr,
+        )
     if not output.write_json(json_to, result.to_json()):
         output.warn_outside(result.warnings, report=out if report else None)
         for line in result.holes:
@@ -98,12 +112,20 @@ def _write(out: Path, result: ScenarioResult) -> list[Path]:
 
         extra["timeline.json"] = json.dumps(result.timelines)
         figures |= draw_timelines(result.timelines)
-    return write_results(out, result.rows, result.provenance, extra) + save_figures(figures, out)
+    return write_results(out, result.rows, result.provenance, extra) + save_figures(
+        figures, out
+    )
 
 
 def _print(result: ScenarioResult, *, costs: bool) -> None:
     """Print the tables and the lines below them."""
-    from stripesim.cli.tables import advice_table, fault_lines, recorded_lines, repair_lines, timeline_table
+    from stripesim.cli.tables import (
+        advice_table,
+        fault_lines,
+        recorded_lines,
+        repair_lines,
+        timeline_table,
+    )
     from stripesim.scenarios.explain.costs import print_costs
     from stripesim.scenarios.run.advise import notable
     from stripesim.scenarios.run.notes import load_sentences
@@ -119,5 +141,10 @@ def _print(result: ScenarioResult, *, costs: bool) -> None:
     for timeline in result.timelines:
         terminal.print(timeline_table(timeline))
     faults = [line for row in rows for line in fault_lines(row)]
-    for line in [*faults, *load_sentences(rows), *repair_lines(rows), *recorded_lines(rows)]:
+    for line in [
+        *faults,
+        *load_sentences(rows),
+        *repair_lines(rows),
+        *recorded_lines(rows),
+    ]:
         print(line)

@@ -41,7 +41,9 @@ class _Studies(typer.core.TyperGroup):
 
 
 study_app = typer.Typer(
-    cls=_Studies, help="Reproduce a published study and judge each of its claims.", no_args_is_help=True
+    cls=_Studies,
+    help="Reproduce a published study and judge each of its claims.",
+    no_args_is_help=True,
 )
 
 
@@ -49,7 +51,11 @@ def _command(study: Study) -> Callable[..., None]:
     """Make the function of a study's command; its signature is what Typer reads the options from."""
 
     def run(**given: Any) -> None:
-        out, json_to, everything = given.pop("out"), given.pop("json_to"), given.pop("everything")
+        out, json_to, everything = (
+            given.pop("out"),
+            given.pop("json_to"),
+            given.pop("everything"),
+        )
         with progress(f"study {study.name}", None) as step:
             result = study.run(
                 engine=given.pop("engine"),
@@ -68,7 +74,10 @@ def _command(study: Study) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             inspect.Parameter(name, keyword, default=default, annotation=annotation)
-            for name, annotation, default in (*map(_own, study.options), *_shared(study))
+            for name, annotation, default in (
+                *map(_own, study.options),
+                *_shared(study),
+            )
         ]
     )
     run.__annotations__ = {}
@@ -78,8 +87,12 @@ def _command(study: Study) -> Callable[..., None]:
 
 def _own(option: Option) -> tuple[str, Any, Any]:
     kind: Any = option.kind
-    wanted: Any = list[kind] | None if option.several else kind if kind is bool else kind | None
-    annotation = Annotated[wanted, typer.Option(option.flag, help=option.help, show_default=False)]
+    wanted: Any = (
+        list[kind] | None if option.several else kind if kind is bool else kind | None
+    )
+    annotation = Annotated[
+        wanted, typer.Option(option.flag, help=option.help, show_default=False)
+    ]
     return option.name, annotation, False if kind is bool else None
 
 
@@ -88,10 +101,18 @@ def _shared(study: Study) -> Iterator[tuple[str, Any, Any]]:
     yield "sets", SetOption, None
     names = ", ".join(study.ablations) or "none"
     words = f"Compare with this mechanism changed; may be repeated, or all: {names}."
-    yield "ablate", Annotated[list[str] | None, typer.Option("--ablate", help=words)], None
+    yield (
+        "ablate",
+        Annotated[list[str] | None, typer.Option("--ablate", help=words)],
+        None,
+    )
     yield "engine", EngineOption, "compiled"
     words = f"Worker processes; left out: {'all cores' if study.jobs is None else study.jobs}."
-    yield "jobs", Annotated[int | None, typer.Option(help=words, show_default=False)], None
+    yield (
+        "jobs",
+        Annotated[int | None, typer.Option(help=words, show_default=False)],
+        None,
+    )
     words = "Show the claims that do not count, too."
     yield "everything", Annotated[bool, typer.Option("--all", help=words)], False
     yield "out", OutOption, None

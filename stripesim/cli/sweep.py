@@ -23,29 +23,46 @@ def sweep(
     scenario: options.ScenarioArgument,
     over: Annotated[
         list[str] | None,
-        typer.Option("--over", help="Key and its values: a.b=V,V,...; several --over make a grid."),
+        typer.Option(
+            "--over",
+            help="Key and its values: a.b=V,V,...; several --over make a grid.",
+        ),
     ] = None,
     zipped: Annotated[
-        list[str] | None, typer.Option("--zip", help="As --over, but all --zip keys move together.")
+        list[str] | None,
+        typer.Option("--zip", help="As --over, but all --zip keys move together."),
     ] = None,
     points: Annotated[
-        Path | None, typer.Option("--list", help="CSV file of points: a line of keys, then lines of values.")
+        Path | None,
+        typer.Option(
+            "--list", help="CSV file of points: a line of keys, then lines of values."
+        ),
     ] = None,
     sets: options.SetOption = None,
-    replications: Annotated[int, typer.Option(help="Runs of each cell; run r, from 0, has seed + r.")] = 1,
+    replications: Annotated[
+        int, typer.Option(help="Runs of each cell; run r, from 0, has seed + r.")
+    ] = 1,
     jobs: Annotated[
-        int | None, typer.Option(help="Worker processes; left out: all cores.", show_default=False)
+        int | None,
+        typer.Option(help="Worker processes; left out: all cores.", show_default=False),
     ] = None,
     dask: options.DaskOption = None,
     dask_timeout_s: Annotated[
         float,
-        typer.Option("--dask-timeout", help="Seconds to wait once all Dask workers have gone.", min=1.0),
+        typer.Option(
+            "--dask-timeout",
+            help="Seconds to wait once all Dask workers have gone.",
+            min=1.0,
+        ),
     ] = 300.0,
     engine: options.EngineOption = "compiled",
     seed: options.SeedOption = None,
     out: options.OutOption = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the sweep in --out; rows there are kept.")
+        bool,
+        typer.Option(
+            "--resume", help="Go on with the sweep in --out; rows there are kept."
+        ),
     ] = False,
     report: options.ReportOption = False,
     json_to: options.JsonOption = None,
@@ -72,13 +89,19 @@ def sweep(
     if problems:
         raise SweepError("\n".join(problems))
     with ExitStack() as stack:
-        store = None if out is None else stack.enter_context(PartStore(out, resume=resume))
-        missing = sum(store is None or task.task_id not in store.rows for task in plan.tasks)
+        store = (
+            None if out is None else stack.enter_context(PartStore(out, resume=resume))
+        )
+        missing = sum(
+            store is None or task.task_id not in store.rows for task in plan.tasks
+        )
         kept = len(plan.tasks) - missing
         with (
             _on_signal(signal.SIGTERM, _interrupt),
             _on_signal(signal.SIGINT, _interrupt),
-            output.progress(plan.name + (f" (+{kept} kept)" if kept else ""), missing) as step,
+            output.progress(
+                plan.name + (f" (+{kept} kept)" if kept else ""), missing
+            ) as step,
         ):
             result = run_sweep(
                 plan,
@@ -86,7 +109,9 @@ def sweep(
                 dask=dask,
                 dask_timeout_s=dask_timeout_s,
                 store=store,
-                progress=lambda done: step(("" if done.reason is None else "failed: ") + done.task.label),
+                progress=lambda done: step(
+                    ("" if done.reason is None else "failed: ") + done.task.label
+                ),
             )
         # From here on a second Ctrl-C could only spoil what the first one is to leave behind.
         with _on_signal(signal.SIGINT, signal.SIG_IGN):
@@ -96,7 +121,13 @@ def sweep(
         output.warn_outside(result.warnings, report=out if report else None)
         _print(plan, result)
         output.list_written(written)
-    raise typer.Exit(130 if result.stopped == "interrupted" else 1 if result.failed or result.stopped else 0)
+    raise typer.Exit(
+        130
+        if result.stopped == "interrupted"
+        else 1
+        if result.failed or result.stopped
+        else 0
+    )
 
 
 def _problems(
@@ -115,7 +146,9 @@ def _problems(
         yield str(error)
 
 
-def _write(out: Path, plan: SweepPlan, result: SweepResult, *, report: bool) -> list[Path]:
+def _write(
+    out: Path, plan: SweepPlan, result: SweepResult, *, report: bool
+) -> list[Path]:
     """Write tables, provenance, figures and, where asked, the report; also when the sweep ended early."""
     from stripesim.scenarios.figures.results import save_figures
     from stripesim.scenarios.run.results import write_results
@@ -140,22 +173,42 @@ def _warn(plan: SweepPlan, result: SweepResult, out: Path | None) -> None:
     """Say on standard error what a reader of the table must know."""
     lines, done = [], result.rows.height
     if result.damaged:
-        lines.append(f"warning: {result.damaged} damaged rows in {out} were not used; their cells ran again")
-    unsteady = [] if result.rows.is_empty() else result.rows.filter(~result.rows["steady"]).to_dicts()
+        lines.append(
+            f"warning: {result.damaged} damaged rows in {out} were not used; their cells ran again"
+        )
+    unsteady = (
+        []
+        if result.rows.is_empty()
+        else result.rows.filter(~result.rows["steady"]).to_dicts()
+    )
     if unsteady:
         first = unsteady[0]
-        where = [str(first[key]) for key in ("scheme", "op", "pattern", "block_size_bytes") if first[key]]
+        where = [
+            str(first[key])
+            for key in ("scheme", "op", "pattern", "block_size_bytes")
+            if first[key]
+        ]
         where += [f"{key}={first[key]}" for key in plan.keys]
         lines.append(
             f"warning: {len(unsteady)} of {done} rows did not reach a steady state; the first: "
             f"{' '.join(where)}: {first['unsteady_reason']}"
         )
     for failed in result.failed:
-        where = [f"{key}={value}" for key, value in failed.items() if key not in ("task", "reason")]
+        where = [
+            f"{key}={value}"
+            for key, value in failed.items()
+            if key not in ("task", "reason")
+        ]
         lines.append(f"failed: {' '.join(where)}: {failed['reason']}")
     if result.stopped:
-        lines.append(f"stopped: {result.stopped}; {done} of {len(plan.tasks)} rows are done")
-        lines += [] if out is None else [f"the same command with --resume goes on from {out}"]
+        lines.append(
+            f"stopped: {result.stopped}; {done} of {len(plan.tasks)} rows are done"
+        )
+        lines += (
+            []
+            if out is None
+            else [f"the same command with --resume goes on from {out}"]
+        )
     for line in lines:
         print(line, file=sys.stderr)
 
@@ -182,5 +235,10 @@ def _print(plan: SweepPlan, result: SweepResult) -> None:
     # A unit stands below its name; what has one is a number.
     numbers = [number for number, name in enumerate(columns) if " [" in name]
     output.console().print(
-        output.table([name.replace(" [", "\n[") for name in columns], rows, numbers=numbers, caption=NOTE)
+        output.table(
+            [name.replace(" [", "\n[") for name in columns],
+            rows,
+            numbers=numbers,
+            caption=NOTE,
+        )
     )

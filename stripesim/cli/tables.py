@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 #: What recovery and repair move, by the middle of the columns' names.
-_MOVED = (("read", "device_read_bytes"), ("written", "device_write_bytes"), ("sent", "private_net_bytes"))
+_MOVED = (
+    ("read", "device_read_bytes"),
+    ("written", "device_write_bytes"),
+    ("sent", "private_net_bytes"),
+)
 
 
 def kernel_table(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -23,7 +27,9 @@ def kernel_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     for row in sorted(rows, key=_kernel_order):
         code = row["op"] != "memcpy"
         erased = f", {row['erasures']} lost" if row["op"] == "decode" else ""
-        median_us, low_us, high_us = (row[f"seconds_{part}"] * 1e6 for part in ("median", "p10", "p90"))
+        median_us, low_us, high_us = (
+            row[f"seconds_{part}"] * 1e6 for part in ("median", "p10", "p90")
+        )
         copy_s, roof = row["copy_seconds_median"], row["roofline"]
         line = {
             "scheme": row["scheme"] if code else "",
@@ -64,18 +70,28 @@ _KEYS_OF = {
 def summary_tables(summary: Mapping[str, Any]) -> list[Table]:
     """Show what `stripesim.traces.describe` returns: single values in one table, lists and groups below."""
 
-    def plain(heading: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> Table:
+    def plain(
+        heading: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]
+    ) -> Table:
         texts = [[_cell(value) for value in row] for row in rows]
         return table(columns, texts, numbers=range(1, len(columns)), title=heading)
 
-    single = {key: value for key, value in summary.items() if not isinstance(value, dict | list)}
+    single = {
+        key: value
+        for key, value in summary.items()
+        if not isinstance(value, dict | list)
+    }
     tables = [plain("", ("of the trace", "value"), single.items())]
     for key, value in summary.items():
         heading = key.replace("_", " ")
         if isinstance(value, dict) and value:
-            tables.append(plain(heading, (_KEYS_OF.get(key, ""), "value"), value.items()))
+            tables.append(
+                plain(heading, (_KEYS_OF.get(key, ""), "value"), value.items())
+            )
         elif isinstance(value, list) and value:
-            tables.append(plain(heading, list(value[0]), (row.values() for row in value)))
+            tables.append(
+                plain(heading, list(value[0]), (row.values() for row in value))
+            )
     return tables
 
 
@@ -93,7 +109,9 @@ def _cell(value: Any) -> str:
 def _moved(row: Mapping[str, Any], prefix: str) -> str:
     """Write the bytes read, written and sent for each byte lost."""
     pairs = [(word, row.get(f"{prefix}_{key}_per_lost_byte")) for word, key in _MOVED]
-    return ", ".join(f"{word} {value:.2f}" for word, value in pairs if value is not None)
+    return ", ".join(
+        f"{word} {value:.2f}" for word, value in pairs if value is not None
+    )
 
 
 def repair_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -119,13 +137,22 @@ _TEXTS_MAX = 2
 
 def timeline_table(timeline: Mapping[str, Any]) -> Table:
     """Show the events of one run under faults; those of one moment and kind share a line."""
-    name = " ".join(str(timeline[key]) for key in ("scheme", "op", "pattern") if timeline.get(key))
+    name = " ".join(
+        str(timeline[key]) for key in ("scheme", "op", "pattern") if timeline.get(key)
+    )
     rows: list[list[str]] = []
-    for (time, what), alike in groupby(timeline["events"], lambda e: (f"{e['time_s']:,.3f}", e["what"])):
+    for (time, what), alike in groupby(
+        timeline["events"], lambda e: (f"{e['time_s']:,.3f}", e["what"])
+    ):
         texts = [event["text"] for event in alike]
         more = f" and {len(texts) - _TEXTS_MAX} more" if len(texts) > _TEXTS_MAX else ""
         rows.append([time, what, "; ".join(texts[:_TEXTS_MAX]) + more])
-    return table(("time [s]", "event", "what happened"), rows, numbers=[0], title=f"{name}: timeline")
+    return table(
+        ("time [s]", "event", "what happened"),
+        rows,
+        numbers=[0],
+        title=f"{name}: timeline",
+    )
 
 
 _SPANS = (
@@ -145,7 +172,9 @@ def fault_lines(row: Mapping[str, Any]) -> list[str]:
     lines = [
         f"requests: {row['requests']:,} done, {row['requests_failed']:,} failed (timed out), "
         f"{row['requests_pending']:,} pending at the end; {row['requests_retried']:,} were issued again",
-        ", ".join(f"{words} {value:,.1f} s" for words, value in spans if value is not None),
+        ", ".join(
+            f"{words} {value:,.1f} s" for words, value in spans if value is not None
+        ),
     ]
     if row["recovery_bytes"]:
         recovered_mb = row["recovery_bytes"] / 1e6
@@ -156,7 +185,9 @@ def fault_lines(row: Mapping[str, Any]) -> list[str]:
             f"{row['objects_unavailable']:,} objects, {row['unavailable_pg_s']:,.1f} PG·s"
         )
     if row["objects_lost"]:
-        lines.append(f"LOST: {row['objects_lost']:,} objects in {row['pgs_lost']} placement groups")
+        lines.append(
+            f"LOST: {row['objects_lost']:,} objects in {row['pgs_lost']} placement groups"
+        )
     elif not row["clean_at_end"]:
         lines.append("not clean at the end")
     return [f"{row['scheme']}: {line}" for line in lines if line]
@@ -175,7 +206,13 @@ def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
     from stripesim.scenarios.run.advise import gain_text
     from stripesim.scenarios.schema.units import format_size
 
-    columns = ("cell", "twice the", "requests per second", "mean latency", "99th percentile")
+    columns = (
+        "cell",
+        "twice the",
+        "requests per second",
+        "mean latency",
+        "99th percentile",
+    )
     caption = "Simulated, each alone, and pairs that bring more than either; "
     caption += "± is half a 95 % interval over replications."
     title = "What twice as much would bring [%]"
@@ -183,10 +220,19 @@ def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
     previous = ""
     for row in advice:
         size = row["block_size_bytes"]
-        cell = " ".join([row["scheme"], row["op"], row["pattern"], *([format_size(size)] if size else [])])
+        cell = " ".join(
+            [
+                row["scheme"],
+                row["op"],
+                row["pattern"],
+                *([format_size(size)] if size else []),
+            ]
+        )
         if previous and cell != previous:
             shown.add_section()
-        changes = (gain_text(row, name) for name in ("iops", "latency_mean", "latency_p99"))
+        changes = (
+            gain_text(row, name) for name in ("iops", "latency_mean", "latency_p99")
+        )
         shown.add_row("" if cell == previous else cell, row["words"], *changes)
         previous = cell
     return shown
@@ -211,20 +257,43 @@ def print_processors(cells: Sequence[Mapping[str, Any]], iops: float) -> None:
     def percent(share: float | None) -> str:
         return "–" if share is None else f"{100 * share:.0f} %"
 
-    def line(name: str, count: object, uses: Mapping[str, Any], *shares: float | None) -> list[str]:
-        return [name, str(count), f"{uses['cpu_ns_per_op'] / 1e3:.1f}", *map(percent, shares)]
+    def line(
+        name: str, count: object, uses: Mapping[str, Any], *shares: float | None
+    ) -> list[str]:
+        return [
+            name,
+            str(count),
+            f"{uses['cpu_ns_per_op'] / 1e3:.1f}",
+            *map(percent, shares),
+        ]
 
     for cell in (cell for cell in cells if cell.get("threads")):
         used = [host["utilisation"] for host in cell["hosts"]]
         rows = [
-            line(one["thread"], one["count_per_osd"] or "–", one, one["in_use_mean"], one["in_use_highest"])
+            line(
+                one["thread"],
+                one["count_per_osd"] or "–",
+                one,
+                one["in_use_mean"],
+                one["in_use_highest"],
+            )
             for one in cell["threads"]
         ]
         rows.append(line("cores of hosts", "", cell, sum(used) / len(used), max(used)))
-        words = [str(cell[key]) for key in ("scheme", "op", "pattern", "block_size_bytes") if cell.get(key)]
+        words = [
+            str(cell[key])
+            for key in ("scheme", "op", "pattern", "block_size_bytes")
+            if cell.get(key)
+        ]
         columns = ("threads", "per OSD", "CPU [µs/request]", "in use", "busiest")
-        console().print(table(columns, rows, numbers=range(1, 5), caption=" ".join(words)))
+        console().print(
+            table(columns, rows, numbers=range(1, 5), caption=" ".join(words))
+        )
         busy = iops * cell["cpu_ns_per_op"] / 1e9
         first = cell.get("saturates_first")
-        full = f"; full first: {first['resource']}, at {first['iops']:,.0f} requests/s" if first else ""
+        full = (
+            f"; full first: {first['resource']}, at {first['iops']:,.0f} requests/s"
+            if first
+            else ""
+        )
         print(f"{iops:,.0f} requests/s keep {busy:.1f} cores busy{full}")

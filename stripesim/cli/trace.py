@@ -10,17 +10,24 @@ import typer
 from stripesim.cli.options import JsonOption, OutOption
 from stripesim.cli.output import console, list_written, write_json
 
-trace_app = typer.Typer(help="Read block traces: statistics, fits, other formats.", no_args_is_help=True)
+trace_app = typer.Typer(
+    help="Read block traces: statistics, fits, other formats.", no_args_is_help=True
+)
 
 FormatOption = Annotated[
-    str | None, typer.Option("--format", help="Format of the trace; left out: recognised.")
+    str | None,
+    typer.Option("--format", help="Format of the trace; left out: recognised."),
 ]
-StrictOption = Annotated[bool, typer.Option("--strict", help="Refuse a trace with any faulty line.")]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Refuse a trace with any faulty line.")
+]
 
 
 @trace_app.command()
 def info(
-    file: Annotated[Path, typer.Argument(help="A block or failure trace, plain or compressed.")],
+    file: Annotated[
+        Path, typer.Argument(help="A block or failure trace, plain or compressed.")
+    ],
     form: FormatOption = None,
     strict: StrictOption = False,
     out: OutOption = None,
@@ -35,7 +42,9 @@ def info(
     if out is not None:
         from stripesim.scenarios.run.results import write_files
 
-        written += write_files(out, {"trace-info.json": json.dumps(summary, indent=1).encode()})
+        written += write_files(
+            out, {"trace-info.json": json.dumps(summary, indent=1).encode()}
+        )
         if isinstance(trace, BlockTrace):
             from stripesim.traces.figure import figure_sheet
 
@@ -55,10 +64,14 @@ def fit(
     file: Annotated[Path, typer.Argument(help="A block or failure trace.")],
     form: FormatOption = None,
     strict: StrictOption = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of bootstraps and of the synthetic trace.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of bootstraps and of the synthetic trace.")
+    ] = 1,
     like: Annotated[
         str,
-        typer.Option(help="Drive preset that stands in --out's drive.toml for what the trace does not show."),
+        typer.Option(
+            help="Drive preset that stands in --out's drive.toml for what the trace does not show."
+        ),
     ] = "nvme-tlc",
     out: OutOption = None,
     json_to: JsonOption = None,
@@ -84,7 +97,9 @@ def convert(
     file: Annotated[Path, typer.Argument(help="A block or failure trace.")],
     form: FormatOption = None,
     strict: StrictOption = False,
-    to: Annotated[str, typer.Option("--to", help="parquet, csv, or txt (as blkparse prints).")] = "parquet",
+    to: Annotated[
+        str, typer.Option("--to", help="parquet, csv, or txt (as blkparse prints).")
+    ] = "parquet",
     out: OutOption = None,
     json_to: JsonOption = None,
 ) -> None:

@@ -25,7 +25,12 @@ from stripesim.scenarios.report.page.render import templates
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
 from stripesim.scenarios.schema.toml_bounds import TEXT_MAX
-from stripesim.web.comparison import csv_of_options, job_rows, number_rows, report_of_options
+from stripesim.web.comparison import (
+    csv_of_options,
+    job_rows,
+    number_rows,
+    report_of_options,
+)
 from stripesim.web.guard import FormReader, Guard
 from stripesim.web.jobs import Job, JobQueue, QueueFullError
 from stripesim.web.state import (
@@ -90,7 +95,11 @@ class _Pages:
         _, base = self._base(query)
         try:
             return await call(
-                options_of, base, dict(query), limiter=self._computing, wall_s=OPTIONS_WALL_S_MAX
+                options_of,
+                base,
+                dict(query),
+                limiter=self._computing,
+                wall_s=OPTIONS_WALL_S_MAX,
             )
         except WorkError as error:
             return invalid_options(base, query, str(error))
@@ -115,7 +124,9 @@ class _Pages:
             options=options,
             rows=number_rows(options),
             query=_query(name, options),
-            schemes=dict.fromkeys((*base.schemes, "rep:3", "rs:4,2", "rs:6,3", "rs:8,3", "lrc:10,6,5")),
+            schemes=dict.fromkeys(
+                (*base.schemes, "rep:3", "rs:4,2", "rs:6,3", "rs:8,3", "lrc:10,6,5")
+            ),
             problem=problem,
             notes=self._uploads[name].notes if name in self._uploads else [],
         )
@@ -141,7 +152,11 @@ class _Pages:
         async with self._forms.read(request, FORM_BYTES_MAX) as form:
             query = {key: text for key, text in form.items() if isinstance(text, str)}
         options = await self._options(query)
-        scenarios = {side: option.scenario for side, option in options.items() if option.scenario is not None}
+        scenarios = {
+            side: option.scenario
+            for side, option in options.items()
+            if option.scenario is not None
+        }
         notes = tuple(
             f"Option {side.upper()} is not possible and not simulated: see its fields."
             for side in options
@@ -152,24 +167,34 @@ class _Pages:
         try:
             return _job(self._jobs.submit(scenarios, notes))
         except QueueFullError:
-            return _job(None, "Too many simulations wait: try again when one is done.", status=429)
+            return _job(
+                None,
+                "Too many simulations wait: try again when one is done.",
+                status=429,
+            )
 
     async def job(self, request: Request) -> Response:
         """Show the rows that a job has so far."""
         job = self._jobs.get(request.path_params["job_id"])
-        return _job(job, "This simulation is not kept any more." if job is None else job.problem)
+        return _job(
+            job, "This simulation is not kept any more." if job is None else job.problem
+        )
 
     async def upload(self, request: Request) -> Response:
         """Take a scenario or a report; it is kept in memory alone."""
         async with self._forms.read(request, REPORT_BYTES_MAX) as form:
             file = form.get("file")
             if not isinstance(file, UploadFile):
-                raise HTTPException(400, "got no file, wanted a scenario in TOML or a report in JSON")
+                raise HTTPException(
+                    400, "got no file, wanted a scenario in TOML or a report in JSON"
+                )
             try:
                 key = await self._keep(file)
             except WorkError as error:
                 problem = str(error)[:_PROBLEM_CHARACTERS_MAX]
-                return RedirectResponse("/?" + urlencode({"problem": problem}), status_code=303)
+                return RedirectResponse(
+                    "/?" + urlencode({"problem": problem}), status_code=303
+                )
         return RedirectResponse("/?" + urlencode({"base": key}), status_code=303)
 
     async def _keep(self, file: UploadFile) -> str:
@@ -179,7 +204,9 @@ class _Pages:
         if len(content) > UPLOAD_BYTES_MAX and not is_report:
             raise HTTPException(413, f"got more than {UPLOAD_BYTES_MAX:,} bytes")
         read = read_report if is_report else _read_scenario
-        scenario, notes = await call(read, content, limiter=self._uploading, wall_s=UPLOAD_WALL_S_MAX)
+        scenario, notes = await call(
+            read, content, limiter=self._uploading, wall_s=UPLOAD_WALL_S_MAX
+        )
         key = "upload-" + hashlib.sha256(content).hexdigest()[:12]
         self._uploads[key] = _Upload(scenario, notes)
         while len(self._uploads) > UPLOADS_KEPT:
@@ -244,10 +271,14 @@ async def _static(request: Request) -> Response:
     if asset is None:
         raise HTTPException(404)
     package, path, kind = asset
-    return Response((files(package) / path).read_text(encoding="utf-8"), media_type=kind)
+    return Response(
+        (files(package) / path).read_text(encoding="utf-8"), media_type=kind
+    )
 
 
-def create_app(scenario: Scenario | None = None, *, jobs: JobQueue | None = None) -> Starlette:
+def create_app(
+    scenario: Scenario | None = None, *, jobs: JobQueue | None = None
+) -> Starlette:
     """Build the application.
 
     Parameters

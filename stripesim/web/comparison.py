@@ -18,7 +18,11 @@ _PENDING: Final = "…"
 # Columns of a simulation, with the factor to the unit that is shown.
 _MEASURED: Final = {"iops": 1.0, "latency_mean_ns": 1e-6, "latency_p99_ns": 1e-6}
 # Rows of a simulation in the CSV file and the report.
-_SUMMARISED: Final = {"iops": "served [1/s]", "latency_p99_ns": "p99 [ms]", "limit": "near its limit"}
+_SUMMARISED: Final = {
+    "iops": "served [1/s]",
+    "latency_p99_ns": "p99 [ms]",
+    "limit": "near its limit",
+}
 # A spreadsheet takes text that begins so for a formula.
 _FORMULA_STARTS: Final = ("=", "+", "-", "@")
 
@@ -42,7 +46,9 @@ class NumberRow(NamedTuple):
 
 def number_rows(options: Mapping[str, Option]) -> list[NumberRow]:
     """Put the numbers of both options side by side."""
-    by_side = [{number.key: number for number in option.numbers} for option in options.values()]
+    by_side = [
+        {number.key: number for number in option.numbers} for option in options.values()
+    ]
     keys = dict.fromkeys(key for numbers in by_side for key in numbers)
     rows = []
     for key in keys:
@@ -62,12 +68,19 @@ def _difference(key: str, first: Number | None, second: Number | None) -> str:
 
 def job_rows(job: Job) -> list[dict[str, str]]:
     """Return a row for each option of a job: means and 95 % intervals over the seeds that are done."""
-    return [_job_row(side, scenario, job.rows_of(side)) for side, scenario in job.options.items()]
+    return [
+        _job_row(side, scenario, job.rows_of(side))
+        for side, scenario in job.options.items()
+    ]
 
 
-def _job_row(side: str, scenario: Scenario, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _job_row(
+    side: str, scenario: Scenario, rows: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
     cluster = scenario.cluster
-    what = f"{scenario.schemes[0]} on {cluster.host_count} × {cluster.osds_per_host} OSDs"
+    what = (
+        f"{scenario.schemes[0]} on {cluster.host_count} × {cluster.osds_per_host} OSDs"
+    )
     line = {"side": side.upper(), "what": what, "runs": str(len(rows))}
     for key, factor in _MEASURED.items():
         line[key] = _mean_text([row[key] for row in rows], factor)
@@ -102,7 +115,9 @@ def csv_of_options(options: Mapping[str, Option], job: Job | None) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["number", "A", "B", "difference", "why"])
     for control in controls():
-        values = [_escape_formula(option.values[control.name]) for option in options.values()]
+        values = [
+            _escape_formula(option.values[control.name]) for option in options.values()
+        ]
         writer.writerow([control.name, *values, "", "the form"])
     writer.writerows(_lines(options, job))
     return text.getvalue()
@@ -116,15 +131,22 @@ def report_of_options(options: Mapping[str, Option], job: Job | None) -> str:
     """Write both options as a page that stands alone."""
     both = options.values()
     columns = ["number", "A", "B", "B against A", "why"]
-    fields = [[control.label, *(option.values[control.name] for option in both)] for control in controls()]
-    warnings = [line for option in both for line in (*option.problem_lines, *option.warnings)]
+    fields = [
+        [control.label, *(option.values[control.name] for option in both)]
+        for control in controls()
+    ]
+    warnings = [
+        line for option in both for line in (*option.problem_lines, *option.warnings)
+    ]
     return render(
         "compare.html.j2",
         kind="Two options compared",
         title=" or ".join(option.values["scheme"] for option in both),
         introduction="Capacity, bounds and durability by closed forms; rates where they were simulated.",
         meta=[f"stripesim {__version__}"],
-        numbers=Table("Numbers", columns, _lines(options, job), numeric=False, form="stack"),
+        numbers=Table(
+            "Numbers", columns, _lines(options, job), numeric=False, form="stack"
+        ),
         asked=Table("What was asked", ["control", "A", "B"], fields),
         warnings=list(dict.fromkeys(warnings)),
     )

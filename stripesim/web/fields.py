@@ -26,7 +26,9 @@ _FIELDS_OF_KEYS: Final[Mapping[str, str]] = {
     "durability.repair_bytes_per_s": "repair_mb_per_s",
 }
 # A line of an error of a scenario: an optional place, a key, what is wrong.
-_LINE: Final = re.compile(r"(?:.*?: )??(?P<key>[a-z0-9_]+(?:\.[a-z0-9_]+)*): (?P<text>got .*)")
+_LINE: Final = re.compile(
+    r"(?:.*?: )??(?P<key>[a-z0-9_]+(?:\.[a-z0-9_]+)*): (?P<text>got .*)"
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,9 @@ class Control:
     def problem(self, text: str) -> str:
         """Return what is wrong with a value; empty where nothing is."""
         if not text:
-            return "" if self.name in _OPTIONAL else f"got nothing, wanted {self._wanted}"
+            return (
+                "" if self.name in _OPTIONAL else f"got nothing, wanted {self._wanted}"
+            )
         got = f'got "{text[:TEXT_MAX]}"'
         if len(text) > TEXT_MAX:
             return f"{got} and more, wanted at most {TEXT_MAX} characters"
@@ -96,7 +100,9 @@ class FormProblems:
 NO_PROBLEMS: Final = FormProblems()
 
 
-def problems_of_scenario(error: ValueError, controls: Iterable[Control]) -> FormProblems:
+def problems_of_scenario(
+    error: ValueError, controls: Iterable[Control]
+) -> FormProblems:
     """Give each line of a scenario's error to the field whose value it is about."""
     names = {control.name for control in controls}
     by_field: dict[str, str] = {}

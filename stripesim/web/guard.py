@@ -35,7 +35,9 @@ class Guard(BaseHTTPMiddleware):
     async def dispatch(self, request: Request, call_next: Next) -> Response:
         """Answer a request."""
         if is_foreign(request.method, request.headers):
-            return PlainTextResponse("from another site", status_code=403, headers=HEADERS)
+            return PlainTextResponse(
+                "from another site", status_code=403, headers=HEADERS
+            )
         answer = await call_next(request)
         answer.headers.update(HEADERS)
         return answer
@@ -69,7 +71,11 @@ def _host_of(origin: str) -> str | None:
 class FormReader:
     """Reads forms of bounded size in bounded time, and few bytes of all forms at the same time."""
 
-    def __init__(self, total_bytes_max: int = FORMS_BYTES_MAX, wall_s_max: float = FORM_WALL_S_MAX) -> None:
+    def __init__(
+        self,
+        total_bytes_max: int = FORMS_BYTES_MAX,
+        wall_s_max: float = FORM_WALL_S_MAX,
+    ) -> None:
         self._total_bytes_max = total_bytes_max
         self._wall_s_max = wall_s_max
         self._held_bytes = 0
@@ -102,6 +108,8 @@ class FormReader:
             yield form
             await form.close()
         except TimeoutError:
-            raise HTTPException(408, f"got no whole form within {self._wall_s_max:g} s") from None
+            raise HTTPException(
+                408, f"got no whole form within {self._wall_s_max:g} s"
+            ) from None
         finally:
             self._held_bytes -= received_bytes

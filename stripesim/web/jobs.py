@@ -19,7 +19,13 @@ KEPT_MAX: Final = 32
 #: Wall-clock time of one job [s].
 WALL_S_MAX: Final = 180.0
 SEEDS: Final = 3
-_COLUMNS: Final = ("iops", "saturated", "latency_mean_ns", "latency_p99_ns", "bottleneck")
+_COLUMNS: Final = (
+    "iops",
+    "saturated",
+    "latency_mean_ns",
+    "latency_p99_ns",
+    "bottleneck",
+)
 
 
 class QueueFullError(Exception):
@@ -63,7 +69,9 @@ class JobQueue:
         self._waiting: asyncio.Queue[Job] = asyncio.Queue(WAITING_MAX)
         self._wall_s_max = wall_s_max
 
-    def submit(self, options: Mapping[str, Scenario], notes: tuple[str, ...] = ()) -> Job:
+    def submit(
+        self, options: Mapping[str, Scenario], notes: tuple[str, ...] = ()
+    ) -> Job:
         """Queue simulations of scenarios by side; raise `QueueFullError` if too many wait."""
         job = Job(options, notes)
         try:
@@ -96,8 +104,12 @@ class JobQueue:
             with anyio.fail_after(limit_s):
                 for number in range(SEEDS):
                     for side, scenario in job.options.items():
-                        seeded = scenario.model_copy(update={"seed": scenario.seed + number})
-                        rows = await call(simulate, seeded, limiter=limiter, wall_s=limit_s)
+                        seeded = scenario.model_copy(
+                            update={"seed": scenario.seed + number}
+                        )
+                        rows = await call(
+                            simulate, seeded, limiter=limiter, wall_s=limit_s
+                        )
                         job.rows += [{"side": side, **row} for row in rows]
         except TimeoutError:
             return f"ended after {limit_s:g} s: ask for a smaller cluster"

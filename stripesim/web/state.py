@@ -11,7 +11,11 @@ from stripesim.calibration.kernels.store import shipped_table_names
 from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, names
 from stripesim.scenarios.planning.bound import Bound, bounds_of
 from stripesim.scenarios.planning.candidates import candidate_scenario
-from stripesim.scenarios.planning.capacity import capacity_of, drives_of, storage_warnings
+from stripesim.scenarios.planning.capacity import (
+    capacity_of,
+    drives_of,
+    storage_warnings,
+)
 from stripesim.scenarios.planning.durability import DETECTION_S
 from stripesim.scenarios.planning.plan import AFR, nines_of
 from stripesim.scenarios.run.build import build_models
@@ -22,7 +26,13 @@ from stripesim.scenarios.schema.toml import toml_document
 from stripesim.scenarios.schema.toml_bounds import parse_toml
 from stripesim.scenarios.schema.types import GenerationName
 from stripesim.scenarios.schema.units import bytes_text, number_text
-from stripesim.web.fields import NO_PROBLEMS, TEXT_MAX, Control, FormProblems, problems_of_scenario
+from stripesim.web.fields import (
+    NO_PROBLEMS,
+    TEXT_MAX,
+    Control,
+    FormProblems,
+    problems_of_scenario,
+)
 
 SIDES: Final = ("a", "b")
 
@@ -30,10 +40,16 @@ SIDES: Final = ("a", "b")
 @lru_cache(maxsize=1)
 def controls() -> tuple[Control, ...]:
     """List the controls, in their order on the page."""
-    devices = tuple(name for name in names() if any(ParameterSet(name).table(t) for t in DEVICE_TABLES))
+    devices = tuple(
+        name
+        for name in names()
+        if any(ParameterSet(name).table(t) for t in DEVICE_TABLES)
+    )
     return (
         Control("scheme", "Scheme", "text"),
-        Control("generation", "Ceph release", "select", choices=get_args(GenerationName)),
+        Control(
+            "generation", "Ceph release", "select", choices=get_args(GenerationName)
+        ),
         Control("hosts", "Hosts", low=1, high=200),
         Control("osds_per_host", "OSDs per host", low=1, high=60),
         Control("ssd", "Drive", "select", choices=devices),
@@ -48,8 +64,16 @@ def controls() -> tuple[Control, ...]:
         Control("rate_per_s", "Required rate [1/s]", low=1, high=1e7, both=True),
         Control("stored_tb", "Stored now [TB]", low=0, high=1e6, both=True),
         Control("growth_tb_per_day", "Growth [TB/day]", low=0, high=1e5, both=True),
-        Control("afr_percent", "Drives failing in a year [%]", low=0.01, high=90, both=True),
-        Control("repair_mb_per_s", "Repair of one drive [MB/s]", low=0.1, high=1e5, both=True),
+        Control(
+            "afr_percent", "Drives failing in a year [%]", low=0.01, high=90, both=True
+        ),
+        Control(
+            "repair_mb_per_s",
+            "Repair of one drive [MB/s]",
+            low=0.1,
+            high=1e5,
+            both=True,
+        ),
     )
 
 
@@ -83,7 +107,9 @@ class Option:
     def problem_lines(self) -> list[str]:
         """List the problems in words, each with the label of its field."""
         labels = {control.name: control.label for control in controls()}
-        of_fields = [f"{labels[name]}: {text}" for name, text in self.problems.by_field.items()]
+        of_fields = [
+            f"{labels[name]}: {text}" for name, text in self.problems.by_field.items()
+        ]
         return [*of_fields, *self.problems.others]
 
 
@@ -92,12 +118,20 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     cluster, load, durability = base.cluster, base.workload, base.durability
     scheme = base.schemes[min(SIDES.index(side), len(base.schemes) - 1)]
     plan = base.plan
-    reads = load.read_fraction if load.read_fraction is not None else (0.0 if load.ops == ("write",) else 0.7)
+    reads = (
+        load.read_fraction
+        if load.read_fraction is not None
+        else (0.0 if load.ops == ("write",) else 0.7)
+    )
     values = {
         "scheme": scheme,
-        "generation": plan.generation[0] if plan and plan.generation else base.generation,
+        "generation": plan.generation[0]
+        if plan and plan.generation
+        else base.generation,
         "hosts": max(plan.hosts) if plan and plan.hosts else cluster.host_count,
-        "osds_per_host": max(plan.osds_per_host) if plan and plan.osds_per_host else cluster.osds_per_host,
+        "osds_per_host": max(plan.osds_per_host)
+        if plan and plan.osds_per_host
+        else cluster.osds_per_host,
         "ssd": plan.ssd[0] if plan and plan.ssd else cluster.ssd,
         # Empty: the capacity of the drive's own data sheet.
         "drive_tb": cluster.drive_bytes / 1e12 if cluster.drive_bytes else "",
@@ -110,16 +144,23 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "read_percent": 100 * reads,
         "rate_per_s": (plan.rate_per_s if plan else None) or load.rate_per_s or 1000.0,
         "stored_tb": ((plan.stored_bytes if plan else None) or 0.0) / 1e12,
-        "growth_tb_per_day": ((plan.growth_bytes_per_day if plan else None) or 0.1e12) / 1e12,
+        "growth_tb_per_day": ((plan.growth_bytes_per_day if plan else None) or 0.1e12)
+        / 1e12,
         "afr_percent": 100 * ((durability.afr if durability else None) or AFR),
-        "repair_mb_per_s": ((durability.repair_bytes_per_s if durability else None) or 50e6) / 1e6,
+        "repair_mb_per_s": (
+            (durability.repair_bytes_per_s if durability else None) or 50e6
+        )
+        / 1e6,
     }
     return {
-        key: f"{value:g}" if isinstance(value, int | float) else str(value) for key, value in values.items()
+        key: f"{value:g}" if isinstance(value, int | float) else str(value)
+        for key, value in values.items()
     }
 
 
-def read_values(base: Scenario, query: Mapping[str, str], side: str) -> tuple[dict[str, str], dict[str, str]]:
+def read_values(
+    base: Scenario, query: Mapping[str, str], side: str
+) -> tuple[dict[str, str], dict[str, str]]:
     """Take one option from an address: its values, where none is given the base's; and problems by field."""
     values = defaults(base, side)
     problems = {}
@@ -140,7 +181,9 @@ def options_of(base: Scenario, query: Mapping[str, str]) -> dict[str, Option]:
     return {side: option_of(base, query, side) for side in SIDES}
 
 
-def invalid_options(base: Scenario, query: Mapping[str, str], problem: str) -> dict[str, Option]:
+def invalid_options(
+    base: Scenario, query: Mapping[str, str], problem: str
+) -> dict[str, Option]:
     """Return both options where nothing could be computed."""
     options = {}
     for side in SIDES:
@@ -209,29 +252,70 @@ def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
 
 # What the form says in its own way, or does not have.
 _REPLACED: Final[Any] = {
-    **dict.fromkeys(("workloads", "faults", "repair", "degraded", "plan", "durability"), True),
-    "workload": {"ops", "duration_s", "completions", "trace", "trace_format", "speed", "replay"},
+    **dict.fromkeys(
+        ("workloads", "faults", "repair", "degraded", "plan", "durability"), True
+    ),
+    "workload": {
+        "ops",
+        "duration_s",
+        "completions",
+        "trace",
+        "trace_format",
+        "speed",
+        "replay",
+    },
 }
 
 
-def _numbers(scenario: Scenario, values: Mapping[str, str]) -> tuple[list[Number], list[str]]:
+def _numbers(
+    scenario: Scenario, values: Mapping[str, str]
+) -> tuple[list[Number], list[str]]:
     scheme, models = scenario.schemes[0], build_models(scenario)
     drives = drives_of(scenario, models)
     held = capacity_of(scenario, scheme, models, drives)
     safe, full, raw = held.usable_bytes_safe, held.usable_bytes_full, held.raw_bytes
     origin = drives.fill.provenance["full_ratio"].source if drives.fill else "–"
     exact = "exact arithmetic; metadata and other pools are not counted"
-    steps = " → ".join(f"{step.name} {bytes_text(step.left_bytes)} ({step.why})" for step in held.steps[:5])
+    steps = " → ".join(
+        f"{step.name} {bytes_text(step.left_bytes)} ({step.why})"
+        for step in held.steps[:5]
+    )
     stored, row = held.stored_per_client_byte, nines_of(scenario, scheme, None)
     drive_sum = f"{held.osds} OSDs × {drives.osd_bytes or 0:,.0f} B"
     full_sum = f"raw × 0.95 / {held.overhead:.4g}"
     padded = f"{held.overhead:.4g} by the scheme, the rest is padding to stripes"
     layout = "the layout of Ceph's erasure-coded objects"
     found = [
-        Number("raw", "Raw capacity", raw, bytes_text(raw), drive_sum, "the form", exact),
-        Number("full", "Usable at the full ratio", full, bytes_text(full), full_sum, origin, exact),
-        Number("safe", "Usable with the largest domain gone", safe, bytes_text(safe), steps, origin, exact),
-        Number("stored", "Stored for each client byte", stored, number_text(stored), padded, layout, exact),
+        Number(
+            "raw", "Raw capacity", raw, bytes_text(raw), drive_sum, "the form", exact
+        ),
+        Number(
+            "full",
+            "Usable at the full ratio",
+            full,
+            bytes_text(full),
+            full_sum,
+            origin,
+            exact,
+        ),
+        Number(
+            "safe",
+            "Usable with the largest domain gone",
+            safe,
+            bytes_text(safe),
+            steps,
+            origin,
+            exact,
+        ),
+        Number(
+            "stored",
+            "Stored for each client byte",
+            stored,
+            number_text(stored),
+            padded,
+            layout,
+            exact,
+        ),
     ]
     stored_bytes = float(values["stored_tb"]) * 1e12
     growth_bytes = float(values["growth_tb_per_day"]) * 1e12
@@ -239,7 +323,17 @@ def _numbers(scenario: Scenario, values: Mapping[str, str]) -> tuple[list[Number
         days = max(0.0, safe - stored_bytes) / growth_bytes
         why = f"({bytes_text(safe)} − {bytes_text(stored_bytes)} stored) / {bytes_text(growth_bytes)} a day"
         constant = "growth taken as constant"
-        found.append(Number("days", "Days until full", days, number_text(days), why, "the form", constant))
+        found.append(
+            Number(
+                "days",
+                "Days until full",
+                days,
+                number_text(days),
+                why,
+                "the form",
+                constant,
+            )
+        )
     found += _bound_numbers(bounds_of(scenario, scheme))
     how = "by a Markov chain of the placement groups, which is exact here"
     if not row["exact"]:
@@ -254,7 +348,9 @@ def _numbers(scenario: Scenario, values: Mapping[str, str]) -> tuple[list[Number
     label, assumed = "Nines of durability in a year", "; ".join(row["assumptions"])
     independent = "independent failures: no power cuts, no bad batches"
     nines = row["nines"]
-    found.append(Number("nines", label, nines, number_text(nines), why, assumed, independent))
+    found.append(
+        Number("nines", label, nines, number_text(nines), why, assumed, independent)
+    )
     return found, [*storage_warnings(scenario, models), *warnings_of(scenario)]
 
 
@@ -281,14 +377,22 @@ def read_upload(text: str) -> Scenario:
         raise ValueError(f"scenario: {error}") from None
     refused = sorted(set(_file_keys(values)))
     if refused:
-        raise ValueError(f"scenario: got {', '.join(refused)}, wanted no path of a file in an upload")
+        raise ValueError(
+            f"scenario: got {', '.join(refused)}, wanted no path of a file in an upload"
+        )
     cluster, sets = values.get("cluster", {}), names()
-    known = {"ssd": sets, "parameters": sets, "kernel_table": ("", *shipped_table_names())}
+    known = {
+        "ssd": sets,
+        "parameters": sets,
+        "kernel_table": ("", *shipped_table_names()),
+    }
     for key, fitting in known.items():
         given = cluster.get(key) if isinstance(cluster, dict) else None
         if given is not None and given not in fitting:
             wanted = f"one of {', '.join(fitting)}"
-            raise ValueError(f"scenario: cluster.{key}: got a name that does not ship, wanted {wanted}")
+            raise ValueError(
+                f"scenario: cluster.{key}: got a name that does not ship, wanted {wanted}"
+            )
     return parse_scenario(text, label="scenario")
 
 
@@ -323,7 +427,9 @@ def read_report(content: bytes) -> tuple[Scenario, list[str]]:
 
 def _file_keys(value: Any, key: str = "") -> list[str]:
     if isinstance(value, dict):
-        return [name for part, inner in value.items() for name in _file_keys(inner, part)]
+        return [
+            name for part, inner in value.items() for name in _file_keys(inner, part)
+        ]
     if isinstance(value, list):
         return [name for inner in value for name in _file_keys(inner, key)]
     outside = names_file(key, value) or (key in {"drive"} and isinstance(value, str))

@@ -24,7 +24,9 @@ class WorkError(Exception):
     """Work that has no result: refused with a message for the user, too slow, or dead."""
 
 
-async def call(function: Callable[..., R], *args: Any, limiter: CapacityLimiter, wall_s: float) -> R:
+async def call(
+    function: Callable[..., R], *args: Any, limiter: CapacityLimiter, wall_s: float
+) -> R:
     """Call a function in a worker process.
 
     Parameters
@@ -53,7 +55,9 @@ async def call(function: Callable[..., R], *args: Any, limiter: CapacityLimiter,
         with anyio.fail_after(wall_s):
             result = await to_process.run_sync(work, cancellable=True, limiter=limiter)
     except TimeoutError:
-        raise WorkError(f"ended after {wall_s:g} s: ask for a smaller cluster") from None
+        raise WorkError(
+            f"ended after {wall_s:g} s: ask for a smaller cluster"
+        ) from None
     except BrokenWorkerProcess:
         raise WorkError("ended unexpectedly: memory may be short") from None
     if isinstance(result, _Problem):
@@ -88,7 +92,9 @@ def _follow_parent() -> None:
         return
     _following.set()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_exit_without_parent, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(
+        target=_exit_without_parent, args=(os.getppid(),), daemon=True
+    ).start()
 
 
 def _exit_without_parent(parent: int) -> None:

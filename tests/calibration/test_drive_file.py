@@ -66,10 +66,14 @@ def test_what_the_trace_does_not_show_is_said_to_be_assumed(tmp_path: Path) -> N
     trace = trace_of(np.full(400, 4096), 0.2)
     write_fit(fit_trace(trace), trace, tmp_path, like="sata-tlc")
     (tmp_path / "own.toml").write_text(SCENARIO)
-    listed = {row["name"]: row for row in run(load_scenario(tmp_path / "own.toml")).parameters}
+    listed = {
+        row["name"]: row for row in run(load_scenario(tmp_path / "own.toml")).parameters
+    }
     assert listed["ssd.read_base_ns"]["provenance"] == "fitted"
     assert listed["ssd.write_base_ns"]["provenance"] == "assumed"
-    assert listed["ssd.write_base_ns"]["source"].startswith("not in the trace: as sata-tlc")
+    assert listed["ssd.write_base_ns"]["source"].startswith(
+        "not in the trace: as sata-tlc"
+    )
 
 
 def test_a_drive_given_inline_replaces_numbers_of_the_preset() -> None:
@@ -91,11 +95,20 @@ def test_a_drive_given_inline_replaces_numbers_of_the_preset() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('ssd = "./none.toml"', "own.toml:3: cluster.ssd: got ./none.toml (no such file)"),
+        (
+            'ssd = "./none.toml"',
+            "own.toml:3: cluster.ssd: got ./none.toml (no such file)",
+        ),
         ('ssd = "./own.toml"', "cluster.ssd"),
-        ("[cluster.drive]\nread_base_ns = -1", "own.toml:4: cluster.drive.read_base_ns: got -1"),
+        (
+            "[cluster.drive]\nread_base_ns = -1",
+            "own.toml:4: cluster.drive.read_base_ns: got -1",
+        ),
         ("[cluster.drive]\nread_base = 1", "cluster.drive.read_base"),
-        ('ssd = "hdd-7200"\n[cluster.drive]\nchannels = 2', "channels with hdd-7200, a disk; wanted a drive"),
+        (
+            'ssd = "hdd-7200"\n[cluster.drive]\nchannels = 2',
+            "channels with hdd-7200, a disk; wanted a drive",
+        ),
     ],
 )
 def test_a_wrong_drive_is_one_line(tmp_path: Path, text: str, said: str) -> None:
@@ -114,11 +127,19 @@ def test_a_changed_drive_file_is_another_task(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(SCENARIO)
 
     def task() -> str:
-        return plan_sweep(tmp_path / "own.toml", over=["workload.queue_depth=1"]).tasks[0].task_id
+        return (
+            plan_sweep(tmp_path / "own.toml", over=["workload.queue_depth=1"])
+            .tasks[0]
+            .task_id
+        )
 
     first = task()
     path = tmp_path / "drive.toml"
-    path.write_text(path.read_text().replace("[ssd.channels]\nvalue = ", "[ssd.channels]\nvalue = 1"))
+    path.write_text(
+        path.read_text().replace(
+            "[ssd.channels]\nvalue = ", "[ssd.channels]\nvalue = 1"
+        )
+    )
     assert task() != first
 
 
@@ -133,7 +154,9 @@ def test_the_published_trace_gives_a_drive(data: Path, tmp_path: Path) -> None:
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Text of a drive's file, which tests damage."""
     # Sizes of up to 32 KiB are one part, so that base and slope have intervals of their own.
-    trace = trace_of(np.random.default_rng(2).choice(np.array([4096, 16_384]), 400), 0.2)
+    trace = trace_of(
+        np.random.default_rng(2).choice(np.array([4096, 16_384]), 400), 0.2
+    )
     folder = tmp_path_factory.mktemp("drive")
     write_fit(fit_trace(trace), trace, folder)
     return (folder / "drive.toml").read_text()
@@ -142,17 +165,33 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize(
     ("was", "now", "said"),
     [
-        (r"(\[ssd.channels\]\nvalue = )\S+", r"\g<1>2.5", "channels: got 2.5, wanted a whole number"),
+        (
+            r"(\[ssd.channels\]\nvalue = )\S+",
+            r"\g<1>2.5",
+            "channels: got 2.5, wanted a whole number",
+        ),
         (
             r"(\[ssd.read_base_ns\]\nvalue = )\S+",
             r"\g<1>inf",
             "read_base_ns: value: got inf, wanted a finite",
         ),
-        (r"(\[ssd.read_base_ns\]\nvalue = )\S+", r"\g<1>1e15", "got 1e+15, wanted at most 1e+12"),
-        (r"lognormal_sigma = \S+", "lognormal_sigma = 1e9", "got 1000000000.0, wanted 0 to 5"),
+        (
+            r"(\[ssd.read_base_ns\]\nvalue = )\S+",
+            r"\g<1>1e15",
+            "got 1e+15, wanted at most 1e+12",
+        ),
+        (
+            r"lognormal_sigma = \S+",
+            "lognormal_sigma = 1e9",
+            "got 1000000000.0, wanted 0 to 5",
+        ),
         (r"factors = .*", 'factors = "abc"', "wanted a list of numbers"),
         (r"factors = .*", "factors = [1, 2]", "wanted 256 points of mean 1"),
-        (r"confidence_interval = .*", "confidence_interval = 3", "'int' object is not iterable"),
+        (
+            r"confidence_interval = .*",
+            "confidence_interval = 3",
+            "'int' object is not iterable",
+        ),
         (r"\A", "a = " + "[" * 5000 + "]" * 5000 + "\n", "recursion"),
     ],
 )
@@ -163,5 +202,7 @@ def test_a_damaged_drive_file_is_one_line_with_its_place(
     (tmp_path / "own.toml").write_text(SCENARIO)
     with pytest.raises(ValueError, match=re.escape(said)) as problem:
         run(load_scenario(tmp_path / "own.toml"))
-    assert str(problem.value).startswith(f"{tmp_path}/own.toml:3: cluster.ssd: drive.toml: ")
+    assert str(problem.value).startswith(
+        f"{tmp_path}/own.toml:3: cluster.ssd: drive.toml: "
+    )
     assert "\n" not in str(problem.value)

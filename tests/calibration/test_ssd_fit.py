@@ -15,14 +15,22 @@ from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace, read_tr
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"
 REAL = DATA / "blkparse_evelii_nvme_read.txt.gz"
 needs_data = pytest.mark.skipif(
-    not REAL.is_file(), reason=f"real trace {REAL.name} is missing beside the repository"
+    not REAL.is_file(),
+    reason=f"real trace {REAL.name} is missing beside the repository",
 )
 
 
 def trace_of(start: np.ndarray, end: np.ndarray, size: np.ndarray) -> BlockTrace:
-    rows = [(int(s), int(e), "259,0", 0, int(z), False) for s, e, z in zip(start, end, size, strict=True)]
-    commands = pl.DataFrame(rows, schema=COMMAND_SCHEMA, orient="row").sort("dispatch_ns")
-    requests = commands.with_columns(pl.col("dispatch_ns").alias("issue_ns")).select(REQUEST_SCHEMA.keys())
+    rows = [
+        (int(s), int(e), "259,0", 0, int(z), False)
+        for s, e, z in zip(start, end, size, strict=True)
+    ]
+    commands = pl.DataFrame(rows, schema=COMMAND_SCHEMA, orient="row").sort(
+        "dispatch_ns"
+    )
+    requests = commands.with_columns(pl.col("dispatch_ns").alias("issue_ns")).select(
+        REQUEST_SCHEMA.keys()
+    )
     return BlockTrace(requests, commands, "blkparse", "made")
 
 
@@ -78,7 +86,11 @@ def test_an_outlier_moves_the_mean_but_not_the_slope() -> None:
         fit_times(base, bootstrap=20),
         fit_times(BlockTrace(base.requests, late, "blkparse", "made"), bootstrap=20),
     )
-    ratio = spoiled.line.ns_per_byte / spoiled.line.base_ns / (clean.line.ns_per_byte / clean.line.base_ns)
+    ratio = (
+        spoiled.line.ns_per_byte
+        / spoiled.line.base_ns
+        / (clean.line.ns_per_byte / clean.line.base_ns)
+    )
     assert ratio == pytest.approx(1, abs=0.02)
     assert spoiled.slowest_share > 0.1 > clean.slowest_share
 
@@ -88,9 +100,10 @@ def test_a_drift_between_the_halves_shows_in_the_held_out_score_only() -> None:
     assert base.commands is not None
     span = pl.col("complete_ns") - pl.col("dispatch_ns")
     slower = base.commands.with_columns(
-        (pl.col("dispatch_ns") + span * pl.when(pl.int_range(pl.len()) >= 1500).then(2).otherwise(1)).alias(
-            "complete_ns"
-        )
+        (
+            pl.col("dispatch_ns")
+            + span * pl.when(pl.int_range(pl.len()) >= 1500).then(2).otherwise(1)
+        ).alias("complete_ns")
     )
     fit = fit_times(BlockTrace(base.requests, slower, "blkparse", "made"), bootstrap=20)
     assert fit.train.ks < 0.02
@@ -102,7 +115,9 @@ def test_a_drift_between_the_halves_shows_in_the_held_out_score_only() -> None:
 def test_channels_of_a_known_queue_are_found(servers: int) -> None:
     rng = np.random.default_rng(servers)
     service = rng.exponential(100_000, 6000)
-    start, end = queue(rng, servers=servers, service_ns=service, gap_ns=100_000 / servers / 0.8)
+    start, end = queue(
+        rng, servers=servers, service_ns=service, gap_ns=100_000 / servers / 0.8
+    )
     found = fit_concurrency(trace_of(start, end, np.full(6000, 4096)))
     assert found.channels is not None
     assert found.channels_ci95 is not None
@@ -114,7 +129,9 @@ def test_channels_of_a_known_queue_are_found(servers: int) -> None:
     assert sum(found.level_completions) == 6000
     # Little's law on the device: time-average in flight = completions x mean time in the device / span.
     in_flight = sum(level * s for level, s in enumerate(found.level_seconds, 1))
-    assert in_flight == pytest.approx(float((end - start).astype(np.int64).sum()) / 1e9, rel=1e-4)
+    assert in_flight == pytest.approx(
+        float((end - start).astype(np.int64).sum()) / 1e9, rel=1e-4
+    )
 
 
 def test_no_overlap_no_channels() -> None:
@@ -127,7 +144,10 @@ def test_no_overlap_no_channels() -> None:
 
 def test_one_size_leaves_the_slope_open() -> None:
     start = np.arange(200) * 1_000_000
-    fit = fit_times(trace_of(start, start + 100_000 + np.arange(200), np.full(200, 4096)), bootstrap=20)
+    fit = fit_times(
+        trace_of(start, start + 100_000 + np.arange(200), np.full(200, 4096)),
+        bootstrap=20,
+    )
     assert not fit.line.slope_identified
     assert fit.line.ns_per_byte == 0
 
@@ -146,7 +166,8 @@ def test_same_seed_same_fit() -> None:
 def test_what_cannot_be_fitted_says_so() -> None:
     few = made(count=30)
     with pytest.raises(
-        FitError, match=r"^made: got 30 completed reads with a service time, wanted at least 64$"
+        FitError,
+        match=r"^made: got 30 completed reads with a service time, wanted at least 64$",
     ):
         fit_times(few)
     with pytest.raises(FitError, match="got 0 completed writes"):
@@ -168,7 +189,9 @@ def test_response_times_are_not_taken_for_service_times() -> None:
 
 
 @needs_data
-def test_nvme_reads_held_out_error_stays_inside_its_stated_bound(tmp_path: Path) -> None:
+def test_nvme_reads_held_out_error_stays_inside_its_stated_bound(
+    tmp_path: Path,
+) -> None:
     trace = read_trace(REAL, strict=True)
     fit = fit_times(trace)
     assert fit.train.commands == fit.held_out.commands == 847

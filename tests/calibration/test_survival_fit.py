@@ -20,11 +20,15 @@ from stripesim.calibration.survival import (
 from stripesim.traces import FailureTrace, load
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/failure-traces"
-published = pytest.mark.skipif(not DATA.exists(), reason=f"no published failure traces in {DATA}")
+published = pytest.mark.skipif(
+    not DATA.exists(), reason=f"no published failure traces in {DATA}"
+)
 COUNT = 4000
 
 
-def drawn(family: stats.rv_continuous, seed: int, censor_s: float, entry_s: float = 0.0) -> Lifetimes:
+def drawn(
+    family: stats.rv_continuous, seed: int, censor_s: float, entry_s: float = 0.0
+) -> Lifetimes:
     """Lifetimes cut at a random age, and, where `entry_s` is given, seen only from a random age on."""
     rng = np.random.default_rng(seed)
     life = family.rvs(size=COUNT, random_state=rng)
@@ -43,7 +47,9 @@ TRUTHS = {
 
 @pytest.mark.parametrize("name", TRUTHS)
 @pytest.mark.parametrize("entry_s", [0.0, 3000.0])
-def test_the_true_family_and_its_parameters_are_found(name: str, entry_s: float) -> None:
+def test_the_true_family_and_its_parameters_are_found(
+    name: str, entry_s: float
+) -> None:
     family, truth = TRUTHS[name]
     lifetimes = drawn(family, 7, 12_000, entry_s)
     assert 0.1 < 1 - lifetimes.observed.mean() < 0.6
@@ -56,7 +62,9 @@ def test_the_true_family_and_its_parameters_are_found(name: str, entry_s: float)
         assert high / low < 1.3
     # A Weibull holds the exponential in itself; apart from that the truth has the lowest AIC.
     rivals = [
-        fit.aic for key, fit in fits.items() if {key, name} != {"weibull", "exponential"} and key != name
+        fit.aic
+        for key, fit in fits.items()
+        if {key, name} != {"weibull", "exponential"} and key != name
     ]
     assert all(mine.aic < other for other in rivals)
     # With late entry few are at risk at the youngest ages, where Kaplan and Meier's curve is rough.
@@ -66,9 +74,12 @@ def test_the_true_family_and_its_parameters_are_found(name: str, entry_s: float)
 def test_ignoring_censoring_would_bias_the_mean() -> None:
     """The check has teeth: the same durations with all ends taken as seen give a much shorter life."""
     lifetimes = drawn(stats.expon(scale=5000), 3, 5000)
-    naive = Lifetimes(lifetimes.duration_s, np.ones_like(lifetimes.observed), lifetimes.entry_s)
+    naive = Lifetimes(
+        lifetimes.duration_s, np.ones_like(lifetimes.observed), lifetimes.entry_s
+    )
     right, wrong = (
-        next(fit for fit in fit_lifetimes(one) if fit.name == "exponential") for one in (lifetimes, naive)
+        next(fit for fit in fit_lifetimes(one) if fit.name == "exponential")
+        for one in (lifetimes, naive)
     )
     assert right.parameters["scale_s"] == pytest.approx(5000, rel=0.08)
     assert wrong.parameters["scale_s"] < 3000
@@ -83,14 +94,20 @@ def test_exponential_is_the_closed_form() -> None:
     assert found.aic == pytest.approx(2 - 2 * log_likelihood, rel=1e-9)
     # Wald on log scale: the standard error of log rate is 1 / sqrt(ends).
     low, high = found.ci95["scale_s"]
-    assert np.log(high / low) == pytest.approx(2 * 1.96 / np.sqrt(lifetimes.observed.sum()), rel=0.01)
+    assert np.log(high / low) == pytest.approx(
+        2 * 1.96 / np.sqrt(lifetimes.observed.sum()), rel=0.01
+    )
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("odd_s", [100.0, 1e-3, 1e9, 1e12])
-def test_durations_that_hardly_differ_give_finite_numbers_or_no_fit(odd_s: float) -> None:
+def test_durations_that_hardly_differ_give_finite_numbers_or_no_fit(
+    odd_s: float,
+) -> None:
     """One time that is damaged in a trace must not end in NaN, which JSON does not know."""
-    lived = Lifetimes(np.array([100.0] * 40 + [odd_s]), np.ones(41, dtype=bool), np.zeros(41))
+    lived = Lifetimes(
+        np.array([100.0] * 40 + [odd_s]), np.ones(41, dtype=bool), np.zeros(41)
+    )
     fits = fit_lifetimes(lived)
     assert "exponential" in {fit.name for fit in fits}
     for fit in fits:
@@ -99,16 +116,26 @@ def test_durations_that_hardly_differ_give_finite_numbers_or_no_fit(odd_s: float
 
 def test_without_censoring_kaplan_meier_is_the_empirical_distribution() -> None:
     ages = np.random.default_rng(1).exponential(1, 200)
-    age, survival = kaplan_meier(Lifetimes(ages, np.ones(200, dtype=bool), np.zeros(200)))
+    age, survival = kaplan_meier(
+        Lifetimes(ages, np.ones(200, dtype=bool), np.zeros(200))
+    )
     assert np.allclose(survival, 1 - np.arange(1, 201) / 200)
     assert np.array_equal(age, np.sort(ages))
 
 
 def test_late_entry_counts_from_the_recorded_age() -> None:
     """A drive first seen at 1000 h that dies 10 h later lived 1010 h; one of unknown age is left out."""
-    rows = [(0, 36_000, f"d{i}", None, None, True, None, True, i % 2 == 1, 3_600_000) for i in range(60)]
+    rows = [
+        (0, 36_000, f"d{i}", None, None, True, None, True, i % 2 == 1, 3_600_000)
+        for i in range(60)
+    ]
     rows += [(0, 5, "x", None, None, True, None, True, False, None)]
-    trace = FailureTrace(pl.DataFrame(), pl.DataFrame(rows, schema=_schema(), orient="row"), "made", "made")
+    trace = FailureTrace(
+        pl.DataFrame(),
+        pl.DataFrame(rows, schema=_schema(), orient="row"),
+        "made",
+        "made",
+    )
     lifetimes = lifetimes_of(trace, "up")
     assert set(lifetimes.duration_s) == {3_636_000.0}
     assert set(lifetimes.entry_s) == {3_600_000.0}

@@ -13,10 +13,14 @@ from stripesim.calibration.workload.model import WorkloadError, synthesise
 from stripesim.traces import REQUEST_SCHEMA, BlockTrace, info, read_trace
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"
-published = pytest.mark.skipif(not DATA.exists(), reason=f"no published traces in {DATA}")
+published = pytest.mark.skipif(
+    not DATA.exists(), reason=f"no published traces in {DATA}"
+)
 
 
-def made(gaps_ns: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, writes: np.ndarray) -> BlockTrace:
+def made(
+    gaps_ns: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, writes: np.ndarray
+) -> BlockTrace:
     count = len(offsets)
     issue = np.cumsum(gaps_ns).astype(np.int64)
     requests = pl.DataFrame(
@@ -61,7 +65,11 @@ def test_runs_bursts_and_reuse_are_kept() -> None:
     rng = np.random.default_rng(2)
     count = 8000
     # Bursts of 20 requests 10 us apart, 10 ms between bursts; runs of 8 on average; 300 places used again.
-    gaps = np.where(rng.random(count) < 1 / 20, rng.exponential(1e7, count), rng.exponential(1e4, count))
+    gaps = np.where(
+        rng.random(count) < 1 / 20,
+        rng.exponential(1e7, count),
+        rng.exponential(1e4, count),
+    )
     jump = rng.random(count) < 1 / 8
     jump[0] = True
     run = np.cumsum(jump) - 1
@@ -85,14 +93,21 @@ def test_the_score_has_teeth() -> None:
     idle = (np.cumsum(rng.random(count) < 1 / 10) % 2).astype(bool)
     gaps = np.where(idle, 1e6, 1e4) * rng.exponential(1, count)
     places = rng.integers(0, 1 << 20, 200) * 4096
-    trace = made(gaps, rng.choice(places, count), np.full(count, 4096), np.zeros(count, dtype=bool))
+    trace = made(
+        gaps,
+        rng.choice(places, count),
+        np.full(count, 4096),
+        np.zeros(count, dtype=bool),
+    )
     model = model_of(trace)
     good = info(synthesise(model, count, 1))
     flat = [np.full_like(chain, 1 / len(chain)) for chain in model.gap_chains]
     unordered = info(synthesise(replace(model, gap_chains=tuple(flat)), count, 1))
     forgetful = info(synthesise(replace(model, reuse_probability=0.0), count, 1))
     original = info(trace)
-    assert good["dispersion"]["0.1"] == pytest.approx(original["dispersion"]["0.1"], rel=0.5)
+    assert good["dispersion"]["0.1"] == pytest.approx(
+        original["dispersion"]["0.1"], rel=0.5
+    )
     assert unordered["dispersion"]["0.1"] < original["dispersion"]["0.1"] / 2
     assert good["reuse_ratio"] == pytest.approx(original["reuse_ratio"], abs=0.02)
     assert forgetful["footprint_bytes"] > 2 * original["footprint_bytes"]
@@ -111,7 +126,12 @@ def test_same_seed_same_trace() -> None:
 def test_what_is_too_little_is_told() -> None:
     with pytest.raises(WorkloadError, match="got 100 requests, wanted at least 400"):
         fit_workload(poisson(100))
-    one_time = made(np.zeros(500), np.arange(500) * 4096, np.full(500, 4096), np.zeros(500, dtype=bool))
+    one_time = made(
+        np.zeros(500),
+        np.arange(500) * 4096,
+        np.full(500, 4096),
+        np.zeros(500, dtype=bool),
+    )
     with pytest.raises(WorkloadError, match="requests at one time"):
         fit_workload(one_time)
     with pytest.raises(WorkloadError, match="n: got 0"):
@@ -130,13 +150,17 @@ def test_what_is_too_little_is_told() -> None:
 )
 def test_published_traces(name: str, fails: set[str]) -> None:
     fit = fit_workload(read_trace(DATA / name))
-    assert {score for score, passes in scores(fit).items() if not passes} == fails, fit.summary()
+    assert {score for score, passes in scores(fit).items() if not passes} == fails, (
+        fit.summary()
+    )
 
 
 @published
 def test_everything_that_a_device_trace_allows_is_fitted() -> None:
     fit = fit_trace(read_trace(DATA / "blkparse_evelii_nvme_read.txt.gz"))
-    assert [(one.operation, one.quantity) for one in fit.service] == [("read", "service")]
+    assert [(one.operation, one.quantity) for one in fit.service] == [
+        ("read", "service")
+    ]
     assert len(fit.missing) == 1 and "0 completed writes" in fit.missing[0]
     alone, own = fit.interference
     assert (alone.company, own.company) == ("alone", "own kind")

@@ -38,12 +38,20 @@ def test_every_scenario_key_is_in_the_reference() -> None:
     page = scenario.page("0")
     found = cells(page)
     for table in (Scenario, ClusterSpec, WorkloadSpec):
-        tables = {name for name, field in table.model_fields.items() if "Spec" in str(field.annotation)}
+        tables = {
+            name
+            for name, field in table.model_fields.items()
+            if "Spec" in str(field.annotation)
+        }
         assert set(table.model_fields) - tables <= found
-        assert all(any(f"{before}{name}]" in page for before in "[.") for name in tables)
+        assert all(
+            any(f"{before}{name}]" in page for before in "[.") for name in tables
+        )
     # Each key has a meaning, and defaults are there.
     assert all(key.get("description") for _, key in scenario.all_keys())
-    assert re.search(r"\| `hosts` \| whole number ≥ 1, ≤ [\de+]+ or list of: table \| `4` \|", page)
+    assert re.search(
+        r"\| `hosts` \| whole number ≥ 1, ≤ [\de+]+ or list of: table \| `4` \|", page
+    )
 
 
 def test_every_command_and_option_is_in_the_reference() -> None:
@@ -52,7 +60,12 @@ def test_every_command_and_option_is_in_the_reference() -> None:
     assert {"stripesim run", "stripesim trace info", "stripesim crush"} <= set(found)
     for path, command in found.items():
         section = page.split(f"## {path}\n", 1)[1].split("\n## ", 1)[0]
-        options = [name for parameter in command.params for name in parameter.opts if name.startswith("-")]
+        options = [
+            name
+            for parameter in command.params
+            for name in parameter.opts
+            if name.startswith("-")
+        ]
         assert options
         assert [name for name in options if f"`{name}`" not in section] == []
 
@@ -62,7 +75,9 @@ def test_every_parameter_is_in_the_reference_with_its_source() -> None:
     for name, path in parameters.sets().items():
         section = page.split(f"## {name}\n", 1)[1].split("\n## ", 1)[0]
         found = list(parameters.numbers(path))
-        assert len(found) == path.read_text(encoding="utf-8").count("\nprovenance =") > 0
+        assert (
+            len(found) == path.read_text(encoding="utf-8").count("\nprovenance =") > 0
+        )
         for key, outcome in found:
             assert f"| `{key}` |" in section
             assert " ".join(outcome["source"].split()).replace("|", "\\|") in section
@@ -75,7 +90,11 @@ def test_every_column_of_a_result_has_a_meaning() -> None:
 def test_every_public_name_is_in_the_reference() -> None:
     page = stage.generated()["reference/api.md"]
     names = {*api.__all__, *(f"teach.{name}" for name in teach.__all__)}
-    assert [name for name in names if f"### {name}\n" not in page and f"`{name}`" not in page] == []
+    assert [
+        name
+        for name in names
+        if f"### {name}\n" not in page and f"`{name}`" not in page
+    ] == []
 
 
 def test_the_count_of_each_recorded_ledger_is_on_the_page() -> None:
@@ -86,14 +105,25 @@ def test_the_count_of_each_recorded_ledger_is_on_the_page() -> None:
         # What is not right is all there, and listed.
         assert len(ledger["not_right"]) == found["wrong"] + found["not_derivable"]
         assert f"### {name}\n" in trust.wrong()
-        assert found["right"] + found["wrong"] + found["not_derivable"] == found["held_out"]
+        assert (
+            found["right"] + found["wrong"] + found["not_derivable"]
+            == found["held_out"]
+        )
 
 
 def test_each_group_of_held_out_rows_tests_one_kind_of_answer() -> None:
     named = [
-        (study, group) for kind in trust.KINDS.values() for study, groups in kind.items() for group in groups
+        (study, group)
+        for kind in trust.KINDS.values()
+        for study, groups in kind.items()
+        for group in groups
     ]
-    whole = {study for kind in trust.KINDS.values() for study, groups in kind.items() if not groups}
+    whole = {
+        study
+        for kind in trust.KINDS.values()
+        for study, groups in kind.items()
+        if not groups
+    }
     recorded = {
         (study, group)
         for study, ledger in trust.recorded().items()
@@ -105,7 +135,10 @@ def test_each_group_of_held_out_rows_tests_one_kind_of_answer() -> None:
     page = trust.kinds()
     assert all(f"| {kind} |" in page for kind in trust.KINDS)
     # The table's rows are those of the ledgers, none twice and none left out.
-    rows = sum(int(line.split("|")[3].replace(",", "")) for line in page.strip().splitlines()[2:])
+    rows = sum(
+        int(line.split("|")[3].replace(",", ""))
+        for line in page.strip().splitlines()[2:]
+    )
     assert rows == sum(
         group["rows"]
         for ledger in trust.recorded().values()
@@ -117,9 +150,15 @@ def test_a_ledger_that_takes_a_second_is_what_was_recorded() -> None:
     from stripesim.scenarios.studies.registry import STUDIES
 
     now = STUDIES["dachary2013"].run().ledger
-    bad = {e.claim.id for e in now.entries if e.claim.role == "held-out" and e.verdict != "right"}
+    bad = {
+        e.claim.id
+        for e in now.entries
+        if e.claim.role == "held-out" and e.verdict != "right"
+    }
     recorded = trust.recorded()["dachary2013"]
-    assert bad == {claim["id"] for claim in recorded["not_right"]}, "python docs/record.py dachary2013"
+    assert bad == {claim["id"] for claim in recorded["not_right"]}, (
+        "python docs/record.py dachary2013"
+    )
 
 
 def test_the_tables_of_the_readme_are_what_the_simulation_and_the_ledgers_say() -> None:
@@ -134,8 +173,12 @@ def test_the_citation_names_the_version() -> None:
 
 def headings(page: str) -> set[str]:
     """Anchors that MyST gives to a page's headings."""
-    titles = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page, flags=re.M | re.S), flags=re.M)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    titles = re.findall(
+        r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page, flags=re.M | re.S), flags=re.M
+    )
+    return {
+        re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles
+    }
 
 
 def staged(tmp_path: Path) -> Path:
@@ -145,7 +188,10 @@ def staged(tmp_path: Path) -> Path:
 
 def test_every_link_leads_to_a_page_and_a_heading(tmp_path: Path) -> None:
     source = staged(tmp_path)
-    texts = {path.resolve(): path.read_text(encoding="utf-8") for path in source.rglob("*.md")}
+    texts = {
+        path.resolve(): path.read_text(encoding="utf-8")
+        for path in source.rglob("*.md")
+    }
     assert len(texts) > 30
     wrong, seen = [], 0
     for path, text in texts.items():
@@ -173,7 +219,11 @@ def test_a_page_that_is_new_is_taken_up(tmp_path: Path) -> None:
 
 
 SHOWN = sorted(
-    {command for path in [*PAGES, *STUDY_NOTES] for command in commands.in_page(path.read_text("utf-8"))}
+    {
+        command
+        for path in [*PAGES, *STUDY_NOTES]
+        for command in commands.in_page(path.read_text("utf-8"))
+    }
 )
 
 
@@ -186,13 +236,17 @@ def test_a_command_that_a_page_shows_is_one(command: str) -> None:
     commands.parse(command)
 
 
-@pytest.mark.parametrize("command", ["run x --no-such-option", "no-such-command", "study no-such-study"])
+@pytest.mark.parametrize(
+    "command", ["run x --no-such-option", "no-such-command", "study no-such-study"]
+)
 def test_what_is_no_command_is_found_out(command: str) -> None:
     with pytest.raises(Exception, match=r"(?i)no such|no command|not one of|invalid"):
         commands.parse(command)
 
 
-def test_the_tutorial_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tutorial_runs_from_top_to_bottom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = (DOCS / "tutorial" / "index.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     stage.save_files(text, tmp_path)
@@ -201,13 +255,17 @@ def test_the_tutorial_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytes
     assert len(blocks) >= 6
     for block in blocks:
         for line in block.strip().splitlines():
-            done = CliRunner().invoke(cli.app, shlex.split(line.removeprefix("$ stripesim ")))
+            done = CliRunner().invoke(
+                cli.app, shlex.split(line.removeprefix("$ stripesim "))
+            )
             assert done.exit_code == 0, f"{line}\n{done.output[-1500:]}"
             assert done.stdout.strip()
 
 
 def test_scenarios_that_pages_show_are_scenarios(tmp_path: Path) -> None:
-    (tmp_path / "my-trace.csv").write_text("128166372000000000,host,0,Read,0,4096,1000\n", encoding="utf-8")
+    (tmp_path / "my-trace.csv").write_text(
+        "128166372000000000,host,0,Read,0,4096,1000\n", encoding="utf-8"
+    )
     for path in PAGES:
         stage.save_files(path.read_text(encoding="utf-8"), tmp_path)
     found = sorted(tmp_path.glob("*.toml"))
@@ -218,7 +276,9 @@ def test_scenarios_that_pages_show_are_scenarios(tmp_path: Path) -> None:
 
 def test_what_the_pages_say_of_mistakes_is_what_is_said() -> None:
     text = (DOCS / "howto" / "cluster.md").read_text(encoding="utf-8")
-    shown = re.search(r"```console\n\$ stripesim (run cluster.toml .*?)\n(.*?)```", text, flags=re.S)
+    shown = re.search(
+        r"```console\n\$ stripesim (run cluster.toml .*?)\n(.*?)```", text, flags=re.S
+    )
     assert shown is not None
     saved = stage.SAVED.search(text)
     assert saved is not None
@@ -230,7 +290,10 @@ def test_what_the_pages_say_of_mistakes_is_what_is_said() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("sphinx") is None, reason="Sphinx is not installed: make docs")
+@pytest.mark.skipif(
+    importlib.util.find_spec("sphinx") is None,
+    reason="Sphinx is not installed: make docs",
+)
 def test_sphinx_builds_without_a_warning(tmp_path: Path) -> None:
     source = staged(tmp_path)
     done = subprocess.run(
@@ -242,4 +305,8 @@ def test_sphinx_builds_without_a_warning(tmp_path: Path) -> None:
     assert "<math" in page
     # Nothing is loaded from anywhere else.
     outside = re.compile(r"""<(?:script|link|img)[^>]+(?:src|href)=["']https?:""")
-    assert [p.name for p in (tmp_path / "html").rglob("*.html") if outside.search(p.read_text("utf-8"))] == []
+    assert [
+        p.name
+        for p in (tmp_path / "html").rglob("*.html")
+        if outside.search(p.read_text("utf-8"))
+    ] == []

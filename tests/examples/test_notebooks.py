@@ -17,7 +17,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from stripesim.notebooks import teach
-from stripesim.notebooks.files import cells_of, execute, lessons, name_of, notebook_of, pictures, solve
+from stripesim.notebooks.files import (
+    cells_of,
+    execute,
+    lessons,
+    name_of,
+    notebook_of,
+    pictures,
+    solve,
+)
 
 LESSONS = lessons()
 
@@ -44,13 +52,18 @@ def test_a_lesson_runs_and_computes_its_answers(lesson: Path) -> None:
     for name, question in opened.questions.items():
         value = question.value
         hint, revealed = question.help(), question.reveal()
-        assert question.check(value) == "right", f"{name}: its own answer {value} is not"
+        assert question.check(value) == "right", (
+            f"{name}: its own answer {value} is not"
+        )
         assert "no hint" not in hint, name
         assert str(revealed).strip()
         assert not isinstance(value, float) or math.isfinite(value)
         assert question.text in sheet
     count = len(opened.questions)
-    assert opened.progress() == f"{count} of {count} right, {count} with a hint, {count} revealed"
+    assert (
+        opened.progress()
+        == f"{count} of {count} right, {count} with a hint, {count} revealed"
+    )
     marking = opened.marking_sheet()
     assert marking.count("| Exercise:") >= 3
     assert re.search(r"Total: \d+ points", marking)
@@ -62,11 +75,15 @@ def test_another_seed_asks_for_other_numbers() -> None:
     lesson = next(path for path in LESSONS if name_of(path) == "queueing-theory")
     first, other = (solved(lesson, seed).questions for seed in (1, 4))
     assert list(first) == list(other)
-    assert [(q.text, q.value) for q in first.values()] != [(q.text, q.value) for q in other.values()]
+    assert [(q.text, q.value) for q in first.values()] != [
+        (q.text, q.value) for q in other.values()
+    ]
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
-def test_every_question_is_asked_once_and_its_answer_is_not_in_the_lesson(lesson: Path) -> None:
+def test_every_question_is_asked_once_and_its_answer_is_not_in_the_lesson(
+    lesson: Path,
+) -> None:
     text = lesson.read_text(encoding="utf-8")
     asked = re.findall(r'lesson\.ask\("([^"]+)"', text)
     questions = teach.open_lesson(name_of(lesson)).questions
@@ -78,7 +95,8 @@ def test_every_question_is_asked_once_and_its_answer_is_not_in_the_lesson(lesson
 def test_every_lesson_draws_numbers_by_its_seed() -> None:
     for lesson in LESSONS:
         texts = {
-            teach.open_lesson(name_of(lesson), seed=seed).sheet().partition("\n")[2] for seed in range(12)
+            teach.open_lesson(name_of(lesson), seed=seed).sheet().partition("\n")[2]
+            for seed in range(12)
         }
         assert len(texts) > 1, lesson.name
 
@@ -90,13 +108,17 @@ def test_the_notebook_holds_the_cells_of_the_lesson_and_no_output(lesson: Path) 
     assert document == wanted, "run: python -m stripesim.notebooks.files"
     code = [cell for cell in document["cells"] if cell["cell_type"] == "code"]
     assert code
-    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+    assert all(
+        cell["outputs"] == [] and cell["execution_count"] is None for cell in code
+    )
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
 def test_a_lesson_uses_the_public_api_only(lesson: Path) -> None:
     code = "\n".join(
-        source for kind, source in cells_of(lesson.read_text(encoding="utf-8")) if kind == "code"
+        source
+        for kind, source in cells_of(lesson.read_text(encoding="utf-8"))
+        if kind == "code"
     )
     modules = {
         name
@@ -114,7 +136,9 @@ def test_a_lesson_uses_the_public_api_only(lesson: Path) -> None:
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
-def test_a_lesson_has_objectives_a_plan_of_90_minutes_and_an_exercise(lesson: Path) -> None:
+def test_a_lesson_has_objectives_a_plan_of_90_minutes_and_an_exercise(
+    lesson: Path,
+) -> None:
     text = lesson.read_text(encoding="utf-8")
     assert re.match(r"# \d+\. ", text)
     assert "**After this lesson you can**" in text
@@ -127,12 +151,20 @@ def test_a_lesson_has_objectives_a_plan_of_90_minutes_and_an_exercise(lesson: Pa
 def test_the_teacher_prints_marking_sheets() -> None:
     words = [sys.executable, "-m", "stripesim.notebooks.files", "mark"]
     done = subprocess.run(
-        [*words, "how-many-nines", "7", "anna"], capture_output=True, text=True, check=False
+        [*words, "how-many-nines", "7", "anna"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "marking sheet (seed 7)" in done.stdout
     assert "marking sheet (seed anna)" in done.stdout
-    assert subprocess.run([*words, "none", "7"], capture_output=True, text=True, check=False).returncode == 1
+    assert (
+        subprocess.run(
+            [*words, "none", "7"], capture_output=True, text=True, check=False
+        ).returncode
+        == 1
+    )
 
 
 @pytest.mark.slow
@@ -147,7 +179,9 @@ def test_a_figure_appears_in_a_notebook() -> None:
     assert any("text/html" in out.get("data", {}) for out in outputs)
 
 
-def test_a_figure_is_rendered_where_a_notebook_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_figure_is_rendered_where_a_notebook_shows_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     shown: list[object] = []
     fake = ModuleType("IPython.display")
     fake.Image = lambda data: data  # type: ignore[attr-defined]

@@ -16,7 +16,12 @@ PROGRAM = ".venv/bin/stripesim "
 
 # What makes a command short without changing what it is: options that are added to it.
 SMALL = {
-    "run koh2017": ["--set", "workload.requests=40", "--set", "workload.block_sizes_bytes=4k"],
+    "run koh2017": [
+        "--set",
+        "workload.requests=40",
+        "--set",
+        "workload.block_sizes_bytes=4k",
+    ],
     "run quickstart": ["--set", "workload.requests=200"],
     "sweep quickstart": ["--set", "workload.requests=100", "--jobs", "1"],
     "run faults": [
@@ -33,12 +38,19 @@ def commands() -> list[str]:
 
 def test_the_readme_has_commands() -> None:
     assert len(commands()) >= 5
-    assert README.count(PROGRAM.strip()) == len(commands()), "a command is written in a way this test misses"
+    assert README.count(PROGRAM.strip()) == len(commands()), (
+        "a command is written in a way this test misses"
+    )
 
 
 @pytest.mark.parametrize("command", commands())
 def test_a_command_of_the_readme_runs(command: str, tmp_path: Path) -> None:
-    more = [option for start, options in SMALL.items() if command.startswith(start) for option in options]
+    more = [
+        option
+        for start, options in SMALL.items()
+        if command.startswith(start)
+        for option in options
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "stripesim", *shlex.split(command), *more],
         cwd=tmp_path,
@@ -57,9 +69,16 @@ def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
     assert found is not None and len(found[1].strip().splitlines()) <= 12
     script = tmp_path / "example.py"
     # Its answer is inside of what the parameters were calibrated on.
-    script.write_text(f"{found[1]}assert not stripesim.run(scenario).warnings\n", encoding="utf-8")
+    script.write_text(
+        f"{found[1]}assert not stripesim.run(scenario).warnings\n", encoding="utf-8"
+    )
     done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count("rs:4,2") == 3
@@ -67,7 +86,10 @@ def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
 
 def test_files_that_the_readme_names_are_there() -> None:
     named = set(
-        re.findall(r"`((?:models|sim|scenarios|calibration|traces|docs|notebooks)/[\w./-]+)`", README)
+        re.findall(
+            r"`((?:models|sim|scenarios|calibration|traces|docs|notebooks)/[\w./-]+)`",
+            README,
+        )
     )
     assert named
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []

@@ -33,7 +33,10 @@ def pages(tmp_path_factory, quick_rebuilds):
     from stripesim.scenarios.studies.registry import STUDIES
 
     folder = tmp_path_factory.mktemp("reports")
-    small = ['schemes=["rep:3", "rs:6,3", "rs:10,4"]', 'workload.block_sizes_bytes=["4k", "64k"]']
+    small = [
+        'schemes=["rep:3", "rs:6,3", "rs:10,4"]',
+        'workload.block_sizes_bytes=["4k", "64k"]',
+    ]
     scenarios = {
         "run": load_scenario("quickstart"),
         "sizes": load_scenario("koh2017", sets=[*small, "workload.requests=60"]),
@@ -50,11 +53,15 @@ def pages(tmp_path_factory, quick_rebuilds):
 @pytest.fixture(scope="module")
 def browser():
     """A headless Chromium that notes what it logs and what it fetches."""
-    pytest.importorskip("selenium", reason="selenium is not installed (pip install stripesim[test])")
+    pytest.importorskip(
+        "selenium", reason="selenium is not installed (pip install stripesim[test])"
+    )
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     driver = shutil.which("chromedriver")
     if found is None or driver is None:
-        pytest.skip("no Chromium with its driver is installed (apt-get install chromium chromium-driver)")
+        pytest.skip(
+            "no Chromium with its driver is installed (apt-get install chromium chromium-driver)"
+        )
     from selenium.webdriver import Chrome, ChromeOptions
     from selenium.webdriver.chrome.service import Service
 
@@ -65,7 +72,9 @@ def browser():
     if os.geteuid() == 0:
         # Chromium refuses to run as root inside its sandbox, as in most containers.
         options.add_argument("--no-sandbox")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.set_capability(
+        "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
+    )
     with Chrome(options=options, service=Service(driver)) as chrome:
         yield chrome
 
@@ -77,14 +86,23 @@ def opened(request, browser, pages):
     browser.get_log("performance")
     address = (pages / f"{request.param}.html").as_uri()
     browser.get(address)
-    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    events = [
+        json.loads(entry["message"])["message"]
+        for entry in browser.get_log("performance")
+    ]
+    asked = [
+        e["params"]["request"]["url"]
+        for e in events
+        if e["method"] == "Network.requestWillBeSent"
+    ]
     return browser, browser.get_log("browser"), [one for one in asked if one != address]
 
 
 def emulate(browser, theme, media=""):
     features = [{"name": "prefers-color-scheme", "value": theme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"media": media, "features": features}
+    )
 
 
 def show(browser, width, theme):
@@ -93,7 +111,9 @@ def show(browser, width, theme):
     emulate(browser, theme)
     # Otherwise the page would be judged as it was laid out before.
     assert browser.execute_script("return window.innerWidth") == width
-    assert browser.execute_script(f"return matchMedia('(prefers-color-scheme: {theme})').matches")
+    assert browser.execute_script(
+        f"return matchMedia('(prefers-color-scheme: {theme})').matches"
+    )
 
 
 def ask(browser, call):
@@ -145,7 +165,9 @@ def test_the_checks_find_what_they_look_for(opened):
         "document.body.insertAdjacentHTML('beforeend', '<p style=\"color: #999; width: 700px\">pale</p>'"
         '+ \'<figure id="hidden"><svg style="display: none"></svg></figure>\')'
     )
-    assert ["pale", "2.85"] in ask(browser, f"faint({TEXT_CONTRAST}, {LARGE_CONTRAST})")["faint"]
+    assert ["pale", "2.85"] in ask(
+        browser, f"faint({TEXT_CONTRAST}, {LARGE_CONTRAST})"
+    )["faint"]
     stuck_out = ask(browser, "overflow()")
     assert stuck_out["page"] > 300
     assert stuck_out["wide"]
@@ -186,7 +208,9 @@ def test_a_report_prints_in_ink_on_white(opened):
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
     path = tmp_path_factory.mktemp("played") / "write.html"
-    path.write_text(play_page(explain("write", ["rep:3", "rs:4,2"], 4096)), encoding="utf-8")
+    path.write_text(
+        play_page(explain("write", ["rep:3", "rs:4,2"], 4096)), encoding="utf-8"
+    )
     return path.as_uri()
 
 
@@ -220,7 +244,10 @@ def test_a_request_is_played_by_keyboard_alone(browser, played):
     # The slider is a control of its own, with a name and the step in words.
     slider = browser.find_element(By.ID, "at")
     slider.send_keys(Keys.ARROW_RIGHT)
-    assert slider.get_attribute("aria-valuetext") == browser.find_element(By.ID, "what").text
+    assert (
+        slider.get_attribute("aria-valuetext")
+        == browser.find_element(By.ID, "what").text
+    )
     assert browser.get_log("browser") == []
 
 

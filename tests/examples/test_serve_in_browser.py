@@ -17,9 +17,15 @@ from stripesim.scenarios.explain.play import play_page
 from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.report.cluster import report_of_cluster
 
-pytest.importorskip("starlette", reason="starlette is not installed (pip install stripesim[web])")
-uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed (pip install stripesim[web])")
-pytest.importorskip("selenium", reason="selenium is not installed (pip install stripesim[test])")
+pytest.importorskip(
+    "starlette", reason="starlette is not installed (pip install stripesim[web])"
+)
+uvicorn = pytest.importorskip(
+    "uvicorn", reason="uvicorn is not installed (pip install stripesim[web])"
+)
+pytest.importorskip(
+    "selenium", reason="selenium is not installed (pip install stripesim[test])"
+)
 
 from selenium.webdriver import Chrome, ChromeOptions, Keys  # noqa: E402 - after the check that it is there
 from selenium.webdriver.chrome.service import Service  # noqa: E402 - after the check that it is there
@@ -50,7 +56,9 @@ def address():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    config = uvicorn.Config(create_app(parse_scenario(BASE)), host="127.0.0.1", port=port, log_level="error")
+    config = uvicorn.Config(
+        create_app(parse_scenario(BASE)), host="127.0.0.1", port=port, log_level="error"
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -66,7 +74,9 @@ def chrome():
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     driver = shutil.which("chromedriver")
     if found is None or driver is None:
-        pytest.skip("no Chromium with its driver is installed (apt-get install chromium chromium-driver)")
+        pytest.skip(
+            "no Chromium with its driver is installed (apt-get install chromium chromium-driver)"
+        )
     options = ChromeOptions()
     options.binary_location = found
     for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage"):
@@ -130,13 +140,20 @@ def test_every_control_is_reached_by_tab_and_has_a_label(page):
     names = []
     for _ in range(60):
         ActionChains(page).send_keys(Keys.TAB).perform()
-        name = page.execute_script("return document.activeElement.name || document.activeElement.tagName")
+        name = page.execute_script(
+            "return document.activeElement.name || document.activeElement.tagName"
+        )
         names.append(name)
         if name == "SUMMARY":
             break
-    assert {"a.scheme", "a.hosts", "b.scheme", "b.failure_domain", "rate_per_s", "repair_mb_per_s"} <= set(
-        names
-    )
+    assert {
+        "a.scheme",
+        "a.hosts",
+        "b.scheme",
+        "b.failure_domain",
+        "rate_per_s",
+        "repair_mb_per_s",
+    } <= set(names)
     unlabelled = page.execute_script(
         "return [...document.querySelectorAll('input:not([type=hidden]), select')]"
         ".filter(one => !one.labels.length).map(one => one.name)"
@@ -169,16 +186,29 @@ def test_a_scenario_is_uploaded_by_a_click(page, tmp_path):
 
 
 def test_a_ceph_report_is_uploaded_by_a_click(page):
-    upload(page, Path(__file__).resolve().parents[1] / "unit" / "data" / "ceph16-report.json")
+    upload(
+        page,
+        Path(__file__).resolve().parents[1] / "unit" / "data" / "ceph16-report.json",
+    )
     # The cluster of the report has 8 OSDs.
-    hosts, each = (int(page.find_element("name", f"a.{key}").get_attribute("value")) for key in COUNTS)
+    hosts, each = (
+        int(page.find_element("name", f"a.{key}").get_attribute("value"))
+        for key in COUNTS
+    )
     assert hosts * each == 8
 
 
 @pytest.mark.parametrize("typed", ["-3", "", "9999", "4.5"])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_a_bad_value_is_said_next_to_its_field_while_the_field_keeps_the_focus(page, typed, width):
-    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+def test_a_bad_value_is_said_next_to_its_field_while_the_field_keeps_the_focus(
+    page, typed, width
+):
+    metrics = {
+        "width": width,
+        "height": 900,
+        "deviceScaleFactor": 1,
+        "mobile": width < 500,
+    }
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     field = page.find_element("name", "a.hosts")
     error = page.find_element("id", field.get_attribute("aria-describedby"))
@@ -218,9 +248,15 @@ def test_a_bad_value_is_said_next_to_its_field_while_the_field_keeps_the_focus(p
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_page_fits_and_is_legible(page, width, theme):
     page.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": theme}]},
     )
-    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    metrics = {
+        "width": width,
+        "height": 900,
+        "deviceScaleFactor": 1,
+        "mobile": width < 500,
+    }
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     # With an error next to a field, which has a colour of its own.
     page.get(f"{page.current_url}?a.hosts=-3")
@@ -245,17 +281,25 @@ def test_the_page_fits_and_is_legible(page, width, theme):
 def test_a_simulation_is_clicked_and_its_rows_come(page):
     button = page.find_element("xpath", "//button[text()='Simulate both']")
     # The page scrolls smoothly, and a click does not wait for it.
-    page.execute_script("arguments[0].scrollIntoView({behavior: 'instant', block: 'center'})", button)
+    page.execute_script(
+        "arguments[0].scrollIntoView({behavior: 'instant', block: 'center'})", button
+    )
     button.click()
     until(page, lambda browser: "of 6 runs" in browser.find_element("id", "job").text)
-    until(page, lambda browser: "Done: 6 of 6 runs" in browser.find_element("id", "job").text, 150)
+    until(
+        page,
+        lambda browser: "Done: 6 of 6 runs" in browser.find_element("id", "job").text,
+        150,
+    )
     assert "serves the rate" in page.find_element("id", "job").text
 
 
 AXE = os.environ.get("STRIPESIM_AXE", "")
 
 
-@pytest.mark.skipif(not AXE, reason="STRIPESIM_AXE names no axe.min.js (npm pack axe-core)")
+@pytest.mark.skipif(
+    not AXE, reason="STRIPESIM_AXE names no axe.min.js (npm pack axe-core)"
+)
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_no_violation(chrome, address, tmp_path, width, theme):

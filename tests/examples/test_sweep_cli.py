@@ -35,7 +35,12 @@ queue_depth = 8
 image_bytes = "1GB"
 """
 
-GRID = ("--over", "workload.queue_depth=4,8,16", "--over", "workload.block_sizes_bytes=4k,16k")
+GRID = (
+    "--over",
+    "workload.queue_depth=4,8,16",
+    "--over",
+    "workload.block_sizes_bytes=4k,16k",
+)
 
 SLOW_REQUESTS = "workload.requests=1200"
 #: Some seconds of work, so that there is a middle to be stopped in: the readable engine takes its time.
@@ -92,14 +97,18 @@ def refused(scenario: Path, *arguments: str) -> list[str]:
 def comparable(rows: Sequence[dict[str, Any]]) -> list[str]:
     """Rows as text that tells every bit of every number apart, without the machine's own time."""
     return [
-        json.dumps({name: value for name, value in row.items() if name != "engine_wall_s"}) for row in rows
+        json.dumps(
+            {name: value for name, value in row.items() if name != "engine_wall_s"}
+        )
+        for row in rows
     ]
 
 
 def parts(out: Path) -> dict[str, tuple[int, int]]:
     """Each row's file: which file it is, and when it was written."""
     return {
-        path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in (out / "parts").glob("*.parquet")
+        path.name: (path.stat().st_ino, path.stat().st_mtime_ns)
+        for path in (out / "parts").glob("*.parquet")
     }
 
 
@@ -111,9 +120,20 @@ def wait_for_parts(out: Path, count: int, process: subprocess.Popen[str]) -> Non
         time.sleep(0.01)
 
 
-def test_serial_and_parallel_give_the_same_rows_to_the_bit(tiny: Path, tmp_path: Path) -> None:
+def test_serial_and_parallel_give_the_same_rows_to_the_bit(
+    tiny: Path, tmp_path: Path
+) -> None:
     serial = sweep(tiny, *GRID, "--replications", "2", "--jobs", "1")
-    parallel = sweep(tiny, *GRID, "--replications", "2", "--jobs", "2", "--out", str(tmp_path / "out"))
+    parallel = sweep(
+        tiny,
+        *GRID,
+        "--replications",
+        "2",
+        "--jobs",
+        "2",
+        "--out",
+        str(tmp_path / "out"),
+    )
     assert len(serial["rows"]) == 3 * 2 * 2 * 2
     assert comparable(parallel["rows"]) == comparable(serial["rows"])
     assert json.dumps(parallel["aggregated"]) == json.dumps(serial["aggregated"])
@@ -121,19 +141,36 @@ def test_serial_and_parallel_give_the_same_rows_to_the_bit(tiny: Path, tmp_path:
     assert serial["failed"] == parallel["failed"] == []
     kept = pl.read_parquet(tmp_path / "out" / "results.parquet")
     assert comparable(kept.to_dicts()) == comparable(serial["rows"])
-    assert {"sweep.svg", "sweep.png", "captions.md", "results.csv", "aggregated.csv", "provenance.json"} <= {
-        path.name for path in (tmp_path / "out").iterdir()
-    }
+    assert {
+        "sweep.svg",
+        "sweep.png",
+        "captions.md",
+        "results.csv",
+        "aggregated.csv",
+        "provenance.json",
+    } <= {path.name for path in (tmp_path / "out").iterdir()}
 
 
 def test_a_point_of_a_sweep_is_what_run_gives(tiny: Path) -> None:
     rows = sweep(tiny, "--over", "workload.queue_depth=4,8", "--jobs", "1")["rows"]
     # A sweep has many points and follows no request step by step.
-    arguments = ["run", str(tiny), "--no-costs", "--set", "workload.queue_depth=4", "--json", "-"]
+    arguments = [
+        "run",
+        str(tiny),
+        "--no-costs",
+        "--set",
+        "workload.queue_depth=4",
+        "--json",
+        "-",
+    ]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0
     for want in json.loads(done.stdout)["rows"]:
-        (got,) = [r for r in rows if r["workload.queue_depth"] == 4 and r["scheme"] == want["scheme"]]
+        (got,) = [
+            r
+            for r in rows
+            if r["workload.queue_depth"] == 4 and r["scheme"] == want["scheme"]
+        ]
         # A sweep's rows are a table, in which limits are text.
         want["limits"] = limits_text(want["limits"])
         for name in want.keys() - {"engine_wall_s"}:
@@ -143,7 +180,11 @@ def test_a_point_of_a_sweep_is_what_run_gives(tiny: Path) -> None:
 def test_replications_differ_in_luck_only(tiny: Path) -> None:
     printed = sweep(tiny, "--replications", "3", "--seed", "5", "--jobs", "1")
     mine = [row for row in printed["rows"] if row["scheme"] == "rep:3"]
-    assert [(row["replication"], row["seed"]) for row in mine] == [(0, 5), (1, 6), (2, 7)]
+    assert [(row["replication"], row["seed"]) for row in mine] == [
+        (0, 5),
+        (1, 6),
+        (2, 7),
+    ]
     assert len({row["completions_sha256"] for row in mine}) == 3
     mean = next(row for row in printed["aggregated"] if row["scheme"] == "rep:3")
     assert mean["replications"] == 3
@@ -158,7 +199,10 @@ def test_a_killed_sweep_goes_on_where_it_was(
     out = tmp_path / "out"
     arguments = (*SLOW, "--out", str(out), "--jobs")
     process = subprocess.Popen(
-        command(tiny, *arguments, jobs), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command(tiny, *arguments, jobs),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     wait_for_parts(out, 3, process)
     process.kill()
@@ -168,7 +212,10 @@ def test_a_killed_sweep_goes_on_where_it_was(
     # What is missing runs in this process, which spares the start of two workers.
     resumed = sweep(tiny, *arguments, "1", "--resume")
     counts = resumed["provenance"]["sweep"]
-    assert (counts["kept"], counts["executed"]) == (len(before), SLOW_ROWS - len(before))
+    assert (counts["kept"], counts["executed"]) == (
+        len(before),
+        SLOW_ROWS - len(before),
+    )
     after = parts(out)
     assert len(after) == SLOW_ROWS
     # The rows that were there are the same files still: nothing was run or written twice.
@@ -182,7 +229,9 @@ def test_a_killed_sweep_goes_on_where_it_was(
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_sweep_leaves_a_valid_result(tiny: Path, tmp_path: Path, sent: signal.Signals) -> None:
+def test_an_interrupted_sweep_leaves_a_valid_result(
+    tiny: Path, tmp_path: Path, sent: signal.Signals
+) -> None:
     out = tmp_path / "out"
     arguments = (*SLOW, "--out", str(out), "--jobs")
     process = subprocess.Popen(
@@ -238,8 +287,13 @@ def test_a_cell_that_fails_takes_no_other_with_it_and_is_tried_again(
         printed = sweep(tiny, *arguments, status=1)
     assert [row["scheme"] for row in printed["rows"]] == ["rep:3"]
     (failed,) = printed["failed"]
-    assert (failed["scheme"], failed["reason"]) == ("rs:6,3", "RuntimeError: a fault of ours")
-    assert json.loads((tmp_path / "out" / "failed.json").read_text()) == printed["failed"]
+    assert (failed["scheme"], failed["reason"]) == (
+        "rs:6,3",
+        "RuntimeError: a fault of ours",
+    )
+    assert (
+        json.loads((tmp_path / "out" / "failed.json").read_text()) == printed["failed"]
+    )
     mended = sweep(tiny, *arguments, "--resume")
     assert mended["provenance"]["sweep"]["executed"] == 1
     assert mended["failed"] == []
@@ -288,11 +342,15 @@ def test_faults_of_options_come_at_once_and_end_with_status_2(tiny: Path) -> Non
 
 
 def test_jobs_and_dask_exclude_each_other(tiny: Path) -> None:
-    assert refused(tiny, "--jobs", "2", "--dask", "tcp://x:1")[0].startswith("--dask: got --jobs too")
+    assert refused(tiny, "--jobs", "2", "--dask", "tcp://x:1")[0].startswith(
+        "--dask: got --jobs too"
+    )
 
 
 def test_a_table_is_printed_for_people(tiny: Path) -> None:
-    done = CliRunner().invoke(app, ["sweep", str(tiny), "--over", "workload.queue_depth=4,8", "--jobs", "1"])
+    done = CliRunner().invoke(
+        app, ["sweep", str(tiny), "--over", "workload.queue_depth=4,8", "--jobs", "1"]
+    )
     assert done.exit_code == 0
     assert done.stdout.count("rs:6,3") == 2
     assert "workload.queue_depth" in done.stdout
@@ -307,7 +365,9 @@ def test_an_output_folder_with_rows_wants_resume(tiny: Path, tmp_path: Path) -> 
 @pytest.fixture
 def dask_cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
     """Start a scheduler and two workers, each a process of its own as on a cluster."""
-    pytest.importorskip("distributed", reason="the extra [cluster] (dask[distributed]) is not installed")
+    pytest.importorskip(
+        "distributed", reason="the extra [cluster] (dask[distributed]) is not installed"
+    )
     address_file = tmp_path / "scheduler.json"
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     module = [sys.executable, "-m", "distributed.cli."]
@@ -315,7 +375,14 @@ def dask_cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[by
 
     def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [*module[:-1], module[-1] + name, "--scheduler-file", str(address_file), *arguments], **quiet
+            [
+                *module[:-1],
+                module[-1] + name,
+                "--scheduler-file",
+                str(address_file),
+                *arguments,
+            ],
+            **quiet,
         )
         started.append(process)
         return process
@@ -389,28 +456,47 @@ def test_a_sweep_whose_workers_are_all_gone_ends_and_can_go_on(
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode not in (0, 2)
     assert "no worker for 10 s, waiting up to 5 s" in stderr
-    assert "got no worker for 5 s, wanted one or more; --resume goes on from here" in stderr
-    assert 2 <= pl.read_parquet(out / "results.parquet").height == len(parts(out)) < SLOW_ROWS
+    assert (
+        "got no worker for 5 s, wanted one or more; --resume goes on from here"
+        in stderr
+    )
+    assert (
+        2
+        <= pl.read_parquet(out / "results.parquet").height
+        == len(parts(out))
+        < SLOW_ROWS
+    )
 
 
 def test_a_scheduler_that_is_not_there_is_told(tiny: Path, tmp_path: Path) -> None:
-    pytest.importorskip("distributed", reason="the extra [cluster] (dask[distributed]) is not installed")
+    pytest.importorskip(
+        "distributed", reason="the extra [cluster] (dask[distributed]) is not installed"
+    )
     (said,) = refused(tiny, "--dask", "nonsense://there")
     assert said.startswith("--dask: nonsense://there: got ")
 
 
-def test_a_sweep_widened_later_runs_only_what_is_new(tiny: Path, tmp_path: Path) -> None:
+def test_a_sweep_widened_later_runs_only_what_is_new(
+    tiny: Path, tmp_path: Path
+) -> None:
     arguments = ("--jobs", "1", "--out", str(tmp_path / "out"))
     narrow = sweep(tiny, "--over", "workload.queue_depth=4,8", *arguments)
     wide = sweep(tiny, "--over", "workload.queue_depth=2,4,8", *arguments, "--resume")
     counts = wide["provenance"]["sweep"]
     assert (counts["kept"], counts["executed"]) == (4, 2)
-    assert [row for row in wide["rows"] if row["workload.queue_depth"] != 2] == narrow["rows"]
+    assert [row for row in wide["rows"] if row["workload.queue_depth"] != 2] == narrow[
+        "rows"
+    ]
 
 
-def test_a_sweep_survives_the_death_of_all_its_workers(tiny: Path, uninterrupted: dict[str, Any]) -> None:
+def test_a_sweep_survives_the_death_of_all_its_workers(
+    tiny: Path, uninterrupted: dict[str, Any]
+) -> None:
     plan = plan_sweep(
-        tiny, engine="simpy", sets=[SLOW_REQUESTS], over=["workload.queue_depth=4,5,6,7,8,9,10"]
+        tiny,
+        engine="simpy",
+        sets=[SLOW_REQUESTS],
+        over=["workload.queue_depth=4,5,6,7,8,9,10"],
     )
     killed: list[int] = []
 

@@ -27,28 +27,45 @@ def runs():
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_what_devices_are_given_is_mixed_alike(runs, cell):
-    files = [path for path in sorted(REAL.glob(f"{cell}.loop*.txt.gz")) if path.stat().st_size > 1000]
+    files = [
+        path
+        for path in sorted(REAL.glob(f"{cell}.loop*.txt.gz"))
+        if path.stat().st_size > 1000
+    ]
     if not files:
         pytest.skip(f"no recorded block traces in {REAL}")
     real = mix_of([read_trace(path) for path in files])
     simulated = mix_of(list(device_traces(runs[f"main-{cell}"]).values()))
     assert simulated["read_ratio"] == pytest.approx(real["read_ratio"], abs=0.06)
-    assert simulated["read_bytes_ratio"] == pytest.approx(real["read_bytes_ratio"], abs=0.03)
+    assert simulated["read_bytes_ratio"] == pytest.approx(
+        real["read_bytes_ratio"], abs=0.03
+    )
     # Four of sixteen devices were recorded, and writes of the log depend on how many transactions share one.
-    assert simulated["bytes_mean_write"] == pytest.approx(real["bytes_mean_write"], rel=0.3)
+    assert simulated["bytes_mean_write"] == pytest.approx(
+        real["bytes_mean_write"], rel=0.3
+    )
     assert simulated["share_4k"] == pytest.approx(real["share_4k"], abs=0.12)
-    assert simulated["sequential_writes"] == pytest.approx(real["sequential_writes"], abs=0.08)
+    assert simulated["sequential_writes"] == pytest.approx(
+        real["sequential_writes"], abs=0.08
+    )
 
 
 def test_the_trace_holds_the_bytes_of_the_run_and_reads_back(runs, tmp_path):
     run = runs["main-ec63-overwrite-rand-4096-q64"]
     traces = device_traces(run)
     client_bytes = int(run.requests.lengths_bytes.sum())
-    read = sum(int(t.commands.filter(~t.commands["is_write"])["length_bytes"].sum()) for t in traces.values())
+    read = sum(
+        int(t.commands.filter(~t.commands["is_write"])["length_bytes"].sum())
+        for t in traces.values()
+    )
     row = predict_run(run)
-    assert read / client_bytes == pytest.approx(row["device_read_bytes_per_client_byte"])
+    assert read / client_bytes == pytest.approx(
+        row["device_read_bytes_per_client_byte"]
+    )
     one = min(traces)
     write_blkparse(traces[one], tmp_path / "osd.txt")
     again = read_trace(tmp_path / "osd.txt", format="blkparse", strict=True)
     assert len(again) == len(traces[one])
-    assert mix_of([again])["bytes_mean_write"] == pytest.approx(mix_of([traces[one]])["bytes_mean_write"])
+    assert mix_of([again])["bytes_mean_write"] == pytest.approx(
+        mix_of([traces[one]])["bytes_mean_write"]
+    )

@@ -13,8 +13,16 @@ SIZES = (1024, 2048, 4096, 8192, 16384)
 # fifteen times in these runs, at other moments than in a simulation. At random and depth 256, and by 21 % in
 # one of the repetitions, they tell how long stripes stay in flight. docs/ceph16.md has the arithmetic.
 DRAINS = {
-    *(f"{kind}-ec63-write-seq-{size}-q256:device_read" for kind in ("main", "repeat") for size in SIZES),
-    *(f"qd-ec63-write-seq-{size}-q{depth}:device_read" for size in SIZES for depth in (16, 64)),
+    *(
+        f"{kind}-ec63-write-seq-{size}-q256:device_read"
+        for kind in ("main", "repeat")
+        for size in SIZES
+    ),
+    *(
+        f"qd-ec63-write-seq-{size}-q{depth}:device_read"
+        for size in SIZES
+        for depth in (16, 64)
+    ),
     "feat-ec63-write-seq-4096-q256:device_read",
     "qd-ec63-write-rand-4096-q256:device_read",
     "repeat-ec63-write-rand-4096-q64:device_read",
@@ -37,7 +45,9 @@ def of(result, metric):
     return [
         entry
         for entry in result.ledger.entries
-        if entry.claim.metric == metric and entry.claim.scheme == "rs:6,3" and entry.claim.role == "held-out"
+        if entry.claim.metric == metric
+        and entry.claim.scheme == "rs:6,3"
+        and entry.claim.role == "held-out"
     ]
 
 
@@ -51,28 +61,43 @@ def test_error_over_rows_of_rs63(result, metric):
     beyond = {entry.claim.id for entry in entries if entry.verdict != "right"}
     assert beyond <= DRAINS
     assert (
-        max(abs(e.error) for e in entries if e.error_kind == "relative" and e.claim.id not in DRAINS) <= WORST
+        max(
+            abs(e.error)
+            for e in entries
+            if e.error_kind == "relative" and e.claim.id not in DRAINS
+        )
+        <= WORST
     )
 
 
 @pytest.mark.slow
 def test_device_writes_with_the_log_stay_within_the_tolerance(result):
-    beyond = {entry.claim.id for entry in of(result, "device_write") if entry.verdict != "right"}
+    beyond = {
+        entry.claim.id
+        for entry in of(result, "device_write")
+        if entry.verdict != "right"
+    }
     assert beyond <= LOGS
 
 
 @pytest.mark.slow
 def test_context_switches_and_processor_time_of_rs63(result):
-    switches = sorted(abs(entry.error) for entry in of(result, "context_switches_per_op"))
+    switches = sorted(
+        abs(entry.error) for entry in of(result, "context_switches_per_op")
+    )
     times = sorted(abs(entry.error) for entry in of(result, "cpu_us_per_op"))
     assert len(switches) == len(times) == 70
-    assert statistics.median(switches) <= 0.2 and switches[int(0.9 * len(switches))] <= 0.5
+    assert (
+        statistics.median(switches) <= 0.2 and switches[int(0.9 * len(switches))] <= 0.5
+    )
     assert statistics.median(times) <= 0.25 and times[int(0.9 * len(times))] <= 0.5
 
 
 @pytest.mark.slow
 def test_every_row_is_simulated_and_the_constants_are_few(result):
-    assert not [entry.claim.id for entry in result.ledger.entries if entry.simulated is None]
+    assert not [
+        entry.claim.id for entry in result.ledger.entries if entry.simulated is None
+    ]
     assert len(result.rows) == 159
     summary = result.ledger.summary()
     assert summary["fitted_parameters"] <= 18
@@ -82,6 +107,11 @@ def test_every_row_is_simulated_and_the_constants_are_few(result):
 @pytest.mark.slow
 def test_figures_show_what_was_judged(result, tmp_path):
     names = {path.name for path in STUDY.save(result, tmp_path)}
-    assert {"measured-simulated.svg", "errors.svg", "captions.md", "phases.csv"} <= names
+    assert {
+        "measured-simulated.svg",
+        "errors.svg",
+        "captions.md",
+        "phases.csv",
+    } <= names
     assert len(result.phases) == 15
     assert "Phases of the repairs" in (tmp_path / "report.html").read_text()

@@ -36,10 +36,16 @@ def test_claims_are_those_fixed_beforehand():
     if not published.exists():
         pytest.skip(f"{published} is not there")
     with published.open(encoding="utf-8", newline="") as file:
-        wanted = [row for row in csv.DictReader(file) if row["paper"].startswith("dachary")]
-    text = (files("stripesim.scenarios.studies.dachary2013") / "claims.csv").read_text("utf-8")
+        wanted = [
+            row for row in csv.DictReader(file) if row["paper"].startswith("dachary")
+        ]
+    text = (files("stripesim.scenarios.studies.dachary2013") / "claims.csv").read_text(
+        "utf-8"
+    )
     ours = list(csv.DictReader(text.splitlines()))
-    assert [{k: v for k, v in row.items() if k != "statement"} for row in ours] == wanted
+    assert [
+        {k: v for k, v in row.items() if k != "statement"} for row in ours
+    ] == wanted
 
 
 def test_every_claim_is_computed_or_says_why_not(result):
@@ -62,7 +68,9 @@ def test_a_case_is_the_reference_times_the_ratio_measured(result):
 
 def test_twice_as_fast_a_machine_gives_the_same_ledger(result):
     quick = result.rows.with_columns(pl.col("seconds_median") / 2)
-    assert simulate_claims(quick)[0] == pytest.approx(simulate_claims(result.rows)[0], nan_ok=True)
+    assert simulate_claims(quick)[0] == pytest.approx(
+        simulate_claims(result.rows)[0], nan_ok=True
+    )
 
 
 def test_one_slow_case_is_found_out(result):
@@ -78,9 +86,14 @@ def test_one_slow_case_is_found_out(result):
 
 
 def test_a_missing_case_is_not_derivable_with_its_name(result):
-    values, reasons = simulate_claims(result.rows.filter(pl.col("backend") != "liberasurecode_rs_vand"))
+    values, reasons = simulate_claims(
+        result.rows.filter(pl.col("backend") != "liberasurecode_rs_vand")
+    )
     assert values["dachary2013-144"] is None
-    assert reasons["dachary2013-150"] == "not measured: liberasurecode_rs_vand rs:2,1 encode 0"
+    assert (
+        reasons["dachary2013-150"]
+        == "not measured: liberasurecode_rs_vand rs:2,1 encode 0"
+    )
 
 
 def test_verdicts_of_this_version(result):
@@ -115,13 +128,17 @@ def test_shipped_measurements_were_verified_and_say_what_measured_them():
     assert {"warm", "cold"} == set(rows["buffers"])
     assert rows["cores"].max() > 1
     document = json.loads(
-        (files("stripesim.scenarios.studies.dachary2013") / "measured.json").read_text("utf-8")
+        (files("stripesim.scenarios.studies.dachary2013") / "measured.json").read_text(
+            "utf-8"
+        )
     )
     assert {"command", "cpu", "date", "versions"} <= set(document)
 
 
 def test_shipped_model_of_buffers_is_what_the_shipped_rows_give():
-    found, errors = fit_buffers(*(runs.shipped_rows(n).to_dicts() for n in ("ceph16.csv", "measured.csv")))
+    found, errors = fit_buffers(
+        *(runs.shipped_rows(n).to_dicts() for n in ("ceph16.csv", "measured.csv"))
+    )
     shipped = {name: getattr(ceph_buffers(), name) for name in found}
     assert shipped == pytest.approx(found, rel=1e-3)
     # What the README says of its errors.
@@ -140,7 +157,9 @@ def test_buffers_predict_a_plugin_that_the_fit_has_not_seen():
     for row in ceph.iter_rows(named=True):
         k, m = map(int, row["scheme"].removeprefix("rs:").split(","))
         kernel_s = raw[row["scheme"], row["size_bytes"] > 1 << 19]
-        predicted = kernel_s + ceph_buffers().duration_ns(row["size_bytes"], k=k, m=m) * 1e-9
+        predicted = (
+            kernel_s + ceph_buffers().duration_ns(row["size_bytes"], k=k, m=m) * 1e-9
+        )
         # Times of a shared machine: within a quarter.
         assert predicted == pytest.approx(row["seconds_median"], rel=0.25)
 
@@ -154,7 +173,9 @@ def test_recorded_output_stands_in_for_cephs_rows(tmp_path):
         "0.238322 1048576 jerasure 6 2 encode 1024 1048576 0\n",
         encoding="utf-8",
     )
-    entries = {entry.claim.id: entry for entry in STUDY.run(against=recorded).ledger.entries}
+    entries = {
+        entry.claim.id: entry for entry in STUDY.run(against=recorded).ledger.entries
+    }
     # The source's own output must agree with the source.
     assert entries["dachary2013-142"].error == pytest.approx(0)
     assert entries["dachary2013-143"].verdict == "right"

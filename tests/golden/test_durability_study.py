@@ -11,7 +11,9 @@ def result():
 
 
 def rows(result, start):
-    return [entry for entry in result.ledger.entries if entry.claim.id.startswith(start)]
+    return [
+        entry for entry in result.ledger.entries if entry.claim.id.startswith(start)
+    ]
 
 
 def test_chains_and_combinatorics_are_right_to_four_digits(result):
@@ -21,12 +23,17 @@ def test_chains_and_combinatorics_are_right_to_four_digits(result):
 
 
 def test_backblaze_is_right_but_for_what_its_program_rounds_away(result):
-    wrong = {entry.claim.id for entry in rows(result, "backblaze") if entry.verdict != "right"}
+    wrong = {
+        entry.claim.id
+        for entry in rows(result, "backblaze")
+        if entry.verdict != "right"
+    }
     assert wrong == {"backblaze-5"}
 
 
 @pytest.mark.parametrize(
-    "curve", ["mlec-8-2-50-", "mlec-8-1-45-", "mlec-8-2-10-sim-", "mlecw-", "mlec-split-"]
+    "curve",
+    ["mlec-8-2-50-", "mlec-8-1-45-", "mlec-8-2-10-sim-", "mlecw-", "mlec-split-"],
 )
 def test_curves_that_were_never_fitted_are_predicted(result, curve):
     found = [entry for entry in rows(result, curve) if entry.claim.role == "held-out"]
@@ -41,7 +48,9 @@ def test_what_is_known_to_be_wrong_is_no_more(result):
         if entry.verdict == "wrong" and entry.claim.role == "held-out"
     ]
     others = [
-        claim for claim in wrong if not claim.startswith(("mlec-8-2-10-web-raid-8-2-disk100", "backblaze-5"))
+        claim
+        for claim in wrong
+        if not claim.startswith(("mlec-8-2-10-web-raid-8-2-disk100", "backblaze-5"))
     ]
     assert others == ["mlec-16-2-54-sim-dp-16-2-2"]
     # The study's README names them: eight of the eleven points of that curve.

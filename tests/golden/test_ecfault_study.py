@@ -18,7 +18,11 @@ from stripesim.scenarios.run.cell import row_of, run_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.ecfault2024 import amplification
-from stripesim.scenarios.studies.ecfault2024.claims import NOT_COMPUTED, Lookup, simulate_claims
+from stripesim.scenarios.studies.ecfault2024.claims import (
+    NOT_COMPUTED,
+    Lookup,
+    simulate_claims,
+)
 from stripesim.scenarios.studies.ecfault2024.figures import draw
 from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table
 from stripesim.scenarios.studies.ecfault2024.parameters import (
@@ -38,7 +42,9 @@ from stripesim.scenarios.studies.ecfault2024.study import STUDY
 from stripesim.scenarios.studies.ecfault2024.tables import implied_effect, tables
 from stripesim.scenarios.studies.parameters import ParametersError, model_from
 
-PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
+PUBLISHED = (
+    Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
+)
 SMALL = ('workload.image_bytes="4GiB"',)
 
 
@@ -47,9 +53,13 @@ def test_claims_are_those_fixed_beforehand():
         pytest.skip(f"{PUBLISHED} is not there")
     with PUBLISHED.open(encoding="utf-8", newline="") as file:
         wanted = [row for row in csv.DictReader(file) if row["paper"] == "ecfault2024"]
-    text = (files("stripesim.scenarios.studies.ecfault2024") / "claims.csv").read_text("utf-8")
+    text = (files("stripesim.scenarios.studies.ecfault2024") / "claims.csv").read_text(
+        "utf-8"
+    )
     ours = list(csv.DictReader(text.splitlines()))
-    assert [{k: v for k, v in row.items() if k != "statement"} for row in ours] == wanted
+    assert [
+        {k: v for k, v in row.items() if k != "statement"} for row in ours
+    ] == wanted
 
 
 def test_nothing_is_fitted_and_every_number_says_where_it_is_from():
@@ -58,15 +68,27 @@ def test_nothing_is_fitted_and_every_number_says_where_it_is_from():
         *("measured", "code", "datasheet", "published", "given", "assumed", "fitted"),
     }
     # Numbers of the parameter set `pacific` were fitted on another cluster, none to this source.
-    assert not [row["name"] for row in found if "ecfault" in row["source"] and row["provenance"] == "fitted"]
+    assert not [
+        row["name"]
+        for row in found
+        if "ecfault" in row["source"] and row["provenance"] == "fitted"
+    ]
     assert len({row["name"] for row in found}) == len(found)
 
 
 def test_the_lower_bound_is_what_a_simulated_write_stores():
     for code, bound in (("rs:9,3", Fraction(3, 2)), ("rs:12,3", Fraction(15, 8))):
         sets = (
-            *('workload.ops=["write"]', 'workload.patterns=["seq"]', 'workload.image="pristine"'),
-            *('workload.block_sizes_bytes=["64MiB"]', "workload.requests=4", 'workload.image_bytes="256MiB"'),
+            *(
+                'workload.ops=["write"]',
+                'workload.patterns=["seq"]',
+                'workload.image="pristine"',
+            ),
+            *(
+                'workload.block_sizes_bytes=["64MiB"]',
+                "workload.requests=4",
+                'workload.image_bytes="256MiB"',
+            ),
         )
         scenario = profile("rados").scenario(code, *sets)
         (cell,) = cells(scenario)
@@ -76,12 +98,17 @@ def test_the_lower_bound_is_what_a_simulated_write_stores():
 
 def test_mechanisms_add_up_and_the_log_is_a_constant_of_the_cluster():
     model = study_model()
-    both = [amplification.mechanisms(parse_scheme(code), model) for code in amplification.MEASURED_CODES]
+    both = [
+        amplification.mechanisms(parse_scheme(code), model)
+        for code in amplification.MEASURED_CODES
+    ]
     assert both[0]["log"] == both[1]["log"] == 90 * model.osd_log_bytes / (2500 * 2**26)
     assert both[0]["redundancy"] + both[0]["padding"] == 1.5
     assert both[1]["redundancy"] + both[1]["padding"] == 1.875
     assert both[0]["allocation"] == 0
-    halved = amplification.mechanisms(parse_scheme("rs:9,3"), replace(model, hosts_count=15))
+    halved = amplification.mechanisms(
+        parse_scheme("rs:9,3"), replace(model, hosts_count=15)
+    )
     assert halved["log"] == both[0]["log"] / 2
 
 
@@ -95,7 +122,14 @@ def test_padding_and_the_published_share_give_the_published_effect():
 def test_every_profile_is_a_scenario_of_its_own_and_says_what_it_varies():
     found = profiles()
     assert {one.dimension for one in found} == {
-        *("base", "stripe unit", "placement groups", "pg autoscale", "cache", "plugin and technique"),
+        *(
+            "base",
+            "stripe unit",
+            "placement groups",
+            "pg autoscale",
+            "cache",
+            "plugin and technique",
+        ),
         *("failure domain", "device class", "storage backend", "interface", "failures"),
     }
     for one in found:
@@ -114,8 +148,14 @@ def test_every_profile_is_a_scenario_of_its_own_and_says_what_it_varies():
             '[[profile]]\nname = "a"\ndimension = "b"\nlabel = "c"\nfailures = { count = 4 }',
             "failures.count: got 4",
         ),
-        ('[[profile]]\nname = "a"\ndimension = "b"\nlabel = "c"\nx = 1', "profile 1: x: got 1"),
-        (2 * '[[profile]]\nname = "a"\ndimension = "b"\nlabel = "c"\n', "got 'a' a second time"),
+        (
+            '[[profile]]\nname = "a"\ndimension = "b"\nlabel = "c"\nx = 1',
+            "profile 1: x: got 1",
+        ),
+        (
+            2 * '[[profile]]\nname = "a"\ndimension = "b"\nlabel = "c"\n',
+            "got 'a' a second time",
+        ),
     ],
 )
 def test_a_wrong_profile_is_told_in_one_line(text, says):
@@ -127,7 +167,9 @@ def test_a_wrong_profile_is_told_in_one_line(text, says):
 
 def test_wrong_parameters_are_told_by_key():
     with pytest.raises(ParametersError, match="here: 'source'"):
-        model_from(StudyModel, {"objects_count": {"value": 1, "provenance": "code"}}, "here")
+        model_from(
+            StudyModel, {"objects_count": {"value": 1, "provenance": "code"}}, "here"
+        )
 
 
 @pytest.mark.parametrize("hosts", ["same", "different"])
@@ -136,7 +178,9 @@ def test_failing_osds_hold_data_and_lie_where_they_should(hosts):
     pool = build_pool(scenario, parse_scheme(CODES[0]), build_models(scenario))
     osds = failing_osds(pool, Failures(count=3, hosts=hosts))
     assert len(set(osds)) == 3
-    assert len({int(pool.cluster.osd_hosts[osd]) for osd in osds}) == (1 if hosts == "same" else 3)
+    assert len({int(pool.cluster.osd_hosts[osd]) for osd in osds}) == (
+        1 if hosts == "same" else 3
+    )
     assert osds[0] in pool.cluster.acting[0]
     lost = np.isin(pool.cluster.acting, osds).sum(axis=1)
     # No two shards share a host, so failures on one host hit no object twice.
@@ -147,8 +191,12 @@ def test_only_the_family_named_is_scaled():
     table = build_models(profile("base").scenario(CODES[0])).kernel
     half = scaled_table(table, "clay", 0.5)
     for code, factor in (("clay:9,3,11", 0.5), ("rs:9,3", 1.0)):
-        before = table.cost(scheme=code, op="encode").duration_ns(1 << 22, without_copy=False)
-        after = half.cost(scheme=code, op="encode").duration_ns(1 << 22, without_copy=False)
+        before = table.cost(scheme=code, op="encode").duration_ns(
+            1 << 22, without_copy=False
+        )
+        after = half.cost(scheme=code, op="encode").duration_ns(
+            1 << 22, without_copy=False
+        )
         assert after == pytest.approx(factor * before)
 
 
@@ -160,7 +208,12 @@ def small():
     for one in profiles():
         if one.dimension in wanted:
             for code in one.codes:
-                rows.append({"experiment": "profiles", **recover(one, code, "compiled", sets=SMALL)})
+                rows.append(
+                    {
+                        "experiment": "profiles",
+                        **recover(one, code, "compiled", sets=SMALL),
+                    }
+                )
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -175,7 +228,11 @@ def test_the_checking_period_is_the_wait_of_ceph_s_defaults(small):
 
 
 def test_bytes_are_those_of_the_codes(small):
-    row = {(r["profile"], r["scheme"]): r for r in small.to_dicts() if r["experiment"] == "profiles"}
+    row = {
+        (r["profile"], r["scheme"]): r
+        for r in small.to_dicts()
+        if r["experiment"] == "profiles"
+    }
     assert row["base", "rs:9,3"]["read_bytes_per_lost_byte"] == pytest.approx(9)
     # 11/3 and what whole blocks add to 51,808-byte sub-chunks.
     assert 11 / 3 <= row["base", "clay:9,3,11"]["read_bytes_per_lost_byte"] < 4
@@ -183,8 +240,13 @@ def test_bytes_are_those_of_the_codes(small):
     large, base = row["su-64m", "rs:9,3"], row["base", "rs:9,3"]
     assert large["rebuilt_bytes"] == 8 * base["rebuilt_bytes"]
     # Sub-chunks of 64 bytes: a repair reads all of every helper's chunks.
-    assert row["su-4k", "clay:9,3,11"]["read_bytes_per_lost_byte"] == pytest.approx(11, rel=0.01)
-    assert row["su-4k", "clay:9,3,11"]["recovery_s"] > 2 * row["su-4k", "rs:9,3"]["recovery_s"]
+    assert row["su-4k", "clay:9,3,11"]["read_bytes_per_lost_byte"] == pytest.approx(
+        11, rel=0.01
+    )
+    assert (
+        row["su-4k", "clay:9,3,11"]["recovery_s"]
+        > 2 * row["su-4k", "rs:9,3"]["recovery_s"]
+    )
 
 
 def test_verdicts_follow_from_rows(small):
@@ -196,7 +258,9 @@ def test_verdicts_follow_from_rows(small):
     assert simulated["ecfault2024-186"] == 1.5
     # Another time in the rows is another verdict.
     slow = small.with_columns(
-        total_s=pl.when((pl.col("profile") == "cache-kv") & (pl.col("scheme") == "clay:9,3,11"))
+        total_s=pl.when(
+            (pl.col("profile") == "cache-kv") & (pl.col("scheme") == "clay:9,3,11")
+        )
         .then(pl.col("total_s") * 1.11)
         .otherwise(pl.col("total_s"))
     )
@@ -210,12 +274,22 @@ def test_an_advantage_is_gone_only_where_there_was_one(small):
         changed = pl.col("recovery_s")
         for name, value in clay.items():
             mine = pl.col("profile") == f"fail-{name}"
-            changed = pl.when(mine & (pl.col("scheme") == CODES[1])).then(value).otherwise(changed)
-            changed = pl.when(mine & (pl.col("scheme") == CODES[0])).then(10.0).otherwise(changed)
+            changed = (
+                pl.when(mine & (pl.col("scheme") == CODES[1]))
+                .then(value)
+                .otherwise(changed)
+            )
+            changed = (
+                pl.when(mine & (pl.col("scheme") == CODES[0]))
+                .then(10.0)
+                .otherwise(changed)
+            )
         return Lookup(small.with_columns(recovery_s=changed)).clay_advantage().says
 
     names = ("1", "2-same", "3-same", "2-different", "3-different")
-    assert with_times(dict(zip(names, (5.0, 5.0, 5.0, 7.0, 9.9), strict=True))).startswith("disappears at 3")
+    assert with_times(
+        dict(zip(names, (5.0, 5.0, 5.0, 7.0, 9.9), strict=True))
+    ).startswith("disappears at 3")
     assert with_times(dict.fromkeys(names, 5.0)).startswith("an advantage also")
     assert with_times(dict.fromkeys(names, 10.0)) == "no advantage at all"
 
@@ -223,7 +297,11 @@ def test_an_advantage_is_gone_only_where_there_was_one(small):
 def test_the_report_shows_claims_figures_and_tables(small):
     ledger = STUDY.ledger(Setting(), small)
     figures = draw(small)
-    assert {"effects", "configurations", "write-amplification"} >= set(figures) >= {"effects"}
+    assert (
+        {"effects", "configurations", "write-amplification"}
+        >= set(figures)
+        >= {"effects"}
+    )
     page = report_page(
         title=STUDY.title,
         introduction=STUDY.introduction,
@@ -237,5 +315,7 @@ def test_the_report_shows_claims_figures_and_tables(small):
 
 
 def test_unknown_experiments_are_refused():
-    with pytest.raises(ValueError, match="--experiment: got 'nonsense', wanted one of storage"):
+    with pytest.raises(
+        ValueError, match="--experiment: got 'nonsense', wanted one of storage"
+    ):
         STUDY.run(experiments=["nonsense"])

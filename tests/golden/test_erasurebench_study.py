@@ -54,13 +54,17 @@ def test_claims_are_those_fixed_beforehand():
         pytest.skip(f"{published} is not there")
     with published.open(encoding="utf-8", newline="") as file:
         wanted = [row for row in csv.DictReader(file) if row["paper"] == "erasurebench"]
-    text = (files("stripesim.scenarios.studies.erasurebench2016") / "claims.csv").read_text("utf-8")
+    text = (
+        files("stripesim.scenarios.studies.erasurebench2016") / "claims.csv"
+    ).read_text("utf-8")
     assert list(csv.DictReader(text.splitlines())) == wanted
 
 
 def test_every_claim_is_computed_or_says_why_not(entries):
     for key, entry in entries.items():
-        assert (entry.simulated is None and entry.simulated_text is None) == (key in NOT_COMPUTED), key
+        assert (entry.simulated is None and entry.simulated_text is None) == (
+            key in NOT_COMPUTED
+        ), key
 
 
 def test_the_fits_see_no_row_that_is_held_out():
@@ -89,7 +93,9 @@ def test_parameters_that_ship_are_what_the_fit_gives():
     fits = fit.fit_all()
     rows = {row["name"].partition(".")[2]: row for row in STUDY.parameters()}
     fitted = {name for each in fits for name in each.values}
-    assert fitted == {name for name, row in rows.items() if row["provenance"] == "fitted"}
+    assert fitted == {
+        name for name, row in rows.items() if row["provenance"] == "fitted"
+    }
     for each in fits:
         for name, value in each.values.items():
             assert rows[name]["value"] == pytest.approx(value, rel=1e-3, abs=1), name
@@ -111,12 +117,18 @@ def test_table_1_ratios_between_codes_are_exact(entries):
     for name, first in (("10B", 302), ("bc", 313), ("httpd", 324)):
         for index in range(3):
             nc = entries[f"erasurebench-{first + index}"].claim.published
-            assert entries[f"erasurebench-{first + 3 + index}"].simulated == pytest.approx(1.4 * nc), name
-            assert entries[f"erasurebench-{first + 6 + index}"].simulated == pytest.approx(1.6 * nc), name
+            assert entries[
+                f"erasurebench-{first + 3 + index}"
+            ].simulated == pytest.approx(1.4 * nc), name
+            assert entries[
+                f"erasurebench-{first + 6 + index}"
+            ].simulated == pytest.approx(1.6 * nc), name
 
 
 def test_table_1_of_ten_bytes_is_exact(result):
-    mine = result.rows.filter((pl.col("experiment") == "storage") & (pl.col("archive") == "10B"))
+    mine = result.rows.filter(
+        (pl.col("experiment") == "storage") & (pl.col("archive") == "10B")
+    )
     assert mine["keys"].to_list() == [10_000, 14_000, 16_000]
     assert mine["binary_bytes"].to_list() == [120_000, 168_000, 192_000]
     assert mine["stored_bytes"].to_list() == [160_000, 224_000, 256_000]
@@ -129,14 +141,21 @@ def test_planned_extraction_gives_the_published_keys_and_bytes_of_nc(entries):
 
 def test_decodable_sets_are_those_of_the_code():
     lrc = LRC(k=10, m=6, locality=5)
-    assert codes()["LRC"].decodable[:7] == tuple(lrc.decodable_patterns(size) for size in range(7))
-    assert codes()["RS"].decodable == tuple(comb(14, size) if size <= 4 else 0 for size in range(15))
+    assert codes()["LRC"].decodable[:7] == tuple(
+        lrc.decodable_patterns(size) for size in range(7)
+    )
+    assert codes()["RS"].decodable == tuple(
+        comb(14, size) if size <= 4 else 0 for size in range(15)
+    )
 
 
 def test_no_shortfall_decoder_of_the_same_code_survives_more_than_the_best():
     best = codes()["LRC"].decodable
     for name in ("local groups only", "groups, else 10 of 14"):
-        assert all(mine <= ours for mine, ours in zip(explanations()[name].decodable, best, strict=True))
+        assert all(
+            mine <= ours
+            for mine, ours in zip(explanations()[name].decodable, best, strict=True)
+        )
 
 
 def test_a_store_that_loses_all_or_nothing():
@@ -150,10 +169,15 @@ def test_simulation_lies_within_three_points_of_the_exact_expectation(result):
     assert (mine["available"] - mine["available_exact"]).abs().max() < 0.03
 
 
-def test_nc_and_rs_lie_within_five_points_of_the_data_but_for_the_small_archive(entries):
+def test_nc_and_rs_lie_within_five_points_of_the_data_but_for_the_small_archive(
+    entries,
+):
     far = {}
     for key, entry in entries.items():
-        if entry.claim.metric.startswith("available_files") and entry.claim.scheme != "LRC":
+        if (
+            entry.claim.metric.startswith("available_files")
+            and entry.claim.scheme != "LRC"
+        ):
             distance = abs(entry.simulated - entry.claim.published)
             if distance > 0.05:
                 far[key] = (entry.claim.scheme, entry.claim.pattern)
@@ -165,7 +189,10 @@ def test_nc_and_rs_lie_within_five_points_of_the_data_but_for_the_small_archive(
 
 def test_five_local_parities_explain_the_published_lrc_and_nothing_else_does(result):
     distances = decoder_distances(result.rows)
-    best = min(distances, key=lambda name: max(distances[name]["10B"], distances[name]["httpd"]))
+    best = min(
+        distances,
+        key=lambda name: max(distances[name]["10B"], distances[name]["httpd"]),
+    )
     assert best == "groups of two, else 10 of 11"
     assert distances[best]["10B"] < 0.07 and distances[best]["httpd"] < 0.07
     assert distances["LRC"]["httpd"] > 0.5
@@ -185,15 +212,21 @@ def test_deaths_agree_with_killing_node_after_node():
 
 
 def test_exact_expectation_falls_with_kills_and_keys():
-    shares = expected(codes()["RS"], np.array([1, 2, 5]), nodes=NODES, killed=range(0, 60, 5))
+    shares = expected(
+        codes()["RS"], np.array([1, 2, 5]), nodes=NODES, killed=range(0, 60, 5)
+    )
     assert (np.diff(shares) <= 1e-12).all()
-    one, five = (expected(codes()["RS"], np.array([n]), nodes=NODES, killed=[20]) for n in (1, 5))
+    one, five = (
+        expected(codes()["RS"], np.array([n]), nodes=NODES, killed=[20]) for n in (1, 5)
+    )
     assert five < one
 
 
 def test_same_seed_same_curve():
     a, b = (
-        simulated(codes()["NC"], np.arange(50), nodes=NODES, killed=[5, 10], repeats=3, seed=7)
+        simulated(
+            codes()["NC"], np.arange(50), nodes=NODES, killed=[5, 10], repeats=3, seed=7
+        )
         for _ in range(2)
     )
     assert (a == b).all()
@@ -207,7 +240,9 @@ def test_reads_take_the_data_and_replace_what_is_lost():
 
 def test_set_bytes_of_figure_7_are_table_1s_only_per_interval():
     # Why the unit is bytes per interval, from the source's own numbers.
-    written = source.plotted(7, code="RS", series="write").filter(pl.col("x") < 180)["y"]
+    written = source.plotted(7, code="RS", series="write").filter(pl.col("x") < 180)[
+        "y"
+    ]
     assert written.sum() == pytest.approx(source.value_of(329), rel=0.02)
 
 
@@ -221,11 +256,15 @@ def test_engines_give_the_same_times():
 
 
 def test_figures_and_report_need_only_the_rows(result, tmp_path):
-    drawn = {path.stem for path in STUDY.save(result, tmp_path) if path.suffix == ".svg"}
+    drawn = {
+        path.stem for path in STUDY.save(result, tmp_path) if path.suffix == ".svg"
+    }
     captions = (tmp_path / "captions.md").read_text("utf-8")
     assert drawn == set(re.findall(r"^\*\*(.+?)\.\*\* .+\.$", captions, re.MULTILINE))
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert "Which decoder would explain" in page and "http" not in page.replace("httpd", "")
+    assert "Which decoder would explain" in page and "http" not in page.replace(
+        "httpd", ""
+    )
 
 
 def test_without_the_replay_its_claims_say_so(result):
@@ -240,11 +279,20 @@ def test_metric_groups_name_metrics_that_exist():
 
 def test_verdicts_of_this_version(result, entries):
     summary = result.ledger.summary()
-    assert (summary["held_out"], summary["not_derivable"], summary["fitted_parameters"]) == (108, 0, 14)
+    assert (
+        summary["held_out"],
+        summary["not_derivable"],
+        summary["fitted_parameters"],
+    ) == (108, 0, 14)
     wrong = {
-        int(key[-3:]) for key, e in entries.items() if e.claim.role == "held-out" and e.verdict == "wrong"
+        int(key[-3:])
+        for key, e in entries.items()
+        if e.claim.role == "held-out" and e.verdict == "wrong"
     }
-    latency, reads = {387, 388, 389, 391, 393, 397}, {*range(406, 409), *range(415, 421), 401}
+    latency, reads = (
+        {387, 388, 389, 391, 393, 397},
+        {*range(406, 409), *range(415, 421), 401},
+    )
     named = {350, 353, 359, 362, 370, 372, 399, 400, 453, 471, 480, 487, 499, 500, 501}
     # Some lie so near their tolerance that another placement may turn them.
     near = {390, 409, 412}
@@ -257,7 +305,9 @@ def test_published_points_of_figure_7_are_the_trace():
         pytest.skip(f"{path} is not there")
     plotted, traced = replay.plotted_events(), replay.traced_events(SHARED)
     assert [event.nodes for event in plotted] == [event.nodes for event in traced]
-    assert [event.at_s for event in plotted] == pytest.approx([event.at_s for event in traced], abs=1)
+    assert [event.at_s for event in plotted] == pytest.approx(
+        [event.at_s for event in traced], abs=1
+    )
 
 
 def test_repairs_read_as_many_times_more_under_rs_as_groups_say(result):
@@ -266,19 +316,25 @@ def test_repairs_read_as_many_times_more_under_rs_as_groups_say(result):
     # One lost key: 10 reads of 14 positions against 5 of 16.
     assert read["RS"] / read["LRC"] == pytest.approx(10 * 14 / (5 * 16), rel=0.08)
     # Groups of two: 2 reads, 5 for the position in the implied group.
-    assert read["RS"] / read["LRC as run"] == pytest.approx(10 * 14 / (2 * 15 + 5), rel=0.08)
+    assert read["RS"] / read["LRC as run"] == pytest.approx(
+        10 * 14 / (2 * 15 + 5), rel=0.08
+    )
     assert mine["lost_keys"].to_list() == [0, 0, 0]
     assert mine["repairs"].to_list() == [6, 6, 6]
 
 
 def test_a_trace_that_is_no_trace_is_refused_in_one_line(tmp_path):
-    with pytest.raises(replay.ReplayDataError, match=r"websites_size\.csv\.gz: cannot be read") as caught:
+    with pytest.raises(
+        replay.ReplayDataError, match=r"websites_size\.csv\.gz: cannot be read"
+    ) as caught:
         replay.traced_events(tmp_path)
     assert "\n" not in str(caught.value)
     path = tmp_path / replay.TRACE
     path.parent.mkdir(parents=True)
     path.write_bytes(gzip.compress(b"0,116\n5,many\n"))
-    with pytest.raises(replay.ReplayDataError, match=r":2: got '5,many', wanted seconds,nodes"):
+    with pytest.raises(
+        replay.ReplayDataError, match=r":2: got '5,many', wanted seconds,nodes"
+    ):
         replay.traced_events(tmp_path)
 
 
@@ -293,7 +349,9 @@ def test_a_trace_that_is_no_trace_is_refused_in_one_line(tmp_path):
 )
 def test_schedules_that_cannot_be_are_refused(events, wanted):
     with pytest.raises(replay.ReplayDataError, match=wanted):
-        replay.replay("RS", [replay.Event(*event) for event in events], bin_s=20, seed=1)
+        replay.replay(
+            "RS", [replay.Event(*event) for event in events], bin_s=20, seed=1
+        )
 
 
 def test_an_archive_keeps_its_files_and_bytes():
@@ -305,5 +363,7 @@ def test_an_archive_keeps_its_files_and_bytes():
 
 
 def test_missing_parts_are_refused():
-    with pytest.raises(ValueError, match="--experiment: got storage, wanted encoders and"):
+    with pytest.raises(
+        ValueError, match="--experiment: got storage, wanted encoders and"
+    ):
         STUDY.run(experiments=["storage"])

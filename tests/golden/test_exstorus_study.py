@@ -9,7 +9,11 @@ import pytest
 from stripesim.scenarios.run.results import rows_frame
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.exstorus2019 import fit, source
-from stripesim.scenarios.studies.exstorus2019.claims import METRIC_GROUPS, NOT_COMPUTED, simulate_claims
+from stripesim.scenarios.studies.exstorus2019.claims import (
+    METRIC_GROUPS,
+    NOT_COMPUTED,
+    simulate_claims,
+)
 from stripesim.scenarios.studies.exstorus2019.figures import draw
 from stripesim.scenarios.studies.exstorus2019.parameters import (
     kernel_factors,
@@ -23,7 +27,9 @@ from stripesim.scenarios.studies.lookup import claims_of, published
 from stripesim.scenarios.studies.parameters import ParametersError, model_from
 from stripesim.sim.systems.striped_fs.costs import SlaveDiskModel
 
-PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
+PUBLISHED = (
+    Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
+)
 ISSUE_TARGETS = {
     "exstorus-249": 0.15,
     "exstorus-252": 0.10,
@@ -48,9 +54,13 @@ def test_claims_are_those_fixed_beforehand():
         pytest.skip(f"{PUBLISHED} is not there")
     with PUBLISHED.open(encoding="utf-8", newline="") as file:
         wanted = [row for row in csv.DictReader(file) if row["paper"] == "exstorus"]
-    text = (files("stripesim.scenarios.studies.exstorus2019") / "claims.csv").read_text("utf-8")
+    text = (files("stripesim.scenarios.studies.exstorus2019") / "claims.csv").read_text(
+        "utf-8"
+    )
     ours = list(csv.DictReader(text.splitlines()))
-    assert [{k: v for k, v in row.items() if k != "statement"} for row in ours] == wanted
+    assert [
+        {k: v for k, v in row.items() if k != "statement"} for row in ours
+    ] == wanted
 
 
 def test_the_fit_sees_tables_1_and_2_and_nothing_held_out():
@@ -66,7 +76,9 @@ def test_parameters_that_ship_are_what_the_fit_gives():
     fits = fit.fit_all()
     rows = {row["name"]: row for row in write_model().parameters()}
     fitted = {name for each in fits for name in each.values}
-    assert fitted == {name for name, row in rows.items() if row["provenance"] == "fitted"}
+    assert fitted == {
+        name for name, row in rows.items() if row["provenance"] == "fitted"
+    }
     for each in fits:
         for name, value in each.values.items():
             # The search stops where a step changes nothing that matters; its last digits are noise.
@@ -80,11 +92,15 @@ def test_parameters_that_ship_are_what_the_fit_gives():
 
 def test_a_shift_of_the_tables_shifts_the_fit(monkeypatch):
     # The fit must hang on the numbers: with all times doubled its constants double.
-    doubled = tuple(c._replace(time_ns=2 * c.time_ns) for c in source.calibration_cells())
+    doubled = tuple(
+        c._replace(time_ns=2 * c.time_ns) for c in source.calibration_cells()
+    )
     before = fit.fit_step("slave", write_model())
     monkeypatch.setattr(fit, "calibration_cells", lambda: doubled)
     after = fit.fit_step("slave", write_model())
-    assert after.values["slave_base_ns"] == pytest.approx(2 * before.values["slave_base_ns"], rel=1e-3)
+    assert after.values["slave_base_ns"] == pytest.approx(
+        2 * before.values["slave_base_ns"], rel=1e-3
+    )
     assert after.values["slave_growth_exponent"] == pytest.approx(
         before.values["slave_growth_exponent"], rel=1e-2
     )
@@ -92,7 +108,9 @@ def test_a_shift_of_the_tables_shifts_the_fit(monkeypatch):
 
 def test_forty_gigabits_are_predicted_within_the_targets(entries):
     errors = {claim: entries[claim].error for claim in ISSUE_TARGETS}
-    assert all(abs(errors[claim]) <= bound for claim, bound in ISSUE_TARGETS.items()), errors
+    assert all(abs(errors[claim]) <= bound for claim, bound in ISSUE_TARGETS.items()), (
+        errors
+    )
     total = sum(entries[claim].simulated for claim in ISSUE_TARGETS)
     published = sum(entries[claim].claim.published for claim in ISSUE_TARGETS)
     assert total == pytest.approx(published, rel=0.10)
@@ -100,9 +118,17 @@ def test_forty_gigabits_are_predicted_within_the_targets(entries):
 
 def test_verdicts_of_this_version(result, entries):
     summary = result.ledger.summary()
-    assert (summary["held_out"], summary["right"], summary["not_derivable"]) == (15, 11, 0)
+    assert (summary["held_out"], summary["right"], summary["not_derivable"]) == (
+        15,
+        11,
+        0,
+    )
     assert summary["fitted_parameters"] == 13
-    wrong = {key for key, e in entries.items() if e.claim.role == "held-out" and e.verdict == "wrong"}
+    wrong = {
+        key
+        for key, e in entries.items()
+        if e.claim.role == "held-out" and e.verdict == "wrong"
+    }
     assert wrong == {"exstorus-262", "exstorus-263", "exstorus-266", "exstorus-267"}
 
 
@@ -132,13 +158,19 @@ def test_intervals_hold_the_prediction_and_widen_with_coverage():
     fits = fit.fit_all()
     system = system_at(100.0, write_model())
     (base,) = fit.step_times(system, [131072])
-    narrow, wide = (fit.prediction_intervals(fits, system, 131072, level=level) for level in (0.5, 0.9))
+    narrow, wide = (
+        fit.prediction_intervals(fits, system, 131072, level=level)
+        for level in (0.5, 0.9)
+    )
     for step, value in (*base.items(), ("total", sum(base.values()))):
         assert wide[step][0] < narrow[step][0] < value < narrow[step][1] < wide[step][1]
 
 
 def test_engines_give_the_same_rows():
-    listed = [list(EXPERIMENTS["codes"](Setting(engine=engine)))[5:7] for engine in ("compiled", "simpy")]
+    listed = [
+        list(EXPERIMENTS["codes"](Setting(engine=engine)))[5:7]
+        for engine in ("compiled", "simpy")
+    ]
     for rows in listed:
         for row in rows:
             del row["engine_wall_s"]
@@ -149,29 +181,49 @@ def test_kernel_ratios_say_where_they_come_from():
     assert {"basis", "command", "cpu", "date"} <= set(kernel_ratios()["provenance"])
     assert kernel_factors()["NONE"] == 0 and kernel_factors()["AVX2:CRS"] == 1
     names = {row["name"] for row in STUDY.parameters()}
-    assert {f"kernel_factor.{code}" for code in kernel_factors() if code != "NONE"} <= names
+    assert {
+        f"kernel_factor.{code}" for code in kernel_factors() if code != "NONE"
+    } <= names
 
 
 @pytest.mark.parametrize("name", ["layout", "short records", "disks", "geometry"])
 def test_experiments_beyond_the_claims(name):
     rows = list(EXPERIMENTS[name](Setting()))
-    assert all(row["experiment"] == name and row["throughput_bytes_per_s"] > 0 for row in rows)
+    assert all(
+        row["experiment"] == name and row["throughput_bytes_per_s"] > 0 for row in rows
+    )
     if name == "disks":
-        by = {(row["code"], row["network_gbit_per_s"]): row["throughput_bytes_per_s"] for row in rows}
-        assert by["disk, no memory", 40.0] < by["disk, memory full", 40.0] < by["memory only", 40.0]
+        by = {
+            (row["code"], row["network_gbit_per_s"]): row["throughput_bytes_per_s"]
+            for row in rows
+        }
+        assert (
+            by["disk, no memory", 40.0]
+            < by["disk, memory full", 40.0]
+            < by["memory only", 40.0]
+        )
     if name == "short records":
         assert rows[0]["stored_bytes_per_client_byte"] == 12
     if name == "geometry":
         # A faster network never makes a record slower.
         for scheme in {row["scheme"] for row in rows}:
-            mine = [r["total_ns"] for r in rows if r["scheme"] == scheme and r["encode_at"] == "master"]
+            mine = [
+                r["total_ns"]
+                for r in rows
+                if r["scheme"] == scheme and r["encode_at"] == "master"
+            ]
             fast = mine[1:]
             assert fast == sorted(fast, reverse=True)
 
 
 def test_figures_need_only_the_rows_that_are_there(result):
     figures = draw(result.rows)
-    assert set(figures) == {"steps-by-size", "steps-shares", "steps-by-network", "codes"}
+    assert set(figures) == {
+        "steps-by-size",
+        "steps-shares",
+        "steps-by-network",
+        "codes",
+    }
     for figure, caption in figures.values():
         assert figure.axes and caption.endswith(".")
 
@@ -181,9 +233,15 @@ def test_layout_zeros_and_disks_are_drawn_as_they_came_out():
     rows = rows_frame([row for name in names for row in EXPERIMENTS[name](Setting())])
     figure, caption = draw(rows)["layout-zeros-disks"]
     files, zeros, disks = figure.axes
-    values = {row["code"]: row["throughput_bytes_per_s"] * 1e-6 for row in rows.to_dicts() if row["code"]}
+    values = {
+        row["code"]: row["throughput_bytes_per_s"] * 1e-6
+        for row in rows.to_dicts()
+        if row["code"]
+    }
     drawn = [bar.get_height() for bar in files.patches]
-    assert drawn == pytest.approx([values[f"file {index} together"] for index in range(1, 5)])
+    assert drawn == pytest.approx(
+        [values[f"file {index} together"] for index in range(1, 5)]
+    )
     # Half a KiB fills an eighth of an encoding unit, of which one and a half are stored.
     assert zeros.lines[0].get_ydata()[0] == 12
     assert len(disks.patches) == 9
@@ -198,7 +256,9 @@ def test_unknown_and_missing_experiments_are_refused():
 def test_a_wrong_parameter_file_is_told_in_one_line():
     with pytest.raises(ParametersError, match=r"parameters\.toml: ") as caught:
         model_from(
-            SlaveDiskModel, {"disks_count": {"value": 1.0, "provenance": "assumed"}}, "parameters.toml: [hdd]"
+            SlaveDiskModel,
+            {"disks_count": {"value": 1.0, "provenance": "assumed"}},
+            "parameters.toml: [hdd]",
         )
     assert "\n" not in str(caught.value)
 

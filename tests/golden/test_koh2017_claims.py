@@ -27,9 +27,13 @@ from stripesim.scenarios.studies.koh2017.paper import FIGURES, METRIC_GROUPS, Ru
 from stripesim.scenarios.studies.lookup import claims_of
 
 STUDY = Path(__file__).resolve().parents[2] / "scenarios/studies/koh2017"
-PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
+PUBLISHED = (
+    Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
+)
 SIZES = [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]
-PARAMETERS = [{"name": "s", "value": 1.0, "unit": "ms", "provenance": "fitted: row 040"}]
+PARAMETERS = [
+    {"name": "s", "value": 1.0, "unit": "ms", "provenance": "fitted: row 040"}
+]
 
 # Per cell: MB/s, ms, CPU fraction, user fraction of it, context switches per byte, device bytes read and
 # written per client byte, private bytes per client byte. Powers of two and round numbers, for hand sums.
@@ -194,7 +198,9 @@ def value(number, changes=None):
 
 def verdict(number, changes=None):
     entries = ledger_for(make_rows(changes), PARAMETERS).entries
-    return next(entry for entry in entries if entry.claim.id == f"koh2017-{number:03d}").verdict
+    return next(
+        entry for entry in entries if entry.claim.id == f"koh2017-{number:03d}"
+    ).verdict
 
 
 @pytest.fixture(scope="module")
@@ -265,14 +271,27 @@ def test_sequential_write_means_of_the_paper_are_right():
     assert [verdict(number, changes) for number in (40, 41, 42, 43)] == ["right"] * 4
 
 
-@pytest.mark.parametrize(("factor", "wanted"), [(1.21, "wrong"), (0.79, "wrong"), (1.19, "right")])
+@pytest.mark.parametrize(
+    ("factor", "wanted"), [(1.21, "wrong"), (0.79, "wrong"), (1.19, "right")]
+)
 def test_sequential_write_means_perturbed(factor, wanted):
-    assert [verdict(number, seq_write_throughput(factor)) for number in (40, 41, 42)] == [wanted] * 3
+    assert [
+        verdict(number, seq_write_throughput(factor)) for number in (40, 41, 42)
+    ] == [wanted] * 3
 
 
 def test_on_average_is_the_ratio_of_means():
     changes = {
-        (("rep:3", "read", "seq", "prefilled"), "latency_mean_ns"): [1e6, 1e6, 1e6, 1e6, 5e6, 5e6, 5e6, 5e6],
+        (("rep:3", "read", "seq", "prefilled"), "latency_mean_ns"): [
+            1e6,
+            1e6,
+            1e6,
+            1e6,
+            5e6,
+            5e6,
+            5e6,
+            5e6,
+        ],
         (("rs:6,3", "read", "seq", "prefilled"), "latency_mean_ns"): [4e6] * 8,
     }
     # Means 4 and 3 ms; the mean of the ratios would be (4·4 + 4·0.8)/8 = 2.4.
@@ -285,7 +304,10 @@ def test_extremes_take_one_size():
     assert value(55, changes) == pytest.approx(142)
     traffic = [80, 40, 20, 10, 5, 4, 3, 2.5]
     changes = {
-        (("rs:6,3", "write", "rand", "pristine"), "private_net_bytes_per_client_byte"): traffic,
+        (
+            ("rs:6,3", "write", "rand", "pristine"),
+            "private_net_bytes_per_client_byte",
+        ): traffic,
         (("rep:3", "write", "rand", "pristine"), "private_net_bytes_per_client_byte"): [
             4,
             1,
@@ -307,7 +329,9 @@ def test_most_sizes_is_a_majority():
     changes = {(("rep:3", "write", "seq", "prefilled"), "latency_mean_ns"): latency}
     assert value(45, changes) == pytest.approx(88)
     assert verdict(45, changes) == "right"
-    changes[(("rep:3", "write", "seq", "prefilled"), "latency_mean_ns")] = [200e6] * 5 + [10e6] * 3
+    changes[(("rep:3", "write", "seq", "prefilled"), "latency_mean_ns")] = [
+        200e6
+    ] * 5 + [10e6] * 3
     assert verdict(45, changes) == "wrong"
 
 
@@ -338,18 +362,25 @@ def test_latency_trend_is_read_from_the_rows():
     }
     assert value(48, changes).says == "decreasing"
     assert verdict(48, changes) == "right"
-    changes[(("rs:10,4", "write", "seq", "prefilled"), "latency_mean_ns")] = falling[::-1]
+    changes[(("rs:10,4", "write", "seq", "prefilled"), "latency_mean_ns")] = falling[
+        ::-1
+    ]
     assert value(48, changes).says == "decreasing, increasing"
     assert verdict(48, changes) == "wrong"
     assert verdict(62) == "right"
     wavy = [50e6, 100e6] * 4
     assert (
-        value(62, {(("rs:6,3", "write", "rand", "pristine"), "latency_mean_ns"): wavy}).says == "mixed, flat"
+        value(
+            62, {(("rs:6,3", "write", "rand", "pristine"), "latency_mean_ns"): wavy}
+        ).says
+        == "mixed, flat"
     )
 
 
 def test_ordering_fails_when_one_scheme_turns_round():
-    changes = {(("rs:6,3", "read", "rand", "prefilled"), "throughput_bytes_per_s"): [300e6] * 8}
+    changes = {
+        (("rs:6,3", "read", "rand", "prefilled"), "throughput_bytes_per_s"): [300e6] * 8
+    }
     assert verdict(67) == "right"
     assert verdict(67, changes) == "wrong"
 
@@ -378,7 +409,12 @@ def test_image_state_comes_from_the_figure(monkeypatch):
 
 
 def test_no_ratio_to_nothing():
-    nothing = {(("rep:3", "read", "rand", "prefilled"), "device_read_bytes_per_client_byte"): [0.0] * 8}
+    nothing = {
+        (("rep:3", "read", "rand", "prefilled"), "device_read_bytes_per_client_byte"): [
+            0.0
+        ]
+        * 8
+    }
     values, reasons = simulate_claims(make_rows(nothing))
     assert values["koh2017-098"] is None
     assert "no ratio" in reasons["koh2017-098"]
@@ -387,7 +423,9 @@ def test_no_ratio_to_nothing():
 @pytest.mark.parametrize("bad", [None, float("nan"), float("inf")])
 def test_missing_numbers_are_reasons_not_values(bad):
     cell = ("rs:6,3", "write", "seq", "prefilled")
-    values, reasons = simulate_claims(make_rows({(cell, "latency_mean_ns"): [200e6] * 7 + [bad]}))
+    values, reasons = simulate_claims(
+        make_rows({(cell, "latency_mean_ns"): [200e6] * 7 + [bad]})
+    )
     assert values["koh2017-046"] is None
     assert "latency_mean_ns" in reasons["koh2017-046"]
 
@@ -402,7 +440,9 @@ def test_missing_keys_and_repeated_cells_are_refused():
     rows = make_rows()
     with pytest.raises(RowsError, match="got no column image"):
         simulate_claims(rows.drop("image"))
-    with pytest.raises(RowsError, match="two rows for rep:3 seq write of 1024 B on a prefilled image"):
+    with pytest.raises(
+        RowsError, match="two rows for rep:3 seq write of 1024 B on a prefilled image"
+    ):
         simulate_claims(pl.concat([rows, rows.head(1)]))
 
 
@@ -418,7 +458,9 @@ def test_no_rows_leave_every_held_out_claim_in_the_count():
 
 def test_shipped_claims_are_the_published_ones():
     if not PUBLISHED.exists():
-        pytest.skip("published claims are missing: no shared/data/published/claims.csv beside the checkout")
+        pytest.skip(
+            "published claims are missing: no shared/data/published/claims.csv beside the checkout"
+        )
     with PUBLISHED.open(newline="") as file:
         published = [row for row in csv.DictReader(file) if row["paper"] == "koh2017"]
     with (STUDY / "claims.csv").open(newline="") as file:
@@ -439,16 +481,18 @@ def test_counted_roles_keep_their_numbers():
 
 
 def test_trends_use_the_tolerance_of_their_rows():
-    assert {claim.tolerance for claim in claims_of("koh2017") if claim.compare == "trend"} == {
-        TREND_TOLERANCE
-    }
+    assert {
+        claim.tolerance for claim in claims_of("koh2017") if claim.compare == "trend"
+    } == {TREND_TOLERANCE}
 
 
 def test_disputed_rows_stay_in_the_count():
     claims = {claim.id: claim for claim in claims_of("koh2017")}
     plain = {claim.id: claim for claim in load_claims(STUDY / "claims.csv")}
     disputed = [key for key, claim in claims.items() if claim.disputed]
-    assert disputed == [f"koh2017-{number}" for number in ("035", "106", "107", "113", "114")]
+    assert disputed == [
+        f"koh2017-{number}" for number in ("035", "106", "107", "113", "114")
+    ]
     assert all(claims[key].role == plain[key].role == "held-out" for key in disputed)
 
 
@@ -456,19 +500,27 @@ def test_reasons_and_groups_name_real_rows():
     claims = claims_of("koh2017")
     assert not set(NOT_COMPUTED) & set(RULES)
     assert set(METRIC_GROUPS) <= {claim.metric for claim in claims}
-    numeric = {c.metric for c in claims if c.role == "held-out" and c.id in RULES and c.published is not None}
+    numeric = {
+        c.metric
+        for c in claims
+        if c.role == "held-out" and c.id in RULES and c.published is not None
+    }
     assert numeric - set(METRIC_GROUPS) == {"throughput_and_latency_diff"}
 
 
 def test_every_figure_is_in_the_readme_with_its_image_and_bound():
     text = (STUDY / "README.md").read_text()
     for figure, runs in FIGURES.items():
-        line = f"| `{figure}` | {runs.pattern} {runs.op} | {runs.image} | {runs.bound} |"
+        line = (
+            f"| `{figure}` | {runs.pattern} {runs.op} | {runs.image} | {runs.bound} |"
+        )
         assert line in text, f"README lacks: {line}"
 
 
 def test_json_of_the_study():
-    document = json.loads(json.dumps(ledger_for(make_rows(), PARAMETERS).to_json(), allow_nan=False))
+    document = json.loads(
+        json.dumps(ledger_for(make_rows(), PARAMETERS).to_json(), allow_nan=False)
+    )
     assert len(document["claims"]) == 136
     assert document["summary"]["fitted_parameters"] == 1
     assert document["parameters"] == PARAMETERS

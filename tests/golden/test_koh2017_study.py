@@ -18,7 +18,12 @@ from stripesim.scenarios.studies.koh2017.figures.series import needed_pause_ns
 from stripesim.scenarios.studies.koh2017.figures.summary import as_factor
 from stripesim.scenarios.studies.koh2017.paper import FIGURES, PAPER_FIGURES
 from stripesim.scenarios.studies.koh2017.runs import Simulation, tasks_for
-from stripesim.scenarios.studies.koh2017.series import RUNS, SERIES_RULES, converged_s, dips
+from stripesim.scenarios.studies.koh2017.series import (
+    RUNS,
+    SERIES_RULES,
+    converged_s,
+    dips,
+)
 from stripesim.scenarios.studies.koh2017.study import STUDY, KohResult
 from stripesim.scenarios.studies.tasks import StudyError, run_tasks
 
@@ -36,13 +41,21 @@ def series() -> pl.DataFrame:
     """The courses of Fig 19, shortened."""
     rows = []
     for task in tasks_for(figures=["19"]):
-        if task.kind == "series" and task.name in ("fig19-rs", "fig19-object-map", "fig19-pause-2000ms"):
+        if task.kind == "series" and task.name in (
+            "fig19-rs",
+            "fig19-object-map",
+            "fig19-pause-2000ms",
+        ):
             rows += replace(task, duration_s=12.0).perform()
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def test_all_tasks_cover_what_the_claims_need():
-    cells = {(t.scheme, t.op, t.pattern, t.image, t.size_bytes) for t in tasks_for() if t.kind == "cell"}
+    cells = {
+        (t.scheme, t.op, t.pattern, t.image, t.size_bytes)
+        for t in tasks_for()
+        if t.kind == "cell"
+    }
     assert cells == set(required_cells())
     assert {t.name for t in tasks_for() if t.kind == "series"} == set(RUNS)
     assert not [t for t in tasks_for() if t.kind == "ablation"]
@@ -55,7 +68,9 @@ def test_every_entry_belongs_to_a_figure_of_the_paper():
 
 def test_only_the_runs_of_a_figure():
     tasks = tasks_for(figures=["13"])
-    assert {(t.op, t.pattern, t.image) for t in tasks} == {("write", "seq", "prefilled")}
+    assert {(t.op, t.pattern, t.image) for t in tasks} == {
+        ("write", "seq", "prefilled")
+    }
     assert BARE not in {t.scheme for t in tasks}
 
 
@@ -85,7 +100,8 @@ def test_rows_do_not_depend_on_the_number_of_processes(bare):
     apart = [rows[0] for rows in run_tasks(listed, jobs=2)]
     for task, row in zip(listed, apart, strict=True):
         mine = bare.rows.filter(
-            (pl.col("scheme") == task.scheme) & (pl.col("block_size_bytes") == task.size_bytes)
+            (pl.col("scheme") == task.scheme)
+            & (pl.col("block_size_bytes") == task.size_bytes)
         ).to_dicts()[0]
         assert {k: v for k, v in row.items() if k != "engine_wall_s"} == {
             k: mine[k] for k in row if k != "engine_wall_s"
@@ -105,19 +121,25 @@ def test_heartbeats_follow_from_pairs_interval_and_size():
     (task,) = (t for t in tasks_for(figures=["17"]) if t.kind == "heartbeat")
     (row,) = replace(task, duration_s=6.0).perform()
     # 24 OSDs, each with 18 on other hosts, a ping and an answer every 6 s, 122 B and a header of 52 B each.
-    assert row["heartbeat_private_bytes_per_s"] == pytest.approx(24 * 18 * 2 * (122 + 52) / 6, rel=0.01)
+    assert row["heartbeat_private_bytes_per_s"] == pytest.approx(
+        24 * 18 * 2 * (122 + 52) / 6, rel=0.01
+    )
 
 
 def test_no_first_write_dips_unless_it_stalls(series):
     assert SERIES_RULES["koh2017-115"](series).says == "none"
     stalled = dips(
-        series.filter(pl.col("series") == "fig19-pause-2000ms")["throughput_bytes_per_s"].to_numpy()
+        series.filter(pl.col("series") == "fig19-pause-2000ms")[
+            "throughput_bytes_per_s"
+        ].to_numpy()
     )
     assert stalled.says == "near-zero, periodic"
 
 
 def test_an_object_map_update_takes_milliseconds(series):
-    (update_ns,) = set(series.filter(pl.col("series") == "fig19-object-map")["pause_ns"])
+    (update_ns,) = set(
+        series.filter(pl.col("series") == "fig19-object-map")["pause_ns"]
+    )
     assert 0.1 * MS_NS < update_ns < 10 * MS_NS
 
 
@@ -135,7 +157,10 @@ def test_seconds_add_up_to_the_whole(series):
         ([10, 0, 10, 10, 10, 10], "near-zero, irregular"),
         ([10, 0, 10, 10, 0, 10, 10, 0, 10], "near-zero, periodic"),
         ([10, 0, 0, 10, 10, 0, 0, 10, 10, 10, 0, 0, 10], "near-zero, periodic"),
-        ([10, 0, 10, 0, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 0, 10], "near-zero, irregular"),
+        (
+            [10, 0, 10, 0, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 0, 10],
+            "near-zero, irregular",
+        ),
     ],
 )
 def test_dips(values, says):
@@ -148,7 +173,9 @@ def test_series_that_never_part_converge_at_once_and_those_that_never_meet_at_th
     assert converged_s(2 * one, one) == 50
 
 
-def _flat(name: str, seconds: int, cpu: float, switches: float, private: float) -> list[dict]:
+def _flat(
+    name: str, seconds: int, cpu: float, switches: float, private: float
+) -> list[dict]:
     return [
         {
             "series": name,
@@ -162,7 +189,9 @@ def _flat(name: str, seconds: int, cpu: float, switches: float, private: float) 
 
 
 def test_claims_of_figure_20_by_hand():
-    found = _flat("fig20-pristine", 80, 0.4, 60.0, 7e9) + _flat("fig20-overwrite", 80, 0.5, 100.0, 2e9)
+    found = _flat("fig20-pristine", 80, 0.4, 60.0, 7e9) + _flat(
+        "fig20-overwrite", 80, 0.5, 100.0, 2e9
+    )
     frame = pl.DataFrame(found)
     assert SERIES_RULES["koh2017-117"](frame) == pytest.approx(20)
     assert SERIES_RULES["koh2017-118"](frame) == pytest.approx(40)
@@ -171,7 +200,9 @@ def test_claims_of_figure_20_by_hand():
 
 
 def test_a_series_too_short_answers_nothing():
-    found = _flat("fig20-pristine", 60, 0.4, 60.0, 7e9) + _flat("fig20-overwrite", 60, 0.5, 100.0, 2e9)
+    found = _flat("fig20-pristine", 60, 0.4, 60.0, 7e9) + _flat(
+        "fig20-overwrite", 60, 0.5, 100.0, 2e9
+    )
     for claim in ("koh2017-117", "koh2017-118", "koh2017-119", "koh2017-120"):
         with pytest.raises(NotComputedError):
             SERIES_RULES[claim](pl.DataFrame(found))
@@ -180,7 +211,9 @@ def test_a_series_too_short_answers_nothing():
 @pytest.fixture(scope="module")
 def ablated() -> pl.DataFrame:
     rows = []
-    for task in tasks_for(ablations=["no-pg-lock", "private-100g", "free-encoding", "stripe-4k"]):
+    for task in tasks_for(
+        ablations=["no-pg-lock", "private-100g", "free-encoding", "stripe-4k"]
+    ):
         kind = (task.op, task.pattern, task.scheme, task.size_bytes)
         if kind == ("write", "seq", "rs:6,3", 16384):
             rows += run_tasks([task], jobs=1)[0]
@@ -188,7 +221,11 @@ def ablated() -> pl.DataFrame:
 
 
 def test_ablations_change_what_they_name(ablated):
-    over = dict(compare(ablated).select("ablation", "throughput_bytes_per_s_over_baseline").iter_rows())
+    over = dict(
+        compare(ablated)
+        .select("ablation", "throughput_bytes_per_s_over_baseline")
+        .iter_rows()
+    )
     assert over["baseline"] == 1
     assert over["no-pg-lock"] > 3
     # A narrower stripe means more stripes to save and to encode for the same write.
@@ -211,10 +248,14 @@ def test_no_object_initialisation_moves_less():
     assert moved["no-object-initialisation"] < 0.1 * moved["baseline"]
 
 
-@pytest.mark.parametrize(("kib", "scheme", "unit"), [(4, "rs:6,3", 704), (4, "rs:10,4", 416)])
+@pytest.mark.parametrize(
+    ("kib", "scheme", "unit"), [(4, "rs:6,3", 704), (4, "rs:10,4", 416)]
+)
 def test_a_stripe_of_4_kib_is_the_modelled_system_s_default(kib, scheme, unit):
     # 4,224 and 4,160 bytes: notes of koh2017-021 and -022.
-    assert ABLATIONS[f"stripe-{kib}k"].settings(scheme) == (f"cluster.stripe_unit_bytes={unit}",)
+    assert ABLATIONS[f"stripe-{kib}k"].settings(scheme) == (
+        f"cluster.stripe_unit_bytes={unit}",
+    )
 
 
 def test_ablations_by_name_begin_with_the_baseline():
@@ -223,7 +264,8 @@ def test_ablations_by_name_begin_with_the_baseline():
 
 
 @pytest.mark.parametrize(
-    ("value", "kind", "factor"), [(86.0, "drop", 0.14), (50.0, "rise", 1.5), (7.6, "factor", 7.6)]
+    ("value", "kind", "factor"),
+    [(86.0, "drop", 0.14), (50.0, "rise", 1.5), (7.6, "factor", 7.6)],
 )
 def test_summary_factors(value, kind, factor):
     assert as_factor(value, kind) == pytest.approx(factor)
@@ -238,7 +280,9 @@ def test_claims_stand_at_the_figure_they_name(bare):
 
 def test_no_claim_that_a_fit_has_seen_is_held_out(bare):
     assert seen_by_fits(bare.ledger) == ()
-    assert "koh2017-046" in " ".join(str(row["source"]) for row in bare.ledger.parameters)
+    assert "koh2017-046" in " ".join(
+        str(row["source"]) for row in bare.ledger.parameters
+    )
 
 
 def test_figures_and_report_come_from_the_data(bare, ablated):
@@ -246,7 +290,9 @@ def test_figures_and_report_come_from_the_data(bare, ablated):
     figures = draw(result)
     assert {"fig05", "fig13", "ablations", "stripe-width"} <= set(figures)
     assert "fig08" not in figures
-    assert "091" in " ".join(text.get_text() for axes in figures["fig13"].figure.axes for text in axes.texts)
+    assert "091" in " ".join(
+        text.get_text() for axes in figures["fig13"].figure.axes for text in axes.texts
+    )
     tables = STUDY.tables(result)
     page = report_page(
         title=STUDY.title, introduction="", ledger=result.ledger, figures=figures,
@@ -273,7 +319,11 @@ def test_the_pause_that_is_needed_is_found_in_the_series():
         ("fig19-pause-2000ms", 3),
     ):
         rows += [
-            {"series": name, "time_s": s + 1, "throughput_bytes_per_s": 0.0 if gap and s % gap == 0 else 9.0}
+            {
+                "series": name,
+                "time_s": s + 1,
+                "throughput_bytes_per_s": 0.0 if gap and s % gap == 0 else 9.0,
+            }
             for s in range(13)
         ]
     assert needed_pause_ns(pl.DataFrame(rows)) == 1000 * MS_NS

@@ -14,13 +14,19 @@ def test_roles_and_tolerances_are_those_fixed_before_the_first_run():
     roles = Counter(claim.role for claim in claims_of("recovery"))
     assert roles == {"held-out": 25, "not-derivable": 15, "calibration": 7}
     assert {claim.tolerance for claim in claims_of("recovery")} == {0.25}
-    assert not [c for c in claims_of("recovery") if c.role == "held-out" and c.baseline.startswith("wpq")]
+    assert not [
+        c
+        for c in claims_of("recovery")
+        if c.role == "held-out" and c.baseline.startswith("wpq")
+    ]
 
 
 @pytest.mark.parametrize("name", HUNG)
 def test_a_write_waits_for_a_hung_osd_only_where_it_needs_it(name):
     (row,) = hung_row(name, "compiled")
-    published = next(claim.published for claim in claims_of("recovery") if claim.baseline == name)
+    published = next(
+        claim.published for claim in claims_of("recovery") if claim.baseline == name
+    )
     if published < 100:
         assert row["acknowledgement_ms"] < published
     else:
@@ -30,4 +36,6 @@ def test_a_write_waits_for_a_hung_osd_only_where_it_needs_it(name):
 def test_codes_read_what_their_plans_say():
     (row,) = pair_row("xorbas2013", "compiled")
     # A local group has 5 others; CRUSH also moves a few shards without need, which are copied.
-    assert row["recovery_device_read_bytes_per_lost_byte_ratio"] == pytest.approx(5 / 10, rel=0.05)
+    assert row["recovery_device_read_bytes_per_lost_byte_ratio"] == pytest.approx(
+        5 / 10, rel=0.05
+    )

@@ -12,7 +12,8 @@ SHAPES = st.tuples(st.integers(1, 10), st.integers(1, 4))
 
 
 @pytest.mark.skipif(
-    "isa_l_rs_cauchy" not in available_backends(), reason="pyeclib with isa_l_rs_cauchy is not installed"
+    "isa_l_rs_cauchy" not in available_backends(),
+    reason="pyeclib with isa_l_rs_cauchy is not installed",
 )
 @given(SHAPES, st.binary(min_size=1, max_size=3000), st.data())
 def test_library_decodes_after_any_bearable_loss(
@@ -22,8 +23,13 @@ def test_library_decodes_after_any_bearable_loss(
     codec = Codec("isa_l_rs_cauchy", k=k, m=m)
     fragments = codec.encode(data)
     lost = draw.draw(st.sets(st.integers(0, k + m - 1), max_size=m))
-    assert codec.decode([f for index, f in enumerate(fragments) if index not in lost]) == data
-    shards = np.stack([np.frombuffer(body, dtype=np.uint8) for body in map(payload, fragments)])
+    assert (
+        codec.decode([f for index, f in enumerate(fragments) if index not in lost])
+        == data
+    )
+    shards = np.stack(
+        [np.frombuffer(body, dtype=np.uint8) for body in map(payload, fragments)]
+    )
     assert np.array_equal(matrix_product(cauchy_matrix(k, m), shards[:k]), shards)
 
 

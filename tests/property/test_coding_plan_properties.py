@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.models.coding import ReedSolomon, Replication, ShardExtent, StripeGeometry, WritePlan
+from stripesim.models.coding import (
+    ReedSolomon,
+    Replication,
+    ShardExtent,
+    StripeGeometry,
+    WritePlan,
+)
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,11 @@ def requests(draw: st.DrawFn) -> Request:
         scheme = ReedSolomon(k=draw(st.integers(1, 8)), m=draw(st.integers(1, 4)))
     else:
         scheme = Replication(copies=draw(st.integers(1, 4)))
-    missing = draw(st.frozensets(st.integers(0, scheme.width - 1), max_size=scheme.failures_tolerated))
+    missing = draw(
+        st.frozensets(
+            st.integers(0, scheme.width - 1), max_size=scheme.failures_tolerated
+        )
+    )
     numbers = st.integers(0, 400)
     return Request(
         scheme=scheme,
@@ -46,7 +56,12 @@ def object_bytes(extents: tuple[ShardExtent, ...], request: Request) -> list[int
     geometry = request.geometry
     if request.scheme.kind == "replicated":
         first = min((e.shard for e in extents), default=0)
-        return [b for e in extents if e.shard == first for b in range(e.offset_bytes, e.end_bytes)]
+        return [
+            b
+            for e in extents
+            if e.shard == first
+            for b in range(e.offset_bytes, e.end_bytes)
+        ]
     unit = geometry.stripe_unit_bytes
     return [
         b // unit * geometry.stripe_bytes + e.shard * unit + b % unit
@@ -60,20 +75,27 @@ def fill_bytes(plan: WritePlan, r: Request, offset: int) -> int:
     """Bytes of the stripes in front of the request that are written because it begins beyond the end."""
     if r.scheme.kind == "replicated":
         return 0
-    return (offset // r.geometry.stripe_bytes - plan.write_stripes[0]) * r.geometry.stripe_bytes
+    return (
+        offset // r.geometry.stripe_bytes - plan.write_stripes[0]
+    ) * r.geometry.stripe_bytes
 
 
 @given(requests())
 def test_writes_cover_the_request_once_and_every_shard_alike(request: Request) -> None:
     r = request
     plan = r.scheme.plan_write(
-        offset_bytes=r.offset, length_bytes=r.length, object_size_bytes=r.size, geometry=r.geometry
+        offset_bytes=r.offset,
+        length_bytes=r.length,
+        object_size_bytes=r.size,
+        geometry=r.geometry,
     )
     written = object_bytes(plan.writes, r)
     assert len(written) == len(set(written))
     assert set(range(r.offset, r.offset + r.length)) <= set(written)
     per_shard = {
-        shard: [(e.offset_bytes, e.length_bytes) for e in plan.writes if e.shard == shard]
+        shard: [
+            (e.offset_bytes, e.length_bytes) for e in plan.writes if e.shard == shard
+        ]
         for shard in range(r.scheme.width)
     }
     assert all(extents == per_shard[0] for extents in per_shard.values())
@@ -97,15 +119,23 @@ def test_write_conserves_bytes(request: Request) -> None:
     assert moved * r.geometry.k == present * plan.encode_data_bytes
     # What is encoded is fill, or a stripe the request touches.
     first, stop = r.geometry.stripe_range(r.offset, r.length)
-    assert plan.encode_data_bytes == fill_bytes(plan, r, r.offset) + (stop - first) * r.geometry.stripe_bytes
+    assert (
+        plan.encode_data_bytes
+        == fill_bytes(plan, r, r.offset) + (stop - first) * r.geometry.stripe_bytes
+    )
     assert not {e.shard for e in (*plan.reads, *plan.writes)} & r.missing
 
 
 @given(requests())
-def test_what_a_write_must_preserve_is_read_and_nothing_beyond_the_end(request: Request) -> None:
+def test_what_a_write_must_preserve_is_read_and_nothing_beyond_the_end(
+    request: Request,
+) -> None:
     r = request
     plan = r.scheme.plan_write(
-        offset_bytes=r.offset, length_bytes=r.length, object_size_bytes=r.size, geometry=r.geometry
+        offset_bytes=r.offset,
+        length_bytes=r.length,
+        object_size_bytes=r.size,
+        geometry=r.geometry,
     )
     if r.scheme.kind == "replicated":
         assert plan.reads == ()
@@ -119,14 +149,24 @@ def test_what_a_write_must_preserve_is_read_and_nothing_beyond_the_end(request: 
     assert set(read) <= set(object_bytes(plan.writes, r))
 
 
-@given(requests(), st.lists(st.tuples(st.integers(0, 400), st.integers(1, 60)), min_size=1, max_size=8))
-def test_an_object_is_filled_once(request: Request, writes: list[tuple[int, int]]) -> None:
+@given(
+    requests(),
+    st.lists(
+        st.tuples(st.integers(0, 400), st.integers(1, 60)), min_size=1, max_size=8
+    ),
+)
+def test_an_object_is_filled_once(
+    request: Request, writes: list[tuple[int, int]]
+) -> None:
     r = request
     size = filled = 0
     touched: set[int] = set()
     for offset, length in writes:
         plan = r.scheme.plan_write(
-            offset_bytes=offset, length_bytes=length, object_size_bytes=size, geometry=r.geometry
+            offset_bytes=offset,
+            length_bytes=length,
+            object_size_bytes=size,
+            geometry=r.geometry,
         )
         touched |= set(range(*plan.write_stripes))
         filled += fill_bytes(plan, r, offset)
@@ -171,7 +211,9 @@ def test_reads_give_the_wanted_bytes_or_enough_to_decode_them(request: Request) 
 @given(requests())
 def test_repair_reads_k_shards_and_writes_the_lost(request: Request) -> None:
     r = request
-    plan = r.scheme.plan_repair(lost=r.missing, object_size_bytes=r.size, geometry=r.geometry)
+    plan = r.scheme.plan_repair(
+        lost=r.missing, object_size_bytes=r.size, geometry=r.geometry
+    )
     if not r.missing or r.size == 0:
         assert (plan.reads, plan.writes) == ((), ())
         return
@@ -179,5 +221,7 @@ def test_repair_reads_k_shards_and_writes_the_lost(request: Request) -> None:
     assert not {e.shard for e in plan.reads} & r.missing
     assert len(plan.reads) == r.scheme.k
     lengths = {e.length_bytes for e in (*plan.reads, *plan.writes)}
-    stored = r.size if r.scheme.kind == "replicated" else r.geometry.shard_size_bytes(r.size)
+    stored = (
+        r.size if r.scheme.kind == "replicated" else r.geometry.shard_size_bytes(r.size)
+    )
     assert lengths == {stored}

@@ -55,7 +55,9 @@ def made(shape, models, change, make_pool):
 
 @settings(max_examples=60, deadline=None)
 @given(shape=shapes)
-def test_what_steps_account_as_they_complete_is_what_the_plan_says(models, change, make_pool, shape):
+def test_what_steps_account_as_they_complete_is_what_the_plan_says(
+    models, change, make_pool, shape
+):
     pool, workload = made(shape, models, change, make_pool)
     result = simulate(
         pool,
@@ -73,12 +75,16 @@ def test_what_steps_account_as_they_complete_is_what_the_plan_says(models, chang
         # Where a branch stands or a round is spawned only the run knows; sums and bins are counted apart.
         stream, spawned = result.engine_run.streams[0], result.engine_run.spawned[0]
         counted = account(stream, book, spawned=spawned)
-        assert result.engine_run.bins.sum(axis=0).tolist() == [counted[name] for name in COUNTERS]
+        assert result.engine_run.bins.sum(axis=0).tolist() == [
+            counted[name] for name in COUNTERS
+        ]
         assert result.uses == counted["uses"]
         return
     planned = np.zeros(len(COUNTERS), dtype=np.int64)
     uses = 0
-    for template, binding in zip(chunk.templates.tolist(), chunk.bindings.tolist(), strict=True):
+    for template, binding in zip(
+        chunk.templates.tolist(), chunk.bindings.tolist(), strict=True
+    ):
         bound = np.append(book.bindings[binding] != UNBOUND, False)
         planned += book.templates[template].totals(bound)
         uses += book.templates[template].uses(bound)
@@ -90,7 +96,9 @@ def test_what_steps_account_as_they_complete_is_what_the_plan_says(models, chang
     assert result.requested.lengths_bytes.sum() == 30 * shape["block_bytes"]
     # Each resource was busy for exactly the demands of its uses (no spread here; a shared sync is shorter).
     served = np.zeros(len(pool.cluster.resources), dtype=np.int64)
-    for template, binding in zip(chunk.templates.tolist(), chunk.bindings.tolist(), strict=True):
+    for template, binding in zip(
+        chunk.templates.tolist(), chunk.bindings.tolist(), strict=True
+    ):
         path, row = book.templates[template], np.append(book.bindings[binding], UNBOUND)
         resource = row[path.roles]
         use = (path.words == USE) & (resource != UNBOUND)
@@ -105,16 +113,31 @@ def test_what_steps_account_as_they_complete_is_what_the_plan_says(models, chang
 def test_no_request_ends_before_its_critical_path(models, change, make_pool, shape):
     pool, workload = made(shape, models, change, make_pool)
     result = simulate(
-        pool, workload.start(), prefilled=shape["prefilled"], seed=shape["seed"], engine=shape["engine"]
+        pool,
+        workload.start(),
+        prefilled=shape["prefilled"],
+        seed=shape["seed"],
+        engine=shape["engine"],
     )
     book = Book(pool.bindings())
-    RequestPlanner(pool, book, workload.start(), prefilled=shape["prefilled"]).take(4096)
+    RequestPlanner(pool, book, workload.start(), prefilled=shape["prefilled"]).take(
+        4096
+    )
     stream = result.engine_run.streams[0]
     bounds = {}
-    for template, binding in zip(stream.templates.tolist(), stream.bindings.tolist(), strict=True):
+    for template, binding in zip(
+        stream.templates.tolist(), stream.bindings.tolist(), strict=True
+    ):
         if (template, binding) not in bounds:
-            bounds[template, binding] = longest_ns(book.templates[template], book.bindings[binding])
-    least = [bounds[pair] for pair in zip(stream.templates.tolist(), stream.bindings.tolist(), strict=True)]
+            bounds[template, binding] = longest_ns(
+                book.templates[template], book.bindings[binding]
+            )
+    least = [
+        bounds[pair]
+        for pair in zip(
+            stream.templates.tolist(), stream.bindings.tolist(), strict=True
+        )
+    ]
     taken = stream.completed_ns - stream.issued_ns
     assert (taken >= np.array(least)).all()
     # Alone and first, the first request of a chain without forks takes exactly that long.
@@ -132,7 +155,9 @@ def longest_ns(path, row):
         role = path.roles[step]
         if role < 0 or row[role] != UNBOUND:
             ends[step] += path.demands_ns[step]
-        for after in path.successors[path.successor_starts[step] : path.successor_starts[step + 1]]:
+        for after in path.successors[
+            path.successor_starts[step] : path.successor_starts[step + 1]
+        ]:
             ends[after] = max(ends[after], ends[step])
     return int(ends[path.reply])
 

@@ -46,7 +46,12 @@ def maps(draw):
 
 
 def osd_weights(crush):
-    return {i: w for b in crush.buckets for i, w in zip(b.items, b.weights, strict=True) if i >= 0}
+    return {
+        i: w
+        for b in crush.buckets
+        for i, w in zip(b.items, b.weights, strict=True)
+        if i >= 0
+    }
 
 
 def parents(crush):
@@ -58,7 +63,9 @@ rules = st.sampled_from(["rep", "rep_osd", "ec", "ec_osd"])
 
 @untimed
 @given(maps(), rules, st.integers(1, 8), st.data())
-def test_what_weighs_nothing_is_never_chosen_and_nothing_is_chosen_twice(crush, rule, num_rep, data):
+def test_what_weighs_nothing_is_never_chosen_and_nothing_is_chosen_twice(
+    crush, rule, num_rep, data
+):
     weights = osd_weights(crush)
     out = data.draw(st.sets(st.sampled_from(sorted(weights))))
     for row in crush.mappings(rule, XS, num_rep, dict.fromkeys(out, 0.0)):
@@ -71,7 +78,9 @@ def test_what_weighs_nothing_is_never_chosen_and_nothing_is_chosen_twice(crush, 
 @untimed
 @given(maps(), st.integers(1, 8), st.data())
 def test_failure_domains_hold_at_most_one(crush, num_rep, data):
-    rule = data.draw(st.sampled_from([r.name for r in crush.rules if not r.name.endswith("osd")]))
+    rule = data.draw(
+        st.sampled_from([r.name for r in crush.rules if not r.name.endswith("osd")])
+    )
     up = parents(crush)
     for row in crush.mappings(rule, XS, num_rep):
         domains = [up[osd] for osd in row if osd != NONE]
@@ -96,8 +105,13 @@ def test_an_osd_that_goes_out_moves_only_what_it_must(crush, num_rep, data):
     assert not np.any(after == gone)
 
     ec_osd = crush.rule("ec_osd")
-    one_try = tuple(replace(s, count=1) if s.op is StepOp.SET_CHOOSE_TRIES else s for s in ec_osd.steps)
-    first = replace(crush, rules=(replace(ec_osd, steps=one_try),)).map_many("ec_osd", XS, num_rep)
+    one_try = tuple(
+        replace(s, count=1) if s.op is StepOp.SET_CHOOSE_TRIES else s
+        for s in ec_osd.steps
+    )
+    first = replace(crush, rules=(replace(ec_osd, steps=one_try),)).map_many(
+        "ec_osd", XS, num_rep
+    )
     settled = (first != NONE) & (first != gone)
     assert np.array_equal(first[settled], before[settled])
     assert np.array_equal(first[settled], after[settled])
@@ -157,14 +171,21 @@ def chi_square_p(weights, xs):
 
 def test_shares_are_proportional_to_weight():
     # Inputs are fixed, so the outcome is; 0.001 would refuse one sound set of inputs in a thousand.
-    for weights in ([SIXTEEN_BITS] * 10, [32768, 65536, 98304, 131072, 655360], [1000, 64000, 65536]):
+    for weights in (
+        [SIXTEEN_BITS] * 10,
+        [32768, 65536, 98304, 131072, 655360],
+        [1000, 64000, 65536],
+    ):
         assert chi_square_p(weights, np.arange(50_000)) > 0.001
 
 
 def test_the_test_of_shares_can_fail():
     weights = [65536, 65536, 65536, 65536]
     counts = np.bincount(flat(weights).map_many(0, np.arange(50_000), 1)[:, 0])
-    assert stats.chisquare(counts, np.array([0.26, 0.26, 0.24, 0.24]) * 50_000).pvalue < 1e-6
+    assert (
+        stats.chisquare(counts, np.array([0.26, 0.26, 0.24, 0.24]) * 50_000).pvalue
+        < 1e-6
+    )
 
 
 def test_reweight_is_the_share_an_osd_keeps():

@@ -39,7 +39,12 @@ KINDS = {
         "cluster.hosts=5",
         "repair.recovery_max_active=1",
     ),
-    "wpq": ("repair.lost_osds=[2]", "workload.patterns=rand", "cluster.hosts=5", "cluster.op_queue=wpq"),
+    "wpq": (
+        "repair.lost_osds=[2]",
+        "workload.patterns=rand",
+        "cluster.hosts=5",
+        "cluster.op_queue=wpq",
+    ),
     "mclock": (
         "repair.lost_osds=[2]",
         "workload.patterns=rand",
@@ -47,13 +52,19 @@ KINDS = {
         "cluster.op_queue=mclock_scheduler",
         "cluster.mclock_profile=high_recovery_ops",
     ),
-    "open": ("workload.kind=open", "workload.rate_per_s=3000", "workload.patterns=rand"),
+    "open": (
+        "workload.kind=open",
+        "workload.rate_per_s=3000",
+        "workload.patterns=rand",
+    ),
     "bare": ('schemes=["none"]',),
 }
 
 
 def fingerprints(sets, engine, text=SMALL):
-    results = [result for _, result in run_cells(parse_scenario(text, sets=sets), engine)]
+    results = [
+        result for _, result in run_cells(parse_scenario(text, sets=sets), engine)
+    ]
     return [
         (
             result.sha256,
@@ -96,7 +107,9 @@ def test_the_same_seed_gives_the_same_scenario_and_another_another():
     values = {"sets": ["workload.requests=100"]}
     one, again = (run_scenario(load_scenario("quickstart", **values)) for _ in range(2))
     other = run_scenario(load_scenario("quickstart", **values, seed=99))
-    assert one.completions_sha256 == again.completions_sha256 != other.completions_sha256
+    assert (
+        one.completions_sha256 == again.completions_sha256 != other.completions_sha256
+    )
     assert one.rows.drop("engine_wall_s").equals(again.rows.drop("engine_wall_s"))
     assert one.uses == again.uses
     assert one.requests == 400
@@ -107,14 +120,21 @@ def test_a_row_does_not_depend_on_what_else_the_scenario_runs():
     alone = [
         result.sha256
         for scheme in ("rep:3", "rs:4,2")
-        for _, result in run_cells(parse_scenario(SMALL, sets=[f'schemes=["{scheme}"]']), "compiled")
+        for _, result in run_cells(
+            parse_scenario(SMALL, sets=[f'schemes=["{scheme}"]']), "compiled"
+        )
     ]
     assert both == alone
 
 
 def test_schemes_are_compared_under_the_same_requests():
     cells = dict(
-        run_cells(parse_scenario(SMALL, sets=["workload.kind=open", "workload.rate_per_s=1000"]), "compiled")
+        run_cells(
+            parse_scenario(
+                SMALL, sets=["workload.kind=open", "workload.rate_per_s=1000"]
+            ),
+            "compiled",
+        )
     )
     by_kind = {}
     for cell, result in cells.items():

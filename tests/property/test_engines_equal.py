@@ -77,7 +77,13 @@ class Book:
             template = self.all_templates[index]
             self.templates.append(template)
             for spawned in template.dynamics.spawned if template.dynamics else ():
-                self.template(next(at for at, other in enumerate(self.all_templates) if other is spawned))
+                self.template(
+                    next(
+                        at
+                        for at, other in enumerate(self.all_templates)
+                        if other is spawned
+                    )
+                )
         return self.numbers["template", index]
 
     def binding(self, index: int) -> int:
@@ -105,30 +111,42 @@ class Source:
         part = slice(self.at, self.at + min(count, self.chunk))
         self.at = part.stop
         return RequestChunk(
-            templates=np.vectorize(self.book.template, otypes=[np.int64])(self.templates[part]),
-            bindings=np.vectorize(self.book.binding, otypes=[np.int64])(self.bindings[part]),
+            templates=np.vectorize(self.book.template, otypes=[np.int64])(
+                self.templates[part]
+            ),
+            bindings=np.vectorize(self.book.binding, otypes=[np.int64])(
+                self.bindings[part]
+            ),
             groups=self.groups[part],
             arrivals_ns=None if self.arrivals_ns is None else self.arrivals_ns[part],
             keys=None if self.keys is None else self.keys[part],
         )
 
 
-def flushed(random: Random, graph: GraphBuilder, after: Sequence[int], servers: int, role: int) -> int:
+def flushed(
+    random: Random, graph: GraphBuilder, after: Sequence[int], servers: int, role: int
+) -> int:
     """Let a thread work and then serve the batch server of its pool, whose roles are the last two."""
     thread = graph.acquire(role + 1, after=after, label="kv thread")
-    work = graph.use(random.randrange(servers), random.choice(DEMANDS_NS), after=[thread], label="kv")
+    work = graph.use(
+        random.randrange(servers), random.choice(DEMANDS_NS), after=[thread], label="kv"
+    )
     random_class(random, graph, work)
     graph.on_thread(work, thread)
     early = random.random() < 0.8
     if not early:
         work = graph.release(role + 1, after=[work], label="kv thread back")
-    synced = graph.use(role, random.choice(DEMANDS_NS), after=[work], label="sync", messages=1)
+    synced = graph.use(
+        role, random.choice(DEMANDS_NS), after=[work], label="sync", messages=1
+    )
     if early:
         graph.release(role + 1, after=[work], label="kv thread back")
     return synced
 
 
-def random_template(random: Random, name: str, servers: int, pools: int, spreads: int) -> Template:
+def random_template(
+    random: Random, name: str, servers: int, pools: int, spreads: int
+) -> Template:
     """Draw an op graph; pools are taken in ascending order, so that nothing can deadlock."""
     graph = GraphBuilder(name)
     held: list[tuple[int, int]] = []
@@ -136,8 +154,12 @@ def random_template(random: Random, name: str, servers: int, pools: int, spreads
     last_acquire = graph.issue
     size = random.choice([1, 2, 4, 8, 8, 16, 60])
     for _ in range(size):
-        after = [random.randrange(len(graph.words)) for _ in range(random.randint(1, 3))]
-        kind = random.choice(["use"] * 6 + ["delay", "join", "acquire", "acquire", "release", "flush"])
+        after = [
+            random.randrange(len(graph.words)) for _ in range(random.randint(1, 3))
+        ]
+        kind = random.choice(
+            ["use"] * 6 + ["delay", "join", "acquire", "acquire", "release", "flush"]
+        )
         if kind == "flush":
             flushed(random, graph, after, servers, servers + pools)
         elif kind == "use":
@@ -146,7 +168,9 @@ def random_template(random: Random, name: str, servers: int, pools: int, spreads
                 for at, word in enumerate(graph.words)
                 if word == ACQUIRE and graph.roles[at] < servers + pools
             ]
-            thread = random.choice(acquires) if acquires and random.random() < 0.5 else None
+            thread = (
+                random.choice(acquires) if acquires and random.random() < 0.5 else None
+            )
             use = graph.use(
                 random.randrange(servers),
                 random.choice(DEMANDS_NS),
@@ -165,7 +189,9 @@ def random_template(random: Random, name: str, servers: int, pools: int, spreads
         elif kind == "join":
             graph.join([*after, graph.issue])
         elif kind == "acquire" and pool < pools:
-            last_acquire = graph.acquire(servers + pool, after=[*after, last_acquire], label="acquire")
+            last_acquire = graph.acquire(
+                servers + pool, after=[*after, last_acquire], label="acquire"
+            )
             random_class(random, graph, last_acquire)
             held.append((servers + pool, last_acquire))
             pool += 1
@@ -175,7 +201,11 @@ def random_template(random: Random, name: str, servers: int, pools: int, spreads
     for role, step in held:
         after = [random.randrange(len(graph.words)) for _ in range(2)]
         graph.release(role, after=[*after, step], label="release")
-    reply = random.randrange(len(graph.words)) if random.random() < 0.3 else len(graph.words) - 1
+    reply = (
+        random.randrange(len(graph.words))
+        if random.random() < 0.3
+        else len(graph.words) - 1
+    )
     return graph.finish(reply=reply)
 
 
@@ -217,7 +247,9 @@ class Growing:
             parts.append(self.pool)
         if random.random() < 0.1:
             role = random.choice([-1, random.randrange(self.servers)])
-            return graph.delay(role, random.choice(DEMANDS_NS), after=[step], label="delay")
+            return graph.delay(
+                role, random.choice(DEMANDS_NS), after=[step], label="delay"
+            )
         return random.choice(parts)(step, pool, gate)
 
     def use(self, step: int, pool: int, gate: int) -> int:
@@ -232,14 +264,22 @@ class Growing:
             messages=random.choice([0, 1]),
         )
         if random.random() < 0.3:
-            self.graph.per_service(use, device_write_bytes=random.randrange(100), messages=1)
+            self.graph.per_service(
+                use, device_write_bytes=random.randrange(100), messages=1
+            )
         random_class(random, self.graph, use)
         if self.threads and random.random() < 0.5:
             self.graph.on_thread(use, random.choice(self.threads))
         return use
 
     def flush(self, step: int, pool: int, gate: int) -> int:
-        return flushed(self.random, self.graph, [step], self.servers, self.servers + self.pools + self.gates)
+        return flushed(
+            self.random,
+            self.graph,
+            [step],
+            self.servers,
+            self.servers + self.pools + self.gates,
+        )
 
     def fork(self, step: int, pool: int, gate: int) -> int:
         ends = [self.grow(step, pool, gate) for _ in range(self.random.randint(2, 3))]
@@ -249,9 +289,16 @@ class Growing:
     def test(self) -> Test:
         random = self.random
         tests = [conditions.idle(random.randrange(-1, self.servers + self.pools))]
-        tests += [conditions.pinned(random.randrange(2)), conditions.pinned(random.randrange(2))]
+        tests += [
+            conditions.pinned(random.randrange(2)),
+            conditions.pinned(random.randrange(2)),
+        ]
         if self.gates:
-            tests.append(conditions.idle(self.servers + self.pools + random.randrange(self.gates)))
+            tests.append(
+                conditions.idle(
+                    self.servers + self.pools + random.randrange(self.gates)
+                )
+            )
         if self.tickets:
             tests += [conditions.alone(self.tickets[-1])] * 2
         return random.choice(tests)
@@ -274,7 +321,9 @@ class Growing:
         if not self.spawned:
             return step
         test = self.random.choice([None, self.test()])
-        return self.graph.spawn(self.random.choice(self.spawned), after=[step], label="spawn", test=test)
+        return self.graph.spawn(
+            self.random.choice(self.spawned), after=[step], label="spawn", test=test
+        )
 
     def pool(self, step: int, pool: int, gate: int) -> int:
         role = self.servers + self.random.randrange(pool, self.pools)
@@ -287,7 +336,9 @@ class Growing:
 
     def gate(self, step: int, pool: int, gate: int) -> int:
         chosen = self.random.randrange(gate, self.gates)
-        ticket = self.graph.enter(self.servers + self.pools + chosen, after=[step], label="enter")
+        ticket = self.graph.enter(
+            self.servers + self.pools + chosen, after=[step], label="enter"
+        )
         self.tickets.append(ticket)
         step = self.grow(ticket, pool, chosen + 1)
         if self.random.random() < 0.8:
@@ -320,7 +371,9 @@ def random_dynamic_program(random: Random) -> Program:
     pairs = random.randint(1, 2)
     pair_places = [len(disciplines) + 2 * pair for pair in range(pairs)]
     disciplines += [BATCH, POOL] * pairs
-    capacities = [1 if kind == GATE else random.choice([1, 1, 2, 5]) for kind in disciplines]
+    capacities = [
+        1 if kind == GATE else random.choice([1, 1, 2, 5]) for kind in disciplines
+    ]
     capacities[-2 * pairs :: 2] = [1] * pairs
     spreads = random.randint(1, 2)
     factor_tables = np.full((spreads, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
@@ -329,11 +382,16 @@ def random_dynamic_program(random: Random) -> Program:
     for index in range(random.randint(1, 4)):
         graph = GraphBuilder(f"t{index}")
         size = random.choice([3, 8, 8, 25])
-        growing = Growing(random, graph, servers, pools, gates, spreads, list(templates), size)
+        growing = Growing(
+            random, graph, servers, pools, gates, spreads, list(templates), size
+        )
         templates.append(random_dynamic_template(growing))
     rows = [
         [
-            *(random.choice([UNBOUND, *range(len(kinds)), *range(len(kinds))]) for _ in range(servers)),
+            *(
+                random.choice([UNBOUND, *range(len(kinds)), *range(len(kinds))])
+                for _ in range(servers)
+            ),
             *(random.choice([UNBOUND, *resources, *resources]) for resources in places),
             *random_pair(random, pair_places),
         ]
@@ -341,14 +399,21 @@ def random_dynamic_program(random: Random) -> Program:
     ]
     book = Book(templates, np.array(rows, dtype=np.int64))
     streams = [
-        random_source(random, book, len(templates), len(rows), 1) for _ in range(random.choice([1, 1, 2]))
+        random_source(random, book, len(templates), len(rows), 1)
+        for _ in range(random.choice([1, 1, 2]))
     ]
     for stream in streams:
         if any(template.keyed for template in templates) or random.random() < 0.5:
             count = len(stream.groups)
-            first = np.array([random.randrange(10) for _ in range(2 * count)], dtype=np.int64)
-            lengths = np.array([random.randrange(4) for _ in range(2 * count)], dtype=np.int64)
-            stream.keys = np.stack([first, first + lengths], axis=-1).reshape(count, 2, 2)
+            first = np.array(
+                [random.randrange(10) for _ in range(2 * count)], dtype=np.int64
+            )
+            lengths = np.array(
+                [random.randrange(4) for _ in range(2 * count)], dtype=np.int64
+            )
+            stream.keys = np.stack([first, first + lengths], axis=-1).reshape(
+                count, 2, 2
+            )
     return Program(
         resources=random_resources(random, capacities, disciplines, pairs),
         book=book,
@@ -368,24 +433,35 @@ def random_pair(random: Random, places: list[int]) -> list[int]:
     return [place, place + 1 if place >= 0 else UNBOUND]
 
 
-def random_resources(random: Random, capacities: list[int], disciplines: list[int], pairs: int) -> Resources:
+def random_resources(
+    random: Random, capacities: list[int], disciplines: list[int], pairs: int
+) -> Resources:
     """Draw kinds, costs of waking, slices, processes; the last are pairs of batch and pool."""
     count = len(disciplines)
     names = tuple(f"r{index}" for index in range(count))
     kinds = tuple(random.choice(["a", "b", "c"]) for _ in range(count))
-    wake_ns = np.array([random.choice([0, 0, 1, 10, 30]) for _ in range(count)], dtype=np.int64)
+    wake_ns = np.array(
+        [random.choice([0, 0, 1, 10, 30]) for _ in range(count)], dtype=np.int64
+    )
     shares = tuple(random_share(random) for _ in range(random.choice([0, 0, 1, 2])))
     indices = [
-        random.randrange(-1, len(shares)) if discipline in (FIFO, POOL) else -1 for discipline in disciplines
+        random.randrange(-1, len(shares)) if discipline in (FIFO, POOL) else -1
+        for discipline in disciplines
     ]
     indices[count - 2 * pairs :] = [-1] * (2 * pairs)
-    slices = [random.choice([0, 1, 15, 100]) if discipline == FIFO else 0 for discipline in disciplines]
+    slices = [
+        random.choice([0, 1, 15, 100]) if discipline == FIFO else 0
+        for discipline in disciplines
+    ]
     served_by = np.full(count, -1)
     for pair in range(pairs):
         if random.random() < 0.8:
             served_by[count - 2 * pair - 2] = count - 2 * pair - 1
     processes = np.array(
-        [random.randrange(-1, 2) if discipline == POOL else -1 for discipline in disciplines]
+        [
+            random.randrange(-1, 2) if discipline == POOL else -1
+            for discipline in disciplines
+        ]
     )
     if random.random() < 0.7:
         wake_ns[processes >= 0] += 10
@@ -399,7 +475,12 @@ def random_resources(random: Random, capacities: list[int], disciplines: list[in
         np.array(indices),
         np.array(slices),
         served_by,
-        paired=np.array([int(discipline == FIFO and random.random() < 0.3) for discipline in disciplines]),
+        paired=np.array(
+            [
+                int(discipline == FIFO and random.random() < 0.3)
+                for discipline in disciplines
+            ]
+        ),
         paired_slowdown=random.choice([0, 500, 1024]),
         processes=processes,
         warm_ns=random.randint(0, min([40, *wake_ns[processes >= 0].tolist()])),
@@ -430,7 +511,9 @@ def random_share(random: Random) -> Share:
 def random_class(random: Random, graph: GraphBuilder, step: int) -> None:
     """Put a step into a class, or not."""
     if random.random() < 0.8:
-        graph.in_class(step, random.randrange(CLASSES), random.choice([1, 1, 2, 5, 20, 1000]))
+        graph.in_class(
+            step, random.randrange(CLASSES), random.choice([1, 1, 2, 5, 20, 1000])
+        )
 
 
 def random_program(random: Random) -> Program:
@@ -446,19 +529,32 @@ def random_program(random: Random) -> Program:
     spreads = random.randint(1, 3)
     factor_tables = np.full((spreads, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
     for row in range(1, spreads):
-        factor_tables[row] = [random.randrange(4 * FACTOR_ONE) for _ in range(FACTOR_POINTS)]
+        factor_tables[row] = [
+            random.randrange(4 * FACTOR_ONE) for _ in range(FACTOR_POINTS)
+        ]
     templates = [
-        random_template(random, f"t{index}", servers, pools, spreads) for index in range(random.randint(1, 5))
+        random_template(random, f"t{index}", servers, pools, spreads)
+        for index in range(random.randint(1, 5))
     ]
     rows = []
     for _ in range(random.randint(1, 6)):
-        row = [random.choice([UNBOUND, *range(len(kinds)), *range(len(kinds))]) for _ in range(servers)]
+        row = [
+            random.choice([UNBOUND, *range(len(kinds)), *range(len(kinds))])
+            for _ in range(servers)
+        ]
         base = len(kinds)
         for places in places_of_pool:
-            row.append(random.choice([UNBOUND, *(base + place for place in range(places))]))
+            row.append(
+                random.choice([UNBOUND, *(base + place for place in range(places))])
+            )
             base += places
-        rows.append(row + random_pair(random, [base + 2 * pair for pair in range(pairs)]))
-    book = Book(templates, np.array(rows, dtype=np.int64).reshape(len(rows), servers + pools + 2))
+        rows.append(
+            row + random_pair(random, [base + 2 * pair for pair in range(pairs)])
+        )
+    book = Book(
+        templates,
+        np.array(rows, dtype=np.int64).reshape(len(rows), servers + pools + 2),
+    )
     groups = random.randint(1, 3)
     streams = [
         random_source(random, book, len(templates), len(rows), groups)
@@ -480,7 +576,11 @@ def random_program(random: Random) -> Program:
 
 def random_loops(random: Random, streams: list[Source]) -> frozenset[int]:
     """Draw the closed loops whose client waits for its newest request."""
-    return frozenset(index for index, stream in enumerate(streams) if stream.depth and random.random() < 0.3)
+    return frozenset(
+        index
+        for index, stream in enumerate(streams)
+        if stream.depth and random.random() < 0.3
+    )
 
 
 def random_numbers(random: Random) -> IntArray:
@@ -489,7 +589,9 @@ def random_numbers(random: Random) -> IntArray:
     return np.array(sorted(random.sample(range(100), count)), dtype=np.int64)
 
 
-def random_source(random: Random, book: Book, templates: int, bindings: int, groups: int) -> Source:
+def random_source(
+    random: Random, book: Book, templates: int, bindings: int, groups: int
+) -> Source:
     """Draw a stream, closed or open, of up to some tens of requests."""
     count = random.choice([0, 1, 5, 30, 90])
     depth = random.choice([0, 1, 3, 8])
@@ -554,7 +656,9 @@ class RandomDirector:
     streams: int
     templates: Sequence[Template] = ()
     # What it heard at which time, how many requests of each stream had ended, what had begun of the others.
-    acted: list[tuple[int, list[Report], list[int], list[Any]]] = field(default_factory=list)
+    acted: list[tuple[int, list[Report], list[int], list[Any]]] = field(
+        default_factory=list
+    )
 
     def begin(self, progress: Progress) -> None:
         self.progress = progress
@@ -563,15 +667,25 @@ class RandomDirector:
         return self.moments[0] if self.moments else None
 
     def act(self, now_ns: int, reports: Sequence[Report]) -> Sequence[Action]:
-        ended = [int((self.progress.completed_ns(stream) != PENDING).sum()) for stream in range(self.streams)]
+        ended = [
+            int((self.progress.completed_ns(stream) != PENDING).sum())
+            for stream in range(self.streams)
+        ]
         begun = sorted(self.begun(stream) for stream in range(self.streams))
         self.acted.append((now_ns, list(reports), ended, begun))
         random = self.random
         if self.moments and self.moments[0] <= now_ns:
             self.moments.pop(0)
             if not self.moments and self.mends:
-                groups = [SetGroup(group, held=False, interrupt=True) for group in range(self.groups)]
-                return [Start(tuple(range(self.resources))), *groups, *map(Wake, self.feeds)]
+                groups = [
+                    SetGroup(group, held=False, interrupt=True)
+                    for group in range(self.groups)
+                ]
+                return [
+                    Start(tuple(range(self.resources))),
+                    *groups,
+                    *map(Wake, self.feeds),
+                ]
         elif random.random() < 0.5 or (self.mends and not self.moments):
             return []
         if self.moments and random.random() < 0.2:
@@ -587,7 +701,9 @@ class RandomDirector:
             plain = template.words == USE
             if template.dynamics is not None:
                 plain &= ~np.array(template.dynamics.merges, dtype=bool)
-            found.append((one.number, one.template, np.flatnonzero(one.steps & plain).tolist()))
+            found.append(
+                (one.number, one.template, np.flatnonzero(one.steps & plain).tolist())
+            )
         return sorted(found)
 
     def action(self) -> Action:
@@ -595,8 +711,16 @@ class RandomDirector:
         if self.feeds and random.random() < 0.2:
             return Wake(random.choice(self.feeds))
         if random.random() < 0.5:
-            return SetGroup(random.randrange(self.groups), random.random() < 0.3, random.random() < 0.6)
-        some = tuple(random.sample(range(self.resources), random.randint(1, min(3, self.resources))))
+            return SetGroup(
+                random.randrange(self.groups),
+                random.random() < 0.3,
+                random.random() < 0.6,
+            )
+        some = tuple(
+            random.sample(
+                range(self.resources), random.randint(1, min(3, self.resources))
+            )
+        )
         return Stop(some) if random.random() < 0.5 else Start(some)
 
 
@@ -608,7 +732,9 @@ def random_directed_program(random: Random) -> Program:
     for stream in program.streams:
         assert isinstance(stream, Source)
         draws = random.randrange(1 << 32)
-        groups_of = np.random.default_rng(draws).integers(groups, size=len(stream.groups))
+        groups_of = np.random.default_rng(draws).integers(
+            groups, size=len(stream.groups)
+        )
         feed = stream.depth > 0 and random.random() < 0.4
         streams.append(
             DirectedStream(
@@ -617,13 +743,16 @@ def random_directed_program(random: Random) -> Program:
                 reports=feed or random.random() < 0.2,
                 feed=feed,
                 timeout_ns=random.choice([0, 0, 1, 50, 300]),
-                pauses=[random.random() < 0.3 for _ in range(random.choice([0, 5, 50]))],
+                pauses=[
+                    random.random() < 0.3 for _ in range(random.choice([0, 5, 50]))
+                ],
             )
         )
     director = RandomDirector(
         random=Random(random.randrange(1 << 32)),
         moments=sorted(
-            random.choice([0, 10, 100, random.randrange(1500)]) for _ in range(random.randrange(12))
+            random.choice([0, 10, 100, random.randrange(1500)])
+            for _ in range(random.randrange(12))
         ),
         resources=len(program.resources),
         groups=groups,
@@ -634,7 +763,12 @@ def random_directed_program(random: Random) -> Program:
     )
     until_ns = random.choice([None, None, None, random.randrange(2000)])
     return replace(
-        program, streams=streams, groups=groups, director=director, until_ns=until_ns, newest_only=frozenset()
+        program,
+        streams=streams,
+        groups=groups,
+        director=director,
+        until_ns=until_ns,
+        newest_only=frozenset(),
     )
 
 
@@ -652,16 +786,30 @@ def assert_conserved(program: Program, run: EngineRun) -> None:
         assert (stream.completed_ns[done] >= stream.issued_ns[done]).all()
         if source.timeout_ns:
             # At the very end of its time a director may still have come first.
-            assert (stream.completed_ns[done] - stream.issued_ns[done] <= source.timeout_ns).all()
-        if director.mends and director.acted and not director.moments and program.until_ns is None:
-            assert PENDING not in outcomes, "a request did not end although everything works"
+            assert (
+                stream.completed_ns[done] - stream.issued_ns[done] <= source.timeout_ns
+            ).all()
+        if (
+            director.mends
+            and director.acted
+            and not director.moments
+            and program.until_ns is None
+        ):
+            assert PENDING not in outcomes, (
+                "a request did not end although everything works"
+            )
         assert not stream.retries[stream.completed_ns == CUT].any()
     for spawned in run.spawned:
-        assert set(spawned.completed_ns[spawned.completed_ns < 0].tolist()) <= {CUT, PENDING}
+        assert set(spawned.completed_ns[spawned.completed_ns < 0].tolist()) <= {
+            CUT,
+            PENDING,
+        }
     streams = [*run.streams, *run.spawned]
     assert sum(stream.taken_uses for stream in streams) == run.uses
     if program.bin_ns:
-        np.testing.assert_array_equal(run.bins.sum(axis=0), sum(stream.taken for stream in streams))
+        np.testing.assert_array_equal(
+            run.bins.sum(axis=0), sum(stream.taken for stream in streams)
+        )
 
 
 def assert_equal_runs(reference: EngineRun, compiled: EngineRun) -> None:
@@ -671,23 +819,42 @@ def assert_equal_runs(reference: EngineRun, compiled: EngineRun) -> None:
     assert len(reference.streams) == len(compiled.streams)
     for ours, theirs in zip(reference.streams, compiled.streams, strict=True):
         for name in ("issued_ns", "completed_ns", "templates", "bindings", "groups"):
-            np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+            np.testing.assert_array_equal(
+                getattr(ours, name), getattr(theirs, name), err_msg=name
+            )
     assert len(reference.spawned) == len(compiled.spawned) == len(reference.streams)
     for ours, theirs in zip(reference.spawned, compiled.spawned, strict=True):
         for name in ("issued_ns", "completed_ns", "templates", "bindings", "groups"):
-            np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+            np.testing.assert_array_equal(
+                getattr(ours, name), getattr(theirs, name), err_msg=name
+            )
     for ours, theirs in zip(
-        [*reference.streams, *reference.spawned], [*compiled.streams, *compiled.spawned], strict=True
+        [*reference.streams, *reference.spawned],
+        [*compiled.streams, *compiled.spawned],
+        strict=True,
     ):
         np.testing.assert_array_equal(ours.taken, theirs.taken)
         assert ours.taken_uses == theirs.taken_uses
     for ours, theirs in zip(
-        [*reference.streams, *reference.spawned], [*compiled.streams, *compiled.spawned], strict=True
+        [*reference.streams, *reference.spawned],
+        [*compiled.streams, *compiled.spawned],
+        strict=True,
     ):
         assert ours.counted == theirs.counted
         np.testing.assert_array_equal(ours.retries, theirs.retries)
-    for name in ("busy_ns", "held_ns", "waited_ns", "bins", "followed_ns", "sleeps", "sleep_bins", "warm_ns"):
-        np.testing.assert_array_equal(getattr(reference, name), getattr(compiled, name), err_msg=name)
+    for name in (
+        "busy_ns",
+        "held_ns",
+        "waited_ns",
+        "bins",
+        "followed_ns",
+        "sleeps",
+        "sleep_bins",
+        "warm_ns",
+    ):
+        np.testing.assert_array_equal(
+            getattr(reference, name), getattr(compiled, name), err_msg=name
+        )
 
 
 def check(program: Program) -> None:
@@ -696,8 +863,12 @@ def check(program: Program) -> None:
     reference = engine_simpy.run(program)
     assert_equal_runs(reference, engine_compiled.run(copy))
     if program.director is not None:
-        assert isinstance(program.director, RandomDirector) and isinstance(copy.director, RandomDirector)
-        assert program.director.acted == copy.director.acted, "the directors heard different things"
+        assert isinstance(program.director, RandomDirector) and isinstance(
+            copy.director, RandomDirector
+        )
+        assert program.director.acted == copy.director.acted, (
+            "the directors heard different things"
+        )
         assert_conserved(program, reference)
 
 
@@ -725,20 +896,30 @@ def test_a_fixed_corpus_of_programs_runs_equally_on_both_engines(
             raise
 
 
-@pytest.mark.parametrize("draw", [random_program, random_dynamic_program], ids=["plain", "dynamic"])
+@pytest.mark.parametrize(
+    "draw", [random_program, random_dynamic_program], ids=["plain", "dynamic"]
+)
 def test_a_director_that_does_nothing_changes_only_who_counts(
     draw: Callable[[Random], Program],
 ) -> None:
     for seed in range(40):
         program = replace(draw(Random(seed)), bin_ns=100, newest_only=frozenset())
-        streams = [DirectedStream(**vars(stream)) for stream in deepcopy(program).streams]
+        streams = [
+            DirectedStream(**vars(stream)) for stream in deepcopy(program).streams
+        ]
         for stream in streams:
             stream.book = streams[0].book
-        idle = RandomDirector(Random(0), [], 1, 1, [], mends=False, streams=len(streams))
-        directed = replace(program, book=streams[0].book, streams=streams, director=idle)
+        idle = RandomDirector(
+            Random(0), [], 1, 1, [], mends=False, streams=len(streams)
+        )
+        directed = replace(
+            program, book=streams[0].book, streams=streams, director=idle
+        )
         plain, quiet = engine_compiled.run(program), engine_compiled.run(directed)
         quiet_streams = [*quiet.streams, *quiet.spawned]
-        for ours, theirs in zip([*plain.streams, *plain.spawned], quiet_streams, strict=True):
+        for ours, theirs in zip(
+            [*plain.streams, *plain.spawned], quiet_streams, strict=True
+        ):
             np.testing.assert_array_equal(ours.completed_ns, theirs.completed_ns)
         for name in (
             "busy_ns",
@@ -750,7 +931,9 @@ def test_a_director_that_does_nothing_changes_only_who_counts(
             "sleep_bins",
             "warm_ns",
         ):
-            np.testing.assert_array_equal(getattr(plain, name), getattr(quiet, name), err_msg=name)
+            np.testing.assert_array_equal(
+                getattr(plain, name), getattr(quiet, name), err_msg=name
+            )
         assert (plain.end_ns, plain.uses) == (quiet.end_ns, quiet.uses)
         taken = sum(stream.taken for stream in quiet_streams)
         np.testing.assert_array_equal(taken, plain.bins.sum(axis=0))
@@ -758,5 +941,11 @@ def test_a_director_that_does_nothing_changes_only_who_counts(
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False))
-def test_programs_that_hypothesis_draws_run_equally_on_both_engines(random: Random) -> None:
-    check(random.choice([random_program, random_dynamic_program, random_directed_program])(random))
+def test_programs_that_hypothesis_draws_run_equally_on_both_engines(
+    random: Random,
+) -> None:
+    check(
+        random.choice(
+            [random_program, random_dynamic_program, random_directed_program]
+        )(random)
+    )

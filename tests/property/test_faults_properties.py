@@ -11,7 +11,13 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.models.placement import build_map, pg_mappings
 from stripesim.sim.ceph.clients.workload import Synthetic
-from stripesim.sim.ceph.failures import Corruption, Failure, FaultDirector, FaultError, FaultPlan
+from stripesim.sim.ceph.failures import (
+    Corruption,
+    Failure,
+    FaultDirector,
+    FaultError,
+    FaultPlan,
+)
 from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.engine.program import FAILED, PENDING
@@ -60,7 +66,9 @@ failures = st.builds(
 )
 stories = st.fixed_dictionaries(
     {
-        "scheme": st.sampled_from(["rep:2", "rep:3", "rs:2,1", "rs:4,2", "lrc:4,3,2", "clay:4,2,5"]),
+        "scheme": st.sampled_from(
+            ["rep:2", "rep:3", "rs:2,1", "rs:4,2", "lrc:4,3,2", "clay:4,2,5"]
+        ),
         "scope": st.sampled_from(["commit", "dispatch"]),
         "generation": st.sampled_from(["kraken", "pacific"]),
         "failures": st.lists(failures, min_size=1, max_size=4),
@@ -125,7 +133,9 @@ def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
 
     def up_sets(out):
         reweights = dict.fromkeys(out, 0.0) if out else None
-        return np.asarray(pg_mappings(crush, rule, 1, 8, scheme.width, reweights), dtype=np.int64)
+        return np.asarray(
+            pg_mappings(crush, rule, 1, 8, scheme.width, reweights), dtype=np.int64
+        )
 
     pool = make_pool(
         change(models, pg_lock={"scope": story["scope"]}),
@@ -149,7 +159,9 @@ def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
         corruptions=story["corruptions"],
         up_sets=up_sets,
         image_objects=40,
-        model=MODEL[story["generation"]].given(recovery_chunk_bytes=story.get("chunk_bytes", 8192 * KIB)),
+        model=MODEL[story["generation"]].given(
+            recovery_chunk_bytes=story.get("chunk_bytes", 8192 * KIB)
+        ),
         object_writes_count=story.get("object_writes"),
         scrubs=story.get("scrubs", False),
         seed=story["seed"],
@@ -187,7 +199,12 @@ def directors(monkeypatch):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+@settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=PHASES,
+)
 @given(story=stories)
 def test_no_request_is_lost_and_bytes_add_up_whatever_fails(
     models, change, make_pool, directors, engine, story
@@ -198,7 +215,10 @@ def test_no_request_is_lost_and_bytes_add_up_whatever_fails(
     completed = run.streams[0].completed_ns
     assert len(completed) >= 60
     assert ((completed >= 0) | (completed == FAILED) | (completed == PENDING)).all()
-    assert row["requests"] + row["requests_failed"] + row["requests_pending"] == row["requests_issued"]
+    assert (
+        row["requests"] + row["requests_failed"] + row["requests_pending"]
+        == row["requests_issued"]
+    )
     if not story["timeout_ns"]:
         assert row["requests_failed"] == 0
     # Everyone comes back with what they had, so nothing stays out of reach and nothing is lost for good
@@ -210,17 +230,28 @@ def test_no_request_is_lost_and_bytes_add_up_whatever_fails(
     for group in director.groups:
         if director.timeline.states[group.number] == State.CLEAN:
             assert group.members.acting == group.up
-            assert all(not group.copy_of(osd, shard).missing for shard, osd in enumerate(group.up))
+            assert all(
+                not group.copy_of(osd, shard).missing
+                for shard, osd in enumerate(group.up)
+            )
     # What recovery wrote is what it rebuilt, and logs.
     stream = run.streams[1]
     done = stream.completed_ns >= 0
     assert row["recovery_device_write_bytes"] >= row["recovery_bytes"]
-    assert (run.streams[1].taken[COUNTER_INDEX["device_write_bytes"]]) >= row["recovery_bytes"]
+    assert (
+        (run.streams[1].taken[COUNTER_INDEX["device_write_bytes"]])
+        >= row["recovery_bytes"]
+    )
     assert (done.sum() == row["recovery_operations"]) or story["chunk_bytes"] < 96 * KIB
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+@settings(
+    max_examples=10,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=PHASES,
+)
 @given(story=stories)
 def test_degraded_templates_run_only_while_the_group_is_not_clean(
     models, change, make_pool, directors, engine, story
@@ -234,36 +265,58 @@ def test_degraded_templates_run_only_while_the_group_is_not_clean(
     for time_ns, number, state in director.timeline.changes:
         history.setdefault(number, [(-1, State.CLEAN)]).append((time_ns, state))
     columns = (stream.templates, stream.groups, stream.issued_ns, stream.completed_ns)
-    for template, group, issued, completed in zip(*(column.tolist() for column in columns), strict=True):
+    for template, group, issued, completed in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
         if completed >= 0 and " without " in templates[template].name:
             # It may have been on its way when the last shard was rebuilt.
             found = history.get(group, [(-1, State.CLEAN)])
             before = [state for time_ns, state in found if time_ns <= issued][-1:]
-            meanwhile = [state for time_ns, state in found if issued < time_ns < completed]
+            meanwhile = [
+                state for time_ns, state in found if issued < time_ns < completed
+            ]
             assert any(state != State.CLEAN for state in before + meanwhile)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=PHASES,
+)
 @given(story=stories | wild_stories, scrubs=st.booleans())
-def test_a_story_ends_the_same_on_both_engines(models, change, make_pool, story, scrubs):
+def test_a_story_ends_the_same_on_both_engines(
+    models, change, make_pool, story, scrubs
+):
     story = story | {"scrubs": scrubs}
     compiled, simpy = (
-        played(story, models, change, make_pool, engine)[2] for engine in ("compiled", "simpy")
+        played(story, models, change, make_pool, engine)[2]
+        for engine in ("compiled", "simpy")
     )
     assert compiled.sha256 == simpy.sha256
     assert compiled.timeline == simpy.timeline
-    for mine, other in zip(compiled.engine_run.streams, simpy.engine_run.streams, strict=True):
+    for mine, other in zip(
+        compiled.engine_run.streams, simpy.engine_run.streams, strict=True
+    ):
         assert mine.completed_ns.tolist() == other.completed_ns.tolist()
         assert mine.taken.tolist() == other.taken.tolist()
 
 
-def test_an_osd_that_comes_back_empty_is_filled_again(models, change, make_pool, directors):
+def test_an_osd_that_comes_back_empty_is_filled_again(
+    models, change, make_pool, directors
+):
     story = {
         "scheme": "rs:4,2",
         "scope": "dispatch",
         "generation": "pacific",
         "failures": [
-            Failure(osds=(4,), time_ns=200 * MS, back_ns=300 * MS, kind="process", keeps_data=False)
+            Failure(
+                osds=(4,),
+                time_ns=200 * MS,
+                back_ns=300 * MS,
+                kind="process",
+                keeps_data=False,
+            )
         ],
         "corruptions": [],
         "read_fraction": 1.0,
@@ -280,7 +333,9 @@ def test_an_osd_that_comes_back_empty_is_filled_again(models, change, make_pool,
     assert result.row["clean_at_end"]
 
 
-def test_a_run_that_ends_at_the_moment_of_clean_tells_how_long_it_took(models, change, make_pool):
+def test_a_run_that_ends_at_the_moment_of_clean_tells_how_long_it_took(
+    models, change, make_pool
+):
     story = {
         "scheme": "rs:4,2",
         "scope": "dispatch",
@@ -294,15 +349,23 @@ def test_a_run_that_ends_at_the_moment_of_clean_tells_how_long_it_took(models, c
         "seed": 0,
     }
     whole = played(story, models, change, make_pool, "compiled")[2]
-    (clean_s,) = [event["time_s"] for event in whole.timeline["events"] if event["what"] == "clean"]
-    cut = played(story, models, change, make_pool, "compiled", until_ns=round(clean_s * 1e9))[2]
+    (clean_s,) = [
+        event["time_s"]
+        for event in whole.timeline["events"]
+        if event["what"] == "clean"
+    ]
+    cut = played(
+        story, models, change, make_pool, "compiled", until_ns=round(clean_s * 1e9)
+    )[2]
     assert "after" in whole.timeline["phases"] and "after" not in cut.timeline["phases"]
     assert cut.timeline["end_s"] == clean_s
     for key in ("recovery_s", "failure_to_clean_s", "checking_s"):
         assert cut.row[key] == whole.row[key] > 0
 
 
-def test_more_failures_than_the_code_bears_are_told_as_loss(models, change, make_pool, directors):
+def test_more_failures_than_the_code_bears_are_told_as_loss(
+    models, change, make_pool, directors
+):
     dead = Failure(osds=tuple(range(0, OSDS, 2)), time_ns=200 * MS, kind="process")
     story = {
         "scheme": "rs:4,2",
@@ -321,10 +384,18 @@ def test_more_failures_than_the_code_bears_are_told_as_loss(models, change, make
     undecodable = [
         group
         for group in director.groups
-        if sum(osd in dead.osds for osd in np.asarray(director._pool.cluster.acting[group.number])) > 2
+        if sum(
+            osd in dead.osds
+            for osd in np.asarray(director._pool.cluster.acting[group.number])
+        )
+        > 2
     ]
     assert undecodable
-    assert result.row["pgs_lost"] == len([group for group in undecodable if group.objects])
-    assert result.row["objects_lost"] == sum(len(group.objects) for group in undecodable)
+    assert result.row["pgs_lost"] == len(
+        [group for group in undecodable if group.objects]
+    )
+    assert result.row["objects_lost"] == sum(
+        len(group.objects) for group in undecodable
+    )
     assert result.row["requests_pending"] > 0
     assert not result.row["clean_at_end"]

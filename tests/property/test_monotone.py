@@ -48,7 +48,12 @@ PARTS = {
 
 
 def cluster_of(found, models, change):
-    return change(models, **{part: {name: found[name] for name in names} for part, names in PARTS.items()})
+    return change(
+        models,
+        **{
+            part: {name: found[name] for name in names} for part, names in PARTS.items()
+        },
+    )
 
 
 def latencies_ns(models, make_pool, scheme, *, read, block=4 * KIB, engine="compiled"):
@@ -60,15 +65,21 @@ def latencies_ns(models, make_pool, scheme, *, read, block=4 * KIB, engine="comp
         requests=4,
         queue_depth=1,
     )
-    result = simulate(make_pool(models, scheme, groups=2), workload.start(), engine=engine)
+    result = simulate(
+        make_pool(models, scheme, groups=2), workload.start(), engine=engine
+    )
     return result.requested.latencies_ns.tolist()
 
 
 @settings(max_examples=25, deadline=None)
 @given(
-    found=numbers, block=st.sampled_from([4 * KIB, 64 * KIB]), engine=st.sampled_from(["compiled", "simpy"])
+    found=numbers,
+    block=st.sampled_from([4 * KIB, 64 * KIB]),
+    engine=st.sampled_from(["compiled", "simpy"]),
 )
-def test_alone_a_read_takes_the_sum_of_its_demands(models, change, make_pool, found, block, engine):
+def test_alone_a_read_takes_the_sum_of_its_demands(
+    models, change, make_pool, found, block, engine
+):
     built = cluster_of(found, models, change)
     nic, cpu, sizes = built.public_nic, built.cpu, built.messages
     request, reply = sizes.request_header_bytes, sizes.reply_bytes + block
@@ -86,12 +97,17 @@ def test_alone_a_read_takes_the_sum_of_its_demands(models, change, make_pool, fo
         nic.serialise_ns(reply),
     ]
     expected = sum(map(round_ns, demands))
-    assert latencies_ns(built, make_pool, "rep:3", read=True, block=block, engine=engine) == [expected] * 4
+    assert (
+        latencies_ns(built, make_pool, "rep:3", read=True, block=block, engine=engine)
+        == [expected] * 4
+    )
 
 
 @settings(max_examples=25, deadline=None)
 @given(found=numbers, engine=st.sampled_from(["compiled", "simpy"]))
-def test_alone_a_write_of_one_copy_takes_the_sum_of_its_demands(models, change, make_pool, found, engine):
+def test_alone_a_write_of_one_copy_takes_the_sum_of_its_demands(
+    models, change, make_pool, found, engine
+):
     # What the store does after its commit would delay the next write's commit: leave it out.
     built = change(cluster_of(found, models, change), cpu={"kv_finish_ns": 0})
     nic, cpu, sizes, ssd = built.public_nic, built.cpu, built.messages, built.ssd
@@ -114,7 +130,10 @@ def test_alone_a_write_of_one_copy_takes_the_sum_of_its_demands(models, change, 
         nic.serialise_ns(reply),
     ]
     expected = sum(map(round_ns, demands))
-    assert latencies_ns(built, make_pool, "rep:1", read=False, engine=engine) == [expected] * 4
+    assert (
+        latencies_ns(built, make_pool, "rep:1", read=False, engine=engine)
+        == [expected] * 4
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -139,7 +158,10 @@ def test_alone_no_request_gets_slower_on_faster_hardware(
         better[name] = found[name] * factor
     before, after = (
         latencies_ns(
-            change(cluster_of(numbers, models, change), cpu={"kv_finish_ns": 0}), make_pool, scheme, read=read
+            change(cluster_of(numbers, models, change), cpu={"kv_finish_ns": 0}),
+            make_pool,
+            scheme,
+            read=read,
         )
         for numbers in (found, better)
     )
@@ -152,7 +174,10 @@ def test_alone_no_request_gets_slower_on_faster_hardware(
     "faster",
     [
         {"ssd": {"read_base_ns": 2_000, "write_base_ns": 3_000}},
-        {"private_nic": {"rate_bits_per_s": 1e11}, "public_nic": {"rate_bits_per_s": 1e11}},
+        {
+            "private_nic": {"rate_bits_per_s": 1e11},
+            "public_nic": {"rate_bits_per_s": 1e11},
+        },
         {"client": {"submit_ns": 1_000}},
     ],
     ids=["ssd", "nic", "client"],
@@ -169,7 +194,9 @@ def test_much_faster_hardware_does_not_lose_throughput_under_load(
             requests=1500,
             queue_depth=32,
         )
-        return simulate(make_pool(built, scheme, groups=64, osds=8), workload.start()).row["iops"]
+        return simulate(
+            make_pool(built, scheme, groups=64, osds=8), workload.start()
+        ).row["iops"]
 
     # Ten times faster parts against the noise of 1500 requests, a few per cent.
     assert iops(change(models, **faster)) > 0.95 * iops(models)

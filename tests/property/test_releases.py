@@ -45,7 +45,10 @@ def scenario(*sets):
     ids=" ".join,
 )
 def test_both_engines_complete_every_request_at_the_same_time(sets):
-    runs = [run_scenario(scenario(*sets), engine=engine, costs=False) for engine in ("compiled", "simpy")]
+    runs = [
+        run_scenario(scenario(*sets), engine=engine, costs=False)
+        for engine in ("compiled", "simpy")
+    ]
     assert runs[0].completions_sha256 == runs[1].completions_sha256
     assert set(runs[0].rows["requests"]) == {60}
 
@@ -61,7 +64,9 @@ def test_an_optimised_pool_is_led_by_shard_0_or_a_parity():
 
 
 def test_a_classic_pool_of_a_new_release_runs_as_one_of_an_old_one():
-    classic = run_scenario(scenario("generation=tentacle", "cluster.ec_optimizations=false"))
+    classic = run_scenario(
+        scenario("generation=tentacle", "cluster.ec_optimizations=false")
+    )
     squid = run_scenario(scenario("generation=squid"))
     assert classic.completions_sha256 == squid.completions_sha256
 

@@ -51,19 +51,32 @@ GAP = st.sampled_from(["", " ", "\n", " # ] }\n  ", "\n\n"])
 @st.composite
 def arrays(draw: st.DrawFn, items: st.SearchStrategy[str]) -> str:
     parts = [draw(GAP) + item + draw(GAP) for item in draw(st.lists(items, max_size=3))]
-    return "[" + ",".join(parts) + (draw(st.sampled_from([",", ""])) if parts else "") + draw(GAP) + "]"
+    return (
+        "["
+        + ",".join(parts)
+        + (draw(st.sampled_from([",", ""])) if parts else "")
+        + draw(GAP)
+        + "]"
+    )
 
 
 @st.composite
 def inline_tables(draw: st.DrawFn, items: st.SearchStrategy[str]) -> str:
-    pairs = [f"{draw(SPACE)}{draw(KEYS)} ={draw(SPACE)}{item} " for item in draw(st.lists(items, max_size=3))]
+    pairs = [
+        f"{draw(SPACE)}{draw(KEYS)} ={draw(SPACE)}{item} "
+        for item in draw(st.lists(items, max_size=3))
+    ]
     return "{" + ",".join(pairs) + "}"
 
 
-VALUES = st.recursive(SCALARS, lambda items: arrays(items) | inline_tables(items), max_leaves=6)
+VALUES = st.recursive(
+    SCALARS, lambda items: arrays(items) | inline_tables(items), max_leaves=6
+)
 DOTTED = st.lists(KEYS, min_size=1, max_size=3).map(" . ".join)
 LINES = st.one_of(
-    st.builds(lambda key, space, value: f"{key}{space}={space}{value}", DOTTED, SPACE, VALUES),
+    st.builds(
+        lambda key, space, value: f"{key}{space}={space}{value}", DOTTED, SPACE, VALUES
+    ),
     DOTTED.map(lambda key: f"[ {key} ] # [x]"),
     DOTTED.map(lambda key: f"[[{key}]]"),
     st.sampled_from(["", "# a = 1", "   "]),
@@ -72,7 +85,13 @@ LINES = st.one_of(
 
 def paths(value: object, path: KeyPath = ()) -> Iterator[KeyPath]:
     yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, item in items:
         yield from paths(item, (*path, key))
 

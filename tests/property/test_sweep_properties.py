@@ -64,13 +64,19 @@ def test_a_changed_byte_never_changes_a_row(position: int, mask: int) -> None:
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from("ab"), st.floats(-1e12, 1e12)), min_size=1, max_size=20),
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.floats(-1e12, 1e12)),
+        min_size=1,
+        max_size=20,
+    ),
     st.randoms(use_true_random=False),
 )
 def test_means_do_not_depend_on_the_order_of_replications(
     values: list[tuple[str, float]], chance: Any
 ) -> None:
-    def means(rows: list[tuple[str, float]]) -> dict[str, tuple[int, float, float | None]]:
+    def means(
+        rows: list[tuple[str, float]],
+    ) -> dict[str, tuple[int, float, float | None]]:
         frame = pl.DataFrame(
             {
                 "scheme": [scheme for scheme, _ in rows],
@@ -81,7 +87,10 @@ def test_means_do_not_depend_on_the_order_of_replications(
             }
         )
         found = aggregate(frame).iter_rows(named=True)
-        return {row["scheme"]: (row["replications"], row["iops"], row["iops_ci_high"]) for row in found}
+        return {
+            row["scheme"]: (row["replications"], row["iops"], row["iops_ci_high"])
+            for row in found
+        }
 
     shuffled = list(values)
     chance.shuffle(shuffled)

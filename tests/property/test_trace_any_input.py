@@ -8,10 +8,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripesim.traces import FAILURE_FORMATS, FORMATS, BlockTrace, TraceError, describe, load, read_failures
+from stripesim.traces import (
+    FAILURE_FORMATS,
+    FORMATS,
+    BlockTrace,
+    TraceError,
+    describe,
+    load,
+    read_failures,
+)
 
 BLKTRACE = struct.pack(
-    "<IIQQIIIIIHH", 0x65617407, 1, 10**12, 8, 4096, 1 | 0x10 << 16 | 1 << 16, 7, 8 << 20, 0, 0, 0
+    "<IIQQIIIIIHH",
+    0x65617407,
+    1,
+    10**12,
+    8,
+    4096,
+    1 | 0x10 << 16 | 1 << 16,
+    7,
+    8 << 20,
+    0,
+    0,
+    0,
 )
 VSCSI_1 = struct.pack("<IIIHHQQ", 1, 4096, 1, 0x2A, 0x100, 8, 1000)
 VSCSI_2 = struct.pack("<HHIIIQQQ", 0x28, 0x200, 1, 4096, 1, 8, 1000, 7)
@@ -34,7 +53,11 @@ def spoilt(draw: st.DrawFn, pieces: list[bytes], joint: bytes) -> bytes:
     data = joint.join(draw(st.lists(st.sampled_from(pieces), max_size=12)))
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(data)))
-        data = data[:at] + draw(st.binary(max_size=9)) + data[at + draw(st.integers(0, 9)) :]
+        data = (
+            data[:at]
+            + draw(st.binary(max_size=9))
+            + data[at + draw(st.integers(0, 9)) :]
+        )
     return data
 
 
@@ -47,7 +70,11 @@ def check(data: bytes, name: str | None) -> None:
         except TraceError as error:
             lines = str(error).split("\n")
             assert 1 <= len(lines) <= 22
-            assert all("got" in line and "wanted" in line for line in lines if not line.startswith("…"))
+            assert all(
+                "got" in line and "wanted" in line
+                for line in lines
+                if not line.startswith("…")
+            )
             return
         summary = describe(trace)
         assert summary["faults"] == trace.faults.count
@@ -57,7 +84,9 @@ def check(data: bytes, name: str | None) -> None:
         else:
             assert summary["events"] >= 1
             assert trace.events["time_s"].is_sorted()
-            assert trace.spans is None or bool((trace.spans["stop_s"] >= trace.spans["start_s"]).all())
+            assert trace.spans is None or bool(
+                (trace.spans["stop_s"] >= trace.spans["start_s"]).all()
+            )
         if trace.faults.count:
             with pytest.raises(TraceError):
                 load(path, format=name, strict=True)
@@ -73,7 +102,8 @@ def test_binary_block_traces(data: bytes, name: str | None) -> None:
 
 
 @given(
-    data=spoilt(FAILURE_LINES, b"\n"), name=st.sampled_from([None, *(form.name for form in FAILURE_FORMATS)])
+    data=spoilt(FAILURE_LINES, b"\n"),
+    name=st.sampled_from([None, *(form.name for form in FAILURE_FORMATS)]),
 )
 @settings(max_examples=300, deadline=None)
 def test_failure_traces(data: bytes, name: str | None) -> None:

@@ -65,10 +65,16 @@ def traces(draw: st.DrawFn) -> BlockTrace:
         waited = draw(st.none() | st.integers(0, 10**6))
         dispatch_ns = None if waited is None else issue_ns + waited
         served = None if waited is None else draw(st.none() | st.integers(0, 10**6))
-        complete_ns = None if served is None or dispatch_ns is None else dispatch_ns + served
-        requests.append((issue_ns, dispatch_ns, complete_ns, device, offset, length, is_write))
+        complete_ns = (
+            None if served is None or dispatch_ns is None else dispatch_ns + served
+        )
+        requests.append(
+            (issue_ns, dispatch_ns, complete_ns, device, offset, length, is_write)
+        )
         if dispatch_ns is not None:
-            commands.append((dispatch_ns, complete_ns, device, offset, length, is_write))
+            commands.append(
+                (dispatch_ns, complete_ns, device, offset, length, is_write)
+            )
     return BlockTrace(
         pl.DataFrame(requests, schema=REQUEST_SCHEMA, orient="row"),
         pl.DataFrame(commands, schema=COMMAND_SCHEMA, orient="row"),
@@ -93,7 +99,13 @@ def test_blkparse_round_trip(trace: BlockTrace) -> None:
     assert canonical(again.commands) == canonical(trace.commands)
     assert again.requests["issue_ns"].is_sorted()
     found, expected = info(again), info(trace)
-    for key in ("requests", "read_ratio", "footprint_bytes", "service_mean_us", "duration_s"):
+    for key in (
+        "requests",
+        "read_ratio",
+        "footprint_bytes",
+        "service_mean_us",
+        "duration_s",
+    ):
         assert found[key] == expected[key], key
 
 
@@ -105,7 +117,9 @@ def damaged(draw: st.DrawFn) -> bytes:
         text = line.encode()
         if text and draw(st.integers(0, 3)) == 0:
             at = draw(st.integers(0, len(text) - 1))
-            insert = draw(st.binary(max_size=3) | st.sampled_from([b"-", b"9" * 25, b",", b" "]))
+            insert = draw(
+                st.binary(max_size=3) | st.sampled_from([b"-", b"9" * 25, b",", b" "])
+            )
             text = text[:at] + insert + text[at + draw(st.integers(0, 9)) :]
         lines.append(text)
     return draw(st.sampled_from([b"\n", b"\r\n"])).join(lines)
@@ -113,7 +127,9 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 @given(data=damaged() | st.binary(max_size=300), name=st.sampled_from([None, *NAMES]))
 @settings(max_examples=400, deadline=None)
-def test_any_input_gives_a_trace_or_one_line_per_problem(data: bytes, name: str | None) -> None:
+def test_any_input_gives_a_trace_or_one_line_per_problem(
+    data: bytes, name: str | None
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t"
         path.write_bytes(data)
@@ -122,7 +138,11 @@ def test_any_input_gives_a_trace_or_one_line_per_problem(data: bytes, name: str 
         except TraceError as error:
             lines = str(error).split("\n")
             assert 1 <= len(lines) <= 22
-            assert all("got" in line and "wanted" in line for line in lines if not line.startswith("…"))
+            assert all(
+                "got" in line and "wanted" in line
+                for line in lines
+                if not line.startswith("…")
+            )
             return
         summary = info(trace)
         assert summary["requests"] >= 1
@@ -172,10 +192,21 @@ def test_chunking_changes_nothing(data: bytes, block_bytes: int) -> None:
 def test_msr_values_come_through_on_the_fast_and_the_careful_path(
     rows: list[tuple[int, str, int, int, int]],
 ) -> None:
-    lines = [f"{time},h,3,{op},{offset},{size},{response}" for time, op, offset, size, response in rows]
+    lines = [
+        f"{time},h,3,{op},{offset},{size},{response}"
+        for time, op, offset, size, response in rows
+    ]
     first = min(row[0] for row in rows)
     wanted = [
-        ((t - first) * 100, None, (t - first + r) * 100, "h.3", offset, size, op == "Write")
+        (
+            (t - first) * 100,
+            None,
+            (t - first + r) * 100,
+            "h.3",
+            offset,
+            size,
+            op == "Write",
+        )
         for t, op, offset, size, r in sorted(rows, key=lambda row: row[0])
     ]
     with tempfile.TemporaryDirectory() as folder:

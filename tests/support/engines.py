@@ -19,7 +19,9 @@ from stripesim.sim.engine.simpy import engine as engine_simpy
 
 Run = Callable[[Program], EngineRun]
 # A test marked with it runs once on each engine, as `run`.
-both = pytest.mark.parametrize("run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"])
+both = pytest.mark.parametrize(
+    "run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"]
+)
 
 
 @dataclass
@@ -31,7 +33,10 @@ class FixedTemplates:
 
 
 def resources(
-    pairs: Sequence[tuple[int, int]], *, kinds: tuple[str, ...] | None = None, **more: Any
+    pairs: Sequence[tuple[int, int]],
+    *,
+    kinds: tuple[str, ...] | None = None,
+    **more: Any,
 ) -> Resources:
     """Return resources r0, r1, … from pairs of discipline and capacity, each of its own kind by default."""
     names = tuple(f"r{index}" for index in range(len(pairs)))
@@ -49,7 +54,9 @@ def program(
     """Resources are (discipline, capacity); role i is resource i unless rows are given."""
     return Program(
         resources=resources(pairs),
-        book=FixedTemplates(templates, np.array(rows or [list(range(len(pairs)))], dtype=np.int64)),
+        book=FixedTemplates(
+            templates, np.array(rows or [list(range(len(pairs)))], dtype=np.int64)
+        ),
         streams=streams,
         **more,
     )
@@ -58,7 +65,9 @@ def program(
 def single(demand_ns: int, role: int = 0, **amounts: int) -> Template:
     """Return a template of one use, after which the reply is out."""
     graph = GraphBuilder(f"use {role} for {demand_ns} ns")
-    return graph.finish(reply=graph.use(role, demand_ns, after=[graph.issue], label="use", **amounts))
+    return graph.finish(
+        reply=graph.use(role, demand_ns, after=[graph.issue], label="use", **amounts)
+    )
 
 
 def completed(result: EngineRun, stream: int = 0) -> list[int]:

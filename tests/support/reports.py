@@ -53,7 +53,14 @@ def report(
             "bluefs_db_size": str(database_bytes),
         }
     osds = range(HOSTS * OSDS_PER_HOST)
-    pool = {"pool": 1, "pool_name": "data", "type": 1, "size": 3, "pg_num": 64, "crush_rule": 0}
+    pool = {
+        "pool": 1,
+        "pool_name": "data",
+        "type": 1,
+        "size": 3,
+        "pg_num": 64,
+        "crush_rule": 0,
+    }
     total_kib = len(osds) * (OSD_BYTES + database_bytes) // 1024
     return {
         "version": version,
@@ -64,8 +71,17 @@ def report(
             "pools": [{**pool, "flags_names": "hashpspool"}],
         },
         "crushmap": dump_of(crush, rule),
-        "osd_metadata": [{"id": osd, "hostname": f"host{osd // OSDS_PER_HOST}", **about} for osd in osds],
-        "osd_sum_by_class": {"hdd": {"kb": total_kib, "kb_used": kb_used, "kb_avail": total_kib - kb_used}},
+        "osd_metadata": [
+            {"id": osd, "hostname": f"host{osd // OSDS_PER_HOST}", **about}
+            for osd in osds
+        ],
+        "osd_sum_by_class": {
+            "hdd": {
+                "kb": total_kib,
+                "kb_used": kb_used,
+                "kb_avail": total_kib - kb_used,
+            }
+        },
         "pool_stats": [{"poolid": 1, "stat_sum": dict(counters or {})}],
     }
 
@@ -77,7 +93,9 @@ def dump_of(crush: CrushMap, rule: Sequence[tuple[str, int, str]]) -> Json:
     steps += [{"op": name, "num": count, "type": kind} for name, count, kind in rule]
     steps.append({"op": "emit"})
     return {
-        "devices": [{"id": each.id, "name": each.name, "class": "hdd"} for each in crush.devices],
+        "devices": [
+            {"id": each.id, "name": each.name, "class": "hdd"} for each in crush.devices
+        ],
         "types": [{"type_id": number, "name": name} for number, name in crush.types],
         "buckets": [
             {

@@ -48,7 +48,9 @@ def test_random_4_kib_reads_cost_k_blocks(uncached, make_pool, scheme, k, m, eng
     assert row["device_write_bytes_per_client_byte"] == 0
     sizes = uncached.messages
     per_shard = traffic(
-        uncached.private_nic, sizes.sub_read_request_bytes, sizes.sub_read_reply_header_bytes + 4 * KIB
+        uncached.private_nic,
+        sizes.sub_read_request_bytes,
+        sizes.sub_read_reply_header_bytes + 4 * KIB,
     )
     assert row["private_net_bytes_per_client_byte"] == (k - 1) * per_shard / (4 * KIB)
 
@@ -61,14 +63,22 @@ def test_random_4_kib_overwrites(uncached, make_pool, scheme, k, m, engine):
     erasure = scheme != "rep:3"
     assert row["device_read_bytes_per_client_byte"] == (k if erasure else 0)
     store = uncached.store
-    per_shard = 4 * KIB + store.metadata_bytes + (store.roll_forward_log_bytes if erasure else 0)
+    per_shard = (
+        4 * KIB
+        + store.metadata_bytes
+        + (store.roll_forward_log_bytes if erasure else 0)
+    )
     assert row["device_write_bytes_per_client_byte"] == (k + m) * per_shard / (4 * KIB)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_1_kib_overwrites_under_replication_read_nine_times(models, make_pool, engine):
     """Koh et al. 2017, section VI.A: 9 times; three replicas read 3 KiB of padding each."""
-    row = simulate(make_pool(models, "rep:3", groups=32), load("rand", KIB, read=False), engine=engine).row
+    row = simulate(
+        make_pool(models, "rep:3", groups=32),
+        load("rand", KIB, read=False),
+        engine=engine,
+    ).row
     assert row["device_read_bytes_per_client_byte"] == 9
 
 
@@ -96,7 +106,10 @@ def test_filling_a_pristine_object_writes_each_stripe_once_more_than_touched(
     stripe_writes = stripes if order == "rising" else stripes + stripes - 1
     stripe_reads = 0 if order == "rising" else stripes - 1
     client_bytes = stripes * 4 * KIB
-    assert row["device_read_bytes_per_client_byte"] == stripe_reads * k * 4 * KIB / client_bytes
+    assert (
+        row["device_read_bytes_per_client_byte"]
+        == stripe_reads * k * 4 * KIB / client_bytes
+    )
     assert row["device_write_bytes_per_client_byte"] == pytest.approx(
         (k + m) * (stripe_writes * 4 * KIB + stripes * meta) / client_bytes, rel=1e-12
     )
@@ -111,12 +124,16 @@ def test_filling_a_pristine_object_writes_each_stripe_once_more_than_touched(
         ("rs:6,3", [shard % 4 for shard in range(9)], 6),
     ],
 )
-def test_shards_on_the_primarys_host_cross_no_wire(uncached, make_pool, scheme, hosts, crossing):
+def test_shards_on_the_primarys_host_cross_no_wire(
+    uncached, make_pool, scheme, hosts, crossing
+):
     sizes, nic = uncached.messages, uncached.private_nic
     pool = make_pool(uncached, scheme, hosts=hosts)
     block = 4 * KIB if scheme == "rep:3" else 24 * KIB
     row = simulate(pool, load("seq", block, read=False, requests=20)).row
-    per_shard = traffic(nic, sizes.sub_write_header_bytes + 4 * KIB, sizes.sub_reply_bytes)
+    per_shard = traffic(
+        nic, sizes.sub_write_header_bytes + 4 * KIB, sizes.sub_reply_bytes
+    )
     if scheme != "rep:3":
         per_shard += traffic(nic, sizes.roll_forward_bytes, sizes.sub_reply_bytes)
     assert row["private_net_bytes_per_client_byte"] == crossing * per_shard / block
@@ -127,12 +144,24 @@ def serial_ns(models, scheme):
     cpu, nic, sizes, ssd = models.cpu, models.private_nic, models.messages, models.ssd
     sub_write, sub_reply = sizes.sub_write_header_bytes + 4 * KIB, sizes.sub_reply_bytes
     remote = scheme == "rep:2"
-    demands = [cpu.op_prepare_ns, (1 if remote else 0) * cpu.sub_write_send_ns, cpu.op_finish_ns]
-    demands += [ssd.write_ns(4 * KIB), cpu.kv_transaction_ns, ssd.sync_ns(models.store.metadata_bytes)]
+    demands = [
+        cpu.op_prepare_ns,
+        (1 if remote else 0) * cpu.sub_write_send_ns,
+        cpu.op_finish_ns,
+    ]
+    demands += [
+        ssd.write_ns(4 * KIB),
+        cpu.kv_transaction_ns,
+        ssd.sync_ns(models.store.metadata_bytes),
+    ]
     demands.append(cpu.store_transaction_ns + (cpu.sub_op_prepare_ns if remote else 0))
     if remote:
         for size in (sub_write, sub_reply):
-            demands += [cpu.message_ns(size)] * 2 + [nic.serialise_ns(size)] * 2 + [nic.latency_ns]
+            demands += (
+                [cpu.message_ns(size)] * 2
+                + [nic.serialise_ns(size)] * 2
+                + [nic.latency_ns]
+            )
         demands.append(cpu.sub_reply_ns)
     return sum(map(round_ns, demands))
 
@@ -140,18 +169,26 @@ def serial_ns(models, scheme):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("scheme", ["rep:1", "rep:2"])
 @pytest.mark.parametrize("depth", [4, 32])
-def test_one_group_serves_one_write_per_serial_time(models, change, make_pool, scheme, engine, depth):
+def test_one_group_serves_one_write_per_serial_time(
+    models, change, make_pool, scheme, engine, depth
+):
     """A lock that spans the commit: whatever the depth, completions are one serial time apart."""
     # What the store does after a commit delays no later commit, and the client is fast.
     built = change(models, cpu={"kv_finish_ns": 0}, client={"submit_ns": 1000})
-    result = simulate(make_pool(built, scheme), load("rand", 4 * KIB, read=False, depth=depth), engine=engine)
+    result = simulate(
+        make_pool(built, scheme),
+        load("rand", 4 * KIB, read=False, depth=depth),
+        engine=engine,
+    )
     gaps = np.diff(result.requested.completed_ns)
     assert (gaps == serial_ns(built, scheme)).all()
     assert result.row["bottleneck"] == "pg.lock"
 
 
 @pytest.mark.parametrize("scope", ["dispatch", "none"])
-def test_without_that_lock_one_group_does_better_than_one_per_serial_time(models, change, make_pool, scope):
+def test_without_that_lock_one_group_does_better_than_one_per_serial_time(
+    models, change, make_pool, scope
+):
     numbers = {"cpu": {"kv_finish_ns": 0}, "client": {"submit_ns": 1000}}
     rates = {
         kind: simulate(
@@ -168,7 +205,9 @@ def test_rate_grows_with_the_groups_that_a_load_falls_on(models, change, make_po
 
     def rate(groups):
         pool = make_pool(built, "rep:3", groups=groups, osds=12, object_bytes=64 * KIB)
-        return simulate(pool, load("rand", 4 * KIB, read=False, requests=800, depth=32)).row["iops"]
+        return simulate(
+            pool, load("rand", 4 * KIB, read=False, requests=800, depth=32)
+        ).row["iops"]
 
     one, four = rate(1), rate(4)
     # Random objects fall unevenly on four groups: more than twice, never more than four times.
@@ -200,10 +239,14 @@ class Watching(SimpyEngine):
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
-def test_a_lock_that_spans_the_commit_lets_one_write_of_a_group_through_at_a_time(models, make_pool, scheme):
+def test_a_lock_that_spans_the_commit_lets_one_write_of_a_group_through_at_a_time(
+    models, make_pool, scheme
+):
     pool = make_pool(models, scheme, groups=3, osds=7, object_bytes=64 * KIB)
     book = Book(pool.bindings())
-    planner = RequestPlanner(pool, book, load("rand", 4 * KIB, read=False, image=4 * MIB), prefilled=True)
+    planner = RequestPlanner(
+        pool, book, load("rand", 4 * KIB, read=False, image=4 * MIB), prefilled=True
+    )
     resources = pool.cluster.resources
     program = Program(
         resources=resources,

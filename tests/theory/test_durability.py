@@ -17,9 +17,21 @@ from stripesim.sim.durability.bursts import (
     sets_lost,
     stripe_lost,
 )
-from stripesim.sim.durability.chain import absorption, birth_death, chain_of, mean_absorption
+from stripesim.sim.durability.chain import (
+    absorption,
+    birth_death,
+    chain_of,
+    mean_absorption,
+)
 from stripesim.sim.durability.splitting import plain_monte_carlo, split
-from stripesim.sim.durability.system import YEAR_S, Burst, Lifetime, Repair, System, code_of
+from stripesim.sim.durability.system import (
+    YEAR_S,
+    Burst,
+    Lifetime,
+    Repair,
+    System,
+    code_of,
+)
 from stripesim.sim.durability.turns import turn_levels
 
 
@@ -31,10 +43,22 @@ def clustered(scheme="rs:8,2", drives=50, afr=0.05, pace=1e8, policy="serial", *
 
 
 def declustered(scheme="rs:8,2", drives=50, afr=0.05, pace=1e8, **more):
-    return replace(clustered(scheme, drives, afr, pace, **more), placement="declustered", repair=Repair(pace))
+    return replace(
+        clustered(scheme, drives, afr, pace, **more),
+        placement="declustered",
+        repair=Repair(pace),
+    )
 
 
-def grouped(scheme="rep:3", drives=12, groups=16, afr=0.9, hours=400.0, policy="parallel", **more):
+def grouped(
+    scheme="rep:3",
+    drives=12,
+    groups=16,
+    afr=0.9,
+    hours=400.0,
+    policy="parallel",
+    **more,
+):
     """Placement groups drawn at random over four hosts of three drives."""
     code = code_of(scheme)
     generator = np.random.default_rng(3)
@@ -60,7 +84,9 @@ def test_mean_time_to_loss_is_that_of_the_recursion(n, m, parallel):
     for i in range(1, m + 1):
         step = (1 + down[i - 1] * step) / up[i]
         total += step
-    assert mean_absorption(birth_death(up, down, [0.0] * (m + 1))) == pytest.approx(total, rel=1e-12)
+    assert mean_absorption(birth_death(up, down, [0.0] * (m + 1))) == pytest.approx(
+        total, rel=1e-12
+    )
 
 
 def test_absorption_is_the_matrix_exponential_where_that_has_digits():
@@ -69,7 +95,9 @@ def test_absorption_is_the_matrix_exponential_where_that_has_digits():
     full[:3] = rates
     full -= np.diag(full.sum(axis=1))
     for time in (0.01, 1.0, 30.0):
-        assert absorption(rates, time) == pytest.approx(float(expm(full * time)[0, -1]), rel=1e-10)
+        assert absorption(rates, time) == pytest.approx(
+            float(expm(full * time)[0, -1]), rel=1e-10
+        )
 
 
 def test_a_probability_of_1e_30_keeps_its_digits():
@@ -86,29 +114,40 @@ def test_pools_are_independent_and_time_is_additive():
     ten = chain_of(clustered(drives=100))
     p = one.loss_probability(YEAR_S)
     assert ten.loss_probability(YEAR_S) == pytest.approx(1 - (1 - p) ** 10, rel=1e-9)
-    assert -log1p(-one.loss_probability(20 * YEAR_S)) / 20 * one.mttdl_s / YEAR_S == pytest.approx(
-        1, rel=0.01
-    )
+    assert -log1p(
+        -one.loss_probability(20 * YEAR_S)
+    ) / 20 * one.mttdl_s / YEAR_S == pytest.approx(1, rel=0.01)
 
 
 @pytest.mark.parametrize("policy", ["serial", "parallel"])
 def test_a_state_for_each_pattern_gives_what_counts_give(policy):
     system = clustered("rs:4,2", 6, afr=0.5, policy=policy)
     missing = np.bitwise_count(np.arange(64)).astype(int)
-    by_pattern = replace(system.code, distances=np.where(missing <= 2, 3 - missing, 0).astype(np.uint8))
+    by_pattern = replace(
+        system.code, distances=np.where(missing <= 2, 3 - missing, 0).astype(np.uint8)
+    )
     counts, patterns = chain_of(system), chain_of(replace(system, code=by_pattern))
-    assert patterns.loss_probability(YEAR_S) == pytest.approx(counts.loss_probability(YEAR_S), rel=1e-9)
+    assert patterns.loss_probability(YEAR_S) == pytest.approx(
+        counts.loss_probability(YEAR_S), rel=1e-9
+    )
     assert patterns.mttdl_s == pytest.approx(counts.mttdl_s, rel=1e-9)
 
 
 def test_lrc_lies_between_its_guaranteed_tolerance_and_its_parities():
     code = code_of("lrc:10,6,5")
     assert code.tolerated == 4
-    decodable = sum(code.distances[sum(1 << i for i in s)] > 0 for s in combinations(range(16), 5))
+    decodable = sum(
+        code.distances[sum(1 << i for i in s)] > 0 for s in combinations(range(16), 5)
+    )
     assert decodable == 4364
-    lrc = chain_of(clustered("lrc:10,6,5", 16, policy="parallel")).loss_probability(YEAR_S)
+    lrc = chain_of(clustered("lrc:10,6,5", 16, policy="parallel")).loss_probability(
+        YEAR_S
+    )
     worse, better = ((16 - m, m) for m in (4, 6))
-    bounds = [chain_of(clustered(f"rs:{k},{m}", 16, policy="parallel")) for k, m in (worse, better)]
+    bounds = [
+        chain_of(clustered(f"rs:{k},{m}", 16, policy="parallel"))
+        for k, m in (worse, better)
+    ]
     assert bounds[1].loss_probability(YEAR_S) < lrc < bounds[0].loss_probability(YEAR_S)
 
 
@@ -118,7 +157,9 @@ def test_a_declustered_pool_by_hand():
     first_s = 20e12 * 9 / (1e8 * 49)
     second_s = 20e12 * (9 / 49) * 9 / (1e8 * 48)
     by_hand = 50 * 49 * 48 * rate**3 * first_s * second_s * YEAR_S
-    assert chain_of(declustered()).loss_probability(YEAR_S) == pytest.approx(by_hand, rel=0.01)
+    assert chain_of(declustered()).loss_probability(YEAR_S) == pytest.approx(
+        by_hand, rel=0.01
+    )
 
 
 # Placement groups that are rebuilt in turn.
@@ -180,8 +221,12 @@ IN_TURN = {
     "in any order": scattered("rep:3", 24, 200, prioritised=False),
     "pattern": scattered("lrc:4,3,2", 24, 150),
     "exponential": scattered("rep:2", 12, 200, detection_s=20_000.0, fixed=False),
-    "one at a time": replace(scattered("rs:4,2", 24, 200), repair=Repair(1e9, "serial", 2000.0)),
-    "shared pace": replace(scattered("rs:4,2", 24, 200), repair=Repair(1e9, "shared", 2000.0)),
+    "one at a time": replace(
+        scattered("rs:4,2", 24, 200), repair=Repair(1e9, "serial", 2000.0)
+    ),
+    "shared pace": replace(
+        scattered("rs:4,2", 24, 200), repair=Repair(1e9, "shared", 2000.0)
+    ),
     "sector errors": replace(scattered("rs:4,2", 24, 200), sector_errors=0.01),
 }
 
@@ -206,14 +251,19 @@ def test_pools_lost_is_what_enumeration_finds():
     for dead in (2, 3):
         sets = [set(s) for s in combinations(range(7), dead)]
         lost = sum(any(len(s & pool) > 1 for pool in pools) for s in sets)
-        assert pools_lost(code, 2, dead, spare_drives=1) == pytest.approx(lost / len(sets), rel=1e-12)
+        assert pools_lost(code, 2, dead, spare_drives=1) == pytest.approx(
+            lost / len(sets), rel=1e-12
+        )
 
 
 def test_placement_groups_are_enumerated():
     system = grouped("rep:2", groups=9)
     burst = Burst("power", "host", 2, 1 / YEAR_S)
     hosts = {row for s in combinations(range(4), 2) for row in [s]}
-    lost = sum(any({d // 3 for d in row} <= set(pair) for row in system.groups.tolist()) for pair in hosts)
+    lost = sum(
+        any({d // 3 for d in row} <= set(pair) for row in system.groups.tolist())
+        for pair in hosts
+    )
     found, low, high, _ = loss_of_burst(system, burst)
     assert found == low == high == lost / comb(4, 2)
     half = replace(burst, lost_fraction=0.5)
@@ -229,13 +279,17 @@ def test_stripes_and_sets():
 
 def test_a_fixed_window_is_kinder_than_a_chain():
     window = fixed_window_loss(20, 3, 0.00405, 6.5)
-    system = clustered("rs:17,3", 20, afr=0.00405, pace=20e12 / (6.5 * 86400), policy="parallel")
+    system = clustered(
+        "rs:17,3", 20, afr=0.00405, pace=20e12 / (6.5 * 86400), policy="parallel"
+    )
     assert window < chain_of(system).loss_probability(YEAR_S) < 10 * window
 
 
 def test_a_thinned_burst_is_weighed_as_plain_sampling_finds():
     system, code = grouped("lrc:4,4,2", groups=12), code_of("lrc:4,4,2")
-    found, low, high, _ = loss_of_burst(system, Burst("power", "host", 3, 1 / YEAR_S, 0.6))
+    found, low, high, _ = loss_of_burst(
+        system, Burst("power", "host", 3, 1 / YEAR_S, 0.6)
+    )
     generator, hits = np.random.default_rng(0), 0
     for _ in range(4000):
         dead = np.isin(system.units["host"], generator.choice(4, 3, replace=False))
@@ -301,7 +355,9 @@ def test_a_loss_that_is_never_seen_ends_early_with_a_bound():
 def test_walks_are_no_more_than_their_states_fit_in_memory(monkeypatch):
     system = grouped(groups=64)
     all_walks = split(system, walks=200).walks
-    state_bytes = sum(part.nbytes for part in splitting._beginning(splitting.prepare(system)))
+    state_bytes = sum(
+        part.nbytes for part in splitting._beginning(splitting.prepare(system))
+    )
     monkeypatch.setattr(splitting, "STATES_BYTES_MAX", 2 * 50 * state_bytes)
     # A quarter of the walks in each of 20 batches and at each of three levels.
     assert split(system, walks=200).walks == 20 * 3 * 50 < all_walks
@@ -348,7 +404,10 @@ def test_walks_belong_to_their_seed_and_to_nothing_else():
     system = grouped()
     first, again, other = (split(system, seed=seed, walks=200) for seed in (1, 1, 2))
     backwards = split(
-        system, seed=1, walks=200, spread=lambda work, numbers: [work(n) for n in list(numbers)[::-1]][::-1]
+        system,
+        seed=1,
+        walks=200,
+        spread=lambda work, numbers: [work(n) for n in list(numbers)[::-1]][::-1],
     )
     assert first == again == backwards
     assert other.probability != first.probability

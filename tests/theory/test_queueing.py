@@ -50,18 +50,31 @@ class Source:
     def take(self, count: int) -> RequestChunk:
         count = min(count, self.count - self.at)
         zeros = np.zeros(count, dtype=np.int64)
-        arrivals_ns = None if self.arrivals_ns is None else self.arrivals_ns[self.at : self.at + count]
+        arrivals_ns = (
+            None
+            if self.arrivals_ns is None
+            else self.arrivals_ns[self.at : self.at + count]
+        )
         self.at += count
         return RequestChunk(zeros, zeros, zeros, arrivals_ns)
 
 
 def program(
-    template: Template, capacities: list[int], source: Source, *, disciplines: list[int] | None = None
+    template: Template,
+    capacities: list[int],
+    source: Source,
+    *,
+    disciplines: list[int] | None = None,
 ) -> Program:
     """One template, role i bound to resource i, one stream."""
     pairs = list(zip(disciplines or [FIFO] * len(capacities), capacities, strict=True))
-    tables = [np.full(FACTOR_POINTS, FACTOR_ONE), factor_table(exponential_quantiles().tolist())]
-    return program_of([template], pairs, [source], seed=7, factor_tables=np.stack(tables))
+    tables = [
+        np.full(FACTOR_POINTS, FACTOR_ONE),
+        factor_table(exponential_quantiles().tolist()),
+    ]
+    return program_of(
+        [template], pairs, [source], seed=7, factor_tables=np.stack(tables)
+    )
 
 
 def station(servers: int, load: float, count: int) -> Program:
@@ -76,14 +89,19 @@ def station(servers: int, load: float, count: int) -> Program:
 def drawn_ns(asked: Program, request: int, step: int) -> int:
     """The service time that sim/engine/ENGINE.md gives a step, computed from its key alone."""
     key = request << STEP_BITS | step
-    return scaled_ns(MEAN_NS, int(asked.factor_tables[SPREAD][factor_index(seed_state(asked.seed), key)]))
+    return scaled_ns(
+        MEAN_NS,
+        int(asked.factor_tables[SPREAD][factor_index(seed_state(asked.seed), key)]),
+    )
 
 
 def erlang_c_wait(servers: int, load: float) -> float:
     """Mean wait of M/M/c in units of the mean service time (Erlang C)."""
     offered = servers * load
     waiting = offered**servers / factorial(servers) / (1 - load)
-    probability = waiting / (sum(offered**n / factorial(n) for n in range(servers)) + waiting)
+    probability = waiting / (
+        sum(offered**n / factorial(n) for n in range(servers)) + waiting
+    )
     return probability / (servers * (1 - load))
 
 
@@ -124,15 +142,27 @@ def test_mean_waits_are_those_of_erlang(run: Run, servers: int, load: float) -> 
     assert sampling < 0.15 * expected, "the sample is too small to say anything"
 
 
-@pytest.mark.parametrize(("branches", "harmonic"), [(3, 1.833333), (9, 2.828968), (14, 3.251562)])
-def test_a_join_waits_for_the_slowest_branch(run: Run, branches: int, harmonic: float) -> None:
+@pytest.mark.parametrize(
+    ("branches", "harmonic"), [(3, 1.833333), (9, 2.828968), (14, 3.251562)]
+)
+def test_a_join_waits_for_the_slowest_branch(
+    run: Run, branches: int, harmonic: float
+) -> None:
     count = 10_000
     graph = GraphBuilder("fork and join")
-    steps = [graph.use(role, MEAN_NS, after=[0], label="branch", spread=SPREAD) for role in range(branches)]
-    asked = program(graph.finish(reply=graph.join(steps)), [MANY] * branches, Source(1, count))
+    steps = [
+        graph.use(role, MEAN_NS, after=[0], label="branch", spread=SPREAD)
+        for role in range(branches)
+    ]
+    asked = program(
+        graph.finish(reply=graph.join(steps)), [MANY] * branches, Source(1, count)
+    )
     stream = run(asked).streams[0]
     times_ns = stream.completed_ns - stream.issued_ns
-    exact = [max(drawn_ns(asked, request, step) for step in steps) for request in range(count)]
+    exact = [
+        max(drawn_ns(asked, request, step) for step in steps)
+        for request in range(count)
+    ]
     assert times_ns.tolist() == exact
     # Expectation of the largest of n draws from the table, exactly: the i-th smallest point is
     # the largest with probability (i/256)^n − ((i−1)/256)^n.
@@ -142,7 +172,9 @@ def test_a_join_waits_for_the_slowest_branch(run: Run, branches: int, harmonic: 
     assert abs((times_ns / MEAN_NS).mean() - expected) < error
     # The continuous value is the harmonic number; the table's is at most 0.5 % less, because
     # the draws that fall into one slice are taken for equal.
-    assert harmonic == pytest.approx(sum(1 / n for n in range(1, branches + 1)), abs=1e-6)
+    assert harmonic == pytest.approx(
+        sum(1 / n for n in range(1, branches + 1)), abs=1e-6
+    )
     assert 0.995 * harmonic < expected < harmonic
 
 
@@ -153,7 +185,11 @@ def test_littles_law_holds_exactly_at_every_resource_of_a_drained_run(run: Run) 
     second = graph.use(1, MEAN_NS, after=[first], label="second", spread=SPREAD)
     last = graph.release(2, after=[second], label="unlock")
     source = Source(12, 5_000)
-    result = run(program(graph.finish(reply=last), [1, 2, 6], source, disciplines=[FIFO, FIFO, POOL]))
+    result = run(
+        program(
+            graph.finish(reply=last), [1, 2, 6], source, disciplines=[FIFO, FIFO, POOL]
+        )
+    )
     stream = result.streams[0]
     in_system = int((stream.completed_ns - stream.issued_ns).sum())
     # Mean number × time = sum of times: who is in the system waits for the lock or holds it, and
@@ -170,7 +206,9 @@ def test_work_is_conserved(run: Run) -> None:
     steps += [graph.use(0, MEAN_NS, after=steps, label="b", spread=SPREAD)]
     asked = program(graph.finish(reply=steps[-1]), [3], Source(16, count))
     result = run(asked)
-    demands = sum(drawn_ns(asked, request, step) for request in range(count) for step in steps)
+    demands = sum(
+        drawn_ns(asked, request, step) for request in range(count) for step in steps
+    )
     assert result.busy_ns.tolist() == [demands]
     assert result.uses == 2 * count
 
@@ -190,12 +228,20 @@ def random_graph(seed: int) -> tuple[Template, list[tuple[int, ...]], list[int]]
     graph = GraphBuilder(f"random {seed}")
     for step in range(1, int(random.integers(2, 30))):
         after = random.integers(0, step, size=random.integers(1, 4)).tolist()
-        graph.use(0, int(random.integers(0, 50)), after=after, label="step", encode_bytes=1 << step)
+        graph.use(
+            0,
+            int(random.integers(0, 50)),
+            after=after,
+            label="step",
+            encode_bytes=1 << step,
+        )
     return graph.finish(reply=len(graph.words) - 1), graph.after, graph.demands_ns
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_without_queues_each_step_ends_its_demand_after_its_last_predecessor(run: Run, seed: int) -> None:
+def test_without_queues_each_step_ends_its_demand_after_its_last_predecessor(
+    run: Run, seed: int
+) -> None:
     template, after, demands_ns = random_graph(seed)
     asked = program(template, [MANY], Source(1, 1))
     # Bins of 1 ns tell when each step completed: the sum of powers of two in a bin is the set of them.
@@ -205,4 +251,7 @@ def test_without_queues_each_step_ends_its_demand_after_its_last_predecessor(run
     for step in range(1, template.steps):
         assert ((sets >> step) & 1).sum() == 1
         times_ns.append(int(np.flatnonzero((sets >> step) & 1)[0]))
-        assert times_ns[step] == max(times_ns[index] for index in after[step]) + demands_ns[step]
+        assert (
+            times_ns[step]
+            == max(times_ns[index] for index in after[step]) + demands_ns[step]
+        )

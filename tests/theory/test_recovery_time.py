@@ -22,12 +22,16 @@ from stripesim.sim.run import simulate
 MIB = 1 << 20
 
 
-@pytest.mark.parametrize(("generation", "earliest_s", "latest_s"), [("kraken", 14, 21), ("pacific", 20, 27)])
+@pytest.mark.parametrize(
+    ("generation", "earliest_s", "latest_s"), [("kraken", 14, 21), ("pacific", 20, 27)]
+)
 def test_silence_is_noticed_a_grace_after_the_last_answer_or_the_first_ping_without_one(
     generation: str, earliest_s: int, latest_s: int
 ) -> None:
     model = recovery_model(generation)
-    beats = Heartbeats(model, np.array([[watcher, 0] for watcher in range(1, 40)]), 40, seed=3)
+    beats = Heartbeats(
+        model, np.array([[watcher, 0] for watcher in range(1, 40)]), 40, seed=3
+    )
     fails_ns = 100 * SECOND_NS
     for watcher in beats.watchers(0):
         phase_ns = beats.phases_ns[watcher]
@@ -47,7 +51,9 @@ def test_silence_is_noticed_a_grace_after_the_last_answer_or_the_first_ping_with
 def ring(make_pool, models, groups, spare=None):
     """A pool of rep:2 in which OSD 0 holds every group with a partner, and is replaced by `spare`."""
     acting = [[0, 1 + group % 3] for group in range(groups)]
-    pool = make_pool(models, "rep:2", hosts=[0, 1, 2, 3, 4, 5], acting=acting, object_bytes=4 * MIB)
+    pool = make_pool(
+        models, "rep:2", hosts=[0, 1, 2, 3, 4, 5], acting=acting, object_bytes=4 * MIB
+    )
 
     def up_sets(out):
         rows = np.array(acting, dtype=np.int64)
@@ -58,10 +64,22 @@ def ring(make_pool, models, groups, spare=None):
     return pool, up_sets
 
 
-def story(make_pool, models, *, kind="process", model=None, groups=12, objects=60, back_ns=None, **plan_keys):
+def story(
+    make_pool,
+    models,
+    *,
+    kind="process",
+    model=None,
+    groups=12,
+    objects=60,
+    back_ns=None,
+    **plan_keys,
+):
     pool, up_sets = ring(make_pool, models, groups)
     plan = FaultPlan(
-        failures=[Failure(osds=(0,), time_ns=10 * SECOND_NS, kind=kind, back_ns=back_ns)],
+        failures=[
+            Failure(osds=(0,), time_ns=10 * SECOND_NS, kind=kind, back_ns=back_ns)
+        ],
         up_sets=up_sets,
         image_objects=objects,
         # Without the manager's digests nothing but maps makes a map wait.
@@ -80,7 +98,9 @@ def story(make_pool, models, *, kind="process", model=None, groups=12, objects=6
 
 
 def moments(result):
-    return {event["what"]: event["time_s"] for event in reversed(result.timeline["events"])}
+    return {
+        event["what"]: event["time_s"] for event in reversed(result.timeline["events"])
+    }
 
 
 def test_a_killed_daemon_is_down_after_one_map_and_out_at_the_first_tick_after_the_interval(
@@ -125,7 +145,9 @@ def test_a_map_waits_an_interval_after_the_last_digest(make_pool, models, seed):
 
 
 @pytest.mark.parametrize(("kind", "waits"), [("process", False), ("power", True)])
-def test_clients_wait_for_read_leases_only_if_the_lost_osd_may_still_run(make_pool, models, kind, waits):
+def test_clients_wait_for_read_leases_only_if_the_lost_osd_may_still_run(
+    make_pool, models, kind, waits
+):
     model = recovery_model("pacific").given(down_out_interval_ns=0, digest_period_ns=0)
     _, result = story(make_pool, models, kind=kind, model=model)
     states = result.timeline["pg_states"]
@@ -142,15 +164,22 @@ def test_clients_wait_for_read_leases_only_if_the_lost_osd_may_still_run(make_po
 def test_two_reporters_from_two_hosts_are_waited_for(make_pool, models):
     plan, result = story(make_pool, models, kind="power")
     pool, _ = ring(make_pool, models, 12)
-    beats = Heartbeats(plan.model, heartbeat_peers(pool.cluster), pool.cluster.osds, plan.seed)
-    noticed = sorted(beats.noticed_ns(watcher, 10 * SECOND_NS, "power") for watcher in beats.watchers(0))
+    beats = Heartbeats(
+        plan.model, heartbeat_peers(pool.cluster), pool.cluster.osds, plan.seed
+    )
+    noticed = sorted(
+        beats.noticed_ns(watcher, 10 * SECOND_NS, "power")
+        for watcher in beats.watchers(0)
+    )
     # Each OSD is a host here: the second report counts.
     assert moments(result)["detected"] == pytest.approx(noticed[1] / 1e9)
     assert moments(result)["down"] == pytest.approx(noticed[1] / 1e9 + 0.05)
 
 
 def test_osds_ping_those_of_their_groups_and_their_neighbours(make_pool, models):
-    pool = make_pool(models, "rep:2", hosts=[0, 1, 2, 3, 4], acting=[[0, 2], [2, 0], [3, 0]])
+    pool = make_pool(
+        models, "rep:2", hosts=[0, 1, 2, 3, 4], acting=[[0, 2], [2, 0], [3, 0]]
+    )
     # A ring of neighbours, and pairs of groups; each pair in both directions.
     pairs = {(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2), (3, 0)}
     expected = sorted(pairs | {(second, first) for first, second in pairs})
@@ -168,7 +197,9 @@ def test_the_peers_of_many_osds_take_memory_for_the_pairs_alone():
     assert peak_bytes < 100e6
 
 
-def test_a_series_of_too_many_bins_is_coarser_and_holds_the_same(make_pool, models, monkeypatch):
+def test_a_series_of_too_many_bins_is_coarser_and_holds_the_same(
+    make_pool, models, monkeypatch
+):
     _, fine = story(make_pool, models)
     monkeypatch.setattr(report, "SERIES_BINS_MAX", 7)
     _, coarse = story(make_pool, models)
@@ -176,12 +207,16 @@ def test_a_series_of_too_many_bins_is_coarser_and_holds_the_same(make_pool, mode
     series = coarse.timeline["recovery"]
     assert series["time_s"] == [bin * width_s for bin in range(len(series["time_s"]))]
     assert len(series["time_s"]) <= 7
-    rebuilt_bytes = [sum(x.timeline["recovery"]["rebuilt_bytes_per_s"]) for x in (fine, coarse)]
+    rebuilt_bytes = [
+        sum(x.timeline["recovery"]["rebuilt_bytes_per_s"]) for x in (fine, coarse)
+    ]
     assert rebuilt_bytes[0] == pytest.approx(rebuilt_bytes[1] * width_s)
 
 
 def test_an_idle_cluster_repairs_at_the_pace_of_the_sleep(make_pool, models):
-    model = recovery_model("pacific").given(recovery_sleep_ns=SECOND_NS // 2, down_out_interval_ns=0)
+    model = recovery_model("pacific").given(
+        recovery_sleep_ns=SECOND_NS // 2, down_out_interval_ns=0
+    )
     _, result = story(make_pool, models, model=model, objects=60)
     starts = result.engine_run.streams[1].issued_ns
     assert len(starts) == 60
@@ -195,12 +230,18 @@ def test_an_idle_cluster_repairs_at_the_pace_of_the_sleep(make_pool, models):
     pauses = 60 - len(np.unique(result.engine_run.streams[1].groups))
     waits = result.timeline["recovery_waits"]
     expected_s = pauses * (0.5 - waits["object_s"])
-    assert waits["groups_mean"]["sleep"] * result.row["recovery_s"] == pytest.approx(expected_s, rel=0.02)
+    assert waits["groups_mean"]["sleep"] * result.row["recovery_s"] == pytest.approx(
+        expected_s, rel=0.02
+    )
 
 
-def test_an_idle_cluster_repairs_at_the_rate_of_the_targets_network(make_pool, models, change):
+def test_an_idle_cluster_repairs_at_the_rate_of_the_targets_network(
+    make_pool, models, change
+):
     slow = change(models, private_nic={"rate_bits_per_s": 1e8})
-    model = recovery_model("pacific").given(down_out_interval_ns=0, max_backfills_count=12)
+    model = recovery_model("pacific").given(
+        down_out_interval_ns=0, max_backfills_count=12
+    )
     _, result = story(make_pool, slow, model=model, objects=60)
     # One target receives all; 10^8 bit/s carry 12.5 MB/s less the frames' share.
     bytes_sent = result.row["recovery_private_net_bytes"]
@@ -215,13 +256,17 @@ def test_an_idle_cluster_repairs_at_the_rate_of_the_targets_network(make_pool, m
     assert result.row["recovery_limited_by"] == "contention"
 
 
-def test_who_comes_back_before_it_is_out_recovers_only_what_it_missed(make_pool, models):
+def test_who_comes_back_before_it_is_out_recovers_only_what_it_missed(
+    make_pool, models
+):
     _, result = story(make_pool, models, back_ns=60 * SECOND_NS)
     # Nothing was written meanwhile: nothing moves, and a map or two later all is clean.
     assert result.row["recovery_operations"] == 0
     assert result.row["clean_at_end"]
     assert "out" not in moments(result)
-    assert result.row["failure_to_clean_s"] == pytest.approx(50 + 0.321 + 0.05 + 1.0, abs=0.01)
+    assert result.row["failure_to_clean_s"] == pytest.approx(
+        50 + 0.321 + 0.05 + 1.0, abs=0.01
+    )
 
 
 def test_min_size_is_what_ceph_gives_a_new_pool():
@@ -231,9 +276,13 @@ def test_min_size_is_what_ceph_gives_a_new_pool():
     assert min_size(kind="erasure", k=2, width=3) == 2
 
 
-def test_a_group_with_a_hole_from_the_beginning_keeps_nobody_from_being_clean(make_pool, models):
+def test_a_group_with_a_hole_from_the_beginning_keeps_nobody_from_being_clean(
+    make_pool, models
+):
     acting = np.array([[0, 1], [1, 2], [2, NO_OSD]], dtype=np.int64)
-    pool = make_pool(models, "rep:2", hosts=[0, 1, 2, 3], acting=acting, object_bytes=MIB)
+    pool = make_pool(
+        models, "rep:2", hosts=[0, 1, 2, 3], acting=acting, object_bytes=MIB
+    )
     plan = FaultPlan(
         failures=[Failure(osds=(0,), time_ns=SECOND_NS)],
         up_sets=lambda out: np.where(acting == 0, 3, acting) if out else acting,
@@ -241,7 +290,12 @@ def test_a_group_with_a_hole_from_the_beginning_keeps_nobody_from_being_clean(ma
         model=recovery_model("kraken"),
     )
     workload = Synthetic(
-        pattern="rand", block_bytes=4096, image_bytes=30 * MIB, read_fraction=0.5, requests=9, queue_depth=1
+        pattern="rand",
+        block_bytes=4096,
+        image_bytes=30 * MIB,
+        read_fraction=0.5,
+        requests=9,
+        queue_depth=1,
     )
     result = simulate(pool, workload.start(), faults=plan)
     assert result.row["clean_at_end"]

@@ -45,11 +45,16 @@ def test_plans_read_what_theory_says(text):
     geometry = code.geometry(4096)
     for shard, ratio in enumerate(THEORY[text]):
         plan = code.plan_repair(
-            lost=frozenset({shard}), object_size_bytes=3 * geometry.stripe_bytes, geometry=geometry
+            lost=frozenset({shard}),
+            object_size_bytes=3 * geometry.stripe_bytes,
+            geometry=geometry,
         )
         lost_bytes = 3 * geometry.stripe_unit_bytes
         assert sum(extent.length_bytes for extent in plan.writes) == lost_bytes
-        assert Fraction(sum(extent.length_bytes for extent in plan.reads), lost_bytes) == ratio
+        assert (
+            Fraction(sum(extent.length_bytes for extent in plan.reads), lost_bytes)
+            == ratio
+        )
 
 
 @pytest.mark.parametrize("text", ["lrc:10,6,5", "clay:9,3,11", "clay:4,2,5"])
@@ -63,10 +68,15 @@ def test_no_code_reads_less_than_the_cut_set_allows(text):
     for shard in range(code.width):
         geometry = code.geometry(4096)
         plan = code.plan_repair(
-            lost=frozenset({shard}), object_size_bytes=geometry.stripe_bytes, geometry=geometry
+            lost=frozenset({shard}),
+            object_size_bytes=geometry.stripe_bytes,
+            geometry=geometry,
         )
         helpers = len({extent.shard for extent in plan.reads})
-        read = Fraction(sum(extent.length_bytes for extent in plan.reads), geometry.stripe_unit_bytes)
+        read = Fraction(
+            sum(extent.length_bytes for extent in plan.reads),
+            geometry.stripe_unit_bytes,
+        )
         if text.startswith("clay"):
             assert read == Fraction(helpers, helpers - code.k + 1)
         else:
@@ -90,7 +100,9 @@ def test_devices_read_what_theory_says(models, make_context, counted, text, unit
         primary = 1 if shard == 0 else 0
         context = make_context(models, text, unit_bytes=unit, primary=primary)
         size = 2 * context.geometry.stripe_bytes
-        found = counted(repair_path(context, lost=[shard], sizes_bytes=[size]), code.width)
+        found = counted(
+            repair_path(context, lost=[shard], sizes_bytes=[size]), code.width
+        )
         assert Fraction(found["device_read_bytes"], 2 * unit) == ratio
         assert found["encode_bytes"] == ratio * 2 * unit
 
@@ -99,15 +111,21 @@ def test_separate_runs_are_separate_reads(models, make_context, counted):
     """Same bytes for every lost shard, but 2 reads of a helper for column 0 and 54 for column 3."""
     reads = []
     for shard in (0, 3, 6, 9):
-        context = make_context(models, "clay:9,3,11", unit_bytes=81 * 4 * KIB, primary=1)
-        path = repair_path(context, lost=[shard], sizes_bytes=[2 * context.geometry.stripe_bytes])
+        context = make_context(
+            models, "clay:9,3,11", unit_bytes=81 * 4 * KIB, primary=1
+        )
+        path = repair_path(
+            context, lost=[shard], sizes_bytes=[2 * context.geometry.stripe_bytes]
+        )
         found = counted(path, 12)
         assert found["device_read_bytes"] == 11 * 2 * 27 * 4 * KIB
         reads.append(found["device_read_ops"])
     assert reads == [11 * 2 * runs for runs in (1, 3, 9, 27)]
 
 
-def test_sub_chunks_below_an_allocation_unit_save_the_device_nothing(models, make_context, counted):
+def test_sub_chunks_below_an_allocation_unit_save_the_device_nothing(
+    models, make_context, counted
+):
     """A stripe unit of 4 KiB gives sub-chunks of 64 bytes: the device reads nearly the whole chunk."""
     context = make_context(models, "clay:9,3,11", unit_bytes=4 * KIB, primary=1)
     size = 80 * context.geometry.stripe_bytes
@@ -133,13 +151,18 @@ def workload():
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
 @pytest.mark.parametrize(
-    ("text", "unit"), [("lrc:10,6,5", 4 * KIB), ("clay:4,2,5", 32 * KIB), ("rs:4,2", 4 * KIB)]
+    ("text", "unit"),
+    [("lrc:10,6,5", 4 * KIB), ("clay:4,2,5", 32 * KIB), ("rs:4,2", 4 * KIB)],
 )
-def test_a_simulated_repair_reads_what_theory_says(models, make_pool, engine, text, unit):
+def test_a_simulated_repair_reads_what_theory_says(
+    models, make_pool, engine, text, unit
+):
     """Each group loses another shard, so all kinds of shards are rebuilt."""
     code = parse_scheme(text)
     width = code.width
-    whole = [[(group + shard) % width for shard in range(width)] for group in range(width)]
+    whole = [
+        [(group + shard) % width for shard in range(width)] for group in range(width)
+    ]
     # OSD 0 is lost; a spare takes its place.
     targets = [[width if osd == 0 else osd for osd in row] for row in whole]
     pool = make_pool(
@@ -189,6 +212,8 @@ def test_a_scenario_says_the_same():
     """
     scenario = parse_scenario(text, sets=sets)
     rows = run_scenario(scenario).rows.to_dicts()
-    values = {row["scheme"]: row["repair_device_read_bytes_per_lost_byte"] for row in rows}
+    values = {
+        row["scheme"]: row["repair_device_read_bytes_per_lost_byte"] for row in rows
+    }
     assert values == {"rs:10,4": 10, "lrc:10,6,5": 5, "clay:4,2,5": 2.5}
     assert build_models(scenario).kernel.schemes("numpy_clay")

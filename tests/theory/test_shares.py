@@ -29,7 +29,9 @@ class Loop:
         return RequestChunk(nothing + self.template, nothing, nothing)
 
 
-def served(share: Share, costs: Sequence[int], *, demand_ns: int, run: Run, depth: int = 8) -> list[int]:
+def served(
+    share: Share, costs: Sequence[int], *, demand_ns: int, run: Run, depth: int = 8
+) -> list[int]:
     """Return how many items of each class are served in a second by one server of a fixed demand."""
     templates = []
     for number, cost in enumerate(costs):
@@ -59,12 +61,16 @@ def test_a_reservation_binds_exactly_however_small_the_weight(run: Run) -> None:
 @both
 def test_a_limit_binds_exactly_while_the_server_is_idle(run: Run) -> None:
     # A limit of 200 items a second of 1,000; nobody else wants anything, the server idles.
-    (count,) = served(Share(MCLOCK, (ShareClass(limit=200),)), [1], demand_ns=1_000_000, run=run)
+    (count,) = served(
+        Share(MCLOCK, (ShareClass(limit=200),)), [1], demand_ns=1_000_000, run=run
+    )
     assert count == 200
 
 
 @both
-def test_what_is_left_is_divided_by_weight_once_reservation_and_limit_have_had_theirs(run: Run) -> None:
+def test_what_is_left_is_divided_by_weight_once_reservation_and_limit_have_had_theirs(
+    run: Run,
+) -> None:
     # Of 1,000: class 2 is limited to 100; the other 900 go 2 to 1, each above its reservation.
     classes = (
         ShareClass(weight=2, reservation=100),
@@ -73,13 +79,22 @@ def test_what_is_left_is_divided_by_weight_once_reservation_and_limit_have_had_t
     )
     counts = served(Share(MCLOCK, classes), [1, 1, 1], demand_ns=1_000_000, run=run)
     # A limited class may be in service at the end of the second; dividing is off by an item at either end.
-    assert counts == [pytest.approx(600, abs=2), pytest.approx(300, abs=2), pytest.approx(100, abs=1)]
+    assert counts == [
+        pytest.approx(600, abs=2),
+        pytest.approx(300, abs=2),
+        pytest.approx(100, abs=1),
+    ]
 
 
 @both
 def test_costs_count_and_not_items(run: Run) -> None:
     # Equal weights, one class with items that cost four times as much: a quarter as many of them.
-    counts = served(Share(MCLOCK, (ShareClass(), ShareClass())), [4, 1], demand_ns=1_000_000, run=run)
+    counts = served(
+        Share(MCLOCK, (ShareClass(), ShareClass())),
+        [4, 1],
+        demand_ns=1_000_000,
+        run=run,
+    )
     assert counts == [pytest.approx(200, abs=1), pytest.approx(800, abs=1)]
 
 
@@ -118,8 +133,12 @@ def test_threads_of_a_pool_are_shared_like_servers(run: Run) -> None:
         thread = graph.acquire(THREADS, after=[graph.issue], label="thread")
         graph.in_class(thread, number, 1)
         work = graph.delay(-1, 1_000_000, after=[thread], label="work")
-        templates.append(graph.finish(reply=graph.release(THREADS, after=[work], label="back")))
-    share = Share(MCLOCK, (ShareClass(weight=1, reservation=500), ShareClass(weight=1_000_000)))
+        templates.append(
+            graph.finish(reply=graph.release(THREADS, after=[work], label="back"))
+        )
+    share = Share(
+        MCLOCK, (ShareClass(weight=1, reservation=500), ShareClass(weight=1_000_000))
+    )
     program = Program(
         resources=Resources(
             ("none", "threads"),
@@ -133,6 +152,8 @@ def test_threads_of_a_pool_are_shared_like_servers(run: Run) -> None:
         streams=[Loop(8, 0), Loop(8, 1)],
         until_ns=SECOND_NS,
     )
-    few, many = (int((stream.completed_ns >= 0).sum()) for stream in run(program).streams)
+    few, many = (
+        int((stream.completed_ns >= 0).sum()) for stream in run(program).streams
+    )
     assert few == pytest.approx(500, abs=2)
     assert few + many == 2000

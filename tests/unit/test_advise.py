@@ -2,7 +2,13 @@
 
 import pytest
 
-from stripesim.scenarios.run.advise import PURCHASES, advise, notable, simulations, with_doubled
+from stripesim.scenarios.run.advise import (
+    PURCHASES,
+    advise,
+    notable,
+    simulations,
+    with_doubled,
+)
 from stripesim.scenarios.schema.loader import parse_scenario
 
 TEXT = """schemes = ["rep:3"]
@@ -24,7 +30,9 @@ image_bytes = "1GiB"
 def test_doubling_changes_the_key_and_nothing_else() -> None:
     scenario = parse_scenario(TEXT)
     by_key = {one.key[-1]: one for one in PURCHASES}
-    changed, models = with_doubled(scenario, [by_key["osds_per_host"], by_key["threads"]])
+    changed, models = with_doubled(
+        scenario, [by_key["osds_per_host"], by_key["threads"]]
+    )
     assert changed.cluster.osds_per_host == 4
     # The parameter set's one thread, doubled.
     assert changed.client.threads == 2
@@ -47,7 +55,11 @@ def test_the_thread_that_limits_reads_is_what_helps() -> None:
     mean, low, high = singles["client threads"].iops
     assert low is not None and high is not None and low <= mean <= high
     assert mean > 0.5
-    assert all(abs(gain.iops[0]) < 0.05 for words, gain in singles.items() if words != "client threads")
+    assert all(
+        abs(gain.iops[0]) < 0.05
+        for words, gain in singles.items()
+        if words != "client threads"
+    )
     # The largest gain comes first; a pair with nothing but the thread is not worth a line.
     assert "client threads" in gains[0].words
     rows = [gain.to_dict() for gain in gains]
@@ -59,6 +71,8 @@ def test_the_thread_that_limits_reads_is_what_helps() -> None:
 
 
 def test_many_cells_are_refused() -> None:
-    scenario = parse_scenario(TEXT.replace('["4k"]', str([f"{size}k" for size in range(1, 15)])))
+    scenario = parse_scenario(
+        TEXT.replace('["4k"]', str([f"{size}k" for size in range(1, 15)]))
+    )
     with pytest.raises(ValueError, match="--advise: got 14 cells, wanted at most 12"):
         advise(scenario)

@@ -43,7 +43,9 @@ def test_clay_pads_to_its_sub_chunks_as_well():
 
 
 def test_the_store_rounds_each_shard_up():
-    assert amplification("rs:2,1", 512, 1024, min_alloc_bytes=4096) == Fraction(3 * 4096, 1024)
+    assert amplification("rs:2,1", 512, 1024, min_alloc_bytes=4096) == Fraction(
+        3 * 4096, 1024
+    )
 
 
 @given(
@@ -60,7 +62,8 @@ def test_never_below_n_over_k_and_less_than_one_stripe_above(k, m, unit, size):
 
 
 @pytest.mark.parametrize(
-    ("size", "unit", "says"), [(0, 1, "object_bytes: got 0"), (1, 0, "min_alloc_bytes: got 0")]
+    ("size", "unit", "says"),
+    [(0, 1, "object_bytes: got 0"), (1, 0, "min_alloc_bytes: got 0")],
 )
 def test_wrong_sizes_are_refused(size, unit, says):
     code = parse_scheme("rs:2,1")

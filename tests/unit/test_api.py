@@ -17,7 +17,12 @@ BLOCKS = {name for name in vars(blocks) if not name.startswith("_")}
 SMALL = {
     "schemes": ["rep:3"],
     "cluster": {"hosts": 4},
-    "workload": {"requests": 40, "ops": ["read"], "patterns": ["rand"], "block_sizes_bytes": ["4k"]},
+    "workload": {
+        "requests": 40,
+        "ops": ["read"],
+        "patterns": ["rand"],
+        "block_sizes_bytes": ["4k"],
+    },
 }
 
 
@@ -56,7 +61,10 @@ def test_help_and_version_load_nothing_heavy(words, may):
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout
-    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    loaded = {
+        line.rpartition("|")[2].strip().partition(".")[0]
+        for line in done.stderr.splitlines()
+    }
     assert "stripesim" in loaded
     heavy = {
         "typer",
@@ -75,13 +83,17 @@ def test_help_and_version_load_nothing_heavy(words, may):
 
 def test_the_package_alone_loads_nothing():
     words = "import sys, stripesim; print([n for n in sys.modules if n.startswith('stripesim.')])"
-    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", words], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "['stripesim._version']"
 
 
 def test_a_scenario_takes_lists_tuples_and_nested_tables():
     scenario = stripesim.Scenario(
-        schemes=("rep:3", "rs:4,2"), cluster={"hosts": 6}, workload={"requests": 10, "ops": ["write"]}
+        schemes=("rep:3", "rs:4,2"),
+        cluster={"hosts": 6},
+        workload={"requests": 10, "ops": ["write"]},
     )
     assert isinstance(scenario, stripesim.Scenario)
     assert (scenario.schemes, scenario.cluster.hosts) == (("rep:3", "rs:4,2"), 6)
@@ -89,30 +101,41 @@ def test_a_scenario_takes_lists_tuples_and_nested_tables():
 
 def test_every_problem_is_listed_with_its_key():
     with pytest.raises(stripesim.ScenarioError) as caught:
-        stripesim.Scenario(schemes=["rs:9"], cluster={"hostss": 3}, workload={"queue_depth": "many"})
+        stripesim.Scenario(
+            schemes=["rs:9"], cluster={"hostss": 3}, workload={"queue_depth": "many"}
+        )
     said = str(caught.value)
     assert isinstance(caught.value, ValueError)
-    assert all(key in said for key in ("schemes", "cluster.hostss", "workload.queue_depth"))
+    assert all(
+        key in said for key in ("schemes", "cluster.hostss", "workload.queue_depth")
+    )
 
 
 def test_rules_that_span_several_keys_are_checked_too():
     with pytest.raises(stripesim.ScenarioError, match="rs:10,4"):
-        stripesim.Scenario(schemes=["rs:10,4"], cluster={"hosts": 4}, workload={"requests": 10})
+        stripesim.Scenario(
+            schemes=["rs:10,4"], cluster={"hosts": 4}, workload={"requests": 10}
+        )
 
 
 def test_a_scenario_runs_with_overrides_as_a_mapping():
     scenario = stripesim.Scenario(**SMALL)
-    assert stripesim.run(scenario).rows["requests"].to_list() == [40] * len(stripesim.run(scenario).rows)
-    row = stripesim.run(scenario, sets={"workload.ops": ["write"], "workload.requests": 20}).rows.to_dicts()[
-        0
-    ]
+    assert stripesim.run(scenario).rows["requests"].to_list() == [40] * len(
+        stripesim.run(scenario).rows
+    )
+    row = stripesim.run(
+        scenario, sets={"workload.ops": ["write"], "workload.requests": 20}
+    ).rows.to_dicts()[0]
     assert (row["op"], row["requests"]) == ("write", 20)
 
 
 def test_a_sweep_of_a_scenario_gives_a_row_per_point():
     scenario = stripesim.Scenario(**SMALL)
     found = stripesim.sweep(
-        scenario, {"workload.queue_depth": [1, 4]}, sets={"workload.ops": ["read"]}, jobs=1
+        scenario,
+        {"workload.queue_depth": [1, 4]},
+        sets={"workload.ops": ["read"]},
+        jobs=1,
     )
     assert found.rows["workload.queue_depth"].unique().sort().to_list() == [1, 4]
     assert not found.failed
@@ -130,7 +153,9 @@ def test_a_workload_without_an_end_is_refused():
 
     scenario = stripesim.Scenario(**SMALL)
     endless = replace(stripesim.workload(scenario).workload, requests=None).start()
-    with pytest.raises(ValueError, match="got a workload without an end, wanted a number of requests"):
+    with pytest.raises(
+        ValueError, match="got a workload without an end, wanted a number of requests"
+    ):
         stripesim.simulate(stripesim.pool(scenario), endless)
 
 
@@ -144,16 +169,25 @@ def test_claims_of_a_study_are_those_of_its_source():
 
 def test_lessons_use_the_public_names_only():
     public = set(dir(stripesim))
-    for path in sorted([*(ROOT / "notebooks").glob("*.md"), *(ROOT / "notebooks/answers").glob("*.py")]):
+    for path in sorted(
+        [*(ROOT / "notebooks").glob("*.md"), *(ROOT / "notebooks/answers").glob("*.py")]
+    ):
         text = path.read_text("utf-8")
         if path.suffix == ".md":
-            text = "\n".join(source for kind, source in cells_of(text) if kind == "code")
-        assert set(re.findall(r"^(?:from|import) (stripesim[\w.]*)", text, re.MULTILINE)) <= {
+            text = "\n".join(
+                source for kind, source in cells_of(text) if kind == "code"
+            )
+        assert set(
+            re.findall(r"^(?:from|import) (stripesim[\w.]*)", text, re.MULTILINE)
+        ) <= {
             "stripesim",
             "stripesim.teach",
             "stripesim.notebooks.teach",
         }, path.name
-        assert set(re.findall(r"\bstripesim\.(\w+)", text)) - {"teach", "notebooks"} <= public, path.name
+        assert (
+            set(re.findall(r"\bstripesim\.(\w+)", text)) - {"teach", "notebooks"}
+            <= public
+        ), path.name
         assert set(re.findall(r"\bblocks\.(\w+)", text)) <= BLOCKS, path.name
 
 
@@ -176,12 +210,22 @@ def test_benchmarks_and_documentation_use_the_public_names_only(path):
     }
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
-            assert not [alias.name for alias in node.names if alias.name.startswith("stripesim.")]
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stripesim"):
-            assert {alias.name for alias in node.names} <= public.get(node.module, set()), node.module
+            assert not [
+                alias.name
+                for alias in node.names
+                if alias.name.startswith("stripesim.")
+            ]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "stripesim"
+        ):
+            assert {alias.name for alias in node.names} <= public.get(
+                node.module, set()
+            ), node.module
         elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "stripesim":
             assert node.attr in public["stripesim"]
 
 
 def test_programs_are_read():
-    assert {"bench_engine.py", "textbook.py", "stage.py", "record.py"} <= {path.name for path in PROGRAMS}
+    assert {"bench_engine.py", "textbook.py", "stage.py", "record.py"} <= {
+        path.name for path in PROGRAMS
+    }

@@ -13,14 +13,21 @@ from stripesim.sim.observe.client_requests import ClientRequests
 
 def test_a_request_was_held_for_what_it_shares_with_the_states_of_its_group():
     timeline = Timeline(2)
-    for time_ns, state in ((100, State.STALE), (200, State.PEERING), (250, State.WAIT), (400, State.CLEAN)):
+    for time_ns, state in (
+        (100, State.STALE),
+        (200, State.PEERING),
+        (250, State.WAIT),
+        (400, State.CLEAN),
+    ):
         timeline.enter(time_ns, 1, state)
     timeline.enter(900, 0, State.PEERING)
     issued = np.array([50, 110, 110, 210, 300, 500, 950])
     completed = np.array([405, 150, 410, 402, 401, 510, PENDING])
     groups = np.array([0, 1, 1, 1, 1, 1, 0])
     flags = np.zeros(7, dtype=bool)
-    held = held_ns(timeline, ClientRequests(issued, completed, groups, flags, groups), 1000)
+    held = held_ns(
+        timeline, ClientRequests(issued, completed, groups, flags, groups), 1000
+    )
     by_reason = {name: held[:, index].tolist() for index, name in enumerate(BLOCKED_BY)}
     assert by_reason == {
         # The second ran although its group had a dead member; the third needed that member.

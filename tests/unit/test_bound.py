@@ -25,7 +25,11 @@ def scenario_of(cluster, load, schemes=("rep:3", "rs:4,2"), **top):
 
 
 def bound_of(scenario, scheme, resource):
-    return next(bound.iops for bound in bounds_of(scenario, scheme) if bound.resource == resource)
+    return next(
+        bound.iops
+        for bound in bounds_of(scenario, scheme)
+        if bound.resource == resource
+    )
 
 
 def number(name, table, key):
@@ -35,7 +39,9 @@ def number(name, table, key):
 def test_disks_serve_one_request_per_seek_and_half_turn():
     # Given 24 disks and one placement group on each pair, so that no disk has more than another.
     scenario = scenario_of(
-        {"ssd": "hdd-7200", "pg_num": 4096}, {"ops": ["read"], "requests": 10}, schemes=["rep:1"]
+        {"ssd": "hdd-7200", "pg_num": 4096},
+        {"ops": ["read"], "requests": 10},
+        schemes=["rep:1"],
     )
 
     iops = bound_of(scenario, "rep:1", "drives")
@@ -92,7 +98,9 @@ CLUSTERS = {
 def test_the_bound_is_what_saturation_reaches(name, size):
     # Given a load of 1,024 requests in flight, which saturates each of these clusters.
     cluster, load = CLUSTERS[name]
-    scenario = scenario_of(cluster, load | {"ops": ["write", "read"], "block_sizes_bytes": [size]})
+    scenario = scenario_of(
+        cluster, load | {"ops": ["write", "read"], "block_sizes_bytes": [size]}
+    )
     models = build_models(scenario)
     for cell in cells(scenario):
         bound = bounds_of_cell(scenario, cell, models)[0]
@@ -103,7 +111,9 @@ def test_the_bound_is_what_saturation_reaches(name, size):
 
 def test_small_sequential_writes_are_bound_by_the_groups_they_are_in():
     load = {"ops": ["write"], "patterns": ["seq"], "requests": 5000}
-    scenario = scenario_of({"parameters": "kraken", "ssd": "intel-730"}, load, generation="kraken")
+    scenario = scenario_of(
+        {"parameters": "kraken", "ssd": "intel-730"}, load, generation="kraken"
+    )
     models = build_models(scenario)
     for cell in cells(scenario):
         bound = bounds_of_cell(scenario, cell, models)[0]
@@ -119,8 +129,14 @@ def test_of_several_workloads_the_mix_of_their_rates_decides():
     writes = {**each, "name": "writes", "ops": ["write"]}
 
     def bound(reads_per_s, writes_per_s):
-        loads = [{**reads, "rate_per_s": reads_per_s}, {**writes, "rate_per_s": writes_per_s}]
-        tables = {"cluster": CLUSTER | {"ssd": "hdd-7200"}, "workload": {"requests": 10}}
+        loads = [
+            {**reads, "rate_per_s": reads_per_s},
+            {**writes, "rate_per_s": writes_per_s},
+        ]
+        tables = {
+            "cluster": CLUSTER | {"ssd": "hdd-7200"},
+            "workload": {"requests": 10},
+        }
         scenario = scenario_from({"schemes": ["rep:3"], **tables, "workloads": loads})
         return bounds_of(scenario, "rep:3")[0].iops
 

@@ -40,7 +40,11 @@ def test_a_question_inside_gets_the_notes_alone(written):
 
 
 def test_each_key_outside_is_reported_with_what_was_got_and_what_is_covered(written):
-    asked = {"schemes": ["rep:3", "rs:4,2"], "workload": {"queue_depth": 65}, "repair": {"lost_osds": [0]}}
+    asked = {
+        "schemes": ["rep:3", "rs:4,2"],
+        "workload": {"queue_depth": 65},
+        "repair": {"lost_osds": [0]},
+    }
     assert written(RANGE).warnings(asked) == [
         "schemes: got rs:4,2; mine was calibrated or checked on rep:3 (ten runs)",
         "workload.queue_depth: got 65; mine was calibrated or checked on 1 to 64 (ten runs)",
@@ -58,9 +62,18 @@ def test_a_set_that_says_nothing_of_its_range_warns_of_that(written):
     ("text", "found"),
     [
         ("[calibrated]\nkeys = {}", "wanted source, keys and perhaps notes"),
-        ('[calibrated]\nsource = "x"\nkey = 1', "wanted source, keys and perhaps notes"),
-        ('[calibrated]\nsource = "x"\nkeys.seed = 3', "seed: got 3, wanted a list or { min, max }"),
-        ('[calibrated]\nsource = "x"\nkeys.seed = { min = 4, max = 3 }', "wanted a list or { min, max }"),
+        (
+            '[calibrated]\nsource = "x"\nkey = 1',
+            "wanted source, keys and perhaps notes",
+        ),
+        (
+            '[calibrated]\nsource = "x"\nkeys.seed = 3',
+            "seed: got 3, wanted a list or { min, max }",
+        ),
+        (
+            '[calibrated]\nsource = "x"\nkeys.seed = { min = 4, max = 3 }',
+            "wanted a list or { min, max }",
+        ),
     ],
 )
 def test_a_faulty_range_is_reported_in_one_line(written, text, found):
@@ -91,7 +104,9 @@ def test_a_shipped_scenario_lies_inside(name):
 
 def test_every_candidate_of_the_shipped_plan_lies_inside():
     scenario = load_scenario("plan")
-    candidates = [one.scenario for one in candidates_of(scenario, scenario.plan) if one.scenario]
+    candidates = [
+        one.scenario for one in candidates_of(scenario, scenario.plan) if one.scenario
+    ]
     assert len(candidates) > 10
     assert warnings_of_all(candidates) == []
 
@@ -102,18 +117,28 @@ def test_the_shipped_question_about_durability_asks_for_no_calibrated_number():
     (row,) = answer(scenario, "markov")["rows"]
     assert row["exact"]
     given = scenario.durability.model_dump(exclude_unset=True)
-    assert {"drives", "drive_bytes", "afr", "repair_bytes_per_s", "detection_s"} <= given.keys()
+    assert {
+        "drives",
+        "drive_bytes",
+        "afr",
+        "repair_bytes_per_s",
+        "detection_s",
+    } <= given.keys()
 
 
 def test_a_scenario_outside_names_each_key():
     sets = ['schemes=["rs:5,3"]', "cluster.osds_per_host=9", "workload.queue_depth=256"]
-    keys = [line.partition(":")[0] for line in warnings_of(load_scenario("quickstart", sets=sets))]
+    keys = [
+        line.partition(":")[0]
+        for line in warnings_of(load_scenario("quickstart", sets=sets))
+    ]
     assert keys == ["schemes", "cluster.osds_per_host", "workload.queue_depth"]
 
 
 def test_what_a_workload_does_not_use_is_not_asked_about():
     text = (
-        'schemes = ["rep:3"]\n[workload]\nkind = "open"\nrate_per_s = 10.0\nqueue_depth = 999\nrequests = 1\n'
+        'schemes = ["rep:3"]\n[workload]\nkind = "open"\n'
+        "rate_per_s = 10.0\nqueue_depth = 999\nrequests = 1\n"
     )
     keys = [line.partition(":")[0] for line in warnings_of(parse_scenario(text))]
     assert keys == ["workload.kind"]
@@ -122,7 +147,8 @@ def test_what_a_workload_does_not_use_is_not_asked_about():
 def test_several_scenarios_tell_each_line_once():
     sets = ['schemes=["rs:5,3"]', "cluster.osds_per_host=9"]
     one, other = (
-        load_scenario("quickstart", sets=[*sets, f"workload.queue_depth={depth}"]) for depth in (256, 512)
+        load_scenario("quickstart", sets=[*sets, f"workload.queue_depth={depth}"])
+        for depth in (256, 512)
     )
     lines = warnings_of_all([one, other, one])
     # Scheme and OSDs once, each depth once.

@@ -3,9 +3,20 @@
 import numpy as np
 import pytest
 
-from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits, drive_writes_per_day
+from stripesim.models.drive import (
+    DriveCapacity,
+    DriveEndurance,
+    FillLimits,
+    drive_writes_per_day,
+)
 from stripesim.models.provenance import Provenance
-from stripesim.scenarios.planning.capacity import Drives, capacity_of, drives_of, storage_warnings, wear_of
+from stripesim.scenarios.planning.capacity import (
+    Drives,
+    capacity_of,
+    drives_of,
+    storage_warnings,
+    wear_of,
+)
 from stripesim.scenarios.run.build import build_models, build_pool
 from stripesim.scenarios.schema.loader import parse_scenario
 
@@ -31,9 +42,15 @@ def drives(drive_bytes=1e12, per_osd=2, rated=365e12, days=365.0):
         per_osd,
         DriveCapacity(drive_bytes=drive_bytes, provenance=given("drive_bytes")),
         DriveEndurance(
-            rated_write_bytes=rated, rated_days=days, provenance=given("rated_write_bytes", "rated_days")
+            rated_write_bytes=rated,
+            rated_days=days,
+            provenance=given("rated_write_bytes", "rated_days"),
         ),
-        FillLimits(full_ratio=0.9, nearfull_ratio=0.8, provenance=given("full_ratio", "nearfull_ratio")),
+        FillLimits(
+            full_ratio=0.9,
+            nearfull_ratio=0.8,
+            provenance=given("full_ratio", "nearfull_ratio"),
+        ),
     )
 
 
@@ -47,7 +64,9 @@ def models(scenario):
     return build_models(scenario)
 
 
-def test_replication_holds_a_third_of_the_raw_capacity_up_to_the_full_ratio(scenario, models):
+def test_replication_holds_a_third_of_the_raw_capacity_up_to_the_full_ratio(
+    scenario, models
+):
     held = capacity_of(scenario, "rep:3", models, drives())
     assert held.raw_bytes == 24 * 2 * 1e12
     assert held.stored_per_client_byte == 3
@@ -74,27 +93,44 @@ def test_the_fullest_osd_bounds_what_the_pool_takes(scenario, models):
 
 def test_an_unknown_drive_leaves_shares_alone(scenario, models):
     held = capacity_of(scenario, "rep:3", models, Drives(1, None, None, None))
-    assert (held.raw_bytes, held.usable_bytes, held.usable_as_placed_bytes) == (None, None, None)
+    assert (held.raw_bytes, held.usable_bytes, held.usable_as_placed_bytes) == (
+        None,
+        None,
+        None,
+    )
     assert held.stored_per_client_byte == 3
 
 
-def test_drives_come_from_the_parameter_set_unless_the_scenario_gives_them(scenario, models):
+def test_drives_come_from_the_parameter_set_unless_the_scenario_gives_them(
+    scenario, models
+):
     found = drives_of(scenario, models)
     assert found.capacity.drive_bytes == 480e9
     assert found.endurance.rated_write_bytes == 127.75e12
-    assert {row["name"] for row in found.parameters()} >= {"drive.drive_bytes", "fill.full_ratio"}
+    assert {row["name"] for row in found.parameters()} >= {
+        "drive.drive_bytes",
+        "fill.full_ratio",
+    }
     other = parse_scenario(TEXT.replace("pg_num", 'drive_bytes = "1TB"\npg_num'))
     assert drives_of(other, models).capacity.drive_bytes == 1e12
     # A rating belongs to a capacity: another drive has another one.
     assert drives_of(other, models).endurance is None
     rated = parse_scenario(
-        TEXT.replace("pg_num", 'drive_bytes = "1TB"\ndrive_rated_write_bytes = "600TB"\npg_num')
+        TEXT.replace(
+            "pg_num", 'drive_bytes = "1TB"\ndrive_rated_write_bytes = "600TB"\npg_num'
+        )
     )
-    assert drives_of(rated, models).endurance.drive_writes_per_day(1e12) == pytest.approx(600 / 1825)
+    assert drives_of(rated, models).endurance.drive_writes_per_day(
+        1e12
+    ) == pytest.approx(600 / 1825)
 
 
 def test_a_set_without_capacity_or_rating_gives_none(models):
-    loop = parse_scenario(TEXT.replace('parameters = "koh2017"', 'ssd = "pacific"\nparameters = "pacific"'))
+    loop = parse_scenario(
+        TEXT.replace(
+            'parameters = "koh2017"', 'ssd = "pacific"\nparameters = "pacific"'
+        )
+    )
     found = drives_of(loop, models)
     assert (found.capacity, found.endurance, found.osd_bytes) == (None, None, None)
 
@@ -118,12 +154,20 @@ def test_without_a_rating_wear_is_bytes_alone():
     row = {"device_write_bytes_per_client_byte": 2.0, "throughput_bytes_per_s": 1e6}
     wear = wear_of(row, 1, Drives(1, None, None, None))
     assert wear.drive_write_bytes_per_s == 2e6
-    assert (wear.drive_writes_per_day, wear.rated_drive_writes_per_day, wear.life_years) == (None, None, None)
+    assert (
+        wear.drive_writes_per_day,
+        wear.rated_drive_writes_per_day,
+        wear.life_years,
+    ) == (None, None, None)
 
 
 def test_a_full_ratio_below_the_nearfull_one_is_refused():
     with pytest.raises(ValueError, match=r"full_ratio: got 0.8, wanted 0.9 to 1"):
-        FillLimits(full_ratio=0.8, nearfull_ratio=0.9, provenance=given("full_ratio", "nearfull_ratio"))
+        FillLimits(
+            full_ratio=0.8,
+            nearfull_ratio=0.9,
+            provenance=given("full_ratio", "nearfull_ratio"),
+        )
 
 
 def test_one_capacity_a_day_is_one_drive_write():
@@ -135,7 +179,9 @@ def cluster(*sets):
 
 
 @pytest.mark.parametrize(("scheme", "overhead"), [("rep:3", 3), ("rs:4,2", 1.5)])
-def test_full_and_safe_capacity_follow_from_ratios_domains_and_overhead(scheme, overhead):
+def test_full_and_safe_capacity_follow_from_ratios_domains_and_overhead(
+    scheme, overhead
+):
     asked = cluster(
         f'schemes=["{scheme}"]', "cluster.hosts=12", "cluster.osds_per_host=10", 'cluster.ssd="nvme-tlc"',
         'cluster.failure_domain_erasure="host"', "cluster.drive_bytes=7.68TB",
@@ -155,7 +201,9 @@ def test_one_drive_is_behind_an_osd_unless_the_set_says_otherwise():
     assert build_models(cluster('cluster.ssd="intel-730-raid0"')).ssd.raid0_drives == 2
 
 
-@pytest.mark.parametrize("name", ["nvme-tlc", "nvme-qlc", "sata-tlc", "hdd-7200", "hdd-7200-nvme-db"])
+@pytest.mark.parametrize(
+    "name", ["nvme-tlc", "nvme-qlc", "sata-tlc", "hdd-7200", "hdd-7200-nvme-db"]
+)
 def test_a_device_preset_gives_time_and_capacity(name):
     asked = cluster(f'cluster.ssd="{name}"')
     models = build_models(asked)
@@ -166,7 +214,8 @@ def test_a_device_preset_gives_time_and_capacity(name):
 
 def test_a_log_on_a_drive_makes_commits_fast_and_leaves_reads_alone():
     disk, with_log = (
-        build_models(cluster(f'cluster.ssd="{n}"')).ssd for n in ("hdd-7200", "hdd-7200-nvme-db")
+        build_models(cluster(f'cluster.ssd="{n}"')).ssd
+        for n in ("hdd-7200", "hdd-7200-nvme-db")
     )
     assert with_log.read_ns(4096) == disk.read_ns(4096)
     assert with_log.sync_ns(4096) < disk.sync_ns(4096) / 50
@@ -175,7 +224,8 @@ def test_a_log_on_a_drive_makes_commits_fast_and_leaves_reads_alone():
 def test_an_image_larger_than_the_pool_is_refused():
     asked = cluster("cluster.drive_bytes=1GB", "workload.image_bytes=10GB")
     with pytest.raises(
-        ValueError, match=r"image_bytes: got 0.01 TB of images, wanted at most 0.0076 TB.*rep:3"
+        ValueError,
+        match=r"image_bytes: got 0.01 TB of images, wanted at most 0.0076 TB.*rep:3",
     ):
         storage_warnings(asked, build_models(asked))
 
@@ -191,12 +241,14 @@ def test_ids_that_no_osd_has_hold_nothing(tmp_path, models):
 
     text = map_to_text(build_map(hosts=4, osds_per_host=3))
     # OSD 11 gets the number 1000, as after many removals.
-    text = text.replace("device 11 osd.11", "device 1000 osd.1000").replace("item osd.11 ", "item osd.1000 ")
+    text = text.replace("device 11 osd.11", "device 1000 osd.1000").replace(
+        "item osd.11 ", "item osd.1000 "
+    )
     (tmp_path / "m.txt").write_text(text)
     gaps = parse_scenario(
-        TEXT.replace("hosts = 4\nosds_per_host = 6", f'crush_map = "{tmp_path}/m.txt"').replace(
-            '"rs:6,3"', '"rs:2,1"'
-        )
+        TEXT.replace(
+            "hosts = 4\nosds_per_host = 6", f'crush_map = "{tmp_path}/m.txt"'
+        ).replace('"rs:6,3"', '"rs:2,1"')
     )
     held = capacity_of(gaps, "rep:3", build_models(gaps), drives())
     assert held.osds == 12 and held.raw_bytes == 12 * 2 * 1e12

@@ -17,7 +17,9 @@ def returning(models, make_pool, scheme, *, engine="compiled", **limits):
     """The first OSD is away for ten seconds; 50 requests/s on 40 objects of one group, a tenth are writes."""
     width = {"rs:4,2": 6, "rep:3": 3}[scheme]
     acting = np.arange(width, dtype=np.int64)[None, :]
-    pool = make_pool(models, scheme, osds=width, acting=acting.tolist(), object_bytes=MIB)
+    pool = make_pool(
+        models, scheme, osds=width, acting=acting.tolist(), object_bytes=MIB
+    )
     plan = FaultPlan(
         failures=[Failure(osds=(0,), time_ns=10 * SECOND_NS, back_ns=20 * SECOND_NS)],
         up_sets=lambda out: acting,
@@ -41,8 +43,13 @@ def catching_up(result):
     """Return which requests that were issued while the group recovered had to do without the first OSD."""
     ((start_s, stop_s),) = result.timeline["phases"]["recovery"]
     stream = result.engine_run.streams[0]
-    during = (stream.issued_ns > start_s * SECOND_NS) & (stream.issued_ns < stop_s * SECOND_NS)
-    names = [result.book.templates[template].name for template in stream.templates[during].tolist()]
+    during = (stream.issued_ns > start_s * SECOND_NS) & (
+        stream.issued_ns < stop_s * SECOND_NS
+    )
+    names = [
+        result.book.templates[template].name
+        for template in stream.templates[during].tolist()
+    ]
     return np.array(["[0] catching up" in name for name in names])
 
 
@@ -56,19 +63,26 @@ def test_who_returns_serves_each_object_that_it_has(models, make_pool, scheme):
     without = catching_up(result)
     expected = missing / 2 / OBJECTS
     assert len(without) > 700
-    assert without.mean() == pytest.approx(expected, abs=3 * np.sqrt(expected / len(without)) + 0.02)
+    assert without.mean() == pytest.approx(
+        expected, abs=3 * np.sqrt(expected / len(without)) + 0.02
+    )
     tenth = len(without) // 10
     assert without[:tenth].mean() > expected > without[-tenth:].mean()
 
 
 @pytest.mark.parametrize("scheme", ["rs:4,2", "rep:3"])
-def test_who_is_recovered_beside_the_acting_set_serves_nothing(models, make_pool, scheme):
+def test_who_is_recovered_beside_the_acting_set_serves_nothing(
+    models, make_pool, scheme
+):
     result = returning(models, make_pool, scheme, async_recovery_min_count=0)
     assert catching_up(result).mean() > 0.95
 
 
 @pytest.mark.parametrize("scheme", ["rs:4,2", "rep:3"])
 def test_both_engines_send_requests_to_the_same_members(models, make_pool, scheme):
-    one, other = (returning(models, make_pool, scheme, engine=engine) for engine in ("compiled", "simpy"))
+    one, other = (
+        returning(models, make_pool, scheme, engine=engine)
+        for engine in ("compiled", "simpy")
+    )
     assert one.sha256 == other.sha256
     assert one.timeline == other.timeline

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.scenarios.studies.ceph16.claims import CALIBRATION, CPU_CALIBRATION, CPU_TOLERANCES, claims_of
+from stripesim.scenarios.studies.ceph16.claims import (
+    CALIBRATION,
+    CPU_CALIBRATION,
+    CPU_TOLERANCES,
+    claims_of,
+)
 from stripesim.scenarios.studies.ceph16.measured import load
 from stripesim.scenarios.studies.ceph16.table import Ceph16DataError
 
@@ -22,7 +27,9 @@ def folder_with(tmp_path, *run_ids, change=None):
     for column, value in (change or {}).items():
         for cells in kept:
             cells[names.index(column)] = value
-    (tmp_path / "runs.csv").write_text("\n".join([header, *(",".join(cells) for cells in kept)]) + "\n")
+    (tmp_path / "runs.csv").write_text(
+        "\n".join([header, *(",".join(cells) for cells in kept)]) + "\n"
+    )
     (tmp_path / "iolog").mkdir(exist_ok=True)
     for run_id in run_ids:
         shutil.copy(SHIPPED / "iolog" / f"{run_id}.log.gz", tmp_path / "iolog")
@@ -31,10 +38,18 @@ def folder_with(tmp_path, *run_ids, change=None):
 
 def test_what_ships_is_complete():
     measured = load()
-    assert (len(measured.runs), len(measured.repairs), len(measured.degraded)) == (150, 3, 6)
+    assert (len(measured.runs), len(measured.repairs), len(measured.degraded)) == (
+        150,
+        3,
+        6,
+    )
     by_id = {run.run_id: run for run in measured.runs}
     run = by_id[RUN]
-    assert (run.coded.name, run.coded.stripe_unit_bytes, run.queue_depth) == ("rs:6,3", 4096, 64)
+    assert (run.coded.name, run.coded.stripe_unit_bytes, run.queue_depth) == (
+        "rs:6,3",
+        4096,
+        64,
+    )
     assert run.measured["device_read"] == 5.9717
     assert len(run.requests) == 600
     assert not run.requests.is_write.any()
@@ -75,7 +90,10 @@ def test_a_row_measured_otherwise_is_held_out_whatever_its_name(tmp_path, change
     ("change", "found"),
     [
         ({"k": "six"}, "runs.csv:2: k: got 'six', wanted a whole number of at least 1"),
-        ({"op": "trim"}, "runs.csv:2: op: got 'trim', wanted one of write, overwrite, read"),
+        (
+            {"op": "trim"},
+            "runs.csv:2: op: got 'trim', wanted one of write, overwrite, read",
+        ),
         (
             {"stripe_unit_bytes": "1000"},
             "runs.csv:2: stripe_unit_bytes: got '1000', wanted a multiple of 512",
@@ -111,6 +129,8 @@ def test_a_missing_column_and_a_missing_folder(tmp_path):
 
 def test_an_empty_log_is_a_fault(tmp_path):
     folder = folder_with(tmp_path, RUN)
-    (folder / "iolog" / f"{RUN}.log.gz").write_bytes(gzip.compress(b"fio version 3 iolog\n"))
+    (folder / "iolog" / f"{RUN}.log.gz").write_bytes(
+        gzip.compress(b"fio version 3 iolog\n")
+    )
     with pytest.raises(Ceph16DataError, match="got no read, wanted at least one"):
         load(folder)

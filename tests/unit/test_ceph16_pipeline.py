@@ -25,9 +25,20 @@ def writes(offsets, length):
     )
 
 
-def ran(scheme, requests, depth, *, prefilled=False, unit=UNIT, engine="compiled", models=None):
+def ran(
+    scheme,
+    requests,
+    depth,
+    *,
+    prefilled=False,
+    unit=UNIT,
+    engine="compiled",
+    models=None,
+):
     pool = build_pool(scheme, unit, models=models)
-    return simulate(pool, Replay(requests, queue_depth=depth), prefilled=prefilled, engine=engine)
+    return simulate(
+        pool, Replay(requests, queue_depth=depth), prefilled=prefilled, engine=engine
+    )
 
 
 def test_at_depth_1_every_write_into_a_started_stripe_reads_it():
@@ -62,11 +73,14 @@ def test_a_drained_pipeline_rolls_forward_once(depth, rounds):
     without = ran("rs:6,3", writes(np.arange(12) * UNIT, UNIT), depth, models=silent)
     net = "private_net_bytes_per_client_byte"
     saved = (result.row[net] - without.row[net]) * 12 * UNIT
-    assert saved == pytest.approx(rounds * 8 * plain.messages.roll_forward_bytes, rel=1e-9)
+    assert saved == pytest.approx(
+        rounds * 8 * plain.messages.roll_forward_bytes, rel=1e-9
+    )
 
 
 @pytest.mark.parametrize(
-    ("scheme", "unit", "chunks", "gathered"), [("rs:4,2", 16 * KIB, 6, 4), ("rs:8,3", 8 * KIB, 11, 8)]
+    ("scheme", "unit", "chunks", "gathered"),
+    [("rs:4,2", 16 * KIB, 6, 4), ("rs:8,3", 8 * KIB, 11, 8)],
 )
 def test_other_codes_and_stripe_units(scheme, unit, chunks, gathered):
     row = ran(scheme, writes([3 * unit + UNIT], UNIT), 1, prefilled=True, unit=unit).row
@@ -78,12 +92,21 @@ def test_both_engines_agree_on_pipelines():
     offsets = np.random.default_rng(3).integers(0, 300, 80) * UNIT
     for prefilled in (False, True):
         one, other = (
-            ran("rs:6,3", writes(offsets, 3 * UNIT), 16, prefilled=prefilled, engine=engine)
+            ran(
+                "rs:6,3",
+                writes(offsets, 3 * UNIT),
+                16,
+                prefilled=prefilled,
+                engine=engine,
+            )
             for engine in ("compiled", "simpy")
         )
         assert one.sha256 == other.sha256
         assert one.uses == other.uses
-        left, right = ({k: v for k, v in r.row.items() if k != "engine_wall_s"} for r in (one, other))
+        left, right = (
+            {k: v for k, v in r.row.items() if k != "engine_wall_s"}
+            for r in (one, other)
+        )
         assert left == right
 
 
@@ -92,7 +115,9 @@ def test_syncs_share_the_end_of_the_log():
     models = models_for(parse_scheme("rep:3"))
     result = ran("rep:3", writes([0, 8 << 20], UNIT), 1)
     log_bytes = models.store.metadata_bytes + models.store.sync_log_bytes
-    assert result.row["device_write_bytes_per_client_byte"] == pytest.approx(3 * (UNIT + log_bytes) / UNIT)
+    assert result.row["device_write_bytes_per_client_byte"] == pytest.approx(
+        3 * (UNIT + log_bytes) / UNIT
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +136,11 @@ def test_each_state_of_a_partial_unit(state, read, data, deferred, logged):
     assert io.log_bytes == store.metadata_bytes + logged
     # Both ends partial and a whole unit between them.
     io = store.partial_write_io(KIB, 2 * UNIT, (state, FRESH))
-    assert (io.read_bytes, io.data_bytes, io.deferred_bytes) == (read, data + 2 * UNIT, deferred)
+    assert (io.read_bytes, io.data_bytes, io.deferred_bytes) == (
+        read,
+        data + 2 * UNIT,
+        deferred,
+    )
 
 
 def test_small_overwrites_read_a_unit_once_and_defer_it_once():
@@ -122,5 +151,7 @@ def test_small_overwrites_read_a_unit_once_and_defer_it_once():
 
 
 def test_a_code_that_does_not_fit_is_told_in_one_line():
-    with pytest.raises(ValueError, match="rs:14,3: got 17 shards, wanted at most the cluster's 16 OSDs"):
+    with pytest.raises(
+        ValueError, match="rs:14,3: got 17 shards, wanted at most the cluster's 16 OSDs"
+    ):
         build_pool("rs:14,3", UNIT)

@@ -70,7 +70,9 @@ def sets(*overrides):
 # What is printed.
 
 
-def test_outside_the_calibrated_range_the_terminal_counts_and_the_document_says_all(run):
+def test_outside_the_calibrated_range_the_terminal_counts_and_the_document_says_all(
+    run,
+):
     status, _, err = run("run", "s.toml")
     assert status == 0
     (line,) = [line for line in err.splitlines() if line.startswith("warning")]
@@ -81,14 +83,20 @@ def test_outside_the_calibrated_range_the_terminal_counts_and_the_document_says_
     _, out, err = run("run", "s.toml", "--json", "-")
     assert err == ""
     document = json.loads(out)["warnings"]
-    assert [line.split(": ")[0] for line in document] == ["cluster.osds_per_host", "workload.queue_depth"]
+    assert [line.split(": ")[0] for line in document] == [
+        "cluster.osds_per_host",
+        "workload.queue_depth",
+    ]
 
 
 def test_one_warning_stands_in_full_and_several_name_the_report(capsys, tmp_path):
     warn_outside([])
     assert capsys.readouterr().err == ""
     warn_outside(["repair: never seen"])
-    assert capsys.readouterr().err == "warning: outside the calibrated range: repair: never seen\n"
+    assert (
+        capsys.readouterr().err
+        == "warning: outside the calibrated range: repair: never seen\n"
+    )
     warn_outside(["repair: one", "repair: two", "faults: three"], report=tmp_path)
     (line,) = capsys.readouterr().err.splitlines()
     assert line == (
@@ -192,7 +200,11 @@ def test_seed_and_set_reach_the_run(run):
         for more in ((), ("--seed", "5"), sets("seed=5"), sets("workload.requests=7"))
     ]
     plain, seeded, set_seed, short = documents
-    assert seeded["completions_sha256"] == set_seed["completions_sha256"] != plain["completions_sha256"]
+    assert (
+        seeded["completions_sha256"]
+        == set_seed["completions_sha256"]
+        != plain["completions_sha256"]
+    )
     assert seeded["provenance"]["seed"] == 5
     assert short["requests"] == 7
 
@@ -204,7 +216,9 @@ def test_json_to_a_file_leaves_the_table_on_standard_output(run, tmp_path):
 
 
 def test_a_run_without_one_completion_is_valid_json(run):
-    status, out, _ = run("run", "s.toml", *sets("workload.duration_s=1e-6"), "--json", "-")
+    status, out, _ = run(
+        "run", "s.toml", *sets("workload.duration_s=1e-6"), "--json", "-"
+    )
     assert status == 0
     (row,) = json.loads(out)["rows"]
     assert row["requests"] == 0 and row["iops"] is None
@@ -218,7 +232,9 @@ def test_results_land_in_the_folder(run, tmp_path):
 
 
 def test_trace_info_as_json(run, tmp_path):
-    (tmp_path / "t.csv").write_text("".join(MSR_ROW.format(i, 4096 * i) for i in range(10)))
+    (tmp_path / "t.csv").write_text(
+        "".join(MSR_ROW.format(i, 4096 * i) for i in range(10))
+    )
     status, out, _ = run("trace", "info", "t.csv", "--json", "-")
     document = json.loads(out)
     assert status == 0
@@ -231,11 +247,17 @@ def test_trace_info_as_json(run, tmp_path):
         "bytes_p90",
         "duration_s",
     } <= document.keys()
-    assert (document["format"], document["requests"], document["read_ratio"]) == ("msr", 10, 1.0)
+    assert (document["format"], document["requests"], document["read_ratio"]) == (
+        "msr",
+        10,
+        1.0,
+    )
 
 
 def test_trace_info_of_a_real_trace(run, data):
-    status, out, _ = run("trace", "info", data / "block-traces/msr-cambridge1-sample.csv", "--json", "-")
+    status, out, _ = run(
+        "trace", "info", data / "block-traces/msr-cambridge1-sample.csv", "--json", "-"
+    )
     assert status == 0 and json.loads(out)["requests"] == 1000
 
 
@@ -243,11 +265,15 @@ def test_crush_prints_what_crushtool_printed(run, data):
     import gzip
 
     options = ("--rule", "3", "--num-rep", "9", "--min-x", "0", "--max-x", "63")
-    status, out, _ = run("crush", data / "ceph16/crush/A.decompiled.txt", *options, "--json", "-")
+    status, out, _ = run(
+        "crush", data / "ceph16/crush/A.decompiled.txt", *options, "--json", "-"
+    )
     assert status == 0
     mappings = json.loads(out)["mappings"]
     with gzip.open(data / "ceph16/crush/mapA.rule3.n9.full.txt.gz", "rt") as file:
-        expected = [line.split() for line in file if line.startswith("CRUSH rule 3 x ")][:64]
+        expected = [
+            line.split() for line in file if line.startswith("CRUSH rule 3 x ")
+        ][:64]
     assert mappings == [[int(words[4]), json.loads(words[5])] for words in expected]
     _, text, _ = run("crush", data / "ceph16/crush/A.decompiled.txt", *options)
     assert [line.split() for line in text.splitlines()] == expected
@@ -267,7 +293,9 @@ def test_a_crush_map_says_which_host_an_osd_is_on(run, data):
 def test_version_and_help(run):
     assert run("--version")[:2] == (0, f"{__import__('stripesim').__version__}\n")
     status, out, _ = run("--help")
-    assert status == 0 and all(word in out for word in ("run", "study", "kernel", "trace", "crush"))
+    assert status == 0 and all(
+        word in out for word in ("run", "study", "kernel", "trace", "crush")
+    )
     for command in ("run", "study", "kernel", "crush"):
         assert run(command, "--help")[0] == 0
 
@@ -284,7 +312,10 @@ def test_help_loads_no_heavy_library():
     )
     for arguments in (["--help"], ["run", "--help"], ["--version"]):
         done = subprocess.run(
-            [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True
+            [sys.executable, "-c", script, *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert done.stderr.splitlines()[-1] == "[]", arguments
         assert done.stdout
@@ -292,7 +323,9 @@ def test_help_loads_no_heavy_library():
 
 def test_python_m_gives_the_same_errors(tmp_path):
     command = [sys.executable, "-m", "stripesim", "run", "nothere"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, check=False
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("nothere: got no scenario of this name")
 
@@ -303,24 +336,48 @@ def test_python_m_gives_the_same_errors(tmp_path):
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (["workload.request=5"], 'workload.request: got unknown key "request", wanted "requests"'),
-        (["workload.requests=many"], 'workload.requests: got "many", wanted a whole number'),
-        (["workload.requests=0"], "workload.requests: got 0, wanted a number of at least 1"),
-        (["workload.queue_depth=2.5"], "workload.queue_depth: got 2.5, wanted a whole number"),
+        (
+            ["workload.request=5"],
+            'workload.request: got unknown key "request", wanted "requests"',
+        ),
+        (
+            ["workload.requests=many"],
+            'workload.requests: got "many", wanted a whole number',
+        ),
+        (
+            ["workload.requests=0"],
+            "workload.requests: got 0, wanted a number of at least 1",
+        ),
+        (
+            ["workload.queue_depth=2.5"],
+            "workload.queue_depth: got 2.5, wanted a whole number",
+        ),
         (['cluster.hosts="four"'], 'cluster.hosts: got "four", wanted a whole number'),
         (['schemes="raid:5"'], "schemes: got"),
         (
             ['schemes="rs:6,3"', "cluster.failure_domain_erasure=host"],
             "schemes: got rs:6,3 (9 shards) with failure_domain host (4 hosts)",
         ),
-        (['schemes="rs:6,3"'], "schemes: got rs:6,3 (9 shards) with failure_domain osd (8 osds)"),
+        (
+            ['schemes="rs:6,3"'],
+            "schemes: got rs:6,3 (9 shards) with failure_domain osd (8 osds)",
+        ),
         (["cluster.kernel_table=nope"], "kernel table: got 'nope', wanted one of"),
-        (["cluster.parameters=nope"], 'got "nope", wanted a parameter set of a cluster: '),
+        (
+            ["cluster.parameters=nope"],
+            'got "nope", wanted a parameter set of a cluster: ',
+        ),
         (["cluster.ssd=nope"], 'got "nope", wanted a device: '),
         (["cluster.ssd=koh2017"], 'got "koh2017", wanted a device: '),
         (['schemes="shec:5,3,2"'], "no encode of shec:5,3,2"),
-        (["cluster.crush_map=nothere.txt"], "cluster.crush_map: got nothere.txt (no such file)"),
-        (["repair.lost_osds=99"], "repair.lost_osds: got 99, wanted an OSD from 0 to 7"),
+        (
+            ["cluster.crush_map=nothere.txt"],
+            "cluster.crush_map: got nothere.txt (no such file)",
+        ),
+        (
+            ["repair.lost_osds=99"],
+            "repair.lost_osds: got 99, wanted an OSD from 0 to 7",
+        ),
         (["degraded.missing_osds=[0, 2, 4]"], "OSDs down in 3 hosts"),
         (["seed=-1"], "seed: got -1, wanted a number of at least 0"),
         (["nonsense"], 'got no "=", wanted key=value'),
@@ -332,10 +389,16 @@ def test_a_bad_scenario_is_told_in_one_line(refused, overrides, said):
 
 
 def test_faults_in_a_file_come_with_their_lines_all_at_once(refused, tmp_path):
-    text = SCENARIO.replace("hosts = 4", "hosts = -4").replace("queue_depth = 8", "queue_dept = 8")
+    text = SCENARIO.replace("hosts = 4", "hosts = -4").replace(
+        "queue_depth = 8", "queue_dept = 8"
+    )
     (tmp_path / "bad.toml").write_text(text.replace('["rand"]', '["rand", "zigzag"]'))
     lines = refused("run", "bad.toml", "--json", "-")
-    assert [line.split(": ")[0] for line in lines] == ["bad.toml:4", "bad.toml:12", "bad.toml:14"]
+    assert [line.split(": ")[0] for line in lines] == [
+        "bad.toml:4",
+        "bad.toml:12",
+        "bad.toml:14",
+    ]
     assert "cluster.hosts: got -4, wanted a number of at least 1" in lines[0]
     assert 'got "zigzag"' in lines[1]
     assert 'unknown key "queue_dept", wanted "queue_depth"' in lines[2]
@@ -347,13 +410,19 @@ def test_a_faulty_list_is_told_once_and_nothing_else_is_missed(refused):
 
 
 def test_every_scheme_without_kernel_costs_is_told_before_anything_runs(refused):
-    lines = refused("run", "s.toml", *sets('schemes=["rep:3", "shec:5,3,2", "shec:4,2,2"]'))
+    lines = refused(
+        "run", "s.toml", *sets('schemes=["rep:3", "shec:5,3,2", "shec:4,2,2"]')
+    )
     assert len(lines) == 2
-    assert "no encode of shec:5,3,2" in lines[0] and "no encode of shec:4,2,2" in lines[1]
+    assert (
+        "no encode of shec:5,3,2" in lines[0] and "no encode of shec:4,2,2" in lines[1]
+    )
 
 
 def test_reading_needs_no_kernel_costs(run):
-    status, out, _ = run("run", "s.toml", *sets('schemes="rs:5,2"', 'workload.ops="read"'), "--json", "-")
+    status, out, _ = run(
+        "run", "s.toml", *sets('schemes="rs:5,2"', 'workload.ops="read"'), "--json", "-"
+    )
     assert status == 0 and json.loads(out)["requests"] == 40
 
 
@@ -364,7 +433,10 @@ def test_reading_needs_no_kernel_costs(run):
         (["run", "quickstar"], 'wanted "quickstart"'),
         (["run", "nothere.toml"], "nothere.toml: got no such file"),
         (["run"], "Missing argument"),
-        (["run", "s.toml", "--engine", "steam"], "'steam' is not one of 'compiled', 'simpy'"),
+        (
+            ["run", "s.toml", "--engine", "steam"],
+            "'steam' is not one of 'compiled', 'simpy'",
+        ),
         (["run", "s.toml", "--seed", "x"], "--seed"),
         (["run", "s.toml", "--nope"], "No such option"),
         (["study", "nope"], "No such command 'nope'"),
@@ -415,7 +487,10 @@ def test_a_good_trace_is_replayed(run, replayed):
     [
         (b"", "t.csv: got an empty file, wanted a block trace"),
         (GOOD[:-40], "t.csv:50: got"),
-        (b"once upon a time\n", "t.csv:1: got 'once upon a time', wanted a block trace"),
+        (
+            b"once upon a time\n",
+            "t.csv:1: got 'once upon a time', wanted a block trace",
+        ),
         (b"\x00\x01\x02\x03" * 100, "t.csv"),
     ],
     ids=["empty", "truncated", "no trace", "binary"],
@@ -484,12 +559,28 @@ rule rep {
 @pytest.mark.parametrize(
     ("text", "more", "said"),
     [
-        (CRUSH.replace("item b weight", "item c weight"), (), "m.txt:23: got unknown item 'c'"),
+        (
+            CRUSH.replace("item b weight", "item c weight"),
+            (),
+            "m.txt:23: got unknown item 'c'",
+        ),
         (CRUSH.replace("step take all", "step take none"), (), "m.txt:28: got"),
-        (CRUSH, ("cluster.crush_rule=gone",), "rule: got 'gone', wanted one of 0 (rep)"),
+        (
+            CRUSH,
+            ("cluster.crush_rule=gone",),
+            "rule: got 'gone', wanted one of 0 (rep)",
+        ),
         (CRUSH, (), "places at most 2 of the 3 shards of rep:3"),
-        (CRUSH, ('schemes="rep:2"', "degraded.missing_osds=7"), "got no OSD 7, wanted OSDs of the map"),
-        (CRUSH.replace("host", "shelf"), ('schemes="rep:2"',), "got no bucket of type host"),
+        (
+            CRUSH,
+            ('schemes="rep:2"', "degraded.missing_osds=7"),
+            "got no OSD 7, wanted OSDs of the map",
+        ),
+        (
+            CRUSH.replace("host", "shelf"),
+            ('schemes="rep:2"',),
+            "got no bucket of type host",
+        ),
         ("", (), "m.txt"),
         ("\x00\x00\x01", (), "m.txt"),
     ],
@@ -503,7 +594,11 @@ def test_a_bad_crush_map_is_told_in_one_line(refused, tmp_path, text, more, said
 def test_a_good_crush_map_is_used(run, tmp_path):
     (tmp_path / "m.txt").write_text(CRUSH)
     status, out, err = run(
-        "run", "s.toml", *sets("cluster.crush_map=m.txt", 'schemes="rep:2"'), "--json", "-"
+        "run",
+        "s.toml",
+        *sets("cluster.crush_map=m.txt", 'schemes="rep:2"'),
+        "--json",
+        "-",
     )
     assert status == 0, err
     assert json.loads(out)["rows"][0]["private_net_bytes_per_client_byte"] > 1
@@ -514,13 +609,25 @@ def test_a_good_crush_map_is_used(run, tmp_path):
     [
         (["--rule", "gone", "--num-rep", "2"], "rule: got 'gone'"),
         (["--rule", "rep", "--num-rep", "0"], "num_rep: got 0"),
-        (["--rule", "rep", "--num-rep", "2", "--min-x", "5", "--max-x", "4"], "--max-x: got 4"),
-        (["--rule", "rep", "--num-rep", "2", "--weight", "0:1"], "--weight: got '0:1', wanted an OSD"),
+        (
+            ["--rule", "rep", "--num-rep", "2", "--min-x", "5", "--max-x", "4"],
+            "--max-x: got 4",
+        ),
+        (
+            ["--rule", "rep", "--num-rep", "2", "--weight", "0:1"],
+            "--weight: got '0:1', wanted an OSD",
+        ),
         (["--rule", "--1", "--num-rep", "2"], "--1"),
         (["--rule", "²", "--num-rep", "2"], "rule: got '²'"),
-        (["--rule", "rep", "--num-rep", "5000"], "num_rep: got 5000, wanted a whole number from 1 to 4096"),
+        (
+            ["--rule", "rep", "--num-rep", "5000"],
+            "num_rep: got 5000, wanted a whole number from 1 to 4096",
+        ),
         (["--rule", "rep", "--num-rep", "2", "--max-x", "9" * 23], "--max-x: got 999"),
-        (["--rule", "rep", "--num-rep", "2", "--min-x", "-2147483649"], "--min-x: got -2147483649"),
+        (
+            ["--rule", "rep", "--num-rep", "2", "--min-x", "-2147483649"],
+            "--min-x: got -2147483649",
+        ),
         (["--rule", "rep", "--num-rep", "2", "--weight", "9=1"], "got OSD 9"),
         (["--rule", "rep", "--num-rep", "2", "--weight", "0=2"], "got 2.0 for OSD 0"),
     ],
@@ -536,16 +643,34 @@ def test_a_weight_is_one_word_or_two(run, tmp_path):
     question = ("crush", "m.txt", "--rule", "rep", "--num-rep", "1", "--json", "-")
     plain, *weighted = (
         json.loads(run(*question, *more)[1])["mappings"]
-        for more in ((), ("--weight", "0", "0.5"), ("--weight", "0=0.5"), ("--weight", "0 .5"))
+        for more in (
+            (),
+            ("--weight", "0", "0.5"),
+            ("--weight", "0=0.5"),
+            ("--weight", "0 .5"),
+        )
     )
     assert weighted[0] == weighted[1] == weighted[2] != plain
 
 
 def test_a_range_without_end_prints_as_it_goes(tmp_path):
     (tmp_path / "m.txt").write_text(CRUSH)
-    command = [sys.executable, "-m", "stripesim", "crush", "m.txt", "--rule", "rep", "--num-rep", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "stripesim",
+        "crush",
+        "m.txt",
+        "--rule",
+        "rep",
+        "--num-rep",
+        "1",
+    ]
     with subprocess.Popen(
-        [*command, "--max-x", str(2**32 - 1)], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        [*command, "--max-x", str(2**32 - 1)],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as running:
         assert running.stdout.readline().startswith("CRUSH rule 0 x 0 [")
         running.stdout.close()

@@ -17,12 +17,24 @@ from stripesim.scenarios.figures.kernels import charge_of, draw_kernels
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.schema.loader import load_scenario
 
-pytestmark = pytest.mark.skipif(not available_backends(), reason="pyeclib is not installed")
+pytestmark = pytest.mark.skipif(
+    not available_backends(), reason="pyeclib is not installed"
+)
 KEYS = {
     "backend", "scheme", "op", "erasures", "size_bytes", "seconds_median", "seconds_p10", "seconds_p90",
     "bytes_per_s", "copy_seconds_median", "verified", "buffers", "cores", "roofline",
 }  # fmt: skip
-SOURCE_COLUMNS = ("seconds", "KB", "plugin", "k", "m", "workload", "iterations", "size", "erasures")
+SOURCE_COLUMNS = (
+    "seconds",
+    "KB",
+    "plugin",
+    "k",
+    "m",
+    "workload",
+    "iterations",
+    "size",
+    "erasures",
+)
 RECORDED = "0.238322\t1048576\tjerasure\t6\t2\tencode\t4096\t262144\t0\n"
 
 
@@ -33,7 +45,12 @@ def _small(monkeypatch):
 
 
 def kernel(capsys, **given):
-    options = {"schemes": ["rs:4,2"], "sizes": ["4k"], "backends": ["isa_l_rs_vand"], "rounds": 1}
+    options = {
+        "schemes": ["rs:4,2"],
+        "sizes": ["4k"],
+        "backends": ["isa_l_rs_vand"],
+        "rounds": 1,
+    }
     timed(**{**options, **given}, json_to="-")
     return json.loads(capsys.readouterr().out)
 
@@ -42,7 +59,12 @@ def test_rows_say_buffers_cores_and_what_share_of_the_machines_copy_they_reach(c
     printed = kernel(capsys, cold=True)
     assert all(set(row) == KEYS for row in printed["rows"])
     found = {(row["op"], row["buffers"]) for row in printed["rows"]}
-    assert {("encode", "warm"), ("encode", "cold"), ("memcpy", "warm"), ("memcpy", "cold")} <= found
+    assert {
+        ("encode", "warm"),
+        ("encode", "cold"),
+        ("memcpy", "warm"),
+        ("memcpy", "cold"),
+    } <= found
     assert all(row["verified"] for row in printed["rows"])
     assert all(row["roofline"] > 0 for row in printed["rows"])
 
@@ -50,26 +72,40 @@ def test_rows_say_buffers_cores_and_what_share_of_the_machines_copy_they_reach(c
 def test_the_source_columns_are_those_of_the_source(capsys):
     printed = kernel(capsys)
     assert all(tuple(row) == SOURCE_COLUMNS for row in printed["table"])
-    assert all(row["KB"] * 1024 == row["iterations"] * row["size"] for row in printed["table"])
+    assert all(
+        row["KB"] * 1024 == row["iterations"] * row["size"] for row in printed["table"]
+    )
 
 
-@pytest.mark.parametrize("scheme", ["lrc:4,3,2", "lrc-ceph:4,2,3", "shec:4,3,2", "clay:4,2,5"])
+@pytest.mark.parametrize(
+    "scheme", ["lrc:4,3,2", "lrc-ceph:4,2,3", "shec:4,3,2", "clay:4,2,5"]
+)
 def test_every_family_of_codes_is_timed_with_cold_buffers_too(capsys, scheme):
     printed = kernel(capsys, schemes=[scheme], backends=None, cold=True)
-    cold = [row for row in printed["rows"] if row["buffers"] == "cold" and row["op"] == "encode"]
+    cold = [
+        row
+        for row in printed["rows"]
+        if row["buffers"] == "cold" and row["op"] == "encode"
+    ]
     assert {row["scheme"] for row in cold} == {scheme}
     assert all(row["verified"] for row in cold)
 
 
-def test_a_recorded_output_decides_what_is_timed_where_nothing_is_named(capsys, tmp_path):
+def test_a_recorded_output_decides_what_is_timed_where_nothing_is_named(
+    capsys, tmp_path
+):
     path = tmp_path / "bench.txt"
     path.write_text(RECORDED)
     printed = kernel(capsys, schemes=[], sizes=[], against=path)
     assert printed["against"]["source"] == str(path)
     assert {row["scheme"] for row in printed["rows"]} == {"rs:6,2", "none"}
-    (pair,) = [one for one in printed["against"]["pairs"] if one["backend"] == "isa_l_rs_vand"]
+    (pair,) = [
+        one for one in printed["against"]["pairs"] if one["backend"] == "isa_l_rs_vand"
+    ]
     assert pair["ceph_bytes_per_s"] == pytest.approx(4096 * 262144 / 0.238322)
-    assert pair["ceph_over_ours"] == pytest.approx(pair["ceph_bytes_per_s"] / pair["bytes_per_s"])
+    assert pair["ceph_over_ours"] == pytest.approx(
+        pair["ceph_bytes_per_s"] / pair["bytes_per_s"]
+    )
 
 
 def test_a_program_is_asked_for_the_same_codes_and_sizes(capsys, tmp_path):
@@ -79,19 +115,25 @@ def test_a_program_is_asked_for_the_same_codes_and_sizes(capsys, tmp_path):
     printed = kernel(capsys, against=program)
     asked = (tmp_path / "bench.log").read_text().splitlines()
     assert all("--size 4096" in line and "k=4" in line for line in asked)
-    assert {one["ceph_backend"] for one in printed["against"]["pairs"]} >= {"ceph isa:cauchy"}
+    assert {one["ceph_backend"] for one in printed["against"]["pairs"]} >= {
+        "ceph isa:cauchy"
+    }
 
 
 def test_without_a_path_the_shipped_measurements_stand_beside(capsys):
     printed = kernel(capsys, schemes=["rs:6,2"], sizes=["24k"])
-    assert {one["ceph_backend"] for one in printed["against"]["pairs"]} >= {"ceph isa:cauchy"}
+    assert {one["ceph_backend"] for one in printed["against"]["pairs"]} >= {
+        "ceph isa:cauchy"
+    }
     assert "16.2.15" in printed["against"]["source"]
 
 
 def test_only_warm_calls_on_one_core_are_kept_as_costs(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     printed = kernel(capsys, sizes=["4k", "16k", "64k"], cold=True, save=True)
-    kept = json.loads((tmp_path / "stripesim" / "kernel_tables").glob("*.json").__next__().read_text())
+    kept = json.loads(
+        (tmp_path / "stripesim" / "kernel_tables").glob("*.json").__next__().read_text()
+    )
     assert printed["saved"]
     assert "isal_cauchy" not in json.dumps(kept)
     assert "memcpy" not in json.dumps(kept)
@@ -100,14 +142,21 @@ def test_only_warm_calls_on_one_core_are_kept_as_costs(capsys, tmp_path, monkeyp
 def test_files_are_written(capsys, tmp_path):
     kernel(capsys, schemes=["rs:6,2"], sizes=["24k"], out=tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
-    assert {"kernel.csv", "kernel.txt", "kernel-ceph.csv", "kernel-speed-rs6-2.png"} <= names
+    assert {
+        "kernel.csv",
+        "kernel.txt",
+        "kernel-ceph.csv",
+        "kernel-speed-rs6-2.png",
+    } <= names
     assert pl.read_csv(tmp_path / "kernel.csv").height > 0
 
 
 def test_the_figure_shows_what_the_simulator_charges():
     size = 24 << 10
     charge = charge_of("isa_l_rs_cauchy", "rs:6,2", size)
-    models = build_models(load_scenario("koh2017", sets=["cluster.kernel_backend=isa_l_rs_cauchy"]))
+    models = build_models(
+        load_scenario("koh2017", sets=["cluster.kernel_backend=isa_l_rs_cauchy"])
+    )
     assert sum(charge) * 1e9 == pytest.approx(models.encode_ns("rs:6,2", size))
     row = {
         "backend": "isal_cauchy", "scheme": "rs:6,2", "op": "encode", "erasures": 0, "size_bytes": size,
@@ -123,7 +172,9 @@ def test_the_figure_shows_what_the_simulator_charges():
 
 def test_buffers_are_charged_with_isa_l_only_and_can_be_left_out():
     def encode_ns(*sets: str) -> float:
-        return build_models(load_scenario("koh2017", sets=sets)).encode_ns("rs:6,3", 24576)
+        return build_models(load_scenario("koh2017", sets=sets)).encode_ns(
+            "rs:6,3", 24576
+        )
 
     for backend, charged in (("isa_l_rs_vand", True), ("jerasure_rs_vand", False)):
         named = f"cluster.kernel_backend={backend}"
@@ -136,6 +187,8 @@ def test_buffers_are_charged_with_isa_l_only_and_can_be_left_out():
 def test_every_core_of_a_machine_is_used_at_once(capsys):
     if not kernel_raw.available():
         pytest.skip("ISA-L cannot be called here")
-    rows = kernel_bench.cores_rows(["rs:4,2"], [4096], ["isa_l_rs_vand"], cores=2, seconds=0.02)
+    rows = kernel_bench.cores_rows(
+        ["rs:4,2"], [4096], ["isa_l_rs_vand"], cores=2, seconds=0.02
+    )
     assert [row["cores"] for row in rows] == [2]
     assert rows[0]["verified"]

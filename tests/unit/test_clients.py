@@ -21,14 +21,20 @@ SCENARIO = parse_scenario(
 )
 
 
-def pool_of(scheme: str, client_hosts: list[int], *, on_osd_hosts: bool = False) -> Pool:
+def pool_of(
+    scheme: str, client_hosts: list[int], *, on_osd_hosts: bool = False
+) -> Pool:
     pool = build_pool(SCENARIO, parse_scheme(scheme), build_models(SCENARIO))
     hosts = np.array(client_hosts, dtype=np.int64)
-    cluster = replace(pool.cluster, client_hosts=hosts, clients_on_osd_hosts=on_osd_hosts)
+    cluster = replace(
+        pool.cluster, client_hosts=hosts, clients_on_osd_hosts=on_osd_hosts
+    )
     return replace(pool, cluster=cluster)
 
 
-def load(clients: int, *, requests: int = 240, closed: bool = True, **other: object) -> Synthetic:
+def load(
+    clients: int, *, requests: int = 240, closed: bool = True, **other: object
+) -> Synthetic:
     bounds = {"queue_depth": 4} if closed else {"queue_depth": 0, "rate_per_s": 4000.0}
     given = {
         "pattern": "rand",
@@ -38,20 +44,30 @@ def load(clients: int, *, requests: int = 240, closed: bool = True, **other: obj
         **bounds,
         **other,
     }
-    return Synthetic(requests=requests, clients=clients, image_stride_bytes=GIB, seed=3, **given)
+    return Synthetic(
+        requests=requests, clients=clients, image_stride_bytes=GIB, seed=3, **given
+    )
 
 
 def run(pool: Pool, *loads: Synthetic, engine: str = "compiled") -> RunResult:
     streams = [load.start() for load in loads]
-    return simulate(pool, streams if len(streams) > 1 else streams[0], engine=engine, seed=1)
+    return simulate(
+        pool, streams if len(streams) > 1 else streams[0], engine=engine, seed=1
+    )
 
 
-@pytest.mark.parametrize(("scheme", "closed"), list(product(["rep:3", "rs:4,2"], [True, False])))
+@pytest.mark.parametrize(
+    ("scheme", "closed"), list(product(["rep:3", "rs:4,2"], [True, False]))
+)
 def test_both_engines_run_several_clients_alike(scheme: str, closed: bool) -> None:
     pool = pool_of(scheme, [0, 0, 1])
     # Blocks that cross objects: parts of one request belong to one client.
-    loads = load(3, closed=closed, block_bytes=6000, pattern="seq", image_bytes=(1 << 22) + 6000)
-    compiled, simpy = (run(pool, loads, engine=engine) for engine in ("compiled", "simpy"))
+    loads = load(
+        3, closed=closed, block_bytes=6000, pattern="seq", image_bytes=(1 << 22) + 6000
+    )
+    compiled, simpy = (
+        run(pool, loads, engine=engine) for engine in ("compiled", "simpy")
+    )
     assert compiled.sha256 == simpy.sha256
     assert compiled.uses == simpy.uses
     assert np.array_equal(compiled.engine_run.busy_ns, simpy.engine_run.busy_ns)
@@ -61,17 +77,32 @@ def test_both_engines_run_several_clients_alike(scheme: str, closed: bool) -> No
 def test_each_client_submits_and_receives_its_own_requests() -> None:
     pool = pool_of("rep:3", [0, 0, 1])
     result = run(pool, load(3, requests=242, read_fraction=1.0))
-    busy = dict(zip(pool.cluster.resources.names, result.engine_run.busy_ns.tolist(), strict=True))
+    busy = dict(
+        zip(
+            pool.cluster.resources.names,
+            result.engine_run.busy_ns.tolist(),
+            strict=True,
+        )
+    )
     per_request = round(pool.cluster.models.client.submit_ns)
-    assert [busy[f"{client}.client.submit"] // per_request for client in range(3)] == [81, 81, 80]
+    assert [busy[f"{client}.client.submit"] // per_request for client in range(3)] == [
+        81,
+        81,
+        80,
+    ]
     # Two clients share the first machine's network.
     assert busy["machine.0.client.rx"] * 80 == busy["machine.1.client.rx"] * 162
 
 
 def test_several_clients_serve_more_than_one_whose_thread_is_the_limit() -> None:
     # One client at depth 64 is limited by its submission thread; four of them are not.
-    one = run(pool_of("rep:3", [0]), load(1, requests=2000, read_fraction=1.0, queue_depth=64))
-    four = run(pool_of("rep:3", [0, 1, 2, 3]), load(4, requests=4000, read_fraction=1.0, queue_depth=16))
+    one = run(
+        pool_of("rep:3", [0]), load(1, requests=2000, read_fraction=1.0, queue_depth=64)
+    )
+    four = run(
+        pool_of("rep:3", [0, 1, 2, 3]),
+        load(4, requests=4000, read_fraction=1.0, queue_depth=16),
+    )
     assert four.row["iops"] > 1.5 * one.row["iops"]
 
 
@@ -83,7 +114,11 @@ def test_clients_on_osd_hosts_share_the_public_network() -> None:
     names = pool.cluster.resources.names
     received = dict(zip(names, shared.engine_run.busy_ns.tolist(), strict=True))
     own = dict(
-        zip(pool_of("rep:3", [0, 1, 2, 0]).cluster.resources.names, apart.engine_run.busy_ns, strict=True)
+        zip(
+            pool_of("rep:3", [0, 1, 2, 0]).cluster.resources.names,
+            apart.engine_run.busy_ns,
+            strict=True,
+        )
     )
     # Replies to clients come in where requests to the OSDs come in.
     assert received["host.0.public.rx"] > own["host.0.public.rx"]
@@ -103,12 +138,17 @@ def test_two_workloads_at_once_are_reported_together_and_each() -> None:
         pattern="seq", block_bytes=1 << 20, image_bytes=GIB, read_fraction=0.0, requests=40, queue_depth=2,
         first_client=2, first_byte=2 * GIB,
     )  # fmt: skip
-    results = [run(pool, small, large, engine=engine) for engine in ("compiled", "simpy")]
+    results = [
+        run(pool, small, large, engine=engine) for engine in ("compiled", "simpy")
+    ]
     assert results[0].sha256 == results[1].sha256
     both = results[0]
     assert [row["requests"] for row in both.load_rows] == [400, 40]
     assert both.row["requests"] == 440
-    moved = [row["requests"] * size for row, size in zip(both.load_rows, (4096, 1 << 20), strict=True)]
+    moved = [
+        row["requests"] * size
+        for row, size in zip(both.load_rows, (4096, 1 << 20), strict=True)
+    ]
     share = sum(
         row["device_write_bytes_per_client_byte"] * size
         for row, size in zip(both.load_rows, moved, strict=True)

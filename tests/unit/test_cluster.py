@@ -13,7 +13,14 @@ from stripesim.sim.ceph.pool import Pool, UnavailableError, image_prefix
 from stripesim.sim.engine.program import BATCH, FIFO, GATE, POOL, UNBOUND
 from stripesim.sim.run import simulate
 
-PRIVATE = (roles.OUT_TX, roles.OUT_WIRE, roles.OUT_RX, roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX)
+PRIVATE = (
+    roles.OUT_TX,
+    roles.OUT_WIRE,
+    roles.OUT_RX,
+    roles.BACK_TX,
+    roles.BACK_WIRE,
+    roles.BACK_RX,
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +36,10 @@ def cluster(models):
 def bound(cluster, group, primary=0):
     row = cluster.bind(cluster.acting, np.full(3, primary), np.arange(3))[group]
     names = cluster.resources.names
-    return {roles.role_name(i): None if r == UNBOUND else names[r] for i, r in enumerate(row.tolist())}
+    return {
+        roles.role_name(i): None if r == UNBOUND else names[r]
+        for i, r in enumerate(row.tolist())
+    }
 
 
 def test_counts(cluster):
@@ -42,15 +52,31 @@ def test_resources_have_unique_names_and_the_capacities_of_the_models(cluster, m
     by_name = {
         name: (kind, int(capacity), int(discipline))
         for name, kind, capacity, discipline in zip(
-            resources.names, resources.kinds, resources.capacities, resources.disciplines, strict=True
+            resources.names,
+            resources.kinds,
+            resources.capacities,
+            resources.disciplines,
+            strict=True,
         )
     }
-    assert by_name["client.submit"] == ("client.submit", models.client.submit_threads_count, FIFO)
+    assert by_name["client.submit"] == (
+        "client.submit",
+        models.client.submit_threads_count,
+        FIFO,
+    )
     assert by_name["host.2.cpu"] == ("cpu", models.cpu.cores_per_host, FIFO)
     assert by_name["host.0.private.tx"] == ("private.tx", 1, FIFO)
-    assert by_name["osd.5.ssd"] == ("ssd", models.ssd.channels * models.ssd.raid0_drives, FIFO)
+    assert by_name["osd.5.ssd"] == (
+        "ssd",
+        models.ssd.channels * models.ssd.raid0_drives,
+        FIFO,
+    )
     assert by_name["osd.0.sync"] == ("sync", 1, BATCH)
-    assert by_name["osd.0.worker"] == ("worker", models.threads.op_threads_per_shard_count, POOL)
+    assert by_name["osd.0.worker"] == (
+        "worker",
+        models.threads.op_threads_per_shard_count,
+        POOL,
+    )
     assert by_name["osd.2.kv"] == ("kv", 1, POOL)
     assert by_name["pg.2.lock"] == ("pg.lock", 1, POOL)
     assert by_name["pg.2.exec"] == ("pg.exec", 1, POOL)
@@ -62,7 +88,11 @@ def test_a_placement_group_belongs_to_one_queue_of_operations(cluster, models, c
         cluster,
         models=change(
             models,
-            threads={"op_shards_count": 2, "op_threads_per_shard_count": 3, "messenger_threads_count": 4},
+            threads={
+                "op_shards_count": 2,
+                "op_threads_per_shard_count": 3,
+                "messenger_threads_count": 4,
+            },
         ),
     )
     names = sharded.resources.names
@@ -83,13 +113,22 @@ def test_a_placement_group_belongs_to_one_queue_of_operations(cluster, models, c
 def test_every_thread_of_a_lone_write_is_woken_once_a_step_and_sleeps_again(
     make_pool, models, change, engine
 ):
-    threads = {"messenger_threads_count": 3, "wake_ns": 1000.0, "sync_wakes_count": 20, "peer_acks_count": 1}
+    threads = {
+        "messenger_threads_count": 3,
+        "wake_ns": 1000.0,
+        "sync_wakes_count": 20,
+        "peer_acks_count": 1,
+    }
     threads |= {"slice_ns": 1e6, "finish_threads_count": 1, "queue_wakes_count": 2}
-    pool = make_pool(change(models, threads=threads, cpu={"switches_per_handoff_count": 0}), "rep:3")
+    pool = make_pool(
+        change(models, threads=threads, cpu={"switches_per_handoff_count": 0}), "rep:3"
+    )
     one = Requests(*(np.array([value]) for value in (True, 0, 0, 4096)))
     found = simulate(pool, Replay(one, queue_depth=1), engine=engine)
     kinds = np.array(pool.cluster.resources.kinds)
-    sleeps = {kind: int(found.engine_run.sleeps[kinds == kind].sum()) for kind in THREAD_KINDS}
+    sleeps = {
+        kind: int(found.engine_run.sleeps[kinds == kind].sum()) for kind in THREAD_KINDS
+    }
     # The request, two sub-writes, two answers and the reply: ten ends of messages on OSDs, and what
     # acknowledges the four between them.
     assert sleeps["messenger"] == 10 + 4
@@ -108,7 +147,9 @@ def test_every_thread_of_a_lone_write_is_woken_once_a_step_and_sleeps_again(
     )
     assert found.row["cpu_ns_per_op"] - plain.row["cpu_ns_per_op"] == 1000 * (28 + 3)
     assert found.row["latency_mean_ns"] > plain.row["latency_mean_ns"]
-    with_sync = make_pool(change(models, threads={**threads, "sync_ns": 500.0}), "rep:3")
+    with_sync = make_pool(
+        change(models, threads={**threads, "sync_ns": 500.0}), "rep:3"
+    )
     synced = simulate(with_sync, Replay(one, queue_depth=1), engine=engine)
     assert synced.row["cpu_ns_per_op"] - found.row["cpu_ns_per_op"] == 3 * 500
     # Most threads are woken by another one of their OSD, which has just run: they find its caches.
@@ -121,7 +162,10 @@ def test_every_thread_of_a_lone_write_is_woken_once_a_step_and_sleeps_again(
 
 def test_index_functions_agree_with_names(cluster):
     names = cluster.resources.names
-    assert names[cluster.host_resource(np.array([1]), "public.rx")[0]] == "host.1.public.rx"
+    assert (
+        names[cluster.host_resource(np.array([1]), "public.rx")[0]]
+        == "host.1.public.rx"
+    )
     assert names[cluster.osd_resource(np.array([4]), "sync")[0]] == "osd.4.sync"
     assert names[cluster.group_resource(np.array([2]), "pg.lock")[0]] == "pg.2.lock"
     assert names[cluster.group_resource(np.array([0]), "pg.exec")[0]] == "pg.0.exec"
@@ -136,8 +180,14 @@ def test_shards_on_three_hosts(cluster):
     assert row["shard[1].ssd"] == "osd.2.ssd"
     assert row["shard[2].cpu"] == "host.2.cpu"
     # Out leads from the primary's host to the shard's, back the other way.
-    assert (row["shard[1].out.tx"], row["shard[1].out.rx"]) == ("host.0.private.tx", "host.1.private.rx")
-    assert (row["shard[1].back.tx"], row["shard[1].back.rx"]) == ("host.1.private.tx", "host.0.private.rx")
+    assert (row["shard[1].out.tx"], row["shard[1].out.rx"]) == (
+        "host.0.private.tx",
+        "host.1.private.rx",
+    )
+    assert (row["shard[1].back.tx"], row["shard[1].back.rx"]) == (
+        "host.1.private.tx",
+        "host.0.private.rx",
+    )
 
 
 def test_shards_that_share_a_host_with_the_primary_do_not_cross_the_wire(cluster):
@@ -152,17 +202,29 @@ def test_another_primary_turns_the_wires_around(cluster):
     row = bound(cluster, 0, primary=2)
     assert row["primary.cpu"] == "host.2.cpu"
     assert row["shard[2].out.tx"] is None
-    assert (row["shard[0].out.tx"], row["shard[0].out.rx"]) == ("host.2.private.tx", "host.0.private.rx")
+    assert (row["shard[0].out.tx"], row["shard[0].out.rx"]) == (
+        "host.2.private.tx",
+        "host.0.private.rx",
+    )
 
 
 def test_a_shard_without_an_osd_has_nothing(cluster):
     row = bound(cluster, 2)
-    assert all(resource is None for name, resource in row.items() if name.startswith("shard[1]"))
+    assert all(
+        resource is None
+        for name, resource in row.items()
+        if name.startswith("shard[1]")
+    )
     assert row["shard[2].ssd"] == "osd.1.ssd"
 
 
 def pool_of(cluster, scheme="rep:3"):
-    return Pool(cluster=cluster, scheme=parse_scheme(scheme), stripe_unit_bytes=4096, object_bytes=1 << 22)
+    return Pool(
+        cluster=cluster,
+        scheme=parse_scheme(scheme),
+        stripe_unit_bytes=4096,
+        object_bytes=1 << 22,
+    )
 
 
 def test_the_primary_is_the_first_shard_that_is_there(models):
@@ -188,13 +250,19 @@ def test_groups_that_look_alike_share_a_context(models):
     ("scheme", "missing", "said"),
     [
         ("rep:3", 3, "placement group 0: no OSD is left"),
-        ("rs:2,1", 2, r"placement group 0: rs:2,1 has lost shards \[0, 1\], it tolerates 1"),
+        (
+            "rs:2,1",
+            2,
+            r"placement group 0: rs:2,1 has lost shards \[0, 1\], it tolerates 1",
+        ),
     ],
 )
 def test_a_group_that_lost_too_much_is_refused(models, scheme, missing, said):
     acting = np.array([[0, 1, 2]])
     acting[0, :missing] = NO_OSD
-    pool = pool_of(Cluster(osd_hosts=np.arange(3), acting=acting, models=models), scheme)
+    pool = pool_of(
+        Cluster(osd_hosts=np.arange(3), acting=acting, models=models), scheme
+    )
     with pytest.raises(UnavailableError, match=f"^{said}$"):
         _ = pool.contexts
 

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from stripesim.models.coding import Clay, DataLossError, SchemeError, StripeGeometry, parse_scheme
+from stripesim.models.coding import (
+    Clay,
+    DataLossError,
+    SchemeError,
+    StripeGeometry,
+    parse_scheme,
+)
 from stripesim.models.coding.clay_coder import ClayCoder, ClayShape, coder_of
 
 CLAY = Clay(k=9, m=3, d=11)
@@ -26,7 +32,12 @@ CLAY = Clay(k=9, m=3, d=11)
 )
 def test_grid(k, m, d, q, t, virtual, sub_chunks):
     shape = Clay(k=k, m=m, d=d).shape
-    assert (shape.q, shape.t, shape.virtual, shape.sub_chunks) == (q, t, virtual, sub_chunks)
+    assert (shape.q, shape.t, shape.virtual, shape.sub_chunks) == (
+        q,
+        t,
+        virtual,
+        sub_chunks,
+    )
     columns = {shard: shape.column(shard) for shard in range(k + m)}
     assert all(shard in columns[other] for shard in columns for other in columns[shard])
 
@@ -61,7 +72,9 @@ def test_a_repair_reads_a_third_of_eleven_chunks(lost):
     assert set(values.values()) == {shard_bytes // 3}
     assert plan.decode_data_bytes == 11 * shard_bytes // 3
     assert (plan.erasures, plan.decode_stripes) == (1, 2)
-    assert [(e.shard, e.offset_bytes, e.length_bytes) for e in plan.writes] == [(lost, 0, shard_bytes)]
+    assert [(e.shard, e.offset_bytes, e.length_bytes) for e in plan.writes] == [
+        (lost, 0, shard_bytes)
+    ]
     # The same runs in every stripe and on every helper.
     runs = len(CLAY.shape.repair_runs(lost))
     assert len(plan.reads) == 11 * 2 * runs
@@ -78,7 +91,11 @@ def test_a_repair_reads_a_third_of_eleven_chunks(lost):
 )
 def test_without_all_helpers_whole_chunks_are_decoded(lost, unavailable):
     plan = repair(CLAY, lost, unavailable)
-    whole = [(shard, 0, 2 * 81 * 32) for shard in range(12) if shard not in {*lost, *unavailable}][:9]
+    whole = [
+        (shard, 0, 2 * 81 * 32)
+        for shard in range(12)
+        if shard not in {*lost, *unavailable}
+    ][:9]
     assert [(e.shard, e.offset_bytes, e.length_bytes) for e in plan.reads] == whole
     assert plan.erasures == len({*lost, *unavailable})
 
@@ -86,7 +103,18 @@ def test_without_all_helpers_whole_chunks_are_decoded(lost, unavailable):
 def test_fewer_helpers_than_shards_leave_room_for_one_that_is_away():
     code = Clay(k=8, m=4, d=10)
     assert code.helpers(frozenset({0})) == list(range(1, 11))
-    assert code.helpers(frozenset({0}), frozenset({5})) == [1, 2, 3, 4, 6, 7, 8, 9, 10, 11]
+    assert code.helpers(frozenset({0}), frozenset({5})) == [
+        1,
+        2,
+        3,
+        4,
+        6,
+        7,
+        8,
+        9,
+        10,
+        11,
+    ]
     # Shards 1 and 2 stand in the column of shard 0 and cannot be replaced.
     assert code.helpers(frozenset({0}), frozenset({1})) == []
     assert code.helpers(frozenset({0}), frozenset({5, 6})) == []
@@ -105,12 +133,20 @@ def test_a_chunk_is_padded_to_whole_sub_chunks():
     assert CLAY.geometry(4096) == StripeGeometry(k=9, stripe_unit_bytes=5184)
     assert CLAY.geometry(5184).stripe_unit_bytes == 5184
     assert Clay(k=4, m=2, d=5).geometry(4096).stripe_unit_bytes == 4096
-    with pytest.raises(SchemeError, match="stripe_unit_bytes: got 0, wanted at least 1"):
+    with pytest.raises(
+        SchemeError, match="stripe_unit_bytes: got 0, wanted at least 1"
+    ):
         CLAY.geometry(0)
-    with pytest.raises(SchemeError, match="got 4096, wanted a multiple of 81 sub-chunks"):
-        CLAY.plan_repair(lost=frozenset({0}), object_size_bytes=1, geometry=StripeGeometry(9, 4096))
+    with pytest.raises(
+        SchemeError, match="got 4096, wanted a multiple of 81 sub-chunks"
+    ):
+        CLAY.plan_repair(
+            lost=frozenset({0}), object_size_bytes=1, geometry=StripeGeometry(9, 4096)
+        )
     with pytest.raises(SchemeError, match="got k = 6, wanted 9"):
-        CLAY.plan_repair(lost=frozenset({0}), object_size_bytes=1, geometry=StripeGeometry(6, 5184))
+        CLAY.plan_repair(
+            lost=frozenset({0}), object_size_bytes=1, geometry=StripeGeometry(6, 5184)
+        )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +158,10 @@ def test_a_chunk_is_padded_to_whole_sub_chunks():
         ("clay:9,3,9", r"d: got 9, wanted k \+ 1 = 10 to k \+ m - 1 = 11"),
         ("clay:9,3,12", r"d: got 12, wanted k \+ 1 = 10 to k \+ m - 1 = 11"),
         ("clay:20,10,21", r"sub-chunks: got 2\^15, wanted at most 4096"),
-        ("clay:254,3,256", r"shards: got 258 with those that fill the grid, wanted at most 256"),
+        (
+            "clay:254,3,256",
+            r"shards: got 258 with those that fill the grid, wanted at most 256",
+        ),
         ("clay:200000,200000,200001", "wanted at most 256"),
     ],
 )

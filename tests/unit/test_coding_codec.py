@@ -17,9 +17,15 @@ from stripesim.calibration.kernels.codec import (
     payload,
 )
 from stripesim.models.coding import CodecError
-from stripesim.models.coding.galois import cauchy_matrix, matrix_product, vandermonde_matrix
+from stripesim.models.coding.galois import (
+    cauchy_matrix,
+    matrix_product,
+    vandermonde_matrix,
+)
 
-pytestmark = pytest.mark.skipif(not available_backends(), reason="pyeclib is not installed on this machine")
+pytestmark = pytest.mark.skipif(
+    not available_backends(), reason="pyeclib is not installed on this machine"
+)
 
 ORACLES = {"isa_l_rs_vand": vandermonde_matrix, "isa_l_rs_cauchy": cauchy_matrix}
 
@@ -30,18 +36,26 @@ def codec_or_skip(backend: str, k: int, m: int) -> Codec:
     return Codec(backend, k=k, m=m)
 
 
-@pytest.mark.parametrize(("k", "m", "size"), [(6, 3, 24576), (6, 3, 1000), (10, 4, 40961), (4, 2, 1)])
+@pytest.mark.parametrize(
+    ("k", "m", "size"), [(6, 3, 24576), (6, 3, 1000), (10, 4, 40961), (4, 2, 1)]
+)
 @pytest.mark.parametrize("backend", list(ORACLES))
 def test_parity_equals_the_oracle(backend: str, k: int, m: int, size: int) -> None:
     codec = codec_or_skip(backend, k, m)
     fragments = codec.encode(random.Random(size).randbytes(size))
-    shards = np.stack([np.frombuffer(body, dtype=np.uint8) for body in map(payload, fragments)])
+    shards = np.stack(
+        [np.frombuffer(body, dtype=np.uint8) for body in map(payload, fragments)]
+    )
     assert np.array_equal(matrix_product(ORACLES[backend](k, m), shards[:k]), shards)
 
 
 @pytest.mark.parametrize(("k", "m", "size"), [(6, 3, 24576), (10, 4, 4099)])
-@pytest.mark.parametrize("backend", [b for b in BACKENDS if not b.startswith("flat_xor")])
-def test_every_erasure_of_up_to_m_fragments(backend: str, k: int, m: int, size: int) -> None:
+@pytest.mark.parametrize(
+    "backend", [b for b in BACKENDS if not b.startswith("flat_xor")]
+)
+def test_every_erasure_of_up_to_m_fragments(
+    backend: str, k: int, m: int, size: int
+) -> None:
     codec = codec_or_skip(backend, k, m)
     data = random.Random(7).randbytes(size)
     fragments = codec.encode(data)
@@ -49,26 +63,38 @@ def test_every_erasure_of_up_to_m_fragments(backend: str, k: int, m: int, size: 
     assert b"".join(map(payload, fragments[:k]))[:size] == data
     for erasures in range(m + 1):
         for lost in itertools.combinations(range(k + m), erasures):
-            left = [fragment for index, fragment in enumerate(fragments) if index not in lost]
+            left = [
+                fragment
+                for index, fragment in enumerate(fragments)
+                if index not in lost
+            ]
             assert codec.decode(left) == data, lost
             for index in lost[:1]:
-                assert payload(codec.reconstruct(left, index)) == payload(fragments[index]), lost
+                assert payload(codec.reconstruct(left, index)) == payload(
+                    fragments[index]
+                ), lost
 
 
-@pytest.mark.parametrize(("backend", "erasures_max"), [("flat_xor_hd_3", 2), ("flat_xor_hd_4", 3)])
+@pytest.mark.parametrize(
+    ("backend", "erasures_max"), [("flat_xor_hd_3", 2), ("flat_xor_hd_4", 3)]
+)
 def test_flat_xor_bears_its_distance_less_one(backend: str, erasures_max: int) -> None:
     codec = codec_or_skip(backend, 10, 5)
     data = random.Random(8).randbytes(10240)
     fragments = codec.encode(data)
     for lost in itertools.combinations(range(15), erasures_max):
-        left = [fragment for index, fragment in enumerate(fragments) if index not in lost]
+        left = [
+            fragment for index, fragment in enumerate(fragments) if index not in lost
+        ]
         assert codec.decode(left) == data, lost
 
 
 def test_fragments_carry_an_80_byte_header_and_ceil_sized_chunks() -> None:
     codec = codec_or_skip("isa_l_rs_cauchy", 6, 3)
     for size, chunk in ((1, 1), (6, 1), (100, 17), (24576, 4096), (24577, 4097)):
-        assert {len(fragment) for fragment in codec.encode(b"x" * size)} == {HEADER_BYTES + chunk}
+        assert {len(fragment) for fragment in codec.encode(b"x" * size)} == {
+            HEADER_BYTES + chunk
+        }
     with pytest.raises(CodecError, match="got 79 bytes, wanted at least 80"):
         payload(b"x" * 79)
 
@@ -84,7 +110,9 @@ def test_fragments_carry_an_80_byte_header_and_ceil_sized_chunks() -> None:
         ("flat_xor_hd_3", 6, 3, "a shape this backend does not offer"),
     ],
 )
-def test_bad_backends_and_shapes_give_one_clear_line(backend: str, k: int, m: int, wanted: str) -> None:
+def test_bad_backends_and_shapes_give_one_clear_line(
+    backend: str, k: int, m: int, wanted: str
+) -> None:
     with pytest.raises(CodecError, match=wanted) as caught:
         Codec(backend, k=k, m=m)
     assert "\n" not in str(caught.value)

@@ -46,7 +46,10 @@ def test_matrices_by_hand() -> None:
     # Row r of the Vandermonde parity is (2^r)^j: 1 1 1, then 1 2 4, then 1 4 16.
     assert vandermonde_matrix(3, 3)[3:].tolist() == [[1, 1, 1], [1, 2, 4], [1, 4, 16]]
     parity = cauchy_matrix(3, 2)[3:]
-    assert [[carryless_product(int(parity[i, j]), (3 + i) ^ j) for j in range(3)] for i in range(2)] == [
+    assert [
+        [carryless_product(int(parity[i, j]), (3 + i) ^ j) for j in range(3)]
+        for i in range(2)
+    ] == [
         [1, 1, 1],
         [1, 1, 1],
     ]
@@ -54,7 +57,9 @@ def test_matrices_by_hand() -> None:
 
 def test_inverse_of_a_matrix() -> None:
     matrix = cauchy_matrix(5, 4)[[1, 5, 3, 8, 6]]
-    assert np.array_equal(matrix_product(invert(matrix), matrix), np.eye(5, dtype=np.uint8))
+    assert np.array_equal(
+        matrix_product(invert(matrix), matrix), np.eye(5, dtype=np.uint8)
+    )
     with pytest.raises(DataLossError, match="singular"):
         invert(np.array([[1, 2], [1, 2]], dtype=np.uint8))
 
@@ -66,7 +71,9 @@ def test_every_erasure_of_a_small_code_decodes(generator) -> None:
     assert np.array_equal(shards[:5], data)
     for lost in itertools.combinations(range(8), 3):
         left = [index for index in range(8) if index not in lost]
-        assert np.array_equal(matrix_product(invert(generator[left]), shards[left]), data)
+        assert np.array_equal(
+            matrix_product(invert(generator[left]), shards[left]), data
+        )
 
 
 def singular_erasures(k: int, m: int) -> list[tuple[int, ...]]:

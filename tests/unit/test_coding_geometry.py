@@ -9,14 +9,21 @@ GEOMETRY = StripeGeometry(k=6, stripe_unit_bytes=4096)
 
 @pytest.mark.parametrize(
     ("offset", "length", "wanted"),
-    [(0, 1, (0, 1)), (24575, 1, (0, 1)), (24575, 2, (0, 2)), (24576, 24576, (1, 2)), (49152, 0, (2, 2))],
+    [
+        (0, 1, (0, 1)),
+        (24575, 1, (0, 1)),
+        (24575, 2, (0, 2)),
+        (24576, 24576, (1, 2)),
+        (49152, 0, (2, 2)),
+    ],
 )
 def test_stripe_range(offset: int, length: int, wanted: tuple[int, int]) -> None:
     assert GEOMETRY.stripe_range(offset, length) == wanted
 
 
 @pytest.mark.parametrize(
-    ("size", "shard"), [(0, 0), (1, 4096), (24576, 4096), (24577, 8192), (4 << 20, 700416)]
+    ("size", "shard"),
+    [(0, 0), (1, 4096), (24576, 4096), (24577, 8192), (4 << 20, 700416)],
 )
 def test_shards_hold_whole_chunks(size: int, shard: int) -> None:
     assert GEOMETRY.shard_size_bytes(size) == shard
@@ -56,7 +63,10 @@ def test_schemes_parse(
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("foo", "wanted one of rep:N, rs:k,m, lrc:k,m,l, lrc-ceph:k,m,l, shec:k,m,c, clay:k,m,d, none"),
+        (
+            "foo",
+            "wanted one of rep:N, rs:k,m, lrc:k,m,l, lrc-ceph:k,m,l, shec:k,m,c, clay:k,m,d, none",
+        ),
         ("", "wanted one of"),
         ("rs", "wanted one of"),
         ("none:1", "wanted one of"),

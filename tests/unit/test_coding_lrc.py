@@ -6,7 +6,13 @@ from math import comb
 import numpy as np
 import pytest
 
-from stripesim.models.coding import LRC, CephLRC, DataLossError, SchemeError, parse_scheme
+from stripesim.models.coding import (
+    LRC,
+    CephLRC,
+    DataLossError,
+    SchemeError,
+    parse_scheme,
+)
 from stripesim.models.coding.galois import matrix_product
 
 XORBAS = LRC(k=10, m=6, locality=5)
@@ -39,7 +45,9 @@ def rank(rows: list[list[int]]) -> int:
         rows[found] = [scale[value] for value in rows[found]]
         for i in range(found + 1, len(rows)):
             by = PRODUCTS[rows[i][column]]
-            rows[i] = [value ^ by[top] for value, top in zip(rows[i], rows[found], strict=True)]
+            rows[i] = [
+                value ^ by[top] for value, top in zip(rows[i], rows[found], strict=True)
+            ]
         found += 1
     return found
 
@@ -47,11 +55,17 @@ def rank(rows: list[list[int]]) -> int:
 def readable(generator: list[list[int]], k: int, missing: tuple[int, ...]) -> bool:
     """Whether the parities left determine the data lost, the data left being known."""
     lost = [shard for shard in missing if shard < k]
-    left = [row for shard, row in enumerate(generator) if shard >= k and shard not in missing]
+    left = [
+        row
+        for shard, row in enumerate(generator)
+        if shard >= k and shard not in missing
+    ]
     return rank([[row[shard] for shard in lost] for row in left]) == len(lost)
 
 
-@pytest.mark.parametrize("numbers", [(10, 6, 5), (6, 4, 3), (9, 6, 3), (5, 4, 2), (7, 3, 4)])
+@pytest.mark.parametrize(
+    "numbers", [(10, 6, 5), (6, 4, 3), (9, 6, 3), (5, 4, 2), (7, 3, 4)]
+)
 def test_what_can_be_decoded_is_the_rank_of_the_matrix(numbers):
     k, m, locality = numbers
     code = LRC(k=k, m=m, locality=locality)
@@ -73,7 +87,9 @@ def test_what_can_be_decoded_is_the_rank_of_the_matrix(numbers):
 
 
 def test_xorbas_bears_any_four_losses_and_most_of_six():
-    assert [XORBAS.decodable_patterns(size) for size in range(5)] == [comb(16, size) for size in range(5)]
+    assert [XORBAS.decodable_patterns(size) for size in range(5)] == [
+        comb(16, size) for size in range(5)
+    ]
     assert XORBAS.failures_tolerated == 4
     bad = [p for p in combinations(range(16), 5) if not XORBAS.can_decode(frozenset(p))]
     assert {(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)} <= set(bad)
@@ -126,7 +142,9 @@ def repair(code, lost, unavailable=(), stripes=3):
 def test_where_a_repair_reads(lost, unavailable, sources, erasures):
     plan = repair(XORBAS, lost, unavailable)
     assert sorted(extent.shard for extent in plan.reads) == sources
-    assert {(e.offset_bytes, e.length_bytes) for e in (*plan.reads, *plan.writes)} == {(0, 3 * 4096)}
+    assert {(e.offset_bytes, e.length_bytes) for e in (*plan.reads, *plan.writes)} == {
+        (0, 3 * 4096)
+    }
     assert [extent.shard for extent in plan.writes] == sorted(lost)
     assert plan.erasures == erasures
     assert plan.decode_stripes == 3
@@ -151,7 +169,9 @@ def test_a_degraded_read_takes_the_local_parity():
 
 
 def test_what_cannot_be_decoded_is_an_error():
-    with pytest.raises(DataLossError, match=r"lrc:10,6,5: missing shards: got \[0, 1, 2, 3, 4\]"):
+    with pytest.raises(
+        DataLossError, match=r"lrc:10,6,5: missing shards: got \[0, 1, 2, 3, 4\]"
+    ):
         repair(XORBAS, {0, 1, 2, 3, 4})
     with pytest.raises(SchemeError, match="indices 0 to 15"):
         XORBAS.can_decode(frozenset({16}))
@@ -195,7 +215,9 @@ def test_impossible_parameters_give_one_clear_line(text, wanted):
     assert "\n" not in str(caught.value) and repr(text) in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["lrc:10,6,5", "lrc-ceph:4,2,3", "lrc-ceph:8,4,3", "shec:4,3,2"])
+@pytest.mark.parametrize(
+    "text", ["lrc:10,6,5", "lrc-ceph:4,2,3", "lrc-ceph:8,4,3", "shec:4,3,2"]
+)
 def test_names_are_read_back(text):
     code = parse_scheme(text)
     assert code.name == text and parse_scheme(code.name) == code
@@ -204,11 +226,18 @@ def test_names_are_read_back(text):
 
 def test_cephs_layers():
     assert isinstance(CEPH, CephLRC)
-    assert (CEPH.width, CEPH.m, CEPH.global_parities, CEPH.storage_overhead) == (8, 4, 2, 2.0)
+    assert (CEPH.width, CEPH.m, CEPH.global_parities, CEPH.storage_overhead) == (
+        8,
+        4,
+        2,
+        2.0,
+    )
     assert [sorted(group) for group in CEPH.groups] == [[0, 1, 4, 6], [2, 3, 5, 7]]
     for shard in range(8):
         (group,) = (group for group in CEPH.groups if shard in group)
-        assert {extent.shard for extent in repair(CEPH, {shard}).reads} == group - {shard}
+        assert {extent.shard for extent in repair(CEPH, {shard}).reads} == group - {
+            shard
+        }
     # Three of the Reed-Solomon layer in one group are one too many for both layers.
     bad = [p for p in combinations(range(8), 3) if not CEPH.can_decode(frozenset(p))]
     assert bad == [(0, 1, 4), (2, 3, 5)]
@@ -220,7 +249,9 @@ def test_cephs_decoder_never_claims_more_than_the_rank_allows():
     generator = CEPH.generator.tolist()
     for size in range(1, 5):
         for pattern in combinations(range(8), size):
-            assert readable(generator, 4, pattern) or not CEPH.can_decode(frozenset(pattern))
+            assert readable(generator, 4, pattern) or not CEPH.can_decode(
+                frozenset(pattern)
+            )
 
 
 @pytest.mark.parametrize(
@@ -234,7 +265,9 @@ def test_cephs_decoder_never_claims_more_than_the_rank_allows():
 )
 def test_shingles(text, shingles):
     code = parse_scheme(text)
-    covered = [sorted(shard for shard in group if shard < code.k) for group in code.groups]
+    covered = [
+        sorted(shard for shard in group if shard < code.k) for group in code.groups
+    ]
     assert covered == shingles
     for row, shingle in zip(code.generator[code.k :].tolist(), shingles, strict=True):
         assert [shard for shard, factor in enumerate(row) if factor] == shingle
@@ -245,12 +278,18 @@ def test_shec_decodes_by_rank_and_mends_from_the_smallest_shingle(text):
     code = parse_scheme(text)
     generator = code.generator.tolist()
     for size in range(code.m + 1):
-        good = [p for p in combinations(range(code.width), size) if readable(generator, code.k, p)]
+        good = [
+            p
+            for p in combinations(range(code.width), size)
+            if readable(generator, code.k, p)
+        ]
         assert code.decodable_patterns(size) == len(good)
         whole = len(good) == comb(code.width, size)
         if size <= code.failures_tolerated + 1:
             assert whole == (size <= code.failures_tolerated)
     for shard in range(code.k):
         assert (
-            len(repair(code, {shard}).reads) == min(len(g) - 1 for g in code.groups if shard in g) <= code.k
+            len(repair(code, {shard}).reads)
+            == min(len(g) - 1 for g in code.groups if shard in g)
+            <= code.k
         )

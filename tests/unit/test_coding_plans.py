@@ -21,9 +21,15 @@ MIB4 = 4 << 20
 STRIPES_4MIB = 171
 
 
-def write(offset: int, length: int, size: int, missing: frozenset[int] = frozenset()) -> WritePlan:
+def write(
+    offset: int, length: int, size: int, missing: frozenset[int] = frozenset()
+) -> WritePlan:
     return RS63.plan_write(
-        offset_bytes=offset, length_bytes=length, object_size_bytes=size, geometry=G63, missing=missing
+        offset_bytes=offset,
+        length_bytes=length,
+        object_size_bytes=size,
+        geometry=G63,
+        missing=missing,
     )
 
 
@@ -32,21 +38,31 @@ def total(extents: tuple[ShardExtent, ...]) -> int:
 
 
 def test_replicated_write_sends_the_extent_to_every_copy() -> None:
-    plan = REP3.plan_write(offset_bytes=1000, length_bytes=500, object_size_bytes=0, geometry=G1)
+    plan = REP3.plan_write(
+        offset_bytes=1000, length_bytes=500, object_size_bytes=0, geometry=G1
+    )
     assert plan.writes == tuple(ShardExtent(copy, 1000, 500) for copy in range(3))
     assert (plan.reads, plan.encode_stripes) == ((), 0)
 
 
 def test_replicated_write_skips_a_missing_copy() -> None:
     plan = REP3.plan_write(
-        offset_bytes=0, length_bytes=1, object_size_bytes=9, geometry=G1, missing=frozenset({0})
+        offset_bytes=0,
+        length_bytes=1,
+        object_size_bytes=9,
+        geometry=G1,
+        missing=frozenset({0}),
     )
     assert [extent.shard for extent in plan.writes] == [1, 2]
 
 
 def test_replicated_read_takes_the_first_copy_there_and_stops_at_the_end() -> None:
     plan = REP3.plan_read(
-        offset_bytes=4096, length_bytes=4096, object_size_bytes=6000, geometry=G1, missing=frozenset({0})
+        offset_bytes=4096,
+        length_bytes=4096,
+        object_size_bytes=6000,
+        geometry=G1,
+        missing=frozenset({0}),
     )
     assert plan.reads == (ShardExtent(1, 4096, 1904),)
     assert plan.returned_bytes == 1904
@@ -63,7 +79,11 @@ def test_rs_first_write_of_a_full_stripe_reads_nothing() -> None:
     plan = write(0, 24576, 0)
     assert plan.reads == ()
     assert plan.writes == tuple(ShardExtent(shard, 0, 4096) for shard in range(9))
-    assert (plan.encode_stripes, plan.encode_data_bytes, plan.write_stripes) == (1, 24576, (0, 1))
+    assert (plan.encode_stripes, plan.encode_data_bytes, plan.write_stripes) == (
+        1,
+        24576,
+        (0, 1),
+    )
 
 
 def test_rs_4k_overwrite_reads_six_chunks_and_writes_nine() -> None:
@@ -110,7 +130,11 @@ def test_rs_first_random_write_initialises_everything_before_it() -> None:
     assert total(plan.writes) == STRIPES_4MIB * 36864
     # The second write to the same place finds the object there and fills nothing.
     again = write(offset, 4096, MIB4)
-    assert (again.encode_stripes, total(again.reads), total(again.writes)) == (1, 24576, 36864)
+    assert (again.encode_stripes, total(again.reads), total(again.writes)) == (
+        1,
+        24576,
+        36864,
+    )
 
 
 def test_rs_fill_starts_at_the_stripe_after_the_old_end() -> None:
@@ -128,7 +152,9 @@ def test_rs_degraded_write_decodes_what_it_reads_and_skips_missing_shards() -> N
 
 
 def test_rs_4k_read_moves_a_whole_stripe() -> None:
-    plan = RS63.plan_read(offset_bytes=4096, length_bytes=4096, object_size_bytes=MIB4, geometry=G63)
+    plan = RS63.plan_read(
+        offset_bytes=4096, length_bytes=4096, object_size_bytes=MIB4, geometry=G63
+    )
     assert plan.reads == tuple(ShardExtent(shard, 0, 4096) for shard in range(6))
     assert (plan.decode_stripes, plan.erasures, plan.returned_bytes) == (0, 0, 4096)
 
@@ -141,13 +167,19 @@ def test_rs_degraded_read_takes_the_first_k_shards_and_decodes() -> None:
         geometry=G63,
         missing=frozenset({0, 3, 6}),
     )
-    assert plan.reads == tuple(ShardExtent(shard, 0, 8192) for shard in (1, 2, 4, 5, 7, 8))
+    assert plan.reads == tuple(
+        ShardExtent(shard, 0, 8192) for shard in (1, 2, 4, 5, 7, 8)
+    )
     assert (plan.decode_stripes, plan.decode_data_bytes, plan.erasures) == (2, 49152, 2)
 
 
 def test_rs_read_with_only_parity_missing_decodes_nothing() -> None:
     plan = RS63.plan_read(
-        offset_bytes=0, length_bytes=1, object_size_bytes=1, geometry=G63, missing=frozenset({6, 7, 8})
+        offset_bytes=0,
+        length_bytes=1,
+        object_size_bytes=1,
+        geometry=G63,
+        missing=frozenset({6, 7, 8}),
     )
     assert [extent.shard for extent in plan.reads] == list(range(6))
     assert plan.decode_stripes == 0
@@ -161,29 +193,55 @@ def test_reads_beyond_the_end_touch_nothing() -> None:
 
 def test_rs_repair_reads_k_whole_shards() -> None:
     plan = RS63.plan_repair(
-        lost=frozenset({1, 8}), object_size_bytes=MIB4, geometry=G63, unavailable=frozenset({0})
+        lost=frozenset({1, 8}),
+        object_size_bytes=MIB4,
+        geometry=G63,
+        unavailable=frozenset({0}),
     )
     shard_bytes = STRIPES_4MIB * 4096
-    assert plan.reads == tuple(ShardExtent(shard, 0, shard_bytes) for shard in (2, 3, 4, 5, 6, 7))
-    assert plan.writes == (ShardExtent(1, 0, shard_bytes), ShardExtent(8, 0, shard_bytes))
+    assert plan.reads == tuple(
+        ShardExtent(shard, 0, shard_bytes) for shard in (2, 3, 4, 5, 6, 7)
+    )
+    assert plan.writes == (
+        ShardExtent(1, 0, shard_bytes),
+        ShardExtent(8, 0, shard_bytes),
+    )
     assert (plan.erasures, plan.decode_stripes) == (2, STRIPES_4MIB)
     assert plan.decode_data_bytes == STRIPES_4MIB * 24576
 
 
 def test_repair_of_nothing_is_empty() -> None:
-    assert RS63.plan_repair(lost=frozenset(), object_size_bytes=MIB4, geometry=G63).reads == ()
-    assert RS63.plan_repair(lost=frozenset({1}), object_size_bytes=0, geometry=G63).writes == ()
-    assert REP3.plan_repair(lost=frozenset({1}), object_size_bytes=0, geometry=G1).writes == ()
+    assert (
+        RS63.plan_repair(lost=frozenset(), object_size_bytes=MIB4, geometry=G63).reads
+        == ()
+    )
+    assert (
+        RS63.plan_repair(lost=frozenset({1}), object_size_bytes=0, geometry=G63).writes
+        == ()
+    )
+    assert (
+        REP3.plan_repair(lost=frozenset({1}), object_size_bytes=0, geometry=G1).writes
+        == ()
+    )
 
 
 def test_too_many_losses_are_an_error_not_a_plan() -> None:
     assert RS63.can_decode(frozenset({0, 1, 2}))
     assert not RS63.can_decode(frozenset({0, 1, 2, 3}))
-    with pytest.raises(DataLossError, match=r"rs:6,3: missing shards: got \[0, 1, 2, 3\], wanted at least 6"):
-        RS63.plan_repair(lost=frozenset({0, 1, 2, 3}), object_size_bytes=1, geometry=G63)
+    with pytest.raises(
+        DataLossError,
+        match=r"rs:6,3: missing shards: got \[0, 1, 2, 3\], wanted at least 6",
+    ):
+        RS63.plan_repair(
+            lost=frozenset({0, 1, 2, 3}), object_size_bytes=1, geometry=G63
+        )
     with pytest.raises(DataLossError, match="wanted at least one copy"):
         REP3.plan_read(
-            offset_bytes=0, length_bytes=1, object_size_bytes=1, geometry=G1, missing=frozenset({0, 1, 2})
+            offset_bytes=0,
+            length_bytes=1,
+            object_size_bytes=1,
+            geometry=G1,
+            missing=frozenset({0, 1, 2}),
         )
 
 
@@ -194,7 +252,10 @@ def test_too_many_losses_are_an_error_not_a_plan() -> None:
         ({"length_bytes": 0}, "length_bytes: got 0"),
         ({"object_size_bytes": -1}, "object_size_bytes: got -1"),
         ({"missing": frozenset({9})}, r"shards: got \[9\], wanted indices 0 to 8"),
-        ({"geometry": StripeGeometry(k=10, stripe_unit_bytes=4096)}, "got k = 10, wanted 6"),
+        (
+            {"geometry": StripeGeometry(k=10, stripe_unit_bytes=4096)},
+            "got k = 10, wanted 6",
+        ),
     ],
 )
 def test_bad_requests_are_refused(change: dict[str, object], wanted: str) -> None:

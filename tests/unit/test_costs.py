@@ -29,16 +29,34 @@ from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.ceph.roles import CLIENT_SUBMIT, OUT_TX, OUT_WIRE, PG_LOCK, PRIMARY_CPU, SSD, shard_role
+from stripesim.sim.ceph.roles import (
+    CLIENT_SUBMIT,
+    OUT_TX,
+    OUT_WIRE,
+    PG_LOCK,
+    PRIMARY_CPU,
+    SSD,
+    shard_role,
+)
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
-from stripesim.sim.engine.graph import ACQUIRE, DELAY, NO_PHASE, NO_ROLE, TURN, USE, GraphBuilder
+from stripesim.sim.engine.graph import (
+    ACQUIRE,
+    DELAY,
+    NO_PHASE,
+    NO_ROLE,
+    TURN,
+    USE,
+    GraphBuilder,
+)
 from stripesim.sim.observe.critical_path import STEPS, PathSplitter
 
 FIXED = np.full((1, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
 
 
 def quickstart(*sets: str):
-    return load_scenario("quickstart", sets=["workload.requests=120", "workload.queue_depth=16", *sets])
+    return load_scenario(
+        "quickstart", sets=["workload.requests=120", "workload.queue_depth=16", *sets]
+    )
 
 
 def rows_of(*sets: str, engine: str = "compiled"):
@@ -51,21 +69,49 @@ def parts_ns(row) -> float:
 
 def test_a_path_is_split_by_hand_counted_times():
     graph = GraphBuilder("write")
-    submit = graph.use(CLIENT_SUBMIT, 10, after=[graph.issue], label="client submits", phase=Phase.CLIENT)
+    submit = graph.use(
+        CLIENT_SUBMIT,
+        10,
+        after=[graph.issue],
+        label="client submits",
+        phase=Phase.CLIENT,
+    )
     lock = graph.acquire(PG_LOCK, after=[submit], label="PG lock", phase=Phase.LOCK)
     encode = graph.use(
-        PRIMARY_CPU, 100, after=[lock], label="encode", phase=Phase.PRIMARY_CPU, cpu_ns=100, coding_ns=40
+        PRIMARY_CPU,
+        100,
+        after=[lock],
+        label="encode",
+        phase=Phase.PRIMARY_CPU,
+        cpu_ns=100,
+        coding_ns=40,
     )
     sent = Phase.DISTRIBUTION
-    far = graph.use(shard_role(1, OUT_TX), 5, after=[encode], label="sub-write sent", phase=sent)
-    far = graph.delay(shard_role(1, OUT_WIRE), 7, after=[far], label="private wire", phase=sent)
-    far = graph.use(shard_role(1, SSD), 50, after=[far], label="SSD write", phase=Phase.DEVICE)
-    near = graph.use(shard_role(0, SSD), 30, after=[encode], label="SSD write", phase=Phase.DEVICE)
+    far = graph.use(
+        shard_role(1, OUT_TX), 5, after=[encode], label="sub-write sent", phase=sent
+    )
+    far = graph.delay(
+        shard_role(1, OUT_WIRE), 7, after=[far], label="private wire", phase=sent
+    )
+    far = graph.use(
+        shard_role(1, SSD), 50, after=[far], label="SSD write", phase=Phase.DEVICE
+    )
+    near = graph.use(
+        shard_role(0, SSD), 30, after=[encode], label="SSD write", phase=Phase.DEVICE
+    )
     both = graph.join([far, near], label="all committed")
-    template = graph.finish(reply=graph.release(PG_LOCK, after=[both], label="PG unlock"))
+    template = graph.finish(
+        reply=graph.release(PG_LOCK, after=[both], label="PG unlock")
+    )
     ends = np.zeros(template.steps, dtype=np.int64)
     # Issued at 1,000 and begun then; the lock is waited for 200, the far device 25.
-    for step, end in ((0, 1000), (submit, 1010), (lock, 1210), (encode, 1310), (near, 1340)):
+    for step, end in (
+        (0, 1000),
+        (submit, 1010),
+        (lock, 1210),
+        (encode, 1310),
+        (near, 1340),
+    ):
         ends[step] = end
     ends[[far - 2, far - 1, far, both, template.reply]] = 1315, 1322, 1397, 1397, 1397
     times = PathSplitter(template, FIXED, 0).split(0, 1000, ends.tolist())
@@ -80,7 +126,13 @@ def test_a_path_is_split_by_hand_counted_times():
 
 def test_time_lost_before_the_first_step_is_hung():
     graph = GraphBuilder("one")
-    submit = graph.use(CLIENT_SUBMIT, 10, after=[graph.issue], label="client submits", phase=Phase.CLIENT)
+    submit = graph.use(
+        CLIENT_SUBMIT,
+        10,
+        after=[graph.issue],
+        label="client submits",
+        phase=Phase.CLIENT,
+    )
     template = graph.finish(reply=submit)
     times = PathSplitter(template, FIXED, 0).split(0, 100, [400, 410])
     assert times.waited_ns[STEPS.index("hung")] == 300
@@ -89,7 +141,9 @@ def test_time_lost_before_the_first_step_is_hung():
 
 def test_a_request_without_a_reply_has_no_path():
     graph = GraphBuilder("one")
-    template = graph.finish(reply=graph.use(CLIENT_SUBMIT, 10, after=[graph.issue], label="client submits"))
+    template = graph.finish(
+        reply=graph.use(CLIENT_SUBMIT, 10, after=[graph.issue], label="client submits")
+    )
     with pytest.raises(ValueError, match="without a reply"):
         PathSplitter(template, FIXED, 0).split(0, 0, [0, -1])
 
@@ -117,12 +171,18 @@ def test_the_parts_add_up_to_the_mean_latency_of_the_requests_followed(
         assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
         assert min(row[key] for key in COST_KEYS) >= 0
         # All requests of so short a run are followed, hence it is the row's own mean.
-        assert row["cost_latency_mean_ns"] == pytest.approx(row["latency_mean_ns"], rel=1e-12)
+        assert row["cost_latency_mean_ns"] == pytest.approx(
+            row["latency_mean_ns"], rel=1e-12
+        )
 
 
 def test_a_reply_that_the_client_sees_late_is_waiting_for_the_client():
     late, soon = (
-        rows_of("workload.patterns=['rand']", "workload.ops=['read']", f"workload.completions={found}")[0]
+        rows_of(
+            "workload.patterns=['rand']",
+            "workload.ops=['read']",
+            f"workload.completions={found}",
+        )[0]
         for found in ("newest", "each")
     )
     assert parts_ns(late) == pytest.approx(late["cost_latency_mean_ns"], rel=1e-12)
@@ -136,9 +196,13 @@ def test_both_engines_tell_the_same_costs():
 
 
 def test_a_long_run_is_sampled_and_the_sample_is_like_the_run():
-    (row,) = rows_of('schemes=["rep:3"]', 'workload.ops=["write"]', "workload.requests=4000")
+    (row,) = rows_of(
+        'schemes=["rep:3"]', 'workload.ops=["write"]', "workload.requests=4000"
+    )
     assert row["cost_requests"] == SAMPLE_MAX
-    assert row["cost_latency_mean_ns"] == pytest.approx(row["latency_mean_ns"], rel=0.05)
+    assert row["cost_latency_mean_ns"] == pytest.approx(
+        row["latency_mean_ns"], rel=0.05
+    )
 
 
 def test_following_changes_nothing_else():
@@ -178,16 +242,23 @@ def test_a_slower_kernel_shows_in_encoding_and_in_no_other_service():
     slow = SlowKernel(**{one.name: getattr(models, one.name) for one in fields(models)})
     (cell,) = cells(result)
     rows = [
-        cell_costs(result, cell, run_cell(result, cell, "compiled", m), "compiled", m) for m in (models, slow)
+        cell_costs(result, cell, run_cell(result, cell, "compiled", m), "compiled", m)
+        for m in (models, slow)
     ]
-    assert rows[1]["cost_encode_ns"] == pytest.approx(2 * rows[0]["cost_encode_ns"], rel=0.01)
+    assert rows[1]["cost_encode_ns"] == pytest.approx(
+        2 * rows[0]["cost_encode_ns"], rel=0.01
+    )
     for key in COST_KEYS:
         if key not in ("cost_encode_ns", "cost_log_wait_ns"):
             assert rows[1][key] == pytest.approx(rows[0][key], rel=0.05, abs=200), key
 
 
 def test_a_cell_in_which_nothing_completes_has_no_costs():
-    sets = ["workload.duration_s=0.0001", 'schemes=["rs:4,2"]', 'workload.ops=["write"]']
+    sets = [
+        "workload.duration_s=0.0001",
+        'schemes=["rs:4,2"]',
+        'workload.ops=["write"]',
+    ]
     scenario = load_scenario("quickstart", sets=sets)
     rows = run_scenario(scenario).rows.to_dicts()
     assert rows[0]["requests"] == 0
@@ -196,15 +267,23 @@ def test_a_cell_in_which_nothing_completes_has_no_costs():
 
 
 def test_open_loops_and_repairs_have_costs_too():
-    rows = rows_of("workload.kind=open", "workload.rate_per_s=2000", 'workload.ops=["write"]')
-    scenario = load_scenario("repair", sets=["workload.requests=300", "workload.image_bytes=1GiB"])
+    rows = rows_of(
+        "workload.kind=open", "workload.rate_per_s=2000", 'workload.ops=["write"]'
+    )
+    scenario = load_scenario(
+        "repair", sets=["workload.requests=300", "workload.image_bytes=1GiB"]
+    )
     for row in [*rows, *run_scenario(scenario).rows.to_dicts()]:
         assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
 
 
 def test_attempts_that_faults_cut_off_are_hung_and_nothing_else_is():
     sets = ['schemes=["rs:4,2"]', "workload.duration_s=60", "cluster.pg_num=16"]
-    slow = ["workload.kind=open", "workload.rate_per_s=8", "workload.image_bytes=256MiB"]
+    slow = [
+        "workload.kind=open",
+        "workload.rate_per_s=8",
+        "workload.image_bytes=256MiB",
+    ]
     scenario = load_scenario("faults", sets=[*sets, *slow])
     rows = run_scenario(scenario, engine="simpy").rows.to_dicts()
     for row in rows:
@@ -222,10 +301,16 @@ def test_every_step_that_can_take_time_has_its_phase(generation):
         for template in run_cell(scenario, cell, "compiled").book.templates:
             for step, word in enumerate(template.words.tolist()):
                 phase = template.phases[step]
-                assert (phase != NO_PHASE) == (word in (USE, DELAY, ACQUIRE, TURN)), template.labels[step]
+                assert (phase != NO_PHASE) == (word in (USE, DELAY, ACQUIRE, TURN)), (
+                    template.labels[step]
+                )
                 # A pause, or one thread of an OSD that hands work over to another.
-                waits = phase == Phase.PAUSE or template.labels[step].startswith("hand over")
-                assert waits == (phase != NO_PHASE and template.roles[step] == NO_ROLE), template.labels[step]
+                waits = phase == Phase.PAUSE or template.labels[step].startswith(
+                    "hand over"
+                )
+                assert waits == (
+                    phase != NO_PHASE and template.roles[step] == NO_ROLE
+                ), template.labels[step]
 
 
 def shown(rows) -> str:
@@ -247,7 +332,11 @@ def test_the_table_fits_a_hundred_columns_and_marks_the_largest_part():
 
 
 def test_of_a_large_grid_one_size_is_shown():
-    rows = [row | {"block_size_bytes": size} for row in rows_of() for size in range(1024, 9 * 1024, 1024)]
+    rows = [
+        row | {"block_size_bytes": size}
+        for row in rows_of()
+        for size in range(1024, 9 * 1024, 1024)
+    ]
     text = shown(rows)
     assert "4KiB" in text and "8KiB" not in text.split("waiting")[0]
     assert "4KiB of 8 sizes" in text
@@ -269,6 +358,8 @@ def test_the_figure_stacks_every_part_of_every_cell():
     assert sum(bar.get_height() for bar in latency.patches) == pytest.approx(
         sum(row["cost_latency_mean_ns"] for row in here) * 1e-6
     )
-    assert sum(bar.get_height() for bar in share.patches) == pytest.approx(100 * len(here))
+    assert sum(bar.get_height() for bar in share.patches) == pytest.approx(
+        100 * len(here)
+    )
     assert "RS(4,2)" in caption
     assert sum(cost_key("device") in row for row in here) == 4

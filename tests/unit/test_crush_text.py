@@ -81,7 +81,9 @@ def test_a_class_is_taken_through_its_shadow():
 def test_shadow_ids_that_the_text_leaves_open_are_those_crushtool_gives():
     # crushtool 16.2.15 -c, then -d, on the map of `SOUND` without its shadow id.
     text = SOUND.replace("  id -3 class ssd\n", "")
-    assert {b.name: b.id for b in parse_map(text).buckets if "~" in b.name} == SHADOWS_BY_CRUSHTOOL
+    assert {
+        b.name: b.id for b in parse_map(text).buckets if "~" in b.name
+    } == SHADOWS_BY_CRUSHTOOL
 
 
 SHADOWS_BY_CRUSHTOOL = {"h0~ssd": -3, "top~ssd": -4, "h0~hdd": -5, "top~hdd": -6}
@@ -89,12 +91,16 @@ SHADOWS_BY_CRUSHTOOL = {"h0~ssd": -3, "top~ssd": -4, "h0~hdd": -5, "top~hdd": -6
 
 def test_tunables_not_named_are_the_legacy_ones():
     text = re.sub(r"tunable .*\n", "", SOUND)
-    assert parse_map(text).tunables == Tunables.legacy() == Tunables(2, 5, 19, 0, 0, 0, 0)
+    assert (
+        parse_map(text).tunables == Tunables.legacy() == Tunables(2, 5, 19, 0, 0, 0, 0)
+    )
 
 
 def test_weights_go_through_a_32_bit_float_and_are_cut_off():
     # crushtool 16.2.15 compiles 7.27899 to 477035 and 0.1 to 6553.
-    text = SOUND.replace("weight 1.000", "weight 7.27899").replace("weight 2.000", "weight 0.1")
+    text = SOUND.replace("weight 1.000", "weight 7.27899").replace(
+        "weight 2.000", "weight 0.1"
+    )
     assert parse_map(text).buckets[0].weights == (477035, 6553)
 
 
@@ -134,7 +140,8 @@ def test_each_problem_names_its_line(old, new, got, wanted):
     expected = f"m.txt:{line_of(text, new)}: got "
     matching = [fault for fault in problems(text) if fault.startswith(expected)]
     assert any(
-        got in fault.split(", wanted ")[0] and wanted in fault.split(", wanted ")[1] for fault in matching
+        got in fault.split(", wanted ")[0] and wanted in fault.split(", wanted ")[1]
+        for fault in matching
     )
 
 
@@ -152,7 +159,10 @@ def test_a_cycle_through_several_buckets_is_reported_once():
 
 
 def test_a_missing_brace_is_reported():
-    assert any("without its end" in problem for problem in problems(SOUND.rstrip().removesuffix("}")))
+    assert any(
+        "without its end" in problem
+        for problem in problems(SOUND.rstrip().removesuffix("}"))
+    )
 
 
 ARGS = """choose_args 0 {
@@ -175,11 +185,16 @@ def test_weight_sets_are_read_and_written():
     assert parse_map(map_to_text(crush)) == crush
     # The first replica may only be OSD 0, the second only OSD 1; pools other than 0 have no weight sets.
     fast = Rule(
-        1, "any", "replicated", (Step(StepOp.TAKE, -1), Step(StepOp.CHOOSE_FIRSTN, 0, 0), Step(StepOp.EMIT))
+        1,
+        "any",
+        "replicated",
+        (Step(StepOp.TAKE, -1), Step(StepOp.CHOOSE_FIRSTN, 0, 0), Step(StepOp.EMIT)),
     )
     crush = replace(crush, rules=(fast,))
     assert crush.mappings("any", range(50), 2) == [[0, 1]] * 50
-    assert len(set(map(tuple, crush.map_many("any", range(50), 2, pool=1).tolist()))) == 2
+    assert (
+        len(set(map(tuple, crush.map_many("any", range(50), 2, pool=1).tolist()))) == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -187,7 +202,12 @@ def test_weight_sets_are_read_and_written():
     [
         ("bucket_id -1", "bucket_id -7", "bucket_id -7", "a bucket of the map"),
         ("    bucket_id -1\n", "", "choose_args without a bucket", "bucket_id N"),
-        ("[ 1.000 0.000 ]", "[ 1.000 ]", "1 numbers for bucket 'h0'", "2, one for each"),
+        (
+            "[ 1.000 0.000 ]",
+            "[ 1.000 ]",
+            "1 numbers for bucket 'h0'",
+            "2, one for each",
+        ),
         ("ids [ 7 -9 ]", "ids [ 7 ]", "1 numbers for bucket 'h0'", "2, one for each"),
         ("0.000 2.000", "0.000 much", "weight 'much'", "a number"),
         ("choose_args 0", "choose_args x", "choose_args id 'x'", "whole number"),
@@ -195,11 +215,14 @@ def test_weight_sets_are_read_and_written():
 )
 def test_weight_sets_that_do_not_fit_are_reported(old, new, got, wanted):
     assert old in ARGS
-    assert any(got in p and wanted in p for p in problems(SOUND + ARGS.replace(old, new)))
+    assert any(
+        got in p and wanted in p for p in problems(SOUND + ARGS.replace(old, new))
+    )
 
 
 @pytest.mark.parametrize(
-    "tunable", ["choose_total_tries", "choose_local_tries", "choose_local_fallback_tries"]
+    "tunable",
+    ["choose_total_tries", "choose_local_tries", "choose_local_fallback_tries"],
 )
 def test_tries_without_end_are_refused(tunable, monkeypatch):
     from stripesim.models.placement.crush import tables
@@ -207,7 +230,9 @@ def test_tries_without_end_are_refused(tunable, monkeypatch):
     monkeypatch.setattr(tables, "_BUDGET", 1_000_000)
     crush = build_map(hosts=2, osds_per_host=2)
     crush = replace(crush, tunables=replace(crush.tunables, **{tunable: 2**31 - 1}))
-    with pytest.raises(PlacementError, match="rule 'rep': got no result for x = 5 within"):
+    with pytest.raises(
+        PlacementError, match="rule 'rep': got no result for x = 5 within"
+    ):
         crush.mappings("rep", [5], 3)
 
 
@@ -226,11 +251,18 @@ MSR = """rule msr {
 def test_msr_rules_are_read_and_written():
     crush = parse_map(SOUND + MSR)
     assert parse_map(map_to_text(crush)) == crush
-    assert {tuple(sorted(row)) for row in crush.mappings("msr", range(20), 2)} == {(0, 1)}
-    assert {tuple(row) for row in crush.mappings("msr", range(20), 2, {0: 0})} == {(NONE, 1), (1, NONE)}
+    assert {tuple(sorted(row)) for row in crush.mappings("msr", range(20), 2)} == {
+        (0, 1)
+    }
+    assert {tuple(row) for row in crush.mappings("msr", range(20), 2, {0: 0})} == {
+        (NONE, 1),
+        (1, NONE),
+    }
 
 
-@pytest.mark.parametrize("line", ["  step take top\n", "  step emit\n", "  step choosemsr 2 type osd\n"])
+@pytest.mark.parametrize(
+    "line", ["  step take top\n", "  step emit\n", "  step choosemsr 2 type osd\n"]
+)
 def test_msr_rules_of_another_form_are_refused(line):
     crush = parse_map(SOUND + MSR.replace(line, ""))
     with pytest.raises(PlacementError, match="rule 'msr': got steps that do not fit"):
@@ -287,14 +319,24 @@ def test_maps_that_cannot_be_built_are_refused():
 
 def test_racks_are_failure_domains():
     crush = build_map(hosts=6, osds_per_host=2, racks=3)
-    assert [rule.name for rule in crush.rules] == ["rep", "rep_osd", "ec", "ec_osd", "rep_rack", "ec_rack"]
+    assert [rule.name for rule in crush.rules] == [
+        "rep",
+        "rep_osd",
+        "ec",
+        "ec_osd",
+        "rep_rack",
+        "ec_rack",
+    ]
     for row in crush.mappings("ec_rack", range(200), 3):
         assert sorted(osd // 4 for osd in row) == [0, 1, 2]
 
 
 def test_buckets_in_several_parents_are_visited_once():
     levels = 40
-    text = SOUND.split("host h0", maxsplit=1)[0] + "host b0 {\n id -1\n alg straw2\n item osd.0 weight 1\n}\n"
+    text = (
+        SOUND.split("host h0", maxsplit=1)[0]
+        + "host b0 {\n id -1\n alg straw2\n item osd.0 weight 1\n}\n"
+    )
     for n in range(1, levels):
         # Two buckets a level, each holding both of the level below: 2**40 ways from the top to the bottom.
         below = [f"b{n - 1}"] if n == 1 else [f"b{n - 1}", f"c{n - 1}"]
@@ -315,5 +357,7 @@ def test_a_byte_order_mark_is_skipped(tmp_path):
 
 def test_importing_the_package_does_not_load_numba():
     code = "import sys, stripesim.models.placement; print({'numba'} & set(sys.modules))"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert shown.stdout.strip() == "set()"

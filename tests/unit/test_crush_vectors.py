@@ -20,7 +20,9 @@ from stripesim.models.placement import (
 from stripesim.models.placement.crush.rjenkins import hash_byte_rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/ceph16/crush"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the recorded mappings under {DATA}")
+needs_data = pytest.mark.skipif(
+    not DATA.is_dir(), reason=f"needs the recorded mappings under {DATA}"
+)
 VECTORS = sorted(path.name for path in DATA.glob("map*.txt.gz"))
 
 
@@ -28,7 +30,10 @@ def reweights(map_name):
     for line in (DATA / "reweights.txt").read_text().splitlines():
         name, _, options = line.partition(":")
         if name == map_name:
-            return {int(osd): float(w) for osd, w in re.findall(r"--weight (\d+) (\S+)", options)}
+            return {
+                int(osd): float(w)
+                for osd, w in re.findall(r"--weight (\d+) (\S+)", options)
+            }
     raise AssertionError(f"no reweights for map {map_name}")
 
 
@@ -59,20 +64,27 @@ def test_mappings_equal_crushtools(name):
 def test_object_names_reach_the_osds_of_the_running_cluster():
     crush = load_map(DATA / "cluster.crush.txt")
     pools = {
-        p["pool"]: p["crush_rule"] for p in json.loads((DATA / "cluster_osd_dump.json").read_text())["pools"]
+        p["pool"]: p["crush_rule"]
+        for p in json.loads((DATA / "cluster_osd_dump.json").read_text())["pools"]
     }
     tables = {}
     rows = list(csv.DictReader((DATA / "osdmap_vectors.csv").open()))
     assert len(rows) == 1332
     for row in rows:
-        pool, pg_num, pgp_num, size = (int(row[key]) for key in ("pool_id", "pg_num", "pgp_num", "size"))
+        pool, pg_num, pgp_num, size = (
+            int(row[key]) for key in ("pool_id", "pg_num", "pgp_num", "size")
+        )
         name = "\x1f".join(filter(None, (row["namespace"], row["object"])))
-        hashed = int(hash_byte_rows(np.frombuffer(name.encode(), dtype=np.uint8)[None, :])[0])
+        hashed = int(
+            hash_byte_rows(np.frombuffer(name.encode(), dtype=np.uint8)[None, :])[0]
+        )
         pg = stable_mod(hashed, pg_num)
         assert f"{pool}.{hashed:x}" == row["raw_pgid"]
         assert f"{pool}.{pg:x}" == row["pgid"]
         if pool not in tables:
-            tables[pool] = pg_mappings(crush, pools[pool], pool, pg_num, size, pgp_num=pgp_num)
+            tables[pool] = pg_mappings(
+                crush, pools[pool], pool, pg_num, size, pgp_num=pgp_num
+            )
         up = tables[pool][pg].tolist()
         assert up == [int(osd) for osd in row["up"].split()]
         assert up[0] == int(row["up_primary"])

@@ -24,9 +24,20 @@ from stripesim.models.kernel.buffers import EncodeBufferModel
 from stripesim.models.provenance import Provenance
 
 needs_isa_l = pytest.mark.skipif(
-    not kernel_raw.available(), reason="pyeclib with an ISA-L of its own is not installed"
+    not kernel_raw.available(),
+    reason="pyeclib with an ISA-L of its own is not installed",
 )
-SOURCE_COLUMNS = ("seconds", "KB", "plugin", "k", "m", "workload", "iterations", "size", "erasures")
+SOURCE_COLUMNS = (
+    "seconds",
+    "KB",
+    "plugin",
+    "k",
+    "m",
+    "workload",
+    "iterations",
+    "size",
+    "erasures",
+)
 SOURCE_LINES = """
 seconds         KB      plugin          k m work.       iter.   size    eras.
 0.103921        1048576 jerasure        6 2 decode      1024    1048576 1
@@ -65,7 +76,10 @@ def test_isal_alone_gives_back_every_lost_chunk(k, m):
 @needs_isa_l
 @pytest.mark.parametrize("variant", [v for v in kernel_raw.VARIANTS if v])
 def test_every_vector_extension_computes_the_same(variant):
-    if variant.startswith("avx") and {"avx512": "avx512bw"}.get(variant, variant) not in extensions():
+    if (
+        variant.startswith("avx")
+        and {"avx512": "avx512bw"}.get(variant, variant) not in extensions()
+    ):
         pytest.skip(f"this processor has no {variant}")
     data = chunks(6, 4096)
     parity = kernel_raw.coefficients(6, 3)
@@ -76,7 +90,9 @@ def test_every_vector_extension_computes_the_same(variant):
 
 @needs_isa_l
 def test_raw_rows_are_verified_and_go_round_cold_buffers():
-    rows = kernel_raw.measure_raw([(4, 2)], [512], rounds=2, sample_s=0.0, cold_bytes=20_000)
+    rows = kernel_raw.measure_raw(
+        [(4, 2)], [512], rounds=2, sample_s=0.0, cold_bytes=20_000
+    )
     assert [(r["op"], r["erasures"], r["verified"]) for r in rows] == [
         ("encode", 0, True),
         ("decode", 1, True),
@@ -89,10 +105,16 @@ def test_raw_rows_are_verified_and_go_round_cold_buffers():
 def test_a_loop_works_on_every_set_of_buffers():
     parity = kernel_raw.coefficients(4, 2)
     kernel = kernel_raw.RawKernel(parity)
-    sets = [(chunks(4, 256, seed), [kernel_raw.aligned(256) for _ in range(2)]) for seed in (1, 2, 3)]
+    sets = [
+        (chunks(4, 256, seed), [kernel_raw.aligned(256) for _ in range(2)])
+        for seed in (1, 2, 3)
+    ]
     kernel.loop(sets)(3)
     for data, outputs in sets:
-        assert all(np.array_equal(a, b) for a, b in zip(outputs, kernel.apply(data), strict=True))
+        assert all(
+            np.array_equal(a, b)
+            for a, b in zip(outputs, kernel.apply(data), strict=True)
+        )
 
 
 @needs_isa_l
@@ -102,7 +124,8 @@ def test_unknown_variants_are_refused():
 
 
 @pytest.mark.skipif(
-    not kernel_jerasure.available(), reason="libJerasure.so.2 (Debian: libjerasure2) is missing"
+    not kernel_jerasure.available(),
+    reason="libJerasure.so.2 (Debian: libjerasure2) is missing",
 )
 def test_jerasure_gives_back_every_choice_of_losses():
     rows = kernel_jerasure.measure_cauchy_good(4, 2, 1000, rounds=1)
@@ -173,23 +196,42 @@ def test_wrong_software_codes_are_refused():
 
 def test_copies_are_timed_and_stand_under_the_roof():
     rows = kernel_bench.memcpy_rows([4096, 65536], rounds=2, sample_s=0.0)
-    encode = rows[0] | {"op": "encode", "scheme": "rs:6,2", "backend": "x", "size_bytes": 5000}
-    found = kernel_bench.with_roofline([*rows, encode, encode | {"cores": 2}, encode | {"buffers": "cold"}])
+    encode = rows[0] | {
+        "op": "encode",
+        "scheme": "rs:6,2",
+        "backend": "x",
+        "size_bytes": 5000,
+    }
+    found = kernel_bench.with_roofline(
+        [*rows, encode, encode | {"cores": 2}, encode | {"buffers": "cold"}]
+    )
     assert [row["roofline"] for row in found[:2]] == [1.0, 1.0]
     wanted = encode["bytes_per_s"] * (1 + 2 / 6) / (2 * rows[0]["bytes_per_s"])
     assert found[2]["roofline"] == pytest.approx(wanted)
     assert found[3]["roofline"] is None and found[4]["roofline"] is None
 
 
-@pytest.mark.skipif("isa_l_rs_cauchy" not in available_backends(), reason="pyeclib with ISA-L is missing")
+@pytest.mark.skipif(
+    "isa_l_rs_cauchy" not in available_backends(),
+    reason="pyeclib with ISA-L is missing",
+)
 def test_cold_calls_are_verified_on_the_last_datum():
-    rows = kernel_bench.cold_rows(["rs:4,2"], [4096], ["isa_l_rs_cauchy"], rounds=2, cold_bytes=20_000)
-    assert [(r["buffers"], r["verified"], r["op"]) for r in rows] == [("cold", True, "encode")]
+    rows = kernel_bench.cold_rows(
+        ["rs:4,2"], [4096], ["isa_l_rs_cauchy"], rounds=2, cold_bytes=20_000
+    )
+    assert [(r["buffers"], r["verified"], r["op"]) for r in rows] == [
+        ("cold", True, "encode")
+    ]
 
 
-@pytest.mark.skipif("isa_l_rs_cauchy" not in available_backends(), reason="pyeclib with ISA-L is missing")
+@pytest.mark.skipif(
+    "isa_l_rs_cauchy" not in available_backends(),
+    reason="pyeclib with ISA-L is missing",
+)
 def test_all_cores_encode_at_the_same_time():
-    rows = kernel_bench.cores_rows(["rs:4,2"], [4096], ["isa_l_rs_cauchy"], cores=2, seconds=0.01)
+    rows = kernel_bench.cores_rows(
+        ["rs:4,2"], [4096], ["isa_l_rs_cauchy"], cores=2, seconds=0.01
+    )
     assert [(r["cores"], r["verified"]) for r in rows] == [(2, True)]
 
 
@@ -204,10 +246,16 @@ def test_rows_in_the_columns_of_the_source():
     }
     (found,) = kernel_bench.table_rows([row])
     assert tuple(found) == SOURCE_COLUMNS
-    assert found["seconds"] == pytest.approx(1.024) and found["KB"] == 1 << 20 and found["iterations"] == 1024
+    assert (
+        found["seconds"] == pytest.approx(1.024)
+        and found["KB"] == 1 << 20
+        and found["iterations"] == 1024
+    )
     # What is written can be read again.
     (again,) = parse_output(kernel_bench.format_table([row]))
-    assert again["seconds_median"] == pytest.approx(0.001) and again["scheme"] == "rs:6,2"
+    assert (
+        again["seconds_median"] == pytest.approx(0.001) and again["scheme"] == "rs:6,2"
+    )
 
 
 def test_sweep_goes_from_small_stripes_to_the_largest():
@@ -263,7 +311,9 @@ def test_a_benchmark_binary_is_run_with_the_right_options(tmp_path):
 
 
 def test_a_benchmark_that_fails_or_is_not_there_says_so(tmp_path):
-    failing = write_program(tmp_path / "bench", "import sys; sys.exit('no such plugin')")
+    failing = write_program(
+        tmp_path / "bench", "import sys; sys.exit('no such plugin')"
+    )
     with pytest.raises(AgainstError, match="ended with 1: no such plugin"):
         ceph_rows_against(failing)
     silent = write_program(tmp_path / "silent", "pass")
@@ -285,7 +335,11 @@ def test_side_by_side_pairs_like_with_like():
         "size_bytes": 1 << 20,
         "bytes_per_s": 2e9,
     }
-    others = [ours | {"op": "decode"}, ours | {"size_bytes": 4096}, ours | {"buffers": "cold"}]
+    others = [
+        ours | {"op": "decode"},
+        ours | {"size_bytes": 4096},
+        ours | {"buffers": "cold"},
+    ]
     (pair,) = side_by_side([ours, *others], parse_output(SOURCE_LINES))
     assert pair["ceph_over_ours"] == pytest.approx((1 << 30) / 0.238322 / 2e9)
 
@@ -294,11 +348,16 @@ def test_buffers_cost_per_shard_and_per_parity_byte():
     found = EncodeBufferModel(
         shard_ns=100.0,
         output_ns_per_byte=0.5,
-        provenance={n: Provenance("assumed", "by hand") for n in ("shard_ns", "output_ns_per_byte")},
+        provenance={
+            n: Provenance("assumed", "by hand")
+            for n in ("shard_ns", "output_ns_per_byte")
+        },
     )
     assert found.duration_ns(6000, k=6, m=2) == 8 * 100 + 0.5 * 2000
     with pytest.raises(ValueError, match="shard_ns"):
-        EncodeBufferModel(shard_ns=-1.0, output_ns_per_byte=0.0, provenance=found.provenance)
+        EncodeBufferModel(
+            shard_ns=-1.0, output_ns_per_byte=0.0, provenance=found.provenance
+        )
 
 
 def test_fit_of_buffers_finds_what_was_put_in():
@@ -314,7 +373,13 @@ def test_fit_of_buffers_finds_what_was_put_in():
     shapes = [(6, 2, 24576), (6, 2, 1 << 20), (10, 4, 40960), (10, 4, 1 << 20)]
     raw = [row("isal_cauchy_avx2", k, m, size, size * 4e-11) for k, m, size in shapes]
     ceph = [
-        row("isa:cauchy", k, m, size, size * 4e-11 + ((k + m) * 150 + 0.2 * size * m / k) * 1e-9)
+        row(
+            "isa:cauchy",
+            k,
+            m,
+            size,
+            size * 4e-11 + ((k + m) * 150 + 0.2 * size * m / k) * 1e-9,
+        )
         for k, m, size in shapes
     ]
     found, errors = fit_buffers(ceph, raw)
@@ -329,13 +394,20 @@ def test_simulated_encode_adds_buffers_only_to_a_kernel_without_copies():
     from stripesim.scenarios.run.build import build_models
     from stripesim.scenarios.schema.loader import load_scenario
 
-    models = build_models(load_scenario("quickstart", sets=["cluster.encode_buffers=false"]))
-    for table, added_ns in ((None, ceph_buffers().duration_ns(24576, k=6, m=3)), (CEPH_TABLE, 0.0)):
+    models = build_models(
+        load_scenario("quickstart", sets=["cluster.encode_buffers=false"])
+    )
+    for table, added_ns in (
+        (None, ceph_buffers().duration_ns(24576, k=6, m=3)),
+        (CEPH_TABLE, 0.0),
+    ):
         bare = models if table is None else replace(models, kernel=named_table(table))
         if table is None:
             assert bare.kernel.cost(scheme="rs:6,3", op="encode").copy is not None
         charged = replace(bare, encode_buffers=ceph_buffers())
-        difference_ns = charged.encode_ns("rs:6,3", 24576) - bare.encode_ns("rs:6,3", 24576)
+        difference_ns = charged.encode_ns("rs:6,3", 24576) - bare.encode_ns(
+            "rs:6,3", 24576
+        )
         assert difference_ns == pytest.approx(added_ns)
 
 

@@ -51,9 +51,13 @@ class Script:
 
     def act(self, now_ns: int, reports: Sequence[Report]) -> Sequence[Action]:
         if reports:
-            self.heard.append((now_ns, [(report.stream, report.index) for report in reports]))
+            self.heard.append(
+                (now_ns, [(report.stream, report.index) for report in reports])
+            )
         actions = self.moments.pop(now_ns, [])
-        return actions + (self.answer(now_ns, reports) if self.answer and reports else [])
+        return actions + (
+            self.answer(now_ns, reports) if self.answer and reports else []
+        )
 
 
 @dataclass
@@ -78,12 +82,16 @@ class Source:
         self.at = len(self.groups)
         keys = None
         if self.keys is not None:
-            keys = np.array([[one, (0, 0)] for one in self.keys[part]], dtype=np.int64).reshape(-1, 2, 2)
+            keys = np.array(
+                [[one, (0, 0)] for one in self.keys[part]], dtype=np.int64
+            ).reshape(-1, 2, 2)
         return RequestChunk(
             np.array(self.templates[part], dtype=np.int64),
             np.array((self.rows or [0] * len(self.groups))[part], dtype=np.int64),
             np.array(self.groups[part], dtype=np.int64),
-            None if self.arrivals_ns is None else np.array(self.arrivals_ns[part], dtype=np.int64),
+            None
+            if self.arrivals_ns is None
+            else np.array(self.arrivals_ns[part], dtype=np.int64),
             keys,
         )
 
@@ -92,12 +100,18 @@ class Source:
         groups = [self.groups[index] for index in indices]
         pairs = [
             self.now.get(
-                group, (self.templates[index], (self.rows or self.groups)[index] if self.rows else 0)
+                group,
+                (
+                    self.templates[index],
+                    (self.rows or self.groups)[index] if self.rows else 0,
+                ),
             )
             for group, index in zip(groups, indices.tolist(), strict=True)
         ]
         chosen = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        return RequestChunk(chosen[:, 0], chosen[:, 1], np.array(groups, dtype=np.int64))
+        return RequestChunk(
+            chosen[:, 0], chosen[:, 1], np.array(groups, dtype=np.int64)
+        )
 
 
 def directed(
@@ -108,8 +122,12 @@ def directed(
     rows: list[list[int]] | None = None,
     **more: Any,
 ) -> Program:
-    groups = 1 + max((group for stream in streams for group in stream.groups), default=0)
-    return program(templates, resources, streams, rows, groups=groups, director=director, **more)
+    groups = 1 + max(
+        (group for stream in streams for group in stream.groups), default=0
+    )
+    return program(
+        templates, resources, streams, rows, groups=groups, director=director, **more
+    )
 
 
 def retries(result: EngineRun, stream: int = 0) -> list[int]:
@@ -122,7 +140,15 @@ def retries(result: EngineRun, stream: int = 0) -> list[int]:
 @both
 def test_a_server_that_stops_loses_its_service_and_takes_nobody(run: Run) -> None:
     source = Source(0, [0] * 3, [0] * 3, arrivals_ns=[0, 1, 60])
-    result = run(directed([single(100)], [(FIFO, 1)], [source], Script({50: [Stop((0,))]}), until_ns=1000))
+    result = run(
+        directed(
+            [single(100)],
+            [(FIFO, 1)],
+            [source],
+            Script({50: [Stop((0,))]}),
+            until_ns=1000,
+        )
+    )
     assert completed(result) == [PENDING] * 3
     # One lost, two queued for ever.
     assert result.waited_ns.tolist() == [59 + 0]
@@ -152,14 +178,22 @@ def test_a_batch_server_that_starts_serves_all_that_waited_at_once(run: Run) -> 
 def test_a_stopped_pool_gives_no_units_and_a_stopped_gate_no_turns(run: Run) -> None:
     pooled, gated = GraphBuilder("pooled"), GraphBuilder("gated")
     step = pooled.acquire(0, after=[0], label="lock")
-    pooled.release(0, after=[pooled.use(2, 10, after=[step], label="work")], label="unlock")
+    pooled.release(
+        0, after=[pooled.use(2, 10, after=[step], label="work")], label="unlock"
+    )
     ticket = gated.enter(1, after=[0], label="enter")
-    step = gated.turn(ticket, after=[gated.use(2, 10, after=[ticket], label="work")], label="turn")
+    step = gated.turn(
+        ticket, after=[gated.use(2, 10, after=[ticket], label="work")], label="turn"
+    )
     templates = [pooled.finish(reply=len(pooled.words) - 1)]
-    templates.append(gated.finish(reply=gated.leave(ticket, after=[step], label="leave")))
+    templates.append(
+        gated.finish(reply=gated.leave(ticket, after=[step], label="leave"))
+    )
     source = Source(0, [0] * 4, [0, 0, 1, 1], arrivals_ns=[0, 1, 1, 2])
     director = Script({5: [Stop((0, 1))], 50: [Start((0, 1))]})
-    result = run(directed(templates, [(POOL, 1), (GATE, 1), (FIFO, 9)], [source], director))
+    result = run(
+        directed(templates, [(POOL, 1), (GATE, 1), (FIFO, 9)], [source], director)
+    )
     assert completed(result) == [10, 60, 50, 50]
     assert result.held_ns.tolist()[:2] == [10 + 10, 49 + 48]
 
@@ -172,7 +206,14 @@ def test_an_interrupted_request_is_issued_again_on_the_path_of_now(run: Run) -> 
     source = Source(1, [0, 0, 0], [0, 0, 0])
     director = Script({30: [SetGroup(0, held=False, interrupt=True)]})
     source.now = {0: (1, 0)}
-    result = run(directed([single(100), single(10, role=1)], [(FIFO, 1), (FIFO, 1)], [source], director))
+    result = run(
+        directed(
+            [single(100), single(10, role=1)],
+            [(FIFO, 1), (FIFO, 1)],
+            [source],
+            director,
+        )
+    )
     # What was planned and not issued is planned again with it.
     assert completed(result) == [40, 50, 60]
     assert result.streams[0].issued_ns.tolist() == [0, 40, 50]
@@ -185,7 +226,9 @@ def test_an_interrupted_request_is_issued_again_on_the_path_of_now(run: Run) -> 
 def test_a_live_server_stays_occupied_by_what_was_cut_off(run: Run) -> None:
     source = Source(1, [0, 0], [0, 0])
     director = Script({30: [SetGroup(0, held=False, interrupt=True)]})
-    result = run(directed([single(100, messages=1)], [(FIFO, 1)], [source], director, bin_ns=50))
+    result = run(
+        directed([single(100, messages=1)], [(FIFO, 1)], [source], director, bin_ns=50)
+    )
     assert completed(result) == [200, 300]
     assert result.busy_ns.tolist() == [300]
     assert (result.uses, result.streams[0].taken_uses) == (2, 2)
@@ -205,7 +248,14 @@ def test_a_dead_server_is_noticed_late_and_the_request_goes_elsewhere(run: Run) 
             700: [SetGroup(0, held=False, interrupt=False)],
         }
     )
-    result = run(directed([single(100), single(10, role=1)], [(FIFO, 1), (FIFO, 1)], [source], director))
+    result = run(
+        directed(
+            [single(100), single(10, role=1)],
+            [(FIFO, 1), (FIFO, 1)],
+            [source],
+            director,
+        )
+    )
     # The second went through at once; the third queued at the dead server from 10 ns.
     assert completed(result) == [710, 10, 720]
     assert result.streams[0].issued_ns.tolist() == [0, 0, 10]
@@ -214,9 +264,13 @@ def test_a_dead_server_is_noticed_late_and_the_request_goes_elsewhere(run: Run) 
 
 
 @both
-def test_requests_to_a_held_group_wait_in_order_and_count_as_outstanding(run: Run) -> None:
+def test_requests_to_a_held_group_wait_in_order_and_count_as_outstanding(
+    run: Run,
+) -> None:
     source = Source(2, [0, 1, 0, 1], [0] * 4)
-    director = Script({0: [SetGroup(0, held=True, interrupt=False)], 70: [SetGroup(0, False, False)]})
+    director = Script(
+        {0: [SetGroup(0, held=True, interrupt=False)], 70: [SetGroup(0, False, False)]}
+    )
     result = run(directed([single(10)], [(FIFO, 9)], [source], director))
     # The loop of two: 0 waits, 1 completes, 2 waits; both go on at 70.
     assert completed(result) == [80, 10, 80, 90]
@@ -232,7 +286,13 @@ def test_what_a_cut_request_held_goes_to_those_that_wait(run: Run) -> None:
     graph.release(0, after=[step], label="unlock")
     source = Source(0, [0, 1], [0, 0], arrivals_ns=[0, 10])
     director = Script({30: [SetGroup(0, held=True, interrupt=True)]})
-    asked = directed([graph.finish(reply=step)], [(POOL, 1), (FIFO, 9)], [source], director, until_ns=500)
+    asked = directed(
+        [graph.finish(reply=step)],
+        [(POOL, 1), (FIFO, 9)],
+        [source],
+        director,
+        until_ns=500,
+    )
     result = run(asked)
     assert completed(result) == [PENDING, 130]
     assert result.held_ns.tolist() == [130, 0]
@@ -252,7 +312,9 @@ def test_a_cut_ticket_keeps_nobody_waiting(run: Run) -> None:
     fast = graph.finish(reply=graph.leave(ticket, after=[step], label="leave"))
     source = Source(0, [0, 1], [0, 1], arrivals_ns=[0, 10])
     director = Script({30: [SetGroup(0, held=True, interrupt=True)]})
-    result = run(directed([slow, fast], [(GATE, 1), (FIFO, 9)], [source], director, until_ns=500))
+    result = run(
+        directed([slow, fast], [(GATE, 1), (FIFO, 9)], [source], director, until_ns=500)
+    )
     assert completed(result) == [PENDING, 30]
     assert result.held_ns.tolist() == [30 + 20, 0]
 
@@ -265,10 +327,14 @@ def test_a_cut_request_pins_nothing_any_more(run: Run) -> None:
     pinning = graph.finish(reply=graph.unpin(pin, after=[step], label="unpin"))
     graph = GraphBuilder("ask")
     yes, no = graph.branch(conditions.pinned(0), after=[0], label="pinned?")
-    asking = graph.finish(reply=graph.merge([graph.use(0, 7, after=[yes], label="yes"), no]))
+    asking = graph.finish(
+        reply=graph.merge([graph.use(0, 7, after=[yes], label="yes"), no])
+    )
     source = Source(0, [0, 1, 1], [0, 1, 1], arrivals_ns=[0, 10, 40], keys=[(5, 8)] * 3)
     director = Script({30: [SetGroup(0, held=True, interrupt=True)]})
-    result = run(directed([pinning, asking], [(FIFO, 9)], [source], director, until_ns=500))
+    result = run(
+        directed([pinning, asking], [(FIFO, 9)], [source], director, until_ns=500)
+    )
     assert completed(result) == [PENDING, 17, 40]
 
 
@@ -276,7 +342,9 @@ def test_a_cut_request_pins_nothing_any_more(run: Run) -> None:
 def test_the_next_member_leads_a_batch_whose_leader_is_cut(run: Run) -> None:
     source = Source(0, [1, 0, 1, 2], [0, 1, 1, 1], arrivals_ns=[0, 1, 2, 3])
     director = Script({150: [SetGroup(0, held=True, interrupt=True)]})
-    asked = directed([single(100), single(90)], [(BATCH, 1)], [source], director, until_ns=500)
+    asked = directed(
+        [single(100), single(90)], [(BATCH, 1)], [source], director, until_ns=500
+    )
     result = run(asked)
     # Three share the service from 100 to 190; the first of them leaves it.
     assert completed(result) == [100, PENDING, 190, 190]
@@ -288,10 +356,16 @@ def test_the_reply_is_out_and_the_tail_is_cut_without_a_retry(run: Run) -> None:
     graph = GraphBuilder("tail")
     lock = graph.acquire(0, after=[0], label="lock")
     reply = graph.use(1, 10, after=[lock], label="reply")
-    graph.release(0, after=[graph.use(1, 100, after=[reply], label="tail")], label="unlock")
+    graph.release(
+        0, after=[graph.use(1, 100, after=[reply], label="tail")], label="unlock"
+    )
     source = Source(0, [0, 1], [0, 0], arrivals_ns=[0, 1])
     director = Script({30: [SetGroup(0, held=False, interrupt=True)]})
-    result = run(directed([graph.finish(reply=reply)], [(POOL, 1), (FIFO, 9)], [source], director))
+    result = run(
+        directed(
+            [graph.finish(reply=reply)], [(POOL, 1), (FIFO, 9)], [source], director
+        )
+    )
     assert completed(result) == [10, 40]
     assert retries(result) == [0, 0]
 
@@ -319,10 +393,18 @@ def test_a_retry_draws_anew_and_a_first_attempt_as_ever(run: Run) -> None:
 
     def times(director: Script) -> list[int]:
         source = Source(0, [0] * 20, [0] * 20, arrivals_ns=[0] * 20)
-        return completed(run(directed([template], [(FIFO, 99)], [source], director, factor_tables=tables)))
+        return completed(
+            run(
+                directed(
+                    [template], [(FIFO, 99)], [source], director, factor_tables=tables
+                )
+            )
+        )
 
     first = times(Script())
-    again = times(Script({0: [SetGroup(0, True, False)], 50_000: [SetGroup(0, False, False)]}))
+    again = times(
+        Script({0: [SetGroup(0, True, False)], 50_000: [SetGroup(0, False, False)]})
+    )
     assert [time - 50_000 for time in again] == first
     cut = times(Script({1: [SetGroup(0, False, True)]}))
     assert sum(one == other + 1 for one, other in zip(cut, first, strict=True)) < 5
@@ -335,7 +417,14 @@ def test_a_retry_draws_anew_and_a_first_attempt_as_ever(run: Run) -> None:
 def test_a_request_whose_time_is_out_fails_and_the_loop_goes_on(run: Run) -> None:
     source = Source(1, [0, 1, 0], [0, 1, 0], timeout_ns=200)
     director = Script({50: [Stop((0,))]})
-    result = run(directed([single(100), single(10, role=1)], [(FIFO, 1), (FIFO, 1)], [source], director))
+    result = run(
+        directed(
+            [single(100), single(10, role=1)],
+            [(FIFO, 1), (FIFO, 1)],
+            [source],
+            director,
+        )
+    )
     assert completed(result) == [FAILED, 210, FAILED]
     assert result.streams[0].issued_ns.tolist() == [0, 200, 210]
     assert result.end_ns == 410
@@ -345,7 +434,11 @@ def test_a_request_whose_time_is_out_fails_and_the_loop_goes_on(run: Run) -> Non
 def test_time_runs_on_over_retries_and_while_a_request_waits(run: Run) -> None:
     source = Source(0, [0, 1], [0, 0], arrivals_ns=[0, 0], timeout_ns=120)
     director = Script(
-        {30: [SetGroup(0, False, True)], 60: [SetGroup(1, True, True)], 130: [SetGroup(1, False, False)]}
+        {
+            30: [SetGroup(0, False, True)],
+            60: [SetGroup(1, True, True)],
+            130: [SetGroup(1, False, False)],
+        }
     )
     result = run(directed([single(100)], [(FIFO, 9)], [source], director))
     assert completed(result) == [FAILED, FAILED]
@@ -372,7 +465,9 @@ class Feed(Source):
 
 
 @both
-def test_a_feed_is_asked_again_after_a_wake_and_its_completions_are_reported(run: Run) -> None:
+def test_a_feed_is_asked_again_after_a_wake_and_its_completions_are_reported(
+    run: Run,
+) -> None:
     feed = Feed(2, [], [], feed=True, reports=True)
     client = Source(1, [0] * 3, [0] * 3)
     director = Script({})
@@ -385,7 +480,14 @@ def test_a_feed_is_asked_again_after_a_wake_and_its_completions_are_reported(run
 
     director.answer = first
     feed.give([0, 0, 0], 1)
-    result = run(directed([single(10), single(30, role=1)], [(FIFO, 9), (FIFO, 9)], [client, feed], director))
+    result = run(
+        directed(
+            [single(10), single(30, role=1)],
+            [(FIFO, 9), (FIFO, 9)],
+            [client, feed],
+            director,
+        )
+    )
     # Two at a time; every report below 100 ns brings one more.
     assert director.heard[:3] == [(30, [(1, 0)]), (30, [(1, 1)]), (60, [(1, 2)])]
     assert completed(result, 1) == [30, 30, 60, 60, 90, 90, 120, 120, 150]
@@ -403,7 +505,9 @@ def test_what_is_cut_of_a_feed_is_not_issued_again(run: Run) -> None:
 
 
 @both
-def test_reports_come_at_once_and_before_later_entries_of_the_same_time(run: Run) -> None:
+def test_reports_come_at_once_and_before_later_entries_of_the_same_time(
+    run: Run,
+) -> None:
     feed = Feed(9, [0, 1], [0, 0], feed=True, reports=True)
     director = Script()
     director.answer = lambda now_ns, reports: [SetGroup(1, False, True)]
@@ -425,16 +529,24 @@ def test_reports_come_at_once_and_before_later_entries_of_the_same_time(run: Run
         (Wake(0), "wanted a feed"),
     ],
 )
-def test_an_action_that_cannot_be_is_refused(run: Run, action: Action, message: str) -> None:
+def test_an_action_that_cannot_be_is_refused(
+    run: Run, action: Action, message: str
+) -> None:
     with pytest.raises(ProgramError, match=message):
-        run(directed([single(10)], [(FIFO, 9)], [Source(1, [0], [0])], Script({5: [action]})))
+        run(
+            directed(
+                [single(10)], [(FIFO, 9)], [Source(1, [0], [0])], Script({5: [action]})
+            )
+        )
 
 
 @both
 def test_a_moment_in_the_past_is_refused(run: Run) -> None:
     director = Script({5: [], 1: []})
     director.next_ns = lambda: 5 if 5 in director.moments else 1  # type: ignore[method-assign]
-    with pytest.raises(ProgramError, match="got 1 ns as its next moment, wanted at least 5"):
+    with pytest.raises(
+        ProgramError, match="got 1 ns as its next moment, wanted at least 5"
+    ):
         run(directed([single(10)], [(FIFO, 9)], [Source(1, [0], [0])], director))
 
 
@@ -442,16 +554,29 @@ def test_a_moment_in_the_past_is_refused(run: Run) -> None:
 def test_a_plan_that_cannot_be_is_refused_when_it_is_made_anew(run: Run) -> None:
     source = Source(1, [0, 0], [0, 0])
     source.now = {0: (3, 0)}
-    with pytest.raises(ProgramError, match="planned again: got template 3 to 3, wanted 0 to 0"):
-        run(directed([single(10)], [(FIFO, 9)], [source], Script({5: [SetGroup(0, False, True)]})))
+    with pytest.raises(
+        ProgramError, match="planned again: got template 3 to 3, wanted 0 to 0"
+    ):
+        run(
+            directed(
+                [single(10)],
+                [(FIFO, 9)],
+                [source],
+                Script({5: [SetGroup(0, False, True)]}),
+            )
+        )
 
 
 @both
-def test_streams_that_cannot_plan_anew_are_refused_where_there_is_a_director(run: Run) -> None:
+def test_streams_that_cannot_plan_anew_are_refused_where_there_is_a_director(
+    run: Run,
+) -> None:
     class Plain:
         depth = 1
 
-    asked = directed([single(10)], [(FIFO, 9)], [Source(0, [], [], feed=True)], Script())
+    asked = directed(
+        [single(10)], [(FIFO, 9)], [Source(0, [], [], feed=True)], Script()
+    )
     with pytest.raises(ProgramError, match="wanted one with a depth"):
         run(asked)
     streams: Any = [Plain()]

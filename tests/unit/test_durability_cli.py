@@ -7,7 +7,12 @@ import sys
 import pytest
 
 from stripesim.__main__ import main
-from stripesim.scenarios.planning.durability import DETECTION_S, answer, lifetime_of, system_of
+from stripesim.scenarios.planning.durability import (
+    DETECTION_S,
+    answer,
+    lifetime_of,
+    system_of,
+)
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
 from stripesim.sim.durability.system import YEAR_S
 
@@ -60,7 +65,9 @@ down_s = 600
 def test_the_document_has_the_promised_columns(tmp_path, run):
     path = tmp_path / "c.toml"
     path.write_text(CLUSTERED)
-    status, out, _ = run("durability", path, "--json", "-", "--walks", 200, "--out", tmp_path / "out")
+    status, out, _ = run(
+        "durability", path, "--json", "-", "--walks", 200, "--out", tmp_path / "out"
+    )
     assert status == 0
     document = json.loads(out)
     exact, simulated = document["rows"]
@@ -75,7 +82,9 @@ def test_the_document_has_the_promised_columns(tmp_path, run):
     assert exact["nines_low"] == exact["nines"] == exact["nines_high"]
     # Five pools of ten: 10·9·8 λ³ T² a pool and year to first order, with T = 200,000 s.
     rate = -math.log1p(-0.05)
-    assert exact["nines"] == pytest.approx(-math.log10(5 * 720 * rate**3 * (2e5 / YEAR_S) ** 2), abs=0.01)
+    assert exact["nines"] == pytest.approx(
+        -math.log10(5 * 720 * rate**3 * (2e5 / YEAR_S) ** 2), abs=0.01
+    )
     assert simulated["nines_low"] <= exact["nines"] <= simulated["nines_high"]
     assert simulated["trajectories"] == 20 * 3 * 200
     assert "drives of one pool fail" in simulated["dominant_path"]
@@ -86,7 +95,11 @@ def test_the_document_has_the_promised_columns(tmp_path, run):
 
 def test_crush_answers_by_every_method():
     found = answer(parse_scenario(CRUSH), "all", walks=50)
-    assert [row["method"] for row in found["rows"]] == ["markov", "splitting", "burst"] * 2
+    assert [row["method"] for row in found["rows"]] == [
+        "markov",
+        "splitting",
+        "burst",
+    ] * 2
     chain, walked, burst = found["rows"][:3]
     # The chain of a CRUSH cluster is an approximation: it has an error, but no interval.
     assert not chain["exact"]
@@ -99,7 +112,9 @@ def test_crush_answers_by_every_method():
 
 
 def test_a_rack_that_goes_down_takes_groups_below_min_size_with_it():
-    found = CRUSH.replace("units = 1", "").replace('unit = "rack"', 'unit = "rack"\nunits = 4')
+    found = CRUSH.replace("units = 1", "").replace(
+        'unit = "rack"', 'unit = "rack"\nunits = 4'
+    )
     down = answer(parse_scenario(found), "burst")["rows"][0]
     assert down["bursts"][0]["unavailable_share"] == 1
     assert down["unavailability"] == pytest.approx(0.2 * 600 / YEAR_S, rel=0.2)
@@ -111,16 +126,28 @@ def test_a_rack_that_goes_down_takes_groups_below_min_size_with_it():
         (("afr = 0.05", ""), "durability.afr: got neither afr nor lifetime"),
         (("drives = 50", ""), "durability.drives: got nothing"),
         (("drives = 50", "drives = 9"), "schemes: got rs:8,2 (10 shards) on 9 drives"),
-        (("repair_bytes_per_s = 100e6", ""), "durability.repair_bytes_per_s: got nothing"),
+        (
+            ("repair_bytes_per_s = 100e6", ""),
+            "durability.repair_bytes_per_s: got nothing",
+        ),
         (('"serial"', '"simulated"'), 'durability.repair: got "simulated"'),
-        (("afr = 0.05", "afr = 1.5"), "durability.afr: got 1.5, wanted a number below 1"),
-        (('placement = "clustered"', 'placement = "crush"'), "durability.drives: got 50"),
+        (
+            ("afr = 0.05", "afr = 1.5"),
+            "durability.afr: got 1.5, wanted a number below 1",
+        ),
+        (
+            ('placement = "clustered"', 'placement = "crush"'),
+            "durability.drives: got 50",
+        ),
         (
             ("afr = 0.05", 'lifetime = {distribution = "weibull", scale_s = 1e9}'),
             "durability.lifetime.shape: got nothing",
         ),
         (
-            ("afr = 0.05", 'lifetime = {distribution = "piecewise", ages_s = [5.0], afrs = [0.1]}'),
+            (
+                "afr = 0.05",
+                'lifetime = {distribution = "piecewise", ages_s = [5.0], afrs = [0.1]}',
+            ),
             "wanted rising ages from 0",
         ),
         (
@@ -128,14 +155,23 @@ def test_a_rack_that_goes_down_takes_groups_below_min_size_with_it():
             "none.tab (no such file)",
         ),
         (
-            ("afr = 0.05", 'afr = 0.05\nbursts = [{name = "b", unit = "rack", per_year = 1.0}]'),
+            (
+                "afr = 0.05",
+                'afr = 0.05\nbursts = [{name = "b", unit = "rack", per_year = 1.0}]',
+            ),
             'durability.bursts[0].unit: got "rack"',
         ),
         (
-            ("afr = 0.05", 'afr = 0.05\nbursts = [{name = "b", unit = "drive", units = 99, per_year = 1.0}]'),
+            (
+                "afr = 0.05",
+                'afr = 0.05\nbursts = [{name = "b", unit = "drive", units = 99, per_year = 1.0}]',
+            ),
             "durability.bursts[0].units: got 99 drives",
         ),
-        (("afr = 0.05", "afr = 0.05\nscrub_interval_s = 5.0"), "durability.scrub_interval_s"),
+        (
+            ("afr = 0.05", "afr = 0.05\nscrub_interval_s = 5.0"),
+            "durability.scrub_interval_s",
+        ),
         (("afr", "arf"), 'unknown key "arf", wanted "afr"'),
     ],
 )
@@ -160,7 +196,10 @@ def test_a_scenario_of_durability_alone_cannot_be_run(tmp_path, run):
 def test_ageing_drives_have_no_chain(tmp_path, run):
     path = tmp_path / "c.toml"
     path.write_text(
-        CLUSTERED.replace("afr = 0.05", 'lifetime = {distribution = "weibull", scale_s = 1e9, shape = 2.0}')
+        CLUSTERED.replace(
+            "afr = 0.05",
+            'lifetime = {distribution = "weibull", scale_s = 1e9, shape = 2.0}',
+        )
     )
     status, _, err = run("durability", str(path), "--method", "markov")
     assert status == 2
@@ -181,17 +220,23 @@ def test_lifetimes_are_those_that_were_given():
         )
     )
     system = system_of(aged, "rs:8,2")
-    assert system.lifetime.hazards_per_s[1] * YEAR_S == pytest.approx(-math.log1p(-0.01))
+    assert system.lifetime.hazards_per_s[1] * YEAR_S == pytest.approx(
+        -math.log1p(-0.01)
+    )
     assert system.age_s == 1e6
     weibull = parse_scenario(
         CLUSTERED.replace(
-            "afr = 0.05", 'lifetime = {distribution = "weibull", scale_s = 3e7, shape = 0.7, age_s = 1e7}'
+            "afr = 0.05",
+            'lifetime = {distribution = "weibull", scale_s = 3e7, shape = 0.7, age_s = 1e7}',
         )
     )
     found = lifetime_of(weibull, weibull.durability)
     # The pieces have the distribution's own cumulative hazard where they end.
     ages = [*found.edges_s, 1e7 + weibull.durability.horizon_s]
-    lived = sum(h * (b - a) for h, a, b in zip(found.hazards_per_s, ages, ages[1:], strict=False))
+    lived = sum(
+        h * (b - a)
+        for h, a, b in zip(found.hazards_per_s, ages, ages[1:], strict=False)
+    )
     assert lived == pytest.approx((ages[-1] / 3e7) ** 0.7)
 
 
@@ -199,19 +244,29 @@ def test_a_repair_begins_when_ceph_marks_the_osd_out_unless_the_scenario_says_wh
     # 20 s of silence (osd_heartbeat_grace) and 600 s down (mon_osd_down_out_interval).
     left_out = parse_scenario(CRUSH)
     assert system_of(left_out, "rep:3").repair.detection_s == 20 + 600 == DETECTION_S
-    own_clock = CRUSH + "[faults]\ndown_out_interval_s = 30\nevents = [{osds = [0], at_s = 1.0}]\n"
+    own_clock = (
+        CRUSH
+        + "[faults]\ndown_out_interval_s = 30\nevents = [{osds = [0], at_s = 1.0}]\n"
+    )
     own_clock += "[workload]\nrequests = 1\n"
     assert system_of(parse_scenario(own_clock), "rep:3").repair.detection_s == 20 + 30
     given = parse_scenario(CRUSH.replace("afr", "detection_s = 5\nafr"))
     assert system_of(given, "rep:3").repair.detection_s == 5
     # The default is among the assumptions, a given time is not said to be one.
-    stated = [answer(each, "markov")["rows"][0]["assumptions"] for each in (left_out, given)]
-    assert ["durability.detection_s" in " ".join(lines) for lines in stated] == [True, False]
+    stated = [
+        answer(each, "markov")["rows"][0]["assumptions"] for each in (left_out, given)
+    ]
+    assert ["durability.detection_s" in " ".join(lines) for lines in stated] == [
+        True,
+        False,
+    ]
 
 
 def test_a_loss_that_no_walk_saw_has_a_bound_and_no_value(tmp_path, run):
     path = tmp_path / "few.toml"
-    few = CLUSTERED.replace('"clustered"', '"declustered"\nstripes = 10').replace('"rs:8,2"', '"rs:8,4"')
+    few = CLUSTERED.replace('"clustered"', '"declustered"\nstripes = 10').replace(
+        '"rs:8,2"', '"rs:8,4"'
+    )
     path.write_text(few.replace("drives = 50", "drives = 500").replace("100e6", "1e10"))
     status, out, _ = run("durability", path, "--method", "splitting", "--json", "-")
     (row,) = json.loads(out)["rows"]
@@ -236,4 +291,6 @@ def test_one_method_is_recommended_for_each_scheme():
     with_bursts = parse_scenario(CLUSTERED + burst)
     assert answer(alone, "markov")["recommended"]["rs:8,2"]["method"] == "markov"
     # Only simulation counts bursts together with single failures.
-    assert answer(with_bursts, "markov")["recommended"]["rs:8,2"]["method"] == "splitting"
+    assert (
+        answer(with_bursts, "markov")["recommended"]["rs:8,2"]["method"] == "splitting"
+    )

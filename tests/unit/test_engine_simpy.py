@@ -47,11 +47,15 @@ class Source:
             np.array(self.templates[part], dtype=np.int64),
             np.array(self.bindings[part], dtype=np.int64),
             np.array(self.groups[part], dtype=np.int64),
-            None if self.arrivals_ns is None else np.array(self.arrivals_ns[part], dtype=np.int64),
+            None
+            if self.arrivals_ns is None
+            else np.array(self.arrivals_ns[part], dtype=np.int64),
         )
 
 
-def closed(depth: int, templates: list[int], bindings: list[int] | None = None) -> Source:
+def closed(
+    depth: int, templates: list[int], bindings: list[int] | None = None
+) -> Source:
     rows = bindings or [0] * len(templates)
     return Source(depth, templates, rows, [0] * len(templates))
 
@@ -70,7 +74,9 @@ def test_a_program_without_streams_ends_at_once(run: Run) -> None:
 
 @both
 def test_a_station_serves_in_the_order_of_arrival(run: Run) -> None:
-    asked = program([single(100), single(10)], [(FIFO, 1)], [opened([0, 5, 6], [0, 1, 1])])
+    asked = program(
+        [single(100), single(10)], [(FIFO, 1)], [opened([0, 5, 6], [0, 1, 1])]
+    )
     result = run(asked)
     assert completed(result) == [100, 110, 120]
     assert result.waited_ns.tolist() == [95 + 104]
@@ -86,7 +92,9 @@ def test_as_many_are_served_at_once_as_there_are_servers(run: Run) -> None:
 @both
 def test_a_batch_takes_all_that_wait_and_costs_what_the_largest_costs(run: Run) -> None:
     templates = [single(100), single(30), single(70), single(5)]
-    result = run(program(templates, [(BATCH, 1)], [opened([0, 1, 2, 150], [0, 1, 2, 3])]))
+    result = run(
+        program(templates, [(BATCH, 1)], [opened([0, 1, 2, 150], [0, 1, 2, 3])])
+    )
     # The first goes alone; the next two wait for it and share 70 ns; the last waits for those.
     assert completed(result) == [100, 170, 170, 175]
     assert result.busy_ns.tolist() == [100 + 70 + 5]
@@ -96,7 +104,9 @@ def test_a_batch_takes_all_that_wait_and_costs_what_the_largest_costs(run: Run) 
 
 @both
 def test_a_second_batch_server_takes_what_comes_alone(run: Run) -> None:
-    result = run(program([single(100)], [(BATCH, 2)], [opened([0, 10, 20, 30], [0] * 4)]))
+    result = run(
+        program([single(100)], [(BATCH, 2)], [opened([0, 10, 20, 30], [0] * 4)])
+    )
     assert completed(result) == [100, 110, 200, 200]
 
 
@@ -106,7 +116,11 @@ def test_a_lock_is_held_by_one_at_a_time_and_passes_in_order(run: Run) -> None:
     step = graph.acquire(0, after=[0], label="lock")
     step = graph.use(1, 50, after=[step], label="work")
     graph.release(0, after=[step], label="unlock")
-    result = run(program([graph.finish(reply=step)], [(POOL, 1), (FIFO, 100)], [closed(4, [0] * 4)]))
+    result = run(
+        program(
+            [graph.finish(reply=step)], [(POOL, 1), (FIFO, 100)], [closed(4, [0] * 4)]
+        )
+    )
     assert completed(result) == [50, 100, 150, 200]
     assert result.held_ns.tolist() == [200, 0]
     assert result.waited_ns.tolist() == [50 + 100 + 150, 0]
@@ -118,18 +132,28 @@ def test_a_pool_of_two_lets_two_in(run: Run) -> None:
     step = graph.acquire(0, after=[0], label="enter")
     step = graph.use(1, 50, after=[step], label="work")
     step = graph.release(0, after=[step], label="leave")
-    result = run(program([graph.finish(reply=step)], [(POOL, 2), (FIFO, 100)], [closed(4, [0] * 4)]))
+    result = run(
+        program(
+            [graph.finish(reply=step)], [(POOL, 2), (FIFO, 100)], [closed(4, [0] * 4)]
+        )
+    )
     assert completed(result) == [50, 50, 100, 100]
     assert result.held_ns.tolist() == [200, 0]
 
 
 @both
-def test_a_delay_has_no_queue_and_passes_at_once_where_its_role_is_unbound(run: Run) -> None:
+def test_a_delay_has_no_queue_and_passes_at_once_where_its_role_is_unbound(
+    run: Run,
+) -> None:
     graph = GraphBuilder("delays")
     step = graph.delay(0, 40, after=[0], label="wire")
     step = graph.delay(-1, 2, after=[step], label="sleep")
     template = graph.finish(reply=step)
-    result = run(program([template], [(FIFO, 1)], [closed(3, [0] * 3, [0, 0, 1])], [[0], [UNBOUND]]))
+    result = run(
+        program(
+            [template], [(FIFO, 1)], [closed(3, [0] * 3, [0, 0, 1])], [[0], [UNBOUND]]
+        )
+    )
     assert completed(result) == [42, 42, 2]
     assert result.uses == 0
     assert not result.busy_ns.any()
@@ -138,7 +162,11 @@ def test_a_delay_has_no_queue_and_passes_at_once_where_its_role_is_unbound(run: 
 @both
 def test_an_unbound_use_takes_no_time_and_accounts_nothing(run: Run) -> None:
     asked = program(
-        [single(100, messages=1)], [(FIFO, 1)], [closed(1, [0, 0], [1, 0])], [[0], [UNBOUND]], bin_ns=1000
+        [single(100, messages=1)],
+        [(FIFO, 1)],
+        [closed(1, [0, 0], [1, 0])],
+        [[0], [UNBOUND]],
+        bin_ns=1000,
     )
     result = run(asked)
     assert completed(result) == [0, 100]
@@ -152,7 +180,9 @@ def test_a_join_waits_for_its_last_branch_and_the_reply_need_not(run: Run) -> No
     fast = graph.use(0, 10, after=[0], label="fast")
     slow = graph.use(1, 90, after=[0], label="slow")
     graph.use(0, 5, after=[fast, slow], label="after")
-    result = run(program([graph.finish(reply=fast)], [(FIFO, 1), (FIFO, 1)], [closed(1, [0, 0])]))
+    result = run(
+        program([graph.finish(reply=fast)], [(FIFO, 1), (FIFO, 1)], [closed(1, [0, 0])])
+    )
     assert completed(result) == [10, 20]
     # The second request's slow branch queues behind the first one's: 90, 180, then its last step.
     assert result.end_ns == 185
@@ -163,7 +193,9 @@ def test_a_freed_server_is_handed_over_before_its_step_goes_on(run: Run) -> None
     graph = GraphBuilder("twice")
     first = graph.use(0, 10, after=[0], label="first")
     second = graph.use(0, 10, after=[first], label="second")
-    result = run(program([graph.finish(reply=second)], [(FIFO, 1)], [closed(2, [0, 0])]))
+    result = run(
+        program([graph.finish(reply=second)], [(FIFO, 1)], [closed(2, [0, 0])])
+    )
     # 0 first, 1 first, 0 second, 1 second; a server kept by its holder would give 20 and 40.
     assert completed(result) == [30, 40]
 
@@ -174,7 +206,9 @@ def test_at_one_time_the_smaller_request_comes_first(run: Run) -> None:
     apart = graph.use(0, 10, after=[0], label="apart")
     together = graph.use(1, 10, after=[apart], label="together")
     asked = program(
-        [graph.finish(reply=together)], [(FIFO, 9), (FIFO, 1)], [closed(2, [0] * 2), closed(1, [0])]
+        [graph.finish(reply=together)],
+        [(FIFO, 9), (FIFO, 1)],
+        [closed(2, [0] * 2), closed(1, [0])],
     )
     result = run(asked)
     # Request numbers interleave the streams: 0 and 2 in the first stream, 1 in the second.
@@ -187,8 +221,12 @@ def test_at_one_time_the_smaller_request_comes_first(run: Run) -> None:
     ("until_ns", "expected", "end_ns"),
     [(99, [PENDING], 99), (100, [100, PENDING], 100), (1000, [100, 200, 300], 300)],
 )
-def test_the_time_bound_is_inclusive(run: Run, until_ns: int, expected: list[int], end_ns: int) -> None:
-    result = run(program([single(100)], [(FIFO, 1)], [closed(1, [0] * 3)], until_ns=until_ns))
+def test_the_time_bound_is_inclusive(
+    run: Run, until_ns: int, expected: list[int], end_ns: int
+) -> None:
+    result = run(
+        program([single(100)], [(FIFO, 1)], [closed(1, [0] * 3)], until_ns=until_ns)
+    )
     assert completed(result) == expected
     assert result.end_ns == end_ns
     assert result.streams[0].issued_ns.tolist() == [0, 100, 200][: len(expected)]
@@ -200,7 +238,12 @@ def test_what_waits_or_is_held_at_the_bound_is_counted_up_to_it(run: Run) -> Non
     step = graph.acquire(0, after=[0], label="lock")
     step = graph.use(1, 1000, after=[step], label="work")
     graph.release(0, after=[step], label="unlock")
-    asked = program([graph.finish(reply=step)], [(POOL, 1), (FIFO, 1)], [closed(3, [0] * 3)], until_ns=70)
+    asked = program(
+        [graph.finish(reply=step)],
+        [(POOL, 1), (FIFO, 1)],
+        [closed(3, [0] * 3)],
+        until_ns=70,
+    )
     result = run(asked)
     assert result.held_ns.tolist() == [70, 0]
     assert result.waited_ns.tolist() == [140, 0]
@@ -208,7 +251,9 @@ def test_what_waits_or_is_held_at_the_bound_is_counted_up_to_it(run: Run) -> Non
 
 @both
 def test_bins_hold_what_completed_in_them(run: Run) -> None:
-    asked = program([single(40, messages=2)], [(FIFO, 1)], [closed(1, [0] * 5)], bin_ns=100)
+    asked = program(
+        [single(40, messages=2)], [(FIFO, 1)], [closed(1, [0] * 5)], bin_ns=100
+    )
     # Completions at 40, 80, 120, 160, 200.
     assert run(asked).bins[:, COUNTER_INDEX["messages"]].tolist() == [4, 4, 2]
 
@@ -216,7 +261,13 @@ def test_bins_hold_what_completed_in_them(run: Run) -> None:
 @both
 def test_two_streams_share_a_station(run: Run) -> None:
     background = closed(1, [1, 1])
-    result = run(program([single(10), single(30)], [(FIFO, 1)], [opened([0, 5, 50], [0] * 3), background]))
+    result = run(
+        program(
+            [single(10), single(30)],
+            [(FIFO, 1)],
+            [opened([0, 5, 50], [0] * 3), background],
+        )
+    )
     # At time 0 the closed loop is there before the first arrival.
     assert completed(result, 1) == [30, 80]
     assert completed(result, 0) == [40, 50, 90]
@@ -228,7 +279,9 @@ def test_chunks_make_no_difference(run: Run) -> None:
     for chunk in (1, 7, 4096):
         source = closed(3, [0, 1, 0] * 20)
         source.chunk = chunk
-        runs.append(completed(run(program([single(10), single(25)], [(FIFO, 2)], [source]))))
+        runs.append(
+            completed(run(program([single(10), single(25)], [(FIFO, 2)], [source])))
+        )
     assert runs[0] == runs[1] == runs[2]
 
 
@@ -248,7 +301,9 @@ def test_two_locks_taken_crosswise_are_told_as_a_deadlock(run: Run) -> None:
         step = graph.use(2, 10, after=[step], label="work")
         step = graph.acquire(second, after=[step], label="other")
         step = graph.release(first, after=[step], label="one")
-        templates.append(graph.finish(reply=graph.release(second, after=[step], label="other")))
+        templates.append(
+            graph.finish(reply=graph.release(second, after=[step], label="other"))
+        )
     with pytest.raises(AssertionError, match="held after the end"):
         run(program(templates, [(POOL, 1), (POOL, 1), (FIFO, 9)], [closed(2, [0, 1])]))
 
@@ -265,13 +320,17 @@ def test_two_locks_taken_crosswise_are_told_as_a_deadlock(run: Run) -> None:
         (opened([-5], [0]), "back in time"),
     ],
 )
-def test_a_chunk_that_cannot_be_is_refused(run: Run, source: Source, message: str) -> None:
+def test_a_chunk_that_cannot_be_is_refused(
+    run: Run, source: Source, message: str
+) -> None:
     with pytest.raises(ProgramError, match=message):
         run(program([single(1)], [(FIFO, 1)], [replace(source)]))
 
 
 def test_simpy_processes_run_beside_requests_after_arrivals_and_before_steps() -> None:
-    engine = SimpyEngine(program([single(100)], [(FIFO, 1)], [opened([0, 150, 200], [0] * 3)]))
+    engine = SimpyEngine(
+        program([single(100)], [(FIFO, 1)], [opened([0, 150, 200], [0] * 3)])
+    )
     seen = []
 
     def watch() -> Generator[Any, Any, str]:

@@ -36,10 +36,14 @@ class Arrivals:
         return RequestChunk(nothing, nothing, nothing, times_ns)
 
 
-def program(template: Template, times_ns: list[int], wake_ns: list[int], bin_ns: int = 0) -> Program:
+def program(
+    template: Template, times_ns: list[int], wake_ns: list[int], bin_ns: int = 0
+) -> Program:
     woken = np.array(wake_ns, dtype=np.int64)
     return Program(
-        resources=resources(RESOURCES, kinds=("cpu", "thread", "thread"), wake_ns=woken),
+        resources=resources(
+            RESOURCES, kinds=("cpu", "thread", "thread"), wake_ns=woken
+        ),
         book=FixedTemplates([template], np.array([[CPU, SYNC, WORKERS]])),
         streams=[Arrivals(times_ns)],
         bin_ns=bin_ns,
@@ -52,7 +56,9 @@ def worked(demand_ns: int) -> Template:
     thread = graph.acquire(WORKERS, after=[0], label="thread")
     work = graph.use(CPU, demand_ns, after=[thread], label="work")
     graph.on_thread(work, thread)
-    return graph.finish(reply=graph.release(WORKERS, after=[work], label="sleep or go on"))
+    return graph.finish(
+        reply=graph.release(WORKERS, after=[work], label="sleep or go on")
+    )
 
 
 @both
@@ -64,7 +70,9 @@ def test_a_server_sleeps_when_nothing_waits_and_only_then(run: Run) -> None:
 
 
 @both
-def test_a_server_that_is_woken_takes_longer_and_one_that_finds_work_does_not(run: Run) -> None:
+def test_a_server_that_is_woken_takes_longer_and_one_that_finds_work_does_not(
+    run: Run,
+) -> None:
     result = run(program(single(10, CPU), [0, 0, 0, 100], [7, 0, 0]))
     assert completed(result) == [17, 17, 27, 117]
     assert result.busy_ns.tolist() == [4 * 10 + 3 * 7, 0, 0]
@@ -76,8 +84,12 @@ def test_threads_that_share_cores_slow_each_other_down(run: Run) -> None:
     # alone, the third begins as two of three share one, the fourth as all do; the fifth finds four at work.
     book = FixedTemplates([single(100, CPU)], np.array([[CPU, SYNC, WORKERS]]))
     paired = np.array([1, 0, 0])
-    four = resources([(FIFO, 4), (BATCH, 1), (POOL, 1)], paired=paired, paired_slowdown=512)
-    result = run(Program(resources=four, book=book, streams=[Arrivals([0, 0, 0, 0, 1])]))
+    four = resources(
+        [(FIFO, 4), (BATCH, 1), (POOL, 1)], paired=paired, paired_slowdown=512
+    )
+    result = run(
+        Program(resources=four, book=book, streams=[Arrivals([0, 0, 0, 0, 1])])
+    )
     assert completed(result) == [100, 100, 133, 150, 250]
 
 
@@ -90,7 +102,9 @@ def test_a_batch_thread_sleeps_once_for_all_that_it_took(run: Run) -> None:
 
 
 @both
-def test_a_thread_of_a_pool_charges_its_waking_to_the_use_that_names_it(run: Run) -> None:
+def test_a_thread_of_a_pool_charges_its_waking_to_the_use_that_names_it(
+    run: Run,
+) -> None:
     # Woken at 0; the second item is found in the queue; asleep from 25 to 100.
     result = run(program(worked(10), [0, 1, 100], [0, 0, 5]))
     assert completed(result) == [15, 25, 115]
@@ -108,7 +122,9 @@ def on_core(name: str, pool: int, demand_ns: int) -> Template:
 
 def one_core(templates: list[Template], order: list[int], slice_ns: int) -> Program:
     """One core, two threads, requests of two kinds that all arrive at time 0."""
-    found = resources([(FIFO, 1), (POOL, 1), (POOL, 1)], wake_ns=np.array([0, 5, 5], dtype=np.int64))
+    found = resources(
+        [(FIFO, 1), (POOL, 1), (POOL, 1)], wake_ns=np.array([0, 5, 5], dtype=np.int64)
+    )
     return Program(
         resources=replace(found, slice_ns=np.array([slice_ns, 0, 0], dtype=np.int64)),
         book=FixedTemplates(templates, np.array([[0, 1, 2]])),
@@ -133,46 +149,87 @@ class Chosen:
 def test_a_thread_keeps_its_core_while_it_finds_work(run: Run) -> None:
     templates = [on_core("a", 1, 10), on_core("b", 2, 10)]
     # The first thread works off its three, then the second its one.
-    assert completed(run(one_core(templates, [0, 1, 0, 0], slice_ns=100))) == [15, 50, 25, 35]
+    assert completed(run(one_core(templates, [0, 1, 0, 0], slice_ns=100))) == [
+        15,
+        50,
+        25,
+        35,
+    ]
     # Its slice is used up after the second: the other one comes first.
-    assert completed(run(one_core(templates, [0, 1, 0, 0], slice_ns=20))) == [15, 40, 25, 50]
+    assert completed(run(one_core(templates, [0, 1, 0, 0], slice_ns=20))) == [
+        15,
+        40,
+        25,
+        50,
+    ]
     # Without slices the core changes hands each time.
-    assert completed(run(one_core(templates, [0, 1, 0, 0], slice_ns=0))) == [15, 30, 40, 50]
+    assert completed(run(one_core(templates, [0, 1, 0, 0], slice_ns=0))) == [
+        15,
+        30,
+        40,
+        50,
+    ]
 
 
 @both
 def test_the_process_that_has_had_least_gets_a_fair_core_first(run: Run) -> None:
-    found = resources([(FIFO, 1)] + 3 * [(POOL, 1)], shares=(Share(FAIR, (ShareClass(),)),))
+    found = resources(
+        [(FIFO, 1)] + 3 * [(POOL, 1)], shares=(Share(FAIR, (ShareClass(),)),)
+    )
     cores = replace(
         found,
         share_indices=np.array([0, -1, -1, -1]),
         slice_ns=np.array([1, 0, 0, 0]),
         processes=np.array([-1, 0, 0, 1]),
     )
-    templates = [on_core(name, pool, 10) for name, pool in zip("abc", (1, 2, 3), strict=True)]
+    templates = [
+        on_core(name, pool, 10) for name, pool in zip("abc", (1, 2, 3), strict=True)
+    ]
     book = FixedTemplates(templates, np.array([[0, 1, 2, 3]]))
     # Of the one process a goes first; b waits until c, of the other, has had as much, and before it has more.
     result = run(Program(resources=cores, book=book, streams=[Chosen([0, 1, 2, 2])]))
     assert completed(result) == [10, 30, 20, 40]
     # At 20 the third a, b and c wait: c's process has had nothing yet, and of the other b waits longest.
-    result = run(Program(resources=cores, book=book, streams=[At([0, 0, 0, 1, 2], [0, 0, 0, 12, 13])]))
+    result = run(
+        Program(
+            resources=cores, book=book, streams=[At([0, 0, 0, 1, 2], [0, 0, 0, 12, 13])]
+        )
+    )
     assert completed(result) == [10, 20, 50, 40, 30]
 
 
 @both
-def test_work_without_a_thread_waits_for_nothing_that_other_cores_have_done(run: Run) -> None:
+def test_work_without_a_thread_waits_for_nothing_that_other_cores_have_done(
+    run: Run,
+) -> None:
     """Fair queues of two cores; only threads have had something, wherever they had it."""
-    found = resources(2 * [(FIFO, 1)] + 2 * [(POOL, 1)], shares=(Share(FAIR, (ShareClass(),)),))
-    cores = replace(found, share_indices=np.array([0, 0, -1, -1]), slice_ns=np.array([1, 1, 0, 0]))
+    found = resources(
+        2 * [(FIFO, 1)] + 2 * [(POOL, 1)], shares=(Share(FAIR, (ShareClass(),)),)
+    )
+    cores = replace(
+        found, share_indices=np.array([0, 0, -1, -1]), slice_ns=np.array([1, 1, 0, 0])
+    )
     templates = [on_core("thread", 2, 10)]
     for name, demand_ns in (("long", 100), ("short", 10)):
         graph = GraphBuilder(name)
-        templates.append(graph.finish(reply=graph.use(0, demand_ns, after=[0], label="alone")))
+        templates.append(
+            graph.finish(reply=graph.use(0, demand_ns, after=[0], label="alone"))
+        )
     thread, long, short = range(3)
     # Roles are the core and the pool of a row: the first core's, then the second's.
-    requests = [(thread, 0), (thread, 1), (long, 1), (thread, 0), (short, 0), (thread, 1), (short, 1)]
+    requests = [
+        (thread, 0),
+        (thread, 1),
+        (long, 1),
+        (thread, 0),
+        (short, 0),
+        (thread, 1),
+        (short, 1),
+    ]
     stream = At(
-        [template for template, _ in requests], [0, 0, 15, 20, 25, 30, 31], [row for _, row in requests]
+        [template for template, _ in requests],
+        [0, 0, 15, 20, 25, 30, 31],
+        [row for _, row in requests],
     )
     book = FixedTemplates(templates, np.array([[0, -1, 2], [1, -1, 3]]))
     result = run(Program(resources=cores, book=book, streams=[stream]))
@@ -184,7 +241,10 @@ def test_work_without_a_thread_waits_for_nothing_that_other_cores_have_done(run:
 @both
 def test_a_thread_of_a_process_that_has_just_run_is_cheaper_to_wake(run: Run) -> None:
     found = replace(
-        one_core([], [], slice_ns=1000).resources, processes=np.array([-1, 0, 0]), warm_ns=4, cool_ns=20
+        one_core([], [], slice_ns=1000).resources,
+        processes=np.array([-1, 0, 0]),
+        warm_ns=4,
+        cool_ns=20,
     )
     templates = [on_core("a", 1, 10), on_core("b", 2, 10)]
     later = Program(
@@ -226,7 +286,9 @@ def test_threads_serve_their_batch_when_they_have_nothing_else_to_do(run: Run) -
     graph.release(WORKERS, after=[work], label="sleep or go on")
     given = program(graph.finish(reply=synced), [0, 1, 50, 60], [0, 0, 5])
     served_by = np.array([-1, WORKERS, -1], dtype=np.int64)
-    result = run(replace(given, resources=replace(given.resources, served_by=served_by)))
+    result = run(
+        replace(given, resources=replace(given.resources, served_by=served_by))
+    )
     # Woken at 0, both submitted by 25, synced by 125; the others: woken, by 150, synced by 250.
     assert completed(result) == [125, 125, 250, 250]
     assert result.sleeps.tolist()[1:] == [2, 2]
@@ -253,7 +315,9 @@ def test_a_thread_is_acquired_before_it_works() -> None:
     beside = graph.use(CPU, 10, after=[0], label="beside")
     graph.on_thread(beside, thread)
     end = graph.release(WORKERS, after=[thread, beside], label="release")
-    with pytest.raises(ValueError, match="late: beside: wanted it to run only after 'thread'"):
+    with pytest.raises(
+        ValueError, match="late: beside: wanted it to run only after 'thread'"
+    ):
         graph.finish(reply=end)
     with pytest.raises(ValueError, match="wanted an acquire before it"):
         graph.on_thread(beside, 0)

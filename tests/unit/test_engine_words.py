@@ -47,7 +47,9 @@ class Arrivals:
     def take(self, count: int) -> RequestChunk:
         taken, self.requests = self.requests, []
         templates = np.array([template for _, template, _ in taken], dtype=np.int64)
-        keys = np.array([ranges for _, _, ranges in taken], dtype=np.int64).reshape(-1, 2, 2)
+        keys = np.array([ranges for _, _, ranges in taken], dtype=np.int64).reshape(
+            -1, 2, 2
+        )
         return RequestChunk(
             templates,
             np.full_like(templates, self.row),
@@ -57,9 +59,16 @@ class Arrivals:
         )
 
 
-def arrivals(*requests: tuple[int, int] | tuple[int, int, list[tuple[int, int]]]) -> Arrivals:
+def arrivals(
+    *requests: tuple[int, int] | tuple[int, int, list[tuple[int, int]]],
+) -> Arrivals:
     nothing = [(0, 0), (0, 0)]
-    return Arrivals([(one[0], one[1], [*(one[2] if len(one) > 2 else []), *nothing][:2]) for one in requests])
+    return Arrivals(
+        [
+            (one[0], one[1], [*(one[2] if len(one) > 2 else []), *nothing][:2])
+            for one in requests
+        ]
+    )
 
 
 def program(
@@ -160,7 +169,9 @@ def test_a_request_passes_several_gates(run: Run) -> None:
 @both
 def test_an_unbound_gate_lets_all_pass(run: Run) -> None:
     row = [FREE, ONE, UNBOUND, UNBOUND, POOLS]
-    result = run(program([pipelined(100), pipelined(10)], arrivals((0, 0), (5, 1)), rows=[row]))
+    result = run(
+        program([pipelined(100), pipelined(10)], arrivals((0, 0), (5, 1)), rows=[row])
+    )
     assert completed(result) == [101, 16]
 
 
@@ -214,16 +225,22 @@ def test_nested_branches_are_skipped_as_a_whole(run: Run) -> None:
     def template(test: Test) -> Template:
         graph = GraphBuilder("nested")
         yes, no = graph.branch(test, after=[0], label="outer")
-        inner_yes, inner_no = graph.branch(conditions.idle(ONE), after=[yes], label="inner")
+        inner_yes, inner_no = graph.branch(
+            conditions.idle(ONE), after=[yes], label="inner"
+        )
         ends = [
             graph.use(FREE, ns, after=[side], label="end", messages=1)
             for side, ns in ((inner_yes, 10), (inner_no, 20))
         ]
         inner = graph.merge(ends)
-        return graph.finish(reply=graph.merge([inner, graph.use(FREE, 40, after=[no], label="no")]))
+        return graph.finish(
+            reply=graph.merge([inner, graph.use(FREE, 40, after=[no], label="no")])
+        )
 
     always, never = conditions.always(), conditions.pinned(0)
-    result = run(program([template(always), template(never)], arrivals((0, 0), (0, 1, [(0, 1)]))))
+    result = run(
+        program([template(always), template(never)], arrivals((0, 0), (0, 1, [(0, 1)])))
+    )
     assert latencies(result) == [10, 40]
     assert (taken(result, "messages"), result.streams[0].taken_uses) == (1, 2)
 
@@ -233,8 +250,15 @@ def test_a_test_and_what_follows_it_are_one(run: Run) -> None:
     graph = GraphBuilder("test and set")
     yes, no = graph.branch(conditions.idle(GATES), after=[0], label="free?")
     ticket = graph.enter(GATES, after=[yes], label="enter")
-    held = graph.leave(ticket, after=[graph.delay(-1, 30, after=[ticket], label="hold")], label="leave")
-    result = run(program([graph.finish(reply=graph.merge([held, no]))], arrivals((9, 0), (9, 0), (9, 0))))
+    held = graph.leave(
+        ticket, after=[graph.delay(-1, 30, after=[ticket], label="hold")], label="leave"
+    )
+    result = run(
+        program(
+            [graph.finish(reply=graph.merge([held, no]))],
+            arrivals((9, 0), (9, 0), (9, 0)),
+        )
+    )
     assert latencies(result) == [30, 0, 0]
 
 
@@ -247,7 +271,11 @@ def test_idle_asks_for_a_free_server(run: Run) -> None:
     # Arrivals come before the end of a service of the same time.
     assert latencies(result)[1:] == [1, 1, 1, 100]
     rows = [[FREE, UNBOUND, GATES, OTHER_GATE, POOLS]]
-    result = run(program([busy, probe(conditions.idle(ONE))], arrivals((0, 0), (10, 1)), rows=rows))
+    result = run(
+        program(
+            [busy, probe(conditions.idle(ONE))], arrivals((0, 0), (10, 1)), rows=rows
+        )
+    )
     assert latencies(result)[1] == 100
 
 
@@ -258,7 +286,9 @@ def test_idle_asks_for_a_free_server(run: Run) -> None:
 def test_pinned_holds_while_others_have_every_key(run: Run) -> None:
     templates = [pinning(0, 50), probe(conditions.pinned(1))]
 
-    def asked(time_ns: int, first: int, stop: int) -> tuple[int, int, list[tuple[int, int]]]:
+    def asked(
+        time_ns: int, first: int, stop: int
+    ) -> tuple[int, int, list[tuple[int, int]]]:
         return time_ns, 1, [(0, 0), (first, stop)]
 
     requests = arrivals(
@@ -273,7 +303,15 @@ def test_pinned_holds_while_others_have_every_key(run: Run) -> None:
         asked(56, 13, 14),
     )
     # Until 50 the keys 10 to 15 are pinned, until 55 still 13 to 15; a range without keys always is.
-    assert latencies(run(program(templates, requests)))[2:] == [100, 1, 1, 100, 100, 1, 1]
+    assert latencies(run(program(templates, requests)))[2:] == [
+        100,
+        1,
+        1,
+        100,
+        100,
+        1,
+        1,
+    ]
 
 
 @both
@@ -286,15 +324,25 @@ def test_ones_own_pins_do_not_count_for_pinned(run: Run) -> None:
         step = graph.unpin(pin, after=[step], label="unpin")
     templates = [graph.finish(reply=step), pinning(0, 200)]
     ranges = [(1, 4), (2, 6)]
-    result = run(program(templates, arrivals((0, 0, ranges), (200, 1, [(1, 4)]), (201, 0, ranges))))
+    result = run(
+        program(
+            templates, arrivals((0, 0, ranges), (200, 1, [(1, 4)]), (201, 0, ranges))
+        )
+    )
     assert latencies(result) == [0, 200, 100]
 
 
 @both
 def test_thousands_of_pins_are_kept_apart(run: Run) -> None:
     requests = [(index, 0, [(100 * index, 100 * index + 90)]) for index in range(60)]
-    asked = [(60 + index, 1, [(0, 0), (100 * index, 100 * index + 90)]) for index in range(20)]
-    missed = [(80 + index, 1, [(0, 0), (100 * index, 100 * index + 91)]) for index in range(20)]
+    asked = [
+        (60 + index, 1, [(0, 0), (100 * index, 100 * index + 90)])
+        for index in range(20)
+    ]
+    missed = [
+        (80 + index, 1, [(0, 0), (100 * index, 100 * index + 91)])
+        for index in range(20)
+    ]
     templates = [pinning(0, 1000), probe(conditions.pinned(1))]
     result = run(program(templates, arrivals(*requests, *asked, *missed)))
     assert latencies(result)[60:] == [100] * 20 + [1] * 20
@@ -312,7 +360,9 @@ def spawning(spawned: Template, test: Test | None = None) -> Template:
 
 def background(demand_ns: int) -> Template:
     graph = GraphBuilder("background")
-    return graph.finish(reply=graph.use(ONE, demand_ns, after=[0], label="apart", device_write_bytes=7))
+    return graph.finish(
+        reply=graph.use(ONE, demand_ns, after=[0], label="apart", device_write_bytes=7)
+    )
 
 
 @both
@@ -334,11 +384,19 @@ def test_a_spawn_asks_its_test_and_has_its_requests_keys(run: Run) -> None:
     pin = graph.pin(0, after=[0], label="pin")
     step = graph.use(FREE, 50, after=[pin], label="apart")
     apart = graph.finish(reply=graph.unpin(pin, after=[step], label="unpin"))
-    spawner, prober = spawning(apart, conditions.idle(GATES)), probe(conditions.pinned(0))
+    spawner, prober = (
+        spawning(apart, conditions.idle(GATES)),
+        probe(conditions.pinned(0)),
+    )
     templates = [spawner, apart, prober, pipelined(30)]
     keys = [(4, 6)]
     result = run(
-        program(templates, arrivals((0, 3), (5, 0, keys), (40, 0, keys), (70, 2, keys), (101, 2, keys)))
+        program(
+            templates,
+            arrivals(
+                (0, 3), (5, 0, keys), (40, 0, keys), (70, 2, keys), (101, 2, keys)
+            ),
+        )
     )
     # The gate is taken when the first comes to spawn, at 15, and empty at 50.
     assert result.spawned[0].issued_ns.tolist() == [50]
@@ -358,7 +416,9 @@ def test_spawned_graphs_spawn_and_each_stream_counts_its_own(run: Run) -> None:
 
 
 @both
-def test_what_is_spawned_comes_after_clients_requests_of_the_same_time(run: Run) -> None:
+def test_what_is_spawned_comes_after_clients_requests_of_the_same_time(
+    run: Run,
+) -> None:
     graph = GraphBuilder("apart")
     step = graph.use(FREE, 10, after=[0], label="as long")
     apart = graph.finish(reply=graph.use(ONE, 5, after=[step], label="then one"))
@@ -382,18 +442,26 @@ def test_what_is_accounted_per_service_is_accounted_once_for_a_batch(run: Run) -
     graph.per_service(step, device_write_bytes=4096)
     template = graph.finish(reply=step)
     requests = [(time_ns, 0) for time_ns in (0, 1, 2, 3, 250)]
-    result = run(program([template], arrivals(*requests), resources=[(BATCH, 1)], bin_ns=100))
+    result = run(
+        program([template], arrivals(*requests), resources=[(BATCH, 1)], bin_ns=100)
+    )
     # Three services: the first alone, the next three together, the last alone.
     assert completed(result) == [100, 200, 200, 200, 350]
     assert taken(result, "device_write_bytes") == 3 * 4096
     assert taken(result, "cpu_ns") == 5 * 3
     assert result.streams[0].taken_uses == 5
-    bins = result.bins[:, [COUNTER_INDEX["device_write_bytes"], COUNTER_INDEX["cpu_ns"]]]
+    bins = result.bins[
+        :, [COUNTER_INDEX["device_write_bytes"], COUNTER_INDEX["cpu_ns"]]
+    ]
     assert bins.tolist() == [[0, 0], [4096, 3], [4096, 9], [4096, 3]]
     # Where nobody shares a service, each accounts it; where nothing is bound, none does.
     alone = run(program([template], arrivals(*requests), resources=[(FIFO, 1)]))
     assert taken(alone, "device_write_bytes") == 5 * 4096
-    unbound = run(program([template], arrivals(*requests), resources=[(FIFO, 1)], rows=[[UNBOUND]]))
+    unbound = run(
+        program(
+            [template], arrivals(*requests), resources=[(FIFO, 1)], rows=[[UNBOUND]]
+        )
+    )
     assert (taken(unbound, "device_write_bytes"), taken(unbound, "cpu_ns")) == (0, 0)
 
 
@@ -410,7 +478,9 @@ def test_a_template_says_whether_its_plan_tells_all() -> None:
     assert pipelined(10).planned
     assert spawning(background(1)).planned
     assert not probe(conditions.always()).planned
-    assert [one.keyed for one in (pipelined(1), pinning(0, 1), spawning(pinning(1, 1)))] == [
+    assert [
+        one.keyed for one in (pipelined(1), pinning(0, 1), spawning(pinning(1, 1)))
+    ] == [
         False,
         True,
         True,
@@ -467,14 +537,35 @@ def inner_branch_left_open(graph: GraphBuilder) -> int:
 
 
 REFUSED: list[tuple[Callable[[GraphBuilder], int], str]] = [
-    (lambda graph: graph.enter(GATES, after=[0], label="in"), "in: enter and leave do not balance"),
-    (lambda graph: graph.pin(0, after=[0], label="pin"), "pin: pin and unpin do not balance"),
-    (lambda graph: graph.pin(2, after=[0], label="pin"), "got key range 2, wanted 0 to 1"),
+    (
+        lambda graph: graph.enter(GATES, after=[0], label="in"),
+        "in: enter and leave do not balance",
+    ),
+    (
+        lambda graph: graph.pin(0, after=[0], label="pin"),
+        "pin: pin and unpin do not balance",
+    ),
+    (
+        lambda graph: graph.pin(2, after=[0], label="pin"),
+        "got key range 2, wanted 0 to 1",
+    ),
     (lambda graph: graph.pin(-1, after=[0], label="pin"), "got key range -1"),
-    (lambda graph: graph.turn(0, after=[0], label="turn"), "turn: got step 0, wanted an enter"),
-    (lambda graph: graph.leave(7, after=[0], label="leave"), "leave: got step 7, wanted an enter"),
-    (lambda graph: graph.unpin(0, after=[0], label="unpin"), "unpin: got step 0, wanted a pin"),
-    (lambda graph: graph.branch(Test(0), after=[0], label="branch")[0], "branch: got no test"),
+    (
+        lambda graph: graph.turn(0, after=[0], label="turn"),
+        "turn: got step 0, wanted an enter",
+    ),
+    (
+        lambda graph: graph.leave(7, after=[0], label="leave"),
+        "leave: got step 7, wanted an enter",
+    ),
+    (
+        lambda graph: graph.unpin(0, after=[0], label="unpin"),
+        "unpin: got step 0, wanted a pin",
+    ),
+    (
+        lambda graph: graph.branch(Test(0), after=[0], label="branch")[0],
+        "branch: got no test",
+    ),
     (
         lambda graph: graph.branch(conditions.alone(0), after=[0], label="branch")[0],
         "got step 0, wanted an enter",
@@ -492,7 +583,9 @@ REFUSED: list[tuple[Callable[[GraphBuilder], int], str]] = [
 
 
 @pytest.mark.parametrize(("build", "message"), REFUSED)
-def test_a_graph_that_cannot_be_is_refused(build: Callable[[GraphBuilder], int], message: str) -> None:
+def test_a_graph_that_cannot_be_is_refused(
+    build: Callable[[GraphBuilder], int], message: str
+) -> None:
     graph = GraphBuilder("refused")
     with pytest.raises(ValueError, match=message):
         graph.finish(reply=build(graph))
@@ -503,7 +596,11 @@ def test_what_is_given_back_on_either_side_balances() -> None:
     ticket = graph.enter(GATES, after=[0], label="enter")
     sides = graph.branch(conditions.alone(ticket), after=[ticket], label="branch")
     ends = [
-        graph.leave(ticket, after=[graph.turn(ticket, after=[side], label="turn")], label="leave")
+        graph.leave(
+            ticket,
+            after=[graph.turn(ticket, after=[side], label="turn")],
+            label="leave",
+        )
         for side in sides
     ]
     assert graph.finish(reply=graph.merge(ends)).steps == 8
@@ -519,7 +616,9 @@ def test_what_is_given_back_on_either_side_balances() -> None:
         ([[0, 1 << 60], [0, 0]], "key ranges that are none"),
     ],
 )
-def test_keys_that_cannot_be_are_refused(run: Run, keys: list[list[int]] | None, message: str) -> None:
+def test_keys_that_cannot_be_are_refused(
+    run: Run, keys: list[list[int]] | None, message: str
+) -> None:
     stream = arrivals((0, 0, [(one[0], one[1]) for one in keys or []]))
     stream.without_keys = keys is None
     with pytest.raises(ProgramError, match=message):
@@ -528,7 +627,10 @@ def test_keys_that_cannot_be_are_refused(run: Run, keys: list[list[int]] | None,
 
 @both
 def test_a_spawned_template_has_to_be_in_the_book(run: Run) -> None:
-    with pytest.raises(ProgramError, match="'spawning' spawns 'background', wanted that in the book too"):
+    with pytest.raises(
+        ProgramError,
+        match="'spawning' spawns 'background', wanted that in the book too",
+    ):
         run(program([spawning(background(1))], arrivals((0, 0))))
 
 
@@ -552,12 +654,16 @@ class Loop:
     def take(self, count: int) -> RequestChunk:
         taken, self.order = self.order[:2], self.order[2:]
         templates = np.array(taken, dtype=np.int64)
-        return RequestChunk(templates, np.zeros_like(templates), np.zeros_like(templates))
+        return RequestChunk(
+            templates, np.zeros_like(templates), np.zeros_like(templates)
+        )
 
 
 def after(demand_ns: int) -> Template:
     graph = GraphBuilder(f"after {demand_ns} ns")
-    return graph.finish(reply=graph.use(FREE, demand_ns, after=[graph.issue], label="use"))
+    return graph.finish(
+        reply=graph.use(FREE, demand_ns, after=[graph.issue], label="use")
+    )
 
 
 @both
@@ -582,7 +688,9 @@ def test_a_client_that_takes_each_completion_goes_on_at_once(run):
 @both
 def test_what_a_client_has_not_looked_at_is_pending_at_the_bound(run):
     changed = replace(
-        program([after(10), after(50)], Loop([0, 1], 2)), until_ns=40, newest_only=frozenset([0])
+        program([after(10), after(50)], Loop([0, 1], 2)),
+        until_ns=40,
+        newest_only=frozenset([0]),
     )
     assert run(changed).streams[0].completed_ns.tolist() == [-1, -1]
 

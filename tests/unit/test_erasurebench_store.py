@@ -21,7 +21,14 @@ from stripesim.sim.systems.kv_proxy.plan import (
     sets,
     write_operations,
 )
-from stripesim.sim.systems.kv_proxy.proxy import EXISTS, GET, SET, WORK, StoreError, run_operations
+from stripesim.sim.systems.kv_proxy.proxy import (
+    EXISTS,
+    GET,
+    SET,
+    WORK,
+    StoreError,
+    run_operations,
+)
 
 K = 10
 
@@ -29,8 +36,15 @@ K = 10
 def planned(writes, width, nodes=20, code="RS"):
     system = parameters.system(nodes)
     keys = keys_of(writes, system.aggregation, width=width)
-    placed = even_owners(nodes)[draw_slots(len(keys.stripes), width, np.random.default_rng(0))]
-    return system, keys, placed, write_operations(system, writes, keys, placed, code=code)
+    placed = even_owners(nodes)[
+        draw_slots(len(keys.stripes), width, np.random.default_rng(0))
+    ]
+    return (
+        system,
+        keys,
+        placed,
+        write_operations(system, writes, keys, placed, code=code),
+    )
 
 
 def test_base64_grows_by_a_third_rounded_up():
@@ -40,13 +54,17 @@ def test_base64_grows_by_a_third_rounded_up():
 def test_a_file_of_ten_bytes_makes_one_key_of_sixteen_characters_per_position():
     system, keys, _, operations = planned(sequential(10, 10, k=K), 14)
     assert keys.count == 14 and keys.stored_bytes(system.aggregation) == 14 * 16
-    assert (operations.kinds == SET).sum() == 14 and (operations.kinds == GET).sum() == 0
+    assert (operations.kinds == SET).sum() == 14 and (
+        operations.kinds == GET
+    ).sum() == 0
 
 
 def test_writes_of_128_kib_need_one_buffer_without_parity_and_two_with():
     writes = sequential(1 << 17, 1 << 17, k=K)
     model = parameters.aggregation()
-    assert [len(keys_of(writes, model, width=width).stripes) for width in (10, 14, 16)] == [1, 2, 2]
+    assert [
+        len(keys_of(writes, model, width=width).stripes) for width in (10, 14, 16)
+    ] == [1, 2, 2]
 
 
 def test_a_write_inside_a_stripe_reads_back_what_was_there():
@@ -77,9 +95,14 @@ def test_positions_have_slots_of_their_own_and_slots_are_dealt_evenly(nodes, wid
     assert shares.sum() == SLOTS and shares.max() - shares.min() <= 1
 
 
-@given(size=st.integers(1, 5000), code=st.sampled_from([("NC", 10), ("RS", 14), ("LRC", 16)]))
+@given(
+    size=st.integers(1, 5000),
+    code=st.sampled_from([("NC", 10), ("RS", 14), ("LRC", 16)]),
+)
 def test_time_is_the_sum_of_work_requests_and_wire(size, code):
-    system, _, _, operations = planned(sequential(size, 700, k=K), code[1], code=code[0])
+    system, _, _, operations = planned(
+        sequential(size, 700, k=K), code[1], code=code[0]
+    )
     run = run_operations(system, operations)
     nic, served = system.nic, system.model.service_ns(system.nodes)
     total = 0
@@ -91,7 +114,8 @@ def test_time_is_the_sum_of_work_requests_and_wire(size, code):
         strict=True,
     ):
         wire = sum(
-            nic.serialise_ns(n) + nic.serialise_ns(min(n, nic.frame_payload_bytes)) for n in (sent, answered)
+            nic.serialise_ns(n) + nic.serialise_ns(min(n, nic.frame_payload_bytes))
+            for n in (sent, answered)
         )
         total += work if kind == WORK else served + wire
     # Each step is rounded to a nanosecond for itself.
@@ -102,7 +126,8 @@ def test_time_is_the_sum_of_work_requests_and_wire(size, code):
 def test_both_engines_complete_every_operation_at_the_same_time():
     system, _, _, operations = planned(sequential(3000, 900, k=K), 14)
     listed = [
-        run_operations(system, operations, engine=engine).completed_ns for engine in ("compiled", "simpy")
+        run_operations(system, operations, engine=engine).completed_ns
+        for engine in ("compiled", "simpy")
     ]
     assert len(listed[0]) == len(operations) and (listed[0] == listed[1]).all()
     assert (np.diff(listed[0]) >= 0).all()
@@ -111,16 +136,26 @@ def test_both_engines_complete_every_operation_at_the_same_time():
 def test_a_read_looks_for_every_position_and_fetches_its_sources():
     system, keys, placed, _ = planned(sequential(100, 100, k=K), 14)
     found = read_operations(
-        system, keys, placed, code="RS", data_bytes=np.array([100]), sources=[tuple(range(K))]
+        system,
+        keys,
+        placed,
+        code="RS",
+        data_bytes=np.array([100]),
+        sources=[tuple(range(K))],
     )
     assert [(found.kinds == kind).sum() for kind in (EXISTS, GET, WORK)] == [14, K, 1]
-    lost = read_operations(system, keys, placed, code="RS", data_bytes=np.array([100]), sources=[()])
+    lost = read_operations(
+        system, keys, placed, code="RS", data_bytes=np.array([100]), sources=[()]
+    )
     assert (lost.kinds == GET).sum() == 0
 
 
 def test_more_nodes_make_a_request_slower_as_figure_3_shows():
     operations = sets(parameters.system(20), np.zeros(100, dtype=np.int64), 500)
-    times = [run_operations(parameters.system(nodes), operations).elapsed_ns for nodes in (20, 60, 100)]
+    times = [
+        run_operations(parameters.system(nodes), operations).elapsed_ns
+        for nodes in (20, 60, 100)
+    ]
     assert times == sorted(times) and times[0] < times[-1]
 
 

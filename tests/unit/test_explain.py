@@ -49,11 +49,15 @@ def labelled(timeline: Timeline, label: str) -> list[TimelineStep]:
 @pytest.mark.parametrize("engine", ["simpy", "compiled"])
 @pytest.mark.parametrize("op", ["write", "read"])
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
-def test_latency_and_bytes_are_those_of_a_whole_run(engine: str, op: str, scheme: str) -> None:
+def test_latency_and_bytes_are_those_of_a_whole_run(
+    engine: str, op: str, scheme: str
+) -> None:
     scenario = parse_scenario(SCENARIO)
     built = build_models(scenario)
     flat = (1.0,) * 256
-    models = replace(built, ssd=replace(built.ssd, read_quantiles=flat, write_quantiles=flat))
+    models = replace(
+        built, ssd=replace(built.ssd, read_quantiles=flat, write_quantiles=flat)
+    )
     setting = build_cell(scenario, Cell(scheme, op, "seq", 8192), models)  # type: ignore[arg-type]
     workload = Synthetic(
         pattern="seq", block_bytes=8192, image_bytes=1 << 30, read_fraction=float(op == "read"), requests=1,
@@ -63,8 +67,15 @@ def test_latency_and_bytes_are_those_of_a_whole_run(engine: str, op: str, scheme
     timeline = one(op, scheme, 8192, sets=["cluster.hosts=7"])
     assert row["latency_mean_ns"] == timeline.latency_ns
     totals = timeline.totals()
-    for counter in ("device_read_bytes", "device_write_bytes", "private_net_bytes", "public_net_bytes"):
-        assert row[f"{counter}_per_client_byte"] * 8192 == pytest.approx(totals.get(counter, 0))
+    for counter in (
+        "device_read_bytes",
+        "device_write_bytes",
+        "private_net_bytes",
+        "public_net_bytes",
+    ):
+        assert row[f"{counter}_per_client_byte"] * 8192 == pytest.approx(
+            totals.get(counter, 0)
+        )
     assert row["cpu_ns_per_op"] == totals["cpu_ns"]
 
 
@@ -79,21 +90,38 @@ def test_latency_and_bytes_are_those_of_a_whole_run(engine: str, op: str, scheme
     generation=st.sampled_from(["kraken", "pacific"]),
 )
 def test_a_timeline_is_consistent(
-    op: str, scheme: str, size_bytes: int, offset_bytes: int, state: str, image: str, generation: str
+    op: str,
+    scheme: str,
+    size_bytes: int,
+    offset_bytes: int,
+    state: str,
+    image: str,
+    generation: str,
 ) -> None:
     timeline = one(
-        op, scheme, size_bytes, offset_bytes=offset_bytes, state=state, image=image, generation=generation
+        op,
+        scheme,
+        size_bytes,
+        offset_bytes=offset_bytes,
+        state=state,
+        image=image,
+        generation=generation,
     )
     spent = timeline.latency_by_category_ns()
     assert list(spent) == list(CATEGORIES)
     assert min(spent.values()) >= 0
     assert sum(spent.values()) == timeline.latency_ns
-    ends = {(found.step.graph, found.step.index): found.step.end_ns for found in timeline.steps}
+    ends = {
+        (found.step.graph, found.step.index): found.step.end_ns
+        for found in timeline.steps
+    }
     for found in timeline.steps:
         step = found.step
         assert 0 <= step.ready_ns <= step.start_ns <= step.end_ns <= timeline.end_ns
         assert 0 <= found.coding_ns <= step.duration_ns
-        assert all(ends.get((step.graph, i), 0) <= step.ready_ns for i in step.predecessors)
+        assert all(
+            ends.get((step.graph, i), 0) <= step.ready_ns for i in step.predecessors
+        )
         # What takes time says where the time comes from, unless it is a fraction of a nanosecond.
         assert found.shares or step.duration_ns <= 1, step
         assert all(share.parameter in timeline.parameters for share in found.shares)
@@ -101,7 +129,9 @@ def test_a_timeline_is_consistent(
         assert timeline.steps[index].step.end_ns == timeline.steps[after].step.ready_ns
     for hold in timeline.holds:
         assert hold.start_ns <= hold.end_ns
-    assert json.loads(json.dumps(timeline.to_json()))["latency_ns"] == timeline.latency_ns
+    assert (
+        json.loads(json.dumps(timeline.to_json()))["latency_ns"] == timeline.latency_ns
+    )
 
 
 def test_a_read_of_a_copy_by_hand() -> None:
@@ -129,10 +159,18 @@ def test_the_terms_of_a_step_add_up_to_it() -> None:
     assert shares.keys() == {"cpu.sub_write_send_ns", "kernel", *buffers}
     assert shares["cpu.sub_write_send_ns"] == round(8 * models.cpu.sub_write_send_ns)
     coding_ns = shares["kernel"] + sum(shares[name] for name in buffers)
-    assert found.coding_ns == coding_ns == pytest.approx(models.encode_ns("rs:6,3", 24576), abs=2)
+    assert (
+        found.coding_ns
+        == coding_ns
+        == pytest.approx(models.encode_ns("rs:6,3", 24576), abs=2)
+    )
     assert sum(shares.values()) == pytest.approx(found.step.duration_ns, abs=2)
     (sent,) = labelled(timeline, "request sent")
-    rate = next(share for share in sent.shares if share.parameter == "public_nic.rate_bits_per_s")
+    rate = next(
+        share
+        for share in sent.shares
+        if share.parameter == "public_nic.rate_bits_per_s"
+    )
     assert rate.change_ns == pytest.approx(-sent.step.duration_ns / 2, abs=1)
     assert timeline.parameters["kernel"]["provenance"] == "measured"
     assert timeline.parameters["public_nic.rate_bits_per_s"]["provenance"] == "given"
@@ -142,11 +180,27 @@ def test_lanes_and_branches() -> None:
     timeline = one("write", "rs:4,2", sets=["cluster.hosts=7"])
     assert {found.lane for found in labelled(timeline, "client submits")} == {"client"}
     sent = labelled(timeline, "sub-write sent")
-    assert sorted(found.branch for found in sent if found.branch is not None) == [1, 2, 3, 4, 5]
+    assert sorted(found.branch for found in sent if found.branch is not None) == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
     assert {found.lane for found in sent} == {"primary"}
-    noted = [found for found in labelled(timeline, "sub-write reply") if found.step.duration_ns]
+    noted = [
+        found
+        for found in labelled(timeline, "sub-write reply")
+        if found.step.duration_ns
+    ]
     assert {found.lane for found in noted} == {"primary"}
-    assert sorted(found.branch for found in noted if found.branch is not None) == [1, 2, 3, 4, 5]
+    assert sorted(found.branch for found in noted if found.branch is not None) == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
     (coded,) = labelled(timeline, "encode and send")
     assert (coded.lane, coded.branch) == ("primary", None)
 
@@ -155,7 +209,11 @@ def test_a_lock_spans_the_commit_or_the_dispatch() -> None:
     held = {}
     for scope in ("commit", "dispatch", "none"):
         timeline = one("write", "rep:3", sets=[f"cluster.pg_lock_scope={scope}"])
-        held[scope] = sum(hold.end_ns - hold.start_ns for hold in timeline.holds if hold.role == "pg.lock")
+        held[scope] = sum(
+            hold.end_ns - hold.start_ns
+            for hold in timeline.holds
+            if hold.role == "pg.lock"
+        )
     assert held["commit"] > held["dispatch"] > held["none"] == 0
 
 
@@ -163,7 +221,11 @@ def test_a_write_in_a_pipeline_is_told_from_entering_to_leaving() -> None:
     timeline = one("write", "rs:4,2", generation="pacific")
     entered = [step.step.end_ns for step in timeline.steps if step.step.word == "enter"]
     left = [step.step.end_ns for step in timeline.steps if step.step.word == "leave"]
-    found = [(hold.start_ns, hold.end_ns) for hold in timeline.holds if hold.role == "pg.pipeline"]
+    found = [
+        (hold.start_ns, hold.end_ns)
+        for hold in timeline.holds
+        if hold.role == "pg.pipeline"
+    ]
     assert found == list(zip(entered, left, strict=True)) != []
 
 
@@ -185,7 +247,10 @@ def test_a_repair_reads_k_shards_and_writes_one() -> None:
     assert totals["device_read_bytes"] == size
     assert {found.branch for found in labelled(timeline, "SSD write")} == {4}
     assert (
-        sum(found.step.counted["device_write_bytes"] for found in labelled(timeline, "SSD write"))
+        sum(
+            found.step.counted["device_write_bytes"]
+            for found in labelled(timeline, "SSD write")
+        )
         == size // 6
     )
     assert timeline.missing == (4,)
@@ -197,7 +262,9 @@ def test_of_a_large_object_the_first_round_of_its_repair_is_explained() -> None:
     # 8 MiB a round, in whole stripes of 24 KiB.
     stripes = -(-(8 << 20) // 24576)
     rounds = -(-(384 << 20) // (stripes * 24576))
-    assert heading(timeline).endswith(f"of one 384MiB object, kraken (the first of {rounds} rounds)")
+    assert heading(timeline).endswith(
+        f"of one 384MiB object, kraken (the first of {rounds} rounds)"
+    )
     assert timeline.totals()["device_read_bytes"] == stripes * 24576
 
 
@@ -206,9 +273,9 @@ def test_a_scenario_that_ships_can_be_the_cluster() -> None:
     koh = one("write", "rs:6,3", scenario="koh2017")
     # Nine shards on four hosts: some share the primary's host and cross no wire.
     assert koh.totals()["private_net_bytes"] < small.totals()["private_net_bytes"]
-    assert one("write", "rs:6,3", scenario="koh2017", sets=["cluster.private_gbit_per_s=1.0"]).latency_ns > (
-        koh.latency_ns
-    )
+    assert one(
+        "write", "rs:6,3", scenario="koh2017", sets=["cluster.private_gbit_per_s=1.0"]
+    ).latency_ns > (koh.latency_ns)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +299,9 @@ def test_a_scenario_that_ships_can_be_the_cluster() -> None:
         ({"state": "degraded", "schemes": "rep:1"}, "no OSD is left|wanted"),
     ],
 )
-def test_what_cannot_be_explained_is_refused(asked: dict[str, object], message: str) -> None:
+def test_what_cannot_be_explained_is_refused(
+    asked: dict[str, object], message: str
+) -> None:
     full = {"op": "write", "schemes": "rep:3", "size_bytes": 4096, **asked}
     with pytest.raises(ValueError, match=message):
         explain(full.pop("op"), full.pop("schemes"), full.pop("size_bytes"), **full)  # type: ignore[arg-type]
@@ -256,7 +325,9 @@ class _Requests:
 class _Book:
     def __init__(self) -> None:
         graph = GraphBuilder("two pieces at one server")
-        pieces = [graph.use(0, 100, after=[0], label="piece", cpu_ns=100) for _ in range(2)]
+        pieces = [
+            graph.use(0, 100, after=[0], label="piece", cpu_ns=100) for _ in range(2)
+        ]
         self.templates = [graph.finish(reply=graph.join(pieces))]
         self.bindings = np.zeros((1, 1), dtype=np.int64)
 
@@ -270,7 +341,10 @@ def test_the_recording_tells_waits_and_service_apart() -> None:
     steps, reply_ns, graphs = record(program(1))
     assert (reply_ns, graphs) == (200, [0])
     pieces = [step for step in steps if step.label == "piece"]
-    assert [(step.ready_ns, step.start_ns, step.end_ns) for step in pieces] == [(0, 0, 100), (0, 100, 200)]
+    assert [(step.ready_ns, step.start_ns, step.end_ns) for step in pieces] == [
+        (0, 0, 100),
+        (0, 100, 200),
+    ]
     assert [step.wait_ns for step in pieces] == [0, 100]
     assert [step.counted for step in pieces] == [{"cpu_ns": 100}] * 2
     assert "cpu_ns" in COUNTERS

@@ -37,7 +37,9 @@ def writes() -> list[Timeline]:
 
 
 stretches = st.lists(
-    st.tuples(st.integers(0, 10**6), st.integers(0, 10**5)).map(lambda pair: (pair[0], sum(pair))),
+    st.tuples(st.integers(0, 10**6), st.integers(0, 10**5)).map(
+        lambda pair: (pair[0], sum(pair))
+    ),
     min_size=1,
 )
 
@@ -56,7 +58,9 @@ def test_an_axis_keeps_the_order_of_times_and_shows_what_is_busy(
         assert not any(start < high and stop > low for start, stop in busy)
     for low, high in busy:
         # Outside cuts the axis is to scale.
-        assert axis.place(high) - axis.place(low) == pytest.approx((high - low) / 1e3, abs=1e-6)
+        assert axis.place(high) - axis.place(low) == pytest.approx(
+            (high - low) / 1e3, abs=1e-6
+        )
 
 
 def test_ticks_stand_in_no_cut() -> None:
@@ -67,11 +71,17 @@ def test_ticks_stand_in_no_cut() -> None:
     assert not [t for t in ticks for low, high in axis.cuts if low < t * 1000 < high]
 
 
-def test_the_figure_has_a_panel_for_each_scheme_on_one_axis(writes: list[Timeline]) -> None:
+def test_the_figure_has_a_panel_for_each_scheme_on_one_axis(
+    writes: list[Timeline],
+) -> None:
     figure, caption = draw_timelines(writes)
     above, below = figure.axes
     assert above.get_xlim() == below.get_xlim()
-    assert [text.get_text() for text in above.get_yticklabels()][:3] == ["client", "primary", "locks"]
+    assert [text.get_text() for text in above.get_yticklabels()][:3] == [
+        "client",
+        "primary",
+        "locks",
+    ]
     assert len(below.get_yticklabels()) == 3 + 6
     assert any("reply at" in text.get_text() for text in above.texts)
     assert "3-replication" in caption
@@ -79,7 +89,10 @@ def test_the_figure_has_a_panel_for_each_scheme_on_one_axis(writes: list[Timelin
     # The row of each of the three copies (below client, primary and locks) shows all the time of its SSD.
     drawn_us, served_us = [0.0] * 3, [0.0] * 3
     for bar in above.patches:
-        if isinstance(bar, Rectangle) and to_hex(bar.get_facecolor()).upper() == "#D55E00":
+        if (
+            isinstance(bar, Rectangle)
+            and to_hex(bar.get_facecolor()).upper() == "#D55E00"
+        ):
             drawn_us[round(bar.get_y() + bar.get_height() / 2) - 3] += bar.get_width()
     for entry in writes[0].steps:
         if entry.category == "ssd":
@@ -100,12 +113,19 @@ def test_shards_without_work_share_a_row() -> None:
 def test_the_terminal_drawing_shows_who_works_when(writes: list[Timeline]) -> None:
     copies, coded = writes
     lines = drawing(copies, columns=100)
-    assert [line.split()[0] for line in lines[:4]] == ["client", "primary", "PG", "shard"]
+    assert [line.split()[0] for line in lines[:4]] == [
+        "client",
+        "primary",
+        "PG",
+        "shard",
+    ]
     assert all(len(line) <= 100 for line in lines[:-1])
     client = lines[0].split("client", 1)[1]
     assert CATEGORIES["client"].glyph in client
     assert CATEGORIES["ssd"].glyph not in client
-    assert all(CATEGORIES["ssd"].glyph in line for line in lines if line.startswith("shard"))
+    assert all(
+        CATEGORIES["ssd"].glyph in line for line in lines if line.startswith("shard")
+    )
     shared = drawing(copies, columns=100, end_ns=coded.end_ns)
     assert len(shared[3].rstrip()) < len(lines[3].rstrip())
 
@@ -137,22 +157,55 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 def test_the_command_prints_drawing_table_and_sources(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(monkeypatch, "write", "--scheme", "rep:3", "--scheme", "rs:4,2", "--size", "4k") == 0
+    assert (
+        call(
+            monkeypatch,
+            "write",
+            "--scheme",
+            "rep:3",
+            "--scheme",
+            "rs:4,2",
+            "--size",
+            "4k",
+        )
+        == 0
+    )
     out = capsys.readouterr().out
-    for words in ("RS(4,2): 4KiB write", "encode and send", "cpu.sub_op_send_ns", "reply at", "assumed"):
+    for words in (
+        "RS(4,2): 4KiB write",
+        "encode and send",
+        "cpu.sub_op_send_ns",
+        "reply at",
+        "assumed",
+    ):
         assert words in out
 
 
 def test_the_command_writes_json_and_files(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    arguments = ("repair", "--scheme", "rs:4,2", "--size", "1MiB", "--json", "-", "--out", str(tmp_path))
+    arguments = (
+        "repair",
+        "--scheme",
+        "rs:4,2",
+        "--size",
+        "1MiB",
+        "--json",
+        "-",
+        "--out",
+        str(tmp_path),
+    )
     assert call(monkeypatch, *arguments) == 0
     (request,) = json.loads(capsys.readouterr().out)["requests"]
     assert request["op"] == "repair"
     assert request["totals"]["device_read_bytes"] == 1 << 20
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"explain-repair.json", "explain-repair.svg", "explain-repair.png", "captions.md"}
+    assert names == {
+        "explain-repair.json",
+        "explain-repair.svg",
+        "explain-repair.png",
+        "captions.md",
+    }
     first = (tmp_path / "explain-repair.svg").read_bytes()
     assert call(monkeypatch, *arguments) == 0
     assert (tmp_path / "explain-repair.svg").read_bytes() == first
@@ -168,7 +221,10 @@ def test_the_command_writes_json_and_files(
     ],
 )
 def test_bad_arguments_end_with_status_2(
-    arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert call(monkeypatch, *arguments) == 2
     printed = capsys.readouterr()
@@ -180,7 +236,9 @@ def test_bad_arguments_end_with_status_2(
 def test_importing_the_package_loads_nothing_heavy() -> None:
     heavy = ["numpy", "polars", "matplotlib", "pydantic", "numba", "scipy", "simpy"]
     text = f"import sys, stripesim; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -193,7 +251,9 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         attrs = dict(attrs)
-        self.addresses += [attrs[name] for name in ("src", "href", "action") if name in attrs]
+        self.addresses += [
+            attrs[name] for name in ("src", "href", "action") if name in attrs
+        ]
         if tag == "li" and "data-time" in attrs:
             self.steps.append([float(attrs["data-time"]), ""])
         if tag not in ("meta", "input", "link", "br"):
@@ -218,12 +278,17 @@ def test_the_page_that_plays_a_request_holds_its_steps_and_loads_nothing():
     assert page.addresses == []
     for timeline in timelines:
         for row in table_rows(timeline):
-            assert any(row.what in text and row.lane in text for _, text in page.steps), row.what
+            assert any(
+                row.what in text and row.lane in text for _, text in page.steps
+            ), row.what
     assert [time for time, _ in page.steps] == sorted(time for time, _ in page.steps)
     # What is counted at the end is what the timeline counts.
     counted = json.loads(page.scripts[0])["counted"]
     for timeline, events in zip(timelines, counted, strict=True):
-        sums = [sum(amount for _, index, amount in events if index == n) for n in range(len(BYTE_WORDS))]
+        sums = [
+            sum(amount for _, index, amount in events if index == n)
+            for n in range(len(BYTE_WORDS))
+        ]
         assert sums == [timeline.totals().get(name, 0) for name, _ in BYTE_WORDS]
         assert timeline.totals()["private_net_bytes"] > 0
 
@@ -234,4 +299,6 @@ def test_a_page_says_when_the_reply_comes():
     page.feed(play_page([timeline]))
     (reply,) = [time for time, text in page.steps if "the client has its reply" in text]
     assert reply == timeline.latency_ns / 1e3
-    assert any("nobody waits for this" in text for time, text in page.steps if time > reply)
+    assert any(
+        "nobody waits for this" in text for time, text in page.steps if time > reply
+    )

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from stripesim.teach import Draw, Lesson, Question, table
 
 
-@given(seed=st.integers(), name=st.text(), low=st.integers(-100, 100), span=st.integers(0, 100))
-def test_a_draw_stays_in_its_range_and_repeats(seed: int, name: str, low: int, span: int) -> None:
+@given(
+    seed=st.integers(),
+    name=st.text(),
+    low=st.integers(-100, 100),
+    span=st.integers(0, 100),
+)
+def test_a_draw_stays_in_its_range_and_repeats(
+    seed: int, name: str, low: int, span: int
+) -> None:
     number = Draw(seed).number(name, low, low + span)
     assert low <= number <= low + span
     assert Draw(seed).number(name, low, low + span) == number
@@ -29,7 +36,9 @@ def test_draws_differ_between_seeds_and_names() -> None:
 
 def test_an_answer_is_computed_once_and_only_when_asked_for() -> None:
     calls: list[int] = []
-    question = Question("q", "?", lambda: calls.append(1) or 42.0, unit="s", hint="Half of 84.")
+    question = Question(
+        "q", "?", lambda: calls.append(1) or 42.0, unit="s", hint="Half of 84."
+    )
     assert repr(question) == "Question q [s]: ?"
     assert calls == []
     assert question.check(42) == "right"
@@ -76,7 +85,10 @@ def test_a_lesson_hands_results_over_and_its_sheets_tell_students_and_teachers_a
 ) -> None:
     def write(d):
         yield Question(
-            "how many", f"How <many> in {d.n}?", lambda: 12345.0 * d.found, why=lambda _: "Because."
+            "how many",
+            f"How <many> in {d.n}?",
+            lambda: 12345.0 * d.found,
+            why=lambda _: "Because.",
         )
 
     lesson = Lesson("Copies", 7, {"n": [3]}, write, rubric=[("argues", 4)])
@@ -96,7 +108,12 @@ def test_a_lesson_hands_results_over_and_its_sheets_tell_students_and_teachers_a
 
 def test_a_table_has_units_in_its_headings() -> None:
     rows = pl.DataFrame(
-        {"scheme": ["rep:3"], "latency_mean_ns": [1.5e6], "block_size_bytes": [4096], "x_s": [2.0]}
+        {
+            "scheme": ["rep:3"],
+            "latency_mean_ns": [1.5e6],
+            "block_size_bytes": [4096],
+            "x_s": [2.0],
+        }
     )
     shown = table(rows, "scheme", "latency_mean_ns", "block_size_bytes", "x_s")
     assert shown.columns == ["scheme", "latency, mean [ms]", "block", "x s"]

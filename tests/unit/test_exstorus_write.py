@@ -5,9 +5,22 @@ from dataclasses import replace
 import pytest
 
 from stripesim.models.provenance import Provenance
-from stripesim.sim.systems.striped_fs.costs import SlaveDiskModel, StripedWriteModel, VolumeGeometry
-from stripesim.sim.systems.striped_fs.participants import FileStream, StripedSystem, StripedSystemError
-from stripesim.sim.systems.striped_fs.write import STEPS, record_template, step_times, write_files
+from stripesim.sim.systems.striped_fs.costs import (
+    SlaveDiskModel,
+    StripedWriteModel,
+    VolumeGeometry,
+)
+from stripesim.sim.systems.striped_fs.participants import (
+    FileStream,
+    StripedSystem,
+    StripedSystemError,
+)
+from stripesim.sim.systems.striped_fs.write import (
+    STEPS,
+    record_template,
+    step_times,
+    write_files,
+)
 
 NUMBERS = {
     "client_base_ns": 10_000.0,
@@ -37,7 +50,9 @@ NS_PER_WIRE_BYTE = 16.0
 
 def model(**changed):
     numbers = NUMBERS | changed
-    return StripedWriteModel(**numbers, provenance={n: Provenance("assumed", "by hand") for n in numbers})
+    return StripedWriteModel(
+        **numbers, provenance={n: Provenance("assumed", "by hand") for n in numbers}
+    )
 
 
 def hdd(**changed):
@@ -48,7 +63,9 @@ def hdd(**changed):
         "dirty_bytes": 1 << 30,
         "disks_count": 2,
     } | changed
-    return SlaveDiskModel(**numbers, provenance={n: Provenance("assumed", "by hand") for n in numbers})
+    return SlaveDiskModel(
+        **numbers, provenance={n: Provenance("assumed", "by hand") for n in numbers}
+    )
 
 
 def system(gbit_per_s=1.0, **changed):
@@ -64,7 +81,9 @@ def wire_ns(size_bytes):
 def test_each_step_of_a_record_of_four_stripes_by_hand():
     (times,) = step_times(system(), [16384])
     answer_ns = 90 * 8  # an empty frame at the line's rate
-    assert times["client"] == pytest.approx(20_000 + 2 * answer_ns + 300_000 / (16 * 1024), abs=2)
+    assert times["client"] == pytest.approx(
+        20_000 + 2 * answer_ns + 300_000 / (16 * 1024), abs=2
+    )
     assert times["master"] == 1_000 + 4 * 500
     assert times["parity"] == 200 + 4 * 300
     assert times["slave"] == 8_000
@@ -121,22 +140,37 @@ def test_engines_agree(place):
 
 
 def test_transfer_hides_behind_distribution_only_under_write_back():
-    ahead, after = (step_times(system(write_back=hidden), [65536])[0] for hidden in (True, False))
-    assert after["client"] - ahead["client"] == pytest.approx(wire_ns(65536) + wire_ns(1448), abs=10)
-    assert {s: ahead[s] for s in STEPS if s != "client"} == {s: after[s] for s in STEPS if s != "client"}
+    ahead, after = (
+        step_times(system(write_back=hidden), [65536])[0] for hidden in (True, False)
+    )
+    assert after["client"] - ahead["client"] == pytest.approx(
+        wire_ns(65536) + wire_ns(1448), abs=10
+    )
+    assert {s: ahead[s] for s in STEPS if s != "client"} == {
+        s: after[s] for s in STEPS if s != "client"
+    }
 
 
 def test_a_transfer_longer_than_the_servers_work_shows_as_client_overhead():
     # With one block for each of sixteen, a slave's part is small and the record is what takes long.
     lone = replace(GEOMETRY, k=16, m=1)
-    quick = system(geometry=lone, servers=17, model=model(distribution_record_ns=0.0, slave_base_ns=0.0))
+    quick = system(
+        geometry=lone,
+        servers=17,
+        model=model(distribution_record_ns=0.0, slave_base_ns=0.0),
+    )
     (times,) = step_times(quick, [1 << 20])
     assert sum(times.values()) >= wire_ns(1 << 20)
 
 
 def test_client_encoding_sends_all_blocks_and_masters_encoding_one_record():
     at = {
-        place: write_files(system(10.0, encode_at=place), [FileStream()], record_bytes=131072, records=10)
+        place: write_files(
+            system(10.0, encode_at=place),
+            [FileStream()],
+            record_bytes=131072,
+            records=10,
+        )
         for place in ("master", "client")
     }
     assert at["client"].private_net_bytes == 0
@@ -150,7 +184,9 @@ def test_files_with_one_master_share_its_interface_and_others_do_not():
         # Interfaces are all that takes time here.
         bare = model(client_base_ns=0.0, distribution_record_ns=0.0, slave_base_ns=0.0)
         here = system(1.0, model=bare, servers=12)
-        return write_files(here, files, record_bytes=65536, records=30).throughput_bytes_per_s
+        return write_files(
+            here, files, record_bytes=65536, records=30
+        ).throughput_bytes_per_s
 
     alone = rate([FileStream(0, 0)])
     assert rate([FileStream(0, 0), FileStream(0, 0)]) == pytest.approx(alone, rel=0.05)
@@ -166,7 +202,9 @@ def test_a_short_record_is_stored_as_a_whole_encoding_unit():
 def test_disks_wait_for_memory_only_when_it_is_full():
     def elapsed(disk):
         here = system(10.0, hdd=disk)
-        return write_files(here, [FileStream()], record_bytes=65536, records=64).elapsed_ns
+        return write_files(
+            here, [FileStream()], record_bytes=65536, records=64
+        ).elapsed_ns
 
     never = elapsed(None)
     assert elapsed(hdd()) == never
@@ -179,7 +217,9 @@ def test_disks_wait_for_memory_only_when_it_is_full():
 
 def test_mds_is_asked_once_for_a_chunk_set():
     few = VolumeGeometry(k=4, m=2, chunk_bytes=32768)
-    run = write_files(system(geometry=few), [FileStream()], record_bytes=16384, records=64)
+    run = write_files(
+        system(geometry=few), [FileStream()], record_bytes=16384, records=64
+    )
     plain = write_files(
         system(geometry=few, model=model(mds_round_trip_ns=0.0)),
         [FileStream()],

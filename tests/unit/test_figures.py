@@ -71,20 +71,31 @@ def test_panels_show_throughput_in_mb_and_latency_in_ms(rows: pl.DataFrame) -> N
     throughput, latency = figure.axes
     for scheme in SCHEMES:
         expected = np.array([value(scheme, "write", "seq", size) for size in SIZES])
-        np.testing.assert_allclose(lines(throughput)[scheme_label(scheme)], expected / 1e6)
+        np.testing.assert_allclose(
+            lines(throughput)[scheme_label(scheme)], expected / 1e6
+        )
         np.testing.assert_allclose(lines(latency)[scheme_label(scheme)], 1e9 / expected)
     assert (throughput.get_ylabel(), latency.get_ylabel()) == ("MB/s", "ms")
-    assert [label.get_text() for label in throughput.get_xticklabels()] == ["1", "4", "128"]
+    assert [label.get_text() for label in throughput.get_xticklabels()] == [
+        "1",
+        "4",
+        "128",
+    ]
     assert throughput.get_xlabel() == "block size [KiB]"
 
 
 def test_each_scheme_has_its_own_colour_marker_and_line(rows: pl.DataFrame) -> None:
     figure, _ = draw_cell_figure(rows, pattern="seq", op="write")
-    looks = [(line.get_color(), line.get_marker(), line.get_linestyle()) for line in figure.axes[0].lines]
+    looks = [
+        (line.get_color(), line.get_marker(), line.get_linestyle())
+        for line in figure.axes[0].lines
+    ]
     assert all(len(set(look)) == len(SCHEMES) for look in zip(*looks, strict=True))
 
 
-def test_whiskers_are_the_confidence_interval_where_there_is_one(rows: pl.DataFrame) -> None:
+def test_whiskers_are_the_confidence_interval_where_there_is_one(
+    rows: pl.DataFrame,
+) -> None:
     figure, caption = draw_cell_figure(rows, pattern="seq", op="write")
     ends = [
         segment[:, 1]
@@ -92,17 +103,24 @@ def test_whiskers_are_the_confidence_interval_where_there_is_one(rows: pl.DataFr
         for segment in collection.get_segments()  # type: ignore[attr-defined]
         if len(segment) and np.isfinite(segment).all()
     ]
-    expected = [[value("rep:3", "write", "seq", size) * f / 1e6 for f in (0.9, 1.1)] for size in SIZES]
+    expected = [
+        [value("rep:3", "write", "seq", size) * f / 1e6 for f in (0.9, 1.1)]
+        for size in SIZES
+    ]
     np.testing.assert_allclose(ends, expected)
     assert "Whiskers" in caption
     without = rows.with_columns(pl.lit(None, pl.Float64).alias("throughput_ci_low"))
-    assert "Whiskers" not in draw_cell_figure(without, pattern="seq", op="write").caption
+    assert (
+        "Whiskers" not in draw_cell_figure(without, pattern="seq", op="write").caption
+    )
 
 
 def test_an_axis_is_logarithmic_only_where_values_span_far(rows: pl.DataFrame) -> None:
     wide, _ = draw_cell_figure(rows, pattern="seq", op="write")
     assert wide.axes[0].get_yscale() == "log"
-    near, _ = draw_cell_figure(rows.filter(pl.col("block_size_bytes") < 8192), pattern="seq", op="write")
+    near, _ = draw_cell_figure(
+        rows.filter(pl.col("block_size_bytes") < 8192), pattern="seq", op="write"
+    )
     assert near.axes[0].get_yscale() == "linear"
     assert near.axes[0].get_ylim()[0] == 0
 
@@ -119,19 +137,31 @@ def test_published_values_stand_beside_the_simulated_ones(rows: pl.DataFrame) ->
     for axes, panel in zip(figure.subplots(1, 2), (THROUGHPUT, LATENCY), strict=True):
         draw_panel(axes, selected, panel, SCHEMES, overlay)
     marks = [
-        [float(np.asarray(line.get_ydata())[0]) for line in axes.lines if line.get_marker() == "_"]
+        [
+            float(np.asarray(line.get_ydata())[0])
+            for line in axes.lines
+            if line.get_marker() == "_"
+        ]
         for axes in figure.axes
     ]
     assert [sorted(panel) for panel in marks] == [[2.0, 5.0], [7.0]]
     # Beside a published mean stands the simulated one, so that like is compared with like.
-    means = [np.mean([value(scheme, "write", "seq", size) for size in SIZES]) / 1e6 for scheme in SCHEMES]
+    means = [
+        np.mean([value(scheme, "write", "seq", size) for size in SIZES]) / 1e6
+        for scheme in SCHEMES
+    ]
     hollow = [
         float(np.asarray(line.get_ydata())[0])
         for line in figure.axes[0].lines
         if line.get_fillstyle() == "none"
     ]
     np.testing.assert_allclose(hollow, means)
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["1", "4", "128", "mean"]
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == [
+        "1",
+        "4",
+        "128",
+        "mean",
+    ]
 
 
 def test_the_caption_says_means_and_factors_of_the_rows(rows: pl.DataFrame) -> None:
@@ -149,7 +179,9 @@ def test_the_caption_says_means_and_factors_of_the_rows(rows: pl.DataFrame) -> N
 
 
 def test_a_scheme_with_a_gap_is_not_averaged(rows: pl.DataFrame) -> None:
-    gap = rows.filter((pl.col("scheme") != "rs:6,3") | (pl.col("block_size_bytes") != 4096))
+    gap = rows.filter(
+        (pl.col("scheme") != "rs:6,3") | (pl.col("block_size_bytes") != 4096)
+    )
     figure, caption = draw_cell_figure(gap, pattern="rand", op="read")
     assert "RS(6,3)" not in caption
     assert "3-replication" in caption
@@ -159,64 +191,97 @@ def test_a_scheme_with_a_gap_is_not_averaged(rows: pl.DataFrame) -> None:
 def test_the_headline_has_a_panel_for_each_op_and_pattern(rows: pl.DataFrame) -> None:
     figure, caption = draw_headline(rows)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles == ["Sequential writes", "Random writes", "Sequential reads", "Random reads"]
+    assert titles == [
+        "Sequential writes",
+        "Random writes",
+        "Sequential reads",
+        "Random reads",
+    ]
     for axes, (op, pattern) in zip(
         figure.axes, itertools.product(("write", "read"), ("seq", "rand")), strict=True
     ):
         drawn = lines(axes)["RS(6,3)"]
-        np.testing.assert_allclose(drawn, [value("rs:6,3", op, pattern, size) / 1e6 for size in SIZES])
+        np.testing.assert_allclose(
+            drawn, [value("rs:6,3", op, pattern, size) / 1e6 for size in SIZES]
+        )
     assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
     assert "Sequential writes: RS(6,3) 2× of 3-replication." in caption
 
 
-def test_rows_that_do_not_fill_the_grid_are_drawn_as_far_as_they_go(rows: pl.DataFrame) -> None:
+def test_rows_that_do_not_fill_the_grid_are_drawn_as_far_as_they_go(
+    rows: pl.DataFrame,
+) -> None:
     some = rows.filter((pl.col("op") == "read") | (pl.col("pattern") == "seq"))
     assert set(draw_all(some)) == {"headline", "seq-read", "rand-read", "seq-write"}
     one = rows.head(1)
     assert draw_headline(one).caption == "Simulated throughput, 128KiB."
     trace = rows_frame([{"scheme": "rep:3", "op": "trace", "pattern": "trace"}])
     assert draw_all(trace) == {}
-    for draw in (draw_headline, lambda nothing: draw_cell_figure(nothing, pattern="seq", op="read")):
+    for draw in (
+        draw_headline,
+        lambda nothing: draw_cell_figure(nothing, pattern="seq", op="read"),
+    ):
         with pytest.raises(ValueError, match=r"^rows: got none"):
             draw(trace)
 
 
-def test_files_are_the_same_for_the_same_rows(rows: pl.DataFrame, tmp_path: Path) -> None:
-    first, second = (save_figures(draw_all(rows.filter(op="read")), tmp_path / name) for name in "ab")
+def test_files_are_the_same_for_the_same_rows(
+    rows: pl.DataFrame, tmp_path: Path
+) -> None:
+    first, second = (
+        save_figures(draw_all(rows.filter(op="read")), tmp_path / name) for name in "ab"
+    )
     names = ["headline", "rand-read", "seq-read"]
     assert {path.name for path in first} == {
         *(f"{name}.{suffix}" for name in names for suffix in ("svg", "png")),
         "captions.md",
     }
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    assert [path.read_bytes() for path in first] == [
+        path.read_bytes() for path in second
+    ]
     assert (tmp_path / "a" / "headline.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (tmp_path / "a" / "headline.svg").read_bytes()
 
 
 def test_one_block_size_is_drawn_as_bars_from_zero(rows: pl.DataFrame) -> None:
-    one = rows.filter((pl.col("block_size_bytes") == 4096) & (pl.col("pattern") == "rand"))
+    one = rows.filter(
+        (pl.col("block_size_bytes") == 4096) & (pl.col("pattern") == "rand")
+    )
     figure, caption = draw_headline(one)
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["Random writes", "Random reads"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        "Random writes",
+        "Random reads",
+    ]
     for axes, op in zip(figure.axes, ("write", "read"), strict=True):
         bars = [bar for container in axes.containers for bar in container]
         expected = [value(scheme, op, "rand", 4096) / 1e6 for scheme in SCHEMES]
         np.testing.assert_allclose([bar.get_height() for bar in bars], expected)
         assert axes.get_ylim()[0] == 0
         assert axes.get_ylim()[1] > max(expected)
-        assert [label.get_text() for label in axes.get_xticklabels()] == ["3-replication", "RS(6,3)"]
+        assert [label.get_text() for label in axes.get_xticklabels()] == [
+            "3-replication",
+            "RS(6,3)",
+        ]
         assert axes.get_xlabel() == "block size 4KiB"
     assert "4KiB" in caption
 
 
-def test_the_legend_names_the_schemes_even_where_the_first_panel_is_empty(rows: pl.DataFrame) -> None:
+def test_the_legend_names_the_schemes_even_where_the_first_panel_is_empty(
+    rows: pl.DataFrame,
+) -> None:
     some = rows.filter((pl.col("op") == "read") | (pl.col("pattern") == "rand"))
     figure, _ = draw_headline(some)
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["3-replication", "RS(6,3)"]
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "3-replication",
+        "RS(6,3)",
+    ]
 
 
 @pytest.mark.parametrize("sizes", [(4096,), (1024, 4096)])
-def test_a_shared_linear_scale_holds_every_panel(rows: pl.DataFrame, sizes: tuple[int, ...]) -> None:
+def test_a_shared_linear_scale_holds_every_panel(
+    rows: pl.DataFrame, sizes: tuple[int, ...]
+) -> None:
     # The right panel, drawn last, has the larger values.
     figure, _ = draw_headline(rows.filter(pl.col("block_size_bytes").is_in(sizes)))
     largest = max(value("rs:6,3", "write", "rand", size) for size in sizes) / 1e6

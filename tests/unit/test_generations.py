@@ -20,7 +20,10 @@ def test_scenarios_may_name_what_the_table_holds():
 @pytest.mark.parametrize("device", ["ssd", "hdd"])
 def test_every_number_says_where_it_is_from(name, device):
     release = generation(name)
-    rows = [*release.recovery(device).parameters(), *release.op_threads(device).parameters()]
+    rows = [
+        *release.recovery(device).parameters(),
+        *release.op_threads(device).parameters(),
+    ]
     assert all(row["value"] is not None and len(row["source"]) > 10 for row in rows)
 
 
@@ -47,12 +50,16 @@ def test_erasure_coding_changes_with_tentacle():
 
 
 def test_an_unknown_release_is_rejected_with_those_there_are():
-    with pytest.raises(ValueError, match=r"^generation: got 'krakn', wanted one of kraken, pacific"):
+    with pytest.raises(
+        ValueError, match=r"^generation: got 'krakn', wanted one of kraken, pacific"
+    ):
         generation("krakn")
 
 
 def test_no_code_asks_for_a_class_or_a_set_of_a_release():
-    pattern = re.compile(r"isinstance\([^)]*Pacific|parameters == \"|parameters\) == \"")
+    pattern = re.compile(
+        r"isinstance\([^)]*Pacific|parameters == \"|parameters\) == \""
+    )
     for folder in ("models", "sim", "calibration", "scenarios", "stripesim"):
         for path in (ROOT / folder).rglob("*.py"):
             assert not pattern.search(path.read_text("utf-8")), path

@@ -22,8 +22,12 @@ from stripesim.sim.engine.graph import (
 def diamond():
     """Issue, then two uses side by side, then a join and the reply."""
     graph = GraphBuilder("diamond")
-    left = graph.use(0, 10, after=[graph.issue], label="left", device_read_bytes=100, messages=1)
-    right = graph.use(1, 20, after=[graph.issue], label="right", spread=SSD_READ, device_read_bytes=7)
+    left = graph.use(
+        0, 10, after=[graph.issue], label="left", device_read_bytes=100, messages=1
+    )
+    right = graph.use(
+        1, 20, after=[graph.issue], label="right", spread=SSD_READ, device_read_bytes=7
+    )
     both = graph.join([left, right])
     reply = graph.use(2, 5, after=[both], label="reply", public_net_bytes=3)
     late = graph.use(1, 50, after=[both], label="afterwards", device_write_bytes=11)
@@ -45,7 +49,10 @@ def test_predecessors_and_successors_say_the_same():
     template, _ = diamond()
     assert template.predecessors.tolist() == [0, 1, 1, 2, 1, 1]
     starts = template.successor_starts
-    following = [template.successors[starts[i] : starts[i + 1]].tolist() for i in range(template.steps)]
+    following = [
+        template.successors[starts[i] : starts[i + 1]].tolist()
+        for i in range(template.steps)
+    ]
     assert following == [[1, 2], [3], [3], [4, 5], [], []]
 
 
@@ -75,14 +82,18 @@ def test_a_join_of_one_step_is_that_step_and_names_twice_count_once():
 
 def test_demands_are_rounded_half_to_even_once():
     graph = GraphBuilder("rounding")
-    steps = [graph.use(0, demand, after=[0], label="use") for demand in (0.5, 1.5, 2.5, 2.6)]
+    steps = [
+        graph.use(0, demand, after=[0], label="use") for demand in (0.5, 1.5, 2.5, 2.6)
+    ]
     assert graph.finish(reply=steps[-1]).demands_ns[steps].tolist() == [0, 2, 2, 3]
 
 
 @pytest.mark.parametrize("after", [[], [1], [-1], [0, 5]])
 def test_refuses_predecessors_that_do_not_exist_yet(after):
     graph = GraphBuilder("a path")
-    with pytest.raises(ValueError, match=r"^a path: use: got predecessors .*, wanted steps below 1$"):
+    with pytest.raises(
+        ValueError, match=r"^a path: use: got predecessors .*, wanted steps below 1$"
+    ):
         graph.use(0, 1, after=after, label="use")
 
 
@@ -90,7 +101,9 @@ def test_refuses_demands_that_would_not_fit():
     graph = GraphBuilder("a path")
     graph.use(0, DEMAND_MAX_NS - 1, after=[0], label="long")
     graph.use(0, DEMAND_SPREAD_MAX_NS - 1, after=[0], label="long", spread=SSD_READ)
-    with pytest.raises(ValueError, match=f"got {DEMAND_MAX_NS} ns, wanted below {DEMAND_MAX_NS} ns"):
+    with pytest.raises(
+        ValueError, match=f"got {DEMAND_MAX_NS} ns, wanted below {DEMAND_MAX_NS} ns"
+    ):
         graph.use(0, DEMAND_MAX_NS, after=[0], label="too long")
     with pytest.raises(ValueError, match=f"wanted below {DEMAND_SPREAD_MAX_NS} ns"):
         graph.use(0, DEMAND_SPREAD_MAX_NS, after=[0], label="too long", spread=SSD_READ)
@@ -130,7 +143,9 @@ def test_refuses_more_steps_than_a_key_can_name():
         step = graph.delay(-1, 1, after=[step], label="tick")
     assert graph.finish(reply=step).steps == STEPS_MAX
     graph.delay(-1, 1, after=[step], label="one more")
-    with pytest.raises(ValueError, match=f"got {STEPS_MAX + 1} steps, wanted at most {STEPS_MAX}"):
+    with pytest.raises(
+        ValueError, match=f"got {STEPS_MAX + 1} steps, wanted at most {STEPS_MAX}"
+    ):
         graph.finish(reply=step)
 
 

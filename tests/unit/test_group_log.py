@@ -22,7 +22,14 @@ def test_the_groups_of_an_osd_share_log_entries_since_octopus(release, groups, l
 
 
 def group(*, entries=0, lengths=(10, 10)):
-    return Group(0, parse_scheme("rep:3"), (0, 1, 2), range(4), entries=entries, log_lengths=lengths)
+    return Group(
+        0,
+        parse_scheme("rep:3"),
+        (0, 1, 2),
+        range(4),
+        entries=entries,
+        log_lengths=lengths,
+    )
 
 
 def move(placed, *osds):
@@ -41,7 +48,9 @@ def test_a_new_member_is_backfilled_once_the_log_was_trimmed(entries, backfill):
 
 
 @pytest.mark.parametrize(("writes", "backfill"), [(10, False), (11, True)])
-def test_who_returns_is_backfilled_if_it_missed_more_than_the_log_holds(writes, backfill):
+def test_who_returns_is_backfilled_if_it_missed_more_than_the_log_holds(
+    writes, backfill
+):
     placed = group(entries=100)
     move(placed, 0, 1, NO_OSD)
     placed.written(2, writes)
@@ -71,7 +80,9 @@ def test_an_empty_device_lacks_the_whole_log():
 
 
 def coded(width=6):
-    return Group(0, parse_scheme("rs:4,2"), range(width), range(4), log_lengths=(10, 10))
+    return Group(
+        0, parse_scheme("rs:4,2"), range(width), range(4), log_lengths=(10, 10)
+    )
 
 
 def lacking(placed, item):
@@ -90,7 +101,9 @@ def lacking(placed, item):
         (coded, {0, 1, 2, 4}, {4}, False, set()),
     ],
 )
-def test_a_write_that_was_cut_off_stays_where_it_can_be_read(make, reached, dead, stays, lack):
+def test_a_write_that_was_cut_off_stays_where_it_can_be_read(
+    make, reached, dead, stays, lack
+):
     placed = make()
     touched = set(range(len(placed.up)))
     assert placed.interrupted(1, touched, reached, lambda osd: osd not in dead) == stays

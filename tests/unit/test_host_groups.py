@@ -11,7 +11,13 @@ from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.placement import map_of_hosts, map_to_text
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.planning.capacity import capacity_of, drives_of
-from stripesim.scenarios.run.build import build_models, build_pool, crush_of, osd_hosts, parse_scheme
+from stripesim.scenarios.run.build import (
+    build_models,
+    build_pool,
+    crush_of,
+    osd_hosts,
+    parse_scheme,
+)
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
@@ -51,14 +57,24 @@ def held(scenario: Scenario) -> tuple[float, ...]:
     models = build_models(scenario)
     found = capacity_of(scenario, "rep:3", models, drives_of(scenario, models))
     assert found.raw_bytes and found.usable_bytes_full and found.usable_bytes_safe
-    return found.domains, found.raw_bytes, found.usable_bytes_full, found.usable_bytes_safe
+    return (
+        found.domains,
+        found.raw_bytes,
+        found.usable_bytes_full,
+        found.usable_bytes_safe,
+    )
 
 
 @pytest.mark.parametrize(
-    ("domain", "domains", "largest_tb"), [("osd", 20, 8), ("host", 8, 24), ("rack", 3, 48)]
+    ("domain", "domains", "largest_tb"),
+    [("osd", 20, 8), ("host", 8, 24), ("rack", 3, 48)],
 )
-def test_capacity_is_what_the_groups_add_up_to(domain: str, domains: int, largest_tb: int) -> None:
-    scenario = parse_scenario(TEXT, sets=[f"cluster.failure_domain_replicated={domain}"])
+def test_capacity_is_what_the_groups_add_up_to(
+    domain: str, domains: int, largest_tb: int
+) -> None:
+    scenario = parse_scenario(
+        TEXT, sets=[f"cluster.failure_domain_replicated={domain}"]
+    )
     full, safe = 128e12 * 0.95 / 3, (128 - largest_tb) * 1e12 * 0.85 / 3
     assert held(scenario) == (domains, 128e12, pytest.approx(full), pytest.approx(safe))
 
@@ -67,23 +83,31 @@ def test_racks_of_a_map_are_domains_too(tmp_path: Path) -> None:
     weights = [(WEIGHT_ONE,) * osds for osds in (2, 2, 2, 2, 3, 3, 3, 3)]
     crush = map_of_hosts(weights, ["a", "a", "a", "a", "b", "b", "c", "c"])
     (tmp_path / "map.txt").write_text(map_to_text(crush))
-    text = TEXT.replace("[cluster]", '[cluster]\ncrush_map = "map.txt"\ncrush_rule = "rep_rack"')
+    text = TEXT.replace(
+        "[cluster]", '[cluster]\ncrush_map = "map.txt"\ncrush_rule = "rep_rack"'
+    )
     scenario = parse_scenario(text, base_dir=tmp_path)
     domains, raw, _, safe = held(scenario)
     assert (domains, raw, safe) == (3, 128e12, pytest.approx(80e12 * 0.85 / 3))
-    with pytest.raises(ValueError, match=r"cluster\.hosts: got groups of 9 hosts, wanted 8"):
+    with pytest.raises(
+        ValueError, match=r"cluster\.hosts: got groups of 9 hosts, wanted 8"
+    ):
         held(parse_scenario(text.replace("count = 4", "count = 5"), base_dir=tmp_path))
 
 
 def test_osds_get_groups_by_their_capacity() -> None:
-    scenario = parse_scenario(TEXT, sets=["cluster.failure_domain_replicated=osd", "cluster.pg_num=4096"])
+    scenario = parse_scenario(
+        TEXT, sets=["cluster.failure_domain_replicated=osd", "cluster.pg_num=4096"]
+    )
     pool = build_pool(scenario, parse_scheme("rep:3"), build_models(scenario))
     placed = np.bincount(pool.cluster.acting.ravel(), minlength=20)
     # 8 TB against 4 TB; that copies lie on distinct OSDs evens it out a little.
     assert 1.8 < placed[8:].mean() / placed[:8].mean() < 2.0
     cores = [
         c
-        for k, c in zip(pool.cluster.resources.kinds, pool.cluster.resources.capacities, strict=True)
+        for k, c in zip(
+            pool.cluster.resources.kinds, pool.cluster.resources.capacities, strict=True
+        )
         if k == "cpu"
     ]
     assert cores == [24] * 4 + [8] * 2 + [24] * 2
@@ -110,15 +134,23 @@ requests = 10
 @pytest.mark.parametrize("default", ["device", "cluster"])
 def test_a_group_without_a_capacity_has_the_default_everywhere(default: str) -> None:
     given = ['cluster.drive_bytes="4TB"'] if default == "cluster" else []
-    default_bytes = 4e12 if given else ParameterSet("nvme-tlc").table("capacity")["drive_bytes"]["value"]
+    default_bytes = (
+        4e12
+        if given
+        else ParameterSet("nvme-tlc").table("capacity")["drive_bytes"]["value"]
+    )
     scenario = parse_scenario(PARTLY, sets=given)
     # CRUSH weights are TiB in 65,536ths.
-    weights = [weight for bucket in crush_of(scenario).buckets[:4] for weight in bucket.weights]
+    weights = [
+        weight for bucket in crush_of(scenario).buckets[:4] for weight in bucket.weights
+    ]
     small, large = (round(size / 2**40 * 65536) for size in (1e12, default_bytes))
     assert weights == [small, small, large, large]
     models = build_models(scenario)
     drives = drives_of(scenario, models)
-    assert capacity_of(scenario, "rep:2", models, drives).raw_bytes == 2 * (1e12 + default_bytes)
+    assert capacity_of(scenario, "rep:2", models, drives).raw_bytes == 2 * (
+        1e12 + default_bytes
+    )
     assert drives.largest_osd_bytes == default_bytes
     assert set(run_scenario(scenario, costs=False).rows["requests"]) == {10}
 
@@ -127,33 +159,52 @@ def test_a_group_without_any_capacity_is_refused_with_its_key() -> None:
     scenario = parse_scenario(PARTLY, sets=['cluster.ssd="ebs-gp3"'], label="s.toml")
     with pytest.raises(ValueError, match=r"cluster\.hosts\.drive_bytes: got nothing"):
         crush_of(scenario)
-    known = parse_scenario(PARTLY, sets=['cluster.ssd="ebs-gp3"', 'cluster.drive_bytes="1TB"'])
-    assert {weight for bucket in crush_of(known).buckets[:4] for weight in bucket.weights} == {WEIGHT_ONE}
+    known = parse_scenario(
+        PARTLY, sets=['cluster.ssd="ebs-gp3"', 'cluster.drive_bytes="1TB"']
+    )
+    assert {
+        weight for bucket in crush_of(known).buckets[:4] for weight in bucket.weights
+    } == {WEIGHT_ONE}
 
 
 @pytest.mark.parametrize(
     ("text", "sets", "place"),
     [
-        (PARTLY.replace('"1TB"', "1000"), (), r"s\.toml:10: cluster\.hosts\.drive_bytes: got 1000"),
+        (
+            PARTLY.replace('"1TB"', "1000"),
+            (),
+            r"s\.toml:10: cluster\.hosts\.drive_bytes: got 1000",
+        ),
         (PARTLY, ("cluster.drive_bytes=1000",), r"cluster\.drive_bytes: got 1000"),
     ],
 )
-def test_drives_too_small_for_a_weight_are_refused_by_their_key(text, sets, place) -> None:
+def test_drives_too_small_for_a_weight_are_refused_by_their_key(
+    text, sets, place
+) -> None:
     # Half of TiB / 65,536 is 8 MiB: what is no larger would weigh nothing.
     with pytest.raises(ValueError, match=place):
         crush_of(parse_scenario(text, sets=sets, label="s.toml"))
     just = [one.replace("1000", '"9MiB"') for one in sets]
-    hosts = crush_of(parse_scenario(text.replace("1000", '"9MiB"'), sets=just)).buckets[:4]
+    hosts = crush_of(parse_scenario(text.replace("1000", '"9MiB"'), sets=just)).buckets[
+        :4
+    ]
     assert min(host.weights for host in hosts) == (1,)
 
 
 def test_both_engines_run_it_and_share_no_rack() -> None:
     scenario = parse_scenario(TEXT, sets=["cluster.failure_domain_replicated=rack"])
     assert (
-        len({run_scenario(scenario, engine=e, costs=False).completions_sha256 for e in ("compiled", "simpy")})
+        len(
+            {
+                run_scenario(scenario, engine=e, costs=False).completions_sha256
+                for e in ("compiled", "simpy")
+            }
+        )
         == 1
     )
-    acting = build_pool(scenario, parse_scheme("rep:3"), build_models(scenario)).cluster.acting
+    acting = build_pool(
+        scenario, parse_scheme("rep:3"), build_models(scenario)
+    ).cluster.acting
     racks = np.repeat([0, 1, 2], [8, 6, 6])[acting]
     assert all(set(row) == {0, 1, 2} for row in racks.tolist())
 
@@ -161,18 +212,28 @@ def test_both_engines_run_it_and_share_no_rack() -> None:
 def test_equal_groups_are_the_regular_cluster() -> None:
     plain = TEXT[: TEXT.index("[[")] + "{}" + TEXT[TEXT.index("[workload]") :]
     one = parse_scenario(plain.format("hosts = 4\n"))
-    groups = parse_scenario(plain.format("[[cluster.hosts]]\ncount = 3\n[[cluster.hosts]]\n"))
-    runs = [run_scenario(each, costs=False).completions_sha256 for each in (one, groups)]
+    groups = parse_scenario(
+        plain.format("[[cluster.hosts]]\ncount = 3\n[[cluster.hosts]]\n")
+    )
+    runs = [
+        run_scenario(each, costs=False).completions_sha256 for each in (one, groups)
+    ]
     assert runs[0] == runs[1]
     assert one.hash() != groups.hash()
 
 
 def test_what_contradicts_groups_is_refused_with_its_line() -> None:
-    text = TEXT.replace("osds = 2", 'osds = "x"\nfoo = 1').replace("pg_num = 256", "racks = 2")
+    text = TEXT.replace("osds = 2", 'osds = "x"\nfoo = 1').replace(
+        "pg_num = 256", "racks = 2"
+    )
     with pytest.raises(ScenarioError) as caught:
         parse_scenario(text, label="s.toml")
-    places = Counter(line.partition(": got")[0] for line in str(caught.value).splitlines())
-    assert {"s.toml:9: cluster.hosts.osds", "s.toml:10: cluster.hosts.foo"} <= set(places)
+    places = Counter(
+        line.partition(": got")[0] for line in str(caught.value).splitlines()
+    )
+    assert {"s.toml:9: cluster.hosts.osds", "s.toml:10: cluster.hosts.foo"} <= set(
+        places
+    )
     with pytest.raises(ScenarioError, match=r"s\.toml:3: cluster\.racks: got 2"):
         parse_scenario(TEXT.replace("pg_num = 256", "racks = 2"), label="s.toml")
     with pytest.raises(ScenarioError, match=r"s\.toml:17: cluster\.hosts: got no rack"):
@@ -193,10 +254,14 @@ requests = 10
 @pytest.fixture
 def mapped(tmp_path: Path) -> Callable[..., Scenario]:
     """Load a scenario with a CRUSH map of 3 hosts with 2 OSDs each, and more keys of its cluster."""
-    (tmp_path / "map.txt").write_text(map_to_text(map_of_hosts([(WEIGHT_ONE,) * 2] * 3)))
+    (tmp_path / "map.txt").write_text(
+        map_to_text(map_of_hosts([(WEIGHT_ONE,) * 2] * 3))
+    )
 
     def load(keys: str = "", *, sets: Sequence[str] = (), plan: str = "") -> Scenario:
-        return parse_scenario(MAPPED.format(keys, plan), label="s.toml", base_dir=tmp_path, sets=sets)
+        return parse_scenario(
+            MAPPED.format(keys, plan), label="s.toml", base_dir=tmp_path, sets=sets
+        )
 
     return load
 
@@ -211,8 +276,12 @@ def mapped(tmp_path: Path) -> Callable[..., Scenario]:
         ("failure_domain_erasure", '"host"'),
     ],
 )
-def test_keys_that_a_map_replaces_are_refused(mapped: Callable[..., Scenario], key: str, value: str) -> None:
-    with pytest.raises(ScenarioError, match=rf"^s\.toml:5: cluster\.{key}: got ") as in_file:
+def test_keys_that_a_map_replaces_are_refused(
+    mapped: Callable[..., Scenario], key: str, value: str
+) -> None:
+    with pytest.raises(
+        ScenarioError, match=rf"^s\.toml:5: cluster\.{key}: got "
+    ) as in_file:
         mapped(f"{key} = {value}")
     assert len(in_file.value.faults) == 1
     with pytest.raises(ScenarioError, match=rf"^--set: cluster\.{key}: got "):
@@ -224,17 +293,25 @@ def test_groups_describe_the_hosts_of_a_map(mapped: Callable[..., Scenario]) -> 
     assert mapped(groups).cluster.osd_count == 6
 
 
-def test_a_domain_chooses_the_rule_of_a_map_where_none_is_named(mapped: Callable[..., Scenario]) -> None:
-    text = MAPPED.format('failure_domain_replicated = "osd"', "").replace('crush_rule = "rep"\n', "")
+def test_a_domain_chooses_the_rule_of_a_map_where_none_is_named(
+    mapped: Callable[..., Scenario],
+) -> None:
+    text = MAPPED.format('failure_domain_replicated = "osd"', "").replace(
+        'crush_rule = "rep"\n', ""
+    )
     base = mapped().resolve("")
     acting = build_pool(
-        parse_scenario(text, base_dir=base), parse_scheme("rep:3"), build_models(mapped())
+        parse_scenario(text, base_dir=base),
+        parse_scheme("rep:3"),
+        build_models(mapped()),
     ).cluster.acting
     # OSDs 2h and 2h + 1 are on host h: by OSDs, two copies may share a host.
     assert any(len(set(row)) < 3 for row in (acting // 2).tolist())
 
 
-def test_a_map_of_the_command_line_replaces_the_counts_of_a_file(mapped: Callable[..., Scenario]) -> None:
+def test_a_map_of_the_command_line_replaces_the_counts_of_a_file(
+    mapped: Callable[..., Scenario],
+) -> None:
     text = 'schemes = ["rep:3"]\n[cluster]\nhosts = 9\n[workload]\nrequests = 10\n'
     base, crush = mapped().resolve(""), "cluster.crush_map=map.txt"
     replaced = parse_scenario(text, base_dir=base, sets=[crush])
@@ -244,12 +321,16 @@ def test_a_map_of_the_command_line_replaces_the_counts_of_a_file(mapped: Callabl
 
 
 def test_a_plan_cannot_vary_the_hosts_of_a_map(mapped: Callable[..., Scenario]) -> None:
-    with pytest.raises(ScenarioError, match=r"s\.toml:9: plan\.hosts: got a list") as refused:
+    with pytest.raises(
+        ScenarioError, match=r"s\.toml:9: plan\.hosts: got a list"
+    ) as refused:
         mapped(plan="[plan]\nhosts = [4, 6]\nosds_per_host = [2]")
     assert len(refused.value.faults) == 2
 
 
-def test_a_sweep_over_the_hosts_of_a_map_is_refused(mapped: Callable[..., Scenario], tmp_path: Path) -> None:
+def test_a_sweep_over_the_hosts_of_a_map_is_refused(
+    mapped: Callable[..., Scenario], tmp_path: Path
+) -> None:
     mapped()
     (tmp_path / "s.toml").write_text(MAPPED.format("", ""))
     with pytest.raises(ValueError, match=r"cluster\.hosts: got 6"):

@@ -14,10 +14,19 @@ from stripesim.models.generations import generation
 from stripesim.scenarios.importing.capacity import capacity_of
 from stripesim.scenarios.importing.cluster import import_cluster
 from stripesim.scenarios.importing.counted_scenario import plan_of, scenario_without_map
-from stripesim.scenarios.importing.hardware import PARAMETER_SETS, _families, nearest_parameters, processor_of
+from stripesim.scenarios.importing.hardware import (
+    PARAMETER_SETS,
+    _families,
+    nearest_parameters,
+    processor_of,
+)
 from stripesim.scenarios.importing.pool_workload import load_of
 from stripesim.scenarios.importing.report_schema import ClusterImportError
-from stripesim.scenarios.importing.scenario import describe_pool, scenario_of, write_scenario
+from stripesim.scenarios.importing.scenario import (
+    describe_pool,
+    scenario_of,
+    write_scenario,
+)
 from stripesim.scenarios.importing.summary import answer
 from stripesim.scenarios.importing.usage import stored_on, use_by_class
 from stripesim.scenarios.planning.capacity import capacity_of as scheme_capacity
@@ -37,7 +46,10 @@ def imported(tmp_path):
 
     def load(*more, **changes):
         paths = [write_report(tmp_path, report(**changes))]
-        paths += [write_report(tmp_path, document, f"{number}.json") for number, document in enumerate(more)]
+        paths += [
+            write_report(tmp_path, document, f"{number}.json")
+            for number, document in enumerate(more)
+        ]
         return import_cluster(paths)
 
     return load
@@ -62,18 +74,25 @@ def test_the_use_of_a_class_is_what_its_sum_says_and_databases_hold_no_data(impo
 def test_the_use_of_each_osd_goes_before_that_of_its_class(imported):
     # 1 to 24 million KiB on the OSDs, 300 million in all.
     nodes = [
-        {"id": osd, "type": "osd", "kb": OSD_BYTES // KIB, "kb_used": (osd + 1) * 10**6} for osd in range(24)
+        {"id": osd, "type": "osd", "kb": OSD_BYTES // KIB, "kb_used": (osd + 1) * 10**6}
+        for osd in range(24)
     ]
     cluster = imported({"nodes": nodes}, kb_used=1)
     use = use_by_class(cluster)["hdd"]
     assert (use.basis, use.used_bytes) == ("osds", 300 * 10**6 * KIB)
 
 
-def test_without_class_sums_the_total_counts_and_without_any_the_pools(imported, tmp_path):
+def test_without_class_sums_the_total_counts_and_without_any_the_pools(
+    imported, tmp_path
+):
     document = report(counters={"num_bytes": 2 * 10**12})
     document.pop("osd_sum_by_class")
     cluster = import_cluster(
-        [write_report(tmp_path, {**document, "osd_sum": {"kb": 10**10, "kb_used": 7 * 10**9}})]
+        [
+            write_report(
+                tmp_path, {**document, "osd_sum": {"kb": 10**10, "kb_used": 7 * 10**9}}
+            )
+        ]
     )
     use = use_by_class(cluster)["hdd"]
     assert (use.basis, use.used_bytes) == ("cluster", 7 * 10**9 * KIB)
@@ -84,19 +103,34 @@ def test_without_class_sums_the_total_counts_and_without_any_the_pools(imported,
 
 def test_ceph_df_adds_use_and_counters_to_a_dump(imported, tmp_path):
     document = report()
-    stats = {"stored": 5 * 10**12, "rd": 10, "rd_bytes": 10 * 8192, "wr": 30, "wr_bytes": 30 * 65536}
+    stats = {
+        "stored": 5 * 10**12,
+        "rd": 10,
+        "rd_bytes": 10 * 8192,
+        "wr": 30,
+        "wr_bytes": 30 * 65536,
+    }
     df = {
         "stats": {},
-        "stats_by_class": {"hdd": {"total_bytes": 10**14, "total_used_raw_bytes": 16 * 10**12}},
+        "stats_by_class": {
+            "hdd": {"total_bytes": 10**14, "total_used_raw_bytes": 16 * 10**12}
+        },
         "pools": [{"name": "data", "id": 1, "stats": stats}],
     }
     paths = [
-        write_report(tmp_path, document[key], f"{key}.json") for key in ("osdmap", "crushmap", "osd_metadata")
+        write_report(tmp_path, document[key], f"{key}.json")
+        for key in ("osdmap", "crushmap", "osd_metadata")
     ]
     cluster = import_cluster([*paths, write_report(tmp_path, df, "df.json")])
-    assert use_by_class(cluster)["hdd"].used_bytes == pytest.approx(16 * 10**12, abs=KIB)
+    assert use_by_class(cluster)["hdd"].used_bytes == pytest.approx(
+        16 * 10**12, abs=KIB
+    )
     load = load_of(cluster, cluster.pools[0])
-    assert (load.read_bytes, load.write_bytes, load.read_fraction) == (8192, 65536, 0.25)
+    assert (load.read_bytes, load.write_bytes, load.read_fraction) == (
+        8192,
+        65536,
+        0.25,
+    )
 
 
 # Capacity and failure domains.
@@ -126,9 +160,9 @@ def test_import_and_page_name_the_same_domain_and_the_same_usable_bytes(
     page, _ = read_report(json.dumps(report(rule=rule)).encode())
     assert page.cluster.failure_domain_replicated == domain
     models = build_models(page)
-    assert scheme_capacity(page, "rep:3", models, drives_of(page, models)).usable_bytes_safe == pytest.approx(
-        safe
-    )
+    assert scheme_capacity(
+        page, "rep:3", models, drives_of(page, models)
+    ).usable_bytes_safe == pytest.approx(safe)
     # A run on the pool's CRUSH map counts the same failure domains.
     write_scenario(scenario_of(cluster, pool, "m.txt"), tmp_path / "s.toml")
     mapped = load_scenario(tmp_path / "s.toml")
@@ -159,8 +193,14 @@ def test_hosts_that_differ_are_groups_or_equal_hosts_of_the_same_raw_capacity(tm
     assert [(group.count, group.rack) for group in groups.cluster.host_groups] == [
         (1, "rack0"), (1, "rack0"), (2, "rack1"), (2, "rack2")
     ]  # fmt: skip
-    equal = scenario_from(scenario_without_map(cluster, cluster.pools[0], equal_hosts=True).tables)
-    assert (equal.cluster.hosts, equal.cluster.osds_per_host, equal.cluster.racks) == (6, 4, 3)
+    equal = scenario_from(
+        scenario_without_map(cluster, cluster.pools[0], equal_hosts=True).tables
+    )
+    assert (equal.cluster.hosts, equal.cluster.osds_per_host, equal.cluster.racks) == (
+        6,
+        4,
+        3,
+    )
     for scenario in (groups, equal):
         models = build_models(scenario)
         held = scheme_capacity(scenario, "rep:3", models, drives_of(scenario, models))
@@ -208,14 +248,20 @@ def test_the_table_of_processors_names_its_sources():
     rows = [counts for family in _families() for counts in family["models"].values()]
     assert len(rows) > 100
     assert all(row["threads"] in (row["cores"], 2 * row["cores"], 16) for row in rows)
-    assert all("ark.intel.com" in family["source"] or "amd.com" in family["source"] for family in _families())
+    assert all(
+        "ark.intel.com" in family["source"] or "amd.com" in family["source"]
+        for family in _families()
+    )
 
 
 def test_cores_are_in_the_unit_of_the_parameter_set(imported):
     # 8 cores with 16 hardware threads, in one socket.
     by_set = {}
     for version, metadata in (
-        ("17.2.6", {"bluestore_bdev_rotational": "0", "bluestore_bdev_devices": "nvme0n1"}),
+        (
+            "17.2.6",
+            {"bluestore_bdev_rotational": "0", "bluestore_bdev_devices": "nvme0n1"},
+        ),
         ("13.2.10", {"bluestore_bdev_rotational": "0"}),
     ):
         cluster = imported(version=version, metadata=metadata)
@@ -228,14 +274,20 @@ def test_unknown_processors_are_assumed_and_said_to_be(imported):
     cluster = imported(metadata={"cpu": "Mystery"})
     (row,) = answer(cluster)[0]["processors"]
     # Two cores for each of 4 OSDs.
-    assert (row["basis"], row["cores"], row["hosts"]) == ("assumed", 2 * OSDS_PER_HOST, HOSTS)
+    assert (row["basis"], row["cores"], row["hosts"]) == (
+        "assumed",
+        2 * OSDS_PER_HOST,
+        HOSTS,
+    )
 
 
 def test_hosts_without_metadata_are_assumed_to_be_like_the_others(tmp_path):
     document = report()
     document["osd_metadata"] = document["osd_metadata"][:OSDS_PER_HOST]
     for osd in range(OSDS_PER_HOST, 24):
-        document["osd_metadata"].append({"id": osd, "bluestore_bdev_size": str(OSD_BYTES)})
+        document["osd_metadata"].append(
+            {"id": osd, "bluestore_bdev_size": str(OSD_BYTES)}
+        )
     found = answer(import_cluster([write_report(tmp_path, document)]))[0]
     assert {(row["basis"], row["cores"], row["hosts"]) for row in found["processors"]} == {
         ("name", 8, 1), ("assumed", 8, 5)
@@ -246,7 +298,11 @@ def test_hosts_without_metadata_are_assumed_to_be_like_the_others(tmp_path):
     ("preset", "release", "name"),
     [
         ("nvme-tlc", 17, "nvme"),
-        ("nvme-tlc", 14, "nvme"),  # 2 releases from 16, against 3 and a kind of drive from 11
+        (
+            "nvme-tlc",
+            14,
+            "nvme",
+        ),  # 2 releases from 16, against 3 and a kind of drive from 11
         ("sata-tlc", 17, "nvme"),  # a kind of drive, against 6 releases
         ("sata-tlc", 13, "kraken"),  # 2 releases, against 3 and a kind of drive
         ("hdd-7200", 16, "nvme"),
@@ -260,9 +316,14 @@ def test_the_parameter_set_is_the_nearest_in_drive_and_release(preset, release, 
 def test_the_table_of_parameter_sets_is_what_they_are_calibrated_on():
     for choice in PARAMETER_SETS:
         calibrated = ParameterSet(choice.name).table("calibrated")
-        releases = [generation(name).version for name in calibrated["keys"]["generation"]]
+        releases = [
+            generation(name).version for name in calibrated["keys"]["generation"]
+        ]
         numbers = [int(re.search(r"v([0-9]+)", version)[1]) for version in releases]
-        assert (min(numbers), max(numbers)) == (choice.first_release, choice.last_release)
+        assert (min(numbers), max(numbers)) == (
+            choice.first_release,
+            choice.last_release,
+        )
         assert "rates" not in " ".join(calibrated.get("notes", []))
 
 
@@ -275,7 +336,10 @@ def test_what_is_out_of_the_calibrated_range_is_a_warning(imported):
 
 
 def test_one_address_for_clients_and_hosts_is_one_network(imported):
-    addresses = {"front_addr": "[v2:10.0.0.1:6800/2,v1:10.0.0.1:6801/2]", "back_addr": "[v2:10.0.0.1:6802/2]"}
+    addresses = {
+        "front_addr": "[v2:10.0.0.1:6800/2,v1:10.0.0.1:6801/2]",
+        "back_addr": "[v2:10.0.0.1:6802/2]",
+    }
     cluster = imported(metadata=addresses)
     assert describe_pool(cluster, cluster.pools[0]).cluster["networks"] == 1
     cluster = imported(metadata={**addresses, "back_addr": "[v2:10.1.0.1:6802/2]"})
@@ -305,18 +369,35 @@ def test_mean_sizes_are_whole_pages_or_sectors(imported, count, kib, size):
 
 def test_reads_and_writes_of_different_sizes_are_two_loads(imported, tmp_path):
     # 3,000 reads of 8 KiB and 1,000 writes of 64 KiB: three quarters are reads.
-    counters = {"num_read": 3000, "num_read_kb": 24_000, "num_write": 1000, "num_write_kb": 64_000}
+    counters = {
+        "num_read": 3000,
+        "num_read_kb": 24_000,
+        "num_write": 1000,
+        "num_write_kb": 64_000,
+    }
     cluster = imported(counters=counters)
     write_scenario(scenario_of(cluster, cluster.pools[0], "m.txt"), tmp_path / "s.toml")
     reads, writes = load_scenario(tmp_path / "s.toml").loads
-    assert (reads.ops, reads.block_sizes_bytes, reads.queue_depth) == (("read",), (8192,), 24)
-    assert (writes.ops, writes.block_sizes_bytes, writes.queue_depth) == (("write",), (65536,), 8)
-    counted = scenario_from(scenario_without_map(cluster, cluster.pools[0]).tables).workload
+    assert (reads.ops, reads.block_sizes_bytes, reads.queue_depth) == (
+        ("read",),
+        (8192,),
+        24,
+    )
+    assert (writes.ops, writes.block_sizes_bytes, writes.queue_depth) == (
+        ("write",),
+        (65536,),
+        8,
+    )
+    counted = scenario_from(
+        scenario_without_map(cluster, cluster.pools[0]).tables
+    ).workload
     # 88,000 KiB in 4,000 requests are 22 KiB each: 5.5 pages, which round to 6 (to even).
     assert (counted.read_fraction, counted.block_sizes_bytes) == (0.75, (24 * 1024,))
 
 
-def test_without_counters_of_the_pool_those_of_all_pools_count_and_else_4_kib_are_assumed(imported, tmp_path):
+def test_without_counters_of_the_pool_those_of_all_pools_count_and_else_4_kib_are_assumed(
+    imported, tmp_path
+):
     document = report()
     document["pool_sum"] = {"stat_sum": {"num_write": 10, "num_write_kb": 160}}
     cluster = import_cluster([write_report(tmp_path, document)])
@@ -345,7 +426,10 @@ def test_without_counters_of_the_pool_those_of_all_pools_count_and_else_4_kib_ar
         (
             {
                 "pg_map": {
-                    "pg_stats_delta": {"stat_sum": {"num_read": 50, "num_write": 10}, "stamp_delta": "4.0"}
+                    "pg_stats_delta": {
+                        "stat_sum": {"num_read": 50, "num_write": 10},
+                        "stamp_delta": "4.0",
+                    }
                 }
             },
             15,
@@ -391,7 +475,9 @@ def test_import_and_page_hold_the_same_bytes_at_the_ratios_of_the_cluster(import
     cluster = imported(full_ratio=0.97, nearfull_ratio=0.93)
     # 5 of 6 hosts at the nearfull ratio of the cluster, in three copies.
     by_hand = RAW_BYTES * 5 / 6 * 0.93 / 3
-    assert capacity_of(cluster)["pools"][0]["usable_bytes_safe"] == pytest.approx(by_hand)
+    assert capacity_of(cluster)["pools"][0]["usable_bytes_safe"] == pytest.approx(
+        by_hand
+    )
     scenario = scenario_from(scenario_without_map(cluster, cluster.pools[0]).tables)
     models = build_models(scenario)
     held = scheme_capacity(scenario, "rep:3", models, drives_of(scenario, models))
@@ -405,11 +491,25 @@ def test_plan_and_growth_exclude_each_other(imported):
 
 
 def test_a_scenario_says_where_each_key_is_from(imported):
-    counters = {"num_read": 3000, "num_read_kb": 24_000, "num_write": 1000, "num_write_kb": 64_000}
+    counters = {
+        "num_read": 3000,
+        "num_read_kb": 24_000,
+        "num_write": 1000,
+        "num_write_kb": 64_000,
+    }
     cluster = imported(counters=counters)
     text = scenario_of(cluster, cluster.pools[0], "m.txt").toml()
-    keys = {line.removeprefix("# ").partition(":")[0] for line in text.splitlines() if line.startswith("# ")}
-    assert {"cluster.ssd", "cluster.parameters", "cluster.cores_per_host", "workload, reads"} <= keys
+    keys = {
+        line.removeprefix("# ").partition(":")[0]
+        for line in text.splitlines()
+        if line.startswith("# ")
+    }
+    assert {
+        "cluster.ssd",
+        "cluster.parameters",
+        "cluster.cores_per_host",
+        "workload, reads",
+    } <= keys
     assert 'drive_bytes = "4.096TB"' in text and str(OSD_BYTES) not in text
 
 
@@ -418,5 +518,7 @@ def test_the_largest_pool_counts_unless_it_is_the_managers(tmp_path):
     pool = document["osdmap"]["pools"][0]
     document["osdmap"]["pools"].append({**pool, "pool": 2, "pool_name": ".mgr"})
     document["pool_stats"].append({"poolid": 2, "stat_sum": {"num_bytes": 10**9}})
-    found, _ = answer(import_cluster([write_report(tmp_path, document)]), path=Path("s.toml"))
+    found, _ = answer(
+        import_cluster([write_report(tmp_path, document)]), path=Path("s.toml")
+    )
     assert found["scenarios"][0]["pool"] == "data"

@@ -18,8 +18,17 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import NONE, PlacedPool, pg_sets
 from stripesim.scenarios.importing.capacity import capacity_of
 from stripesim.scenarios.importing.cluster import _scheme, import_cluster
-from stripesim.scenarios.importing.report_schema import ClusterImportError, ErasureProfile, PoolRow, checked
-from stripesim.scenarios.importing.scenario import chosen_pools, scenario_of, write_scenario
+from stripesim.scenarios.importing.report_schema import (
+    ClusterImportError,
+    ErasureProfile,
+    PoolRow,
+    checked,
+)
+from stripesim.scenarios.importing.scenario import (
+    chosen_pools,
+    scenario_of,
+    write_scenario,
+)
 from stripesim.scenarios.importing.summary import answer
 from stripesim.scenarios.importing.workload import import_cbt, import_fio
 from stripesim.scenarios.planning.capacity import capacity_of as scheme_capacity
@@ -55,23 +64,35 @@ def changed(tmp_path, change):
 
 
 def test_each_group_is_where_the_cluster_has_it(cluster):
-    found = {row["pgid"]: row for row in json.loads((DATA / "ceph16-pgs.json").read_text())["pg_stats"]}
+    found = {
+        row["pgid"]: row
+        for row in json.loads((DATA / "ceph16-pgs.json").read_text())["pg_stats"]
+    }
     assert len(found) == sum(pool.placed.pg_num for pool in cluster.pools) == 93
     for pool in cluster.osd_map.pools:
         sets = pg_sets(cluster.osd_map, pool)
         for group in range(pool.pg_num):
             row = found[f"{pool.id}.{group:x}"]
             for name in ("up", "acting"):
-                assert getattr(sets, name)[group].tolist()[: len(row[name])] == row[name]
-                assert int(getattr(sets, f"{name}_primary")[group]) == row[f"{name}_primary"]
+                assert (
+                    getattr(sets, name)[group].tolist()[: len(row[name])] == row[name]
+                )
+                assert (
+                    int(getattr(sets, f"{name}_primary")[group])
+                    == row[f"{name}_primary"]
+                )
 
 
 def test_the_report_holds_what_it_is_a_test_of(cluster):
     osd_map = cluster.osd_map
     assert osd_map.pg_upmap_items and osd_map.pg_temp
     assert [index for index, _ in osd_map.crush.choose_args] == [-1, 4]
-    assert any(len(change.weight_sets) == 3 for change in osd_map.crush.choose_args[1][1])
-    assert (osd_map.affinities < 65536).sum() == 2 and (osd_map.weights < 65536).sum() == 1
+    assert any(
+        len(change.weight_sets) == 3 for change in osd_map.crush.choose_args[1][1]
+    )
+    assert (osd_map.affinities < 65536).sum() == 2 and (
+        osd_map.weights < 65536
+    ).sum() == 1
 
 
 def test_the_groups_of_each_osd_are_those_reported(cluster):
@@ -86,7 +107,10 @@ def test_the_groups_of_each_osd_are_those_reported(cluster):
 @pytest.mark.parametrize("key", ["pg_upmap_items", "pg_temp"])
 def test_without_an_exception_the_groups_differ_and_are_named(tmp_path, key):
     found = import_cluster([changed(tmp_path, lambda d: d["osdmap"].update({key: []}))])
-    assert any(line.startswith("num_pg_by_osd: ") and " differ: osd." in line for line in found.warnings)
+    assert any(
+        line.startswith("num_pg_by_osd: ") and " differ: osd." in line
+        for line in found.warnings
+    )
 
 
 def test_a_down_osd_leaves_a_hole_or_makes_room(cluster, tmp_path):
@@ -94,14 +118,22 @@ def test_a_down_osd_leaves_a_hole_or_makes_room(cluster, tmp_path):
     found = import_cluster([path])
     for pool in found.osd_map.pools:
         acting = found.sets[pool.id].acting
-        lost = next(o["osd"] for o in json.loads(path.read_text())["osdmap"]["osds"] if not o["up"])
+        lost = next(
+            o["osd"]
+            for o in json.loads(path.read_text())["osdmap"]["osds"]
+            if not o["up"]
+        )
         assert not (acting == lost).any()
         first_empty = np.where(
-            (acting == NONE).any(axis=1), np.argmax(acting == NONE, axis=1), acting.shape[1]
+            (acting == NONE).any(axis=1),
+            np.argmax(acting == NONE, axis=1),
+            acting.shape[1],
         )
         filled = (acting != NONE).sum(axis=1)
         # Replicas move up; shards keep their places.
-        assert (filled == first_empty).all() == (pool.kind == "replicated") or not (acting == NONE).any()
+        assert (filled == first_empty).all() == (pool.kind == "replicated") or not (
+            acting == NONE
+        ).any()
 
 
 def test_parts_make_a_whole(cluster, tmp_path):
@@ -126,20 +158,44 @@ def test_capacity_adds_up(cluster):
         assert row["raw_bytes"] == pytest.approx(4 * 3 * 2**30, rel=0.01)
         now, then = row["now"], row["after_upmap"]
         assert now["fullest_over_mean"] >= 1
-        assert now["usable_raw_bytes"] + now["stranded_bytes"] == pytest.approx(row["full_bytes"])
+        assert now["usable_raw_bytes"] + now["stranded_bytes"] == pytest.approx(
+            row["full_bytes"]
+        )
         assert then["stranded_bytes"] <= now["stranded_bytes"] * 1.02
     pools = {row["name"]: row for row in capacity["pools"]}
-    assert pools["reps"]["usable_bytes_full"] == pytest.approx(pools["reps"]["raw_bytes"] * 0.95 / 3)
+    assert pools["reps"]["usable_bytes_full"] == pytest.approx(
+        pools["reps"]["raw_bytes"] * 0.95 / 3
+    )
     assert pools["ec22"]["overhead"] == 2 and pools["ec21"]["overhead"] == 1.5
     # Four equal hosts: one of them gone.
-    assert pools["reps"]["usable_bytes_safe"] == pytest.approx(pools["reps"]["raw_bytes"] * 0.75 * 0.85 / 3)
+    assert pools["reps"]["usable_bytes_safe"] == pytest.approx(
+        pools["reps"]["raw_bytes"] * 0.75 * 0.85 / 3
+    )
 
 
 def test_a_locally_repairable_pool_keeps_cephs_own_numbers():
-    profile = checked(ErasureProfile, {"plugin": "lrc", "k": "4", "m": "2", "l": "3"}, "r.json")
-    pool = {"pool": 1, "type": 3, "size": 8, "pg_num": 8, "crush_rule": 0, "stripe_width": 16384}
+    profile = checked(
+        ErasureProfile, {"plugin": "lrc", "k": "4", "m": "2", "l": "3"}, "r.json"
+    )
+    pool = {
+        "pool": 1,
+        "type": 3,
+        "size": 8,
+        "pg_num": 8,
+        "crush_rule": 0,
+        "stripe_width": 16384,
+    }
     row = checked(PoolRow, {**pool, "erasure_code_profile": "p"}, "r.json")
-    placed = PlacedPool(id=1, name="x", kind="erasure", size=8, pg_num=8, pgp_num=8, rule=0, hashpspool=True)
+    placed = PlacedPool(
+        id=1,
+        name="x",
+        kind="erasure",
+        size=8,
+        pg_num=8,
+        pgp_num=8,
+        rule=0,
+        hashpspool=True,
+    )
     warnings = []
     # Four data shards, two Reed-Solomon parities, and a local parity for each three of these six.
     found = _scheme(placed, row, profile, "osdmap.pools.0", warnings)
@@ -151,7 +207,10 @@ def test_a_locally_repairable_pool_keeps_cephs_own_numbers():
 
 def test_hosts_that_differ_become_groups(cluster, tmp_path):
     first = cluster.osds[0].host
-    osds = tuple(replace(osd, size_bytes=osd.size_bytes * (1 + (osd.host == first))) for osd in cluster.osds)
+    osds = tuple(
+        replace(osd, size_bytes=osd.size_bytes * (1 + (osd.host == first)))
+        for osd in cluster.osds
+    )
     uneven = replace(cluster, osds=osds)
     (pool,) = chosen_pools(uneven, [])
     write_scenario(scenario_of(uneven, pool, "map.txt"), tmp_path / "s.toml")
@@ -160,8 +219,12 @@ def test_hosts_that_differ_become_groups(cluster, tmp_path):
     assert len(groups) > 1 and {group.count for group in groups} >= {1}
     models = build_models(written)
     held = scheme_capacity(written, pool.scheme, models, drives_of(written, models))
-    inside = {osd.id for osd in osds} & set(osd_domains(written, parse_scheme(pool.scheme)))
-    assert held.raw_bytes == pytest.approx(sum(osd.size_bytes for osd in osds if osd.id in inside))
+    inside = {osd.id for osd in osds} & set(
+        osd_domains(written, parse_scheme(pool.scheme))
+    )
+    assert held.raw_bytes == pytest.approx(
+        sum(osd.size_bytes for osd in osds if osd.id in inside)
+    )
 
 
 def test_the_scenario_loads_and_maps_by_the_pools_own_rule(cluster, tmp_path):
@@ -203,15 +266,36 @@ def test_what_is_no_report_is_refused_in_one_line(tmp_path, text, said):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda d: d["osdmap"].pop("pools"), "osdmap.pools: got nothing, wanted a list"),
+        (
+            lambda d: d["osdmap"].pop("pools"),
+            "osdmap.pools: got nothing, wanted a list",
+        ),
         (lambda d: d.pop("osdmap"), "osdmap: got nothing"),
-        (lambda d: d["osdmap"]["pools"][0].update(pg_num="8"), 'osdmap.pools.0.pg_num: got "8"'),
-        (lambda d: d["osdmap"]["osds"][0].update(weight=-1), "osdmap.osds.0.weight: got -1"),
-        (lambda d: d["crushmap"]["buckets"][0].update(alg="x"), "crushmap.buckets.0.alg: got 'x'"),
+        (
+            lambda d: d["osdmap"]["pools"][0].update(pg_num="8"),
+            'osdmap.pools.0.pg_num: got "8"',
+        ),
+        (
+            lambda d: d["osdmap"]["osds"][0].update(weight=-1),
+            "osdmap.osds.0.weight: got -1",
+        ),
+        (
+            lambda d: d["crushmap"]["buckets"][0].update(alg="x"),
+            "crushmap.buckets.0.alg: got 'x'",
+        ),
         (lambda d: d["crushmap"].pop("rules"), "crushmap.rules: got nothing"),
-        (lambda d: d["osdmap"]["pg_temp"][0].pop("osds"), "osdmap.pg_temp.0.osds: got nothing"),
-        (lambda d: d["osd_metadata"][0].update(cpu=["x"]), 'osd_metadata.0.cpu: got ["x"]'),
-        (lambda d: d["osdmap"]["osds"].append(d["osdmap"]["osds"][0]), "osdmap.osds.8.osd: got "),
+        (
+            lambda d: d["osdmap"]["pg_temp"][0].pop("osds"),
+            "osdmap.pg_temp.0.osds: got nothing",
+        ),
+        (
+            lambda d: d["osd_metadata"][0].update(cpu=["x"]),
+            'osd_metadata.0.cpu: got ["x"]',
+        ),
+        (
+            lambda d: d["osdmap"]["osds"].append(d["osdmap"]["osds"][0]),
+            "osdmap.osds.8.osd: got ",
+        ),
     ],
 )
 def test_broken_parts_are_named_with_their_key(tmp_path, change, said):
@@ -247,20 +331,29 @@ def test_a_fio_job_is_a_workload_with_what_it_measured(tmp_path):
     assert row["workload"] == {
         "patterns": ["rand"], "block_sizes_bytes": [4096], "queue_depth": 16, "clients": 2, "ops": ["read"]
     }  # fmt: skip
-    assert row["measured"]["latency_mean_ns"] == 2e6 and row["measured"]["latency_p99_ns"] == 9e6
+    assert (
+        row["measured"]["latency_mean_ns"] == 2e6
+        and row["measured"]["latency_p99_ns"] == 9e6
+    )
     assert import_cbt(tmp_path)[0]["file"] == "json_output.0"
     (tmp_path / "other").write_text("{}")
     with pytest.raises(ClusterImportError, match="no fio results"):
         import_fio(tmp_path / "other")
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the recorded outputs under {SHARED}")
+@pytest.mark.skipif(
+    not SHARED.is_dir(), reason=f"needs the recorded outputs under {SHARED}"
+)
 def test_a_report_of_a_cluster_of_others():
-    found = import_cluster([SHARED / "canonical-hotsos/storage__ceph-mon__ceph_mon__ceph_report"])
+    found = import_cluster(
+        [SHARED / "canonical-hotsos/storage__ceph-mon__ceph_mon__ceph_report"]
+    )
     assert found.counts == found.reported and found.version == "15.2.14"
 
 
-def test_the_page_has_every_number_of_the_document_and_what_it_rests_on(cluster, tmp_path):
+def test_the_page_has_every_number_of_the_document_and_what_it_rests_on(
+    cluster, tmp_path
+):
     document, _ = answer(cluster)
     document["warnings"].append("<script>alert(1)</script>")
     page = report_of_cluster(document)
@@ -268,14 +361,30 @@ def test_the_page_has_every_number_of_the_document_and_what_it_rests_on(cluster,
     assert "http" not in page.replace("http-equiv", "")
     capacity = document["capacity"]
     for row in capacity["classes"]:
-        for size in (row["raw_bytes"], row["now"]["stranded_bytes"], row["after_upmap"]["stranded_bytes"]):
+        for size in (
+            row["raw_bytes"],
+            row["now"]["stranded_bytes"],
+            row["after_upmap"]["stranded_bytes"],
+        ):
             assert bytes_text(size) in page
-        assert f"osd.{row['now']['fullest_osd']} fills {row['now']['fullest_over_mean']:.2f} ×" in page
+        assert (
+            f"osd.{row['now']['fullest_osd']} fills {row['now']['fullest_over_mean']:.2f} ×"
+            in page
+        )
     for pool, room in zip(document["pools"], capacity["pools"], strict=True):
-        assert all(text in page for text in (pool["name"], bytes_text(room["usable_bytes_safe"])))
+        assert all(
+            text in page
+            for text in (pool["name"], bytes_text(room["usable_bytes_safe"]))
+        )
     assert page.count(">heals<") == sum(row["heals"] for row in capacity["domains"])
     assert all(row["domain"] in page for row in capacity["domains"])
-    for words in ("nearfull", "full ratio", "assumed", "never two of a group into one domain", "8 of 8"):
+    for words in (
+        "nearfull",
+        "full ratio",
+        "assumed",
+        "never two of a group into one domain",
+        "8 of 8",
+    ):
         assert words in page
 
 
@@ -285,9 +394,16 @@ def test_a_page_is_written_beside_the_scenario(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert capsys.readouterr().err == "--report: got no --out, wanted the folder to write report.html into\n"
+    assert (
+        capsys.readouterr().err
+        == "--report: got no --out, wanted the folder to write report.html into\n"
+    )
     monkeypatch.setattr("sys.argv", [*asked, "--out", str(tmp_path / "mine.toml")])
     with pytest.raises(SystemExit) as ended:
         main()
     assert not ended.value.code
-    assert {path.name for path in tmp_path.iterdir()} == {"mine.toml", "mine.crush.txt", "report.html"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "mine.toml",
+        "mine.crush.txt",
+        "report.html",
+    }

@@ -59,12 +59,17 @@ def test_capacity_and_use_follow(cluster):
 
 
 def test_weights_of_all_ancestors_grow(cluster):
-    before = {bucket.name: sum(bucket.weights) for bucket in cluster.osd_map.crush.buckets}
+    before = {
+        bucket.name: sum(bucket.weights) for bucket in cluster.osd_map.crush.buckets
+    }
     grown = grown_cluster(cluster, cluster.pools[0], 4)
     after = {bucket.name: sum(bucket.weights) for bucket in grown.osd_map.crush.buckets}
     host = before["host0"]
     assert after["root"] == before["root"] + 4 * host
-    assert (after["rack0"], after["rack1"]) == (before["rack0"] + 2 * host, before["rack1"] + host)
+    assert (after["rack0"], after["rack1"]) == (
+        before["rack0"] + 2 * host,
+        before["rack1"] + host,
+    )
     assert after["added-host-1"] == host
 
 
@@ -78,7 +83,10 @@ def test_groups_are_spread_over_all_osds(cluster):
 
 def test_what_is_written_reflects_the_growth(cluster, tmp_path):
     document, scenarios = answer(cluster, grow="hosts=+4", path=tmp_path / "s.toml")
-    assert (len(document["osds"]), document["capacity"]["pools"][0]["failure_domains"]) == (40, 10)
+    assert (
+        len(document["osds"]),
+        document["capacity"]["pools"][0]["failure_domains"],
+    ) == (40, 10)
     for path, scenario in scenarios.items():
         write_scenario(scenario, path)
     scenario = load_scenario(tmp_path / "s.toml")
@@ -94,7 +102,9 @@ def test_shadow_trees_and_weight_sets_stay_consistent(real):
     classes = {device.id: device.device_class for device in crush.devices}
     template = Counter(osd.device_class for osd in real.osds if osd.host == "h0")
     for number in (1, 2):
-        (host,) = [bucket for bucket in crush.buckets if bucket.name == f"added-host-{number}"]
+        (host,) = [
+            bucket for bucket in crush.buckets if bucket.name == f"added-host-{number}"
+        ]
         assert Counter(classes[item] for item in host.items) == template
         for name, shadow_id in host.class_ids:
             shadow = by_id[shadow_id]
@@ -103,7 +113,9 @@ def test_shadow_trees_and_weight_sets_stay_consistent(real):
             holders = [bucket for bucket in crush.buckets if shadow_id in bucket.items]
             assert [holder.name.endswith(f"~{name}") for holder in holders] == [True]
     old = {bucket.id: bucket for bucket in real.osd_map.crush.buckets}
-    for (index, changes), (_, before) in zip(crush.choose_args, real.osd_map.crush.choose_args, strict=True):
+    for (index, changes), (_, before) in zip(
+        crush.choose_args, real.osd_map.crush.choose_args, strict=True
+    ):
         earlier = {change.bucket_id: change for change in before}
         for change in changes:
             size = len(by_id[change.bucket_id].items)
@@ -114,7 +126,9 @@ def test_shadow_trees_and_weight_sets_stay_consistent(real):
             ):
                 # New items weigh what their buckets weigh; the others stay, unless a host was added below.
                 new = by_id[change.bucket_id].items[size - more :]
-                assert list(weights[size - more :]) == [sum(by_id[item].weights) for item in new]
+                assert list(weights[size - more :]) == [
+                    sum(by_id[item].weights) for item in new
+                ]
                 assert len(previous) == size - more, index
 
 
@@ -140,7 +154,17 @@ def test_the_most_common_host_is_the_model(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "4", "hosts=4", "hosts=+0", "hosts=+-1", "osds=+4", "hosts=+99999", "hosts=+x"]
+    "text",
+    [
+        "",
+        "4",
+        "hosts=4",
+        "hosts=+0",
+        "hosts=+-1",
+        "osds=+4",
+        "hosts=+99999",
+        "hosts=+x",
+    ],
 )
 def test_other_growth_is_refused(text):
     with pytest.raises(ClusterImportError, match="--grow: got "):

@@ -35,7 +35,13 @@ VALUES = [
 
 def paths_of(value, at=()):
     """List the key paths of a document."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [(*at, key) for key, _ in items] + [
         path for key, part in items for path in paths_of(part, (*at, key))
     ]
@@ -75,32 +81,47 @@ def original():
 
 
 @pytest.mark.parametrize("first", range(0, 400, 100))
-def test_a_mutated_report_is_imported_or_refused_with_file_and_key(original, tmp_path, first):
+def test_a_mutated_report_is_imported_or_refused_with_file_and_key(
+    original, tmp_path, first
+):
     document, paths = original
     outcomes = {"imported": 0, "refused": 0}
     for seed in range(first, first + 100):
         path = write_report(tmp_path, mutated(document, paths, seed))
         try:
-            found, scenarios = answer(import_cluster([path]), path=tmp_path / "s.toml", plan=seed % 3 == 0)
+            found, scenarios = answer(
+                import_cluster([path]), path=tmp_path / "s.toml", plan=seed % 3 == 0
+            )
         except ClusterImportError as refusal:
             outcomes["refused"] += 1
             for line in str(refusal).splitlines():
-                assert re.search(r"r\.json: [a-z_]+.*: (got|and) |r\.json: and ", line), (seed, line)
+                assert re.search(
+                    r"r\.json: [a-z_]+.*: (got|and) |r\.json: and ", line
+                ), (seed, line)
                 assert line.isprintable(), seed
             continue
         outcomes["imported"] += 1
         assert json.dumps(found, allow_nan=False).isascii(), seed
         for file, scenario in scenarios.items():
             for written in write_scenario(scenario, file):
-                assert all(line.isprintable() for line in written.read_text().expandtabs().split("\n")), seed
+                assert all(
+                    line.isprintable()
+                    for line in written.read_text().expandtabs().split("\n")
+                ), seed
     assert min(outcomes.values()) > 10
 
 
 @pytest.fixture
 def hostile(tmp_path):
     """Write a report with hostile text wherever a user or a device chooses it."""
-    document = report(metadata={"cpu": HOSTILE, "device_ids": f"sda={HOSTILE}_1"}, version=f"17.2.6{HOSTILE}")
-    document["osdmap"]["pools"][0] |= {"pool_name": HOSTILE, "application_metadata": {HOSTILE: {}}}
+    document = report(
+        metadata={"cpu": HOSTILE, "device_ids": f"sda={HOSTILE}_1"},
+        version=f"17.2.6{HOSTILE}",
+    )
+    document["osdmap"]["pools"][0] |= {
+        "pool_name": HOSTILE,
+        "application_metadata": {HOSTILE: {}},
+    }
     crush = document["crushmap"]
     crush["rules"][0]["rule_name"] = "a rule\nstep emit"
     for bucket in crush["buckets"]:
@@ -133,12 +154,16 @@ def test_renamed_maps_place_as_before(hostile, tmp_path):
     assert (plain.sets[1].acting == renamed.sets[1].acting).all()
 
 
-def test_hostile_text_is_escaped_on_the_page_and_on_the_terminal(hostile, tmp_path, monkeypatch, capsys):
+def test_hostile_text_is_escaped_on_the_page_and_on_the_terminal(
+    hostile, tmp_path, monkeypatch, capsys
+):
     found, _ = answer(import_cluster([hostile]))
     page = report_of_cluster(found)
     assert "<script" not in page and "&lt;script&gt;" in page
     assert not re.search("[\x07\x1b\u202e]", page)
-    monkeypatch.setattr("sys.argv", ["stripesim", "import", "ceph-report", str(hostile)])
+    monkeypatch.setattr(
+        "sys.argv", ["stripesim", "import", "ceph-report", str(hostile)]
+    )
     with pytest.raises(SystemExit) as ended:
         main()
     assert not ended.value.code
@@ -149,8 +174,14 @@ def test_hostile_text_is_escaped_on_the_page_and_on_the_terminal(hostile, tmp_pa
 @pytest.mark.parametrize(
     ("change", "key"),
     [
-        (lambda d: d["osdmap"].update(erasure_code_profiles=[1]), "osdmap.erasure_code_profiles"),
-        (lambda d: d["osdmap"].update(erasure_code_profiles={"p": 1}), "osdmap.erasure_code_profiles.p"),
+        (
+            lambda d: d["osdmap"].update(erasure_code_profiles=[1]),
+            "osdmap.erasure_code_profiles",
+        ),
+        (
+            lambda d: d["osdmap"].update(erasure_code_profiles={"p": 1}),
+            "osdmap.erasure_code_profiles.p",
+        ),
         (
             lambda d: d["osdmap"]["pools"][0].update(erasure_code_profile=[]),
             "osdmap.pools.0.erasure_code_profile",
@@ -161,7 +192,10 @@ def test_hostile_text_is_escaped_on_the_page_and_on_the_terminal(hostile, tmp_pa
         ),
         (lambda d: d["osdmap"]["pools"][0].update(type=[1]), "osdmap.pools.0.type"),
         (lambda d: d["osdmap"].update(full_ratio="NaN"), "osdmap.full_ratio"),
-        (lambda d: d["osdmap"].update(nearfull_ratio=math.nan), "osdmap.nearfull_ratio"),
+        (
+            lambda d: d["osdmap"].update(nearfull_ratio=math.nan),
+            "osdmap.nearfull_ratio",
+        ),
         (lambda d: d["osd_metadata"][0].update(id=[0]), "osd_metadata.0.id"),
         (lambda d: d["pool_stats"][0].update(stat_sum=7), "pool_stats.0.stat_sum"),
         (
@@ -171,31 +205,51 @@ def test_hostile_text_is_escaped_on_the_page_and_on_the_terminal(hostile, tmp_pa
         (lambda d: d.update(num_pg_by_state=["active"]), "num_pg_by_state.0"),
         (
             lambda d: d["osdmap"].update(
-                pg_upmap_items=[{"pgid": "1.0", "mappings": [{"from": 0, "to": math.inf}]}]
+                pg_upmap_items=[
+                    {"pgid": "1.0", "mappings": [{"from": 0, "to": math.inf}]}
+                ]
             ),
             "osdmap.pg_upmap_items.0.mappings.0.to",
         ),
         (lambda d: d["crushmap"]["rules"][0].update(type={}), "crushmap.rules.0.type"),
         (
-            lambda d: d["crushmap"].update(choose_args={"-1": [{"bucket_id": -1, "weight_set": 5}]}),
+            lambda d: d["crushmap"].update(
+                choose_args={"-1": [{"bucket_id": -1, "weight_set": 5}]}
+            ),
             "crushmap.choose_args.-1.0.weight_set",
         ),
-        (lambda d: d["crushmap"]["devices"][0].update({"class": ["hdd"]}), "crushmap.devices.0.class"),
-        (lambda d: d["crushmap"]["buckets"][0].update(type_id=99), "crushmap.buckets.0.type_id"),
+        (
+            lambda d: d["crushmap"]["devices"][0].update({"class": ["hdd"]}),
+            "crushmap.devices.0.class",
+        ),
+        (
+            lambda d: d["crushmap"]["buckets"][0].update(type_id=99),
+            "crushmap.buckets.0.type_id",
+        ),
         (
             lambda d: d["crushmap"]["buckets"][0]["items"][0].update(weight=2**30),
             "crushmap.buckets.0.items.0.weight",
         ),
-        (lambda d: d["osdmap"]["pools"][0].update(crush_rule=7), "osdmap.pools.0.crush_rule"),
-        (lambda d: d["osdmap"]["pools"][0].update(size=200), "osdmap.pools.0.crush_rule"),
-        (lambda d: d["osdmap"]["pools"][0].update(pg_num=10**400), "osdmap.pools.0.pg_num"),
+        (
+            lambda d: d["osdmap"]["pools"][0].update(crush_rule=7),
+            "osdmap.pools.0.crush_rule",
+        ),
+        (
+            lambda d: d["osdmap"]["pools"][0].update(size=200),
+            "osdmap.pools.0.crush_rule",
+        ),
+        (
+            lambda d: d["osdmap"]["pools"][0].update(pg_num=10**400),
+            "osdmap.pools.0.pg_num",
+        ),
     ],
 )
 def test_each_wrong_type_is_named_with_its_key(tmp_path, change, key):
     document = report()
     change(document)
     with pytest.raises(
-        ClusterImportError, match=rf"^{re.escape(str(tmp_path))}/r\.json: {re.escape(key)}: got "
+        ClusterImportError,
+        match=rf"^{re.escape(str(tmp_path))}/r\.json: {re.escape(key)}: got ",
     ):
         answer(import_cluster([write_report(tmp_path, document)]))
 
@@ -211,7 +265,8 @@ def test_pools_whose_names_are_paths_are_written_to_the_same_folder(tmp_path):
     document = report()
     pool = document["osdmap"]["pools"][0]
     document["osdmap"]["pools"] = [
-        {**pool, "pool": n, "pool_name": name} for n, name in ((1, "../a/b"), (2, "..//a/b"))
+        {**pool, "pool": n, "pool_name": name}
+        for n, name in ((1, "../a/b"), (2, "..//a/b"))
     ]
     cluster = import_cluster([write_report(tmp_path, document)])
     _, scenarios = answer(cluster, ["../a/b", "..//a/b"], path=tmp_path / "s.toml")

@@ -17,9 +17,13 @@ def cut(models, make_pool, scheme, *, engine="compiled", dead=0, read_fraction=0
     """An OSD dies while clients write; until the map that says so the network carries a few sub-writes."""
     width = {"rs:4,2": 6, "rep:3": 3}[scheme]
     acting = np.tile(np.arange(width, dtype=np.int64), (4, 1))
-    pool = make_pool(models, scheme, osds=width, acting=acting.tolist(), object_bytes=MIB)
+    pool = make_pool(
+        models, scheme, osds=width, acting=acting.tolist(), object_bytes=MIB
+    )
     plan = FaultPlan(
-        failures=[Failure(osds=(dead,), time_ns=SECOND_NS // 10, back_ns=40 * SECOND_NS)],
+        failures=[
+            Failure(osds=(dead,), time_ns=SECOND_NS // 10, back_ns=40 * SECOND_NS)
+        ],
         up_sets=lambda out: acting,
         image_objects=OBJECTS,
         model=recovery_model("pacific"),
@@ -36,14 +40,26 @@ def cut(models, make_pool, scheme, *, engine="compiled", dead=0, read_fraction=0
     return simulate(pool, load.start(), faults=plan, engine=engine)
 
 
-SLOW = {"rate_bits_per_s": 1e7}  # 52 ms for a sub-write of a copy, as long as the map takes
+SLOW = {
+    "rate_bits_per_s": 1e7
+}  # 52 ms for a sub-write of a copy, as long as the map takes
 
 
 @pytest.mark.parametrize(
     ("scheme", "dead", "recovered", "rolled_back"),
     [
-        ("rep:3", 0, 1, 3),  # The primary has sent one of its four groups' writes to the second copy.
-        ("rep:3", 2, 4, 0),  # The primary lives and has all four, the second copy one of them.
+        (
+            "rep:3",
+            0,
+            1,
+            3,
+        ),  # The primary has sent one of its four groups' writes to the second copy.
+        (
+            "rep:3",
+            2,
+            4,
+            0,
+        ),  # The primary lives and has all four, the second copy one of them.
         ("rs:4,2", 0, 0, 3),  # Fewer than four shards have what the primary sent.
         ("rs:4,2", 5, 1, 3),
     ],
@@ -52,15 +68,23 @@ def test_what_enough_members_have_is_recovered_and_the_rest_taken_back(
     models, make_pool, change, scheme, dead, recovered, rolled_back
 ):
     slow = change(models, private_nic=SLOW)
-    one, other = (cut(slow, make_pool, scheme, dead=dead, engine=engine) for engine in ("compiled", "simpy"))
+    one, other = (
+        cut(slow, make_pool, scheme, dead=dead, engine=engine)
+        for engine in ("compiled", "simpy")
+    )
     assert one.sha256 == other.sha256
     assert one.timeline == other.timeline
-    assert one.timeline["interrupted"] == {"recovered": recovered, "rolled back": rolled_back}
+    assert one.timeline["interrupted"] == {
+        "recovered": recovered,
+        "rolled back": rolled_back,
+    }
     assert one.row["clean_at_end"]
     assert one.row["requests_pending"] == one.row["requests_failed"] == 0
     # What the survivors lack is recovered long before the dead OSD is back, and is no recovery of its data.
     early = one.engine_run.streams[1].issued_ns < 40 * SECOND_NS
-    assert early.sum() == {("rep:3", 0): 1, ("rep:3", 2): 3, ("rs:4,2", 5): 1}.get((scheme, dead), 0)
+    assert early.sum() == {("rep:3", 0): 1, ("rep:3", 2): 3, ("rs:4,2", 5): 1}.get(
+        (scheme, dead), 0
+    )
     assert one.row["checking_s"] > 40
 
 

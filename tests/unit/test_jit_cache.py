@@ -50,7 +50,12 @@ def test_what_was_compiled_is_loaded_by_the_next_process(source):
 
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize(
-    "damage", [lambda data: b"", lambda data: data[: len(data) // 2], lambda data: b"\xff" * len(data)]
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[: len(data) // 2],
+        lambda data: b"\xff" * len(data),
+    ],
 )
 def test_a_damaged_cache_is_rebuilt_with_one_warning(source, suffix, damage, caplog):
     assert load(source)(4) == 8
@@ -88,7 +93,9 @@ def _read_only(monkeypatch):
 
 
 @pytest.mark.usefixtures("_read_only")
-def test_a_read_only_installation_keeps_code_in_a_temporary_folder(source, monkeypatch, tmp_path, caplog):
+def test_a_read_only_installation_keeps_code_in_a_temporary_folder(
+    source, monkeypatch, tmp_path, caplog
+):
     monkeypatch.setattr(jit.tempfile, "gettempdir", lambda: str(tmp_path))
     with caplog.at_level(logging.WARNING):
         assert load(source)(4) == 8
@@ -103,7 +110,9 @@ def test_a_read_only_installation_keeps_code_in_a_temporary_folder(source, monke
 
 
 @pytest.mark.usefixtures("_read_only")
-def test_a_temporary_folder_that_others_may_write_to_is_not_used(source, monkeypatch, tmp_path, caplog):
+def test_a_temporary_folder_that_others_may_write_to_is_not_used(
+    source, monkeypatch, tmp_path, caplog
+):
     monkeypatch.setattr(jit.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(jit.getpass, "getuser", lambda: "x")
     (tmp_path / "stripesim-numba-x").mkdir()

@@ -6,13 +6,30 @@ from typing import Any
 
 import pytest
 
-from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable, KernelTableError
-from stripesim.models.kernel.tables import load_table, merge_tables, table_from_json, table_to_json
+from stripesim.models.kernel.cost import (
+    AffineKnee,
+    KernelCost,
+    KernelTable,
+    KernelTableError,
+)
+from stripesim.models.kernel.tables import (
+    load_table,
+    merge_tables,
+    table_from_json,
+    table_to_json,
+)
 
-PROVENANCE = {"basis": "measured", "cpu": {"name": "test"}, "versions": {}, "date": "2026-01-01"}
+PROVENANCE = {
+    "basis": "measured",
+    "cpu": {"name": "test"},
+    "versions": {},
+    "date": "2026-01-01",
+}
 
 
-def cost(op: str = "encode", erasures: int = 0, fixed_ns: float = 100.0, **changes: Any) -> KernelCost:
+def cost(
+    op: str = "encode", erasures: int = 0, fixed_ns: float = 100.0, **changes: Any
+) -> KernelCost:
     fields: dict[str, Any] = {
         "backend": "b1",
         "scheme": "rs:6,3",
@@ -36,7 +53,12 @@ def table(*costs: KernelCost) -> KernelTable:
 
 def test_a_knee_changes_the_slope_once() -> None:
     line = AffineKnee(100.0, 0.5, 1000.0, 2.0)
-    assert [line.duration_ns(x) for x in (0, 1000, 1001, 2000)] == [100.0, 600.0, 602.0, 2600.0]
+    assert [line.duration_ns(x) for x in (0, 1000, 1001, 2000)] == [
+        100.0,
+        600.0,
+        602.0,
+        2600.0,
+    ]
     assert AffineKnee(7.0, 2.0).duration_ns(10**9) == 7.0 + 2e9
 
 
@@ -50,7 +72,11 @@ def test_copy_cost_stands_apart() -> None:
 
 
 def test_look_up_takes_the_first_backend_that_has_it() -> None:
-    t = table(cost(), cost(backend="b2", fixed_ns=7.0), cost(backend="b2", scheme="rs:4,2", fixed_ns=9.0))
+    t = table(
+        cost(),
+        cost(backend="b2", fixed_ns=7.0),
+        cost(backend="b2", scheme="rs:4,2", fixed_ns=9.0),
+    )
     assert t.encode_ns(0, scheme="rs:6,3") == 100.0
     assert t.encode_ns(0, scheme="rs:6,3", backend="b2") == 7.0
     assert t.encode_ns(0, scheme="rs:4,2") == 9.0
@@ -60,7 +86,10 @@ def test_look_up_takes_the_first_backend_that_has_it() -> None:
 
 def test_what_is_absent_is_reported_with_what_is_there() -> None:
     t = table(cost())
-    with pytest.raises(KernelTableError, match="no encode of rs:8,3 with 0 erasures; it has schemes rs:6,3"):
+    with pytest.raises(
+        KernelTableError,
+        match="no encode of rs:8,3 with 0 erasures; it has schemes rs:6,3",
+    ):
         t.encode_ns(1, scheme="rs:8,3")
     with pytest.raises(KernelTableError, match="by b9; it has backends b1"):
         t.encode_ns(1, scheme="rs:6,3", backend="b9")
@@ -79,7 +108,9 @@ def test_decode_beyond_the_measured_erasures_repeats_the_last_step() -> None:
 
 def test_json_round_trip_keeps_everything() -> None:
     t = table(
-        cost(), cost("decode", 1, copy=None, net=None), cost("reconstruct", 1, total=AffineKnee(1.0, 2.0))
+        cost(),
+        cost("decode", 1, copy=None, net=None),
+        cost("reconstruct", 1, total=AffineKnee(1.0, 2.0)),
     )
     back = table_from_json(table_to_json(t))
     assert back == t
@@ -99,9 +130,18 @@ def test_merge_lets_the_first_table_win() -> None:
     [
         (lambda text: text[:50], "x.json:.*not JSON"),
         (lambda text: "[]", "format: got 'list'"),
-        (lambda text: text.replace("table-1", "table-9"), "wanted 'stripesim-kernel-table-1'"),
-        (lambda text: text.replace('"op": "encode"', '"op": "hash"'), "op: got 'hash', wanted one of encode"),
-        (lambda text: text.replace('"points": 8', '"points": "8"'), "points: got '8', wanted int"),
+        (
+            lambda text: text.replace("table-1", "table-9"),
+            "wanted 'stripesim-kernel-table-1'",
+        ),
+        (
+            lambda text: text.replace('"op": "encode"', '"op": "hash"'),
+            "op: got 'hash', wanted one of encode",
+        ),
+        (
+            lambda text: text.replace('"points": 8', '"points": "8"'),
+            "points: got '8', wanted int",
+        ),
         (lambda text: text.replace('"scheme"', '"shape"'), "scheme: missing"),
         (
             lambda text: text.replace('"fixed_ns": 100.0', '"fixed_ns": -1'),

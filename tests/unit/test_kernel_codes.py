@@ -2,7 +2,11 @@
 
 import pytest
 
-from stripesim.calibration.kernels.codes import CLAY_BACKEND, LRC_BACKEND, clay_size_bytes
+from stripesim.calibration.kernels.codes import (
+    CLAY_BACKEND,
+    LRC_BACKEND,
+    clay_size_bytes,
+)
 from stripesim.calibration.kernels.fit import fit_rows
 from stripesim.calibration.kernels.measure import measure
 from stripesim.calibration.kernels.store import default_table
@@ -22,7 +26,11 @@ needs_lrc = pytest.mark.skipif(
 def test_lrc_rows_hold_every_operation_verified():
     rows = measure(["lrc:10,6,5"], [40960], rounds=2, sample_s=0.0, tune_malloc=False)
     # Any four erasures can be decoded, of more only some.
-    ops = [("encode", 0), *(("decode", erasures) for erasures in range(5)), ("reconstruct", 1)]
+    ops = [
+        ("encode", 0),
+        *(("decode", erasures) for erasures in range(5)),
+        ("reconstruct", 1),
+    ]
     assert [(row["op"], row["erasures"]) for row in rows] == ops
     assert {(row["backend"], row["scheme"], row["verified"]) for row in rows} == {
         (LRC_BACKEND, "lrc:10,6,5", True)
@@ -31,8 +39,14 @@ def test_lrc_rows_hold_every_operation_verified():
 
 
 def test_clay_rows_hold_every_operation_verified_in_whole_sub_chunks():
-    rows = measure(["clay:4,2,5"], [16384, 20000], rounds=2, sample_s=0.0, tune_malloc=False)
-    ops = [("encode", 0), *(("decode", erasures) for erasures in range(3)), ("reconstruct", 1)]
+    rows = measure(
+        ["clay:4,2,5"], [16384, 20000], rounds=2, sample_s=0.0, tune_malloc=False
+    )
+    ops = [
+        ("encode", 0),
+        *(("decode", erasures) for erasures in range(3)),
+        ("reconstruct", 1),
+    ]
     assert [(row["size_bytes"], row["op"], row["erasures"]) for row in rows] == [
         (size, *op) for size in (16384, 20480) for op in ops
     ]
@@ -47,7 +61,9 @@ def test_clay_sizes_are_those_of_its_stripes():
 
 def test_a_kernel_that_returns_wrong_data_is_found_out(monkeypatch):
     honest = ClayCoder.repair
-    monkeypatch.setattr(ClayCoder, "repair", lambda self, lost, helpers: honest(self, lost, helpers) ^ 1)
+    monkeypatch.setattr(
+        ClayCoder, "repair", lambda self, lost, helpers: honest(self, lost, helpers) ^ 1
+    )
     rows = measure(["clay:4,2,5"], [1024], rounds=1, sample_s=0.0, tune_malloc=False)
     assert {row["op"]: row["verified"] for row in rows} == {
         "encode": True,
@@ -59,8 +75,16 @@ def test_a_kernel_that_returns_wrong_data_is_found_out(monkeypatch):
 @pytest.mark.parametrize(
     ("scheme", "backend", "wanted"),
     [
-        ("lrc:10,6,5", "isa_l_rs_vand", "backend of lrc:10,6,5: got 'isa_l_rs_vand', wanted isa_l_rs_lrc"),
-        ("clay:9,3,11", "isa_l_rs_lrc", "backend of clay:9,3,11: got 'isa_l_rs_lrc', wanted numpy_clay"),
+        (
+            "lrc:10,6,5",
+            "isa_l_rs_vand",
+            "backend of lrc:10,6,5: got 'isa_l_rs_vand', wanted isa_l_rs_lrc",
+        ),
+        (
+            "clay:9,3,11",
+            "isa_l_rs_lrc",
+            "backend of clay:9,3,11: got 'isa_l_rs_lrc', wanted numpy_clay",
+        ),
     ],
 )
 def test_a_wrong_backend_gives_one_clear_line(scheme, backend, wanted):
@@ -70,16 +94,24 @@ def test_a_wrong_backend_gives_one_clear_line(scheme, backend, wanted):
 
 @needs_lrc
 def test_a_shape_that_the_library_does_not_offer_gives_one_clear_line():
-    with pytest.raises(CodecError, match="got lrc:4,5,1, wanted at most 32 shards and groups of 2"):
+    with pytest.raises(
+        CodecError, match="got lrc:4,5,1, wanted at most 32 shards and groups of 2"
+    ):
         measure(["lrc:4,5,1"], rounds=1)
 
 
 @pytest.mark.parametrize(
-    "text", ["lrc:10,6,5", "lrc-ceph:4,2,3", "clay:9,3,11", "clay:4,2,5", "clay:12,3,14"]
+    "text",
+    ["lrc:10,6,5", "lrc-ceph:4,2,3", "clay:9,3,11", "clay:4,2,5", "clay:12,3,14"],
 )
 def test_the_shipped_table_serves_every_operation(text):
     table, code = default_table(), parse_scheme(text)
     data_bytes = code.geometry(4096).stripe_bytes
     assert table.encode_ns(data_bytes, scheme=text, without_copy=True) > 0
     for erasures in range(1, code.m + 1):
-        assert table.decode_ns(data_bytes, scheme=text, erasures=erasures, without_copy=True) > 0
+        assert (
+            table.decode_ns(
+                data_bytes, scheme=text, erasures=erasures, without_copy=True
+            )
+            > 0
+        )

@@ -97,6 +97,8 @@ def test_wrong_results_are_not_fitted() -> None:
         ([0], [1.0], "not positive"),
     ],
 )
-def test_bad_input_is_refused(sizes: list[float], seconds: list[float], wanted: str) -> None:
+def test_bad_input_is_refused(
+    sizes: list[float], seconds: list[float], wanted: str
+) -> None:
     with pytest.raises(ValueError, match=wanted):
         fit_affine(sizes, seconds)

@@ -12,7 +12,8 @@ from stripesim.calibration.kernels.measure import KernelMeasureError, measure
 from stripesim.models.coding.errors import CodecError, SchemeError
 
 needs_isa_l = pytest.mark.skipif(
-    "isa_l_rs_cauchy" not in available_backends(), reason="pyeclib with isa_l_rs_cauchy is not installed"
+    "isa_l_rs_cauchy" not in available_backends(),
+    reason="pyeclib with isa_l_rs_cauchy is not installed",
 )
 KEYS = {
     "backend",
@@ -31,11 +32,24 @@ KEYS = {
 
 @needs_isa_l
 def test_rows_hold_every_operation_verified() -> None:
-    rows = measure(["rs:4,2"], [4096, 10000], ["isa_l_rs_cauchy"], rounds=3, sample_s=0.0, tune_malloc=False)
+    rows = measure(
+        ["rs:4,2"],
+        [4096, 10000],
+        ["isa_l_rs_cauchy"],
+        rounds=3,
+        sample_s=0.0,
+        tune_malloc=False,
+    )
     assert [(r["size_bytes"], r["op"], r["erasures"]) for r in rows] == [
         (size, op, erasures)
         for size in (4096, 10000)
-        for op, erasures in (("encode", 0), ("decode", 0), ("decode", 1), ("decode", 2), ("reconstruct", 1))
+        for op, erasures in (
+            ("encode", 0),
+            ("decode", 0),
+            ("decode", 1),
+            ("decode", 2),
+            ("reconstruct", 1),
+        )
     ]
     for r in rows:
         assert set(r) == KEYS
@@ -49,18 +63,37 @@ def test_rows_hold_every_operation_verified() -> None:
 @needs_isa_l
 def test_default_sizes_and_backends() -> None:
     rows = measure(["rs:2,1"], rounds=1, sample_s=0.0, tune_malloc=False)
-    assert sorted({r["size_bytes"] for r in rows}) == [2 * c for c in kernel.DEFAULT_CHUNKS_BYTES]
+    assert sorted({r["size_bytes"] for r in rows}) == [
+        2 * c for c in kernel.DEFAULT_CHUNKS_BYTES
+    ]
     # The flat XOR codes do not come in this shape and are left out; asked for by name they are an error.
-    assert {r["backend"] for r in rows} == {b for b in available_backends() if not b.startswith("flat_xor")}
+    assert {r["backend"] for r in rows} == {
+        b for b in available_backends() if not b.startswith("flat_xor")
+    }
     assert all(r["verified"] for r in rows)
 
 
 @needs_isa_l
-def test_a_kernel_that_returns_wrong_data_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_returns_wrong_data_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     honest = Codec.decode
-    monkeypatch.setattr(Codec, "decode", lambda self, fragments: honest(self, fragments)[:-1] + b"?")
-    rows = measure(["rs:4,2"], [4096], ["isa_l_rs_cauchy"], rounds=1, sample_s=0.0, tune_malloc=False)
-    assert {r["op"]: r["verified"] for r in rows} == {"encode": True, "decode": False, "reconstruct": True}
+    monkeypatch.setattr(
+        Codec, "decode", lambda self, fragments: honest(self, fragments)[:-1] + b"?"
+    )
+    rows = measure(
+        ["rs:4,2"],
+        [4096],
+        ["isa_l_rs_cauchy"],
+        rounds=1,
+        sample_s=0.0,
+        tune_malloc=False,
+    )
+    assert {r["op"]: r["verified"] for r in rows} == {
+        "encode": True,
+        "decode": False,
+        "reconstruct": True,
+    }
 
 
 @pytest.mark.parametrize(
@@ -69,7 +102,11 @@ def test_a_kernel_that_returns_wrong_data_is_found_out(monkeypatch: pytest.Monke
         ({"schemes": ["foo"]}, SchemeError, "got 'foo'"),
         ({"schemes": ["rep:3"]}, SchemeError, "got 'rep:3', wanted an erasure code"),
         ({"sizes_bytes": [0]}, KernelMeasureError, "size: got 0 bytes"),
-        ({"sizes_bytes": [1 << 40]}, KernelMeasureError, "size: got 1099511627776 bytes"),
+        (
+            {"sizes_bytes": [1 << 40]},
+            KernelMeasureError,
+            "size: got 1099511627776 bytes",
+        ),
         ({"rounds": 0}, KernelMeasureError, "rounds: got 0"),
         ({"sample_s": -1.0}, KernelMeasureError, "sample_s: got -1"),
         ({"backends": ["nonesuch"]}, CodecError, "got 'nonesuch'"),

@@ -8,15 +8,42 @@ import pytest
 from stripesim.calibration.kernels import store as kernel_store
 from stripesim.calibration.kernels.against_ceph import ceph_rows, ceph_table_from
 from stripesim.models.coding import parse_scheme
-from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable, KernelTableError
+from stripesim.models.kernel.cost import (
+    AffineKnee,
+    KernelCost,
+    KernelTable,
+    KernelTableError,
+)
 
-KERNELS_CSV = Path(__file__).resolve().parents[2].parent / "shared/data/ceph16/kernels.csv"
-needs_kernels = pytest.mark.skipif(not KERNELS_CSV.exists(), reason=f"{KERNELS_CSV} is not there")
+KERNELS_CSV = (
+    Path(__file__).resolve().parents[2].parent / "shared/data/ceph16/kernels.csv"
+)
+needs_kernels = pytest.mark.skipif(
+    not KERNELS_CSV.exists(), reason=f"{KERNELS_CSV} is not there"
+)
 
 
 def small_table(scheme: str, fixed_ns: float) -> KernelTable:
-    cost = KernelCost("b", scheme, "encode", 0, AffineKnee(fixed_ns, 1.0), None, None, 1, 2, 2, 0.0, 0.0)
-    provenance = {"basis": "measured", "cpu": {"name": "c"}, "versions": {}, "date": "2026-01-01"}
+    cost = KernelCost(
+        "b",
+        scheme,
+        "encode",
+        0,
+        AffineKnee(fixed_ns, 1.0),
+        None,
+        None,
+        1,
+        2,
+        2,
+        0.0,
+        0.0,
+    )
+    provenance = {
+        "basis": "measured",
+        "cpu": {"name": "c"},
+        "versions": {},
+        "date": "2026-01-01",
+    }
     return KernelTable("mine", provenance, (cost,))
 
 
@@ -40,7 +67,10 @@ def test_default_table_has_the_studied_codes_with_every_operation() -> None:
         assert 0 < net_ns < encode_ns
         for erasures in range(m + 1):
             assert table.decode_ns(24576, scheme=scheme, erasures=erasures) > 0
-        assert table.cost(scheme=scheme, op="reconstruct", erasures=1).duration_ns(24576) > 0
+        assert (
+            table.cost(scheme=scheme, op="reconstruct", erasures=1).duration_ns(24576)
+            > 0
+        )
 
 
 def test_default_table_fits_its_measurements() -> None:
@@ -56,11 +86,16 @@ def test_default_table_fits_its_measurements() -> None:
 def test_ceph_table_is_what_its_source_gives() -> None:
     # A fit goes through BLAS, and another processor or build sums in another order: the last bits (1e-16 of a
     # value) differ. 1e-9 is far above that noise and far below any change of the source, which has 6 digits.
-    refitted, shipped = ceph_table_from(KERNELS_CSV), kernel_store.shipped_table(kernel_store.CEPH_TABLE)
+    refitted, shipped = (
+        ceph_table_from(KERNELS_CSV),
+        kernel_store.shipped_table(kernel_store.CEPH_TABLE),
+    )
     assert (refitted.name, len(refitted.costs)) == (shipped.name, len(shipped.costs))
     for again, cost in zip(refitted.costs, shipped.costs, strict=True):
         found, wanted = asdict(again), asdict(cost)
-        assert found.pop("total") == pytest.approx(wanted.pop("total"), rel=1e-9, abs=1e-9)
+        assert found.pop("total") == pytest.approx(
+            wanted.pop("total"), rel=1e-9, abs=1e-9
+        )
         for residual in ("residual_median", "residual_max"):
             assert found.pop(residual) == pytest.approx(wanted.pop(residual), abs=1e-9)
         assert found == wanted
@@ -101,7 +136,9 @@ def test_saving_keeps_what_was_there_and_finds_it_by_name(
     assert table.encode_ns(0, scheme="rs:4,2") == 7.0
 
 
-def test_unknown_tables_and_unwritable_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_tables_and_unwritable_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     with pytest.raises(KernelTableError, match="got 'nonesuch', wanted one of"):
         kernel_store.named_table("nonesuch")

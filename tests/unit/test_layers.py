@@ -29,10 +29,14 @@ def imported(source, name="a file"):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{name}:{node.lineno}: got a relative import, wanted stripesim.…"
+            assert node.level == 0, (
+                f"{name}:{node.lineno}: got a relative import, wanted stripesim.…"
+            )
             yield node.module, node.lineno
             if node.module == "stripesim":
-                yield from ((f"stripesim.{alias.name}", node.lineno) for alias in node.names)
+                yield from (
+                    (f"stripesim.{alias.name}", node.lineno) for alias in node.names
+                )
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in (
             "import_module",
             "importlib.import_module",
@@ -41,7 +45,9 @@ def imported(source, name="a file"):
             if ast.unparse(found).startswith("f'{__name__}."):
                 # A package that loads its own modules late stays inside itself.
                 continue
-            assert isinstance(found, ast.Constant), f"{name}:{node.lineno}: a computed import"
+            assert isinstance(found, ast.Constant), (
+                f"{name}:{node.lineno}: a computed import"
+            )
             yield found.value, node.lineno
 
 
@@ -73,14 +79,21 @@ def test_no_arrow_runs_backwards(folder):
 
 def test_only_the_command_line_knows_the_command_line():
     for folder in KNOWS:
-        assert not [place for place, part in arrows(folder) if part.startswith(("cli", "__main__"))]
+        assert not [
+            place
+            for place, part in arrows(folder)
+            if part.startswith(("cli", "__main__"))
+        ]
 
 
 @pytest.mark.parametrize(
     ("folder", "libraries"),
     [
         # Measured numbers and pure functions need no simulation kernel, no tables, no files of scenarios.
-        ("models", {"simpy", "polars", "pydantic", "typer", "rich", "matplotlib", "scipy"}),
+        (
+            "models",
+            {"simpy", "polars", "pydantic", "typer", "rich", "matplotlib", "scipy"},
+        ),
         ("sim", {"polars", "pydantic", "typer", "rich", "matplotlib", "pyeclib"}),
     ],
 )
@@ -91,7 +104,8 @@ def test_libraries_stay_in_their_layer(folder, libraries):
         f"{path.relative_to(ROOT)}:{line}: {module}"
         for path in modules(folder)
         for module, line in imported(path.read_text("utf-8"), str(path))
-        if module.split(".")[0] in libraries and str(path.relative_to(ROOT)) not in allowed
+        if module.split(".")[0] in libraries
+        and str(path.relative_to(ROOT)) not in allowed
     ]
     assert not found, "\n".join(found)
 
@@ -111,7 +125,10 @@ def test_the_engine_imports_nothing_else_of_sim_and_knows_no_scheme():
         f"{path.relative_to(ROOT)}:{line}: {module}"
         for path in modules("sim/engine")
         for module, line in imported(path.read_text("utf-8"), str(path))
-        if (module.startswith("stripesim.sim") and not module.startswith("stripesim.sim.engine"))
+        if (
+            module.startswith("stripesim.sim")
+            and not module.startswith("stripesim.sim.engine")
+        )
         or "coding" in module
     ]
     assert not found, "\n".join(found)
@@ -122,7 +139,9 @@ def test_the_model_knows_no_engine():
         f"{path.relative_to(ROOT)}:{line}: {module}"
         for path in modules("sim/ceph")
         for module, line in imported(path.read_text("utf-8"), str(path))
-        if module.startswith(("stripesim.sim.engine.simpy", "stripesim.sim.engine.compiled"))
+        if module.startswith(
+            ("stripesim.sim.engine.simpy", "stripesim.sim.engine.compiled")
+        )
     ]
     assert not found, "\n".join(found)
 
@@ -154,7 +173,10 @@ def import_graph(names):
                     kept[:] = [
                         each
                         for each in kept
-                        if not (isinstance(each, ast.If) and "TYPE_CHECKING" in ast.unparse(each.test))
+                        if not (
+                            isinstance(each, ast.If)
+                            and "TYPE_CHECKING" in ast.unparse(each.test)
+                        )
                     ]
         targets = set()
         for node in ast.walk(tree):
@@ -164,7 +186,9 @@ def import_graph(names):
                 for alias in node.names:
                     whole = f"{node.module}.{alias.name}"
                     targets.add(whole if whole in names else node.module)
-        graph[name] = {target for target in targets if target in names and target != name}
+        graph[name] = {
+            target for target in targets if target in names and target != name
+        }
     return graph
 
 
@@ -196,7 +220,11 @@ def test_no_folder_is_crowded():
     for path in module_names().values():
         if path.name != "__init__.py":
             counts[path.parent] = counts.get(path.parent, 0) + 1
-    crowded = {str(folder.relative_to(ROOT)): count for folder, count in counts.items() if count > 16}
+    crowded = {
+        str(folder.relative_to(ROOT)): count
+        for folder, count in counts.items()
+        if count > 16
+    }
     assert not crowded, f"got {crowded}, wanted at most 16 modules in a folder"
 
 

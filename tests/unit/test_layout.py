@@ -18,7 +18,9 @@ def setup_cfg():
 
 
 def lines(setup_cfg, section, key):
-    return [line.strip() for line in setup_cfg[section][key].splitlines() if line.strip()]
+    return [
+        line.strip() for line in setup_cfg[section][key].splitlines() if line.strip()
+    ]
 
 
 def packages_on_disk():
@@ -36,12 +38,19 @@ def test_listed_packages_are_those_on_disk(setup_cfg):
 
 
 def test_package_dir_maps_each_folder(setup_cfg):
-    pairs = dict(map(str.strip, line.split("=")) for line in lines(setup_cfg, "options", "package_dir"))
-    assert pairs == {"stripesim": "stripesim"} | {f"stripesim.{folder}": folder for folder in FOLDERS}
+    pairs = dict(
+        map(str.strip, line.split("="))
+        for line in lines(setup_cfg, "options", "package_dir")
+    )
+    assert pairs == {"stripesim": "stripesim"} | {
+        f"stripesim.{folder}": folder for folder in FOLDERS
+    }
 
 
 def test_links_lead_to_the_folders_and_are_relative():
-    links = {path.name: path for path in (ROOT / "stripesim").iterdir() if path.is_symlink()}
+    links = {
+        path.name: path for path in (ROOT / "stripesim").iterdir() if path.is_symlink()
+    }
     assert set(links) == set(FOLDERS)
     for name, link in links.items():
         assert str(link.readlink()) == f"../{name}"
@@ -52,20 +61,27 @@ def test_a_module_is_loaded_from_the_top_folder_only_once():
     import stripesim.models.ssd
     import stripesim.sim.engine.graph
 
-    for module, folder in ((stripesim.models.ssd, "models"), (stripesim.sim.engine.graph, "sim/engine")):
+    for module, folder in (
+        (stripesim.models.ssd, "models"),
+        (stripesim.sim.engine.graph, "sim/engine"),
+    ):
         assert Path(module.__file__).resolve().parent == ROOT / folder
 
 
 def test_every_folder_with_modules_is_a_package():
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*.py"):
-            assert (path.parent / "__init__.py").is_file(), f"{path.relative_to(ROOT)} is in no package"
+            assert (path.parent / "__init__.py").is_file(), (
+                f"{path.relative_to(ROOT)} is in no package"
+            )
 
 
 def test_every_package_says_what_lives_there():
     for package in packages_on_disk() - {"stripesim", "stripesim.cli", "stripesim.web"}:
         init = ROOT.joinpath(*package.split(".")[1:], "__init__.py")
-        assert init.read_text("utf-8").startswith('"""'), f"{init.relative_to(ROOT)} has no docstring"
+        assert init.read_text("utf-8").startswith('"""'), (
+            f"{init.relative_to(ROOT)} has no docstring"
+        )
 
 
 def test_files_that_are_data_are_package_data(setup_cfg):
@@ -76,13 +92,20 @@ def test_files_that_are_data_are_package_data(setup_cfg):
     }
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix not in (".toml", ".csv", ".json") or ".ipynb_checkpoints" in path.parts:
+            if (
+                path.suffix not in (".toml", ".csv", ".json")
+                or ".ipynb_checkpoints" in path.parts
+            ):
                 continue
             # A folder without modules belongs to the nearest package above it.
-            home = next(above for above in path.parents if (above / "__init__.py").is_file())
+            home = next(
+                above for above in path.parents if (above / "__init__.py").is_file()
+            )
             package = ".".join(("stripesim", *home.relative_to(ROOT).parts))
             name = path.relative_to(home).as_posix()
-            assert any(fnmatch.fnmatch(name, glob) for glob in listed.get(package, [])), (
+            assert any(
+                fnmatch.fnmatch(name, glob) for glob in listed.get(package, [])
+            ), (
                 f"{path.relative_to(ROOT)} does not ship: no pattern for it under {package}"
             )
 
@@ -91,7 +114,9 @@ def test_packages_with_data_have_some(setup_cfg):
     for package, globs in setup_cfg["options.package_data"].items():
         # The links of stripesim/ lead to the folders at the top.
         folder = ROOT.joinpath(*package.split("."))
-        assert any(list(folder.glob(glob.strip())) for glob in globs.split(",")), f"{package}: no data"
+        assert any(list(folder.glob(glob.strip())) for glob in globs.split(",")), (
+            f"{package}: no data"
+        )
 
 
 def test_root_conftest_ignores_each_folder():
@@ -118,9 +143,19 @@ def test_no_one_elses_trace_is_in_the_checkout():
         for path in (data / folder).rglob("*")
         if path.is_file() and path.stat().st_size > 2000
     }
-    skipped = {".git", ".venv", "__pycache__", ".hypothesis", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
+    skipped = {
+        ".git",
+        ".venv",
+        "__pycache__",
+        ".hypothesis",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+    }
     for path in ROOT.rglob("*"):
         if skipped & set(path.parts) or path.is_symlink() or not path.is_file():
             continue
         twin = theirs.get(path.stat().st_size)
-        assert twin is None or twin.read_bytes() != path.read_bytes(), f"{path} is a copy of {twin}"
+        assert twin is None or twin.read_bytes() != path.read_bytes(), (
+            f"{path} is a copy of {twin}"
+        )

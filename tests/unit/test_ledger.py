@@ -69,7 +69,9 @@ def test_value_and_extremum_are_two_sided(compare, simulated, error, verdict):
     assert entry.verdict == verdict
 
 
-@pytest.mark.parametrize(("simulated", "verdict"), [(1, "right"), (120, "right"), (121, "wrong")])
+@pytest.mark.parametrize(
+    ("simulated", "verdict"), [(1, "right"), (120, "right"), (121, "wrong")]
+)
 def test_at_most_fails_only_above(simulated, verdict):
     assert only(claim(compare="at-most"), simulated).verdict == verdict
 
@@ -137,16 +139,22 @@ def test_words_are_compared_as_words(compare, simulated, verdict):
 
 def test_observed_numbers_are_kept_beside_the_words():
     entry = only(
-        claim(published=None, compare="trend", text="decreasing"), Observation("decreasing", (3.0, 1.0))
+        claim(published=None, compare="trend", text="decreasing"),
+        Observation("decreasing", (3.0, 1.0)),
     )
     assert entry.simulated == (3.0, 1.0)
     assert entry.simulated_text == "decreasing"
 
 
-@pytest.mark.parametrize(("simulated", "verdict"), [("jerasure", "right"), ("isa", "wrong")])
+@pytest.mark.parametrize(
+    ("simulated", "verdict"), [("jerasure", "right"), ("isa", "wrong")]
+)
 def test_text_of_a_configuration(simulated, verdict):
     assert (
-        only(claim(published=None, compare="text", text="jerasure", role="given"), simulated).verdict
+        only(
+            claim(published=None, compare="text", text="jerasure", role="given"),
+            simulated,
+        ).verdict
         == verdict
     )
 
@@ -195,7 +203,11 @@ def test_values_that_do_not_fit_are_refused(one, simulated):
 
 def test_unknown_ids_and_incomplete_parameters_are_refused_together():
     with pytest.raises(LedgerError) as caught:
-        judge([claim("a")], {"z": 1.0}, parameters=[{"name": "s", "value": 1, "unit": "ms"}])
+        judge(
+            [claim("a")],
+            {"z": 1.0},
+            parameters=[{"name": "s", "value": 1, "unit": "ms"}],
+        )
     assert str(caught.value).splitlines() == [
         "z: got a simulated value, wanted none: no such claim",
         "parameter s: got no provenance",
@@ -213,7 +225,15 @@ def held_out_ledger():
         claim("g", 7.0, role="calibration"),
         claim("h", 7.0, role="contradicted"),
     ]
-    simulated = {"a": 110.0, "b": 15.0, "c": 0.5, "e": 1.0, "f": "flat", "g": 99.0, "h": 7.0}
+    simulated = {
+        "a": 110.0,
+        "b": 15.0,
+        "c": 0.5,
+        "e": 1.0,
+        "f": "flat",
+        "g": 99.0,
+        "h": 7.0,
+    }
     parameters = [
         {"name": "x", "value": 1, "unit": "ns", "provenance": "fitted: rows a and g"},
         {"name": "y", "value": 2, "unit": "ns", "provenance": {"kind": "fitted"}},
@@ -227,9 +247,17 @@ def test_summary_counts_over_all_held_out_rows():
     assert (summary["right"], summary["wrong"], summary["not_derivable"]) == (3, 2, 1)
     assert summary["held_out"] == 6
     assert summary["share_right"] == pytest.approx(3 / 6)
-    assert summary["counts"]["calibration"] == {"right": 0, "wrong": 1, "not-derivable": 0}
+    assert summary["counts"]["calibration"] == {
+        "right": 0,
+        "wrong": 1,
+        "not-derivable": 0,
+    }
     assert summary["counts"]["contradicted"]["right"] == 1
-    assert summary["orderings_and_trends"] == {"right": 1, "wrong": 0, "not-derivable": 0}
+    assert summary["orderings_and_trends"] == {
+        "right": 1,
+        "wrong": 0,
+        "not-derivable": 0,
+    }
     assert summary["fitted_parameters"] == 2
     assert summary["disputed"] == ["f"]
 
@@ -254,7 +282,9 @@ def test_rank_correlation_by_hand():
     assert summary["spearman_rows"] == 4
 
 
-@pytest.mark.parametrize("simulated", [{"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 1.0, "c": 1.0}])
+@pytest.mark.parametrize(
+    "simulated", [{"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 1.0, "c": 1.0}]
+)
 def test_no_rank_correlation_from_too_few_or_equal_values(simulated):
     ledger = judge([claim("a", 1.0), claim("b", 2.0), claim("c", 3.0)], simulated)
     assert ledger.summary()["spearman"] is None
@@ -262,7 +292,11 @@ def test_no_rank_correlation_from_too_few_or_equal_values(simulated):
 
 def test_an_empty_ledger_has_a_summary():
     summary = judge([], {}).summary()
-    assert (summary["held_out"], summary["share_right"], summary["mape_percent"]) == (0, None, None)
+    assert (summary["held_out"], summary["share_right"], summary["mape_percent"]) == (
+        0,
+        None,
+        None,
+    )
 
 
 def test_json_holds_numbers_arrays_or_null():
@@ -271,7 +305,9 @@ def test_json_holds_numbers_arrays_or_null():
         claim("b", (10.0, 15.0), compare="range", text="10-15"),
         claim("c", None, compare="trend", text="flat"),
     ]
-    ledger = judge(claims, {"a": 90, "b": [10, 15], "c": Observation("flat", (1.0, 1.0))})
+    ledger = judge(
+        claims, {"a": 90, "b": [10, 15], "c": Observation("flat", (1.0, 1.0))}
+    )
     document = json.loads(json.dumps(ledger.to_json(), allow_nan=False))
     rows = {row["id"]: row for row in document["claims"]}
     assert rows["a"]["published"] == 100.0
@@ -283,7 +319,16 @@ def test_json_holds_numbers_arrays_or_null():
     assert rows["c"]["simulated"] == [1.0, 1.0]
     assert rows["c"]["published_text"] == rows["c"]["simulated_text"] == "flat"
     wanted = {
-        *("id", "role", "published", "simulated", "error", "tolerance", "verdict", "statement"),
+        *(
+            "id",
+            "role",
+            "published",
+            "simulated",
+            "error",
+            "tolerance",
+            "verdict",
+            "statement",
+        ),
         *("locus", "unit", "compare", "note"),
     }
     assert all(wanted <= row.keys() for row in rows.values())
@@ -299,7 +344,9 @@ def test_frame_has_one_row_per_claim():
 
 def test_printing_shows_verdicts_and_escapes_markup():
     console = Console(width=160, record=True, file=io.StringIO())
-    ledger = judge([claim("a"), claim("b", role="given")], {"a": 500.0}, reasons={"b": "see [III]"})
+    ledger = judge(
+        [claim("a"), claim("b", role="given")], {"a": 500.0}, reasons={"b": "see [III]"}
+    )
     ledger.print_ledger(console, everything=True)
     text = console.export_text()
     assert "wrong" in text

@@ -105,13 +105,18 @@ def test_only_counted_roles_need_a_tolerance(tmp_path):
 
 def test_disputes_mark_rows_and_must_name_them(tmp_path):
     claims = write(tmp_path, row())
-    good = write(tmp_path, "k-1,contradicts table 2", header="id,reason", name="disputed.csv")
+    good = write(
+        tmp_path, "k-1,contradicts table 2", header="id,reason", name="disputed.csv"
+    )
     assert load_claims(claims, disputed=good)[0].disputed == "contradicts table 2"
     assert load_claims(claims, disputed=tmp_path / "absent.csv")[0].disputed is None
     bad = write(tmp_path, "k-9,unknown", "k-1,", header="id,reason", name="bad.csv")
     with pytest.raises(LedgerError) as caught:
         load_claims(claims, disputed=bad)
-    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == ["bad.csv:2", "bad.csv:3"]
+    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
+        "bad.csv:2",
+        "bad.csv:3",
+    ]
 
 
 def test_every_published_claim_can_be_read():

@@ -17,14 +17,19 @@ STATM = f"{3 * GB // PAGE} {GB // PAGE} 0 0 0 {2 * GB // PAGE} 0"
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
     """A machine of 100 GB; the process has 3 GB of addresses, 1 GB in RAM, 2 GB of data, and no limit."""
-    limits = {resource.RLIMIT_AS: resource.RLIM_INFINITY, resource.RLIMIT_DATA: resource.RLIM_INFINITY}
+    limits = {
+        resource.RLIMIT_AS: resource.RLIM_INFINITY,
+        resource.RLIMIT_DATA: resource.RLIM_INFINITY,
+    }
     process, cgroups = tmp_path / "proc", tmp_path / "cgroup"
     process.mkdir()
     cgroups.mkdir()
     (process / "statm").write_text(STATM)
     sizes = {"SC_PAGE_SIZE": PAGE, "SC_PHYS_PAGES": 100 * GB // PAGE}
     monkeypatch.setattr(module.os, "sysconf", sizes.__getitem__)
-    monkeypatch.setattr(resource, "getrlimit", lambda key: (limits[key], resource.RLIM_INFINITY))
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda key: (limits[key], resource.RLIM_INFINITY)
+    )
     monkeypatch.setattr(module, "_PROCESS", process)
     monkeypatch.setattr(module, "_CGROUP_ROOT", cgroups)
     # All libraries are loaded.
@@ -41,7 +46,9 @@ def test_without_limits_it_is_that_of_the_machine_less_what_is_used(machine):
 
 
 @pytest.mark.parametrize(
-    ("key", "left"), [(resource.RLIMIT_AS, 20 - 3), (resource.RLIMIT_DATA, 20 - 2)], ids=["AS", "DATA"]
+    ("key", "left"),
+    [(resource.RLIMIT_AS, 20 - 3), (resource.RLIMIT_DATA, 20 - 2)],
+    ids=["AS", "DATA"],
 )
 def test_resource_limits_count_what_they_bound(machine, key, left):
     limits, _, _ = machine
@@ -74,15 +81,27 @@ def test_a_process_beyond_its_limit_has_nothing_left(machine):
     [
         # Version 2: of the group itself, or of one above it.
         ("0::/a/b", {"a/b/memory.max": str(8 * GB), "a/memory.max": "max"}, 8 - 1),
-        ("0::/a/b", {"a/b/memory.max": str(8 * GB), "a/memory.max": str(4 * GB)}, 4 - 1),
+        (
+            "0::/a/b",
+            {"a/b/memory.max": str(8 * GB), "a/memory.max": str(4 * GB)},
+            4 - 1,
+        ),
         ("0::/a/b", {"a/b/memory.max": "max"}, 100 - 1),
         # In a container the group is the root of what is mounted.
         ("0::/", {"memory.max": str(6 * GB)}, 6 - 1),
         ("0::/docker/123", {"memory.max": str(6 * GB)}, 6 - 1),
         # Version 1, among other controllers; a huge number means none.
-        ("5:cpu,memory:/a\n0::/", {"memory/a/memory.limit_in_bytes": str(7 * GB)}, 7 - 1),
+        (
+            "5:cpu,memory:/a\n0::/",
+            {"memory/a/memory.limit_in_bytes": str(7 * GB)},
+            7 - 1,
+        ),
         ("5:memory:/docker/1", {"memory/memory.limit_in_bytes": str(7 * GB)}, 7 - 1),
-        ("5:memory:/a", {"memory/a/memory.limit_in_bytes": "9223372036854771712"}, 100 - 1),
+        (
+            "5:memory:/a",
+            {"memory/a/memory.limit_in_bytes": "9223372036854771712"},
+            100 - 1,
+        ),
         ("5:cpu:/a", {"memory/a/memory.limit_in_bytes": str(GB)}, 100 - 1),
         ("", {}, 100 - 1),
     ],

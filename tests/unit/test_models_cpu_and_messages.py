@@ -11,13 +11,18 @@ from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.provenance import Provenance
 from stripesim.models.threads import ThreadModel
 
-CPU_NUMBERS = {f.name: 0.0 for f in fields(CpuModel) if f.name != "provenance"} | {"cores_per_host": 1}
+CPU_NUMBERS = {f.name: 0.0 for f in fields(CpuModel) if f.name != "provenance"} | {
+    "cores_per_host": 1
+}
 CLIENT_NUMBERS = {f.name: 1 for f in fields(ClientModel) if f.name != "provenance"}
 MESSAGE_NUMBERS = {f.name: 1 for f in fields(MessageModel) if f.name != "provenance"}
 
 
 def found(numbers):
-    return {**numbers, "provenance": dict.fromkeys(numbers, Provenance("assumed", "a test"))}
+    return {
+        **numbers,
+        "provenance": dict.fromkeys(numbers, Provenance("assumed", "a test")),
+    }
 
 
 def cpu(**numbers):
@@ -36,14 +41,20 @@ def test_a_message_costs_its_base_and_its_bytes():
     assert cpu(message_base_ns=100.0, frame_ns=7.0).message_ns(4096, frames=3) == 121
 
 
-@pytest.mark.parametrize("name", [name for name in CPU_NUMBERS if name != "cores_per_host"])
+@pytest.mark.parametrize(
+    "name", [name for name in CPU_NUMBERS if name != "cores_per_host"]
+)
 def test_cpu_refuses_negative_times(name):
-    with pytest.raises(ValueError, match=f"^CpuModel: {name}: got -1, wanted a number of 0 or above$"):
+    with pytest.raises(
+        ValueError, match=f"^CpuModel: {name}: got -1, wanted a number of 0 or above$"
+    ):
         cpu(**{name: -1})
 
 
 def test_cpu_refuses_no_core_and_a_fraction_above_one():
-    with pytest.raises(ValueError, match="cores_per_host: got 0, wanted a number above 0"):
+    with pytest.raises(
+        ValueError, match="cores_per_host: got 0, wanted a number above 0"
+    ):
         cpu(cores_per_host=0)
     with pytest.raises(ValueError, match=r"user_fraction: got 1.5, wanted 0 to 1"):
         cpu(user_fraction=1.5)
@@ -51,22 +62,35 @@ def test_cpu_refuses_no_core_and_a_fraction_above_one():
 
 
 def test_client_refuses_no_thread_and_negative_time():
-    with pytest.raises(ValueError, match="submit_threads_count: got 0, wanted a number above 0"):
+    with pytest.raises(
+        ValueError, match="submit_threads_count: got 0, wanted a number above 0"
+    ):
         ClientModel(**found({**CLIENT_NUMBERS, "submit_threads_count": 0}))
-    with pytest.raises(ValueError, match="submit_ns: got -1, wanted a number of 0 or above"):
+    with pytest.raises(
+        ValueError, match="submit_ns: got -1, wanted a number of 0 or above"
+    ):
         ClientModel(**found({**CLIENT_NUMBERS, "submit_ns": -1}))
 
 
 @pytest.mark.parametrize("name", list(MESSAGE_NUMBERS))
 def test_messages_refuse_negative_sizes(name):
-    with pytest.raises(ValueError, match=f"^MessageModel: {name}: got -1, wanted a number of 0 or above$"):
+    with pytest.raises(
+        ValueError,
+        match=f"^MessageModel: {name}: got -1, wanted a number of 0 or above$",
+    ):
         MessageModel(**found({**MESSAGE_NUMBERS, name: -1}))
 
 
 def test_lock_knows_its_scopes():
-    assert [lock("coded").of_pool(erasure=coded).scope for coded in (True, False)] == ["commit", "dispatch"]
+    assert [lock("coded").of_pool(erasure=coded).scope for coded in (True, False)] == [
+        "commit",
+        "dispatch",
+    ]
     assert lock("none").of_pool(erasure=True).scope == "none"
-    with pytest.raises(ValueError, match="scope: got 'ever', wanted one of commit, coded, dispatch, none"):
+    with pytest.raises(
+        ValueError,
+        match="scope: got 'ever', wanted one of commit, coded, dispatch, none",
+    ):
         lock("ever")
 
 
@@ -93,20 +117,34 @@ def test_threads_refuse_an_osd_without_any_and_negative_costs():
         ThreadModel(**found({**numbers, "op_shards_count": 0}))
     with pytest.raises(ValueError, match="wake_ns: got -1"):
         ThreadModel(**found({**numbers, "wake_ns": -1}))
-    with pytest.raises(ValueError, match="sync_wakes_count: got some, wanted 0 where slice_ns is 0"):
+    with pytest.raises(
+        ValueError, match="sync_wakes_count: got some, wanted 0 where slice_ns is 0"
+    ):
         ThreadModel(**found({**numbers, "sync_wakes_count": 2}))
 
 
 @pytest.mark.parametrize(
     ("duration_ns", "whole_ns"),
-    [(0, 0), (0.5, 0), (1.5, 2), (2.5, 2), (2.500001, 3), (7, 7), (2**53 - 1, 2**53 - 1)],
+    [
+        (0, 0),
+        (0.5, 0),
+        (1.5, 2),
+        (2.5, 2),
+        (2.500001, 3),
+        (7, 7),
+        (2**53 - 1, 2**53 - 1),
+    ],
 )
 def test_clock_rounds_halves_to_even(duration_ns, whole_ns):
     assert round_ns(duration_ns) == whole_ns
     assert type(round_ns(duration_ns)) is int
 
 
-@pytest.mark.parametrize("duration_ns", [-1, -1e-9, 2.0**53, float("inf"), float("nan")])
+@pytest.mark.parametrize(
+    "duration_ns", [-1, -1e-9, 2.0**53, float("inf"), float("nan")]
+)
 def test_clock_refuses_what_is_no_duration(duration_ns):
-    with pytest.raises(ValueError, match=r"^duration: got .* ns, wanted a number from 0 to 2\*\*53$"):
+    with pytest.raises(
+        ValueError, match=r"^duration: got .* ns, wanted a number from 0 to 2\*\*53$"
+    ):
         round_ns(duration_ns)

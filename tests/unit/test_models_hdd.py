@@ -28,7 +28,9 @@ ZERO = {
 
 def disk(**numbers):
     values = {**ZERO, **numbers}
-    return HddModel(**values, provenance=dict.fromkeys(values, Provenance("assumed", "a test")))
+    return HddModel(
+        **values, provenance=dict.fromkeys(values, Provenance("assumed", "a test"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,9 +47,11 @@ def disk(**numbers):
 )
 def test_each_term_alone(term, value, expected):
     found = disk(**{term: value})
-    assert (found.read_ns(1024), found.write_ns(1024), found.sync_ns(1024)) == pytest.approx(
-        expected, abs=1e-6
-    )
+    assert (
+        found.read_ns(1024),
+        found.write_ns(1024),
+        found.sync_ns(1024),
+    ) == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_disk_serves_one_request_at_a_time_and_a_set_one_for_each_disk():
@@ -63,14 +67,21 @@ def test_an_extent_is_sought_once_for_each_run():
 
 
 def test_what_lies_near_costs_a_track_and_half_a_revolution():
-    found = disk(read_track_seek_ns=3.0, read_mean_seek_ns=80.0, rotation_ns=10.0, read_ns_per_byte=1.0)
+    found = disk(
+        read_track_seek_ns=3.0,
+        read_mean_seek_ns=80.0,
+        rotation_ns=10.0,
+        read_ns_per_byte=1.0,
+    )
     assert found.read_next_ns(512) == 3 + 5 + 512
     assert found.read_ns(512) == 80 + 5 + 512
 
 
 @pytest.mark.parametrize("way", ["read", "write"])
 def test_the_spread_has_the_mean_and_the_ends_of_seek_and_rotation(way):
-    found = disk(**{f"{way}_track_seek_ns": 1e6, f"{way}_mean_seek_ns": 8e6, "rotation_ns": 8e6})
+    found = disk(
+        **{f"{way}_track_seek_ns": 1e6, f"{way}_mean_seek_ns": 8e6, "rotation_ns": 8e6}
+    )
     factors = np.array(getattr(found, f"{way}_quantiles"))
     assert len(factors) == FACTOR_POINTS
     assert (np.diff(factors) >= 0).all()
@@ -93,8 +104,14 @@ def test_the_spread_has_the_mean_and_the_ends_of_seek_and_rotation(way):
     ("numbers", "says"),
     [
         ({"rotation_ns": 0}, "rotation_ns: got 0, wanted a number above 0"),
-        ({"read_ns_per_byte": -1}, "read_ns_per_byte: got -1, wanted a number of 0 or above"),
-        ({"read_track_seek_ns": 5.0}, "read_mean_seek_ns: got 0.0, wanted read_track_seek_ns = 5.0 or more"),
+        (
+            {"read_ns_per_byte": -1},
+            "read_ns_per_byte: got -1, wanted a number of 0 or above",
+        ),
+        (
+            {"read_track_seek_ns": 5.0},
+            "read_mean_seek_ns: got 0.0, wanted read_track_seek_ns = 5.0 or more",
+        ),
     ],
 )
 def test_wrong_numbers_are_refused(numbers, says):

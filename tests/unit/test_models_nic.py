@@ -16,11 +16,14 @@ NUMBERS = {
 
 def nic(**numbers):
     values = {**NUMBERS, **numbers}
-    return NicModel(**values, provenance=dict.fromkeys(values, Provenance("assumed", "a test")))
+    return NicModel(
+        **values, provenance=dict.fromkeys(values, Provenance("assumed", "a test"))
+    )
 
 
 @pytest.mark.parametrize(
-    ("size_bytes", "frames"), [(0, 1), (1, 1), (1000, 1), (1001, 2), (2000, 2), (2001, 3)]
+    ("size_bytes", "frames"),
+    [(0, 1), (1, 1), (1000, 1), (1001, 2), (2000, 2), (2001, 3)],
 )
 def test_frames_are_whole_and_an_empty_message_takes_one(size_bytes, frames):
     assert nic().frames(size_bytes) == frames
@@ -56,16 +59,24 @@ def test_ten_gigabit_ethernet_carries_94_percent_of_its_rate():
     # 1448 payload bytes of 1538 on the wire: the textbook goodput of TCP over an MTU of 1500.
     card = nic(rate_bits_per_s=10e9, frame_payload_bytes=1448, frame_overhead_bytes=90)
     size_bytes = 1448 * 1000
-    assert size_bytes * 8 / (card.serialise_ns(size_bytes) * 1e-9) == pytest.approx(10e9 * 1448 / 1538)
+    assert size_bytes * 8 / (card.serialise_ns(size_bytes) * 1e-9) == pytest.approx(
+        10e9 * 1448 / 1538
+    )
 
 
 @pytest.mark.parametrize("name", ["rate_bits_per_s", "frame_payload_bytes"])
 def test_refuses_zero(name):
-    with pytest.raises(ValueError, match=f"^NicModel: {name}: got 0, wanted a number above 0$"):
+    with pytest.raises(
+        ValueError, match=f"^NicModel: {name}: got 0, wanted a number above 0$"
+    ):
         nic(**{name: 0})
 
 
-@pytest.mark.parametrize("name", ["frame_overhead_bytes", "frame_header_bytes", "latency_ns"])
+@pytest.mark.parametrize(
+    "name", ["frame_overhead_bytes", "frame_header_bytes", "latency_ns"]
+)
 def test_refuses_negative(name):
-    with pytest.raises(ValueError, match=f"^NicModel: {name}: got -1, wanted a number of 0 or above$"):
+    with pytest.raises(
+        ValueError, match=f"^NicModel: {name}: got -1, wanted a number of 0 or above$"
+    ):
         nic(**{name: -1})

@@ -10,12 +10,16 @@ from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.provenance import Provenance
 
 KIB = 1024
-ZERO = {field.name: 0 for field in fields(ObjectStoreModel) if field.name != "provenance"}
+ZERO = {
+    field.name: 0 for field in fields(ObjectStoreModel) if field.name != "provenance"
+}
 
 
 def store(unit_bytes=4096, metadata_bytes=0):
     numbers = {**ZERO, "min_alloc_bytes": unit_bytes, "metadata_bytes": metadata_bytes}
-    return ObjectStoreModel(**numbers, provenance=dict.fromkeys(numbers, Provenance("assumed", "a test")))
+    return ObjectStoreModel(
+        **numbers, provenance=dict.fromkeys(numbers, Provenance("assumed", "a test"))
+    )
 
 
 def io(offset, length, existing):
@@ -26,7 +30,13 @@ def io(offset, length, existing):
 @pytest.mark.parametrize(
     ("what", "offset", "length", "existing", "expected"),
     [
-        ("1 KiB over existing data: 3 KiB of padding read, the unit deferred", 0, KIB, 8 * KIB, (3, 0, 4, 4)),
+        (
+            "1 KiB over existing data: 3 KiB of padding read, the unit deferred",
+            0,
+            KIB,
+            8 * KIB,
+            (3, 0, 4, 4),
+        ),
         ("1 KiB inside the unit", KIB, KIB, 8 * KIB, (3, 0, 4, 4)),
         ("one whole unit", 4 * KIB, 4 * KIB, 8 * KIB, (0, 4, 0, 0)),
         ("many whole units", 0, 16 * KIB, 16 * KIB, (0, 16, 0, 0)),
@@ -35,12 +45,26 @@ def io(offset, length, existing):
         ("spanning two units, each in part", 3 * KIB, 2 * KIB, 8 * KIB, (6, 0, 8, 8)),
         ("a partial head, two whole units", 3 * KIB, 9 * KIB, 16 * KIB, (3, 8, 4, 4)),
         ("two whole units, a partial tail", 0, 9 * KIB, 16 * KIB, (3, 8, 4, 4)),
-        ("both ends partial, one whole between", 3 * KIB, 6 * KIB, 16 * KIB, (6, 4, 8, 8)),
-        ("the head over existing data, the tail on new space", 3 * KIB, 2 * KIB, 4 * KIB, (3, 4, 4, 4)),
+        (
+            "both ends partial, one whole between",
+            3 * KIB,
+            6 * KIB,
+            16 * KIB,
+            (6, 4, 8, 8),
+        ),
+        (
+            "the head over existing data, the tail on new space",
+            3 * KIB,
+            2 * KIB,
+            4 * KIB,
+            (3, 4, 4, 4),
+        ),
     ],
 )
 def test_write(what, offset, length, existing, expected):
-    assert io(offset, length, existing) == tuple(number * KIB for number in expected), what
+    assert io(offset, length, existing) == tuple(number * KIB for number in expected), (
+        what
+    )
 
 
 def test_metadata_is_logged_once_per_transaction_with_or_without_data():
@@ -73,10 +97,17 @@ def test_whatever_is_written_lands_in_whole_units_once(offset, length, existing,
     assert 0 <= found.read_bytes < max(1, found.deferred_bytes)
 
 
-@given(offset=st.integers(0, 40_000), length=st.integers(0, 40_000), unit=st.sampled_from([512, 4096]))
+@given(
+    offset=st.integers(0, 40_000),
+    length=st.integers(0, 40_000),
+    unit=st.sampled_from([512, 4096]),
+)
 def test_reads_are_the_whole_units_that_an_extent_touches(offset, length, unit):
     units = (
-        {byte // unit for byte in (*range(offset, offset + length, unit), offset + length - 1)}
+        {
+            byte // unit
+            for byte in (*range(offset, offset + length, unit), offset + length - 1)
+        }
         if length
         else set()
     )
@@ -87,5 +118,11 @@ def test_reads_are_the_whole_units_that_an_extent_touches(offset, length, unit):
 def test_refuses_wrong_numbers(name):
     numbers = {**ZERO, "min_alloc_bytes": 4096, name: -1}
     wanted = "above 0" if name == "min_alloc_bytes" else "of 0 or above"
-    with pytest.raises(ValueError, match=f"^ObjectStoreModel: {name}: got -1, wanted a number {wanted}$"):
-        ObjectStoreModel(**numbers, provenance=dict.fromkeys(numbers, Provenance("assumed", "a test")))
+    with pytest.raises(
+        ValueError,
+        match=f"^ObjectStoreModel: {name}: got -1, wanted a number {wanted}$",
+    ):
+        ObjectStoreModel(
+            **numbers,
+            provenance=dict.fromkeys(numbers, Provenance("assumed", "a test")),
+        )

@@ -22,23 +22,32 @@ def lamp(**provenance):
 
 
 def test_text_and_switches_need_no_provenance():
-    assert lamp(warm_up_ns=ORIGIN, bulbs_count=ORIGIN).number_names() == ["warm_up_ns", "bulbs_count"]
+    assert lamp(warm_up_ns=ORIGIN, bulbs_count=ORIGIN).number_names() == [
+        "warm_up_ns",
+        "bulbs_count",
+    ]
 
 
 def test_refuses_a_number_without_provenance():
     with pytest.raises(ValueError, match=r"^Lamp: no provenance for bulbs_count$"):
         lamp(warm_up_ns=ORIGIN)
-    with pytest.raises(ValueError, match=r"^Lamp: no provenance for bulbs_count, warm_up_ns$"):
+    with pytest.raises(
+        ValueError, match=r"^Lamp: no provenance for bulbs_count, warm_up_ns$"
+    ):
         lamp()
 
 
 def test_refuses_provenance_for_what_is_not_there():
-    with pytest.raises(ValueError, match=r"^Lamp: provenance for unknown colour, watts$"):
+    with pytest.raises(
+        ValueError, match=r"^Lamp: provenance for unknown colour, watts$"
+    ):
         lamp(warm_up_ns=ORIGIN, bulbs_count=ORIGIN, watts=ORIGIN, colour=ORIGIN)
 
 
 def test_refuses_an_unknown_kind_and_an_empty_source():
-    with pytest.raises(ValueError, match=r"got kind 'guessed', wanted one of measured, "):
+    with pytest.raises(
+        ValueError, match=r"got kind 'guessed', wanted one of measured, "
+    ):
         Provenance("guessed", "somewhere")
     for source in ("", "  \n"):
         with pytest.raises(ValueError, match="got an empty source"):
@@ -47,7 +56,11 @@ def test_refuses_an_unknown_kind_and_an_empty_source():
 
 
 def test_rows_say_name_value_unit_and_origin():
-    rows = list(lamp(warm_up_ns=ORIGIN, bulbs_count=Provenance("given", "the box")).parameters("lamp."))
+    rows = list(
+        lamp(warm_up_ns=ORIGIN, bulbs_count=Provenance("given", "the box")).parameters(
+            "lamp."
+        )
+    )
     assert rows == [
         {
             "name": "lamp.warm_up_ns",

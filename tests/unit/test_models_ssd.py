@@ -28,7 +28,9 @@ ZERO = {
 
 def drive(**numbers):
     values = {**ZERO, **numbers}
-    return SsdModel(**values, provenance=dict.fromkeys(values, Provenance("assumed", "a test")))
+    return SsdModel(
+        **values, provenance=dict.fromkeys(values, Provenance("assumed", "a test"))
+    )
 
 
 def times(ssd, size_bytes=1024):
@@ -68,7 +70,9 @@ def test_steady_state_multiplies_writes_but_neither_reads_nor_the_flush():
     assert times(worn) == (5, 2 * (10 + 512), 2 * (10 + 512) + 7)
 
 
-@pytest.mark.parametrize(("size_bytes", "blocks_bytes"), [(0, 0), (1, 512), (512, 512), (513, 1024)])
+@pytest.mark.parametrize(
+    ("size_bytes", "blocks_bytes"), [(0, 0), (1, 512), (512, 512), (513, 1024)]
+)
 def test_sizes_are_rounded_up_to_blocks(size_bytes, blocks_bytes):
     ssd = drive(read_ns_per_byte=1.0, write_ns_per_byte=1.0)
     assert ssd.blocks_bytes(size_bytes) == blocks_bytes
@@ -80,20 +84,37 @@ def test_servers_are_channels_over_all_drives():
 
 
 @pytest.mark.parametrize(
-    "name", ["channels", "raid0_drives", "block_bytes", "steady_state_write_factor", "ftl_write_factor"]
+    "name",
+    [
+        "channels",
+        "raid0_drives",
+        "block_bytes",
+        "steady_state_write_factor",
+        "ftl_write_factor",
+    ],
 )
 @pytest.mark.parametrize("value", [0, -1])
 def test_refuses_what_must_be_above_zero(name, value):
-    with pytest.raises(ValueError, match=rf"^SsdModel: {name}: got {value}, wanted a number above 0$"):
+    with pytest.raises(
+        ValueError, match=rf"^SsdModel: {name}: got {value}, wanted a number above 0$"
+    ):
         drive(**{name: value})
 
 
 @pytest.mark.parametrize(
     "name",
-    ["read_base_ns", "read_ns_per_byte", "write_base_ns", "write_ns_per_byte", "flush_base_ns"],
+    [
+        "read_base_ns",
+        "read_ns_per_byte",
+        "write_base_ns",
+        "write_ns_per_byte",
+        "flush_base_ns",
+    ],
 )
 def test_refuses_negative_times(name):
-    with pytest.raises(ValueError, match=rf"^SsdModel: {name}: got -1, wanted a number of 0 or above$"):
+    with pytest.raises(
+        ValueError, match=rf"^SsdModel: {name}: got -1, wanted a number of 0 or above$"
+    ):
         drive(**{name: -1})
     assert drive(**{name: 0})
 
@@ -110,7 +131,8 @@ def test_refuses_negative_times(name):
 )
 def test_refuses_distributions_of_another_length_or_mean(name, points, got):
     with pytest.raises(
-        ValueError, match=f"^SsdModel: {name}: {got}, .*wanted 256 points of mean 1, none below 0$"
+        ValueError,
+        match=f"^SsdModel: {name}: {got}, .*wanted 256 points of mean 1, none below 0$",
     ):
         drive(**{name: points})
 

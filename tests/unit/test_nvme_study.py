@@ -46,7 +46,14 @@ def folder(tmp_path, changes, clusters=NEW_CLUSTER):
     """Write a folder with one row, changed, and its hardware."""
     source = files("stripesim.scenarios.studies.nvme") / "data" / "times.csv"
     rows = list(csv.DictReader(source.read_text("utf-8").splitlines()))
-    row = {**rows[0], "cluster": "new", "id": "new-001", "nodes": "2", "role": "held-out", **changes}
+    row = {
+        **rows[0],
+        "cluster": "new",
+        "id": "new-001",
+        "nodes": "2",
+        "role": "held-out",
+        **changes,
+    }
     with (tmp_path / "times.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
@@ -77,19 +84,36 @@ def test_all_rows_are_claims_with_the_roles_of_the_file():
 
 def test_halves_of_a_mixed_load_share_one_simulation():
     rows, clusters = load()
-    halves = tuple(row for row in rows if row.id in ("upstream-mako-6x2-008", "upstream-mako-6x2-009"))
+    halves = tuple(
+        row
+        for row in rows
+        if row.id in ("upstream-mako-6x2-008", "upstream-mako-6x2-009")
+    )
     assert halves[0].run_key == halves[1].run_key
-    read, write = predict(halves, hardware_of(halves[0], clusters, "clusters.toml"), rounds=20)
+    read, write = predict(
+        halves, hardware_of(halves[0], clusters, "clusters.toml"), rounds=20
+    )
     assert read["iops"] / write["iops"] == pytest.approx(3, rel=0.15)
     assert read["latency_mean_ms"] < write["latency_mean_ms"]
 
 
 def test_a_new_cluster_enters_by_data_sheet_and_clock(tmp_path):
-    rows, clusters = load(folder(tmp_path, {"queue_depth_total": "", "op_shards": "4", "msgr_threads": "5"}))
+    rows, clusters = load(
+        folder(
+            tmp_path, {"queue_depth_total": "", "op_shards": "4", "msgr_threads": "5"}
+        )
+    )
     row = rows[0]
-    assert (row.clients, row.depth_per_client, row.op_shards, row.messenger_threads) == (16, 128, 4, 5)
+    assert (
+        row.clients,
+        row.depth_per_client,
+        row.op_shards,
+        row.messenger_threads,
+    ) == (16, 128, 4, 5)
     hardware = hardware_of(row, clusters, "clusters.toml")
-    assert hardware.cpu_factor == pytest.approx((2.25 * 3.4 / (3.25 * 3.8)) ** 0.5 / 1.35)
+    assert hardware.cpu_factor == pytest.approx(
+        (2.25 * 3.4 / (3.25 * 3.8)) ** 0.5 / 1.35
+    )
     assert hardware.threads_per_node == 64
     assert not hardware.clients_on_osd_hosts
     drive = drive_model(hardware, 1)
@@ -116,10 +140,26 @@ def test_a_new_cluster_enters_by_data_sheet_and_clock(tmp_path):
             NEW_CLUSTER,
             "times.csv:2: queue_depth_total: got '', wanted a number, or clients",
         ),
-        ({"cluster": "other"}, NEW_CLUSTER, "times.csv:2: cluster: got 'other', wanted a table"),
-        ({"ec_generation": "fast-ec"}, NEW_CLUSTER, "times.csv:2: ec_generation: got 'fast-ec', wanted"),
-        ({"scheme": "raid"}, NEW_CLUSTER, "times.csv:2: scheme: got 'raid', wanted one of rep:N"),
-        ({"scheme": "rs:8,3"}, NEW_CLUSTER, "times.csv:2: scheme: got 'rs:8,3', wanted at most 4 shards"),
+        (
+            {"cluster": "other"},
+            NEW_CLUSTER,
+            "times.csv:2: cluster: got 'other', wanted a table",
+        ),
+        (
+            {"ec_generation": "fast-ec"},
+            NEW_CLUSTER,
+            "times.csv:2: ec_generation: got 'fast-ec', wanted",
+        ),
+        (
+            {"scheme": "raid"},
+            NEW_CLUSTER,
+            "times.csv:2: scheme: got 'raid', wanted one of rep:N",
+        ),
+        (
+            {"scheme": "rs:8,3"},
+            NEW_CLUSTER,
+            "times.csv:2: scheme: got 'rs:8,3', wanted at most 4 shards",
+        ),
         (
             {},
             NEW_CLUSTER.replace("cores_per_node = 32", "cores_per_node = -3"),
@@ -136,9 +176,16 @@ def test_what_is_missing_is_one_line(tmp_path, changes, clusters, message):
 
 @pytest.mark.parametrize(
     ("total", "clients", "found"),
-    [("24", "16", (12, 2)), ("64", "16", (16, 4)), ("7", "4", (4, 2)), ("3", "8", (3, 1))],
+    [
+        ("24", "16", (12, 2)),
+        ("64", "16", (16, 4)),
+        ("7", "4", (4, 2)),
+        ("3", "8", (3, 1)),
+    ],
 )
-def test_clients_have_together_in_flight_what_a_row_states(tmp_path, total, clients, found):
+def test_clients_have_together_in_flight_what_a_row_states(
+    tmp_path, total, clients, found
+):
     row = load(folder(tmp_path, {"queue_depth_total": total, "clients": clients}))[0][0]
     assert (row.clients, row.depth_per_client) == found
 
@@ -154,7 +201,11 @@ def test_columns_that_are_not_stated_may_be_absent(tmp_path):
         writer.writerows(rows)
     (task,) = tasks(data)
     (row,) = task.arguments[0]
-    assert (row.depth_per_client, row.stripe_unit_bytes, row.tolerance) == (128, 4096, 0.25)
+    assert (row.depth_per_client, row.stripe_unit_bytes, row.tolerance) == (
+        128,
+        4096,
+        0.25,
+    )
 
 
 def test_a_folder_that_is_not_there_is_one_line(tmp_path):
@@ -164,7 +215,11 @@ def test_a_folder_that_is_not_there_is_one_line(tmp_path):
 
 
 def test_groups_are_those_of_the_autoscaler_where_they_are_not_stated():
-    row = next(row for row in load()[0] if row.cluster == "ibm-fastec-1x8" and row.scheme == "rs:6,2")
+    row = next(
+        row
+        for row in load()[0]
+        if row.cluster == "ibm-fastec-1x8" and row.scheme == "rs:6,2"
+    )
     assert row.pg_num is None
     assert groups_of(row) == 128
 
@@ -172,14 +227,17 @@ def test_groups_are_those_of_the_autoscaler_where_they_are_not_stated():
 def test_a_slower_processor_is_slower_by_stage_and_frame_but_not_by_byte():
     rows, clusters = load()
     wired, alone = (
-        next(row for row in rows if row.cluster == name) for name in ("upstream-mako-5x6", "ibm-fastec-1x8")
+        next(row for row in rows if row.cluster == name)
+        for name in ("upstream-mako-5x6", "ibm-fastec-1x8")
     )
     models = []
     for row in (wired, alone):
         hardware = hardware_of(row, clusters, "")
         models.append(models_of(scenario_of(row, hardware), row, hardware))
     factor = models[1].cpu.frame_ns / models[0].cpu.frame_ns
-    assert models[1].cpu.op_prepare_ns == pytest.approx(factor * models[0].cpu.op_prepare_ns)
+    assert models[1].cpu.op_prepare_ns == pytest.approx(
+        factor * models[0].cpu.op_prepare_ns
+    )
     assert models[1].cpu.message_ns_per_byte == models[0].cpu.message_ns_per_byte
     # One host alone has the loopback's frames of 64 KiB.
     assert [one.private_nic.frames(4 << 20) for one in models] == [2897, 65]
@@ -188,30 +246,50 @@ def test_a_slower_processor_is_slower_by_stage_and_frame_but_not_by_byte():
 def test_more_placement_groups_give_more_reads():
     rows, clusters = load()
     few, many = (
-        next(row for row in rows if row.id == f"upstream-mako-10x6-{number}") for number in ("001", "005")
+        next(row for row in rows if row.id == f"upstream-mako-10x6-{number}")
+        for number in ("001", "005")
     )
-    rates = [predict([row], hardware_of(row, clusters, ""), rounds=3)[0]["iops"] for row in (few, many)]
+    rates = [
+        predict([row], hardware_of(row, clusters, ""), rounds=3)[0]["iops"]
+        for row in (few, many)
+    ]
     assert rates[1] > 3 * rates[0]
 
 
 def test_the_study_is_listed_with_its_parameters():
     names = {row["name"] for row in STUDIES["nvme"].parameters()}
-    assert {"cpu.after_reply_ns", "threads.hand_over_ns", "drive.write_rate_fraction"} <= names
+    assert {
+        "cpu.after_reply_ns",
+        "threads.hand_over_ns",
+        "drive.write_rate_fraction",
+    } <= names
 
 
 def test_costs_of_erasure_codes_follow_from_the_set_pacific():
     # `python -m stripesim.scenarios.studies.nvme.fit erasure` carries them over. A tenth: what the intervals
     # of pacific's own numbers leave open.
     shipped = ParameterSet("nvme").table("cpu")
-    found = [shipped[name]["value"] for name in ("ec_transaction_ns", "ec_copy_ns_per_byte")]
+    found = [
+        shipped[name]["value"] for name in ("ec_transaction_ns", "ec_copy_ns_per_byte")
+    ]
     assert found == pytest.approx(erasure_costs(), rel=0.1)
 
 
 def test_a_part_of_the_hosts_stands_for_many_with_the_load_of_each(tmp_path):
-    many = {"nodes": "64", "clients": "512", "queue_depth_total": "65536", "pg_num": "32768"}
+    many = {
+        "nodes": "64",
+        "clients": "512",
+        "queue_depth_total": "65536",
+        "pg_num": "32768",
+    }
     row = load(folder(tmp_path, {**many, "scheme": "rs:6,2"}))[0][0]
     part = part_of(row)
-    assert (part.nodes, part.clients, part.depth_per_client, part.pg_num) == (16, 128, 128, 8192)
+    assert (part.nodes, part.clients, part.depth_per_client, part.pg_num) == (
+        16,
+        128,
+        128,
+        8192,
+    )
     # Replicas and small loads are simulated whole.
     for less in ({"scheme": "rep:3"}, {"clients": "64", "queue_depth_total": "512"}):
         assert part_of(load(folder(tmp_path, {**many, **less}))[0][0]).nodes == 64

@@ -11,7 +11,9 @@ from stripesim.sim.engine.shares import MCLOCK, WPQ
 
 @pytest.mark.parametrize("generation", ["quincy", "reef", "squid"])
 @pytest.mark.parametrize("profile", PROFILES)
-def test_reservations_of_a_profile_never_exceed_the_capacity(generation: str, profile: str) -> None:
+def test_reservations_of_a_profile_never_exceed_the_capacity(
+    generation: str, profile: str
+) -> None:
     given = mclock_defaults(generation).profiles[profile]  # type: ignore[index]
     parts = (given.client, given.recovery, given.best_effort)
     assert sum(part.reservation_fraction for part in parts) <= 1 + 1e-9
@@ -47,7 +49,10 @@ def test_wpq_weighs_clients_21_to_1_against_recovery() -> None:
 
 
 def test_the_queues_of_an_osd_share_its_capacity() -> None:
-    whole, part = mclock("quincy", "balanced").share, mclock("quincy", "balanced", queues=8).share
+    whole, part = (
+        mclock("quincy", "balanced").share,
+        mclock("quincy", "balanced", queues=8).share,
+    )
     for one, other in zip(whole.classes[:3], part.classes[:3], strict=True):
         assert other.reservation == pytest.approx(one.reservation / 8, abs=1)
         assert other.limit == pytest.approx(one.limit / 8, abs=1)
@@ -58,7 +63,9 @@ def test_before_reef_an_object_counts_20_mib_once() -> None:
     assert mclock("reef").recovery_item_bytes == 0
 
 
-def test_an_osd_takes_what_its_drive_measures_for_its_capacity_unless_it_is_beyond_belief() -> None:
+def test_an_osd_takes_what_its_drive_measures_for_its_capacity_unless_it_is_beyond_belief() -> (
+    None
+):
     limit = mclock("quincy", measured_iops=3000).share.classes[RECOVERY].limit
     assert limit == 3000
     assert mclock("quincy", measured_iops=400_000).share == mclock("quincy").share

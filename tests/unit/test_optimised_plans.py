@@ -20,7 +20,11 @@ DELTA = EcPolicy(writes="shards", reads="pages", tie="delta")
 
 
 def facts():
-    lines = [line for line in FACTS.read_text("utf-8").splitlines() if not line.startswith("#")]
+    lines = [
+        line
+        for line in FACTS.read_text("utf-8").splitlines()
+        if not line.startswith("#")
+    ]
     return list(csv.DictReader(lines))
 
 
@@ -44,7 +48,9 @@ def test_the_table_of_facts_is_whole():
     assert len(facts()) == 132
 
 
-@pytest.mark.parametrize("row", facts(), ids=lambda row: "-".join(list(row.values())[:5]))
+@pytest.mark.parametrize(
+    "row", facts(), ids=lambda row: "-".join(list(row.values())[:5])
+)
 def test_published_counts(row):
     plan = planned(row)
     writes = shards(getattr(plan, "writes", ()))
@@ -58,7 +64,9 @@ def test_published_counts(row):
         assert set(later.metadata_shards) == ({0} - shards(later.writes))
 
 
-@pytest.mark.parametrize("row", facts()[::19], ids=lambda row: "-".join(list(row.values())[:5]))
+@pytest.mark.parametrize(
+    "row", facts()[::19], ids=lambda row: "-".join(list(row.values())[:5])
+)
 def test_explain_counts_the_same(row):
     (timeline,) = explain(
         row["op"],
@@ -109,9 +117,10 @@ def test_a_growing_object_updates_every_shard_and_reads_only_what_is_stored():
     plan = write("rs:6,2", 16 * KIB, 20 * KIB, 4 * KIB, size=20 * KIB)
     # Shard 1 ends after one page; the page that is appended has shard 0 beside it.
     assert plan.method == "reconstruct"
-    assert [(extent.shard, extent.offset_bytes, extent.length_bytes) for extent in plan.reads] == [
-        (0, 4 * KIB, 4 * KIB)
-    ]
+    assert [
+        (extent.shard, extent.offset_bytes, extent.length_bytes)
+        for extent in plan.reads
+    ] == [(0, 4 * KIB, 4 * KIB)]
     assert shards(plan.writes) == {1, 6, 7}
     assert plan.metadata_shards == (0, 2, 3, 4, 5)
 
@@ -127,7 +136,9 @@ def test_a_write_below_a_page_reads_the_page():
     plan = write("rs:2,2", 16 * KIB, 512, 512)
     assert plan.method == "reconstruct"
     assert shards(plan.reads) == {0, 1}
-    assert all((extent.offset_bytes, extent.length_bytes) == (0, PAGE) for extent in plan.reads)
+    assert all(
+        (extent.offset_bytes, extent.length_bytes) == (0, PAGE) for extent in plan.reads
+    )
 
 
 def test_a_write_across_a_chunk_border_touches_two_rows():
@@ -167,11 +178,17 @@ def test_reads_are_of_pages_chunks_or_stripes():
     moved = {
         name: sum(
             extent.length_bytes
-            for extent in read("rs:6,2", 16 * KIB, 17 * KIB, 2 * KIB, generation(name).ec).reads
+            for extent in read(
+                "rs:6,2", 16 * KIB, 17 * KIB, 2 * KIB, generation(name).ec
+            ).reads
         )
         for name in ("squid", "reef-partial-read", "tentacle")
     }
-    assert moved == {"squid": 96 * KIB, "reef-partial-read": 16 * KIB, "tentacle": 4 * KIB}
+    assert moved == {
+        "squid": 96 * KIB,
+        "reef-partial-read": 16 * KIB,
+        "tentacle": 4 * KIB,
+    }
 
 
 def test_a_degraded_read_takes_the_first_k_shards_where_the_lost_one_was_wanted():
@@ -182,9 +199,13 @@ def test_a_degraded_read_takes_the_first_k_shards_where_the_lost_one_was_wanted(
     assert (shards(elsewhere.reads), elsewhere.decode_stripes) == ({0}, 0)
 
 
-@pytest.mark.parametrize("scheme", ["clay:4,2,5", "shec:6,3,2", "lrc:6,4,3", "lrc-ceph:4,2,3"])
+@pytest.mark.parametrize(
+    "scheme", ["clay:4,2,5", "shec:6,3,2", "lrc:6,4,3", "lrc-ceph:4,2,3"]
+)
 def test_other_plug_ins_are_refused_with_the_reason(scheme):
-    with pytest.raises(SchemeError, match=r"got an optimised pool, wanted a classic one: .*plug-in"):
+    with pytest.raises(
+        SchemeError, match=r"got an optimised pool, wanted a classic one: .*plug-in"
+    ):
         write(scheme, 16 * KIB, 0, 4 * KIB)
 
 
@@ -222,16 +243,27 @@ def rows_of(extents):
     size=st.integers(0, 800 * KIB),
     tie=st.sampled_from(["reconstruct", "delta"]),
 )
-def test_a_write_moves_the_pages_that_its_parities_need(k, m, unit, offset, length, size, tie):
+def test_a_write_moves_the_pages_that_its_parities_need(
+    k, m, unit, offset, length, size, tie
+):
     code = parse_scheme(f"rs:{k},{m}")
-    plan = write(code.name, unit, offset, length, size=size, policy=EcPolicy("shards", "pages", tie))
+    plan = write(
+        code.name,
+        unit,
+        offset,
+        length,
+        size=size,
+        policy=EcPolicy("shards", "pages", tie),
+    )
     touched = pages_of(code, unit, offset, length)
     rows = {row for _, row in touched}
     parity = {(shard, row) for shard in range(k, k + m) for row in rows}
     assert rows_of(plan.writes) == touched | parity
     exists = pages_of(code, unit, 0, size) if size else set()
     partial = {page for page in (offset, offset + length) if page % PAGE}
-    cut = {page for at in partial for page in pages_of(code, unit, at // PAGE * PAGE, PAGE)}
+    cut = {
+        page for at in partial for page in pages_of(code, unit, at // PAGE * PAGE, PAGE)
+    }
     others = {(shard, row) for shard in range(k) for row in rows} - touched
     rest = (others | cut) & exists
     delta = len(shards(plan.writes))
@@ -258,11 +290,19 @@ def test_a_read_moves_the_pages_that_hold_its_bytes(k, unit, offset, length):
     code = parse_scheme(f"rs:{k},2")
     plan = read(code.name, unit, offset, length, FAST)
     assert rows_of(plan.reads) == pages_of(code, unit, offset, length)
-    assert sum(extent.length_bytes for extent in plan.reads) == PAGE * len(rows_of(plan.reads))
+    assert sum(extent.length_bytes for extent in plan.reads) == PAGE * len(
+        rows_of(plan.reads)
+    )
 
 
 def test_a_code_that_was_never_timed_is_explained_with_interpolated_costs():
-    (timeline,) = explain("write", "rs:10,2", 5000, offset_bytes=3000, generation="umbrella")
+    (timeline,) = explain(
+        "write", "rs:10,2", 5000, offset_bytes=3000, generation="umbrella"
+    )
     (note,) = timeline.kernel_notes
     assert note.startswith("rs:10,2: encoding and decoding were never timed")
-    assert (timeline.shard_reads, timeline.shard_writes, timeline.method) == (4, 4, "parity delta")
+    assert (timeline.shard_reads, timeline.shard_writes, timeline.method) == (
+        4,
+        4,
+        "parity delta",
+    )

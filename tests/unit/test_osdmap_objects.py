@@ -23,7 +23,9 @@ def test_many_objects_at_once_are_the_same_as_one_by_one():
     indices = [0, 1, 9, 10, 255, 2**31, 2**63 - 1]
     for prefix in ("rbd_data.1", "rbd_data.5e23b8f4a1c2", "rbd_data.3.fa", ""):
         for pg_num in (1, 12, 32, 1000):
-            one_by_one = [stable_mod(object_hash(f"{prefix}.{i:016x}"), pg_num) for i in indices]
+            one_by_one = [
+                stable_mod(object_hash(f"{prefix}.{i:016x}"), pg_num) for i in indices
+            ]
             assert pgs_of_objects(prefix, indices, pg_num).tolist() == one_by_one
 
 
@@ -53,7 +55,9 @@ def test_the_compiled_hash_is_the_readable_one():
     compiled(*words, pairs)
     a, b = words.astype(np.int64)
     assert pairs.tolist() == hash_pair(a, b).tolist()
-    assert [hash_pair(*(int(v) for v in column)) for column in words.T[:20]] == pairs[:20].tolist()
+    assert [hash_pair(*(int(v) for v in column)) for column in words.T[:20]] == pairs[
+        :20
+    ].tolist()
 
 
 def test_stable_mod_moves_only_what_it_must_when_pgs_split():
@@ -74,7 +78,9 @@ def test_each_pg_is_mapped_by_its_own_seed():
     crush = build_map(hosts=4, osds_per_host=6)
     table = pg_mappings(crush, "ec_osd", 2, 16, 9)
     assert table.shape == (16, 9)
-    assert table[5].tolist() == crush.mappings("ec_osd", [placement_seeds(5, 2, 16)], 9)[0]
+    assert (
+        table[5].tolist() == crush.mappings("ec_osd", [placement_seeds(5, 2, 16)], 9)[0]
+    )
 
 
 def test_bad_questions_are_refused():

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from stripesim.calibration.parameters import sets as parameter_sets
-from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError, lognormal_factors, names
+from stripesim.calibration.parameters.sets import (
+    ParameterSet,
+    ParameterSetError,
+    lognormal_factors,
+    names,
+)
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits
 from stripesim.models.hdd import HddModel, HddWithLogModel
@@ -73,8 +78,14 @@ source = "left out"
 
 
 def tables_of(name):
-    text = (files("stripesim.calibration.parameters") / f"{name}.toml").read_text("utf-8")
-    return {table: numbers for table, numbers in tomllib.loads(text).items() if table != RANGE}
+    text = (files("stripesim.calibration.parameters") / f"{name}.toml").read_text(
+        "utf-8"
+    )
+    return {
+        table: numbers
+        for table, numbers in tomllib.loads(text).items()
+        if table != RANGE
+    }
 
 
 @pytest.fixture
@@ -95,7 +106,9 @@ def test_every_table_that_ships_builds_its_model(name):
     for table in tables_of(name):
         kind, given = TABLES[table]
         # The queues of operations are the release's where the set leaves them out.
-        given = {key: value for key, value in given.items() if key not in chosen.table(table)}
+        given = {
+            key: value for key, value in given.items() if key not in chosen.table(table)
+        }
         model = chosen.model(kind, table, given)
         for row in model.parameters():
             assert row["provenance"] in KINDS
@@ -106,8 +119,12 @@ def test_every_table_that_ships_builds_its_model(name):
 def test_every_number_that_ships_has_its_unit_in_its_name(name):
     for table, numbers in tables_of(name).items():
         for key in numbers:
-            named = key.endswith(("_count", "_fraction", "_factor", "_quantiles", "_ratio"))
-            assert unit_of(key) != "1" or named or key in COUNTS, f"{name}: [{table}] {key}"
+            named = key.endswith(
+                ("_count", "_fraction", "_factor", "_quantiles", "_ratio")
+            )
+            assert unit_of(key) != "1" or named or key in COUNTS, (
+                f"{name}: [{table}] {key}"
+            )
 
 
 @pytest.mark.parametrize("name", shipped_scenarios())
@@ -130,7 +147,9 @@ def test_a_scenario_lists_every_number_of_its_models_with_provenance(name):
         for number in model.number_names():
             if not number.endswith("_quantiles"):
                 assert f"{part}.{number}" in listed
-    assert all(row["provenance"] in KINDS and row["source"] and row["unit"] for row in rows)
+    assert all(
+        row["provenance"] in KINDS and row["source"] and row["unit"] for row in rows
+    )
     by_name = {row["name"]: row for row in rows}
     assert by_name["cpu.cores_per_host"]["provenance"] == "given"
     assert by_name["private_nic.rate_bits_per_s"]["unit"] == "bit/s"
@@ -140,7 +159,9 @@ def test_no_model_has_a_default_for_a_number():
     # A default would be a number without provenance.
     for kind, _ in TABLES.values():
         for parameter in inspect.signature(kind).parameters.values():
-            assert parameter.default is inspect.Parameter.empty, f"{kind.__name__}.{parameter.name}"
+            assert parameter.default is inspect.Parameter.empty, (
+                f"{kind.__name__}.{parameter.name}"
+            )
 
 
 def test_numbers_keep_value_provenance_and_interval(written):
@@ -166,21 +187,44 @@ def test_what_the_scenario_gives_wins_and_says_so(written):
             CLIENT.replace("submit_ns]", "submit_us]"),
             "mine.toml: [client]: missing ['submit_ns'], unknown ['submit_us']",
         ),
-        (CLIENT.replace('"code"', '"guessed"'), "submit_threads_count: provenance: got kind 'guessed'"),
-        (CLIENT.replace('"some rows"', '""'), "submit_ns: provenance: got an empty source"),
-        (CLIENT.replace('source = "some rows"', ""), "[client]: submit_ns: missing source"),
         (
-            CLIENT.replace('source = "some rows"', "").replace('provenance = "fitted"', ""),
+            CLIENT.replace('"code"', '"guessed"'),
+            "submit_threads_count: provenance: got kind 'guessed'",
+        ),
+        (
+            CLIENT.replace('"some rows"', '""'),
+            "submit_ns: provenance: got an empty source",
+        ),
+        (
+            CLIENT.replace('source = "some rows"', ""),
+            "[client]: submit_ns: missing source",
+        ),
+        (
+            CLIENT.replace('source = "some rows"', "").replace(
+                'provenance = "fitted"', ""
+            ),
             "[client]: submit_ns: missing provenance and source",
         ),
         (
             CLIENT.replace("value = 45000", ""),
             "submit_ns: got provenance, source, confidence_interval, wanted a value",
         ),
-        (CLIENT.replace("value = 45000", "value = 45000\nunit = 's'"), "submit_ns: unknown unit"),
-        (CLIENT.replace("45000", '"fast"'), "submit_ns: value: got 'fast', wanted a number"),
-        (CLIENT.replace("45000", "-1"), "submit_ns: got -1, wanted a number of 0 or above"),
-        (CLIENT.replace("45000", "nan"), "submit_ns: got nan, wanted a number of 0 or above"),
+        (
+            CLIENT.replace("value = 45000", "value = 45000\nunit = 's'"),
+            "submit_ns: unknown unit",
+        ),
+        (
+            CLIENT.replace("45000", '"fast"'),
+            "submit_ns: value: got 'fast', wanted a number",
+        ),
+        (
+            CLIENT.replace("45000", "-1"),
+            "submit_ns: got -1, wanted a number of 0 or above",
+        ),
+        (
+            CLIENT.replace("45000", "nan"),
+            "submit_ns: got nan, wanted a number of 0 or above",
+        ),
         (
             "[client]\nsubmit_ns = 45000\n",
             "submit_ns: got 45000, wanted a value, a file, factors or a lognormal_sigma",
@@ -196,14 +240,19 @@ def test_a_wrong_set_is_reported_in_one_line(written, text, line):
 
 @pytest.mark.parametrize("name", ["nowhere", "", "koh2017.toml"])
 def test_an_unknown_set_is_reported_with_those_there_are(name):
-    with pytest.raises(ParameterSetError, match=f"^parameter set: got {name!r}, wanted one of .*koh2017"):
+    with pytest.raises(
+        ParameterSetError,
+        match=f"^parameter set: got {name!r}, wanted one of .*koh2017",
+    ):
         ParameterSet(name)
 
 
 def ssd_text(**lines):
     numbers = {name: f"value = {value}" for name, value in SSD_NUMBERS.items()} | lines
     origin = 'provenance = "assumed"\nsource = "a test"'
-    return "\n".join(f"[ssd.{name}]\n{line}\n{origin}\n" for name, line in numbers.items())
+    return "\n".join(
+        f"[ssd.{name}]\n{line}\n{origin}\n" for name, line in numbers.items()
+    )
 
 
 SSD_NUMBERS = {
@@ -224,7 +273,12 @@ SSD_NUMBERS = {
 
 def test_a_distribution_from_a_file_is_scaled_to_mean_one(written):
     written("factor\n" + "1\n" * 128 + "3\n" * 128, "column.csv")
-    chosen = written(ssd_text(read_quantiles='file = "column.csv"', write_quantiles="lognormal_sigma = 0.5"))
+    chosen = written(
+        ssd_text(
+            read_quantiles='file = "column.csv"',
+            write_quantiles="lognormal_sigma = 0.5",
+        )
+    )
     ssd = chosen.model(SsdModel, "ssd")
     assert ssd.read_quantiles == (0.5,) * 128 + (1.5,) * 128
     assert np.mean(ssd.write_quantiles) == pytest.approx(1)
@@ -238,14 +292,24 @@ def test_a_distribution_from_a_file_is_scaled_to_mean_one(written):
         ("factor\nfast\n", "could not convert string to float"),
         ("factor\n", "wanted finite factors of 0 or above, not all 0"),
         ("factor\n" + "nan\n" * 256, "wanted finite factors of 0 or above, not all 0"),
-        ("factor\n" + "-1\n3\n" * 128, "wanted finite factors of 0 or above, not all 0"),
-        ("factor\n" + "1\n" * 255, "got 255 points of mean 1.0000, the least 1.0, wanted 256 points"),
+        (
+            "factor\n" + "-1\n3\n" * 128,
+            "wanted finite factors of 0 or above, not all 0",
+        ),
+        (
+            "factor\n" + "1\n" * 255,
+            "got 255 points of mean 1.0000, the least 1.0, wanted 256 points",
+        ),
     ],
 )
 def test_a_wrong_distribution_file_is_reported_in_one_line(written, column, said):
     if column is not None:
         written(column, "column.csv")
-    chosen = written(ssd_text(read_quantiles='file = "column.csv"', write_quantiles="lognormal_sigma = 0"))
+    chosen = written(
+        ssd_text(
+            read_quantiles='file = "column.csv"', write_quantiles="lognormal_sigma = 0"
+        )
+    )
     with pytest.raises(ParameterSetError) as caught:
         chosen.model(SsdModel, "ssd")
     assert said in str(caught.value)

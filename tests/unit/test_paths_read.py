@@ -17,7 +17,18 @@ def traffic(nic, *sizes_bytes):
     return sum(nic.traffic_bytes(size) for size in sizes_bytes)
 
 
-def read(make_context, models, scheme, *, offset=0, length=4 * KIB, size=4 * MIB, head=0, tail=0, **found):
+def read(
+    make_context,
+    models,
+    scheme,
+    *,
+    offset=0,
+    length=4 * KIB,
+    size=4 * MIB,
+    head=0,
+    tail=0,
+    **found,
+):
     return read_path(
         make_context(models, scheme, **found),
         offset_bytes=offset,
@@ -31,19 +42,30 @@ def read(make_context, models, scheme, *, offset=0, length=4 * KIB, size=4 * MIB
 def sub_read_bytes(models, payload_bytes):
     sizes = models.messages
     return traffic(
-        models.private_nic, sizes.sub_read_request_bytes, sizes.sub_read_reply_header_bytes + payload_bytes
+        models.private_nic,
+        sizes.sub_read_request_bytes,
+        sizes.sub_read_reply_header_bytes + payload_bytes,
     )
 
 
 def public_bytes(models, payload_bytes):
     sizes = models.messages
-    return traffic(models.public_nic, sizes.request_header_bytes, sizes.reply_bytes + payload_bytes)
+    return traffic(
+        models.public_nic, sizes.request_header_bytes, sizes.reply_bytes + payload_bytes
+    )
 
 
-def test_a_replica_is_read_once_and_stays_off_the_private_network(models, make_context, counted):
+def test_a_replica_is_read_once_and_stays_off_the_private_network(
+    models, make_context, counted
+):
     found = counted(read(make_context, models, "rep:3"), 3)
     assert found["device_read_bytes"] == 4 * KIB
-    assert found["device_write_bytes"] == found["private_net_bytes"] == found["encode_bytes"] == 0
+    assert (
+        found["device_write_bytes"]
+        == found["private_net_bytes"]
+        == found["encode_bytes"]
+        == 0
+    )
     assert found["public_net_bytes"] == public_bytes(models, 4 * KIB)
     assert found["messages"] == 2
 
@@ -55,14 +77,18 @@ def test_a_replica_is_read_once_and_stays_off_the_private_network(models, make_c
 def test_a_replica_reads_whole_units_and_returns_what_was_asked(
     models, make_context, counted, offset, length, device
 ):
-    found = counted(read(make_context, models, "rep:3", offset=offset, length=length), 3)
+    found = counted(
+        read(make_context, models, "rep:3", offset=offset, length=length), 3
+    )
     assert found["device_read_bytes"] == device * KIB
     assert found["public_net_bytes"] == public_bytes(models, length)
 
 
 @pytest.mark.parametrize(("scheme", "k", "m"), CODES)
 @pytest.mark.parametrize("length", [KIB, 4 * KIB])
-def test_a_small_read_of_a_code_moves_its_whole_stripe(models, make_context, counted, scheme, k, m, length):
+def test_a_small_read_of_a_code_moves_its_whole_stripe(
+    models, make_context, counted, scheme, k, m, length
+):
     found = counted(read(make_context, models, scheme, length=length), k + m)
     # 6 and 10 times the device bytes of a 4 KiB read.
     assert found["device_read_bytes"] == k * 4 * KIB
@@ -73,14 +99,21 @@ def test_a_small_read_of_a_code_moves_its_whole_stripe(models, make_context, cou
 
 
 @pytest.mark.parametrize(("scheme", "k", "m"), CODES)
-def test_a_read_across_two_stripes_moves_both(models, make_context, counted, scheme, k, m):
-    found = counted(read(make_context, models, scheme, offset=(k - 1) * 4 * KIB, length=8 * KIB), k + m)
+def test_a_read_across_two_stripes_moves_both(
+    models, make_context, counted, scheme, k, m
+):
+    found = counted(
+        read(make_context, models, scheme, offset=(k - 1) * 4 * KIB, length=8 * KIB),
+        k + m,
+    )
     assert found["device_read_bytes"] == 2 * k * 4 * KIB
     assert found["private_net_bytes"] == (k - 1) * sub_read_bytes(models, 8 * KIB)
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:6,3"])
-def test_reading_where_nothing_was_written_touches_no_device(models, make_context, counted, scheme):
+def test_reading_where_nothing_was_written_touches_no_device(
+    models, make_context, counted, scheme
+):
     width = 3 if scheme == "rep:3" else 9
     found = counted(read(make_context, models, scheme, size=0), width)
     assert found["device_read_bytes"] == found["private_net_bytes"] == 0
@@ -88,20 +121,25 @@ def test_reading_where_nothing_was_written_touches_no_device(models, make_contex
 
 
 def test_a_read_past_the_end_returns_what_is_there(models, make_context, counted):
-    found = counted(read(make_context, models, "rep:3", length=16 * KIB, size=6 * KIB), 3)
+    found = counted(
+        read(make_context, models, "rep:3", length=16 * KIB, size=6 * KIB), 3
+    )
     assert found["device_read_bytes"] == 8 * KIB
     assert found["public_net_bytes"] == public_bytes(models, 6 * KIB)
 
 
 @pytest.mark.parametrize(
-    ("scheme", "missing", "primary"), [("rs:6,3", {1}, 0), ("rs:6,3", {0, 1, 2}, 3), ("rs:10,4", {4}, 0)]
+    ("scheme", "missing", "primary"),
+    [("rs:6,3", {1}, 0), ("rs:6,3", {0, 1, 2}, 3), ("rs:10,4", {4}, 0)],
 )
 def test_a_degraded_read_takes_any_k_shards_and_decodes(
     models, make_context, counted, scheme, missing, primary
 ):
     k = 6 if scheme == "rs:6,3" else 10
     width = 9 if k == 6 else 14
-    found = counted(read(make_context, models, scheme, missing=missing, primary=primary), width)
+    found = counted(
+        read(make_context, models, scheme, missing=missing, primary=primary), width
+    )
     assert found["device_read_bytes"] == k * 4 * KIB
     assert found["private_net_bytes"] == (k - 1) * sub_read_bytes(models, 4 * KIB)
     assert found["encode_bytes"] == k * 4 * KIB
@@ -109,7 +147,8 @@ def test_a_degraded_read_takes_any_k_shards_and_decodes(
 
 def test_losing_parity_does_not_change_a_read(models, make_context, counted):
     whole, degraded = (
-        counted(read(make_context, models, "rs:6,3", missing=lost), 9) for lost in ((), {7, 8})
+        counted(read(make_context, models, "rs:6,3", missing=lost), 9)
+        for lost in ((), {7, 8})
     )
     assert whole == degraded
 
@@ -121,14 +160,18 @@ def test_a_degraded_replica_is_read_from_the_next_one(models, make_context, coun
     assert counted(path, 3)["device_read_bytes"] == 4 * KIB
 
 
-def test_a_primary_that_holds_parity_gathers_all_k_chunks_over_the_wire(models, make_context, counted):
+def test_a_primary_that_holds_parity_gathers_all_k_chunks_over_the_wire(
+    models, make_context, counted
+):
     found = counted(read(make_context, models, "rs:6,3", primary=8), 9)
     assert found["private_net_bytes"] == 6 * sub_read_bytes(models, 4 * KIB)
 
 
 def no_cpu(**numbers):
     kept = ("cores_per_host", "user_fraction", "provenance")
-    return {field.name: 0 for field in fields(CpuModel) if field.name not in kept} | numbers
+    return {
+        field.name: 0 for field in fields(CpuModel) if field.name not in kept
+    } | numbers
 
 
 @pytest.mark.parametrize(
@@ -145,28 +188,47 @@ def no_cpu(**numbers):
         ("op_finish_ns", 0, 1),
     ],
 )
-def test_each_term_of_processor_time_alone(models, change, make_context, counted, term, replicated, gathered):
+def test_each_term_of_processor_time_alone(
+    models, change, make_context, counted, term, replicated, gathered
+):
     only = change(models, cpu=no_cpu(**{term: 1000}))
     assert counted(read(make_context, only, "rep:3"), 3)["cpu_ns"] == 1000 * replicated
     assert counted(read(make_context, only, "rs:6,3"), 9)["cpu_ns"] == 1000 * gathered
 
 
 @pytest.mark.parametrize("erasures", [1, 2, 3])
-def test_decoding_costs_what_the_kernel_table_says(models, change, make_context, counted, erasures):
+def test_decoding_costs_what_the_kernel_table_says(
+    models, change, make_context, counted, erasures
+):
     idle = change(models, cpu=no_cpu())
     lost = set(range(1, 1 + erasures))
     for stripes in (1, 2):
-        found = counted(read(make_context, idle, "rs:6,3", missing=lost, length=stripes * 24 * KIB), 9)
-        assert found["cpu_ns"] == round(stripes * idle.decode_ns("rs:6,3", 24 * KIB, erasures))
+        found = counted(
+            read(make_context, idle, "rs:6,3", missing=lost, length=stripes * 24 * KIB),
+            9,
+        )
+        assert found["cpu_ns"] == round(
+            stripes * idle.decode_ns("rs:6,3", 24 * KIB, erasures)
+        )
 
 
-@pytest.mark.parametrize(("head", "tail", "device"), [(0, 0, 16), (4, 0, 12), (4, 8, 4), (16, 0, 0)])
-def test_what_the_cache_holds_is_not_read_again(models, make_context, counted, head, tail, device):
+@pytest.mark.parametrize(
+    ("head", "tail", "device"), [(0, 0, 16), (4, 0, 12), (4, 8, 4), (16, 0, 0)]
+)
+def test_what_the_cache_holds_is_not_read_again(
+    models, make_context, counted, head, tail, device
+):
     values = {"length": 16 * KIB, "head": head * KIB, "tail": tail * KIB}
-    assert counted(read(make_context, models, "rep:3", **values), 3)["device_read_bytes"] == device * KIB
+    assert (
+        counted(read(make_context, models, "rep:3", **values), 3)["device_read_bytes"]
+        == device * KIB
+    )
     # A gather subtracts it at each of its sources: four stripes are 16 KiB on each of six shards.
     values["length"] = 4 * 24 * KIB
-    assert counted(read(make_context, models, "rs:6,3", **values), 9)["device_read_bytes"] == 6 * device * KIB
+    assert (
+        counted(read(make_context, models, "rs:6,3", **values), 9)["device_read_bytes"]
+        == 6 * device * KIB
+    )
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:6,3"])
@@ -181,11 +243,19 @@ def test_the_scope_of_the_lock(models, change, make_context, scheme):
         assert paths["commit"].labels == paths["dispatch"].labels
         return
     last = {
-        scope: max(step for step, role in enumerate(paths[scope].roles.tolist()) if role == roles.PG_LOCK)
+        scope: max(
+            step
+            for step, role in enumerate(paths[scope].roles.tolist())
+            if role == roles.PG_LOCK
+        )
         for scope in ("commit", "dispatch")
     }
     first_device = {
-        scope: min(step for step, label in enumerate(paths[scope].labels) if label == "SSD read")
+        scope: min(
+            step
+            for step, label in enumerate(paths[scope].labels)
+            if label == "SSD read"
+        )
         for scope in ("commit", "dispatch")
     }
     assert last["commit"] > first_device["commit"]
@@ -193,10 +263,14 @@ def test_the_scope_of_the_lock(models, change, make_context, scheme):
 
 
 @pytest.mark.parametrize(("length", "blocks"), [(KIB, 4), (4 * KIB, 4), (5 * KIB, 8)])
-def test_a_bare_device_moves_blocks_and_nothing_else(models, make_context, counted, length, blocks):
+def test_a_bare_device_moves_blocks_and_nothing_else(
+    models, make_context, counted, length, blocks
+):
     context = make_context(models, "none")
     for write in (False, True):
-        path = bare_path(context, write=write, length_bytes=length, device_bytes=blocks * KIB)
+        path = bare_path(
+            context, write=write, length_bytes=length, device_bytes=blocks * KIB
+        )
         found = counted(path, 1)
         moved = "device_write" if write else "device_read"
         assert {name: amount for name, amount in found.items() if amount} == {
@@ -205,7 +279,11 @@ def test_a_bare_device_moves_blocks_and_nothing_else(models, make_context, count
         }
 
 
-def test_a_bare_read_from_the_host_cache_touches_no_device(models, make_context, counted):
-    path = bare_path(make_context(models, "none"), write=False, length_bytes=KIB, device_bytes=0)
+def test_a_bare_read_from_the_host_cache_touches_no_device(
+    models, make_context, counted
+):
+    path = bare_path(
+        make_context(models, "none"), write=False, length_bytes=KIB, device_bytes=0
+    )
     assert not any(counted(path, 1).values())
     assert path.reply > 0

@@ -24,12 +24,18 @@ def traffic(nic, *sizes_bytes):
 
 def repair(make_context, models, scheme, lost, *, size=4 * MIB, **found):
     context = make_context(models, scheme, **found)
-    rounds = rounds_bytes(size, context.recovery_chunk_bytes, context.geometry.stripe_bytes)
+    rounds = rounds_bytes(
+        size, context.recovery_chunk_bytes, context.geometry.stripe_bytes
+    )
     return repair_path(context, lost=lost, sizes_bytes=rounds)
 
 
-@pytest.mark.parametrize(("scheme", "k", "width"), [("rs:6,3", 6, 9), ("rs:10,4", 10, 14), ("rs:4,2", 4, 6)])
-def test_a_code_reads_k_chunks_and_writes_one(models, make_context, counted, scheme, k, width):
+@pytest.mark.parametrize(
+    ("scheme", "k", "width"), [("rs:6,3", 6, 9), ("rs:10,4", 10, 14), ("rs:4,2", 4, 6)]
+)
+def test_a_code_reads_k_chunks_and_writes_one(
+    models, make_context, counted, scheme, k, width
+):
     # The last stripe is padded, so a shard is a whole number of chunks.
     shard = -(-4 * MIB // (k * 4 * KIB)) * 4 * KIB
     found = counted(repair(make_context, models, scheme, [width - 1]), width)
@@ -37,9 +43,13 @@ def test_a_code_reads_k_chunks_and_writes_one(models, make_context, counted, sch
     assert found["device_write_bytes"] == shard + models.store.metadata_bytes
     sizes = models.messages
     reads = traffic(
-        models.private_nic, sizes.sub_read_request_bytes, sizes.sub_read_reply_header_bytes + shard
+        models.private_nic,
+        sizes.sub_read_request_bytes,
+        sizes.sub_read_reply_header_bytes + shard,
     )
-    push = traffic(models.private_nic, sizes.sub_write_header_bytes + shard, sizes.sub_reply_bytes)
+    push = traffic(
+        models.private_nic, sizes.sub_write_header_bytes + shard, sizes.sub_reply_bytes
+    )
     # The primary is one of the k sources; the target is another host.
     assert found["private_net_bytes"] == (k - 1) * reads + push
     assert found["public_net_bytes"] == 0
@@ -52,7 +62,9 @@ def test_a_copy_is_read_once_and_pushed(models, make_context, counted):
     assert found["device_write_bytes"] == 4 * MIB + models.store.metadata_bytes
     sizes = models.messages
     assert found["private_net_bytes"] == traffic(
-        models.private_nic, sizes.sub_write_header_bytes + 4 * MIB, sizes.sub_reply_bytes
+        models.private_nic,
+        sizes.sub_write_header_bytes + 4 * MIB,
+        sizes.sub_reply_bytes,
     )
     assert found["encode_bytes"] == 0
 
@@ -64,13 +76,18 @@ def test_two_copies_are_pushed_from_one_read(models, make_context, counted):
 
 
 def test_two_shards_are_decoded_at_once(models, make_context, counted):
-    one, two = (counted(repair(make_context, models, "rs:6,3", lost), 9) for lost in ([8], [7, 8]))
+    one, two = (
+        counted(repair(make_context, models, "rs:6,3", lost), 9)
+        for lost in ([8], [7, 8])
+    )
     assert two["device_read_bytes"] == one["device_read_bytes"]
     assert two["device_write_bytes"] == 2 * one["device_write_bytes"]
     assert two["encode_bytes"] == one["encode_bytes"]
 
 
-def test_what_is_missing_besides_is_neither_read_nor_written(models, make_context, counted):
+def test_what_is_missing_besides_is_neither_read_nor_written(
+    models, make_context, counted
+):
     path = repair(make_context, models, "rs:6,3", [8], missing={1})
     used = {roles.role_name(role) for role in path.roles.tolist()}
     assert "shard[1].ssd" not in used and "shard[6].ssd" in used
@@ -78,14 +95,22 @@ def test_what_is_missing_besides_is_neither_read_nor_written(models, make_contex
 
 
 @pytest.mark.parametrize("name", ["amd-epyc-family25-model17", "ceph-16.2.15"])
-def test_rebuilding_costs_what_the_kernel_table_says(models, make_context, counted, name):
+def test_rebuilding_costs_what_the_kernel_table_says(
+    models, make_context, counted, name
+):
     """A table without a reconstruct of its own gives that of a decode of one erasure."""
     kernel = shipped_table(name)
     free = replace(models, kernel=kernel)
     found = free.rebuild_ns("rs:6,3", 24 * KIB, 1)
-    cost = kernel.cost(scheme="rs:6,3", op="reconstruct" if "amd" in name else "decode", erasures=1)
+    cost = kernel.cost(
+        scheme="rs:6,3", op="reconstruct" if "amd" in name else "decode", erasures=1
+    )
     assert found == cost.duration_ns(24 * KIB, without_copy=cost.copy is not None) > 0
-    assert free.rebuild_ns("rs:6,3", 24 * KIB, 2) == free.decode_ns("rs:6,3", 24 * KIB, 2) > 0
+    assert (
+        free.rebuild_ns("rs:6,3", 24 * KIB, 2)
+        == free.decode_ns("rs:6,3", 24 * KIB, 2)
+        > 0
+    )
     assert counted(repair(make_context, free, "rs:6,3", [8]), 9)["cpu_ns"] > 171 * found
 
 
@@ -98,7 +123,10 @@ def test_rounds_move_the_object_piece_by_piece(models, make_context, counted):
     assert whole.labels.count("start repair") == 1
     for same in ("device_read_bytes", "encode_bytes"):
         assert one[same] == many[same]
-    assert many["device_write_bytes"] - one["device_write_bytes"] == 3 * models.store.metadata_bytes
+    assert (
+        many["device_write_bytes"] - one["device_write_bytes"]
+        == 3 * models.store.metadata_bytes
+    )
     assert many["messages"] == 4 * one["messages"]
 
 
@@ -126,12 +154,19 @@ def losing(acting, targets, *, lost, missing=(), objects, **limits):
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
 @pytest.mark.parametrize("max_active", [1, 3])
-def test_two_lost_osds_whose_targets_cross_do_not_block_each_other(models, make_pool, engine, max_active):
+def test_two_lost_osds_whose_targets_cross_do_not_block_each_other(
+    models, make_pool, engine, max_active
+):
     """Half of the groups rebuild shard 4 on OSD 6 and shard 5 on OSD 7, the others the other way round."""
     acting = [[group % 4, *(np.arange(3) + group + 1) % 4, 4, 5] for group in range(16)]
-    targets = [[*row[:4], *((6, 7) if group % 2 else (7, 6))] for group, row in enumerate(acting)]
+    targets = [
+        [*row[:4], *((6, 7) if group % 2 else (7, 6))]
+        for group, row in enumerate(acting)
+    ]
     pool = make_pool(models, "rs:4,2", osds=8, acting=acting, object_bytes=MIB)
-    plan = losing(acting, targets, lost=(4, 5), objects=64, recovery_max_active_count=max_active)
+    plan = losing(
+        acting, targets, lost=(4, 5), objects=64, recovery_max_active_count=max_active
+    )
     row = simulate(pool, reads(), faults=plan, engine=engine).row
     assert row["repair_objects"] == 64
     assert row["repair_objects_pending"] == 0
@@ -149,13 +184,20 @@ def test_rounds_of_an_object_are_graphs_of_their_own(models, make_pool, scheme):
     rows, steps = [], []
     for chunk in (MIB, 64 * KIB):
         plan = losing(acting, targets, lost=(0,), objects=8, recovery_chunk_bytes=chunk)
-        one, other = (simulate(pool, reads(), faults=plan, engine=engine) for engine in ("compiled", "simpy"))
+        one, other = (
+            simulate(pool, reads(), faults=plan, engine=engine)
+            for engine in ("compiled", "simpy")
+        )
         assert one.sha256 == other.sha256 and one.timeline == other.timeline
         rows.append(one.row)
         steps.append(max(template.steps for template in one.book.templates))
     assert steps[1] == steps[0]
     assert [row["recovery_operations"] for row in rows] == [8, 8]
-    assert rows[0]["recovery_bytes"] == rows[1]["recovery_bytes"] == rows[0]["repair_lost_bytes"]
+    assert (
+        rows[0]["recovery_bytes"]
+        == rows[1]["recovery_bytes"]
+        == rows[0]["repair_lost_bytes"]
+    )
     assert rows[1]["repair_s"] > rows[0]["repair_s"]
 
 
@@ -186,7 +228,9 @@ def test_what_the_log_covers_takes_a_reservation_at_every_member(models, make_po
     pool = make_pool(models, "rep:3", osds=8, acting=acting, object_bytes=MIB)
     plan = losing(acting, targets, lost=(0, 3), objects=16)
     backfill, log = (
-        simulate(pool, reads(), faults=replace(plan, object_writes_count=writes)).row["repair_s"]
+        simulate(pool, reads(), faults=replace(plan, object_writes_count=writes)).row[
+            "repair_s"
+        ]
         for writes in (None, 1)
     )
     assert log > 1.5 * backfill
@@ -209,7 +253,8 @@ def test_a_shard_without_a_new_home_is_reported(models, make_pool):
     pool = make_pool(models, "rs:4,2", osds=6, acting=acting, object_bytes=MIB)
     plan = losing(acting, [[0, 1, 2, 3, 4, NO_OSD]], lost=(5,), objects=8)
     with pytest.raises(
-        ValueError, match=r"placement group 0: CRUSH found no new OSD for shard 5; wanted a spare"
+        ValueError,
+        match=r"placement group 0: CRUSH found no new OSD for shard 5; wanted a spare",
     ):
         simulate(pool, reads(), faults=plan)
 
@@ -217,7 +262,9 @@ def test_a_shard_without_a_new_home_is_reported(models, make_pool):
 def test_copies_that_crush_moved_up_still_get_one_new_home_each(models, make_pool):
     # firstn closes the gap: the new OSD comes last, not in the slot that was lost.
     pool = make_pool(models, "rep:3", osds=5, acting=[[0, 1, 2]], object_bytes=MIB)
-    result = simulate(pool, reads(), faults=losing([[0, 1, 2]], [[1, 2, 4]], lost=(0,), objects=8))
+    result = simulate(
+        pool, reads(), faults=losing([[0, 1, 2]], [[1, 2, 4]], lost=(0,), objects=8)
+    )
     assert result.row["repair_lost_bytes"] == 8 * MIB
     names = list(pool.cluster.resources.names)
     busy = result.engine_run.busy_ns
@@ -231,7 +278,14 @@ def test_the_fewer_at_a_time_the_longer(models, make_pool):
     pool = make_pool(models, "rep:3", osds=6, acting=acting, object_bytes=MIB)
 
     def seconds(backfills=1, **limits):
-        plan = losing(acting, targets, lost=(4,), objects=32, max_backfills_count=backfills, **limits)
+        plan = losing(
+            acting,
+            targets,
+            lost=(4,),
+            objects=32,
+            max_backfills_count=backfills,
+            **limits,
+        )
         return simulate(pool, reads(), faults=plan).row["repair_s"]
 
     one = seconds(recovery_max_active_count=1)
@@ -244,8 +298,12 @@ def test_the_fewer_at_a_time_the_longer(models, make_pool):
     assert paused > 0.05 * (32 - 8)
 
 
-@pytest.mark.parametrize(("scheme", "width", "shard"), [("rep:3", 3, 4 * MIB), ("rs:4,2", 6, 1 * MIB)])
-def test_a_deep_scrub_reads_every_shard_once_in_strides(models, make_context, counted, scheme, width, shard):
+@pytest.mark.parametrize(
+    ("scheme", "width", "shard"), [("rep:3", 3, 4 * MIB), ("rs:4,2", 6, 1 * MIB)]
+)
+def test_a_deep_scrub_reads_every_shard_once_in_strides(
+    models, make_context, counted, scheme, width, shard
+):
     context = make_context(models, scheme)
     found = counted(scrub_path(context, shard_bytes=shard, objects=1, deep=True), width)
     assert found["device_read_bytes"] == width * shard
@@ -254,7 +312,9 @@ def test_a_deep_scrub_reads_every_shard_once_in_strides(models, make_context, co
     assert found["device_write_bytes"] == 0
     # Members answer with what they computed; no data crosses the network.
     assert found["private_net_bytes"] < 0.01 * found["device_read_bytes"]
-    shallow = counted(scrub_path(context, shard_bytes=shard, objects=25, deep=False), width)
+    shallow = counted(
+        scrub_path(context, shard_bytes=shard, objects=25, deep=False), width
+    )
     assert shallow["device_read_bytes"] == 0
     assert shallow["messages"] == found["messages"]
 
@@ -279,13 +339,17 @@ def test_scrubs_read_all_that_there_is_once_in_an_interval(models, make_pool, sc
     # Three intervals; a group that waits for another one's OSDs is scrubbed later, not more often.
     shard_bytes = MIB if scheme == "rep:3" else 64 * 4 * KIB
     assert one.row["deep_scrubs"] in (23, 24)
-    assert one.row["scrub_device_read_bytes"] == pytest.approx(3 * 32 * width * shard_bytes, rel=0.1)
+    assert one.row["scrub_device_read_bytes"] == pytest.approx(
+        3 * 32 * width * shard_bytes, rel=0.1
+    )
 
 
 def test_a_scrub_gives_way_to_a_failure_and_finds_what_is_bad(models, make_pool):
     acting = [[0, 1, 2]]
     pool = make_pool(models, "rep:3", osds=4, acting=acting, object_bytes=MIB)
-    model = recovery_model("pacific").given(scrub_interval_ns=10**9, down_out_interval_ns=10**12)
+    model = recovery_model("pacific").given(
+        scrub_interval_ns=10**9, down_out_interval_ns=10**12
+    )
     plan = FaultPlan(
         failures=[Failure(osds=(2,), time_ns=10**9, back_ns=8 * 10**9)],
         corruptions=[Corruption(osd=1, time_ns=2 * 10**9, shards_count=3)],
@@ -295,7 +359,11 @@ def test_a_scrub_gives_way_to_a_failure_and_finds_what_is_bad(models, make_pool)
         scrubs=True,
     )
     result = simulate(pool, reads(), faults=plan, until_ns=60 * 10**9)
-    scrubbed = [event["time_s"] for event in result.timeline["events"] if event["what"] == "scrubbed"]
+    scrubbed = [
+        event["time_s"]
+        for event in result.timeline["events"]
+        if event["what"] == "scrubbed"
+    ]
     # Not while a member is down, and then once.
     assert len(scrubbed) == 1 and scrubbed[0] > 8
     assert result.row["clean_at_end"]

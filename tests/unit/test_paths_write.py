@@ -22,12 +22,18 @@ def traffic(nic, *sizes_bytes):
 
 def public_bytes(models, payload_bytes):
     sizes = models.messages
-    return traffic(models.public_nic, sizes.request_header_bytes + payload_bytes, sizes.reply_bytes)
+    return traffic(
+        models.public_nic, sizes.request_header_bytes + payload_bytes, sizes.reply_bytes
+    )
 
 
 def sub_write_bytes(models, payload_bytes):
     sizes = models.messages
-    return traffic(models.private_nic, sizes.sub_write_header_bytes + payload_bytes, sizes.sub_reply_bytes)
+    return traffic(
+        models.private_nic,
+        sizes.sub_write_header_bytes + payload_bytes,
+        sizes.sub_reply_bytes,
+    )
 
 
 def roll_forward_bytes(models):
@@ -38,11 +44,15 @@ def roll_forward_bytes(models):
 def sub_read_bytes(models, payload_bytes):
     sizes = models.messages
     return traffic(
-        models.private_nic, sizes.sub_read_request_bytes, sizes.sub_read_reply_header_bytes + payload_bytes
+        models.private_nic,
+        sizes.sub_read_request_bytes,
+        sizes.sub_read_reply_header_bytes + payload_bytes,
     )
 
 
-def write(make_context, models, scheme, *, offset=0, length=4 * KIB, size=4 * MIB, **found):
+def write(
+    make_context, models, scheme, *, offset=0, length=4 * KIB, size=4 * MIB, **found
+):
     cached = found.pop("cached", frozenset())
     return write_path(
         make_context(models, scheme, **found),
@@ -68,24 +78,32 @@ def test_replicated_1_kib_reads_nine_times_its_bytes(models, make_context, count
     found = counted(write(make_context, models, "rep:3", length=KIB), 3)
     assert found["device_read_bytes"] == 3 * 3 * KIB == 9 * KIB
     # The whole unit goes into the log and later to its place.
-    assert found["device_write_bytes"] == 3 * (4 * KIB + models.store.metadata_bytes + 4 * KIB)
+    assert found["device_write_bytes"] == 3 * (
+        4 * KIB + models.store.metadata_bytes + 4 * KIB
+    )
     assert found["private_net_bytes"] == 2 * sub_write_bytes(models, KIB)
 
 
-def test_replicated_1_kib_into_a_new_object_reads_nothing(models, make_context, counted):
+def test_replicated_1_kib_into_a_new_object_reads_nothing(
+    models, make_context, counted
+):
     found = counted(write(make_context, models, "rep:3", length=KIB, size=0), 3)
     assert found["device_read_bytes"] == 0
     assert found["device_write_bytes"] == 3 * (4 * KIB + models.store.metadata_bytes)
 
 
-def test_a_large_write_reaches_the_device_in_pieces_of_128_kib(models, make_context, counted):
+def test_a_large_write_reaches_the_device_in_pieces_of_128_kib(
+    models, make_context, counted
+):
     found = counted(write(make_context, models, "rep:1", length=300 * KIB), 1)
     assert found["device_write_bytes"] == 300 * KIB + models.store.metadata_bytes
     assert found["device_write_ops"] == 3 + 1
 
 
 @pytest.mark.parametrize(("scheme", "k", "m"), CODES)
-def test_full_stripe_reads_nothing_and_writes_every_chunk_once(models, make_context, counted, scheme, k, m):
+def test_full_stripe_reads_nothing_and_writes_every_chunk_once(
+    models, make_context, counted, scheme, k, m
+):
     found = counted(write(make_context, models, scheme, length=k * 4 * KIB), k + m)
     assert found["device_read_bytes"] == 0
     assert found["device_write_bytes"] == (k + m) * (
@@ -111,13 +129,15 @@ def test_partial_stripe_reads_k_chunks_and_writes_k_plus_m(
         4 * KIB + models.store.metadata_bytes + models.store.roll_forward_log_bytes
     )
     # The primary is one of the shards: its own chunk crosses no wire.
-    assert found["private_net_bytes"] == (k - 1) * sub_read_bytes(models, 4 * KIB) + (k + m - 1) * (
-        sub_write_bytes(models, 4 * KIB) + roll_forward_bytes(models)
-    )
+    assert found["private_net_bytes"] == (k - 1) * sub_read_bytes(models, 4 * KIB) + (
+        k + m - 1
+    ) * (sub_write_bytes(models, 4 * KIB) + roll_forward_bytes(models))
     assert found["encode_bytes"] == k * 4 * KIB
 
 
-def test_a_stripe_in_the_cache_needs_no_device_read_but_still_the_wire(models, make_context, counted):
+def test_a_stripe_in_the_cache_needs_no_device_read_but_still_the_wire(
+    models, make_context, counted
+):
     cold = counted(write(make_context, models, "rs:6,3"), 9)
     warm = counted(write(make_context, models, "rs:6,3", cached=frozenset({0})), 9)
     assert warm["device_read_bytes"] == warm["device_read_ops"] == 0
@@ -126,14 +146,24 @@ def test_a_stripe_in_the_cache_needs_no_device_read_but_still_the_wire(models, m
 
 
 def test_a_write_across_two_stripes_reads_both(models, make_context, counted):
-    found = counted(write(make_context, models, "rs:6,3", offset=20 * KIB, length=8 * KIB), 9)
+    found = counted(
+        write(make_context, models, "rs:6,3", offset=20 * KIB, length=8 * KIB), 9
+    )
     assert found["device_read_bytes"] == 6 * 2 * 4 * KIB
     assert found["device_write_bytes"] == 9 * (
         8 * KIB + models.store.metadata_bytes + models.store.roll_forward_log_bytes
     )
     assert found["encode_bytes"] == 2 * 24 * KIB
     one = counted(
-        write(make_context, models, "rs:6,3", offset=20 * KIB, length=8 * KIB, cached=frozenset({1})), 9
+        write(
+            make_context,
+            models,
+            "rs:6,3",
+            offset=20 * KIB,
+            length=8 * KIB,
+            cached=frozenset({1}),
+        ),
+        9,
     )
     assert one["device_read_bytes"] == 6 * 4 * KIB
 
@@ -144,7 +174,9 @@ def test_a_write_past_the_end_fills_encodes_and_ships_every_stripe_before_it(
 ):
     stripe = k * 4 * KIB
     # The object ends in its second stripe, the write lies in the seventh: five stripes, none read.
-    found = counted(write(make_context, models, scheme, offset=6 * stripe, size=stripe + 1), k + m)
+    found = counted(
+        write(make_context, models, scheme, offset=6 * stripe, size=stripe + 1), k + m
+    )
     assert found["device_read_bytes"] == 0
     assert found["encode_bytes"] == 5 * stripe
     assert found["device_write_bytes"] == (k + m) * (
@@ -155,9 +187,13 @@ def test_a_write_past_the_end_fills_encodes_and_ships_every_stripe_before_it(
     )
 
 
-def test_degraded_writes_skip_the_missing_and_decode_only_what_they_read(models, make_context, counted):
+def test_degraded_writes_skip_the_missing_and_decode_only_what_they_read(
+    models, make_context, counted
+):
     replicated = counted(write(make_context, models, "rep:3", missing={1}), 3)
-    assert replicated["device_write_bytes"] == 2 * (4 * KIB + models.store.metadata_bytes)
+    assert replicated["device_write_bytes"] == 2 * (
+        4 * KIB + models.store.metadata_bytes
+    )
     assert replicated["private_net_bytes"] == sub_write_bytes(models, 4 * KIB)
     partial = counted(write(make_context, models, "rs:6,3", missing={1}), 9)
     assert partial["device_read_bytes"] == 6 * 4 * KIB
@@ -165,20 +201,31 @@ def test_degraded_writes_skip_the_missing_and_decode_only_what_they_read(models,
         4 * KIB + models.store.metadata_bytes + models.store.roll_forward_log_bytes
     )
     whole, full = (
-        write(make_context, models, "rs:6,3", missing=missing, length=24 * KIB) for missing in ((), {1})
+        write(make_context, models, "rs:6,3", missing=missing, length=24 * KIB)
+        for missing in ((), {1})
     )
     # Nothing is read, so nothing is decoded: one shard less, and the encoding as before.
-    assert counted(full, 9)["encode_bytes"] == counted(whole, 9)["encode_bytes"] == 24 * KIB
+    assert (
+        counted(full, 9)["encode_bytes"]
+        == counted(whole, 9)["encode_bytes"]
+        == 24 * KIB
+    )
     lost_parity = counted(write(make_context, models, "rs:6,3", missing={8}), 9)
     assert lost_parity["cpu_ns"] < partial["cpu_ns"]
 
 
-def test_decoding_costs_what_the_kernel_table_says(models, change, make_context, counted):
+def test_decoding_costs_what_the_kernel_table_says(
+    models, change, make_context, counted
+):
     idle = change(models, cpu=no_cpu())
     listed = [
-        counted(write(make_context, idle, "rs:6,3", missing=missing), 9)["cpu_ns"] for missing in ((), {1})
+        counted(write(make_context, idle, "rs:6,3", missing=missing), 9)["cpu_ns"]
+        for missing in ((), {1})
     ]
-    encode_ns, decode_ns = idle.encode_ns("rs:6,3", 24 * KIB), idle.decode_ns("rs:6,3", 24 * KIB, 1)
+    encode_ns, decode_ns = (
+        idle.encode_ns("rs:6,3", 24 * KIB),
+        idle.decode_ns("rs:6,3", 24 * KIB, 1),
+    )
     assert listed == [round(encode_ns), round(encode_ns + decode_ns)]
     assert decode_ns > 0
 
@@ -228,21 +275,29 @@ def test_bytes_of_messages_cost_both_sides(models, change, make_context, counted
     assert found["cpu_ns"] == public + 2 * 2 * private
 
 
-def test_encoding_is_paid_once_per_stripe_by_the_kernel_table(models, change, make_context, counted):
+def test_encoding_is_paid_once_per_stripe_by_the_kernel_table(
+    models, change, make_context, counted
+):
     idle = change(models, cpu=no_cpu())
     for stripes in (1, 3):
-        found = counted(write(make_context, idle, "rs:6,3", length=stripes * 24 * KIB), 9)
+        found = counted(
+            write(make_context, idle, "rs:6,3", length=stripes * 24 * KIB), 9
+        )
         assert found["cpu_ns"] == round(stripes * idle.encode_ns("rs:6,3", 24 * KIB))
 
 
 @pytest.mark.parametrize("scope", ["commit", "dispatch", "none"])
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:6,3"])
-def test_the_scope_says_when_the_lock_is_given_back(models, change, make_context, scope, scheme):
+def test_the_scope_says_when_the_lock_is_given_back(
+    models, change, make_context, scope, scheme
+):
     scoped = change(models, pg_lock={"scope": scope})
     path = write(make_context, scoped, scheme)
     locks = [
         (step, word)
-        for step, (word, role) in enumerate(zip(path.words.tolist(), path.roles.tolist(), strict=True))
+        for step, (word, role) in enumerate(
+            zip(path.words.tolist(), path.roles.tolist(), strict=True)
+        )
         if role == roles.PG_LOCK
     ]
     if scope == "none":
@@ -255,7 +310,8 @@ def test_the_scope_says_when_the_lock_is_given_back(models, change, make_context
     commits = [
         step
         for step in range(path.steps)
-        if path.roles[step] in {roles.shard_role(shard, roles.SYNC) for shard in range(width)}
+        if path.roles[step]
+        in {roles.shard_role(shard, roles.SYNC) for shard in range(width)}
     ]
     before = ancestors(path, back)
     # The first transaction of each member is the write's own; any later one rolls forward.
@@ -270,14 +326,20 @@ def test_the_scope_says_when_the_lock_is_given_back(models, change, make_context
 @pytest.mark.parametrize("scope", ["commit", "dispatch", "none"])
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:6,3"])
 @pytest.mark.parametrize("length", [KIB, 24 * KIB])
-def test_each_pool_is_taken_before_it_is_given_back(models, change, make_context, scope, scheme, length):
-    path = write(make_context, change(models, pg_lock={"scope": scope}), scheme, length=length)
+def test_each_pool_is_taken_before_it_is_given_back(
+    models, change, make_context, scope, scheme, length
+):
+    path = write(
+        make_context, change(models, pg_lock={"scope": scope}), scheme, length=length
+    )
     pairs = 0
     for step in range(path.steps):
         if path.words[step] != RELEASE:
             continue
         before = [
-            path.words[index] for index in ancestors(path, step) if path.roles[index] == path.roles[step]
+            path.words[index]
+            for index in ancestors(path, step)
+            if path.roles[index] == path.roles[step]
         ]
         # On every way there, the pool was taken once more than given back.
         assert before.count(ACQUIRE) > before.count(RELEASE)
@@ -289,16 +351,29 @@ def test_roll_forward_comes_after_the_reply_and_only_where_the_pipeline_is_sure_
     models, change, make_context, counted
 ):
     committed = write(make_context, models, "rs:6,3")
-    dispatched = write(make_context, change(models, pg_lock={"scope": "dispatch"}), "rs:6,3")
+    dispatched = write(
+        make_context, change(models, pg_lock={"scope": "dispatch"}), "rs:6,3"
+    )
     rolls = [step for step, label in enumerate(committed.labels) if "roll" in label]
     assert rolls and not set(rolls) & ancestors(committed, committed.reply)
     assert not [label for label in dispatched.labels if "roll" in label]
-    assert not [label for label in write(make_context, models, "rep:3").labels if "roll" in label]
+    assert not [
+        label
+        for label in write(make_context, models, "rep:3").labels
+        if "roll" in label
+    ]
 
 
 def test_co_located_shards_put_nothing_on_the_wire(models, make_context, counted):
     path = write(make_context, models, "rs:6,3", length=24 * KIB)
-    wires = (roles.OUT_TX, roles.OUT_WIRE, roles.OUT_RX, roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX)
+    wires = (
+        roles.OUT_TX,
+        roles.OUT_WIRE,
+        roles.OUT_RX,
+        roles.BACK_TX,
+        roles.BACK_WIRE,
+        roles.BACK_RX,
+    )
     at_home = [roles.shard_role(shard, part) for shard in (0, 3, 5) for part in wires]
     everywhere, here = counted(path, 9), counted(path, 9, unbound=at_home)
     per_shard = sub_write_bytes(models, 4 * KIB) + roll_forward_bytes(models)
@@ -331,7 +406,9 @@ def longest_ns(path, unbound=frozenset()):
     ends = [0] * path.steps
     for step in range(path.steps):
         ends[step] += 0 if path.roles[step] in unbound else int(path.demands_ns[step])
-        for after in path.successors[path.successor_starts[step] : path.successor_starts[step + 1]].tolist():
+        for after in path.successors[
+            path.successor_starts[step] : path.successor_starts[step + 1]
+        ].tolist():
             ends[after] = max(ends[after], ends[step])
     return ends[path.reply]
 
@@ -366,10 +443,14 @@ def test_the_way_of_a_replicated_write_by_hand(models, make_context):
         cpu.message_ns(reply),
         *wire(public, reply),
     ]
-    assert longest_ns(write(make_context, models, "rep:3")) == sum(map(round_ns, demands))
+    assert longest_ns(write(make_context, models, "rep:3")) == sum(
+        map(round_ns, demands)
+    )
 
 
-def test_a_thread_that_keeps_a_write_prepares_the_primary_s_own_transaction(models, make_context, counted):
+def test_a_thread_that_keeps_a_write_prepares_the_primary_s_own_transaction(
+    models, make_context, counted
+):
     def path(keeps):
         threads = replace(models.threads, lock_waits_per_thread_count=keeps)
         return write(make_context, replace(models, threads=threads), "rep:3")

@@ -68,7 +68,10 @@ def test_the_cheapest_that_meets_everything_is_recommended_with_reasons(document
     assert best["rebuild_s"] > 0
     assert best["nines"] > 1
     assert any("lowest cost" in line for line in document["reasons"])
-    assert json.loads(json.dumps(document, default=str))["recommended"]["scheme"] == best["scheme"]
+    assert (
+        json.loads(json.dumps(document, default=str))["recommended"]["scheme"]
+        == best["scheme"]
+    )
 
 
 def test_page_and_table_hold_every_candidate(document):
@@ -93,17 +96,23 @@ def test_nines_follow_the_rebuild_of_the_same_candidate():
     text = TEXT.replace('"rep:3", "rs:4,2"', '"rep:3"') + durability
     sets = ["plan.hosts=[7]", "plan.nines=0.1", "repair.lost_osds=[0]"]
     slow, fast = (
-        make_plan(parse_scenario(text, sets=[*sets, f"repair.recovery_sleep_s={sleep}"]))
+        make_plan(
+            parse_scenario(text, sets=[*sets, f"repair.recovery_sleep_s={sleep}"])
+        )
         for sleep in (0.5, 0.0)
     )
     slow, fast = (document["candidates"][0] for document in (slow, fast))
     assert slow["rebuild_s"] > 1.5 * fast["rebuild_s"]
     # Two more losses within a rebuild: each takes the ratio of the times off the probability, or nearly.
-    assert fast["nines"] - slow["nines"] > math.log10(slow["rebuild_s"] / fast["rebuild_s"])
+    assert fast["nines"] - slow["nines"] > math.log10(
+        slow["rebuild_s"] / fast["rebuild_s"]
+    )
 
 
 def test_an_impossible_rate_is_refused_by_the_bound_alone():
-    scenario = parse_scenario(TEXT, sets=["plan.rate_per_s=10000000", "plan.usable_bytes=1TB"])
+    scenario = parse_scenario(
+        TEXT, sets=["plan.rate_per_s=10000000", "plan.usable_bytes=1TB"]
+    )
     document = make_plan(scenario)
     assert document["recommended"] is None
     possible = [one for one in document["candidates"] if one["bound"]]
@@ -111,7 +120,9 @@ def test_an_impossible_rate_is_refused_by_the_bound_alone():
     for one in possible:
         assert one["iops"] is None
         assert one["bound"]["iops"] < 1e7
-        (verdict,) = (verdict for verdict in one["verdicts"] if verdict["key"] == "rate_per_s")
+        (verdict,) = (
+            verdict for verdict in one["verdicts"] if verdict["key"] == "rate_per_s"
+        )
         assert verdict["state"] == "failed"
 
 
@@ -124,9 +135,15 @@ def test_table_and_reasons_name_the_same_rate(document):
 
 def prices_of(text, *sets):
     """Return the cost of each candidate by hosts and kind of drive, without simulating any."""
-    scenario = parse_scenario(text, sets=["plan.simulated_max=1", "plan.rate_per_s=9e9", *sets])
+    scenario = parse_scenario(
+        text, sets=["plan.simulated_max=1", "plan.rate_per_s=9e9", *sets]
+    )
     document = make_plan(scenario)
-    return {(one["hosts"], one["ssd"]): one["cost"] for one in document["candidates"] if one["capacity"]}
+    return {
+        (one["hosts"], one["ssd"]): one["cost"]
+        for one in document["candidates"]
+        if one["capacity"]
+    }
 
 
 OWNED = """
@@ -177,7 +194,10 @@ def test_what_changes_about_hosts_that_exist_is_bought(change, cost_of_owned):
 
 
 def test_each_kind_of_drive_has_its_price():
-    text = OWNED + "[plan.prices.drives]\nnvme-tlc = { drive = 500.0 }\nhdd-7200 = { drive = 250.0 }\n"
+    text = (
+        OWNED
+        + "[plan.prices.drives]\nnvme-tlc = { drive = 500.0 }\nhdd-7200 = { drive = 250.0 }\n"
+    )
     kinds = 'plan.ssd=["nvme-tlc", "hdd-7200"]'
     costs = prices_of(text, kinds)
     assert costs[6, "nvme-tlc"] == 2 * (5000 + 6 * 500 + 50 * 10)
@@ -185,23 +205,44 @@ def test_each_kind_of_drive_has_its_price():
     assert costs[6, "hdd-7200"] == 2 * (5000 + 50 * 10) + 36 * 250
 
 
-@pytest.mark.parametrize("prices", ["", "[plan.prices.drives]\nnvme-tlc = { drive = 500.0 }\n"])
+@pytest.mark.parametrize(
+    "prices", ["", "[plan.prices.drives]\nnvme-tlc = { drive = 500.0 }\n"]
+)
 def test_kinds_of_drives_without_prices_of_their_own_are_not_compared(prices):
-    with pytest.raises(ScenarioError, match=r"plan.prices.drives: got no price for .*hdd-7200"):
+    with pytest.raises(
+        ScenarioError, match=r"plan.prices.drives: got no price for .*hdd-7200"
+    ):
         parse_scenario(OWNED + prices, sets=['plan.ssd=["nvme-tlc", "hdd-7200"]'])
 
 
 def test_a_misspelt_kind_of_drive_does_not_make_drives_free():
-    text = OWNED.replace("drive = 400.0\n", "") + "[plan.prices.drives]\nnvme-tcl = { drive = 500.0 }\n"
-    with pytest.raises(ScenarioError, match=r"plan.prices.drives: got no price for nvme-tlc"):
+    text = (
+        OWNED.replace("drive = 400.0\n", "")
+        + "[plan.prices.drives]\nnvme-tcl = { drive = 500.0 }\n"
+    )
+    with pytest.raises(
+        ScenarioError, match=r"plan.prices.drives: got no price for nvme-tlc"
+    ):
         parse_scenario(text)
 
 
 def test_a_plan_compares_releases():
-    scenario = parse_scenario(OWNED, sets=['plan.generation=["squid", "tentacle"]', 'schemes=["rs:2,1"]'])
+    scenario = parse_scenario(
+        OWNED, sets=['plan.generation=["squid", "tentacle"]', 'schemes=["rs:2,1"]']
+    )
     candidates = list(candidates_of(scenario, scenario.plan))
-    assert [one.keys["generation"] for one in candidates] == ["squid", "squid", "tentacle", "tentacle"]
-    assert [one.scenario.generation for one in candidates] == ["squid", "squid", "tentacle", "tentacle"]
+    assert [one.keys["generation"] for one in candidates] == [
+        "squid",
+        "squid",
+        "tentacle",
+        "tentacle",
+    ]
+    assert [one.scenario.generation for one in candidates] == [
+        "squid",
+        "squid",
+        "tentacle",
+        "tentacle",
+    ]
 
 
 def test_too_many_candidates_are_refused():
@@ -212,7 +253,9 @@ def test_too_many_candidates_are_refused():
 
 
 def test_requirements_that_lack_a_key_are_reported():
-    with pytest.raises(ScenarioError, match=r"plan.days_until_full: got no plan.growth_bytes_per_day"):
+    with pytest.raises(
+        ScenarioError, match=r"plan.days_until_full: got no plan.growth_bytes_per_day"
+    ):
         parse_scenario(TEXT, sets=["plan.days_until_full=100"])
     without = TEXT.partition("[plan.prices]")[0] + "cost_max = 5.0\n"
     with pytest.raises(ScenarioError, match=r"plan.cost_max: got no \[plan.prices\]"):

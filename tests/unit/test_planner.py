@@ -26,7 +26,9 @@ def listed(requests, *, depth=4, arrivals=None):
             images=np.zeros(len(requests), dtype=np.int64),
             offsets_bytes=np.array(columns[1], dtype=np.int64),
             lengths_bytes=np.array(columns[2], dtype=np.int64),
-            arrivals_ns=None if arrivals is None else np.array(arrivals, dtype=np.int64),
+            arrivals_ns=None
+            if arrivals is None
+            else np.array(arrivals, dtype=np.int64),
         ),
         queue_depth=depth,
     )
@@ -50,18 +52,28 @@ def uncached(models, change):
 def same(left, right):
     return all(
         np.array_equal(getattr(left, name), getattr(right, name))
-        for name in ("words", "roles", "demands_ns", "successors", "successor_starts", "amounts")
+        for name in (
+            "words",
+            "roles",
+            "demands_ns",
+            "successors",
+            "successor_starts",
+            "amounts",
+        )
     )
 
 
 @pytest.mark.parametrize("prefilled", [True, False])
 @pytest.mark.parametrize(
-    ("scheme", "unit"), [("rep:3", 4 * KIB), ("rs:4,2", 4 * KIB), ("rs:6,3", KIB), ("rs:6,3", 6 * KIB)]
+    ("scheme", "unit"),
+    [("rep:3", 4 * KIB), ("rs:4,2", 4 * KIB), ("rs:6,3", KIB), ("rs:6,3", 6 * KIB)],
 )
 @settings(max_examples=15, deadline=None)
 @given(
     requests=st.lists(
-        st.tuples(st.booleans(), st.integers(0, 500_000), st.integers(1, 130_000)), min_size=1, max_size=12
+        st.tuples(st.booleans(), st.integers(0, 500_000), st.integers(1, 130_000)),
+        min_size=1,
+        max_size=12,
     ),
     chunk=st.integers(1, 5),
 )
@@ -80,9 +92,15 @@ def test_a_shared_template_is_the_one_the_request_would_have_had_alone(
             number, within = divmod(offset, size_bytes)
             part = min(end, (number + 1) * size_bytes) - offset
             before = size_bytes if prefilled else sizes.get(number, 0)
-            values = {"offset_bytes": within, "length_bytes": part, "object_size_bytes": before}
+            values = {
+                "offset_bytes": within,
+                "length_bytes": part,
+                "object_size_bytes": before,
+            }
             path = write_path if is_write else read_path
-            assert same(book.templates[templates[at]], path(pool.contexts[0], **values)), values
+            assert same(
+                book.templates[templates[at]], path(pool.contexts[0], **values)
+            ), values
             assert planned.lengths_bytes[at] == part
             if is_write:
                 sizes[number] = max(sizes.get(number, 0), within + part)
@@ -98,9 +116,13 @@ def test_requests_alike_up_to_whole_stripes_share_a_template(uncached, make_pool
     book, templates, _ = plan(pool, requests)
     assert len(book.templates) == 1 and set(templates.tolist()) == {0}
     # Whichever part of a stripe it writes, the whole stripe is read and encoded.
-    book, _, _ = plan(pool, [*requests, (True, 8 * KIB, 4 * KIB), (True, 5 * KIB, 4 * KIB)])
+    book, _, _ = plan(
+        pool, [*requests, (True, 8 * KIB, 4 * KIB), (True, 5 * KIB, 4 * KIB)]
+    )
     assert len(book.templates) == 1
-    book, _, _ = plan(pool, [*requests, (True, 20 * KIB, 8 * KIB), (False, 4 * KIB, 4 * KIB)])
+    book, _, _ = plan(
+        pool, [*requests, (True, 20 * KIB, 8 * KIB), (False, 4 * KIB, 4 * KIB)]
+    )
     assert len(book.templates) == 3
 
 
@@ -108,7 +130,9 @@ def test_requests_alike_up_to_whole_stripes_share_a_template(uncached, make_pool
 @settings(max_examples=10, deadline=None)
 @given(
     requests=st.lists(
-        st.tuples(st.booleans(), st.integers(0, 120_000), st.integers(1, 60_000)), min_size=1, max_size=20
+        st.tuples(st.booleans(), st.integers(0, 120_000), st.integers(1, 60_000)),
+        min_size=1,
+        max_size=20,
     )
 )
 def test_in_the_pipeline_too_a_shared_template_is_the_one_of_each_request(
@@ -116,7 +140,10 @@ def test_in_the_pipeline_too_a_shared_template_is_the_one_of_each_request(
 ):
     acting = [[shard if shard != down else NO_OSD for shard in range(6)]]
     pool = make_pool(
-        change(models, pg_lock={"scope": "dispatch"}), "rs:4,2", acting=acting, object_bytes=256 * KIB
+        change(models, pg_lock={"scope": "dispatch"}),
+        "rs:4,2",
+        acting=acting,
+        object_bytes=256 * KIB,
     )
     book = Book(pool.bindings())
     planner = RequestPlanner(pool, book, listed(requests), prefilled=False)
@@ -128,7 +155,11 @@ def test_in_the_pipeline_too_a_shared_template_is_the_one_of_each_request(
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
 def test_a_request_across_objects_is_split_and_rejoined(uncached, make_pool, scheme):
     pool = make_pool(uncached, scheme, object_bytes=64 * KIB)
-    requests = [(False, 60 * KIB, 8 * KIB), (False, 0, 4 * KIB), (False, 10 * KIB, 200 * KIB)]
+    requests = [
+        (False, 60 * KIB, 8 * KIB),
+        (False, 0, 4 * KIB),
+        (False, 10 * KIB, 200 * KIB),
+    ]
     _, _, planned = plan(pool, requests)
     assert planned.owners.tolist() == [0, 0, 1, 2, 2, 2, 2]
     assert (planned.lengths_bytes / KIB).tolist() == [4, 4, 4, 54, 64, 64, 18]
@@ -159,10 +190,13 @@ def device_reads(pool, requests, **found):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "stripe"), [("rep:3", 4 * KIB), ("rs:6,3", 24 * KIB), ("rs:10,4", 40 * KIB)]
+    ("scheme", "stripe"),
+    [("rep:3", 4 * KIB), ("rs:6,3", 24 * KIB), ("rs:10,4", 40 * KIB)],
 )
 @pytest.mark.parametrize("block", [KIB, 2 * KIB, 4 * KIB])
-def test_sequential_reads_read_each_byte_from_the_device_once(models, make_pool, scheme, stripe, block):
+def test_sequential_reads_read_each_byte_from_the_device_once(
+    models, make_pool, scheme, stripe, block
+):
     pool = make_pool(models, scheme)
     count = 10 * stripe // block
     requests = [(False, index * block, block) for index in range(count)]
@@ -170,7 +204,9 @@ def test_sequential_reads_read_each_byte_from_the_device_once(models, make_pool,
 
 
 @pytest.mark.parametrize(("scheme", "factor"), [("rep:3", 4), ("rs:6,3", 24)])
-def test_without_a_cache_small_sequential_reads_read_again_and_again(uncached, make_pool, scheme, factor):
+def test_without_a_cache_small_sequential_reads_read_again_and_again(
+    uncached, make_pool, scheme, factor
+):
     requests = [(False, index * KIB, KIB) for index in range(240)]
     assert device_reads(make_pool(uncached, scheme), requests) == factor
 
@@ -182,13 +218,20 @@ def test_a_write_drops_what_the_cache_holds(models, make_pool):
     assert device_reads(pool, [again[0], (True, 0, 4 * KIB), again[1]]) == 2 / 3
 
 
-@pytest.mark.parametrize(("unit", "cached_again"), [(4 * KIB, 0), (KIB, 0), (16 * KIB, 0), (6 * KIB, 0)])
-def test_a_stripe_read_twice_is_read_once_whatever_its_unit(models, make_pool, unit, cached_again):
+@pytest.mark.parametrize(
+    ("unit", "cached_again"), [(4 * KIB, 0), (KIB, 0), (16 * KIB, 0), (6 * KIB, 0)]
+)
+def test_a_stripe_read_twice_is_read_once_whatever_its_unit(
+    models, make_pool, unit, cached_again
+):
     pool = make_pool(models, "rs:4,2", unit_bytes=unit)
     stripe = 4 * unit
     once = simulate(pool, listed([(False, 0, stripe)], depth=1)).row
     twice = simulate(pool, listed([(False, 0, stripe)] * 2, depth=1)).row
-    more = 2 * twice["device_read_bytes_per_client_byte"] - once["device_read_bytes_per_client_byte"]
+    more = (
+        2 * twice["device_read_bytes_per_client_byte"]
+        - once["device_read_bytes_per_client_byte"]
+    )
     assert more == cached_again
 
 
@@ -199,14 +242,19 @@ def test_pristine_and_prefilled_images(models, make_pool):
     prefilled = simulate(pool, listed(last), prefilled=True).row
     meta = models.store.metadata_bytes + models.store.roll_forward_log_bytes
     # Ten stripes are filled; over existing data one stripe is read and written.
-    assert pristine["device_write_bytes_per_client_byte"] == 9 * (10 * 4 * KIB + meta) / (4 * KIB)
+    assert pristine["device_write_bytes_per_client_byte"] == 9 * (
+        10 * 4 * KIB + meta
+    ) / (4 * KIB)
     assert pristine["device_read_bytes_per_client_byte"] == 0
-    assert prefilled["device_write_bytes_per_client_byte"] == 9 * (4 * KIB + meta) / (4 * KIB)
+    assert prefilled["device_write_bytes_per_client_byte"] == 9 * (4 * KIB + meta) / (
+        4 * KIB
+    )
     assert prefilled["device_read_bytes_per_client_byte"] == 6
     # The second write finds the object as the first one left it.
     both = simulate(pool, listed(last * 2, depth=1), prefilled=False).row
     assert both["device_write_bytes_per_client_byte"] * 2 == pytest.approx(
-        pristine["device_write_bytes_per_client_byte"] + prefilled["device_write_bytes_per_client_byte"]
+        pristine["device_write_bytes_per_client_byte"]
+        + prefilled["device_write_bytes_per_client_byte"]
     )
 
 
@@ -217,7 +265,11 @@ def test_a_bare_device_moves_whole_blocks(models, make_pool, write):
     moved, other = ("write", "read") if write else ("read", "write")
     assert row[f"device_{moved}_bytes_per_client_byte"] == 4
     assert row[f"device_{other}_bytes_per_client_byte"] == 0
-    assert row["private_net_bytes_per_client_byte"] == row["public_net_bytes_per_client_byte"] == 0
+    assert (
+        row["private_net_bytes_per_client_byte"]
+        == row["public_net_bytes_per_client_byte"]
+        == 0
+    )
 
 
 def test_accounts_are_sums_over_plans(uncached, make_pool):
@@ -246,7 +298,9 @@ def test_accounts_are_sums_over_plans(uncached, make_pool):
     planner.take(50)
     found = account(stream, book)
     by_hand = dict.fromkeys(found, 0)
-    for template, binding in zip(stream.templates.tolist(), stream.bindings.tolist(), strict=True):
+    for template, binding in zip(
+        stream.templates.tolist(), stream.bindings.tolist(), strict=True
+    ):
         path = book.templates[template]
         row = [*(book.bindings[binding] >= 0).tolist(), True]
         for step in range(path.steps):

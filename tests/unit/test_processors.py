@@ -8,11 +8,23 @@ from stripesim.sim.run import simulate
 
 @pytest.fixture(params=["rep:3", "rs:2,1"])
 def result(request, make_pool, models, change):
-    threads = {"messenger_threads_count": 3, "wake_ns": 1000.0, "slice_ns": 1e6, "peer_acks_count": 1}
+    threads = {
+        "messenger_threads_count": 3,
+        "wake_ns": 1000.0,
+        "slice_ns": 1e6,
+        "peer_acks_count": 1,
+    }
     load = Synthetic(
-        pattern="rand", block_bytes=4096, image_bytes=1 << 26, read_fraction=0.0, requests=300, queue_depth=8
+        pattern="rand",
+        block_bytes=4096,
+        image_bytes=1 << 26,
+        read_fraction=0.0,
+        requests=300,
+        queue_depth=8,
     )
-    return simulate(make_pool(change(models, threads=threads), request.param), load.start())
+    return simulate(
+        make_pool(change(models, threads=threads), request.param), load.start()
+    )
 
 
 def test_threads_add_up_to_the_processor_time_of_a_request(result):
@@ -22,18 +34,29 @@ def test_threads_add_up_to_the_processor_time_of_a_request(result):
 
 
 def test_hosts_are_busy_for_what_requests_take(result):
-    busy_s = sum(host["utilisation"] * host["cores"] for host in result.processors["hosts"])
+    busy_s = sum(
+        host["utilisation"] * host["cores"] for host in result.processors["hosts"]
+    )
     rate = result.row["requests"] / (result.engine_run.end_ns / 1e9)
     assert busy_s == pytest.approx(rate * result.row["cpu_ns_per_op"] / 1e9, rel=0.02)
 
 
-def test_threads_are_in_use_for_their_work_where_nothing_waits(make_pool, models, change):
+def test_threads_are_in_use_for_their_work_where_nothing_waits(
+    make_pool, models, change
+):
     # Little's law: in use = rate × how long each piece of work holds its thread, which alone is its own time.
     threads = {"messenger_threads_count": 3, "slice_ns": 1e6, "peer_acks_count": 1}
     load = Synthetic(
-        pattern="rand", block_bytes=4096, image_bytes=1 << 26, read_fraction=0.0, requests=50, queue_depth=1
+        pattern="rand",
+        block_bytes=4096,
+        image_bytes=1 << 26,
+        read_fraction=0.0,
+        requests=50,
+        queue_depth=1,
     )
-    pool = make_pool(change(models, threads=threads, cpu={"cores_per_host": 16}), "rep:3")
+    pool = make_pool(
+        change(models, threads=threads, cpu={"cores_per_host": 16}), "rep:3"
+    )
     result = simulate(pool, load.start())
     messenger = result.processors["threads"][0]
     count = messenger["count_per_osd"] * pool.cluster.osds

@@ -46,7 +46,10 @@ def test_a_read_larger_than_the_cache_leaves_its_end():
 
 
 @given(
-    st.lists(st.tuples(st.booleans(), st.integers(0, 30), st.integers(1, 6)), max_size=60), st.integers(1, 12)
+    st.lists(
+        st.tuples(st.booleans(), st.integers(0, 30), st.integers(1, 6)), max_size=60
+    ),
+    st.integers(1, 12),
 )
 def test_agrees_with_a_plain_model(operations, capacity):
     cache, held = ReadCache(capacity), OrderedDict()
@@ -72,7 +75,10 @@ def test_agrees_with_a_plain_model(operations, capacity):
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 5), st.integers(0, 50), st.integers(1, 20), st.booleans()), max_size=60
+        st.tuples(
+            st.integers(0, 5), st.integers(0, 50), st.integers(1, 20), st.booleans()
+        ),
+        max_size=60,
     ),
     st.integers(1, 7),
 )
@@ -85,7 +91,9 @@ def test_sizes_are_those_of_a_loop_over_the_writes(requests, chunk):
     known, found = {}, []
     for at in range(0, len(requests), chunk):
         part = requests[at : at + chunk]
-        keys, starts, lengths, writes = (np.array(column) for column in zip(*part, strict=True))
+        keys, starts, lengths, writes = (
+            np.array(column) for column in zip(*part, strict=True)
+        )
         ends = np.where(writes, starts + lengths, 0)
         found += sizes_before(keys, starts, ends, known).tolist()
     assert found == expected

@@ -35,7 +35,9 @@ def test_replication_rebuilds_whole_objects_over_the_network(scenario):
         rebuild.seconds_for(10 * rebuild.lost_bytes),
         rebuild.seconds_interval(10 * rebuild.lost_bytes),
     )
-    assert whole_s == pytest.approx(rebuild.seconds + 9 * rebuild.lost_bytes / rebuild.pace_bytes_per_s)
+    assert whole_s == pytest.approx(
+        rebuild.seconds + 9 * rebuild.lost_bytes / rebuild.pace_bytes_per_s
+    )
     assert whole_s == pytest.approx(10 * rebuild.seconds, rel=0.25)
     assert ends_s is None or ends_s[0] <= whole_s <= ends_s[1]
     assert rebuild.limited_by is not None
@@ -50,21 +52,27 @@ def test_erasure_coding_reads_k_shards_for_each_lost_one(scenario):
 def test_the_rate_hardly_depends_on_the_sample(scenario):
     # Objects fall on placement groups by chance, a group moves one object at a time, and groups wait for
     # reservations: below about 200 objects a group, a third of the rate depends on who comes last.
-    few, many = (idle_rebuild(scenario, "rs:4,2", sample_objects=count) for count in (1600, 3200))
+    few, many = (
+        idle_rebuild(scenario, "rs:4,2", sample_objects=count) for count in (1600, 3200)
+    )
     assert many.bytes_per_s == pytest.approx(few.bytes_per_s, rel=0.2)
     assert many.half_bytes_per_s == pytest.approx(many.bytes_per_s, rel=0.2)
 
 
 def test_an_osd_that_is_missing_already_is_not_lost_again():
     found = idle_rebuild(
-        parse_scenario(TEXT + "[degraded]\nmissing_osds = [0]\n"), "rep:3", sample_objects=30
+        parse_scenario(TEXT + "[degraded]\nmissing_osds = [0]\n"),
+        "rep:3",
+        sample_objects=30,
     )
     assert found.lost_osds == (1,)
 
 
 def test_throttles_of_the_scenario_hold(scenario):
     slow = parse_scenario(TEXT + "[repair]\nlost_osds = [0]\nrecovery_sleep_s = 0.5\n")
-    free, throttled = (idle_rebuild(one, "rep:3", sample_objects=40) for one in (scenario, slow))
+    free, throttled = (
+        idle_rebuild(one, "rep:3", sample_objects=40) for one in (scenario, slow)
+    )
     assert throttled.bytes_per_s < free.bytes_per_s / 2
 
 
@@ -79,15 +87,23 @@ def test_throttles_of_the_scenario_hold(scenario):
 def test_what_cannot_be_rebuilt_says_why(scenario, scheme, outcome):
     found = idle_rebuild(scenario, scheme, sample_objects=20)
     assert outcome in found.reason
-    assert (found.seconds, found.bytes_per_s, found.seconds_for(1e9)) == (None, None, None)
+    assert (found.seconds, found.bytes_per_s, found.seconds_for(1e9)) == (
+        None,
+        None,
+        None,
+    )
 
 
 def test_a_repair_under_load_is_read_off_its_row():
-    scenario = load_scenario("repair", sets=["workload.requests=200", 'schemes=["rep:3"]'])
+    scenario = load_scenario(
+        "repair", sets=["workload.requests=200", 'schemes=["rep:3"]']
+    )
     row = run_scenario(scenario).rows.to_dicts()[0]
     rebuild = measured_rebuild(scenario, row)
     assert rebuild.lost_osds == (7,)
-    assert rebuild.bytes_per_s == pytest.approx(row["repair_lost_bytes"] / row["repair_s"])
+    assert rebuild.bytes_per_s == pytest.approx(
+        row["repair_lost_bytes"] / row["repair_s"]
+    )
 
 
 def test_an_unfinished_repair_has_no_rate():

@@ -52,12 +52,18 @@ def fast(models, change):
     [
         ("private.tx", {"private_nic": {"rate_bits_per_s": 1e8}}, 0.0),
         ("public.tx", {"public_nic": {"rate_bits_per_s": 1e9}}, 1.0),
-        ("ssd", {"ssd": {"channels": 1, "raid0_drives": 1, "read_base_ns": 2_000_000}}, 1.0),
+        (
+            "ssd",
+            {"ssd": {"channels": 1, "raid0_drives": 1, "read_base_ns": 2_000_000}},
+            1.0,
+        ),
         ("client.submit", {"client": {"submit_ns": 1_000_000}}, 0.0),
         ("cpu", {"cpu": {"cores_per_host": 1, "message_base_ns": 500_000}}, 1.0),
     ],
 )
-def test_the_slowed_resource_is_the_bottleneck(fast, change, make_pool, kind, numbers, read):
+def test_the_slowed_resource_is_the_bottleneck(
+    fast, change, make_pool, kind, numbers, read
+):
     # So many groups that two requests hardly ever meet in one.
     pool = make_pool(change(fast, **numbers), "rep:3", groups=2048, osds=4)
     row = simulate(pool, load(read=read)).row
@@ -71,18 +77,31 @@ def test_the_slowed_resource_is_the_bottleneck(fast, change, make_pool, kind, nu
     assert 0.5 < row["bottleneck_utilisation"] <= 1
 
 
-def test_one_placement_group_is_the_bottleneck_where_its_lock_spans_the_commit(models, make_pool):
+def test_one_placement_group_is_the_bottleneck_where_its_lock_spans_the_commit(
+    models, make_pool
+):
     row = simulate(make_pool(models, "rep:3", groups=1), load()).row
     assert row["bottleneck"] == "pg.lock"
     assert row["bottleneck_utilisation"] > 0.99
 
 
-@pytest.mark.parametrize(("pattern", "bottleneck"), [("seq", "pg.lock"), ("rand", "client.submit")])
-def test_the_few_locks_of_a_sequential_stream_are_its_bottleneck(pattern: str, bottleneck: str) -> None:
+@pytest.mark.parametrize(
+    ("pattern", "bottleneck"), [("seq", "pg.lock"), ("rand", "client.submit")]
+)
+def test_the_few_locks_of_a_sequential_stream_are_its_bottleneck(
+    pattern: str, bottleneck: str
+) -> None:
     # Small requests in order fall into one object, so into one group of 1,024 at a time.
-    given = ['schemes=["rep:3"]', 'workload.ops=["write"]', f'workload.patterns=["{pattern}"]']
+    given = [
+        'schemes=["rep:3"]',
+        'workload.ops=["write"]',
+        f'workload.patterns=["{pattern}"]',
+    ]
     (row,) = run_scenario(
-        load_scenario("koh2017", sets=[*given, "workload.block_sizes_bytes=4k", "workload.requests=2500"]),
+        load_scenario(
+            "koh2017",
+            sets=[*given, "workload.block_sizes_bytes=4k", "workload.requests=2500"],
+        ),
         costs=False,
     ).rows.to_dicts()
     assert row["bottleneck"] == bottleneck
@@ -118,7 +137,9 @@ def test_a_full_member_is_a_bottleneck_though_most_are_idle(fast, change, make_p
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
 @pytest.mark.parametrize("read", [0.0, 1.0])
 @pytest.mark.parametrize("depth", [1, 16, 200])
-def test_utilisation_is_a_fraction_and_little_holds(models, make_pool, scheme, read, depth):
+def test_utilisation_is_a_fraction_and_little_holds(
+    models, make_pool, scheme, read, depth
+):
     pool = make_pool(models, scheme, groups=16, osds=6)
     result = simulate(pool, load(read=read, depth=depth))
     resources, run = pool.cluster.resources, result.engine_run
@@ -138,7 +159,9 @@ def test_utilisation_is_a_fraction_and_little_holds(models, make_pool, scheme, r
     assert number.max() <= depth
     # In the steady window, with the loop full: number = rate × latency, to the noise of its edges.
     if depth < 100:
-        assert result.row["iops"] * result.row["latency_mean_ns"] / 1e9 == pytest.approx(depth, rel=0.1)
+        assert result.row["iops"] * result.row[
+            "latency_mean_ns"
+        ] / 1e9 == pytest.approx(depth, rel=0.1)
 
 
 def test_an_open_loop_far_below_saturation_gives_its_rate(models, make_pool):
@@ -154,14 +177,20 @@ def test_columns_are_consistent(models, make_pool):
     result = simulate(make_pool(models, "rs:4,2", groups=16), load(read=0.5))
     row = result.row
     assert row["throughput_bytes_per_s"] == pytest.approx(row["iops"] * 4 * KIB)
-    assert row["throughput_ci_low"] <= row["throughput_bytes_per_s"] <= row["throughput_ci_high"]
+    assert (
+        row["throughput_ci_low"]
+        <= row["throughput_bytes_per_s"]
+        <= row["throughput_ci_high"]
+    )
     order = ["latency_p50_ns", "latency_p95_ns", "latency_p99_ns", "latency_max_ns"]
     assert sorted(row[name] for name in order) == [row[name] for name in order]
     assert row["latency_max_ns"] <= result.requested.latencies_ns.max()
     assert row["simulated_s"] == result.engine_run.end_ns / 1e9
 
 
-def test_the_fingerprint_is_that_of_all_completions_in_order_of_issue(models, make_pool):
+def test_the_fingerprint_is_that_of_all_completions_in_order_of_issue(
+    models, make_pool
+):
     result = simulate(make_pool(models, "rep:3", groups=4), load(requests=100))
     times = result.requested.completed_ns
     assert result.sha256 == hashlib.sha256(times.astype("<i8").tobytes()).hexdigest()
@@ -171,7 +200,9 @@ def test_the_fingerprint_is_that_of_all_completions_in_order_of_issue(models, ma
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
 def test_a_bounded_run_counts_what_completed(models, make_pool, engine):
     pool = make_pool(models, "rep:3", groups=8)
-    result = simulate(pool, load(requests=None, depth=8), until_ns=50_000_000, engine=engine)
+    result = simulate(
+        pool, load(requests=None, depth=8), until_ns=50_000_000, engine=engine
+    )
     asked = result.requested
     assert result.engine_run.end_ns == 50_000_000
     assert result.row["requests"] == asked.done.sum() < len(asked.issued_ns)
@@ -180,7 +211,9 @@ def test_a_bounded_run_counts_what_completed(models, make_pool, engine):
 
 
 def test_a_run_too_short_for_any_request_says_so(models, make_pool):
-    result = simulate(make_pool(models, "rep:3"), load(requests=None, depth=8), until_ns=10)
+    result = simulate(
+        make_pool(models, "rep:3"), load(requests=None, depth=8), until_ns=10
+    )
     assert result.row["requests"] == 0
     assert "iops" not in result.row
 
@@ -195,9 +228,18 @@ def test_few_requests_still_make_a_row(models, make_pool, requests):
 def test_bins_sum_to_the_account(models, make_pool):
     from stripesim.sim.engine.graph import COUNTERS
 
-    simulated = simulate(make_pool(models, "rs:4,2", groups=4), load(requests=80), bin_ns=1_000_000)
-    sums = dict(zip(COUNTERS, simulated.engine_run.bins.sum(axis=0).tolist(), strict=True))
+    simulated = simulate(
+        make_pool(models, "rs:4,2", groups=4), load(requests=80), bin_ns=1_000_000
+    )
+    sums = dict(
+        zip(COUNTERS, simulated.engine_run.bins.sum(axis=0).tolist(), strict=True)
+    )
     client_bytes = 80 * 4 * KIB
-    for name in ("device_read_bytes", "device_write_bytes", "private_net_bytes", "public_net_bytes"):
+    for name in (
+        "device_read_bytes",
+        "device_write_bytes",
+        "private_net_bytes",
+        "public_net_bytes",
+    ):
         assert sums[name] == simulated.row[f"{name}_per_client_byte"] * client_bytes
     assert sums["cpu_ns"] == pytest.approx(simulated.row["cpu_ns_per_op"] * 80)

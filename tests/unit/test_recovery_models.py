@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.models.object_store.metadata_cache import BlueStoreCacheModel, MetadataLookup
+from stripesim.models.object_store.metadata_cache import (
+    BlueStoreCacheModel,
+    MetadataLookup,
+)
 from stripesim.models.object_store.store import FileStoreModel
-from stripesim.models.placement.pg_autoscale import nearest_power_of_two, pg_autoscale_model
+from stripesim.models.placement.pg_autoscale import (
+    nearest_power_of_two,
+    pg_autoscale_model,
+)
 from stripesim.models.provenance import Provenance
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import run_cells
@@ -30,7 +36,9 @@ CACHE = {
 def cache(*, autotune=False, **numbers):
     values = {**CACHE, **numbers}
     return BlueStoreCacheModel(
-        **values, autotune=autotune, provenance=dict.fromkeys(values, Provenance("assumed", "a test"))
+        **values,
+        autotune=autotune,
+        provenance=dict.fromkeys(values, Provenance("assumed", "a test")),
     )
 
 
@@ -48,8 +56,12 @@ def test_metadata_is_looked_for_in_its_share_and_then_among_the_blocks(objects, 
 
 
 def test_a_share_for_data_spares_no_look_up():
-    scarce = cache(kv_fraction=0.2, meta_fraction=0.2, data_fraction=0.6).miss_fraction(100, 0)
-    assert scarce > cache(kv_fraction=0.7, meta_fraction=0.2, data_fraction=0.1).miss_fraction(100, 0)
+    scarce = cache(kv_fraction=0.2, meta_fraction=0.2, data_fraction=0.6).miss_fraction(
+        100, 0
+    )
+    assert scarce > cache(
+        kv_fraction=0.7, meta_fraction=0.2, data_fraction=0.1
+    ).miss_fraction(100, 0)
 
 
 @given(
@@ -59,7 +71,9 @@ def test_a_share_for_data_spares_no_look_up():
     kv=st.integers(1, 100),
     meta=st.floats(0, 1),
 )
-def test_autotune_never_misses_more_than_any_fixed_split(objects, cache_bytes, onode, kv, meta):
+def test_autotune_never_misses_more_than_any_fixed_split(
+    objects, cache_bytes, onode, kv, meta
+):
     values = {
         "cache_bytes": cache_bytes,
         "onode_bytes": onode,
@@ -86,12 +100,19 @@ def test_shares_above_one_are_refused():
 def repair(*sets):
     return load_scenario(
         "repair",
-        sets=('schemes=["rs:6,3"]', 'workload.image_bytes="256MiB"', "workload.requests=1", *sets),
+        sets=(
+            'schemes=["rs:6,3"]',
+            'workload.image_bytes="256MiB"',
+            "workload.requests=1",
+            *sets,
+        ),
     )
 
 
 def repaired(scenario, **models):
-    ((_, result),) = run_cells(scenario, "compiled", replace(build_models(scenario), **models))
+    ((_, result),) = run_cells(
+        scenario, "compiled", replace(build_models(scenario), **models)
+    )
     return result.row
 
 
@@ -103,12 +124,17 @@ def test_a_look_up_that_misses_is_a_read_of_each_source():
     objects = found["repair_objects"]
     per_lost = "repair_device_read_bytes_per_lost_byte"
     # An object of 4 MiB is one round from six sources.
-    assert (missed[per_lost] - found[per_lost]) * lost == pytest.approx(objects * 6 * 8192)
+    assert (missed[per_lost] - found[per_lost]) * lost == pytest.approx(
+        objects * 6 * 8192
+    )
     # Few objects in another order can end earlier; a look-up that outlasts the object's own reads cannot.
-    assert repaired(result, lookup=MetadataLookup(1.0, 8 << 20))["repair_s"] > 2 * found["repair_s"]
-    assert repaired(result, lookup=MetadataLookup(0.0, 8192)) | {"engine_wall_s": 0} == found | {
+    assert (
+        repaired(result, lookup=MetadataLookup(1.0, 8 << 20))["repair_s"]
+        > 2 * found["repair_s"]
+    )
+    assert repaired(result, lookup=MetadataLookup(0.0, 8192)) | {
         "engine_wall_s": 0
-    }
+    } == found | {"engine_wall_s": 0}
 
 
 def test_a_journal_doubles_what_a_repair_writes():
@@ -135,7 +161,10 @@ def test_disks_take_the_limits_of_their_class():
 )
 def test_the_autoscaler_wants_the_nearest_power_of_two(fraction, osds, width, wanted):
     # 750, 3333, 0 and 333 before rounding.
-    assert pg_autoscale_model().wanted(raw_used_fraction=fraction, osds=osds, width=width) == wanted
+    assert (
+        pg_autoscale_model().wanted(raw_used_fraction=fraction, osds=osds, width=width)
+        == wanted
+    )
 
 
 def test_a_pool_moves_only_past_the_threshold():

@@ -24,7 +24,9 @@ trace = "t.csv"
 
 def test_the_recorded_latency_is_that_of_the_trace(tmp_path):
     (tmp_path / "t.csv").write_text(LINES)
-    scenario = recorded_latency(parse_scenario(SCENARIO, label="s.toml", base_dir=tmp_path))
+    scenario = recorded_latency(
+        parse_scenario(SCENARIO, label="s.toml", base_dir=tmp_path)
+    )
     # MSR gives response times in units of 100 ns.
     assert scenario["recorded_latency_mean_ns"] == pytest.approx(400_000)
     assert scenario["recorded_latency_p50_ns"] == pytest.approx(300_000)
@@ -46,7 +48,14 @@ def test_a_replay_too_short_for_any_request_is_reported_without_latencies(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_text(LINES)
     (tmp_path / "s.toml").write_text(SCENARIO)
-    command = ["stripesim", "run", "s.toml", "--set", f"workload.duration_s={duration_s}", *options]
+    command = [
+        "stripesim",
+        "run",
+        "s.toml",
+        "--set",
+        f"workload.duration_s={duration_s}",
+        *options,
+    ]
     monkeypatch.setattr(sys, "argv", command)
     with pytest.raises(SystemExit) as ended:
         main()
@@ -61,7 +70,10 @@ def test_a_replay_too_short_for_any_request_is_reported_without_latencies(
 
 def test_recorded_and_simulated_latencies_stand_side_by_side():
     names = ("mean", "p50", "p95", "p99")
-    row = {f"{kind}latency_{name}_ns": 2e6 for name in names for kind in ("", "recorded_")}
+    row = {
+        f"{kind}latency_{name}_ns": 2e6 for name in names for kind in ("", "recorded_")
+    }
     assert recorded_lines([{"scheme": "rep:3", **row}]) == [
-        "rep:3: latency recorded → simulated [ms]: " + ", ".join(f"{name} 2.00 → 2.00" for name in names)
+        "rep:3: latency recorded → simulated [ms]: "
+        + ", ".join(f"{name} 2.00 → 2.00" for name in names)
     ]

@@ -11,7 +11,14 @@ import pytest
 from stripesim.scenarios.explain.play import play_page
 from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
-from stripesim.scenarios.report.page.render import Cell, Table, dark_greys, figure_blocks, inline_svg, render
+from stripesim.scenarios.report.page.render import (
+    Cell,
+    Table,
+    dark_greys,
+    figure_blocks,
+    inline_svg,
+    render,
+)
 from stripesim.scenarios.report.run import report_of_run
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
@@ -36,7 +43,17 @@ image_bytes = "64MiB"
 
 # Elements that have no end tag, and attributes that make a browser fetch or go somewhere.
 VOID = {"meta", "link", "br", "hr", "img", "input", "source", "base"}
-LEADS = {"src", "href", "srcset", "data", "action", "poster", "background", "xlink:href", "formaction"}
+LEADS = {
+    "src",
+    "href",
+    "srcset",
+    "data",
+    "action",
+    "poster",
+    "background",
+    "xlink:href",
+    "formaction",
+}
 
 
 class Page(HTMLParser):
@@ -104,8 +121,20 @@ def figure(colour="#444444"):
 def test_nothing_on_the_page_leads_outside(text, page):
     assert page.leads
     assert all(lead.startswith("#") for lead in page.leads)
-    for word in ("http:", "https:", "//", "@import", "<script", "<iframe", "<img", "<link"):
-        found = [text[max(0, m.start() - 30) : m.end() + 30] for m in re.finditer(re.escape(word), text)]
+    for word in (
+        "http:",
+        "https:",
+        "//",
+        "@import",
+        "<script",
+        "<iframe",
+        "<img",
+        "<link",
+    ):
+        found = [
+            text[max(0, m.start() - 30) : m.end() + 30]
+            for m in re.finditer(re.escape(word), text)
+        ]
         assert not found, found[:3]
     # A figure may refer to a part of itself.
     assert not re.search(r"url\((?!#)", text)
@@ -118,7 +147,9 @@ def policy_of(page):
         for tag, attributes in page.elements
         if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
     )
-    return {name: sources for name, *sources in (part.split() for part in policy.split(";"))}
+    return {
+        name: sources for name, *sources in (part.split() for part in policy.split(";"))
+    }
 
 
 def test_the_policy_of_a_page_lets_it_load_nothing_and_run_no_script(page):
@@ -154,22 +185,44 @@ def test_headings_do_not_skip_a_level(page):
 
 def test_tables_have_captions_and_headers_that_say_what_they_head(page):
     assert page.count("caption") == page.count("table") > 5
-    assert all("scope" in attributes for tag, attributes in page.elements if tag == "th")
-    regions = [attributes for _, attributes in page.elements if attributes.get("role") == "region"]
+    assert all(
+        "scope" in attributes for tag, attributes in page.elements if tag == "th"
+    )
+    regions = [
+        attributes
+        for _, attributes in page.elements
+        if attributes.get("role") == "region"
+    ]
     assert len(regions) >= page.count("table")
-    assert all(attributes["aria-label"] and attributes["tabindex"] == "0" for attributes in regions)
+    assert all(
+        attributes["aria-label"] and attributes["tabindex"] == "0"
+        for attributes in regions
+    )
 
 
 def test_every_figure_says_in_words_what_it_shows(page):
-    drawn = [attributes for tag, attributes in page.elements if attributes.get("role") == "img"]
+    drawn = [
+        attributes
+        for tag, attributes in page.elements
+        if attributes.get("role") == "img"
+    ]
     assert len(drawn) == page.count("figure") == page.count("figcaption") == 8
-    assert all(attributes["role"] == "img" and len(attributes["aria-label"]) > 40 for attributes in drawn)
+    assert all(
+        attributes["role"] == "img" and len(attributes["aria-label"]) > 40
+        for attributes in drawn
+    )
 
 
 def test_the_page_names_what_a_planner_compares(page):
     said = " ".join("".join(page.text).split())
     for words in (
-        *("usable capacity", "throughput [MB/s]", "latency, median [ms]", "99th percentile", "CPU time"),
+        *(
+            "usable capacity",
+            "throughput [MB/s]",
+            "latency, median [ms]",
+            "99th percentile",
+            "CPU time",
+        ),
         *(
             "private network [B/B]",
             "written to drives",
@@ -203,7 +256,11 @@ def test_numbers_on_the_page_are_those_of_the_rows(result, page):
 
 
 def test_inside_the_calibrated_range_the_page_says_so():
-    sets = ["workload.requests=200", 'schemes=["rep:3"]', 'workload.block_sizes_bytes=["4k"]']
+    sets = [
+        "workload.requests=200",
+        'schemes=["rep:3"]',
+        'workload.block_sizes_bytes=["4k"]',
+    ]
     scenario = load_scenario("koh2017", sets=[*sets, 'workload.patterns=["rand"]'])
     result = run_scenario(scenario)
     said = "".join(Page(report_of_run(scenario, result)).text)
@@ -213,18 +270,27 @@ def test_inside_the_calibrated_range_the_page_says_so():
 
 
 def test_a_scenario_without_sizes_or_known_drives_has_a_page_too(tmp_path):
-    rows = "".join(f"1281663720000{at:05d},host,0,Read,{4096 * at},4096,1000\n" for at in range(30))
+    rows = "".join(
+        f"1281663720000{at:05d},host,0,Read,{4096 * at},4096,1000\n" for at in range(30)
+    )
     (tmp_path / "t.csv").write_text(rows, encoding="utf-8")
     head, _, _ = TEXT.partition("[workload]")
-    text = head.replace("pg_num", 'ssd = "pacific"\npg_num').replace('"rs:4,2"', '"none"')
+    text = head.replace("pg_num", 'ssd = "pacific"\npg_num').replace(
+        '"rs:4,2"', '"none"'
+    )
     (tmp_path / "s.toml").write_text(
-        f'{text}\n[workload]\nkind = "trace"\ntrace = "t.csv"\nimage_bytes = "64MiB"\n', encoding="utf-8"
+        f'{text}\n[workload]\nkind = "trace"\ntrace = "t.csv"\nimage_bytes = "64MiB"\n',
+        encoding="utf-8",
     )
     scenario = load_scenario(str(tmp_path / "s.toml"))
     page = Page(report_of_run(scenario, run_scenario(scenario)))
     said = "".join(page.text)
     # No block size, nothing to draw against it.
-    assert all(attributes["id"].startswith("costs-") for tag, attributes in page.elements if tag == "figure")
+    assert all(
+        attributes["id"].startswith("costs-")
+        for tag, attributes in page.elements
+        if tag == "figure"
+    )
     assert "cluster.drive_bytes" in said
     assert "nothing to rebuild from: no redundancy" in said
 
@@ -237,7 +303,9 @@ def test_greys_of_a_figure_follow_the_page_and_colours_stay():
 
 
 def test_white_becomes_dark_paper_and_black_its_ink():
-    dark = dark_greys(["var(--grey-ff,#ffffff) var(--grey-00,#000000) var(--grey-44,#444444)"])
+    dark = dark_greys(
+        ["var(--grey-ff,#ffffff) var(--grey-00,#000000) var(--grey-44,#444444)"]
+    )
     shades = [int(dark[f"--grey-{level}"][1:3], 16) for level in ("ff", "44", "00")]
     assert shades == sorted(shades)
     assert shades[0] < 0x30 < 0xD0 < shades[-1]
@@ -254,7 +322,9 @@ def test_what_leaves_a_panel_is_cut_off_without_a_reference():
     views = set(re.findall(r"<svg x=[^>]*>", svg))
     assert len(views) == 1
     place = [
-        re.search(rf' {name}="([^"]+)"', view)[1] for view in views for name in ("x", "y", "width", "height")
+        re.search(rf' {name}="([^"]+)"', view)[1]
+        for view in views
+        for name in ("x", "y", "width", "height")
     ]
     assert f'viewBox="{" ".join(place)}"' in views.pop()
 
@@ -274,13 +344,18 @@ def test_a_figure_s_caption_cannot_break_the_page():
 
 
 def test_a_table_with_more_schemes_than_a_phone_has_room_for_scrolls():
-    narrow, wide = (Table("t", [""] * (1 + n), [["a", *["1"] * n]], form="compare") for n in (4, 5))
+    narrow, wide = (
+        Table("t", [""] * (1 + n), [["a", *["1"] * n]], form="compare") for n in (4, 5)
+    )
     assert (narrow.narrow, wide.narrow) == ("compare", "scroll")
 
 
 def test_text_and_cells_mix_in_a_row():
     table = Table("t", ["", "a"], [["group"], ["x", Cell("1", share=0.5)]])
-    assert [[cell.text for cell in row] for row in table.body] == [["group"], ["x", "1"]]
+    assert [[cell.text for cell in row] for row in table.body] == [
+        ["group"],
+        ["x", "1"],
+    ]
 
 
 def test_a_page_that_lacks_what_its_template_asks_for_is_an_error():

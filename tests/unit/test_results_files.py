@@ -28,18 +28,31 @@ def row(**changes: Any) -> dict[str, Any]:
         name: {pl.Float64: 1.0, pl.Int64: 1, pl.Boolean: True}.get(dtype, "x")
         for name, dtype in RESULT_SCHEMA.items()
     }
-    return filled | {"scheme": "rs:6,3", "op": "write", "pattern": "rand", "block_size_bytes": 4096} | changes
+    return (
+        filled
+        | {
+            "scheme": "rs:6,3",
+            "op": "write",
+            "pattern": "rand",
+            "block_size_bytes": 4096,
+        }
+        | changes
+    )
 
 
 def printed(rows: pl.DataFrame, width: int) -> str:
-    console = Console(width=width, file=StringIO(), color_system=None, legacy_windows=False)
+    console = Console(
+        width=width, file=StringIO(), color_system=None, legacy_windows=False
+    )
     print_table(rows, console)
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
 
 
 def test_rows_have_the_columns_in_order_and_nulls_where_nothing_is_known() -> None:
-    frame = rows_frame([{"op": "read", "scheme": "rep:3", "iops": 5, "own_column": 3}, row()])
+    frame = rows_frame(
+        [{"op": "read", "scheme": "rep:3", "iops": 5, "own_column": 3}, row()]
+    )
     assert frame.columns == [*RESULT_SCHEMA, "own_column"]
     assert {name: frame.schema[name] for name in RESULT_SCHEMA} == dict(RESULT_SCHEMA)
     assert frame["iops"].to_list() == [5.0, 1.0]
@@ -53,10 +66,20 @@ def test_rows_of_the_wrong_type_are_refused() -> None:
 
 
 def test_files_hold_what_was_given(tmp_path: Path) -> None:
-    rows = rows_frame([row(iops=1 / 3), row(block_size_bytes=None, throughput_ci_low=None)])
-    provenance = {"seed": np.int64(3), "share": np.float64(0.5), "path": Path("a/b"), "name": "é"}
+    rows = rows_frame(
+        [row(iops=1 / 3), row(block_size_bytes=None, throughput_ci_low=None)]
+    )
+    provenance = {
+        "seed": np.int64(3),
+        "share": np.float64(0.5),
+        "path": Path("a/b"),
+        "name": "é",
+    }
     paths = write_results(
-        tmp_path / "new" / "out", rows, provenance, {"report.html": "<p>é</p>", "raw.bin": b"\x00"}
+        tmp_path / "new" / "out",
+        rows,
+        provenance,
+        {"report.html": "<p>é</p>", "raw.bin": b"\x00"},
     )
     assert [path.name for path in paths] == [
         "results.parquet",
@@ -74,13 +97,17 @@ def test_files_hold_what_was_given(tmp_path: Path) -> None:
         "path": "a/b",
         "name": "é",
     }
-    assert sorted(path.name for path in paths[0].parent.iterdir()) == sorted(path.name for path in paths)
+    assert sorted(path.name for path in paths[0].parent.iterdir()) == sorted(
+        path.name for path in paths
+    )
 
 
 def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
     rows = rows_frame([row()])
     first, second = (write_results(tmp_path / name, rows, {"seed": 1}) for name in "ab")
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    assert [path.read_bytes() for path in first] == [
+        path.read_bytes() for path in second
+    ]
 
 
 def test_nothing_changes_unless_all_can_be_written(tmp_path: Path) -> None:
@@ -93,7 +120,9 @@ def test_nothing_changes_unless_all_can_be_written(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
 @pytest.mark.parametrize("umask", [0o077, 0o022, 0o002])
-def test_files_have_the_permissions_that_the_umask_leaves(tmp_path: Path, umask: int) -> None:
+def test_files_have_the_permissions_that_the_umask_leaves(
+    tmp_path: Path, umask: int
+) -> None:
     before = os.umask(umask)
     try:
         (written,) = write_files(tmp_path, {"a.txt": b"new"})
@@ -112,7 +141,12 @@ def test_a_file_in_the_way_is_an_error_of_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "provenance", "extra", "said"),
     [
-        (pl.DataFrame({"scheme": ["x"]}), {}, {}, "got no column op, pattern, block_size_bytes"),
+        (
+            pl.DataFrame({"scheme": ["x"]}),
+            {},
+            {},
+            "got no column op, pattern, block_size_bytes",
+        ),
         (rows_frame([row(series=[1, 2])]), {}, {}, "got lists in series"),
         (rows_frame([row()]), {"x": {1, 2}}, {}, "provenance: got a set"),
         (rows_frame([row()]), {"x": float("nan")}, {}, "provenance: got "),
@@ -121,7 +155,11 @@ def test_a_file_in_the_way_is_an_error_of_one_line(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_kept_is_refused_before_writing(
-    tmp_path: Path, rows: pl.DataFrame, provenance: dict[str, Any], extra: dict[str, str], said: str
+    tmp_path: Path,
+    rows: pl.DataFrame,
+    provenance: dict[str, Any],
+    extra: dict[str, str],
+    said: str,
 ) -> None:
     with pytest.raises(ResultsError, match=re.escape(said)):
         write_results(tmp_path, rows, provenance, extra)
@@ -146,7 +184,16 @@ def test_the_table_scales_units_and_names_the_bottleneck() -> None:
     )
     text = printed(rows, 200)
     body = text.splitlines()[4 if not text.splitlines()[0].strip() else 3]
-    for part in ("rs:6,3", "4KiB", "36.8 ±1.0", "544", "1,500", "8,994", "123", "pg_lock [x] 99 %"):
+    for part in (
+        "rs:6,3",
+        "4KiB",
+        "36.8 ±1.0",
+        "544",
+        "1,500",
+        "8,994",
+        "123",
+        "pg_lock [x] 99 %",
+    ):
         assert part in body
     for unit in ("[MB/s]", "[ms]", "[B/B]", "[µs/op]", "[IOPS]"):
         assert unit in text
@@ -155,7 +202,15 @@ def test_the_table_scales_units_and_names_the_bottleneck() -> None:
 
 def test_missing_values_read_as_such_and_zero_as_zero() -> None:
     rows = rows_frame(
-        [{"scheme": "rep:3", "op": "trace", "pattern": "trace", "iops": 0.0, "latency_mean_ns": np.nan}]
+        [
+            {
+                "scheme": "rep:3",
+                "op": "trace",
+                "pattern": "trace",
+                "iops": 0.0,
+                "latency_mean_ns": np.nan,
+            }
+        ]
     )
     assert re.search(r"rep:3 +trace +trace +– +0 +– +– ", printed(rows, 200))
 

@@ -68,8 +68,16 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("line", "key", "words"),
     [
-        ('parameters = "hdd-7200"', "parameters", "wanted a parameter set of a cluster: "),
-        ('parameters = "../../etc/passwd"', "parameters", "wanted a parameter set of a cluster: "),
+        (
+            'parameters = "hdd-7200"',
+            "parameters",
+            "wanted a parameter set of a cluster: ",
+        ),
+        (
+            'parameters = "../../etc/passwd"',
+            "parameters",
+            "wanted a parameter set of a cluster: ",
+        ),
         ('ssd = "koh"', "ssd", "wanted a device: "),
         ('kernel_table = "x"', "kernel_table", "x"),
     ],
@@ -92,7 +100,11 @@ def test_reads_of_nothing_are_warned_of():
 
 def stripesim(*words, **options):
     return subprocess.run(
-        [sys.executable, "-m", "stripesim", *words], capture_output=True, check=False, timeout=120, **options
+        [sys.executable, "-m", "stripesim", *words],
+        capture_output=True,
+        check=False,
+        timeout=120,
+        **options,
     )
 
 
@@ -100,16 +112,23 @@ def test_a_pipe_closed_by_its_reader_gives_status_141():
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        [sys.executable, "-m", "stripesim", "--help"], stdout=write, stderr=subprocess.PIPE, check=False
+        [sys.executable, "-m", "stripesim", "--help"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        check=False,
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_a_terminal_that_lacks_letters_and_one_that_is_closed():
-    plain = stripesim("--help", env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    plain = stripesim(
+        "--help", env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    )
     assert (plain.returncode, plain.stderr) == (0, b"")
     closed = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m stripesim --help >&-"], capture_output=True, check=False
+        ["sh", "-c", f"{sys.executable} -m stripesim --help >&-"],
+        capture_output=True,
+        check=False,
     )
     assert (closed.returncode, closed.stderr) == (0, b"")

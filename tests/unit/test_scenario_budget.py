@@ -7,7 +7,12 @@ import pytest
 
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema import budget, memory
-from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario, shipped_scenarios
+from stripesim.scenarios.schema.loader import (
+    ScenarioError,
+    load_scenario,
+    parse_scenario,
+    shipped_scenarios,
+)
 from stripesim.scenarios.schema.memory_limit import MemoryLimit
 from stripesim.sim.ceph.failures.report import SERIES_BINS_MAX
 
@@ -34,21 +39,49 @@ def problems(*sets, text=BASE):
         (["workload.duration_s=1e6"], "workload.duration_s", "of computing"),
         (["workload.duration_s=1e30"], "workload.duration_s", "at most"),
         (["workload.duration_s=1e-300"], "workload.duration_s", "at least"),
-        (["workload.requests=1000000000000"], "workload.requests", "at most 2,000,000,000 requests a cell"),
         (
-            ["workload.kind=open", "workload.rate_per_s=9.3e9", "workload.duration_s=1e3"],
+            ["workload.requests=1000000000000"],
+            "workload.requests",
+            "at most 2,000,000,000 requests a cell",
+        ),
+        (
+            [
+                "workload.kind=open",
+                "workload.rate_per_s=9.3e9",
+                "workload.duration_s=1e3",
+            ],
             "workload.",
             "9.3e+09",
         ),
         (["workload.timeout_s=1e30"], "workload.timeout_s", "at most"),
-        (["workload.queue_depth=9223372036854775807"], "workload.queue_depth", "at most"),
+        (
+            ["workload.queue_depth=9223372036854775807"],
+            "workload.queue_depth",
+            "at most",
+        ),
         (["cluster.hosts=2147483648"], "cluster.hosts", "at most"),
         (["cluster.hosts=1000000"], "cluster.hosts", "at most 100,000 OSDs"),
         (["cluster.osds_per_host=2147483648"], "cluster.osds_per_host", "at most"),
-        (["cluster.pg_num=10000000", "schemes=rs:8,4", "cluster.hosts=20"], "cluster.pg_num", "at most"),
-        (["cluster.object_bytes=9223372036854775807"], "cluster.object_bytes", "at most 1GiB"),
-        (["cluster.public_gbit_per_s=1e-9"], "cluster.public_gbit_per_s", "at least 0.001"),
-        (["cluster.cores_per_host=9223372036854775807"], "cluster.cores_per_host", "at most"),
+        (
+            ["cluster.pg_num=10000000", "schemes=rs:8,4", "cluster.hosts=20"],
+            "cluster.pg_num",
+            "at most",
+        ),
+        (
+            ["cluster.object_bytes=9223372036854775807"],
+            "cluster.object_bytes",
+            "at most 1GiB",
+        ),
+        (
+            ["cluster.public_gbit_per_s=1e-9"],
+            "cluster.public_gbit_per_s",
+            "at least 0.001",
+        ),
+        (
+            ["cluster.cores_per_host=9223372036854775807"],
+            "cluster.cores_per_host",
+            "at most",
+        ),
     ],
 )
 def test_what_cannot_end_or_fit_is_refused_with_its_key(sets, key, words):
@@ -75,7 +108,10 @@ at_s = 1
     [
         ("faults.heartbeat_interval_s=1e300", "faults.heartbeat_interval_s"),
         ("faults.heartbeat_interval_s=1e-10", "faults.heartbeat_interval_s"),
-        ("faults.recovery_max_active=9223372036854775807", "faults.recovery_max_active"),
+        (
+            "faults.recovery_max_active=9223372036854775807",
+            "faults.recovery_max_active",
+        ),
         ("faults.series_s=1e-7", "faults.series_s"),
         ("faults.scrub_interval_s=0.001", "faults.scrub_interval_s"),
     ],
@@ -110,7 +146,9 @@ def test_failures_of_many_osds_are_bounded():
 def test_pauses_of_recovery_beyond_the_clock_are_refused():
     # 25,000 objects of three shards on 24 OSDs: 3,125 shards are lost, about 130 for each OSD to start.
     repair = 'schemes = ["rep:3"]\n[workload]\nrequests = 10\n[cluster]\nobject_bytes = 4000000\n'
-    repair += "stripe_unit_bytes = 4000\n[repair]\nlost_osds = [0]\nrecovery_sleep_s = 1e8\n"
+    repair += (
+        "stripe_unit_bytes = 4000\n[repair]\nlost_osds = [0]\nrecovery_sleep_s = 1e8\n"
+    )
     (line,) = problems(text=repair)
     assert ": repair.recovery_sleep_s: got " in line
     assert f"at most {1e9 / (3125 / 24):.3g} s" in line
@@ -131,10 +169,14 @@ def test_the_place_is_that_of_the_key():
 def test_shipped_scenarios_are_far_from_the_bounds():
     for name in shipped_scenarios():
         scenario = load_scenario(name)
-        assert 10 * budget.requests_of(scenario, scenario.workload) < budget.REQUESTS_MAX
+        assert (
+            10 * budget.requests_of(scenario, scenario.workload) < budget.REQUESTS_MAX
+        )
 
 
-@pytest.mark.parametrize("text", ["a = " + "[" * 201 + "]" * 201, ".".join("a" * 500) + " = 1"])
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 201 + "]" * 201, ".".join("a" * 500) + " = 1"]
+)
 def test_nesting_beyond_all_bounds_is_one_problem(text):
     (line,) = problems(text=text)
     assert line.startswith("s.toml:1: syntax: got ")
@@ -150,15 +192,33 @@ def test_control_characters_do_not_reach_the_terminal():
 @pytest.mark.parametrize(
     ("faults", "key", "wanted"),
     [
-        ("[[faults.events]]\nosds = [1]", "faults.events.at_s", "the time of the event [s]"),
-        ("[[faults.corruptions]]\nat_s = 1", "faults.corruptions.osd", "the number of an OSD"),
+        (
+            "[[faults.events]]\nosds = [1]",
+            "faults.events.at_s",
+            "the time of the event [s]",
+        ),
+        (
+            "[[faults.corruptions]]\nat_s = 1",
+            "faults.corruptions.osd",
+            "the number of an OSD",
+        ),
         ("[faults.replay]\nspeed = 2.0", "faults.replay.trace", "the path of a trace"),
-        ("[faults.drawn.lifetime]\nscale_s = 1.0", "faults.drawn.lifetime.distribution", '"exponential"'),
-        ("[faults.drawn]\nspeed = 2.0", "faults.drawn", "faults.drawn.lifetime or faults.drawn.trace"),
+        (
+            "[faults.drawn.lifetime]\nscale_s = 1.0",
+            "faults.drawn.lifetime.distribution",
+            '"exponential"',
+        ),
+        (
+            "[faults.drawn]\nspeed = 2.0",
+            "faults.drawn",
+            "faults.drawn.lifetime or faults.drawn.trace",
+        ),
     ],
 )
 def test_a_missing_key_says_what_it_takes_and_nothing_else_is_said(faults, key, wanted):
-    text = BASE.replace("requests = 100", "duration_s = 10\ntimeout_s = 1.0\nqueue_depth = 4")
+    text = BASE.replace(
+        "requests = 100", "duration_s = 10\ntimeout_s = 1.0\nqueue_depth = 4"
+    )
     (line,) = problems(text=text + faults)
     assert f": {key}: got " in line
     assert wanted in line
@@ -169,7 +229,9 @@ def leave_memory(monkeypatch):
     """Let a run have so many bytes."""
 
     def leave(left_bytes):
-        monkeypatch.setattr(memory, "memory_limit", lambda: MemoryLimit(left_bytes, "test"))
+        monkeypatch.setattr(
+            memory, "memory_limit", lambda: MemoryLimit(left_bytes, "test")
+        )
 
     return leave
 
@@ -179,7 +241,11 @@ def leave_memory(monkeypatch):
 HUNGRY = [
     (["cluster.op_shards=1000000"], "cluster.op_shards", 9.4e9),
     (
-        ["cluster.object_bytes=1", "cluster.stripe_unit_bytes=1", "workload.block_sizes_bytes=1MiB"],
+        [
+            "cluster.object_bytes=1",
+            "cluster.stripe_unit_bytes=1",
+            "workload.block_sizes_bytes=1MiB",
+        ],
         "cluster.object_bytes",
         56e9,
     ),
@@ -194,11 +260,19 @@ HUNGRY = [
         7.3e9,
     ),
     (
-        ["workload.kind=open", "workload.rate_per_s=1000", "workload.requests=100000000"],
+        [
+            "workload.kind=open",
+            "workload.rate_per_s=1000",
+            "workload.requests=100000000",
+        ],
         "workload.requests",
         21e9,
     ),
-    (["workload.queue_depth=10000000", "workload.requests=10000000"], "workload.queue_depth", 9e9),
+    (
+        ["workload.queue_depth=10000000", "workload.requests=10000000"],
+        "workload.queue_depth",
+        9e9,
+    ),
     (
         ["workload.image_bytes=20TiB", "cluster.object_bytes=4k", "repair.lost_osds=0"],
         "workload.image_bytes",
@@ -207,7 +281,9 @@ HUNGRY = [
 ]
 
 
-@pytest.mark.parametrize(("sets", "key", "measured_bytes"), HUNGRY, ids=[key for _, key, _ in HUNGRY])
+@pytest.mark.parametrize(
+    ("sets", "key", "measured_bytes"), HUNGRY, ids=[key for _, key, _ in HUNGRY]
+)
 def test_a_run_that_does_not_fit_is_refused_and_the_value_that_fits_is_named(
     leave_memory, sets, key, measured_bytes
 ):
@@ -215,7 +291,9 @@ def test_a_run_that_does_not_fit_is_refused_and_the_value_that_fits_is_named(
     (line,) = problems(*sets)
     place, _, said = line.partition(f": {key}: got ")
     assert place in ("--set", "s.toml:3")
-    value = re.search(r"wanted at (?:most|least) ([0-9,]+[kMGTi]*B?)", said)[1].replace(",", "")
+    value = re.search(r"wanted at (?:most|least) ([0-9,]+[kMGTi]*B?)", said)[1].replace(
+        ",", ""
+    )
     assert parse_scenario(BASE, sets=[*sets, f"{key}={value}"]).schemes
     # It is no less than is needed: two thirds of the memory are too few for it.
     leave_memory(measured_bytes / 4 / 1.5)
@@ -240,7 +318,9 @@ def test_a_closed_loop_bounded_by_time_is_refused_by_the_rate_that_it_has(leave_
         run_scenario(minute, costs=False)
     most_s = float(re.search(r"wanted at most ([0-9.]+) s", str(caught.value))[1])
     second = minute.model_copy(
-        update={"workload": minute.workload.model_copy(update={"duration_s": most_s / 4})}
+        update={
+            "workload": minute.workload.model_copy(update={"duration_s": most_s / 4})
+        }
     )
     requests = run_scenario(second, costs=False).requests
     # What is said to fit needs the memory that there is, within a factor of two.

@@ -14,10 +14,20 @@ import pytest
 from stripesim.scenarios.figures.faults import draw_timelines
 from stripesim.scenarios.run.build import build_models, check_schemes
 from stripesim.scenarios.run.execute import run_scenario
-from stripesim.scenarios.run.failures import Places, drawn_failures, limits_of, plan_of, replayed_failures
+from stripesim.scenarios.run.failures import (
+    Places,
+    drawn_failures,
+    limits_of,
+    plan_of,
+    replayed_failures,
+)
 from stripesim.scenarios.run.notes import hole_warnings
 from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario
+from stripesim.scenarios.schema.loader import (
+    ScenarioError,
+    load_scenario,
+    parse_scenario,
+)
 
 BASE = """
 schemes = ["rs:4,2"]
@@ -86,7 +96,9 @@ def said(faults: str, *sets: str) -> list[str]:
         ("[repair]\nlost_osds = [0]\n[faults]", "faults", "both [faults] and [repair]"),
     ],
 )  # fmt: skip
-def test_faults_that_cannot_be_are_told_with_their_place(faults: str, place: str, words: str) -> None:
+def test_faults_that_cannot_be_are_told_with_their_place(
+    faults: str, place: str, words: str
+) -> None:
     lines = said(faults)
     assert any(place in line and words in line for line in lines), lines
 
@@ -96,7 +108,9 @@ def test_a_timeout_without_faults_is_refused() -> None:
 
 
 def test_events_can_be_given_on_the_command_line() -> None:
-    scenario = parse_scenario(BASE, sets=["faults.events={osds=[3], at_s=4.5, return_s=20}"])
+    scenario = parse_scenario(
+        BASE, sets=["faults.events={osds=[3], at_s=4.5, return_s=20}"]
+    )
     assert scenario.faults is not None
     assert scenario.faults.events[0].osds == (3,)
     lines = said("", "faults.events={osds=[30], at_s=4.5}")
@@ -130,7 +144,12 @@ def test_draws_belong_to_a_unit_and_alternate() -> None:
             assert earlier.back_ns is not None
             assert earlier.time_ns < earlier.back_ns < later.time_ns
     assert found == drawn_failures(scenario, PLACES)
-    plan = plan_of(scenario, PLACES.osd_hosts, lambda out: PLACES.osd_hosts[:, None], rotational=False)
+    plan = plan_of(
+        scenario,
+        PLACES.osd_hosts,
+        lambda out: PLACES.osd_hosts[:, None],
+        rotational=False,
+    )
     assert len(plan.failures) == len(found)
 
 
@@ -147,7 +166,10 @@ def test_a_trace_is_replayed_from_its_start_and_scaled(tmp_path: Path) -> None:
     (tmp_path / "t.tab").write_text(TRACE)
     faults = f"[faults.replay]\ntrace = '{tmp_path / 't.tab'}'\nspeed = 2"
     found = replayed_failures(scenario_of(faults), PLACES)
-    assert [(failure.hosts, failure.osds) for failure in found] == [((0,), (0, 1)), ((1,), (2, 3))]
+    assert [(failure.hosts, failure.osds) for failure in found] == [
+        ((0,), (0, 1)),
+        ((1,), (2, 3)),
+    ]
     assert (found[0].time_ns, found[0].back_ns) == (15 * 10**9, 20 * 10**9)
     assert (found[1].time_ns, found[1].back_ns) == (25 * 10**9, None)
 
@@ -156,7 +178,9 @@ def test_a_trace_of_more_nodes_than_the_cluster_is_refused(tmp_path: Path) -> No
     rows = [f"{node} 1 n{node} 1 n{node} 0 1000 1010 NULL\n" for node in range(9)]
     (tmp_path / "t.tab").write_text(TRACE + "".join(rows))
     faults = f"[faults.replay]\ntrace = '{tmp_path / 't.tab'}'"
-    with pytest.raises(ValueError, match=r"got 11 nodes in .*, wanted at most the cluster's 7 hosts"):
+    with pytest.raises(
+        ValueError, match=r"got 11 nodes in .*, wanted at most the cluster's 7 hosts"
+    ):
         replayed_failures(scenario_of(faults), PLACES)
 
 
@@ -170,9 +194,12 @@ def test_a_real_trace_gives_distributions_to_draw_from(data: Path) -> None:
 
 def test_a_narrow_cluster_is_warned_of() -> None:
     narrow = parse_scenario(
-        'schemes = ["rs:4,2"]', sets=["workload.requests=1", "cluster.hosts=6", "cluster.pg_num=512"]
+        'schemes = ["rs:4,2"]',
+        sets=["workload.requests=1", "cluster.hosts=6", "cluster.pg_num=512"],
     )
-    wide = parse_scenario('schemes = ["rs:4,2"]', sets=["workload.requests=1", "cluster.hosts=20"])
+    wide = parse_scenario(
+        'schemes = ["rs:4,2"]', sets=["workload.requests=1", "cluster.hosts=20"]
+    )
     assert hole_warnings(wide) == []
     for line in hole_warnings(narrow):
         assert "of 512 placement groups have a hole" in line
@@ -182,23 +209,35 @@ def test_a_scenario_with_faults_gives_rows_a_timeline_and_a_figure() -> None:
     scenario = scenario_of(
         "[faults]\ndown_out_interval_s = 5\n[[faults.events]]\nosds = [3]\nat_s = 10\n"
         "[[faults.corruptions]]\nosd = 8\nat_s = 12\n",
-        **{"duration_s = 100": "duration_s = 60\nkind = 'open'\nrate_per_s = 5\ntimeout_s = 0.5"},
+        **{
+            "duration_s = 100": "duration_s = 60\nkind = 'open'\nrate_per_s = 5\ntimeout_s = 0.5"
+        },
     )
     result = run_scenario(scenario)
     row = result.rows.to_dicts()[0]
     assert row["clean_at_end"]
-    assert row["requests"] + row["requests_failed"] + row["requests_pending"] == row["requests_issued"]
+    assert (
+        row["requests"] + row["requests_failed"] + row["requests_pending"]
+        == row["requests_issued"]
+    )
     assert row["iops_before"] > 0
     document = json.loads(json.dumps(result.to_json()))
     timeline = document["timeline"][0]
     whats = [event["what"] for event in timeline["events"]]
-    assert whats.index("failed") < whats.index("down") < whats.index("out") < whats.index("clean")
+    assert (
+        whats.index("failed")
+        < whats.index("down")
+        < whats.index("out")
+        < whats.index("clean")
+    )
     states = timeline["pg_states"]
     assert all(
         sum(states[name][at] for name in states if name != "time_s") == 16
         for at in range(len(states["time_s"]))
     )
-    assert {parameter["name"] for parameter in result.parameters} >= {"recovery.heartbeat_grace_ns"}
+    assert {parameter["name"] for parameter in result.parameters} >= {
+        "recovery.heartbeat_grace_ns"
+    }
     (figure,) = draw_timelines(result.timelines).values()
     assert len(figure.figure.axes) == 4
     assert "rs:4,2 under faults" in figure.caption
@@ -243,7 +282,9 @@ def test_the_shipped_scenario_loads_and_its_faults_fit_its_cluster() -> None:
         ),
     ],
 )
-def test_on_a_map_of_ones_own_faults_are_told_with_their_place_too(data, faults, sets, said) -> None:
+def test_on_a_map_of_ones_own_faults_are_told_with_their_place_too(
+    data, faults, sets, said
+) -> None:
     crush = f"crush_map = '{data / 'ceph16/crush/A.decompiled.txt'}'\n"
     counts = "hosts = 7\nosds_per_host = 2\n"
     # Lines stay where they are.
@@ -255,11 +296,16 @@ def test_on_a_map_of_ones_own_faults_are_told_with_their_place_too(data, faults,
 
 def test_where_a_scenario_was_written_is_no_part_of_it() -> None:
     events = "[[faults.events]]\nosds = [1]\nat_s = 1"
-    one, other = (parse_scenario(text + events, label="s.toml") for text in (BASE, "\n\n" + BASE))
+    one, other = (
+        parse_scenario(text + events, label="s.toml") for text in (BASE, "\n\n" + BASE)
+    )
     assert one == other and one.hash() == other.hash()
     assert one.where("faults", "events", 0, "osds") == "s.toml:13: faults.events.osds"
     assert other.where("faults", "events", 0, "osds") == "s.toml:15: faults.events.osds"
-    assert pickle.loads(pickle.dumps(one)).where("faults", "events", 0, "osds") == one.where(
+    assert pickle.loads(pickle.dumps(one)).where(
         "faults", "events", 0, "osds"
+    ) == one.where("faults", "events", 0, "osds")
+    assert (
+        type(one)(schemes=("rep:3",), workload=one.workload).where("schemes", 0)
+        == "schemes"
     )
-    assert type(one)(schemes=("rep:3",), workload=one.workload).where("schemes", 0) == "schemes"

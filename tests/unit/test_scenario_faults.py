@@ -5,12 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario
+from stripesim.scenarios.schema.loader import (
+    ScenarioError,
+    load_scenario,
+    parse_scenario,
+)
 
 GOOD = 'schemes = ["rep:3"]\n[workload]\nrequests = 10\n'
 
 
-def faults(text: str, *, sets: list[str] | None = None, seed: int | None = None) -> list[str]:
+def faults(
+    text: str, *, sets: list[str] | None = None, seed: int | None = None
+) -> list[str]:
     with pytest.raises(ScenarioError) as caught:
         parse_scenario(text, label="s.toml", sets=sets or [], seed=seed)
     return caught.value.faults
@@ -43,7 +49,9 @@ patterns = ["zig"]
         "--set: workload.queue_depth:",
     ]
     assert all(", wanted " in line for line in said)
-    assert said[0].startswith('s.toml:1: generation: got "krakn", wanted "kraken", "pacific", ')
+    assert said[0].startswith(
+        's.toml:1: generation: got "krakn", wanted "kraken", "pacific", '
+    )
     assert said[3].endswith('got unknown key "osd_per_host", wanted "osds_per_host"')
 
 
@@ -83,19 +91,43 @@ def test_cluster_faults(line: str, wanted: str) -> None:
     ("workload", "said"),
     [
         ("", "workload.requests: got neither requests nor duration_s"),
-        ("requests = 1\nduration_s = 1", "workload.duration_s: got both requests and duration_s"),
-        ("requests = 1\nops = ['read']\nread_fraction = 0.5", "workload.read_fraction: got both ops"),
+        (
+            "requests = 1\nduration_s = 1",
+            "workload.duration_s: got both requests and duration_s",
+        ),
+        (
+            "requests = 1\nops = ['read']\nread_fraction = 0.5",
+            "workload.read_fraction: got both ops",
+        ),
         ("requests = 1\nread_fraction = 1.5", "workload.read_fraction: got 1.5"),
         ("requests = 1\nkind = 'open'", "workload.rate_per_s: got nothing"),
-        ("requests = 1\nrate_per_s = 5.0", "workload.rate_per_s: got 5.0, wanted no rate"),
+        (
+            "requests = 1\nrate_per_s = 5.0",
+            "workload.rate_per_s: got 5.0, wanted no rate",
+        ),
         ("kind = 'trace'", "workload.trace: got nothing"),
-        ("kind = 'trace'\ntrace = 'gone.csv'", "workload.trace: got gone.csv (no such file)"),
+        (
+            "kind = 'trace'\ntrace = 'gone.csv'",
+            "workload.trace: got gone.csv (no such file)",
+        ),
         (f"kind = 'trace'\ntrace = '~{'x' * 5000}'", "(no such file)"),
-        ("requests = 1\nspeed = 2.0", "workload.speed: got 2.0, wanted this key only with"),
-        ("requests = 1\nimage_bytes = '1k'", "workload.block_sizes_bytes: got 4KiB, wanted at most"),
+        (
+            "requests = 1\nspeed = 2.0",
+            "workload.speed: got 2.0, wanted this key only with",
+        ),
+        (
+            "requests = 1\nimage_bytes = '1k'",
+            "workload.block_sizes_bytes: got 4KiB, wanted at most",
+        ),
         ("requests = 1\nops = ['read', 'read']", "workload.ops: got read twice"),
-        ("requests = 1\nblock_sizes_bytes = [4096, '4k']", "workload.block_sizes_bytes: got 4096 twice"),
-        ("requests = 1\npatterns = []", "workload.patterns: got [], wanted a list with at least one value"),
+        (
+            "requests = 1\nblock_sizes_bytes = [4096, '4k']",
+            "workload.block_sizes_bytes: got 4096 twice",
+        ),
+        (
+            "requests = 1\npatterns = []",
+            "workload.patterns: got [], wanted a list with at least one value",
+        ),
     ],
 )
 def test_workload_faults(workload: str, said: str) -> None:
@@ -117,7 +149,9 @@ def test_schemes_wider_than_the_cluster_say_how_to_fit_them() -> None:
 
 
 def test_one_bare_device_fits_any_cluster() -> None:
-    parse_scenario(GOOD, sets=["schemes=none", "cluster.hosts=1", "cluster.osds_per_host=1"])
+    parse_scenario(
+        GOOD, sets=["schemes=none", "cluster.hosts=1", "cluster.osds_per_host=1"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,13 +160,24 @@ def test_one_bare_device_fits_any_cluster() -> None:
         (["repair.lost_osds=[24]"], "got 24, wanted an OSD from 0 to 23"),
         (["repair.lost_osds=[-1]"], "got -1, wanted a number of at least 0"),
         (["repair.lost_osds=[0, 6, 12]"], "got OSDs down in 3 hosts, wanted at most 2"),
-        (["repair.lost_osds=[0, 1, 2, 3, 4, 5]", "cluster.hosts=3"], "got 2 hosts left with an OSD up"),
-        (["repair.lost_osds=[3]", "degraded.missing_osds=[3]"], "got 3, which repair.lost_osds names too"),
+        (
+            ["repair.lost_osds=[0, 1, 2, 3, 4, 5]", "cluster.hosts=3"],
+            "got 2 hosts left with an OSD up",
+        ),
+        (
+            ["repair.lost_osds=[3]", "degraded.missing_osds=[3]"],
+            "got 3, which repair.lost_osds names too",
+        ),
         (["degraded.missing_osds=[3, 3]"], "got 3 twice"),
-        (["repair.max_backfills=1"], "repair.lost_osds: got nothing, wanted a list of OSD numbers"),
+        (
+            ["repair.max_backfills=1"],
+            "repair.lost_osds: got nothing, wanted a list of OSD numbers",
+        ),
     ],
 )
-def test_lost_osds_must_exist_and_leave_the_data_whole(sets: list[str], said: str) -> None:
+def test_lost_osds_must_exist_and_leave_the_data_whole(
+    sets: list[str], said: str
+) -> None:
     (line,) = faults(GOOD, sets=sets)
     assert said in line
 
@@ -175,8 +220,14 @@ def test_limits_of_the_parser_are_no_tracebacks(text: str) -> None:
         ("schemes=[1", '--set: schemes: got "[1", wanted a TOML value'),
         ("seed.x=1", "--set: seed.x: got a key inside seed, wanted seed itself"),
         ("schemes=[1]", "--set: schemes: got 1, wanted text in quotes"),
-        ("workload.requests=many", '--set: workload.requests: got "many", wanted a whole number'),
-        ("cluster.host=3", '--set: cluster.host: got unknown key "host", wanted "hosts"'),
+        (
+            "workload.requests=many",
+            '--set: workload.requests: got "many", wanted a whole number',
+        ),
+        (
+            "cluster.host=3",
+            '--set: cluster.host: got unknown key "host", wanted "hosts"',
+        ),
         (
             "faults.events=[{osds=[1], at_s=5.0, qqqq=2.0}]",
             '--set: faults.events.qqqq: got unknown key "qqqq", '
@@ -191,7 +242,9 @@ def test_override_faults(item: str, said: str) -> None:
 
 
 def test_a_bad_seed_is_reported_at_its_option() -> None:
-    assert faults(GOOD, seed=-1) == ["--seed: seed: got -1, wanted a number of at least 0"]
+    assert faults(GOOD, seed=-1) == [
+        "--seed: seed: got -1, wanted a number of at least 0"
+    ]
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -44,7 +44,9 @@ def test_a_file_long_unchanged_is_hashed_once(tmp_path, monkeypatch):
     later = time.time_ns() + 10**11
     monkeypatch.setattr("stripesim.scenarios.run.files.time.time_ns", lambda: later)
     first = file_sha256(path)
-    monkeypatch.setattr("stripesim.scenarios.run.files._hash", lambda path: "hashed again")
+    monkeypatch.setattr(
+        "stripesim.scenarios.run.files._hash", lambda path: "hashed again"
+    )
     assert file_sha256(path) == first
     # Times of the same second are distinguished by the inode's own.
     before = os.stat(path)

@@ -10,7 +10,12 @@ import pydantic
 import pytest
 
 from stripesim.scenarios.schema.keys import Cell, cells, schema_json
-from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario, shipped_scenarios
+from stripesim.scenarios.schema.loader import (
+    ScenarioError,
+    load_scenario,
+    parse_scenario,
+    shipped_scenarios,
+)
 
 SCENARIOS_DIR = Path(__file__).resolve().parents[2] / "scenarios"
 GOOD = 'schemes = ["rep:3", "rs:2,1"]\n[workload]\nrequests = 10\n'
@@ -30,7 +35,11 @@ def test_koh2017_is_the_cluster_of_section_iii() -> None:
     cluster, workload = scenario.cluster, scenario.workload
     assert (cluster.hosts, cluster.osds_per_host, cluster.pg_num) == (4, 6, 1024)
     assert (cluster.object_bytes, cluster.stripe_unit_bytes) == (4 * 2**20, 4096)
-    assert (workload.queue_depth, workload.image, workload.image_bytes) == (256, "prefilled", 100 * 10**9)
+    assert (workload.queue_depth, workload.image, workload.image_bytes) == (
+        256,
+        "prefilled",
+        100 * 10**9,
+    )
     assert workload.block_sizes_bytes == tuple(1024 * 2**power for power in range(8))
     assert len(cells(scenario)) == 3 * 2 * 2 * 8
 
@@ -46,7 +55,9 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
-def test_scenarios_that_ship_obey_the_json_schema_and_point_to_it(schema: dict[str, Any]) -> None:
+def test_scenarios_that_ship_obey_the_json_schema_and_point_to_it(
+    schema: dict[str, Any],
+) -> None:
     for name in shipped_scenarios():
         text = (SCENARIOS_DIR / f"{name}.toml").read_text(encoding="utf-8")
         assert text.startswith("#:schema ./schema.json\n")
@@ -108,13 +119,16 @@ def test_overrides_take_toml_values_bare_words_and_single_values_for_lists() -> 
 def test_an_override_takes_its_alternative_away() -> None:
     timed = parse_scenario(GOOD, sets=["workload.duration_s=2"])
     assert (timed.workload.requests, timed.workload.duration_s) == (None, 2.0)
-    mixed = parse_scenario(GOOD + 'ops = ["read"]\n', sets=["workload.read_fraction=0.7"])
+    mixed = parse_scenario(
+        GOOD + 'ops = ["read"]\n', sets=["workload.read_fraction=0.7"]
+    )
     assert {cell.op for cell in cells(mixed)} == {"mixed"}
 
 
 def test_cells_come_in_the_order_of_the_scenario() -> None:
     scenario = parse_scenario(
-        GOOD + 'ops = ["write", "read"]\npatterns = ["rand"]\nblock_sizes_bytes = ["8k", "4k"]'
+        GOOD
+        + 'ops = ["write", "read"]\npatterns = ["rand"]\nblock_sizes_bytes = ["8k", "4k"]'
     )
     expected = [
         Cell(scheme, op, "rand", size_bytes)
@@ -125,10 +139,15 @@ def test_cells_come_in_the_order_of_the_scenario() -> None:
     assert cells(scenario) == expected
 
 
-def test_a_trace_is_one_cell_for_each_scheme_found_beside_the_scenario(tmp_path: Path) -> None:
+def test_a_trace_is_one_cell_for_each_scheme_found_beside_the_scenario(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "t.csv").write_text("", encoding="utf-8")
     path = tmp_path / "s.toml"
-    path.write_text('schemes = ["rep:3"]\nworkload = { kind = "trace", trace = "t.csv" }\n', encoding="utf-8")
+    path.write_text(
+        'schemes = ["rep:3"]\nworkload = { kind = "trace", trace = "t.csv" }\n',
+        encoding="utf-8",
+    )
     scenario = load_scenario(path)
     assert cells(scenario) == [Cell("rep:3", "trace", "trace", None)]
     assert scenario.resolve("t.csv") == tmp_path / "t.csv"
@@ -140,9 +159,14 @@ def test_hash_depends_on_content_only(tmp_path: Path) -> None:
     (tmp_path / "other.toml").write_text("# a comment\n" + GOOD, encoding="utf-8")
     assert load_scenario(tmp_path / "other.toml").hash() == base.hash()
     # A default written out, a size in another unit and a scheme with blanks around it say the same.
-    same = parse_scenario(GOOD, sets=["cluster.object_bytes=4096k", 'schemes=[" rep:3", "rs:2,1"]'])
+    same = parse_scenario(
+        GOOD, sets=["cluster.object_bytes=4096k", 'schemes=[" rep:3", "rs:2,1"]']
+    )
     assert same.hash() == base.hash()
-    changed = [parse_scenario(GOOD, sets=[item]).hash() for item in ("seed=2", "cluster.hosts=5", "name=x")]
+    changed = [
+        parse_scenario(GOOD, sets=[item]).hash()
+        for item in ("seed=2", "cluster.hosts=5", "name=x")
+    ]
     assert len({base.hash(), *changed}) == 4
 
 
@@ -152,18 +176,31 @@ def test_scenarios_are_immutable() -> None:
         scenario.seed = 3  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("table", ["[[faults.events]]\nosds = [1]\nat_s = 1.0", "[repair]\nlost_osds = [1]"])
-def test_a_client_that_waits_for_its_newest_request_is_not_simulated_under_failures(table: str) -> None:
+@pytest.mark.parametrize(
+    "table", ["[[faults.events]]\nosds = [1]\nat_s = 1.0", "[repair]\nlost_osds = [1]"]
+)
+def test_a_client_that_waits_for_its_newest_request_is_not_simulated_under_failures(
+    table: str,
+) -> None:
     text = f'schemes = ["rep:3"]\n[workload]\nrequests = 10\ncompletions = "newest"\n{table}\n'
-    with pytest.raises(ScenarioError, match=r's\.toml:4: workload\.completions: got "newest" with \['):
+    with pytest.raises(
+        ScenarioError, match=r's\.toml:4: workload\.completions: got "newest" with \['
+    ):
         parse_scenario(text, label="s.toml")
 
 
 def test_naming_the_set_of_today_changes_nothing():
     text = 'schemes = ["rep:3"]\n[workload]\nrequests = 10\n[cluster]\n'
     plain, named, other = (
-        parse_scenario(text + line) for line in ("", 'parameters = "nvme"', 'parameters = "koh2017"')
+        parse_scenario(text + line)
+        for line in ("", 'parameters = "nvme"', 'parameters = "koh2017"')
     )
-    assert plain.cluster == named.cluster and plain.generation == named.generation == "reef"
-    assert (named.cluster.ssd, named.cluster.public_gbit_per_s) == ("samsung-pm983", 100.0)
+    assert (
+        plain.cluster == named.cluster
+        and plain.generation == named.generation == "reef"
+    )
+    assert (named.cluster.ssd, named.cluster.public_gbit_per_s) == (
+        "samsung-pm983",
+        100.0,
+    )
     assert other.cluster.public_gbit_per_s != 100.0

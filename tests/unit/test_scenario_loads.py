@@ -42,7 +42,9 @@ image_bytes = "2GiB"
 
 
 def scenario(load: str, sets: tuple[str, ...] = ()):
-    return parse_scenario(f'schemes = ["rep:3"]\n{CLUSTER}[workload]\n{ONE_CELL}{load}\n', sets=sets)
+    return parse_scenario(
+        f'schemes = ["rep:3"]\n{CLUSTER}[workload]\n{ONE_CELL}{load}\n', sets=sets
+    )
 
 
 def test_one_client_is_the_default_and_is_what_it_was() -> None:
@@ -53,7 +55,9 @@ def test_one_client_is_the_default_and_is_what_it_was() -> None:
 
 
 def test_clients_share_machines_and_have_images_of_their_own() -> None:
-    several = scenario("requests = 100\nclients = 5\nclients_per_host = 2", sets=("client.threads=3",))
+    several = scenario(
+        "requests = 100\nclients = 5\nclients_per_host = 2", sets=("client.threads=3",)
+    )
     setting = build_cell(several, cells(several)[0])
     assert setting.pool.cluster.client_hosts.tolist() == [0, 0, 1, 1, 2]
     assert several.images_bytes == 5 << 30
@@ -78,11 +82,17 @@ def test_workloads_at_once_have_a_row_each_and_one_together() -> None:
     result = run_scenario(both)
     rows = result.rows.to_dicts()
     assert [row["workload"] for row in rows] == ["database", "backup", "all"]
-    assert [(row["op"], row["pattern"], row["block_size_bytes"]) for row in rows[:2]] == [
+    assert [
+        (row["op"], row["pattern"], row["block_size_bytes"]) for row in rows[:2]
+    ] == [
         ("mixed", "rand", 16384),
         ("write", "seq", 1 << 20),
     ]
-    assert rows[2]["requests"] == rows[0]["requests"] + rows[1]["requests"] == result.requests
+    assert (
+        rows[2]["requests"]
+        == rows[0]["requests"] + rows[1]["requests"]
+        == result.requests
+    )
     assert rows[0]["offered_iops"] == pytest.approx(2000, rel=0.15)
     # A closed loop offers nothing: it asks for more when it is served.
     assert rows[1]["offered_iops"] is None
@@ -101,7 +111,9 @@ def test_workloads_at_once_have_a_row_each_and_one_together() -> None:
         (("clients = 2", "clients = 0"), "workloads.clients: got 0"),
     ],
 )  # fmt: skip
-def test_problems_of_several_workloads_name_the_key(change: tuple[str, str], problem: str) -> None:
+def test_problems_of_several_workloads_name_the_key(
+    change: tuple[str, str], problem: str
+) -> None:
     with pytest.raises(ScenarioError) as error:
         parse_scenario(TWO.replace(*change))
     assert problem in str(error.value)
@@ -110,7 +122,10 @@ def test_problems_of_several_workloads_name_the_key(change: tuple[str, str], pro
 def test_an_open_loop_beyond_capacity_says_what_it_serves() -> None:
     rows = {}
     for rate in (1000, 30_000):
-        result = run_scenario(scenario(f'kind = "open"\nrate_per_s = {rate}\nduration_s = 0.3'), costs=False)
+        result = run_scenario(
+            scenario(f'kind = "open"\nrate_per_s = {rate}\nduration_s = 0.3'),
+            costs=False,
+        )
         rows[rate] = result.rows.to_dicts()[0]
     assert rows[1000]["saturated"] is False
     assert rows[1000]["iops"] == pytest.approx(rows[1000]["offered_iops"], rel=0.03)
@@ -138,5 +153,7 @@ cluster = {hosts = 300, osds_per_host = 1, pg_num = 1}
 workload = {requests = 1, ops = ["read"], patterns = ["rand"]}
 """
     scenario = parse_scenario(text, label="wide.toml")
-    with pytest.raises(ValueError, match=r"^wide\.toml:3: schemes: got rs:254,1, .* 4096 "):
+    with pytest.raises(
+        ValueError, match=r"^wide\.toml:3: schemes: got rs:254,1, .* 4096 "
+    ):
         run_cell(scenario, Cell("rs:254,1", "read", "rand", 4096), "compiled")

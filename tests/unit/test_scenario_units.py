@@ -31,7 +31,22 @@ def test_sizes_read(text: int | str, size_bytes: int) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["", "k", "4q", "-1", "4ki", "4 k k", "1e3", "0.3B", "1.0001k", "9EiB", "8388608TiB", "٤k", -1, 2**63],
+    [
+        "",
+        "k",
+        "4q",
+        "-1",
+        "4ki",
+        "4 k k",
+        "1e3",
+        "0.3B",
+        "1.0001k",
+        "9EiB",
+        "8388608TiB",
+        "٤k",
+        -1,
+        2**63,
+    ],
 )
 def test_bad_sizes_say_what_was_got_and_wanted(value: int | str) -> None:
     with pytest.raises(SizeError, match=r"got .*, wanted ") as caught:
@@ -47,5 +62,14 @@ def test_other_types_are_no_sizes(value: object) -> None:
 
 def test_sizes_are_written_in_the_shortest_exact_unit() -> None:
     sizes = (0, 1, 1024, 1000, 131072, 10**11, 4097, 2**63 - 1)
-    texts = ["0B", "1B", "1KiB", "1kB", "128KiB", "100GB", "4097B", "9223372036854775807B"]
+    texts = [
+        "0B",
+        "1B",
+        "1KiB",
+        "1kB",
+        "128KiB",
+        "100GB",
+        "4097B",
+        "9223372036854775807B",
+    ]
     assert [format_size(size) for size in sizes] == texts

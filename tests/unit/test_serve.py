@@ -8,8 +8,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-pytest.importorskip("starlette", reason="starlette is not installed (pip install stripesim[web])")
-pytest.importorskip("httpx", reason="httpx is not installed (pip install stripesim[test])")
+pytest.importorskip(
+    "starlette", reason="starlette is not installed (pip install stripesim[web])"
+)
+pytest.importorskip(
+    "httpx", reason="httpx is not installed (pip install stripesim[test])"
+)
 
 from starlette.testclient import TestClient
 
@@ -53,7 +57,10 @@ def test_the_page_shows_both_options_and_their_difference(client):
 
 def test_capacity_is_that_of_the_arithmetic():
     base = parse_scenario(BASE)
-    numbers = {n.key: n for n in option_of(base, {"a.hosts": "12", "a.drive_tb": "7.68"}, "a").numbers}
+    numbers = {
+        n.key: n
+        for n in option_of(base, {"a.hosts": "12", "a.drive_tb": "7.68"}, "a").numbers
+    }
     raw = 12 * 4 * 7.68e12
     assert numbers["raw"].value == raw
     assert numbers["full"].value == pytest.approx(raw * 0.95 / 3)
@@ -73,7 +80,9 @@ def test_typing_changes_the_results_and_the_address(client):
 
 def error_of(page, field):
     """Return the text of the error next to a field, which every page has."""
-    (text,) = re.findall(rf'<p class="error" id="field-{field}-error"[^>]*>([^<]*)</p>', page)
+    (text,) = re.findall(
+        rf'<p class="error" id="field-{field}-error"[^>]*>([^<]*)</p>', page
+    )
     return text
 
 
@@ -119,8 +128,12 @@ def test_an_option_with_a_bad_value_has_no_numbers(client):
 
 
 def test_a_field_that_may_be_empty_means_the_own_capacity_of_the_drive():
-    base = parse_scenario(BASE.replace("pg_num = 64", 'pg_num = 64\ndrive_bytes = "1TB"'))
-    raw = {n.key: n.value for n in option_of(base, {"a.drive_tb": ""}, "a").numbers}["raw"]
+    base = parse_scenario(
+        BASE.replace("pg_num = 64", 'pg_num = 64\ndrive_bytes = "1TB"')
+    )
+    raw = {n.key: n.value for n in option_of(base, {"a.drive_tb": ""}, "a").numbers}[
+        "raw"
+    ]
     # 8 hosts of 4 drives of 3.84 TB, which is what the data sheet of nvme-tlc says.
     assert raw == 8 * 4 * 3.84e12
 
@@ -129,7 +142,9 @@ def test_an_upload_that_is_not_kept_is_said(client):
     assert "upload-123" in client.get("/", params={"base": "upload-123"}).text
 
 
-@pytest.mark.parametrize("path", ["/", "/compare", "/static/htmx.min.js", "/nowhere", "/download/a.toml"])
+@pytest.mark.parametrize(
+    "path", ["/", "/compare", "/static/htmx.min.js", "/nowhere", "/download/a.toml"]
+)
 def test_every_answer_has_strict_headers(client, path):
     headers = client.get(path).headers
     assert "default-src 'none'" in headers["content-security-policy"]
@@ -138,7 +153,9 @@ def test_every_answer_has_strict_headers(client, path):
 
 
 def test_what_is_typed_comes_back_escaped(client):
-    page = client.get("/", params={"a.scheme": "<script>alert(1)</script>", "problem": "<b>x"}).text
+    page = client.get(
+        "/", params={"a.scheme": "<script>alert(1)</script>", "problem": "<b>x"}
+    ).text
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page
     assert "&lt;b&gt;x" in page
@@ -165,12 +182,18 @@ def test_other_hosts_are_refused(client):
 )
 def test_forms_of_other_sites_are_refused(client, headers, is_refused):
     # Without a file the answer is 400, where it is not refused before.
-    assert client.post("/upload", headers=headers).status_code == (403 if is_refused else 400)
+    assert client.post("/upload", headers=headers).status_code == (
+        403 if is_refused else 400
+    )
 
 
 @pytest.mark.parametrize(
     ("mode", "site", "status"),
-    [("navigate", "cross-site", 200), ("no-cors", "cross-site", 403), ("cors", "same-origin", 200)],
+    [
+        ("navigate", "cross-site", 200),
+        ("no-cors", "cross-site", 403),
+        ("cors", "same-origin", 200),
+    ],
 )
 def test_other_sites_may_link_here_but_not_let_it_compute(client, mode, site, status):
     headers = {"sec-fetch-mode": mode, "sec-fetch-site": site}
@@ -188,7 +211,9 @@ def test_static_files_are_those_listed(client, name):
 
 
 def test_an_uploaded_scenario_is_the_base(client):
-    answer = client.post("/upload", files={"file": ("x.toml", BASE.replace("hosts = 8", "hosts = 9"))})
+    answer = client.post(
+        "/upload", files={"file": ("x.toml", BASE.replace("hosts = 8", "hosts = 9"))}
+    )
     assert answer.status_code == 303
     page = client.get(answer.headers["location"]).text
     assert 'name="a.hosts" value="9"' in page
@@ -213,12 +238,16 @@ def test_an_upload_names_no_file(client, text, problem):
 
 
 def test_an_upload_is_bounded(client):
-    answer = client.post("/upload", files={"file": ("x.toml", b"#" * (UPLOAD_BYTES_MAX + 1))})
+    answer = client.post(
+        "/upload", files={"file": ("x.toml", b"#" * (UPLOAD_BYTES_MAX + 1))}
+    )
     assert answer.status_code == 413
 
 
 def test_a_report_is_the_base(client):
-    folder = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cluster-state"
+    folder = (
+        Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cluster-state"
+    )
     found = sorted(folder.rglob("*ceph_report"))
     if not found:
         pytest.skip("no ceph report in ../shared/data/cluster-state")
@@ -297,7 +326,10 @@ def test_a_job_ends_at_its_limit():
 
 
 def test_an_option_that_is_not_possible_is_not_simulated(client):
-    assert client.post("/simulate", data={"a.hosts": "", "b.hosts": "-1"}).status_code == 422
+    assert (
+        client.post("/simulate", data={"a.hosts": "", "b.hosts": "-1"}).status_code
+        == 422
+    )
 
 
 def test_sides_are_two():

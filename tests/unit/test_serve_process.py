@@ -12,8 +12,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-pytest.importorskip("starlette", reason="starlette is not installed (pip install stripesim[web])")
-pytest.importorskip("uvicorn", reason="uvicorn is not installed (pip install stripesim[web])")
+pytest.importorskip(
+    "starlette", reason="starlette is not installed (pip install stripesim[web])"
+)
+pytest.importorskip(
+    "uvicorn", reason="uvicorn is not installed (pip install stripesim[web])"
+)
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -69,19 +73,28 @@ def heaviest_report():
 
 
 def children_of(pid):
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [
+        int(child)
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    ]
 
 
 def is_running(pid):
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return (
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        )
     except OSError:
         return False
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="/proc does not list processes here")
+@pytest.mark.skipif(
+    not Path("/proc/self/task").is_dir(), reason="/proc does not list processes here"
+)
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 0)], ids=["SIGTERM", "SIGINT"]
+    ("number", "status"),
+    [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 0)],
+    ids=["SIGTERM", "SIGINT"],
 )
 def test_a_signal_ends_the_server_in_the_middle_of_work(server, number, status):
     process, port = server
@@ -120,7 +133,11 @@ def form_request(body, *, delay_s=0.0):
         await anyio.sleep(delay_s)
         return {"type": "http.request", "body": body, "more_body": False}
 
-    scope = {"type": "http", "method": "POST", "headers": [(b"content-type", FORM_TYPE.encode())]}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "headers": [(b"content-type", FORM_TYPE.encode())],
+    }
     return Request(scope, receive)
 
 
@@ -136,9 +153,9 @@ async def status_of(reader, request, most_bytes=1000):
 def test_a_form_is_bounded_in_size():
     async def read():
         reader = FormReader()
-        return await status_of(reader, form_request(b"a=" + b"x" * 998), 1000), await status_of(
-            reader, form_request(b"a=" + b"x" * 999), 1000
-        )
+        return await status_of(
+            reader, form_request(b"a=" + b"x" * 998), 1000
+        ), await status_of(reader, form_request(b"a=" + b"x" * 999), 1000)
 
     assert anyio.run(read) == (200, 413)
 

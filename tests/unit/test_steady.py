@@ -17,7 +17,9 @@ def test_mser_finds_the_end_of_a_step(skipped):
 @pytest.mark.parametrize("seed", range(10))
 def test_mser_cuts_most_of_an_exponential_transient(seed):
     index = np.arange(2000)
-    series = 10 + 40 * np.exp(-index / 50) + np.random.default_rng(seed).normal(0, 1, 2000)
+    series = (
+        10 + 40 * np.exp(-index / 50) + np.random.default_rng(seed).normal(0, 1, 2000)
+    )
     cut = mser5(series)
     # After 4 time constants less than the noise of one observation is left; 20 would be 1000 for nothing.
     assert 100 <= cut <= 1000

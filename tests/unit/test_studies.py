@@ -51,12 +51,20 @@ class Small(Study):
         return ParameterFile("exstorus2019").listed()
 
     def tasks(self, setting):
-        return [Call("one", doubled, (ParameterFile("exstorus2019").number("hdd", "disks_count"),))]
+        return [
+            Call(
+                "one",
+                doubled,
+                (ParameterFile("exstorus2019").number("hdd", "disks_count"),),
+            )
+        ]
 
     def result(self, setting, tasks, rows):
         value = rows[0][0]["value"]
         return StudyResult(
-            ledger=judge(claims_of("dachary2013"), {CLAIM: value}, parameters=self.parameters()),
+            ledger=judge(
+                claims_of("dachary2013"), {CLAIM: value}, parameters=self.parameters()
+            ),
             rows=pl.DataFrame(rows[0]),
             provenance=study_provenance(self.name, setting.engine),
         )
@@ -66,7 +74,9 @@ class Small(Study):
 
 
 def simulated(result):
-    return next(entry.simulated for entry in result.ledger.entries if entry.claim.id == CLAIM)
+    return next(
+        entry.simulated for entry in result.ledger.entries if entry.claim.id == CLAIM
+    )
 
 
 def test_the_registry_names_every_folder_and_each_has_the_same_files():
@@ -77,7 +87,11 @@ def test_the_registry_names_every_folder_and_each_has_the_same_files():
         here = {path.name for path in (FOLDER / name).iterdir()}
         assert {"study.py", "claims.py", "runs.py"} <= here, name
         assert "figures.py" in here or "figures" in here, name
-        assert not {file for file in here if file.startswith(("draw", "calibrate", "experiments"))}, name
+        assert not {
+            file
+            for file in here
+            if file.startswith(("draw", "calibrate", "experiments"))
+        }, name
 
 
 def test_a_study_that_does_not_exist_is_refused():
@@ -96,7 +110,9 @@ def test_every_setting_of_an_ablation_names_something_of_its_study(name):
 def test_a_parameter_changes_what_is_simulated_and_is_listed_as_changed():
     result = Small().run(sets=["hdd.disks_count=3"])
     assert simulated(result) == 6
-    (row,) = (row for row in result.ledger.parameters if row["name"] == "hdd.disks_count")
+    (row,) = (
+        row for row in result.ledger.parameters if row["name"] == "hdd.disks_count"
+    )
     assert (row["value"], row["provenance"]) == (3, "given")
     assert result.provenance["changed"] == ["hdd.disks_count=3"]
     assert simulated(Small().run()) == 20
@@ -114,11 +130,20 @@ def test_an_ablation_stands_beside_the_whole():
 def test_a_changed_study_is_written_with_its_ablations(tmp_path):
     study = Small()
     written = {
-        path.relative_to(tmp_path).as_posix() for path in study.save(study.run(ablate=["none"]), tmp_path)
+        path.relative_to(tmp_path).as_posix()
+        for path in study.save(study.run(ablate=["none"]), tmp_path)
     }
-    names = {"ledger.json", "ledger.csv", "report.html", "results.csv", "provenance.json"}
+    names = {
+        "ledger.json",
+        "ledger.csv",
+        "report.html",
+        "results.csv",
+        "provenance.json",
+    }
     assert names <= written and {f"none/{name}" for name in names} <= written
-    assert "hdd.disks_count=0.5" in (tmp_path / "none" / "report.html").read_text("utf-8")
+    assert "hdd.disks_count=0.5" in (tmp_path / "none" / "report.html").read_text(
+        "utf-8"
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,17 +177,25 @@ def test_keys_that_a_study_sets_itself_are_refused():
 def test_a_scenario_key_is_checked_by_the_loader():
     with pytest.raises(ValueError, match=r"--set: cluster\.hostss"):
         STUDIES["koh2017"].changes(["cluster.hostss=5"])
-    assert STUDIES["koh2017"].changes(["cluster.osds_per_host=5"]).scenario == ("cluster.osds_per_host=5",)
+    assert STUDIES["koh2017"].changes(["cluster.osds_per_host=5"]).scenario == (
+        "cluster.osds_per_host=5",
+    )
 
 
 def test_an_option_of_another_study_is_refused():
-    with pytest.raises(ValueError, match="figures: study exstorus2019 has no such option, wanted"):
+    with pytest.raises(
+        ValueError, match="figures: study exstorus2019 has no such option, wanted"
+    ):
         Small().run(figures=["13"])
 
 
 def test_names_are_chosen_in_the_order_in_which_they_are_known():
     assert chosen("--x", ["b", "a"], ("a", "b", "c")) == ("a", "b")
-    assert chosen("--x", ["all"], ("a", "b")) == chosen("--x", None, ("a", "b")) == ("a", "b")
+    assert (
+        chosen("--x", ["all"], ("a", "b"))
+        == chosen("--x", None, ("a", "b"))
+        == ("a", "b")
+    )
     with pytest.raises(ValueError, match="--x: got 'd', wanted one of a, b, all"):
         chosen("--x", ["d"], ("a", "b"))
     with pytest.raises(ValueError, match="--x: got a, wanted b too"):
@@ -207,5 +240,17 @@ def test_every_task_that_cannot_run_says_why():
 
 def test_provenance_of_a_study_names_it_and_the_moment():
     found = study_provenance("dachary2013", "simpy", seed=3)
-    assert list(found) == ["stripesim", "study", "engine", "seed", "python", "machine", "time"]
-    assert (found["study"], found["engine"], found["seed"]) == ("dachary2013", "simpy", 3)
+    assert list(found) == [
+        "stripesim",
+        "study",
+        "engine",
+        "seed",
+        "python",
+        "machine",
+        "time",
+    ]
+    assert (found["study"], found["engine"], found["seed"]) == (
+        "dachary2013",
+        "simpy",
+        3,
+    )

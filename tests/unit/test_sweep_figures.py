@@ -34,30 +34,49 @@ def means(**columns: list[Any]) -> pl.DataFrame:
 
 
 def test_lines_hold_the_means_at_the_swept_values() -> None:
-    figures = draw_sweep(means(**{"scheme": ["rep:3", "rs:6,3"], DEPTH: [4, 8, 16]}), [DEPTH])
+    figures = draw_sweep(
+        means(**{"scheme": ["rep:3", "rs:6,3"], DEPTH: [4, 8, 16]}), [DEPTH]
+    )
     assert figures is not None
     (axes,) = figures.figure.axes
     assert [line.get_label() for line in axes.lines] == ["3-replication", "RS(6,3)"]
-    drawn = [[float(value) for value in line.get_xydata().ravel()] for line in axes.lines]  # type: ignore[union-attr]
+    drawn = [
+        [float(value) for value in line.get_xydata().ravel()] for line in axes.lines
+    ]  # type: ignore[union-attr]
     assert drawn == [[4, 10.5, 8, 11.5, 16, 12.5], [4, 13.5, 8, 14.5, 16, 15.5]]
     assert axes.get_xlabel() == DEPTH
     assert "2 replications" in figures.caption
 
 
 def test_each_op_and_pattern_has_a_panel() -> None:
-    figures = draw_sweep(means(op=["read", "write"], pattern=["seq", "rand"], **{DEPTH: [4, 8]}), [DEPTH])
+    figures = draw_sweep(
+        means(op=["read", "write"], pattern=["seq", "rand"], **{DEPTH: [4, 8]}), [DEPTH]
+    )
     assert figures is not None
     titles = {axes.get_title(loc="left") for axes in figures.figure.axes}
-    assert titles == {"Random writes", "Sequential writes", "Random reads", "Sequential reads"}
+    assert titles == {
+        "Random writes",
+        "Sequential writes",
+        "Random reads",
+        "Sequential reads",
+    }
 
 
 def test_other_keys_make_lines_of_their_own_until_there_are_too_many() -> None:
-    figures = draw_sweep(means(**{DEPTH: [4, 8], "cluster.hosts": [4, 5, 6]}), [DEPTH, "cluster.hosts"])
+    figures = draw_sweep(
+        means(**{DEPTH: [4, 8], "cluster.hosts": [4, 5, 6]}), [DEPTH, "cluster.hosts"]
+    )
     assert figures is not None
     labels = [line.get_label() for line in figures.figure.axes[0].lines]
-    assert labels == ["3-replication, hosts 4", "3-replication, hosts 5", "3-replication, hosts 6"]
+    assert labels == [
+        "3-replication, hosts 4",
+        "3-replication, hosts 5",
+        "3-replication, hosts 6",
+    ]
     hosts = list(range(4, 14))
-    figures = draw_sweep(means(**{DEPTH: [4, 8], "cluster.hosts": hosts}), [DEPTH, "cluster.hosts"])
+    figures = draw_sweep(
+        means(**{DEPTH: [4, 8], "cluster.hosts": hosts}), [DEPTH, "cluster.hosts"]
+    )
     assert figures is not None
     assert len(figures.figure.axes[0].lines) == 1
     assert "cluster.hosts = 4" in figures.caption
@@ -73,9 +92,16 @@ def test_swept_block_sizes_are_the_axis_not_lines() -> None:
 
 def test_there_is_no_figure_without_a_numeric_key_of_several_values() -> None:
     assert draw_sweep(means(), []) is None
-    assert draw_sweep(means(**{"workload.image": ["pristine", "prefilled"]}), ["workload.image"]) is None
+    assert (
+        draw_sweep(
+            means(**{"workload.image": ["pristine", "prefilled"]}), ["workload.image"]
+        )
+        is None
+    )
     assert draw_sweep(means(**{DEPTH: [4]}), [DEPTH]) is None
-    empty = means(**{DEPTH: [4, 8]}).with_columns(throughput_bytes_per_s=pl.lit(None, pl.Float64))
+    empty = means(**{DEPTH: [4, 8]}).with_columns(
+        throughput_bytes_per_s=pl.lit(None, pl.Float64)
+    )
     assert draw_sweep(empty, [DEPTH]) is None
 
 

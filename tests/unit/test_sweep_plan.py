@@ -14,7 +14,12 @@ from stripesim.scenarios.run.failures import Places, replayed_failures
 from stripesim.scenarios.schema.keys import FILE_KEYS, cells, schema_json
 from stripesim.scenarios.sweep import task as sweep_task
 from stripesim.scenarios.sweep.dask import run_dask
-from stripesim.scenarios.sweep.plan import SweepError, SweepPlan, plan_sweep, split_values
+from stripesim.scenarios.sweep.plan import (
+    SweepError,
+    SweepPlan,
+    plan_sweep,
+    split_values,
+)
 from stripesim.scenarios.sweep.task import attempt, make_task, run_task
 
 TINY = """name = "tiny"
@@ -45,7 +50,11 @@ def faults(path: Path, **options: object) -> list[str]:
 
 
 def points(plan: SweepPlan) -> list[dict[str, object]]:
-    return [dict(task.swept) for task in plan.tasks if task.cell.scheme == "rep:3" and task.replication == 0]
+    return [
+        dict(task.swept)
+        for task in plan.tasks
+        if task.cell.scheme == "rep:3" and task.replication == 0
+    ]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +70,9 @@ def points(plan: SweepPlan) -> list[dict[str, object]]:
         ("it's,its", ["it's", "its"]),
     ],
 )
-def test_only_commas_outside_brackets_and_quotes_split(text: str, values: list[str]) -> None:
+def test_only_commas_outside_brackets_and_quotes_split(
+    text: str, values: list[str]
+) -> None:
     assert split_values(text) == values
 
 
@@ -72,7 +83,9 @@ def test_values_that_are_empty_or_do_not_close_are_refused(text: str) -> None:
 
 
 def test_several_over_make_a_grid_and_the_last_moves_fastest(tiny: Path) -> None:
-    plan = plan_sweep(tiny, over=["workload.queue_depth=4,8", "workload.block_sizes_bytes=4k,64KiB"])
+    plan = plan_sweep(
+        tiny, over=["workload.queue_depth=4,8", "workload.block_sizes_bytes=4k,64KiB"]
+    )
     assert plan.keys == ("workload.queue_depth", "workload.block_sizes_bytes")
     assert plan.points == 4
     assert [tuple(point.values()) for point in points(plan)] == [
@@ -90,9 +103,14 @@ def test_zipped_keys_move_together_and_cross_with_the_grid(tiny: Path) -> None:
         zipped=["workload.queue_depth=4,8", "cluster.pg_num=16,32"],
         over=["workload.image=pristine,prefilled"],
     )
-    found = {(p["workload.image"], p["workload.queue_depth"], p["cluster.pg_num"]) for p in points(plan)}
+    found = {
+        (p["workload.image"], p["workload.queue_depth"], p["cluster.pg_num"])
+        for p in points(plan)
+    }
     assert found == {
-        (image, depth, groups) for image in ("pristine", "prefilled") for depth, groups in ((4, 16), (8, 32))
+        (image, depth, groups)
+        for image in ("pristine", "prefilled")
+        for depth, groups in ((4, 16), (8, 32))
     }
 
 
@@ -121,7 +139,12 @@ def test_faults_of_a_list_come_with_their_lines(tiny: Path, tmp_path: Path) -> N
 def test_all_faults_come_at_once(tiny: Path) -> None:
     said = faults(
         tiny,
-        over=["workload.queue_depth=0,8", "cluster.hosts=4,x", "foo", "workload.requests=1,,2"],
+        over=[
+            "workload.queue_depth=0,8",
+            "cluster.hosts=4,x",
+            "foo",
+            "workload.requests=1,,2",
+        ],
         sets=["workload.image_bytes=0"],
         replications=0,
     )
@@ -146,19 +169,42 @@ def test_a_fault_of_some_points_names_one(tiny: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"over": ["workload.queue_depth=1", "workload.queue_depth=2"]}, "got it twice"),
-        ({"over": ["workload.queue_depth=1", "workload={requests = 2}"]}, "got workload.queue_depth swept"),
-        ({"over": ["workload.queue_depth=1"], "sets": ["workload.queue_depth=2"]}, "got --set"),
-        ({"over": ["workload.block_sizes_bytes=4k,4096"]}, "twice, wanted each cell once"),
-        ({"over": ['schemes=["rep:3"],["rep:3","rep:2"]']}, "twice, wanted each cell once"),
+        (
+            {"over": ["workload.queue_depth=1", "workload.queue_depth=2"]},
+            "got it twice",
+        ),
+        (
+            {"over": ["workload.queue_depth=1", "workload={requests = 2}"]},
+            "got workload.queue_depth swept",
+        ),
+        (
+            {"over": ["workload.queue_depth=1"], "sets": ["workload.queue_depth=2"]},
+            "got --set",
+        ),
+        (
+            {"over": ["workload.block_sizes_bytes=4k,4096"]},
+            "twice, wanted each cell once",
+        ),
+        (
+            {"over": ['schemes=["rep:3"],["rep:3","rep:2"]']},
+            "twice, wanted each cell once",
+        ),
         ({"over": ["schemes=rep:3,rs:6,3"]}, "one with a comma in quotes"),
-        ({"zipped": ["workload.queue_depth=1,2", "cluster.pg_num=8"]}, "wanted as many values for each key"),
+        (
+            {"zipped": ["workload.queue_depth=1,2", "cluster.pg_num=8"]},
+            "wanted as many values for each key",
+        ),
         ({"replications": 2, "seed": 2**63 - 1}, "wanted seeds below 2^63"),
-        ({"over": ["workload.queue_depth=" + ",".join(map(str, range(1, 400)))] * 3}, "wanted fewer"),
+        (
+            {"over": ["workload.queue_depth=" + ",".join(map(str, range(1, 400)))] * 3},
+            "wanted fewer",
+        ),
         ({"list_file": "nowhere.csv"}, "wanted a CSV file"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(tiny: Path, options: dict[str, object], words: str) -> None:
+def test_what_cannot_be_meant_is_refused(
+    tiny: Path, options: dict[str, object], words: str
+) -> None:
     assert any(words in line for line in faults(tiny, **options))
 
 
@@ -170,17 +216,34 @@ def test_replications_share_seeds_between_points(tiny: Path) -> None:
 
 
 def test_swept_columns_hold_one_type(tiny: Path) -> None:
-    plan = plan_sweep(tiny, over=['schemes=["rep:3"],["rep:2","rs:6,3"]', "cluster.public_gbit_per_s=10,2.5"])
-    assert {task.swept["schemes"] for task in plan.tasks} == {'["rep:3"]', '["rep:2", "rs:6,3"]'}
-    assert {task.swept["cluster.public_gbit_per_s"] for task in plan.tasks} == {10.0, 2.5}
+    plan = plan_sweep(
+        tiny,
+        over=[
+            'schemes=["rep:3"],["rep:2","rs:6,3"]',
+            "cluster.public_gbit_per_s=10,2.5",
+        ],
+    )
+    assert {task.swept["schemes"] for task in plan.tasks} == {
+        '["rep:3"]',
+        '["rep:2", "rs:6,3"]',
+    }
+    assert {task.swept["cluster.public_gbit_per_s"] for task in plan.tasks} == {
+        10.0,
+        2.5,
+    }
 
 
 def test_a_sweep_widened_later_keeps_the_names_of_its_tasks(tiny: Path) -> None:
     narrow = plan_sweep(tiny, over=["workload.queue_depth=4"])
     wide = plan_sweep(
-        tiny, over=["workload.queue_depth=4,8"], sets=['schemes=["rep:3","rep:2","rs:6,3"]'], replications=2
+        tiny,
+        over=["workload.queue_depth=4,8"],
+        sets=['schemes=["rep:3","rep:2","rs:6,3"]'],
+        replications=2,
     )
-    assert {task.task_id for task in narrow.tasks} < {task.task_id for task in wide.tasks}
+    assert {task.task_id for task in narrow.tasks} < {
+        task.task_id for task in wide.tasks
+    }
 
 
 def test_the_name_covers_what_the_row_depends_on(tiny: Path) -> None:
@@ -205,10 +268,19 @@ TRACE = """# event_id component_id node_id platform_id node_name event_type star
 3 1 a 1 a 0 1090 1100 NULL
 """
 FAULTS = {
-    "replay": ["faults.replay.trace=t.tab", "faults.replay.unit=osd", "faults.replay.speed=10"],
+    "replay": [
+        "faults.replay.trace=t.tab",
+        "faults.replay.unit=osd",
+        "faults.replay.speed=10",
+    ],
     "drawn": ["faults.drawn.trace=t.tab", "faults.drawn.unit=host"],
 }
-TIMED = ["workload.duration_s=2", "schemes=['rep:3']", "workload.queue_depth=1", "workload.image_bytes=16MiB"]
+TIMED = [
+    "workload.duration_s=2",
+    "schemes=['rep:3']",
+    "workload.queue_depth=1",
+    "workload.image_bytes=16MiB",
+]
 
 
 @pytest.mark.parametrize("kind", FAULTS)
@@ -230,7 +302,11 @@ def test_a_process_reads_a_failure_trace_again_when_it_has_changed(tiny: Path) -
         places = Places(np.arange(4, dtype=np.int64), None)
         return replayed_failures(task.scenario, places)[0].back_ns
 
-    assert [back_ns(1015), back_ns(1018), back_ns(1015)] == [1_500_000_000, 1_800_000_000, 1_500_000_000]
+    assert [back_ns(1015), back_ns(1018), back_ns(1015)] == [
+        1_500_000_000,
+        1_800_000_000,
+        1_500_000_000,
+    ]
 
 
 def test_a_worker_whose_file_has_other_content_refuses(tiny: Path) -> None:
@@ -246,7 +322,9 @@ def test_the_name_covers_the_content_of_a_map(tiny: Path) -> None:
     plan = plan_sweep(tiny)
     path.write_text("a")
     scenario = plan.scenario.model_copy(
-        update={"cluster": plan.scenario.cluster.model_copy(update={"crush_map": str(path)})}
+        update={
+            "cluster": plan.scenario.cluster.model_copy(update={"crush_map": str(path)})
+        }
     )
     cell = cells(scenario)[0]
     first = make_task(scenario, cell, swept={}).task_id
@@ -272,19 +350,30 @@ def test_a_row_is_a_pure_function_of_its_task(tiny: Path) -> None:
     assert first.pop("engine_wall_s") > 0
     again.pop("engine_wall_s")
     assert first == again
-    assert {type(value) for value in first.values()} <= {str, int, float, bool, type(None)}
+    assert {type(value) for value in first.values()} <= {
+        str,
+        int,
+        float,
+        bool,
+        type(None),
+    }
 
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
 def test_engines_give_the_same_row(tiny: Path, engine: str) -> None:
-    (reference, *_), (task, *_) = plan_sweep(tiny).tasks, plan_sweep(tiny, engine=engine).tasks
+    (reference, *_), (task, *_) = (
+        plan_sweep(tiny).tasks,
+        plan_sweep(tiny, engine=engine).tasks,
+    )
     want, got = run_task(reference), run_task(task)
     for row in (want, got):
         row.pop("engine_wall_s")
     assert got == want
 
 
-def test_a_worker_with_other_source_or_numbers_refuses(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_with_other_source_or_numbers_refuses(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (task, *_) = plan_sweep(tiny).tasks
     monkeypatch.setattr(sweep_task, "_models_sha256", lru_cache(lambda *_: "other"))
     assert "other parameter sets" in str(attempt(task).reason)
@@ -294,7 +383,9 @@ def test_a_worker_with_other_source_or_numbers_refuses(tiny: Path, monkeypatch: 
     assert "another stripesim" in str(outcome.reason)
 
 
-def test_the_fingerprint_of_the_source_covers_every_module_a_task_loads(tiny: Path) -> None:
+def test_the_fingerprint_of_the_source_covers_every_module_a_task_loads(
+    tiny: Path,
+) -> None:
     program = """
 import pickle, sys
 from stripesim.scenarios.sweep.task import run_task, source_files
@@ -308,9 +399,16 @@ for name, module in sorted(sys.modules.items()):
     for engine in ("compiled", "simpy"):
         (task, *_) = plan_sweep(tiny, engine=engine).tasks
         done = subprocess.run(
-            [sys.executable, "-c", program], input=pickle.dumps(task), capture_output=True, check=True
+            [sys.executable, "-c", program],
+            input=pickle.dumps(task),
+            capture_output=True,
+            check=True,
         )
-        left = [name for name in done.stdout.decode().split() if not name.startswith("stripesim.calibration")]
+        left = [
+            name
+            for name in done.stdout.decode().split()
+            if not name.startswith("stripesim.calibration")
+        ]
         # Packages of scenarios hold a sentence each; the version has a place of its own in the name.
         assert set(left) == {
             "stripesim._version",
@@ -344,7 +442,10 @@ def test_a_sweep_warns_of_each_point_outside_the_calibrated_range_once():
         ({"over": ["seed=1,2"]}, "--over: seed: got it swept, wanted --replications N"),
         ({"replications": 1_000_000}, "wanted at most 200,000"),
         (
-            {"over": ["workload.queue_depth=1,2"], "sets": ['"workload".queue_depth=3']},
+            {
+                "over": ["workload.queue_depth=1,2"],
+                "sets": ['"workload".queue_depth=3'],
+            },
             "got --set workload.queue_depth too",
         ),
     ],
@@ -357,9 +458,15 @@ def test_sweeps_that_cannot_be_meant_are_refused_before_they_are_planned(
 
 
 @pytest.mark.parametrize(
-    "text", ['workload.queue_depth\n"4\n8\n16\n', 'workload.queue_depth\n"' + "4" * 140_000 + '"\n']
+    "text",
+    [
+        'workload.queue_depth\n"4\n8\n16\n',
+        'workload.queue_depth\n"' + "4" * 140_000 + '"\n',
+    ],
 )
-def test_a_list_that_is_not_csv_is_refused_with_its_line(tiny: Path, tmp_path: Path, text: str) -> None:
+def test_a_list_that_is_not_csv_is_refused_with_its_line(
+    tiny: Path, tmp_path: Path, text: str
+) -> None:
     listed = tmp_path / "points.csv"
     listed.write_text(text)
     line = faults(tiny, list_file=listed)[0]

@@ -28,7 +28,11 @@ def test_workers_have_one_thread_each_and_are_other_processes() -> None:
 
 def test_an_item_that_kills_its_workers_is_given_up_and_the_others_are_done() -> None:
     # Signal 0 only asks whether one may send signals.
-    answers = dict(run_pool(signal.raise_signal, [0, int(signal.SIGKILL), -0], jobs=1, attempts_max=2))
+    answers = dict(
+        run_pool(
+            signal.raise_signal, [0, int(signal.SIGKILL), -0], jobs=1, attempts_max=2
+        )
+    )
     death = answers[int(signal.SIGKILL)]
     assert isinstance(death, Death)
     assert death.reason == "2 workers died over it, the last killed by SIGKILL"
@@ -89,7 +93,9 @@ def test_a_signal_meant_for_the_terminal_does_not_stop_workers() -> None:
 
 def test_the_pool_works_from_a_thread() -> None:
     found: list[tuple[int, object]] = []
-    thread = threading.Thread(target=lambda: found.extend(run_pool(math.factorial, [3, 4], jobs=2)))
+    thread = threading.Thread(
+        target=lambda: found.extend(run_pool(math.factorial, [3, 4], jobs=2))
+    )
     thread.start()
     thread.join()
     assert sorted(found, key=lambda pair: pair[0]) == [(3, 6), (4, 24)]

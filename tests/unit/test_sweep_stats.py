@@ -27,15 +27,24 @@ def test_the_interval_is_students() -> None:
     row = aggregate(frame(values)).to_dicts()[0]
     low, high = stats.t.interval(0.95, 4, loc=np.mean(values), scale=stats.sem(values))
     assert row["replications"] == 5
-    assert (row["iops"], row["iops_ci_low"], row["iops_ci_high"]) == pytest.approx((11.5, low, high))
+    assert (row["iops"], row["iops_ci_low"], row["iops_ci_high"]) == pytest.approx(
+        (11.5, low, high)
+    )
 
 
 def test_the_interval_covers_as_often_as_it_says() -> None:
     # 1,000 intervals of 5 normal values each: 950 expected, standard deviation 6.9; 4 of those allowed.
     draws = np.random.default_rng(1).normal(100.0, 20.0, size=(1000, 5))
-    rows = pl.concat([frame(list(draw)).with_columns(point=pl.lit(i)) for i, draw in enumerate(draws)])
+    rows = pl.concat(
+        [
+            frame(list(draw)).with_columns(point=pl.lit(i))
+            for i, draw in enumerate(draws)
+        ]
+    )
     found = aggregate(rows, ["point"])
-    covered = found.filter((pl.col("iops_ci_low") < 100) & (pl.col("iops_ci_high") > 100)).height
+    covered = found.filter(
+        (pl.col("iops_ci_low") < 100) & (pl.col("iops_ci_high") > 100)
+    ).height
     assert 922 <= covered <= 978
 
 
@@ -71,7 +80,10 @@ def test_cells_stay_apart_and_in_order() -> None:
 
 def test_words_are_gathered_not_averaged() -> None:
     rows = frame(
-        [1.0, 2.0, 3.0], steady=[True, False, True], bottleneck=["ssd", "cpu", "cpu"], seed=[1, 2, 3]
+        [1.0, 2.0, 3.0],
+        steady=[True, False, True],
+        bottleneck=["ssd", "cpu", "cpu"],
+        seed=[1, 2, 3],
     )
     row = aggregate(rows).to_dicts()[0]
     assert (row["steady"], row["bottleneck"]) == (False, "cpu, ssd")
@@ -95,7 +107,9 @@ def closed_loop(latencies: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarr
         free[slot] += latency
         completed.append(free[slot])
     order = np.argsort(issued, kind="stable")
-    return np.array(issued)[order].astype(np.int64), np.array(completed)[order].astype(np.int64)
+    return np.array(issued)[order].astype(np.int64), np.array(completed)[order].astype(
+        np.int64
+    )
 
 
 def verdict(latencies: np.ndarray, depth: int = 4) -> str | None:
@@ -134,4 +148,7 @@ def test_a_loop_that_runs_dry_at_once_is_told() -> None:
 def test_requests_cut_off_by_the_end_do_not_count() -> None:
     issued, completed = closed_loop(np.full(100, 1e6), 4)
     completed[40:] = -1
-    assert unsteady_reason(issued, completed, end_ns=10**7) == "40 requests completed, wanted at least 50"
+    assert (
+        unsteady_reason(issued, completed, end_ns=10**7)
+        == "40 requests completed, wanted at least 50"
+    )

@@ -13,7 +13,9 @@ from stripesim.scenarios.sweep.store import PartStore
 
 
 def task(number: int) -> Any:
-    return SimpleNamespace(task_id=f"{number:064x}", swept={"workload.queue_depth": number})
+    return SimpleNamespace(
+        task_id=f"{number:064x}", swept={"workload.queue_depth": number}
+    )
 
 
 def row(number: int) -> dict[str, Any]:
@@ -51,7 +53,9 @@ def test_rows_come_back_to_the_bit(tmp_path: Path) -> None:
     assert kept(tmp_path) == {task(n).task_id: without_null(row(n)) for n in range(5)}
 
 
-def test_many_files_become_one_and_no_row_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_files_become_one_and_no_row_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sweep_store, "_SINGLE_FILES_MAX", 4)
     fill(tmp_path, range(11))
     names = [path.name for path in (tmp_path / "parts").glob("*.parquet")]
@@ -73,14 +77,20 @@ def test_a_crash_between_merging_and_removing_harms_nothing(
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "noise", "swapped"])
-def test_a_damaged_file_is_found_set_aside_and_counted(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_file_is_found_set_aside_and_counted(
+    tmp_path: Path, damage: str
+) -> None:
     fill(tmp_path, range(3))
     (path,) = (tmp_path / "parts").glob(f"{task(1).task_id}.*.parquet")
     content = path.read_bytes()
     if damage == "swapped":
         pl.read_parquet(path).with_columns(iops=pl.lit(1.0)).write_parquet(path)
     else:
-        path.write_bytes({"cut": content[: len(content) // 2], "empty": b"", "noise": b"PAR1" * 99}[damage])
+        path.write_bytes(
+            {"cut": content[: len(content) // 2], "empty": b"", "noise": b"PAR1" * 99}[
+                damage
+            ]
+        )
     with PartStore(tmp_path, resume=True) as store:
         assert store.damaged == 1
         assert set(store.rows) == {task(0).task_id, task(2).task_id}
@@ -103,7 +113,10 @@ def test_rows_are_not_mixed_with_those_of_another_sweep_unasked(tmp_path: Path) 
 
 
 def test_a_folder_has_one_writer(tmp_path: Path) -> None:
-    with PartStore(tmp_path, resume=False), pytest.raises(SweepError, match="another sweep is writing"):
+    with (
+        PartStore(tmp_path, resume=False),
+        pytest.raises(SweepError, match="another sweep is writing"),
+    ):
         PartStore(tmp_path, resume=True)
     # The first one has let go.
     PartStore(tmp_path, resume=True).__exit__(None, None, None)

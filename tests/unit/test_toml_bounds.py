@@ -4,7 +4,11 @@ import time
 
 import pytest
 
-from stripesim.scenarios.schema.keys import BLOCK_SIZES_MAX, HOST_GROUPS_MAX, SCHEMES_MAX
+from stripesim.scenarios.schema.keys import (
+    BLOCK_SIZES_MAX,
+    HOST_GROUPS_MAX,
+    SCHEMES_MAX,
+)
 from stripesim.scenarios.schema.loader import (
     OVERRIDES_MAX,
     PROBLEMS_MAX,
@@ -49,7 +53,11 @@ def lines_of_refusal(text, **more):
         ("\nk" + "k" * 4000 + " = 1", 2, 4001 + len(" ")),
         ("#\n" * (LINES_MAX + 1), LINES_MAX, LINES_MAX + 1),
         ("x = [" + "1," * VALUES_MAX + "]", 1, VALUES_MAX + len("=[")),
-        ("".join(f"k{number} = 1\n" for number in range(VALUES_MAX + 1)), 1, VALUES_MAX + 1),
+        (
+            "".join(f"k{number} = 1\n" for number in range(VALUES_MAX + 1)),
+            1,
+            VALUES_MAX + 1,
+        ),
         ("#" * (TEXT_MAX + 1), 1, TEXT_MAX + 1),
     ],
 )
@@ -90,7 +98,12 @@ def test_what_reaches_every_bound_is_read():
         HEAD + "ops = [" + '"read",' * 19_000 + "]",
         HEAD + "[faults]\n" + "[[faults.events]]\nosds = [1]\nat_s = 1\n" * 2400,
     ],
-    ids=["unknown keys", "OSDs that are not there", "one operation again and again", "one failure again"],
+    ids=[
+        "unknown keys",
+        "OSDs that are not there",
+        "one operation again and again",
+        "one failure again",
+    ],
 )
 def test_many_problems_are_counted_beyond_the_first(text):
     lines = lines_of_refusal(text)
@@ -99,7 +112,9 @@ def test_many_problems_are_counted_beyond_the_first(text):
 
 
 def test_the_problems_left_out_are_counted():
-    lines = lines_of_refusal(HEAD + "".join(f"k{number} = 1\n" for number in range(1060)))
+    lines = lines_of_refusal(
+        HEAD + "".join(f"k{number} = 1\n" for number in range(1060))
+    )
     assert lines[0].startswith("s.toml:4: workload.k0: ")
     assert lines[PROBLEMS_MAX - 1].startswith(f"s.toml:{4 + PROBLEMS_MAX - 1}: ")
     assert f"{1060 - PROBLEMS_MAX:,}" in lines[PROBLEMS_MAX]
@@ -113,8 +128,16 @@ def test_the_problems_left_out_are_counted():
             "workload.block_sizes_bytes",
             BLOCK_SIZES_MAX,
         ),
-        ("schemes = [" + '"rep:3",' * 10_000 + "]\n[workload]\nrequests = 1", "schemes", SCHEMES_MAX),
-        (HEAD + "[cluster]\n" + "[[cluster.hosts]]\n" * 5000, "cluster.hosts", HOST_GROUPS_MAX),
+        (
+            "schemes = [" + '"rep:3",' * 10_000 + "]\n[workload]\nrequests = 1",
+            "schemes",
+            SCHEMES_MAX,
+        ),
+        (
+            HEAD + "[cluster]\n" + "[[cluster.hosts]]\n" * 5000,
+            "cluster.hosts",
+            HOST_GROUPS_MAX,
+        ),
     ],
 )
 def test_lists_that_other_keys_multiply_are_bounded(text, key, most):

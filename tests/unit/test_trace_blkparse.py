@@ -9,7 +9,9 @@ from stripesim.traces import BlockTrace, TraceError, read_trace
 US = 1000
 
 
-def event(time_us: float, action: str, rwbs: str, rest: str, device: str = "8,0") -> str:
+def event(
+    time_us: float, action: str, rwbs: str, rest: str, device: str = "8,0"
+) -> str:
     return f"  {device}   1       17 {time_us / 1e6:5.9f}  4020 {action:>2} {rwbs:>3} {rest}"
 
 
@@ -79,7 +81,9 @@ def test_a_split_request_ends_with_its_last_part(tmp_path: Path) -> None:
     assert trace.commands.height == 2
 
 
-def test_a_dispatch_shorter_than_the_request_without_a_split_event(tmp_path: Path) -> None:
+def test_a_dispatch_shorter_than_the_request_without_a_split_event(
+    tmp_path: Path,
+) -> None:
     trace = read(
         tmp_path,
         event(0, "Q", "R", "0 + 16 [a]"),
@@ -116,7 +120,9 @@ def test_a_requeued_request_is_served_from_its_last_dispatch(tmp_path: Path) -> 
     assert trace.commands.height == 1
 
 
-def test_flushes_discards_and_passthrough_are_counted_not_listed(tmp_path: Path) -> None:
+def test_flushes_discards_and_passthrough_are_counted_not_listed(
+    tmp_path: Path,
+) -> None:
     trace = read(
         tmp_path,
         event(0, "Q", "FWS", "0 + 0 [kv]"),
@@ -158,7 +164,11 @@ def test_directions_and_devices_do_not_mix(tmp_path: Path) -> None:
 
 
 def test_a_stacked_device_completes_without_dispatch(tmp_path: Path) -> None:
-    trace = read(tmp_path, event(0, "Q", "R", "8 + 8 [a]", "253,0"), event(9, "C", "R", "8 + 8 [0]", "253,0"))
+    trace = read(
+        tmp_path,
+        event(0, "Q", "R", "8 + 8 [a]", "253,0"),
+        event(9, "C", "R", "8 + 8 [0]", "253,0"),
+    )
     assert rows(trace) == [(0, None, 9 * US, 4096, 4096, False)]
 
 
@@ -172,7 +182,10 @@ def test_a_trace_cut_at_both_ends(tmp_path: Path) -> None:
         event(4, "C", "R", "100 + 32 [0]"),
         event(5, "Q", "W", "16 + 8 [a]"),
     )
-    assert rows(trace) == [(0, 1 * US, None, 4096, 4096, False), (3 * US, None, None, 8192, 4096, True)]
+    assert rows(trace) == [
+        (0, 1 * US, None, 4096, 4096, False),
+        (3 * US, None, None, 8192, 4096, True),
+    ]
     assert trace.commands is not None
     assert trace.commands["dispatch_ns"].to_list() == [-1 * US, 1 * US]
     assert trace.counts["completions without a dispatch"] == 1
@@ -180,7 +193,9 @@ def test_a_trace_cut_at_both_ends(tmp_path: Path) -> None:
     assert trace.counts["requests never completed"] == 2
 
 
-def test_a_dispatch_whose_first_part_was_queued_before_the_trace(tmp_path: Path) -> None:
+def test_a_dispatch_whose_first_part_was_queued_before_the_trace(
+    tmp_path: Path,
+) -> None:
     trace = read(
         tmp_path,
         event(0, "Q", "R", "108 + 8 [a]"),
@@ -223,15 +238,26 @@ def test_blkparse_summary_is_no_fault(tmp_path: Path) -> None:
         (event(1, "Q", "R", "8 +"), "wanted 'sector + sectors [process]'"),
         (event(1, "Z", "R", "8 + 8 [a]"), "got action 'Z'"),
         (event(1, "X", "R", "8 + 8 [a]"), "wanted 'sector / new sector [process]'"),
-        (event(1, "Q", "R", "18446744073709551615 + 8 [a]"), "wanted an end below 2**63 bytes"),
+        (
+            event(1, "Q", "R", "18446744073709551615 + 8 [a]"),
+            "wanted an end below 2**63 bytes",
+        ),
         (event(1, "Q", "R", "8 + 4294967295 [a]"), "at most 8388608 sectors"),
-        ("8,0 1 17 -0.500000000 1 Q R 8 + 8 [a]", "got time -0.500000000 s, wanted a time of at least 0"),
+        (
+            "8,0 1 17 -0.500000000 1 Q R 8 + 8 [a]",
+            "got time -0.500000000 s, wanted a time of at least 0",
+        ),
         ("8,0 1 17 1.5", "wanted 'maj,min cpu seq"),
         ("\x00\x01junk", "wanted 'maj,min cpu seq"),
-        ("128166385295514663,hm,0,Write,9056014336,2048,2833", "wanted 'maj,min cpu seq"),
+        (
+            "128166385295514663,hm,0,Write,9056014336,2048,2833",
+            "wanted 'maj,min cpu seq",
+        ),
     ],
 )
-def test_a_faulty_line_is_located_and_the_rest_is_read(tmp_path: Path, line: str, said: str) -> None:
+def test_a_faulty_line_is_located_and_the_rest_is_read(
+    tmp_path: Path, line: str, said: str
+) -> None:
     lines = (event(0, "Q", "R", "8 + 8 [a]"), line, event(2, "Q", "R", "16 + 8 [a]"))
     trace = read(tmp_path, *lines, strict=False)
     assert len(trace) == 2

@@ -10,7 +10,13 @@ import pytest
 
 from stripesim.traces import TraceError, read_trace
 
-READ, WRITE, FS, NOTIFY, DISCARD = 1 << 16, 2 << 16, 0x100 << 16, 0x400 << 16, 0x2000 << 16
+READ, WRITE, FS, NOTIFY, DISCARD = (
+    1 << 16,
+    2 << 16,
+    0x100 << 16,
+    0x400 << 16,
+    0x2000 << 16,
+)
 QUEUE, ISSUE, COMPLETE = 1 | 0x10 << 16, 7 | 0x40 << 16, 8 | 0x80 << 16
 DEVICE = 259 << 20 | 2
 
@@ -25,7 +31,19 @@ def record(
     order: str = "<",
     cpu: int = 0,
 ) -> bytes:
-    head = (0x65617407, seq, time_ns, sector, size, action, 77, DEVICE, cpu, 0, len(pdu))
+    head = (
+        0x65617407,
+        seq,
+        time_ns,
+        sector,
+        size,
+        action,
+        77,
+        DEVICE,
+        cpu,
+        0,
+        len(pdu),
+    )
     return struct.pack(order + "IIQQIIIIIHH", *head) + pdu
 
 
@@ -65,11 +83,18 @@ def test_any_cpu_or_the_common_name_reads_them_all(tmp_path: Path) -> None:
     assert len(trace) == 200
     assert trace.counts == {"files merged": 3, "events of other kinds": 3}
     assert trace.requests["complete_ns"].null_count() == 0
-    for other in (tmp_path / "dev.blktrace.2", tmp_path / "dev", tmp_path / "dev.blktrace"):
+    for other in (
+        tmp_path / "dev.blktrace.2",
+        tmp_path / "dev",
+        tmp_path / "dev.blktrace",
+    ):
         assert read_trace(other, strict=True).requests.equals(trace.requests)
 
 
-@pytest.mark.skipif(shutil.which("blkparse") is None, reason="needs blkparse (Debian's blktrace package)")
+@pytest.mark.skipif(
+    shutil.which("blkparse") is None,
+    reason="needs blkparse (Debian's blktrace package)",
+)
 def test_blkparse_agrees(tmp_path: Path) -> None:
     """The text that blkparse prints of our file, and the file it merges, read to the same requests."""
     ours = read_trace(per_cpu(tmp_path), strict=True)
@@ -90,16 +115,24 @@ def test_blkparse_agrees(tmp_path: Path) -> None:
 
 def test_big_endian_machines_files(tmp_path: Path) -> None:
     for name, order in (("little", "<"), ("big", ">")):
-        (tmp_path / name).write_bytes(b"".join(record(*event, order=order) for event in events(20)))
-    little, big = (read_trace(tmp_path / name, strict=True) for name in ("little", "big"))
+        (tmp_path / name).write_bytes(
+            b"".join(record(*event, order=order) for event in events(20))
+        )
+    little, big = (
+        read_trace(tmp_path / name, strict=True) for name in ("little", "big")
+    )
     assert little.requests.equals(big.requests)
 
 
 def test_a_split_takes_its_new_sector_from_after_the_header(tmp_path: Path) -> None:
     kind = WRITE | FS
-    data = record(1, 8, 8192, QUEUE | kind) + record(2, 8, 8192, 13 | kind, pdu=struct.pack(">Q", 16))
+    data = record(1, 8, 8192, QUEUE | kind) + record(
+        2, 8, 8192, 13 | kind, pdu=struct.pack(">Q", 16)
+    )
     for at, sector in ((3, 8), (4, 16)):
-        data += record(at, sector, 4096, ISSUE | kind) + record(at + 10, sector, 4096, COMPLETE | kind)
+        data += record(at, sector, 4096, ISSUE | kind) + record(
+            at + 10, sector, 4096, COMPLETE | kind
+        )
     (tmp_path / "t").write_bytes(data)
     trace = read_trace(tmp_path / "t", strict=True)
     assert trace.requests.row(0) == (0, 2, 13, "259,2", 4096, 8192, True)
@@ -122,7 +155,9 @@ def test_damage_is_told_by_byte(tmp_path: Path) -> None:
 
 def test_discards_and_flushes_are_counted(tmp_path: Path) -> None:
     data = b"".join(record(*event) for event in events(1))
-    data += record(10**13, 8, 4096, QUEUE | DISCARD | WRITE) + record(10**13, 0, 0, QUEUE | 4 << 16 | WRITE)
+    data += record(10**13, 8, 4096, QUEUE | DISCARD | WRITE) + record(
+        10**13, 0, 0, QUEUE | 4 << 16 | WRITE
+    )
     (tmp_path / "t").write_bytes(data)
     trace = read_trace(tmp_path / "t", strict=True)
     assert len(trace) == 1

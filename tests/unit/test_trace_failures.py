@@ -19,7 +19,9 @@ from stripesim.traces import (
 from stripesim.traces.failures.statistics import expected_share
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/failure-traces"
-published = pytest.mark.skipif(not DATA.exists(), reason=f"no published failure traces in {DATA}")
+published = pytest.mark.skipif(
+    not DATA.exists(), reason=f"no published failure traces in {DATA}"
+)
 
 FTA = (
     "# event_id component_id node_id platform_id node_name event_type start stop end_reason\n"
@@ -52,9 +54,12 @@ def put(tmp_path: Path, text: str, name: str = "t") -> Path:
 
 
 @pytest.mark.parametrize(
-    ("text", "name"), [(FTA, "fta"), (ALIBABA, "alibaba-ssd"), (BACKBLAZE, "backblaze"), (LANL, "lanl")]
+    ("text", "name"),
+    [(FTA, "fta"), (ALIBABA, "alibaba-ssd"), (BACKBLAZE, "backblaze"), (LANL, "lanl")],
 )
-def test_each_form_is_recognised_and_gives_events_in_order(tmp_path: Path, text: str, name: str) -> None:
+def test_each_form_is_recognised_and_gives_events_in_order(
+    tmp_path: Path, text: str, name: str
+) -> None:
     trace = load(put(tmp_path, text), strict=True)
     assert isinstance(trace, FailureTrace)
     assert trace.format == name
@@ -63,7 +68,9 @@ def test_each_form_is_recognised_and_gives_events_in_order(tmp_path: Path, text:
     assert describe(trace)["failures"] == int((~trace.events["up"]).sum())
 
 
-def test_fta_gives_an_outage_the_reason_that_ended_the_time_before(tmp_path: Path) -> None:
+def test_fta_gives_an_outage_the_reason_that_ended_the_time_before(
+    tmp_path: Path,
+) -> None:
     trace = read_failures(put(tmp_path, FTA), strict=True)
     assert trace.spans is not None
     rows = trace.spans.sort("component", "start_s").rows(named=True)
@@ -79,12 +86,16 @@ def test_fta_takes_racks_from_the_node_table_beside(tmp_path: Path) -> None:
     path = put(tmp_path, FTA, "event_trace.tab")
     put(
         tmp_path,
-        "# node_id ...\n" + "".join(f"{n} 5 n{n} NULL site{n}" + " NULL" * 11 + "\n" for n in (1, 2)),
+        "# node_id ...\n"
+        + "".join(f"{n} 5 n{n} NULL site{n}" + " NULL" * 11 + "\n" for n in (1, 2)),
         "node.tab",
     )
     trace = read_failures(path, strict=True)
     assert trace.spans is not None
-    assert set(trace.spans.select("node", "rack").rows()) == {("n1", "site1"), ("n2", "site2")}
+    assert set(trace.spans.select("node", "rack").rows()) == {
+        ("n1", "site1"),
+        ("n2", "site2"),
+    }
 
 
 def test_sqlite_form_equals_the_tab_form(tmp_path: Path) -> None:
@@ -105,11 +116,15 @@ def test_sqlite_form_equals_the_tab_form(tmp_path: Path) -> None:
     base.commit()
     base.close()
     (found,) = read_failures(tmp_path / "t.db").faults.lines()
-    assert found.endswith("t.db:row 2: got event_type '7', wanted 0 (unavailable) or 1 (available)")
+    assert found.endswith(
+        "t.db:row 2: got event_type '7', wanted 0 (unavailable) or 1 (available)"
+    )
 
 
 def test_sqlite_files_without_the_table_or_broken(tmp_path: Path) -> None:
-    sqlite3.connect(tmp_path / "none.db").execute("CREATE TABLE other (a)").connection.commit()
+    sqlite3.connect(tmp_path / "none.db").execute(
+        "CREATE TABLE other (a)"
+    ).connection.commit()
     whole = (tmp_path / "none.db").read_bytes()
     (tmp_path / "cut.db").write_bytes(whole[:100] + b"\xff" * 3000)
     for name in ("none.db", "cut.db"):
@@ -122,7 +137,15 @@ def test_backblaze_drives_are_censored_where_they_are_last_seen(tmp_path: Path) 
     assert trace.spans is not None
     day = 86400
     first = 1672531200
-    columns = ("component", "start_s", "stop_s", "node", "rack", "right_cut", "entry_age_s")
+    columns = (
+        "component",
+        "start_s",
+        "stop_s",
+        "node",
+        "rack",
+        "right_cut",
+        "entry_age_s",
+    )
     assert trace.spans.sort("component").select(columns).rows() == [
         ("M.S1", first, first + 2 * day, "p1", "v1", False, 360_000),
         ("M.S2", first, first + 2 * day, "p2", "v1", True, 180_000),
@@ -138,10 +161,16 @@ def test_lanl_spans_lie_between_outages_and_end_with_the_node(tmp_path: Path) ->
     rows = trace.spans.with_columns(hours).sort("component", "start_s")
     assert rows.filter(pl.col("component") == "2.0")["hours"].to_list() == [1, 3, 1]
     # Up from 2 January to the end of December 2003, when the node was taken out.
-    assert rows.filter((pl.col("component") == "3.1") & pl.col("up"))["hours"].to_list() == [364 * 24]
+    assert rows.filter((pl.col("component") == "3.1") & pl.col("up"))[
+        "hours"
+    ].to_list() == [364 * 24]
     assert rows.filter(pl.col("right_cut"))["component"].to_list() == ["3.1"]
     assert trace.population == 57
-    assert set(trace.events["reason"].drop_nulls()) == {"Hardware: CPU, board", "Software: OS", "not stated"}
+    assert set(trace.events["reason"].drop_nulls()) == {
+        "Hardware: CPU, board",
+        "Software: OS",
+        "not stated",
+    }
 
 
 @pytest.mark.parametrize(
@@ -150,15 +179,33 @@ def test_lanl_spans_lie_between_outages_and_end_with_the_node(tmp_path: Path) ->
         (FTA, "4 0 2 5 n2 1 900 100 NULL", "a time from 900 to 100"),
         (FTA, "4 0 2 5 n2 1 900", "7 columns"),
         (FTA, "4 0 2 5 n2 x 900 1000 NULL", "event_type 'x'"),
-        (ALIBABA, "A1,2018-13-02 00:00:00,1,WS,,7,70,700,1", "wanted YYYY-MM-DD hh:mm:ss"),
+        (
+            ALIBABA,
+            "A1,2018-13-02 00:00:00,1,WS,,7,70,700,1",
+            "wanted YYYY-MM-DD hh:mm:ss",
+        ),
         (ALIBABA, "A1,2018-01-02", "2 columns"),
-        (BACKBLAZE, "2023-01-03,S1,M,1,maybe,v1,p1,1", "wanted YYYY-MM-DD, a serial number"),
-        (LANL, "2,cluster,49,0,5-Jun,current,6/21/2005 11:00,6/21/2005 10:00,,,,,,,No", "an outage from"),
-        (LANL, "2,cluster,49,0,5-Jun,current,2/30/2005 11:00,6/21/2005 10:00,,,,,,,No", "an outage from"),
+        (
+            BACKBLAZE,
+            "2023-01-03,S1,M,1,maybe,v1,p1,1",
+            "wanted YYYY-MM-DD, a serial number",
+        ),
+        (
+            LANL,
+            "2,cluster,49,0,5-Jun,current,6/21/2005 11:00,6/21/2005 10:00,,,,,,,No",
+            "an outage from",
+        ),
+        (
+            LANL,
+            "2,cluster,49,0,5-Jun,current,2/30/2005 11:00,6/21/2005 10:00,,,,,,,No",
+            "an outage from",
+        ),
         (LANL, '2,"cluster', "quotes in pairs"),
     ],
 )
-def test_damage_is_told_with_its_line(tmp_path: Path, text: str, bad: str, said: str) -> None:
+def test_damage_is_told_with_its_line(
+    tmp_path: Path, text: str, bad: str, said: str
+) -> None:
     path = put(tmp_path, text + bad + "\n")
     whole = read_failures(put(tmp_path, text, "whole"))
     trace = read_failures(path)
@@ -182,11 +229,20 @@ def test_unusable_files(tmp_path: Path) -> None:
 
 
 def test_correlated_share_by_hand() -> None:
-    rows = [(0, "a", "n1", "r1"), (50, "b", "n1", "r1"), (200, "c", "n2", "r1"), (200, "d", "n3", None)]
+    rows = [
+        (0, "a", "n1", "r1"),
+        (50, "b", "n1", "r1"),
+        (200, "c", "n2", "r1"),
+        (200, "d", "n3", None),
+    ]
     events = pl.DataFrame(
         [(*row, False, None) for row in rows],
         schema=dict(
-            zip(("time_s", "component", "node", "rack", "up", "reason"), EVENT_SCHEMA.values(), strict=True)
+            zip(
+                ("time_s", "component", "node", "rack", "up", "reason"),
+                EVENT_SCHEMA.values(),
+                strict=True,
+            )
         ),
         orient="row",
     )
@@ -213,7 +269,10 @@ def test_grid5000_agrees_with_its_facts() -> None:
         hours = (spans["stop_s"] - spans["start_s"]) / 3600
         assert hours.mean() == pytest.approx(mean_h, abs=0.05)
         assert hours.median() == pytest.approx(median_h, abs=0.05)
-    assert (trace.spans["start_s"].min(), trace.spans["stop_s"].max()) == (1115811139, 1163165604)
+    assert (trace.spans["start_s"].min(), trace.spans["stop_s"].max()) == (
+        1115811139,
+        1163165604,
+    )
 
 
 @published
@@ -224,7 +283,9 @@ def test_lanl_agrees_with_its_facts_in_both_forms() -> None:
     assert summary["up_mean_h"] == pytest.approx(1780, abs=0.5)
     assert summary["down_mean_h"] == pytest.approx(5.88, abs=0.005)
     assert summary["down_p50_h"] == pytest.approx(0.97, abs=0.005)
-    raw = load(DATA / "lanl_raw/LA-UR-05-7318-failure-data-1996-2005.csv.xz", strict=True)
+    raw = load(
+        DATA / "lanl_raw/LA-UR-05-7318-failure-data-1996-2005.csv.xz", strict=True
+    )
     assert isinstance(raw, FailureTrace)
     assert int((~raw.events["up"]).sum()) == 23_739
     assert raw.events["component"].n_unique() == 3577
@@ -241,4 +302,6 @@ def test_alibaba_agrees_with_its_facts() -> None:
     facts = {"node": (0.10, 0.144, 0.29), "rack": (0.144, 0.264, 0.63)}
     for group, shares in facts.items():
         for within_s, share in zip((60, 86400, 30 * 86400), shares, strict=True):
-            assert correlated_share(trace, group, within_s) == pytest.approx(share, abs=0.005)  # type: ignore[arg-type]
+            assert correlated_share(trace, group, within_s) == pytest.approx(
+                share, abs=0.005
+            )  # type: ignore[arg-type]

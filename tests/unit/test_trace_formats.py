@@ -69,9 +69,15 @@ def test_msr_faults(tmp_path: Path, line: str, said: str) -> None:
 
 
 def test_msr_line_ends_and_blank_lines_and_header(tmp_path: Path) -> None:
-    text = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\r\n\r\n" + MSR.replace("\n", "\r\n")
+    text = (
+        "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\r\n\r\n"
+        + MSR.replace("\n", "\r\n")
+    )
     # One row under the header is enough to tell the format.
-    assert len(read_trace(write(tmp_path, text.rsplit("\n", 2)[0], "short"), strict=True)) == 1
+    assert (
+        len(read_trace(write(tmp_path, text.rsplit("\n", 2)[0], "short"), strict=True))
+        == 1
+    )
     trace = read_trace(write(tmp_path, text), strict=True)
     assert trace.requests.equals(read_trace(write(tmp_path, MSR, "plain")).requests)
     assert trace.counts == {"blank lines": 1, "header lines": 1}
@@ -85,7 +91,12 @@ def test_fio_version_3(tmp_path: Path) -> None:
         (0, None, None, "f", 4096, 512, True),
         (15_000, None, None, "f", 0, 4096, False),
     ]
-    assert trace.counts == {"add actions": 1, "close actions": 1, "open actions": 1, "sync actions": 1}
+    assert trace.counts == {
+        "add actions": 1,
+        "close actions": 1,
+        "open actions": 1,
+        "sync actions": 1,
+    }
 
 
 def test_fio_version_2_adds_up_waits(tmp_path: Path) -> None:
@@ -97,7 +108,9 @@ def test_fio_waits_add_up_across_blocks(tmp_path: Path) -> None:
     path = write(tmp_path, "fio version 2 iolog\n" + "f read 0 512\nf wait 3 0\n" * 100)
     chunks = list(iter_trace(path, FaultLog("t"), block_bytes=64))
     assert len(chunks) > 10
-    assert [ns for chunk in chunks for ns in chunk.requests["issue_ns"]] == [3000 * i for i in range(100)]
+    assert [ns for chunk in chunks for ns in chunk.requests["issue_ns"]] == [
+        3000 * i for i in range(100)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -120,13 +133,18 @@ def test_fio_faults(tmp_path: Path, line: str) -> None:
 
 
 def test_fio_unknown_version(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match=r":1: got 'fio version 9 iolog', wanted 'fio version 2 iolog' or"):
+    with pytest.raises(
+        TraceError,
+        match=r":1: got 'fio version 9 iolog', wanted 'fio version 2 iolog' or",
+    ):
         read_trace(write(tmp_path, "fio version 9 iolog\n1 f read 0 512\n"))
 
 
 @pytest.mark.parametrize("text", [MSR, BLK, IOLOG3])
 @pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, bz2.compress])
-def test_compression_is_told_by_content(tmp_path: Path, text: str, compress: object) -> None:
+def test_compression_is_told_by_content(
+    tmp_path: Path, text: str, compress: object
+) -> None:
     assert callable(compress)
     path = tmp_path / "no-suffix"
     path.write_bytes(compress(text.encode()))
@@ -134,8 +152,12 @@ def test_compression_is_told_by_content(tmp_path: Path, text: str, compress: obj
     assert read_trace(path, strict=True).requests.equals(plain.requests)
 
 
-def test_a_truncated_gzip_keeps_what_came_through_and_says_where_it_broke(tmp_path: Path) -> None:
-    lines = [f"{i},h,0,Read,{i * 7919 % 1000003},512,{i * 31 % 977}" for i in range(20_000)]
+def test_a_truncated_gzip_keeps_what_came_through_and_says_where_it_broke(
+    tmp_path: Path,
+) -> None:
+    lines = [
+        f"{i},h,0,Read,{i * 7919 % 1000003},512,{i * 31 % 977}" for i in range(20_000)
+    ]
     whole = gzip.compress("\n".join(lines).encode())
     path = tmp_path / "t.gz"
     path.write_bytes(whole[: len(whole) // 2])
@@ -155,7 +177,9 @@ def test_blocks_of_any_size_give_the_same_requests(tmp_path: Path) -> None:
         log = FaultLog("t")
         chunks = list(iter_trace(path, log, block_bytes=block_bytes))
         assert sum(chunk.requests.height for chunk in chunks) == 100
-        assert [line for chunk in chunks for line in chunk.requests["order"]] == list(range(1, 101))
+        assert [line for chunk in chunks for line in chunk.requests["order"]] == list(
+            range(1, 101)
+        )
         assert log.count == 0
 
 
@@ -181,11 +205,17 @@ def test_an_endless_line_is_one_fault(tmp_path: Path) -> None:
             "got no valid request (nothing of the format), wanted at least one in format blkparse",
         ),
         ("", "msr", "got no valid request"),
-        ("fio version 3 iolog\n1 f add\n", None, "got no valid request (1 add actions)"),
+        (
+            "fio version 3 iolog\n1 f add\n",
+            None,
+            "got no valid request (1 add actions)",
+        ),
         ("8,0 1 1 0.1 9 Q FWS 0 + 0 [a]\n", None, "got no valid request (1 flushes)"),
     ],
 )
-def test_unusable_files(tmp_path: Path, text: str, format_name: str | None, said: str) -> None:
+def test_unusable_files(
+    tmp_path: Path, text: str, format_name: str | None, said: str
+) -> None:
     with pytest.raises(TraceError) as caught:
         read_trace(write(tmp_path, text), format=format_name)
     assert said in str(caught.value)

@@ -29,7 +29,9 @@ def put(folder: Path, name: str, text: str) -> Path:
 
 @pytest.mark.parametrize("link", ["none", "symbolic", "hard"])
 @pytest.mark.parametrize("suffix", [".csv", ".txt"])
-def test_a_trace_is_never_converted_onto_its_source(tmp_path: Path, suffix: str, link: str) -> None:
+def test_a_trace_is_never_converted_onto_its_source(
+    tmp_path: Path, suffix: str, link: str
+) -> None:
     target = tmp_path / f"t{suffix}"
     source = target if link == "none" else tmp_path / "source"
     put(tmp_path, source.name, MSR_ROWS)
@@ -44,7 +46,11 @@ def test_a_trace_is_never_converted_onto_its_source(tmp_path: Path, suffix: str,
 
 def test_a_converted_file_may_be_written_twice(tmp_path: Path) -> None:
     trace = load(put(tmp_path, "source", MSR_ROWS))
-    assert convert(trace, tmp_path / "t.csv") == convert(trace, tmp_path / "t.csv") == [tmp_path / "t.csv"]
+    assert (
+        convert(trace, tmp_path / "t.csv")
+        == convert(trace, tmp_path / "t.csv")
+        == [tmp_path / "t.csv"]
+    )
 
 
 def test_a_bomb_of_valid_lines_is_read_in_part_and_reported(
@@ -75,10 +81,14 @@ def test_a_byte_order_mark_is_no_part_of_the_first_cell(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [2**62, 2**62 - 1, 2**61, 2**41])
-def test_sizes_that_no_request_has_are_faults_and_no_overflow(tmp_path: Path, size: int) -> None:
+def test_sizes_that_no_request_has_are_faults_and_no_overflow(
+    tmp_path: Path, size: int
+) -> None:
     rows = MSR_ROWS + f"128166372003261629,usr,0,Read,0,{size},3\n"
     iolog = (
-        "fio version 2 iolog\nf add\nf open\n" + "f write 4096 4096\n" * 9 + f"f write 0 {size}\nf close\n"
+        "fio version 2 iolog\nf add\nf open\n"
+        + "f write 4096 4096\n" * 9
+        + f"f write 0 {size}\nf close\n"
     )
     for name, text, sound in (("t.csv", rows, 40), ("t.log", iolog, 9)):
         with warnings.catch_warnings():
@@ -98,7 +108,10 @@ def test_a_name_is_drawn_as_it_is(tmp_path: Path, name: str) -> None:
 
 def test_the_summary_is_tables_of_at_most_100_columns(tmp_path: Path) -> None:
     # 40 requests in 2 s, so that windows of 100 ms fit twenty times.
-    rows = "".join(f"{128166372003061629 + 500_000 * i},usr,0,Read,{4096 * i},4096,9\n" for i in range(40))
+    rows = "".join(
+        f"{128166372003061629 + 500_000 * i},usr,0,Read,{4096 * i},4096,9\n"
+        for i in range(40)
+    )
     summary = describe(load(put(tmp_path, "t.csv", rows)))
     console = Console(width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
     for table in summary_tables(summary):

@@ -13,22 +13,38 @@ from stripesim.traces.statistics import footprint_bytes, sequential_fraction
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data"
 needs_data = pytest.mark.skipif(
-    not DATA.is_dir(), reason=f"real traces not found: {DATA.name} is missing beside the repository"
+    not DATA.is_dir(),
+    reason=f"real traces not found: {DATA.name} is missing beside the repository",
 )
 
 
 def frame(*rows: tuple[int, str, int, int]) -> pl.DataFrame:
-    full = [(issue, None, None, device, offset, length, False) for issue, device, offset, length in rows]
+    full = [
+        (issue, None, None, device, offset, length, False)
+        for issue, device, offset, length in rows
+    ]
     return pl.DataFrame(full, schema=REQUEST_SCHEMA, orient="row")
 
 
 def test_sequential_is_judged_per_device() -> None:
-    requests = frame((0, "a", 0, 10), (1, "b", 10, 5), (2, "a", 10, 10), (3, "b", 15, 5), (4, "a", 0, 1))
+    requests = frame(
+        (0, "a", 0, 10),
+        (1, "b", 10, 5),
+        (2, "a", 10, 10),
+        (3, "b", 15, 5),
+        (4, "a", 0, 1),
+    )
     assert sequential_fraction(requests) == 2 / 5
 
 
 def test_footprint_is_the_union_per_device() -> None:
-    requests = frame((0, "a", 0, 100), (1, "a", 10, 10), (2, "a", 90, 20), (3, "a", 200, 1), (4, "b", 0, 7))
+    requests = frame(
+        (0, "a", 0, 100),
+        (1, "a", 10, 10),
+        (2, "a", 90, 20),
+        (3, "a", 200, 1),
+        (4, "b", 0, 7),
+    )
     assert footprint_bytes(requests) == 110 + 1 + 7
 
 
@@ -47,7 +63,9 @@ def test_what_was_not_recorded_is_null() -> None:
 
 
 @needs_data
-@pytest.mark.parametrize("name", ["blkparse_evelii_nvme_read.txt.gz", "msr-cambridge1-sample.csv"])
+@pytest.mark.parametrize(
+    "name", ["blkparse_evelii_nvme_read.txt.gz", "msr-cambridge1-sample.csv"]
+)
 def test_published_statistics(name: str) -> None:
     wanted = json.loads((DATA / "block-traces/stats.json").read_text())[name]
     trace = read_trace(DATA / "block-traces" / name, strict=True)
@@ -65,17 +83,26 @@ def test_published_statistics(name: str) -> None:
     for part in ("p50", "p90", "p99"):
         assert summary[f"bytes_{part}"] == wanted[f"size_{part}"]
     assert lengths.max() == wanted["size_max"]
-    moved = {w: int(lengths.filter(requests["is_write"] == w).sum()) / 1e9 for w in (False, True)}
+    moved = {
+        w: int(lengths.filter(requests["is_write"] == w).sum()) / 1e9
+        for w in (False, True)
+    }
     assert moved[False] == pytest.approx(wanted["read_GB"], abs=5e-5)
     assert moved[True] == pytest.approx(wanted["write_GB"], abs=5e-5)
     counts = dict(lengths.value_counts().rows())
-    assert {size: counts[size] for size, _ in wanted["top_sizes"]} == dict(wanted["top_sizes"])
+    assert {size: counts[size] for size, _ in wanted["top_sizes"]} == dict(
+        wanted["top_sizes"]
+    )
     assert int((requests["offset_bytes"] + lengths).max()) / 1e9 == pytest.approx(
         wanted["max_offset_GB"], rel=1e-3
     )  # type: ignore[arg-type]
     if wanted["resp_mean_ms"] is not None:
-        assert summary["response_mean_us"] / 1e3 == pytest.approx(wanted["resp_mean_ms"], abs=5e-4)
-        assert summary["response_p50_us"] / 1e3 == pytest.approx(wanted["resp_p50_ms"], abs=5e-4)
+        assert summary["response_mean_us"] / 1e3 == pytest.approx(
+            wanted["resp_mean_ms"], abs=5e-4
+        )
+        assert summary["response_p50_us"] / 1e3 == pytest.approx(
+            wanted["resp_p50_ms"], abs=5e-4
+        )
 
 
 @needs_data
@@ -85,17 +112,25 @@ def test_cluster_traces_agree_with_the_kernels_counters() -> None:
     for meta_path in sorted((DATA / "ceph16/block-traces").glob("*.meta.json")):
         meta = json.loads(meta_path.read_text())
         for device, wanted in meta["check"].items():
-            (path,) = meta_path.parent.glob(meta_path.name.replace(".meta.json", f".{device}.*.txt.gz"))
+            (path,) = meta_path.parent.glob(
+                meta_path.name.replace(".meta.json", f".{device}.*.txt.gz")
+            )
             if not gzip.decompress(path.read_bytes()).strip():
                 continue
             trace = read_trace(path, strict=True)
             assert trace.commands is not None
             commands = trace.commands.drop_nulls("complete_ns")
-            reads, writes = commands.filter(~commands["is_write"]), commands.filter(commands["is_write"])
+            reads, writes = (
+                commands.filter(~commands["is_write"]),
+                commands.filter(commands["is_write"]),
+            )
             assert reads["length_bytes"].sum() == wanted["C_read_bytes"]
             assert writes["length_bytes"].sum() == wanted["C_write_bytes"]
             assert writes.height == wanted["C_write_with_data"]
-            assert trace.counts.get("back merges", 0) == meta["stat_delta"][device]["wr_merges"]
+            assert (
+                trace.counts.get("back merges", 0)
+                == meta["stat_delta"][device]["wr_merges"]
+            )
             # Requests merged into commands move the same bytes.
             done = trace.requests.drop_nulls("complete_ns")
             assert done["length_bytes"].sum() == commands["length_bytes"].sum()

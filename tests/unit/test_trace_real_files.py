@@ -13,7 +13,9 @@ DATA = Path(__file__).resolve().parents[2].parent / "shared/data"
 BLOCK = DATA / "block-traces"
 CEPH = DATA / "ceph16"
 
-pytestmark = pytest.mark.skipif(not (BLOCK / "stats.json").exists(), reason=f"no published traces in {BLOCK}")
+pytestmark = pytest.mark.skipif(
+    not (BLOCK / "stats.json").exists(), reason=f"no published traces in {BLOCK}"
+)
 
 FORMATS = {
     "linux-mysql.load.gz": "blkreplay",
@@ -33,7 +35,9 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_format_counts_ratios_and_sizes_agree_with_the_published_statistics(name: str) -> None:
+def test_format_counts_ratios_and_sizes_agree_with_the_published_statistics(
+    name: str,
+) -> None:
     stats: dict[str, Any] = json.loads((BLOCK / "stats.json").read_text())[name]
     trace = load(BLOCK / name, strict=True)
     assert isinstance(trace, BlockTrace)
@@ -41,7 +45,9 @@ def test_format_counts_ratios_and_sizes_agree_with_the_published_statistics(name
     requests = trace.requests
     assert requests.height == stats["requests"]
     # The file gives four or five digits, of sizes one decimal.
-    assert 1 - requests["is_write"].sum() / requests.height == pytest.approx(stats["read_ratio"], abs=6e-5)
+    assert 1 - requests["is_write"].sum() / requests.height == pytest.approx(
+        stats["read_ratio"], abs=6e-5
+    )
     sizes = requests["length_bytes"]
     assert float(sizes.mean()) == pytest.approx(stats["size_mean"], abs=0.06)  # type: ignore[arg-type]
     assert sizes.max() == stats["size_max"]
@@ -85,7 +91,10 @@ def test_device_commands_of_our_own_cluster_agree_with_its_counters() -> None:
         assert reads.height == checks["D_read"], path.name
         done = trace.commands.drop_nulls("complete_ns")
         for key, written in (("C_read_bytes", False), ("C_write_bytes", True)):
-            assert done.filter(done["is_write"] == written)["length_bytes"].sum() == checks[key], path.name
+            assert (
+                done.filter(done["is_write"] == written)["length_bytes"].sum()
+                == checks[key]
+            ), path.name
 
 
 def test_iologs_of_our_own_cluster_hold_what_fio_was_asked_for() -> None:

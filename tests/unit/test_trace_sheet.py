@@ -20,10 +20,14 @@ from stripesim.traces.figure import caption, figure_sheet
 from stripesim.traces.locality import first_touch, reuse, stack_distances
 from stripesim.traces.statistics import depth_levels, dispersion
 
-FTA = "0 0 1 5 n1 0 100 160 NULL\n1 0 1 5 n1 1 160 900 4022\n2 0 1 5 n1 0 900 1000 NULL\n"
+FTA = (
+    "0 0 1 5 n1 0 100 160 NULL\n1 0 1 5 n1 1 160 900 4022\n2 0 1 5 n1 0 900 1000 NULL\n"
+)
 
 
-def requests(rows: list[tuple[int, int | None, int | None, str, int, int, bool]]) -> pl.DataFrame:
+def requests(
+    rows: list[tuple[int, int | None, int | None, str, int, int, bool]],
+) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=REQUEST_SCHEMA, orient="row")
 
 
@@ -62,7 +66,10 @@ def test_reuse_looks_at_blocks_not_at_requests() -> None:
 def test_depth_by_hand() -> None:
     second = 10**9
     frame = requests(
-        [(0, None, 3 * second, "a", 0, 512, False), (second, None, 2 * second, "a", 0, 512, False)]
+        [
+            (0, None, 3 * second, "a", 0, 512, False),
+            (second, None, 2 * second, "a", 0, 512, False),
+        ]
     )
     assert depth_levels(frame).tolist() == [0, 2, 1]
 
@@ -80,13 +87,21 @@ def trace_of(count: int = 500) -> BlockTrace:
     done = issue + rng.integers(1, 10**6, count)
     rows = [
         (int(i - issue[0]), None, int(d - issue[0]), "0", int(o) * 4096, 4096, bool(w))
-        for i, d, o, w in zip(issue, done, rng.integers(0, 99, count), rng.random(count) < 0.5, strict=True)
+        for i, d, o, w in zip(
+            issue,
+            done,
+            rng.integers(0, 99, count),
+            rng.random(count) < 0.5,
+            strict=True,
+        )
     ]
     return BlockTrace(requests(rows), None, "made", "made.csv")
 
 
 @pytest.mark.parametrize("count", [1, 2, 500])
-def test_the_sheet_is_drawn_for_any_length_and_alike_each_time(tmp_path: Path, count: int) -> None:
+def test_the_sheet_is_drawn_for_any_length_and_alike_each_time(
+    tmp_path: Path, count: int
+) -> None:
     trace = trace_of(count)
     svg, png = figure_sheet(trace, tmp_path / "sheet")
     assert png.stat().st_size > 10_000
@@ -104,7 +119,11 @@ def test_columns_written_are_the_columns_read(tmp_path: Path) -> None:
         assert again.equals(trace.requests)
     (text,) = convert(trace, tmp_path / "t.txt")
     columns = ["issue_ns", "complete_ns", "offset_bytes", "length_bytes", "is_write"]
-    assert read_trace(text, strict=True).requests.select(columns).equals(trace.requests.select(columns))
+    assert (
+        read_trace(text, strict=True)
+        .requests.select(columns)
+        .equals(trace.requests.select(columns))
+    )
 
 
 def test_failures_are_written_as_events_and_spans(tmp_path: Path) -> None:
@@ -113,7 +132,9 @@ def test_failures_are_written_as_events_and_spans(tmp_path: Path) -> None:
     events, spans = convert(trace, tmp_path / "f.parquet")
     assert pl.read_parquet(events).equals(trace.events)
     assert spans.name == "f.spans.parquet"
-    with pytest.raises(TraceError, match=r"got a failure trace, wanted \.parquet or \.csv"):
+    with pytest.raises(
+        TraceError, match=r"got a failure trace, wanted \.parquet or \.csv"
+    ):
         convert(trace, tmp_path / "f.txt")
     with pytest.raises(TraceError, match=r"got suffix '\.xls', wanted one of"):
         convert(trace, tmp_path / "f.xls")

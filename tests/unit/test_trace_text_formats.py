@@ -15,11 +15,20 @@ from stripesim.traces.lines import BACKWARD_COUNT
 # name, one line, and what it must become: complete - issue, device, offset, length, is_write.
 LINES = {
     "spc": ("1,20,3584,W,0.5\n", (None, "1", 10240, 3584, True)),
-    "systor": ("1455591804.310701000,0.006475000,R,3,512,4096\n", (6_475_000, "3", 512, 4096, False)),
+    "systor": (
+        "1455591804.310701000,0.006475000,R,3,512,4096\n",
+        (6_475_000, "3", 512, 4096, False),
+    ),
     "tencent": ("1538323200,8,16,1,1058\n", (None, "1058", 4096, 8192, True)),
-    "alibaba": ("419,W,8792731648,16384,1577808000000046\n", (None, "419", 8792731648, 16384, True)),
+    "alibaba": (
+        "419,W,8792731648,16384,1577808000000046\n",
+        (None, "419", 8792731648, 16384, True),
+    ),
     "cloudphysics": ("1,5633898368802,2a,512,8\n", (None, "0", 4096, 512, True)),
-    "blkreplay": ("  0.000001 ;  8 ; 64 ; RA ; 0.0 ; 0.0\n", (None, "0", 4096, 32768, False)),
+    "blkreplay": (
+        "  0.000001 ;  8 ; 64 ; RA ; 0.0 ; 0.0\n",
+        (None, "0", 4096, 32768, False),
+    ),
     "disksim": ("0.250000 3 8 16 1\n", (None, "3", 4096, 8192, False)),
     "ssdsim": ("938513000 4 8 16 0\n", (None, "4", 4096, 8192, True)),
 }
@@ -54,7 +63,9 @@ def test_columns_and_units(tmp_path: Path, name: str, end: str) -> None:
         ("ssdsim", "938513001 4 8 16 1\n", 1),
     ],
 )
-def test_times_are_exact_to_the_last_digit(tmp_path: Path, name: str, later: str, apart_ns: int) -> None:
+def test_times_are_exact_to_the_last_digit(
+    tmp_path: Path, name: str, later: str, apart_ns: int
+) -> None:
     trace = read_trace(put(tmp_path, LINES[name][0] + later), strict=True)
     assert trace.requests["issue_ns"].to_list() == [0, apart_ns]
     assert trace.format == name
@@ -77,16 +88,28 @@ def test_each_kind_of_damage_is_told_with_its_line(tmp_path: Path, name: str) ->
     trace = read_trace(path, format=name)
     assert len(trace) == len(damaged) + 1
     assert [fault.line for fault in trace.faults.first] == [2, 4, 6, 8, 10]
-    assert all(str(fault).startswith(f"{path}:{fault.line}: got ") for fault in trace.faults.first)
+    assert all(
+        str(fault).startswith(f"{path}:{fault.line}: got ")
+        for fault in trace.faults.first
+    )
     with pytest.raises(TraceError):
         read_trace(path, format=name, strict=True)
 
 
 @pytest.mark.parametrize("name", ["spc", "blkreplay", "disksim", "ssdsim"])
-def test_time_going_backwards_is_a_fault_where_a_format_is_in_order(tmp_path: Path, name: str) -> None:
-    late = {"spc": "9.0", "blkreplay": "9.0", "disksim": "9.0", "ssdsim": "999999999"}[name]
+def test_time_going_backwards_is_a_fault_where_a_format_is_in_order(
+    tmp_path: Path, name: str
+) -> None:
+    late = {"spc": "9.0", "blkreplay": "9.0", "disksim": "9.0", "ssdsim": "999999999"}[
+        name
+    ]
     line = LINES[name][0].strip()
-    first = {"spc": "0.5", "blkreplay": "0.000001", "disksim": "0.250000", "ssdsim": "938513000"}[name]
+    first = {
+        "spc": "0.5",
+        "blkreplay": "0.000001",
+        "disksim": "0.250000",
+        "ssdsim": "938513000",
+    }[name]
     path = put(tmp_path, f"{line}\n{line.replace(first, late)}\n{line}\n{line}\n")
     trace = read_trace(path)
     # The row stays; one step back is one fault, however many rows follow.
@@ -97,8 +120,12 @@ def test_time_going_backwards_is_a_fault_where_a_format_is_in_order(tmp_path: Pa
     assert trace.requests["issue_ns"].is_sorted()
 
 
-def test_time_going_backwards_is_counted_where_a_format_is_not_in_order(tmp_path: Path) -> None:
-    trace = read_trace(put(tmp_path, "1538323200,8,16,1,1\n1538323199,8,16,1,1\n"), strict=True)
+def test_time_going_backwards_is_counted_where_a_format_is_not_in_order(
+    tmp_path: Path,
+) -> None:
+    trace = read_trace(
+        put(tmp_path, "1538323200,8,16,1,1\n1538323199,8,16,1,1\n"), strict=True
+    )
     assert trace.counts == {BACKWARD_COUNT: 1}
 
 
@@ -115,7 +142,9 @@ def test_headings_and_preambles_are_counted(tmp_path: Path) -> None:
 
 
 def test_other_scsi_commands_are_counted(tmp_path: Path) -> None:
-    text = LINES["cloudphysics"][0] + "1,5633898368803,35,0,0\n" + LINES["cloudphysics"][0]
+    text = (
+        LINES["cloudphysics"][0] + "1,5633898368803,35,0,0\n" + LINES["cloudphysics"][0]
+    )
     trace = read_trace(put(tmp_path, text), strict=True)
     assert len(trace) == 2
     assert trace.counts["commands of other kinds"] == 1
@@ -190,15 +219,34 @@ def test_zip_and_zstd(tmp_path: Path) -> None:
 def test_names_do_not_decide(tmp_path: Path) -> None:
     """A plain text called .gz is read as it is; a gz called .txt is unpacked."""
     assert len(read_trace(put(tmp_path, LINES["spc"][0], "t.gz"), strict=True)) == 1
-    assert len(read_trace(put(tmp_path, gzip.compress(LINES["spc"][0].encode()), "t.txt"), strict=True)) == 1
+    assert (
+        len(
+            read_trace(
+                put(tmp_path, gzip.compress(LINES["spc"][0].encode()), "t.txt"),
+                strict=True,
+            )
+        )
+        == 1
+    )
 
 
-def test_what_expands_beyond_reason_is_left_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_expands_beyond_reason_is_left_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(source_module, "EXPANDED_BYTES_MAX", 1 << 20)
-    bomb = put(tmp_path, lzma.compress(LINES["spc"][0].encode() + b"\x00" * (8 << 20)), "t.xz")
+    bomb = put(
+        tmp_path, lzma.compress(LINES["spc"][0].encode() + b"\x00" * (8 << 20)), "t.xz"
+    )
     trace = read_trace(bomb, format="spc")
     assert len(trace) == 1
-    assert any("MiB from a compressed file" in fault.got for fault in trace.faults.first)
+    assert any(
+        "MiB from a compressed file" in fault.got for fault in trace.faults.first
+    )
     # The same for a text that compresses as traces do.
-    honest = "".join(f"{i % 7},{i * 7919 % 100003},3584,w,{i / 8:.6f}\n" for i in range(60_000))
-    assert len(read_trace(put(tmp_path, gzip.compress(honest.encode())), strict=True)) == 60_000
+    honest = "".join(
+        f"{i % 7},{i * 7919 % 100003},3584,w,{i / 8:.6f}\n" for i in range(60_000)
+    )
+    assert (
+        len(read_trace(put(tmp_path, gzip.compress(honest.encode())), strict=True))
+        == 60_000
+    )

@@ -46,9 +46,15 @@ def test_chunks_do_not_change_the_requests(pattern, rate):
     pieces, source = [], stream(**values)
     for count in (1, 7, 500, 4096):
         pieces.append(source.take(count))
-    for name in ("is_write", "offsets_bytes", "lengths_bytes", *(["arrivals_ns"] if rate else [])):
+    for name in (
+        "is_write",
+        "offsets_bytes",
+        "lengths_bytes",
+        *(["arrivals_ns"] if rate else []),
+    ):
         assert np.array_equal(
-            np.concatenate([getattr(piece, name) for piece in pieces]), getattr(whole, name)
+            np.concatenate([getattr(piece, name) for piece in pieces]),
+            getattr(whole, name),
         ), name
     assert len(source.take(10)) == 0
 
@@ -56,7 +62,9 @@ def test_chunks_do_not_change_the_requests(pattern, rate):
 def test_offsets_do_not_depend_on_the_mix_and_seeds_differ():
     reads, mixed = (stream(read_fraction=share).take(500) for share in (1.0, 0.3))
     assert (reads.offsets_bytes == mixed.offsets_bytes).all()
-    assert not reads.is_write.any() and stream(read_fraction=0.0).take(500).is_write.all()
+    assert (
+        not reads.is_write.any() and stream(read_fraction=0.0).take(500).is_write.all()
+    )
     assert 0.6 < mixed.is_write.mean() < 0.8
     assert (stream(seed=1).take(500).offsets_bytes != reads.offsets_bytes).any()
 
@@ -144,7 +152,9 @@ trace = "{path}"
     return parse_scenario(text, sets=sets)
 
 
-@pytest.mark.parametrize(("name", "requests", "reads"), [(MSR, 1000, 508), (CEPH, 249, 249)])
+@pytest.mark.parametrize(
+    ("name", "requests", "reads"), [(MSR, 1000, 508), (CEPH, 249, 249)]
+)
 def test_a_real_trace_is_replayed_request_by_request(data, name, requests, reads):
     trace = read_trace(data / name)
     found = requests_of(trace)
@@ -183,7 +193,10 @@ def test_speed_and_closed_replay_of_a_real_trace(data):
 
 
 def test_devices_of_a_trace_are_images_of_their_own(tmp_path):
-    rows = [f"{128166372000000000 + index * 1000},host,{index % 3},Read,8192,4096,100" for index in range(9)]
+    rows = [
+        f"{128166372000000000 + index * 1000},host,{index % 3},Read,8192,4096,100"
+        for index in range(9)
+    ]
     (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
     found = replay_of(traced(tmp_path / "t.csv")).take(99)
     assert found.images.tolist() == [0, 1, 2] * 3

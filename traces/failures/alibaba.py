@@ -32,7 +32,9 @@ def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
         parts.append(
             rows.filter(failed).select(
                 "time_s",
-                pl.concat_str("model", "disk_id", separator=".", ignore_nulls=True).alias("component"),
+                pl.concat_str(
+                    "model", "disk_id", separator=".", ignore_nulls=True
+                ).alias("component"),
                 pl.col("node_id").alias("node"),
                 pl.col("rack_id").alias("rack"),
                 pl.lit(False).alias("up"),

@@ -42,12 +42,18 @@ def _days(rows: pl.DataFrame, log: FaultLog) -> pl.DataFrame:
 
     day_s = pl.col("date").str.to_date("%Y-%m-%d", strict=False).cast(pl.Int64) * DAY_S
     hours = optional("smart_9_raw").cast(pl.Float64, strict=False)
-    good = (day_s >= 0) & pl.col("serial_number").is_not_null() & pl.col("failure").is_in(["0", "1"])
+    good = (
+        (day_s >= 0)
+        & pl.col("serial_number").is_not_null()
+        & pl.col("failure").is_in(["0", "1"])
+    )
     rows = sound_rows(rows, good, log, lambda text: (shown(text), _WANTED))
     log.tally("drive-days", rows.height)
     return _joined(
         rows.select(
-            pl.concat_str("model", "serial_number", separator=".", ignore_nulls=True).alias("component"),
+            pl.concat_str(
+                "model", "serial_number", separator=".", ignore_nulls=True
+            ).alias("component"),
             optional("pod_id").alias("node"),
             optional("vault_id").alias("rack"),
             day_s.alias("first_s"),
@@ -91,8 +97,14 @@ def _trace(drives: pl.DataFrame, source: TraceSource) -> FailureTrace:
         (pl.col("hours") * 3600).round().cast(pl.Int64).alias("entry_age_s"),
     ).select(SPAN_SCHEMA.keys())
     broken = spans.filter(~spans["right_cut"]).with_columns(
-        pl.col("stop_s").alias("start_s"), pl.lit(False).alias("up"), pl.lit("failure").alias("reason")
+        pl.col("stop_s").alias("start_s"),
+        pl.lit(False).alias("up"),
+        pl.lit("failure").alias("reason"),
     )
     spans = spans.sort("start_s", maintain_order=True)
-    events = pl.concat([events_of(spans), events_of(broken)]).sort("time_s", maintain_order=True)
-    return FailureTrace(events, spans, FORMAT.name, str(source.path), drives.height or None)
+    events = pl.concat([events_of(spans), events_of(broken)]).sort(
+        "time_s", maintain_order=True
+    )
+    return FailureTrace(
+        events, spans, FORMAT.name, str(source.path), drives.height or None
+    )

@@ -53,7 +53,9 @@ class FailureTrace:
     #: How many components were watched, those that never failed included; None where the source does not say
     population: int | None = None
     faults: Faults = field(default_factory=Faults)  #: What was wrong in the file
-    counts: Mapping[str, int] = field(default_factory=dict)  #: What was recognised but is no event
+    counts: Mapping[str, int] = field(
+        default_factory=dict
+    )  #: What was recognised but is no event
 
     def __len__(self) -> int:
         return self.events.height
@@ -61,6 +63,6 @@ class FailureTrace:
 
 def events_of(spans: pl.DataFrame) -> pl.DataFrame:
     """Return the events that begin spans; one cut on the left gives the state at the start of the record."""
-    return spans.select(pl.col("start_s").alias("time_s"), *list(EVENT_SCHEMA)[1:]).sort(
-        "time_s", maintain_order=True
-    )
+    return spans.select(
+        pl.col("start_s").alias("time_s"), *list(EVENT_SCHEMA)[1:]
+    ).sort("time_s", maintain_order=True)

@@ -44,14 +44,20 @@ _SUFFIXES = (".tab", ".tab.gz", ".tab.xz", ".tab.bz2", ".tab.zst")
 def _sniff(head: Head) -> bool:
     rows = [line.split() for line in head.lines if not line.lstrip().startswith("#")]
     good = [
-        len(row) == len(_COLUMNS) and row[5] in ("0", "1") and row[6].isdigit() and row[7].isdigit()
+        len(row) == len(_COLUMNS)
+        and row[5] in ("0", "1")
+        and row[6].isdigit()
+        and row[7].isdigit()
         for row in rows
     ]
     return 2 * sum(good) > len(rows)
 
 
 def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
-    parts = [_sound(split_lines(block, _COLUMNS, " ", log, comment="#"), log) for block in source.blocks(log)]
+    parts = [
+        _sound(split_lines(block, _COLUMNS, " ", log, comment="#"), log)
+        for block in source.blocks(log)
+    ]
     return _trace(parts, FORMAT.name, source, _locations(source))
 
 
@@ -59,7 +65,9 @@ def _read_sqlite(source: TraceSource, log: FaultLog) -> FailureTrace:
     """Read the same tables from one file, not compressed; places in faults are rows of `event_trace`."""
     log.unit = "row"
     try:
-        with closing(sqlite3.connect(f"{source.path.absolute().as_uri()}?mode=ro", uri=True)) as base:
+        with closing(
+            sqlite3.connect(f"{source.path.absolute().as_uri()}?mode=ro", uri=True)
+        ) as base:
             parts = [_sound(rows, log) for rows in _tables(base)]
             locations = _sqlite_locations(base)
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
@@ -71,18 +79,28 @@ def _read_sqlite(source: TraceSource, log: FaultLog) -> FailureTrace:
 
 
 FORMAT = TraceFormat("fta", _sniff, _read)
-SQLITE_FORMAT = TraceFormat("fta-sqlite", lambda head: head.data.startswith(SQLITE_MAGIC), _read_sqlite)
+SQLITE_FORMAT = TraceFormat(
+    "fta-sqlite", lambda head: head.data.startswith(SQLITE_MAGIC), _read_sqlite
+)
 
 
 def _tables(base: sqlite3.Connection) -> Iterator[pl.DataFrame]:
-    cursor = base.execute(f"SELECT {', '.join(_COLUMNS)} FROM event_trace ORDER BY rowid")
+    cursor = base.execute(
+        f"SELECT {', '.join(_COLUMNS)} FROM event_trace ORDER BY rowid"
+    )
     first = 1
     while rows := cursor.fetchmany(_ROWS):
-        cells = [tuple(None if cell is None else str(cell) for cell in row) for row in rows]
-        table = pl.DataFrame(cells, schema=dict.fromkeys(_COLUMNS, pl.String()), orient="row")
+        cells = [
+            tuple(None if cell is None else str(cell) for cell in row) for row in rows
+        ]
+        table = pl.DataFrame(
+            cells, schema=dict.fromkeys(_COLUMNS, pl.String()), orient="row"
+        )
         yield table.with_columns(
             pl.int_range(first, first + len(rows)).alias(ORDER_COLUMN),
-            pl.concat_str(pl.col(_COLUMNS).fill_null("NULL"), separator=" ").alias("text"),
+            pl.concat_str(pl.col(_COLUMNS).fill_null("NULL"), separator=" ").alias(
+                "text"
+            ),
         )
         first += len(rows)
 
@@ -94,34 +112,55 @@ def _sqlite_locations(base: sqlite3.Connection) -> pl.DataFrame | None:
         # Only event_trace is needed.
         return None
     cells = [(str(node), None if place is None else str(place)) for node, place in rows]
-    return _unique(pl.DataFrame(cells, schema={"node_id": pl.String(), "rack": pl.String()}, orient="row"))
+    return _unique(
+        pl.DataFrame(
+            cells, schema={"node_id": pl.String(), "rack": pl.String()}, orient="row"
+        )
+    )
 
 
 def _locations(source: TraceSource) -> pl.DataFrame | None:
     """Read where nodes stand from the table beside; silently nothing where there is none."""
     if not source.path.name.startswith("event_trace"):
         return None
-    found = [path for suffix in _SUFFIXES if (path := source.path.with_name("node" + suffix)).is_file()]
+    found = [
+        path
+        for suffix in _SUFFIXES
+        if (path := source.path.with_name("node" + suffix)).is_file()
+    ]
     if not found:
         return None
     log = FaultLog(str(found[0]))
-    names = (*_NODE_COLUMNS, *(f"more_{index}" for index in range(len(_NODE_COLUMNS), _NODE_WIDTH)))
-    parts = [split_lines(block, names, " ", log, comment="#") for block in TraceSource(found[0]).blocks(log)]
+    names = (
+        *_NODE_COLUMNS,
+        *(f"more_{index}" for index in range(len(_NODE_COLUMNS), _NODE_WIDTH)),
+    )
+    parts = [
+        split_lines(block, names, " ", log, comment="#")
+        for block in TraceSource(found[0]).blocks(log)
+    ]
     if not parts:
         return None
-    return _unique(pl.concat(parts).select("node_id", pl.col("node_location").alias("rack")))
+    return _unique(
+        pl.concat(parts).select("node_id", pl.col("node_location").alias("rack"))
+    )
 
 
 def _unique(table: pl.DataFrame) -> pl.DataFrame:
     known = pl.when(pl.col("rack") != "NULL").then(pl.col("rack")).alias("rack")
-    return table.with_columns(known).unique("node_id", keep="first", maintain_order=True)
+    return table.with_columns(known).unique(
+        "node_id", keep="first", maintain_order=True
+    )
 
 
 def _sound(rows: pl.DataFrame, log: FaultLog) -> pl.DataFrame:
     times = ("event_start_time", "event_stop_time")
     rows = rows.with_columns(
         # Some sets give times with a fraction of a second.
-        pl.col(times).cast(pl.Float64, strict=False).round().cast(pl.Int64, strict=False),
+        pl.col(times)
+        .cast(pl.Float64, strict=False)
+        .round()
+        .cast(pl.Int64, strict=False),
         pl.col("event_type").cast(pl.Int64, strict=False),
     )
     good = (
@@ -139,12 +178,18 @@ def _explain(text: str) -> tuple[str, str]:
     if len(cells) == len(_COLUMNS) and cells[5] not in ("0", "1"):
         return f"event_type {shown(cells[5])}", "0 (unavailable) or 1 (available)"
     if len(cells) == len(_COLUMNS):
-        return f"a time from {cells[6]} to {cells[7]}", "seconds of at least 0, the stop not before the start"
+        return (
+            f"a time from {cells[6]} to {cells[7]}",
+            "seconds of at least 0, the stop not before the start",
+        )
     return shown(text), " ".join(_COLUMNS)
 
 
 def _trace(
-    parts: list[pl.DataFrame], name: str, source: TraceSource, locations: pl.DataFrame | None
+    parts: list[pl.DataFrame],
+    name: str,
+    source: TraceSource,
+    locations: pl.DataFrame | None,
 ) -> FailureTrace:
     if not parts or not any(part.height for part in parts):
         empty = pl.DataFrame(schema=SPAN_SCHEMA)
@@ -158,7 +203,9 @@ def _trace(
     rows = rows.with_columns(
         pl.concat_str("node_id", "component_id", separator=".").alias("component"),
         (pl.col("event_type") == 1).alias("up"),
-        pl.when(pl.col("event_end_reason") != "NULL").then("event_end_reason").alias("ended_by"),
+        pl.when(pl.col("event_end_reason") != "NULL")
+        .then("event_end_reason")
+        .alias("ended_by"),
     ).sort("component", "event_start_time", maintain_order=True)
     before = pl.col("ended_by").shift(1).over("component")
     spans = rows.select(
@@ -173,4 +220,6 @@ def _trace(
         (pl.col("event_stop_time") == last_s).alias("right_cut"),
         pl.lit(None, pl.Int64).alias("entry_age_s"),
     ).sort("start_s", maintain_order=True)
-    return FailureTrace(events_of(spans), spans, name, str(source.path), spans["component"].n_unique())
+    return FailureTrace(
+        events_of(spans), spans, name, str(source.path), spans["component"].n_unique()
+    )

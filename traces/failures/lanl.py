@@ -24,11 +24,40 @@ from stripesim.traces.lines import has_columns
 from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import TraceFormat, TraceSource
 
-_CAUSES = ("Facilities", "Hardware", "Human Error", "Network", "Undetermined", "Software")
-_NEEDED = ("System", "nodes", "nodenumz", "node prod", "node decom", "Prob Started", "Prob Fixed", *_CAUSES)
+_CAUSES = (
+    "Facilities",
+    "Hardware",
+    "Human Error",
+    "Network",
+    "Undetermined",
+    "Software",
+)
+_NEEDED = (
+    "System",
+    "nodes",
+    "nodenumz",
+    "node prod",
+    "node decom",
+    "Prob Started",
+    "Prob Fixed",
+    *_CAUSES,
+)
 _TIME = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4}) (\d{1,2}):(\d{2})")
 _MONTH = re.compile(r"(\d{1,2})-([A-Z][a-z]{2})")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTHS = (
+    "Jan",
+    "Feb",
+    "Mar",
+    "Apr",
+    "May",
+    "Jun",
+    "Jul",
+    "Aug",
+    "Sep",
+    "Oct",
+    "Nov",
+    "Dec",
+)
 _COLUMNS_WANTED = "a heading with " + ", ".join(_NEEDED)
 _Outage = tuple[int, int, str]
 
@@ -51,20 +80,33 @@ def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
         node.outages.append((start_s, stop_s, _reason(row)))
         node.decommissioned_s = node.decommissioned_s or _month_s(row["node decom"])
         if row["nodes"].isdecimal():
-            sizes[row["System"]] = max(sizes.get(row["System"], 0), int(row["nodes"][:9]))
-    end_s = max((stop for node in nodes.values() for _, stop, _ in node.outages), default=0)
+            sizes[row["System"]] = max(
+                sizes.get(row["System"], 0), int(row["nodes"][:9])
+            )
+    end_s = max(
+        (stop for node in nodes.values() for _, stop, _ in node.outages), default=0
+    )
     spans, listed = [], []
     for component, node in nodes.items():
         node.outages.sort()
-        listed += [(s, e, component, component, node.system, False, why) for s, e, why in node.outages]
+        listed += [
+            (s, e, component, component, node.system, False, why)
+            for s, e, why in node.outages
+        ]
         spans += list(_spans(component, node, end_s, log))
-    outages = pl.DataFrame(listed, schema=dict(list(SPAN_SCHEMA.items())[:7]), orient="row")
-    table = pl.DataFrame(spans, schema=SPAN_SCHEMA, orient="row").sort("start_s", maintain_order=True)
+    outages = pl.DataFrame(
+        listed, schema=dict(list(SPAN_SCHEMA.items())[:7]), orient="row"
+    )
+    table = pl.DataFrame(spans, schema=SPAN_SCHEMA, orient="row").sort(
+        "start_s", maintain_order=True
+    )
     # Overlapping outages are events of their own, though spans join them.
     events = pl.concat([events_of(outages), events_of(table.filter(table["up"]))]).sort(
         "time_s", "up", maintain_order=True
     )
-    return FailureTrace(events, table, FORMAT.name, str(source.path), sum(sizes.values()) or None)
+    return FailureTrace(
+        events, table, FORMAT.name, str(source.path), sum(sizes.values()) or None
+    )
 
 
 FORMAT = TraceFormat("lanl", lambda head: has_columns(head, _NEEDED), _read)
@@ -79,9 +121,16 @@ def _rows(source: TraceSource, log: FaultLog) -> Iterator[dict[str, str]]:
                 log.tally("blank lines")
                 continue
             try:
-                cells = [cell.strip() for cell in next(csv.reader([line.replace("\0", "�")], strict=True))]
+                cells = [
+                    cell.strip()
+                    for cell in next(csv.reader([line.replace("\0", "�")], strict=True))
+                ]
             except (csv.Error, StopIteration) as error:
-                log.add(number, f"{shown(line)} ({error})", "comma separated cells, quotes in pairs")
+                log.add(
+                    number,
+                    f"{shown(line)} ({error})",
+                    "comma separated cells, quotes in pairs",
+                )
                 continue
             if heading is None:
                 heading = cells
@@ -91,18 +140,26 @@ def _rows(source: TraceSource, log: FaultLog) -> Iterator[dict[str, str]]:
                 log.tally("header lines")
                 continue
             if len(cells) != len(heading):
-                log.add(number, f"{len(cells)} columns in {shown(line)}", f"{len(heading)}")
+                log.add(
+                    number, f"{len(cells)} columns in {shown(line)}", f"{len(heading)}"
+                )
                 continue
             row = dict(zip(heading, cells, strict=True))
             start_s, stop_s = _time_s(row["Prob Started"]), _time_s(row["Prob Fixed"])
             if start_s is None or stop_s is None or stop_s < start_s:
                 span = f"{shown(row['Prob Started'])} to {shown(row['Prob Fixed'])}"
-                log.add(number, f"an outage from {span}", "m/d/yyyy h:mm twice, the end not before the start")
+                log.add(
+                    number,
+                    f"an outage from {span}",
+                    "m/d/yyyy h:mm twice, the end not before the start",
+                )
                 continue
             yield row
 
 
-def _spans(component: str, node: _Node, end_s: int, log: FaultLog) -> Iterator[tuple[object, ...]]:
+def _spans(
+    component: str, node: _Node, end_s: int, log: FaultLog
+) -> Iterator[tuple[object, ...]]:
     joined: list[_Outage] = []
     for start, stop, why in node.outages:
         if joined and start < joined[-1][1]:

@@ -7,7 +7,12 @@ import polars as pl
 
 from stripesim.traces.failures.columns import HOUR_S, YEAR_S, FailureTrace
 
-WITHIN_S: dict[str, int] = {"minute": 60, "hour": 3600, "day": 86400, "30 days": 30 * 86400}
+WITHIN_S: dict[str, int] = {
+    "minute": 60,
+    "hour": 3600,
+    "day": 86400,
+    "30 days": 30 * 86400,
+}
 """Times within which failures are called correlated, by name."""
 
 SHUFFLES = 20
@@ -19,7 +24,9 @@ SHUFFLED_MAX = 400_000
 REASONS_SHOWN = 10
 
 
-def correlated_share(trace: FailureTrace, group: Literal["node", "rack"], within_s: float) -> float | None:
+def correlated_share(
+    trace: FailureTrace, group: Literal["node", "rack"], within_s: float
+) -> float | None:
     """Return the share of failures with another one in the same group within a time, before or after.
 
     None where no failure has the group recorded.
@@ -30,10 +37,16 @@ def correlated_share(trace: FailureTrace, group: Literal["node", "rack"], within
     section 3 (relative percentage of failures within a time).
     """
     rows = _failures(trace, group)
-    return _share(rows["group"].to_numpy(), rows["time_s"].to_numpy(), within_s) if rows.height else None
+    return (
+        _share(rows["group"].to_numpy(), rows["time_s"].to_numpy(), within_s)
+        if rows.height
+        else None
+    )
 
 
-def expected_share(trace: FailureTrace, group: Literal["node", "rack"], within_s: float) -> float | None:
+def expected_share(
+    trace: FailureTrace, group: Literal["node", "rack"], within_s: float
+) -> float | None:
     """Return what `correlated_share` would be if times were dealt to the failures at random."""
     rows = _failures(trace, group)
     if not rows.height:
@@ -41,7 +54,11 @@ def expected_share(trace: FailureTrace, group: Literal["node", "rack"], within_s
     rng = np.random.default_rng(1)
     groups, times = rows["group"].to_numpy(), rows["time_s"].to_numpy()
     count = max(2, min(SHUFFLES, SHUFFLED_MAX // len(times)))
-    return float(np.mean([_share(groups, rng.permutation(times), within_s) for _ in range(count)]))
+    return float(
+        np.mean(
+            [_share(groups, rng.permutation(times), within_s) for _ in range(count)]
+        )
+    )
 
 
 def failure_info(trace: FailureTrace) -> dict[str, Any]:
@@ -53,8 +70,16 @@ def failure_info(trace: FailureTrace) -> dict[str, Any]:
     """
     events = trace.events
     down = events.filter(~events["up"])
-    known = {name: events[name].drop_nulls().n_unique() or None for name in ("component", "node", "rack")}
-    reasons = down.group_by("reason").len().drop_nulls().sort("len", "reason", descending=[True, False])
+    known = {
+        name: events[name].drop_nulls().n_unique() or None
+        for name in ("component", "node", "rack")
+    }
+    reasons = (
+        down.group_by("reason")
+        .len()
+        .drop_nulls()
+        .sort("len", "reason", descending=[True, False])
+    )
     return {
         "format": trace.format,
         "source": trace.source,
@@ -85,7 +110,14 @@ def failure_info(trace: FailureTrace) -> dict[str, Any]:
 
 
 def _spans(trace: FailureTrace, failures: int) -> dict[str, float | None]:
-    names = ("up_mean_h", "up_p50_h", "down_mean_h", "down_p50_h", "availability", "rate_per_year")
+    names = (
+        "up_mean_h",
+        "up_p50_h",
+        "down_mean_h",
+        "down_p50_h",
+        "availability",
+        "rate_per_year",
+    )
     values: dict[str, float | None] = dict.fromkeys(names)
     if trace.spans is None:
         return values

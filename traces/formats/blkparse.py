@@ -22,7 +22,9 @@ from stripesim.traces.source import Block, Head, TraceFormat, TraceSource
 SECTORS_MAX = 1 << 23
 """The kernel counts a request's bytes in 32 bits; anything longer than this is damage."""
 
-_WANTED = "'maj,min cpu seq seconds.fraction pid action RWBS sector + sectors [process]'"
+_WANTED = (
+    "'maj,min cpu seq seconds.fraction pid action RWBS sector + sectors [process]'"
+)
 _EVENT = (
     r"^(?P<device>\d{1,4},\d{1,7})\s+\d{1,5}\s+\d{1,19}\s+(?P<seconds>\d{1,9})\.(?P<fraction>\d{1,9})\s+\d{1,10}\s+"
     r"(?P<action>[A-Za-z]{1,2})\s+(?P<rwbs>[A-Z]{1,8})(?:\s+(?P<rest>.*))?$"
@@ -40,7 +42,9 @@ _NOTE = (
 _MATCHED = ("Q", "D", "C", "R", "X")
 _ACTIONS = (*_MATCHED, "M", "F", "G", "I", "S", "P", "U", "T", "UT", "B", "A", "W", "m")
 _TALLIED = {"M": "back merges", "F": "front merges", "R": "requeues", "X": "splits"}
-_SNIFF = re.compile(r"\s*\d+,\d+\s+\d+\s+\d+\s+\d+\.\d+\s+\d+\s+[A-Za-z]{1,2}\s+[A-Z]+(\s.*)?")
+_SNIFF = re.compile(
+    r"\s*\d+,\d+\s+\d+\s+\d+\s+\d+\.\d+\s+\d+\s+[A-Za-z]{1,2}\s+[A-Z]+(\s.*)?"
+)
 
 
 def _sniff(head: Head) -> bool:
@@ -68,11 +72,14 @@ def _events(block: Block, log: FaultLog) -> pl.DataFrame:
     """Return the events that carry data, one row each, with the columns of `matching.Event`."""
     rows = _parse(block, log)
     carries = (
-        (pl.col("action").is_in(["Q", "D", "C", "R"]) & (pl.col("sectors") > 0)) | (pl.col("action") == "X")
+        (pl.col("action").is_in(["Q", "D", "C", "R"]) & (pl.col("sectors") > 0))
+        | (pl.col("action") == "X")
     ) & pl.col("direction").is_not_null()
     held = rows.select(carries.fill_null(False).alias("held")).to_series()
     _tally(rows, held, log)
-    time_ns = pl.col("seconds") * 1_000_000_000 + pl.col("fraction").str.pad_end(9, "0").cast(pl.Int64)
+    time_ns = pl.col("seconds") * 1_000_000_000 + pl.col("fraction").str.pad_end(
+        9, "0"
+    ).cast(pl.Int64)
     return rows.filter(held).select(
         pl.col(ORDER_COLUMN),
         pl.col("action"),
@@ -87,11 +94,18 @@ def _events(block: Block, log: FaultLog) -> pl.DataFrame:
 def _parse(block: Block, log: FaultLog) -> pl.DataFrame:
     """Split lines into columns; note what is no event, and leave it out."""
     lines = numbered_lines(block, log)
-    rows = lines.with_columns(pl.col("text").str.extract_groups(_EVENT).alias("event")).unnest("event")
-    payload = pl.when(pl.col("action").is_in(_MATCHED)).then(pl.col("rest")).str.extract_groups(_PAYLOAD)
+    rows = lines.with_columns(
+        pl.col("text").str.extract_groups(_EVENT).alias("event")
+    ).unnest("event")
+    payload = (
+        pl.when(pl.col("action").is_in(_MATCHED))
+        .then(pl.col("rest"))
+        .str.extract_groups(_PAYLOAD)
+    )
     rows = (
         rows.with_columns(
-            payload.alias("payload"), pl.col("rwbs").str.extract(r"^F?([RW])").alias("direction")
+            payload.alias("payload"),
+            pl.col("rwbs").str.extract(r"^F?([RW])").alias("direction"),
         )
         .unnest("payload")
         .with_columns(
@@ -102,7 +116,9 @@ def _parse(block: Block, log: FaultLog) -> pl.DataFrame:
     note = pl.col("device").is_null() & pl.col("text").str.contains(_NOTE)
     within = pl.col("sector") <= INT64_MAX // SECTOR_BYTES - SECTORS_MAX
     whole = pl.col("process").is_not_null() & (
-        pl.when(pl.col("sectors") > 0).then(within & (pl.col("sectors") <= SECTORS_MAX)).otherwise(True)
+        pl.when(pl.col("sectors") > 0)
+        .then(within & (pl.col("sectors") <= SECTORS_MAX))
+        .otherwise(True)
     )
     split = whole & pl.col("new_sector").is_not_null() & within
     event = (
@@ -129,7 +145,9 @@ def _tally(rows: pl.DataFrame, held: pl.Series, log: FaultLog) -> None:
             log.tally("discards", count)
         else:
             log.tally("flushes" if "F" in rwbs else "requests without data", count)
-    failed = rows.filter(held & (rows["action"] == "C"))["process"].str.contains(r"^-[1-9]\d*$")
+    failed = rows.filter(held & (rows["action"] == "C"))["process"].str.contains(
+        r"^-[1-9]\d*$"
+    )
     log.tally("completions with an error", int(failed.sum()))
 
 
@@ -146,9 +164,14 @@ def _explain(text: str) -> tuple[str, str]:
     payload = re.match(_PAYLOAD, match["rest"] or "")
     if payload is None or (payload["new_sector"] is None) == (match["action"] == "X"):
         wanted = (
-            "'sector / new sector [process]'" if match["action"] == "X" else "'sector + sectors [process]'"
+            "'sector / new sector [process]'"
+            if match["action"] == "X"
+            else "'sector + sectors [process]'"
         )
-        return f"{shown(match['rest'] or '')} after {match['action']} {match['rwbs']}", wanted
+        return (
+            f"{shown(match['rest'] or '')} after {match['action']} {match['rwbs']}",
+            wanted,
+        )
     return (
         f"sector {payload['sector']} + {payload['sectors']}",
         f"an end below 2**63 bytes and at most {SECTORS_MAX} sectors",

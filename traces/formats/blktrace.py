@@ -56,15 +56,21 @@ Records = npt.NDArray[np.void]
 _NAMES = {1: "Q", 6: "R", 7: "D", 8: "C", 13: "X"}
 _TALLIED = {2: "back merges", 3: "front merges", 6: "requeues", 13: "splits"}
 _ACTION_MASK = 0xFF
-_WRITE, _FLUSH, _PASSTHROUGH, _NOTIFY, _DISCARD = (1 << (16 + bit) for bit in (1, 2, 9, 10, 13))
+_WRITE, _FLUSH, _PASSTHROUGH, _NOTIFY, _DISCARD = (
+    1 << (16 + bit) for bit in (1, 2, 9, 10, 13)
+)
 _SECTOR_MAX = INT64_MAX // SECTOR_BYTES // 2
-_PER_CPU = re.compile(r"(?P<stem>.*\.blktrace)\.(?P<cpu>\d+)(?P<suffix>\.(gz|xz|bz2|zst))?")
+_PER_CPU = re.compile(
+    r"(?P<stem>.*\.blktrace)\.(?P<cpu>\d+)(?P<suffix>\.(gz|xz|bz2|zst))?"
+)
 
 
 def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
     """Yield requests as they complete, and at the end those that never did."""
     log.unit = "byte"
-    sources = [TraceSource(path, source.block_bytes) for path in per_cpu_files(source.path)]
+    sources = [
+        TraceSource(path, source.block_bytes) for path in per_cpu_files(source.path)
+    ]
     log.tally("files merged", len(sources) if len(sources) > 1 else 0)
     matcher = Matcher(log)
     seen = 0
@@ -78,7 +84,9 @@ def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
     yield Chunk(*matcher.finish(), zero_ns=zero or 0)
 
 
-FORMAT = TraceFormat("blktrace", lambda head: head.data[:4] in (MAGIC, MAGIC[::-1]), _read)
+FORMAT = TraceFormat(
+    "blktrace", lambda head: head.data[:4] in (MAGIC, MAGIC[::-1]), _read
+)
 
 
 def per_cpu_files(path: Path) -> list[Path]:
@@ -89,7 +97,11 @@ def per_cpu_files(path: Path) -> list[Path]:
     found = {}
     for other in path.parent.iterdir():
         beside = _PER_CPU.fullmatch(other.name)
-        same = beside and beside["stem"] == match["stem"] and beside["suffix"] == match["suffix"]
+        same = (
+            beside
+            and beside["stem"] == match["stem"]
+            and beside["suffix"] == match["suffix"]
+        )
         # Blktrace leaves the files of idle CPUs empty.
         if beside and same and other.stat().st_size:
             found[int(beside["cpu"])] = other
@@ -102,13 +114,19 @@ def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[E
     plain = (action & (_NOTIFY | _PASSTHROUGH)) == 0
     for code, name in _TALLIED.items():
         log.tally(name, int((plain & (what == code)).sum()))
-    log.tally("events of other kinds", int((~plain | ~np.isin(what, list(_NAMES) + list(_TALLIED))).sum()))
+    log.tally(
+        "events of other kinds",
+        int((~plain | ~np.isin(what, list(_NAMES) + list(_TALLIED))).sum()),
+    )
     matched = plain & np.isin(what, list(_NAMES))
     discard = matched & ((action & _DISCARD) != 0)
     log.tally("discards", int((discard & (what == 1)).sum()))
     empty = matched & ~discard & (size == 0)
     log.tally("flushes", int((empty & (what == 1) & ((action & _FLUSH) != 0)).sum()))
-    log.tally("requests without data", int((empty & (what == 1) & ((action & _FLUSH) == 0)).sum()))
+    log.tally(
+        "requests without data",
+        int((empty & (what == 1) & ((action & _FLUSH) == 0)).sum()),
+    )
     held = matched & ~discard & ~empty
     sound = (
         (size % SECTOR_BYTES == 0)
@@ -126,7 +144,10 @@ def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[E
             f"whole sectors of {SECTOR_BYTES} B, an end below 2**62 B, times within 73 years of the first",
         )
     held &= sound
-    log.tally("completions with an error", int((held & (what == 8) & (records["error"] != 0)).sum()))
+    log.tally(
+        "completions with an error",
+        int((held & (what == 8) & (records["error"] != 0)).sum()),
+    )
     kept = records[held]
     if not len(kept):
         return
@@ -154,14 +175,18 @@ class _Stream:
     ahead: Records
 
     def refill(self) -> None:
-        while not len(self.ahead) and (following := next(self.records, None)) is not None:
+        while (
+            not len(self.ahead) and (following := next(self.records, None)) is not None
+        ):
             # Interrupts can nest: one CPU's records are nearly, not quite, in order.
             self.ahead = following[np.argsort(following["time"], kind="stable")]
 
 
 def _merged(sources: list[TraceSource], log: FaultLog) -> Iterator[Records]:
     """Yield the records of several files in order of time."""
-    streams = [_Stream(_records(source, log, len(sources) > 1), _EMPTY) for source in sources]
+    streams = [
+        _Stream(_records(source, log, len(sources) > 1), _EMPTY) for source in sources
+    ]
     while True:
         for stream in streams:
             stream.refill()
@@ -181,7 +206,9 @@ def _merged(sources: list[TraceSource], log: FaultLog) -> Iterator[Records]:
 
 def _records(source: TraceSource, log: FaultLog, several: bool) -> Iterator[Records]:
     little = source.head().data[:4] != MAGIC[::-1]
-    layout = np.dtype([(name, ("<" if little else ">") + kind) for name, kind in _FIELDS])
+    layout = np.dtype(
+        [(name, ("<" if little else ">") + kind) for name, kind in _FIELDS]
+    )
     magic = np.frombuffer(MAGIC if little else MAGIC[::-1], dtype=np.uint8)
     where = f" of {source.path.name}" if several else ""
     done, rest = 0, b""
@@ -193,7 +220,11 @@ def _records(source: TraceSource, log: FaultLog, several: bool) -> Iterator[Reco
         data = np.frombuffer(rest, dtype=np.uint8)
         starts, gaps, end = _walk(data, magic, little)
         for at, length in gaps:
-            log.add(done + int(at), f"{length} bytes{where} that are no record", "the magic 0x65617407")
+            log.add(
+                done + int(at),
+                f"{length} bytes{where} that are no record",
+                "the magic 0x65617407",
+            )
         if len(starts):
             yield _gathered(data, starts, layout)
         done += int(end)
@@ -203,7 +234,9 @@ def _records(source: TraceSource, log: FaultLog, several: bool) -> Iterator[Reco
 
 
 def _gathered(
-    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], layout: np.dtype[np.void]
+    data: npt.NDArray[np.uint8],
+    starts: npt.NDArray[np.int64],
+    layout: np.dtype[np.void],
 ) -> Records:
     headers = data[starts[:, None] + np.arange(HEADER_BYTES)].view(layout)[:, 0]
     found = np.empty(len(starts), dtype=_MERGED)
@@ -234,7 +267,11 @@ def _walk(
             and data[at + 3] == magic[3]
         ):
             low, high = data[at + 46], data[at + 47]
-            tail = np.int64(low) + 256 * np.int64(high) if little else 256 * np.int64(low) + np.int64(high)
+            tail = (
+                np.int64(low) + 256 * np.int64(high)
+                if little
+                else 256 * np.int64(low) + np.int64(high)
+            )
             if at + HEADER_BYTES + tail > total:
                 break
             if gap >= 0:

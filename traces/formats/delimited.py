@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stripesim.traces.columns import INT64_MAX, LENGTH_BYTES_MAX, ORDER_COLUMN, Chunk, request_rows
+from stripesim.traces.columns import (
+    INT64_MAX,
+    LENGTH_BYTES_MAX,
+    ORDER_COLUMN,
+    Chunk,
+    request_rows,
+)
 from stripesim.traces.lines import ClockWatch, numbered_lines, sound_rows, with_cells
 from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import Block, Head, TraceSource
@@ -42,7 +48,9 @@ class DelimitedFormat:
 
     name: str  #: Name for `--format`
     columns: tuple[str, ...]  #: Names, in order, as the publication has them
-    row: re.Pattern[str]  #: Matches a line of this format and of no other; only used to tell formats apart
+    row: re.Pattern[
+        str
+    ]  #: Matches a line of this format and of no other; only used to tell formats apart
     #: `time`, `offset`, `length`: the columns that hold them
     time: Number
     offset: Number
@@ -68,7 +76,9 @@ class DelimitedFormat:
     def sniff(self, head: Head) -> bool:
         """Whether most of the first lines have the format's columns."""
         lines = head.lines
-        if self.preamble_end is not None and any(self.preamble_end.match(line) for line in lines):
+        if self.preamble_end is not None and any(
+            self.preamble_end.match(line) for line in lines
+        ):
             return True
         if lines and self._is_heading(lines[0].strip()):
             return len(lines) == 1 or self._most(lines[1:])
@@ -83,14 +93,21 @@ class DelimitedFormat:
             blocks = self._after_preamble(blocks, log)
         for block in blocks:
             rows = self._parse_clean(block)
-            if rows is None or not rows.select(self._good(zero).fill_null(False).all()).item():
-                rows = sound_rows(self._parse_lines(block, log), self._good(zero), log, self._explain)
+            if (
+                rows is None
+                or not rows.select(self._good(zero).fill_null(False).all()).item()
+            ):
+                rows = sound_rows(
+                    self._parse_lines(block, log), self._good(zero), log, self._explain
+                )
             if not rows.height:
                 continue
             if zero is None:
                 zero = int(rows[self.time.column][0])
             if self.skipped is not None:
-                skip = rows.select(self.skipped(pl.col(self.op)).alias("skip")).to_series()
+                skip = rows.select(
+                    self.skipped(pl.col(self.op)).alias("skip")
+                ).to_series()
                 log.tally("commands of other kinds", int(skip.sum()))
                 rows = rows.filter(~skip)
             if rows.height:
@@ -102,14 +119,18 @@ class DelimitedFormat:
         return self.header is not None and self.header.match(line) is not None
 
     def _most(self, lines: tuple[str, ...]) -> bool:
-        return 2 * sum(self.row.fullmatch(line.strip()) is not None for line in lines) > len(lines)
+        return 2 * sum(
+            self.row.fullmatch(line.strip()) is not None for line in lines
+        ) > len(lines)
 
     @property
     def _numbers(self) -> tuple[Number, ...]:
         held = (self.time, self.offset, self.length)
         return held if self.response is None else (*held, self.response)
 
-    def _after_preamble(self, blocks: Iterator[Block], log: FaultLog) -> Iterator[Block]:
+    def _after_preamble(
+        self, blocks: Iterator[Block], log: FaultLog
+    ) -> Iterator[Block]:
         """Yield what follows the preamble, if there is one."""
         assert self.preamble_end is not None
         state = "start"
@@ -131,7 +152,11 @@ class DelimitedFormat:
             if state == "rows":
                 yield Block(block.first_line + at, block.data.split(b"\n", at)[at])
         if state == "text":
-            log.add(0, "a text without rows", f"{self.separator.join(self.columns)!r} before the rows")
+            log.add(
+                0,
+                "a text without rows",
+                f"{self.separator.join(self.columns)!r} before the rows",
+            )
 
     def _step(self, state: str, line: str) -> str:
         """Return where in a preamble a line stands: start (only blanks so far), text, end or rows."""
@@ -158,7 +183,10 @@ class DelimitedFormat:
             rows = pl.read_csv(
                 io.BytesIO(data),
                 has_header=False,
-                schema={name: pl.Int64() if name in integers else pl.String() for name in self.columns},
+                schema={
+                    name: pl.Int64() if name in integers else pl.String()
+                    for name in self.columns
+                },
                 separator=self.separator,
                 quote_char=None,
                 truncate_ragged_lines=False,
@@ -167,7 +195,9 @@ class DelimitedFormat:
             return None
         if rows.height != lines:
             return None
-        places = pl.int_range(block.first_line, block.first_line + lines, eager=True).alias(ORDER_COLUMN)
+        places = pl.int_range(
+            block.first_line, block.first_line + lines, eager=True
+        ).alias(ORDER_COLUMN)
         rows = rows.with_columns(*self._decimals(), places, pl.lit(True).alias("whole"))
         optional = {number.column for number in self._numbers if number.optional}
         needed = [name for name in self.columns if name not in optional]
@@ -184,8 +214,12 @@ class DelimitedFormat:
             & pl.col(number.column).cast(_kind(number), strict=False).is_null()
             for number in self._numbers
         ]
-        rows = rows.with_columns((pl.col("whole") & ~pl.any_horizontal(spoiled)).alias("whole"))
-        return rows.with_columns(*self._decimals(), pl.col(integers).cast(pl.Int64, strict=False))
+        rows = rows.with_columns(
+            (pl.col("whole") & ~pl.any_horizontal(spoiled)).alias("whole")
+        )
+        return rows.with_columns(
+            *self._decimals(), pl.col(integers).cast(pl.Int64, strict=False)
+        )
 
     def _decimals(self) -> list[pl.Expr]:
         """Decimals become integers of their last digit kept: exact, where a float would not be."""
@@ -201,7 +235,9 @@ class DelimitedFormat:
 
     def _good(self, zero: int | None) -> pl.Expr:
         """Whether rows are sound, their times so near the first that nanoseconds fit 64 bits."""
-        time, offset, length = (pl.col(one.column) for one in (self.time, self.offset, self.length))
+        time, offset, length = (
+            pl.col(one.column) for one in (self.time, self.offset, self.length)
+        )
         most = INT64_MAX // max(self.offset.unit, self.length.unit) // 2
         extent = (
             offset.is_between(self.offset.least, most)
@@ -217,7 +253,9 @@ class DelimitedFormat:
         if self.response is not None:
             response = pl.col(self.response.column)
             sound = response.is_between(0, _REACH_NS // self.response.unit)
-            good = good & (sound | response.is_null() if self.response.optional else sound)
+            good = good & (
+                sound | response.is_null() if self.response.optional else sound
+            )
         good = good.fill_null(False)
         first = time.filter(good).first() if zero is None else pl.lit(zero)
         return good & ((time - first).abs() <= _REACH_NS // self.time.unit)
@@ -227,23 +265,32 @@ class DelimitedFormat:
         cells = [cell.strip() for cell in text.split(self.separator)]
         wanted = self.separator.join(self.columns)
         if len(cells) != len(self.columns):
-            return f"{len(cells)} columns in {shown(text)}", f"{len(self.columns)}: {wanted}"
+            return (
+                f"{len(cells)} columns in {shown(text)}",
+                f"{len(self.columns)}: {wanted}",
+            )
         row = dict(zip(self.columns, cells, strict=True))
         for number in self._numbers:
             cell = row[number.column]
             if number.optional and not cell:
                 continue
             pattern = r"\d+(\.\d*)?|\.\d+" if number.digits else r"\d+"
-            small = re.fullmatch(pattern, cell, re.ASCII) is None or float(cell) < number.least
+            small = (
+                re.fullmatch(pattern, cell, re.ASCII) is None
+                or float(cell) < number.least
+            )
             if small:
                 kind = "a number" if number.digits else "an integer"
-                return f"{number.column} {shown(cell)}", f"{kind} of at least {number.least}"
+                return (
+                    f"{number.column} {shown(cell)}",
+                    f"{kind} of at least {number.least}",
+                )
         for name in self.device:
             if not row[name]:
                 return f"no {name} in {shown(text)}", wanted
-        op = pl.DataFrame({"op": [row[self.op] or None]}, schema={"op": pl.String}).select(
-            self.is_write(pl.col("op")).alias("op")
-        )
+        op = pl.DataFrame(
+            {"op": [row[self.op] or None]}, schema={"op": pl.String}
+        ).select(self.is_write(pl.col("op")).alias("op"))
         if op["op"][0] is None:
             return f"{self.op} {shown(row[self.op])}", self.ops
         return (
@@ -256,7 +303,9 @@ class DelimitedFormat:
         complete_ns = pl.lit(None, pl.Int64)
         if self.response is not None:
             complete_ns = issue_ns + pl.col(self.response.column) * self.response.unit
-        device = pl.concat_str(self.device, separator=".") if self.device else pl.lit("0")
+        device = (
+            pl.concat_str(self.device, separator=".") if self.device else pl.lit("0")
+        )
         columns = {
             "issue_ns": issue_ns,
             "complete_ns": complete_ns,
@@ -268,7 +317,9 @@ class DelimitedFormat:
         return request_rows(rows.select(ORDER_COLUMN, **columns))
 
 
-def one_of(reads: tuple[str, ...], writes: tuple[str, ...]) -> Callable[[pl.Expr], pl.Expr]:
+def one_of(
+    reads: tuple[str, ...], writes: tuple[str, ...]
+) -> Callable[[pl.Expr], pl.Expr]:
     """Return the usual `DelimitedFormat.is_write`: words for reads and for writes, in any case."""
     words = (*reads, *writes)
 
@@ -293,5 +344,7 @@ def _without_blanks(data: bytes, separator: bytes) -> bytes:
         data = data.replace(b"  ", b" ")
     data = data.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
     if separator != b" ":
-        data = data.replace(b" " + separator, separator).replace(separator + b" ", separator)
+        data = data.replace(b" " + separator, separator).replace(
+            separator + b" ", separator
+        )
     return data

@@ -12,7 +12,13 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stripesim.traces.columns import INT64_MAX, LENGTH_BYTES_MAX, ORDER_COLUMN, Chunk, request_rows
+from stripesim.traces.columns import (
+    INT64_MAX,
+    LENGTH_BYTES_MAX,
+    ORDER_COLUMN,
+    Chunk,
+    request_rows,
+)
 from stripesim.traces.lines import ClockWatch, numbered_lines, sound_rows
 from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import Block, Head, TraceFormat, TraceSource
@@ -49,16 +55,27 @@ def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
                 continue
         rows = _parse(block, version, header_line, log)
         if version == 2:
-            waits = pl.when(pl.col("action") == "wait").then("offset").otherwise(0) * MICROSECOND_NS
+            waits = (
+                pl.when(pl.col("action") == "wait").then("offset").otherwise(0)
+                * MICROSECOND_NS
+            )
             rows = rows.with_columns((waits.cum_sum() + waited_ns).alias("issue_ns"))
             waited_ns = int(rows["issue_ns"][-1]) if rows.height else waited_ns
         else:
-            rows = rows.with_columns((pl.col("time") * MICROSECOND_NS).alias("issue_ns"))
+            rows = rows.with_columns(
+                (pl.col("time") * MICROSECOND_NS).alias("issue_ns")
+            )
         requests = rows.filter(pl.col("action").is_in(["read", "write"]))
         if requests.height:
-            places = {"device": "file", "offset_bytes": "offset", "length_bytes": "length"}
+            places = {
+                "device": "file",
+                "offset_bytes": "offset",
+                "length_bytes": "length",
+            }
             writes = pl.col("action") == "write"
-            found = request_rows(requests.select(ORDER_COLUMN, "issue_ns", **places, is_write=writes))
+            found = request_rows(
+                requests.select(ORDER_COLUMN, "issue_ns", **places, is_write=writes)
+            )
             clock.check(found["issue_ns"], found[ORDER_COLUMN])
             yield Chunk(found)
 
@@ -74,7 +91,11 @@ def _version(block: Block, log: FaultLog) -> tuple[int, int]:
         match = _FIRST_LINE.fullmatch(line)
         if match and int(match[1]) in _PATTERN:
             return int(match[1]), block.first_line + place
-        log.add(block.first_line + place, shown(line), "'fio version 2 iolog' or 'fio version 3 iolog'")
+        log.add(
+            block.first_line + place,
+            shown(line),
+            "'fio version 2 iolog' or 'fio version 3 iolog'",
+        )
         log.tally("blank lines", place)
         return 0, block.first_line + place
     log.tally("blank lines", len(block.lines()))
@@ -86,13 +107,17 @@ def _parse(block: Block, version: int, header_line: int, log: FaultLog) -> pl.Da
     numbers = ("offset", "length") if version == 2 else ("time", "offset", "length")
     rows = (
         lines.filter(lines[ORDER_COLUMN] != header_line)
-        .with_columns(pl.col("text").str.extract_groups(_PATTERN[version]).alias("cells"))
+        .with_columns(
+            pl.col("text").str.extract_groups(_PATTERN[version]).alias("cells")
+        )
         .unnest("cells")
         .with_columns(pl.col(numbers).cast(pl.Int64, strict=False))
     )
     placed = pl.col("offset").is_not_null() & pl.col("length").is_not_null()
     transfer = (
-        placed & pl.col("length").is_between(1, LENGTH_BYTES_MAX) & (pl.col("offset") <= INT64_MAX // 2)
+        placed
+        & pl.col("length").is_between(1, LENGTH_BYTES_MAX)
+        & (pl.col("offset") <= INT64_MAX // 2)
     )
     good = (
         (pl.col("action").is_in(["read", "write"]) & transfer)
@@ -103,7 +128,9 @@ def _parse(block: Block, version: int, header_line: int, log: FaultLog) -> pl.Da
     late = (pl.col("action") == "wait") & (pl.col("offset") > 10**15)
     if version == 3:
         late = late | (pl.col("time") > 10**15)
-    rows = sound_rows(rows, good & ~late, log, lambda text: (shown(text), _WANTED[version]))
+    rows = sound_rows(
+        rows, good & ~late, log, lambda text: (shown(text), _WANTED[version])
+    )
     for action, count in rows.group_by("action").len().sort("action").iter_rows():
         if action not in ("read", "write"):
             log.tally(f"{action} actions", count)

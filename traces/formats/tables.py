@@ -18,13 +18,19 @@ SCSI_WRITES: Final = (0x0A, 0x2A, 0x8A, 0xAA)
 def _spelt(codes: tuple[int, ...]) -> tuple[str, ...]:
     """Codes in hexadecimal as traces spell them."""
     return tuple(
-        {form.format(code): None for form in ("{:02x}", "{:x}", "0x{:02x}", "0x{:x}") for code in codes}
+        {
+            form.format(code): None
+            for form in ("{:02x}", "{:x}", "0x{:02x}", "0x{:x}")
+            for code in codes
+        }
     )
 
 
 def _other_command(op: pl.Expr) -> pl.Expr:
     word = op.str.to_lowercase()
-    return word.str.contains("^(0x)?[0-9a-f]{1,2}$") & ~word.is_in(_spelt(SCSI_READS + SCSI_WRITES))
+    return word.str.contains("^(0x)?[0-9a-f]{1,2}$") & ~word.is_in(
+        _spelt(SCSI_READS + SCSI_WRITES)
+    )
 
 
 ALIBABA = DelimitedFormat(
@@ -51,14 +57,19 @@ BLKREPLAY = DelimitedFormat(
     name="blkreplay",
     columns=("start", "sector", "length", "op", "replay_delay", "replay_duration"),
     separator=";",
-    row=re.compile(r"\d+\.\d+\s*;\s*\d+\s*;\s*\d+\s*;\s*(RA?|W)\s*;\s*[\d.]+\s*;\s*[\d.]+", re.IGNORECASE),
+    row=re.compile(
+        r"\d+\.\d+\s*;\s*\d+\s*;\s*\d+\s*;\s*(RA?|W)\s*;\s*[\d.]+\s*;\s*[\d.]+",
+        re.IGNORECASE,
+    ),
     time=Number("start", 1, digits=9),
     offset=Number("sector", 512),
     length=Number("length", 512, least=1),
     op="op",
     is_write=one_of(("r", "ra"), ("w",)),
     ops="R, RA (read ahead) or W",
-    preamble_end=re.compile(r"\s*start\s*;\s*sector\s*;\s*length\s*;\s*op\b", re.IGNORECASE),
+    preamble_end=re.compile(
+        r"\s*start\s*;\s*sector\s*;\s*length\s*;\s*op\b", re.IGNORECASE
+    ),
 )
 """blkreplay's `.load`: seconds and sectors; a text that ends with a heading may stand before the rows.
 

@@ -48,7 +48,11 @@ def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
         place = np.arange(first, first + len(records))
         stated = records["ver"] >> 8 == version
         for at in np.flatnonzero(~stated):
-            log.add(int(place[at]), f"version {records['ver'][at] >> 8}", f"version {version} as before")
+            log.add(
+                int(place[at]),
+                f"version {records['ver'][at] >> 8}",
+                f"version {version} as before",
+            )
         code = records["cmd"] & 0xFF
         known = np.isin(code, _KNOWN)
         log.tally("commands of other kinds", int((stated & ~known).sum()))
@@ -58,7 +62,10 @@ def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
             zero = int(records["ts"][keep & sound][0])
         if zero is not None:
             # Unsigned differences wrap, so the nearer of both directions is taken.
-            ahead, behind = records["ts"] - np.uint64(zero), np.uint64(zero) - records["ts"]
+            ahead, behind = (
+                records["ts"] - np.uint64(zero),
+                np.uint64(zero) - records["ts"],
+            )
             sound &= np.minimum(ahead, behind) <= _REACH_US
         for at in np.flatnonzero(keep & ~sound):
             one = records[at]
@@ -94,7 +101,9 @@ def _version(data: bytes, least: int = 2) -> int | None:
 
 def _sound(records: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
     sound: npt.NDArray[np.bool_] = (
-        (records["len"] > 0) & (records["lbn"] <= _LBN_MAX) & (records["ts"] <= INT64_MAX // MICROSECOND_NS)
+        (records["len"] > 0)
+        & (records["lbn"] <= _LBN_MAX)
+        & (records["ts"] <= INT64_MAX // MICROSECOND_NS)
     )
     if "rt" in (records.dtype.names or ()):
         sound &= records["rt"] <= _REACH_US
@@ -114,7 +123,9 @@ def _requests(
         "is_write": np.isin(records["cmd"] & 0xFF, SCSI_WRITES),
     }
     if version == 2:
-        columns["complete_ns"] = issue_ns + records["rt"].astype(np.int64) * MICROSECOND_NS
+        columns["complete_ns"] = (
+            issue_ns + records["rt"].astype(np.int64) * MICROSECOND_NS
+        )
     return request_rows(pl.DataFrame(columns))
 
 

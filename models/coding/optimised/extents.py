@@ -56,7 +56,9 @@ def align(runs: Iterable[Run], unit: int) -> Runs:
     >>> align([(5, 9)], 4)
     ((4, 12),)
     """
-    return union((start // unit * unit, -(-stop // unit) * unit) for start, stop in runs)
+    return union(
+        (start // unit * unit, -(-stop // unit) * unit) for start, stop in runs
+    )
 
 
 def length(runs: Runs) -> int:

@@ -8,7 +8,13 @@ from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.optimised import extents
 from stripesim.models.coding.optimised.extents import Runs
 from stripesim.models.coding.policy import PAGE_BYTES
-from stripesim.models.coding.protocol import ReadPlan, Request, ShardExtent, WritePlan, shard_extents
+from stripesim.models.coding.protocol import (
+    ReadPlan,
+    Request,
+    ShardExtent,
+    WritePlan,
+    shard_extents,
+)
 
 ShardRuns = dict[int, Runs]
 
@@ -42,7 +48,9 @@ class ShardMap:
             if low > high:
                 continue
             start = low // k * unit + (offset_bytes % unit if low == first else 0)
-            stop = high // k * unit + ((stop_bytes - 1) % unit + 1 if high == last else unit)
+            stop = high // k * unit + (
+                (stop_bytes - 1) % unit + 1 if high == last else unit
+            )
             found[shard] = ((start, stop),)
         return found
 
@@ -64,14 +72,20 @@ class ShardMap:
 
         See Ceph main (0009f3f5), ``src/osd/ECCommon.cc`` (``get_min_avail_to_read_shards``).
         """
-        lost = extents.union(run for shard in wanted if shard in missing for run in wanted[shard])
+        lost = extents.union(
+            run for shard in wanted if shard in missing for run in wanted[shard]
+        )
         readable: Iterable[int] = wanted
         if lost:
-            readable = [shard for shard in range(self.width) if shard not in missing][: self.geometry.k]
+            readable = [shard for shard in range(self.width) if shard not in missing][
+                : self.geometry.k
+            ]
         found = {}
         for shard in readable:
             runs = extents.union([*lost, *wanted.get(shard, ())])
-            runs = extents.intersect(extents.align(runs, PAGE_BYTES), stored.get(shard, ()))
+            runs = extents.intersect(
+                extents.align(runs, PAGE_BYTES), stored.get(shard, ())
+            )
             if runs:
                 found[shard] = runs
         return found, lost
@@ -81,8 +95,13 @@ def plan_read(shard_map: ShardMap, request: Request) -> ReadPlan:
     """Read the chunks or the pages that hold the wanted bytes, by `EcPolicy.reads`."""
     unit = shard_map.geometry.stripe_unit_bytes
     pages = request.policy.reads == "pages"
-    touched = shard_map.shards_of(request.offset_bytes, request.offset_bytes + request.returned_bytes)
-    wanted = {shard: extents.align(runs, PAGE_BYTES if pages else unit) for shard, runs in touched.items()}
+    touched = shard_map.shards_of(
+        request.offset_bytes, request.offset_bytes + request.returned_bytes
+    )
+    wanted = {
+        shard: extents.align(runs, PAGE_BYTES if pages else unit)
+        for shard, runs in touched.items()
+    }
     stored = shard_map.stored(request.object_size_bytes)
     if not request.policy.optimised:
         # A classic object is padded to whole stripes.
@@ -130,14 +149,24 @@ def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
     for page in _partial_pages(request):
         for shard, runs in shard_map.shards_of(page, page + PAGE_BYTES).items():
             rest[shard] = extents.union([*rest[shard], *runs])
-    rest = {shard: extents.intersect(runs, stored.get(shard, ())) for shard, runs in rest.items()}
+    rest = {
+        shard: extents.intersect(runs, stored.get(shard, ()))
+        for shard, runs in rest.items()
+    }
     rest = {shard: runs for shard, runs in rest.items() if runs}
     old = {**data, **parities}
 
     method: WriteMethod = "reconstruct" if rest else "full stripe"
-    if rest and not grows and not request.in_cache and _takes_delta(old, rest, k, request):
+    if (
+        rest
+        and not grows
+        and not request.in_cache
+        and _takes_delta(old, rest, k, request)
+    ):
         method = "parity delta"
-    reads, lost = shard_map.sources(old if method == "parity delta" else rest, stored=stored, missing=missing)
+    reads, lost = shard_map.sources(
+        old if method == "parity delta" else rest, stored=stored, missing=missing
+    )
     writes = {shard: runs for shard, runs in old.items() if shard not in missing}
     informed = range(shard_map.width) if grows else (0, *shard_map.parities)
     encoded = data if method == "parity delta" else dict.fromkeys(range(k), rows)
@@ -145,13 +174,17 @@ def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
         reads=_extents(reads),
         writes=_extents(writes),
         read_stripes=(),
-        write_stripes=shard_map.geometry.stripe_range(request.offset_bytes, request.length_bytes),
+        write_stripes=shard_map.geometry.stripe_range(
+            request.offset_bytes, request.length_bytes
+        ),
         encode_stripes=len(rows),
         encode_data_bytes=sum(extents.length(runs) for runs in encoded.values()),
         decode_stripes=len(lost),
         decode_data_bytes=k * extents.length(lost),
         erasures=sum(shard in missing for shard in rest) if lost else 0,
-        metadata_shards=tuple(shard for shard in informed if shard not in missing and shard not in writes),
+        metadata_shards=tuple(
+            shard for shard in informed if shard not in missing and shard not in writes
+        ),
         method=method,
     )
 
@@ -159,12 +192,16 @@ def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
 WriteMethod = Literal["full stripe", "reconstruct", "parity delta"]
 
 
-def _takes_delta(old: Mapping[int, Runs], rest: Mapping[int, Runs], k: int, request: Request) -> bool:
+def _takes_delta(
+    old: Mapping[int, Runs], rest: Mapping[int, Runs], k: int, request: Request
+) -> bool:
     if len(old) >= k or request.missing & old.keys():
         return False
     if request.missing & rest.keys():
         return True
-    return len(old) < len(rest) or (len(old) == len(rest) and request.policy.tie == "delta")
+    return len(old) < len(rest) or (
+        len(old) == len(rest) and request.policy.tie == "delta"
+    )
 
 
 def _partial_pages(request: Request) -> list[int]:
@@ -178,4 +215,8 @@ def _pages_up(size_bytes: int) -> int:
 
 
 def _extents(found: Mapping[int, Runs]) -> tuple[ShardExtent, ...]:
-    return tuple(extent for shard in sorted(found) for extent in shard_extents((shard,), found[shard]))
+    return tuple(
+        extent
+        for shard in sorted(found)
+        for extent in shard_extents((shard,), found[shard])
+    )

@@ -25,33 +25,63 @@ def build_map(*, hosts: int, osds_per_host: int, racks: int | None = None) -> Cr
     racks ``rep_rack`` 4, ``ec_rack`` 5. `PlacementError` for counts below 1, more than 100,000 OSDs, or hosts
     that do not fill the racks evenly.
     """
-    for name, count in (("hosts", hosts), ("osds_per_host", osds_per_host), ("racks", racks)):
+    for name, count in (
+        ("hosts", hosts),
+        ("osds_per_host", osds_per_host),
+        ("racks", racks),
+    ):
         if count is not None and count < 1:
             raise PlacementError(f"{name}: got {count}, wanted at least 1")
     osds = hosts * osds_per_host
     if osds > _OSDS_MAX:
-        raise PlacementError(f"hosts × osds_per_host: got {osds}, wanted at most {_OSDS_MAX}")
+        raise PlacementError(
+            f"hosts × osds_per_host: got {osds}, wanted at most {_OSDS_MAX}"
+        )
     if racks is not None and hosts % racks:
-        raise PlacementError(f"racks: got {racks} for {hosts} hosts, wanted a divisor of the number of hosts")
-    names = None if racks is None else [f"rack{host * racks // hosts}" for host in range(hosts)]
+        raise PlacementError(
+            f"racks: got {racks} for {hosts} hosts, wanted a divisor of the number of hosts"
+        )
+    names = (
+        None
+        if racks is None
+        else [f"rack{host * racks // hosts}" for host in range(hosts)]
+    )
     return map_of_hosts([(WEIGHT_ONE,) * osds_per_host] * hosts, names)
 
 
-def map_of_hosts(weights: Sequence[Sequence[int]], rack_names: Sequence[str] | None = None) -> CrushMap:
+def map_of_hosts(
+    weights: Sequence[Sequence[int]], rack_names: Sequence[str] | None = None
+) -> CrushMap:
     """Build a map of hosts that may differ, under one root.
 
     `weights` are those of each host's OSDs, 16.16 fixed point; OSDs are numbered host by host. `rack_names`
     is the rack of each host; without them the hosts hang from the root. Bucket ids and rules are those of
     `build_map`.
     """
-    names = ("osd", "host", "root") if rack_names is None else ("osd", "host", "rack", "root")
+    names = (
+        ("osd", "host", "root")
+        if rack_names is None
+        else ("osd", "host", "rack", "root")
+    )
     level, osds = [], 0
     for host, own in enumerate(weights):
-        level.append(Bucket(-1 - host, f"host{host}", 1, tuple(range(osds, osds + len(own))), tuple(own)))
+        level.append(
+            Bucket(
+                -1 - host,
+                f"host{host}",
+                1,
+                tuple(range(osds, osds + len(own))),
+                tuple(own),
+            )
+        )
         osds += len(own)
     buckets = list(level)
     for rack in dict.fromkeys(rack_names or ()):
-        hosts = [host for host, name in zip(buckets, rack_names or (), strict=False) if name == rack]
+        hosts = [
+            host
+            for host, name in zip(buckets, rack_names or (), strict=False)
+            if name == rack
+        ]
         buckets.append(_above(-1 - len(buckets), rack, 2, hosts))
     level = buckets[len(level) :] or level
     root_id = -1 - len(buckets)
@@ -65,7 +95,10 @@ def map_of_hosts(weights: Sequence[Sequence[int]], rack_names: Sequence[str] | N
     )
 
 
-def rule_name(kind: Literal["replicated", "erasure"], failure_domain: Literal["osd", "host", "rack"]) -> str:
+def rule_name(
+    kind: Literal["replicated", "erasure"],
+    failure_domain: Literal["osd", "host", "rack"],
+) -> str:
     """Name of a built map's rule, such as ``ec_osd``."""
     stem = "rep" if kind == "replicated" else "ec"
     return stem if failure_domain == "host" else f"{stem}_{failure_domain}"
@@ -74,7 +107,9 @@ def rule_name(kind: Literal["replicated", "erasure"], failure_domain: Literal["o
 def _above(bucket_id: int, name: str, type_id: int, below: Sequence[Bucket]) -> Bucket:
     """Make the bucket that holds others, each with the weight of what is in it."""
     weights = tuple(sum(bucket.weights) for bucket in below)
-    return Bucket(bucket_id, name, type_id, tuple(bucket.id for bucket in below), weights)
+    return Bucket(
+        bucket_id, name, type_id, tuple(bucket.id for bucket in below), weights
+    )
 
 
 def _rules(root_id: int, domains: list[str], names: tuple[str, ...]) -> list[Rule]:
@@ -85,8 +120,12 @@ def _rules(root_id: int, domains: list[str], names: tuple[str, ...]) -> list[Rul
     for domain, rep_id, ec_id in zip(domains, (0, 1, 4), (2, 3, 5), strict=False):
         type_id = names.index(domain)
         leaf = type_id > 0
-        firstn = Step(StepOp.CHOOSELEAF_FIRSTN if leaf else StepOp.CHOOSE_FIRSTN, 0, type_id)
-        indep = Step(StepOp.CHOOSELEAF_INDEP if leaf else StepOp.CHOOSE_INDEP, 0, type_id)
+        firstn = Step(
+            StepOp.CHOOSELEAF_FIRSTN if leaf else StepOp.CHOOSE_FIRSTN, 0, type_id
+        )
+        indep = Step(
+            StepOp.CHOOSELEAF_INDEP if leaf else StepOp.CHOOSE_INDEP, 0, type_id
+        )
         name = "" if domain == "host" else f"_{domain}"
         rules.append(Rule(rep_id, f"rep{name}", "replicated", (take, firstn, emit)))
         rules.append(Rule(ec_id, f"ec{name}", "erasure", (*tries, take, indep, emit)))

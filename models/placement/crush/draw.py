@@ -58,7 +58,9 @@ class Tables(NamedTuple):
 
 # Places of the tunables in the array the kernel keeps them in while a rule's steps may change them; the
 # last is what is left of the budget of hashes.
-Q_DESCENTS, Q_LEAF_DESCENTS, Q_LOCAL, Q_LOCAL_FALLBACK, Q_VARY_R, Q_STABLE, Q_BUDGET = range(7)
+Q_DESCENTS, Q_LEAF_DESCENTS, Q_LOCAL, Q_LOCAL_FALLBACK, Q_VARY_R, Q_STABLE, Q_BUDGET = (
+    range(7)
+)
 
 
 # Reference counting is off (`_nrt`): the kernel makes no arrays, and counting those it is handed at every
@@ -191,7 +193,9 @@ def _list(t, bucket, x, r):
     sums = t.more_first[bucket]
     bucket_id = np.uint32(-1 - bucket)
     for i in range(t.size[bucket] - 1, -1, -1):
-        low = _hash4(x, np.uint32(t.items[first + i]), np.uint32(r), bucket_id) & np.uint32(0xFFFF)
+        low = _hash4(
+            x, np.uint32(t.items[first + i]), np.uint32(r), bucket_id
+        ) & np.uint32(0xFFFF)
         if (np.int64(low) * t.more[sums + i]) >> 16 < t.weight[weights + i]:
             return np.int64(t.items[first + i])
     return np.int64(t.items[first])
@@ -222,7 +226,9 @@ def _straw(t, bucket, x, r):
     best = 0
     best_draw = np.int64(-1)
     for i in range(t.size[bucket]):
-        drawn = _hash3(x, np.uint32(t.items[first + i]), np.uint32(r)) & np.uint32(0xFFFF)
+        drawn = _hash3(x, np.uint32(t.items[first + i]), np.uint32(r)) & np.uint32(
+            0xFFFF
+        )
         draw = np.int64(drawn) * t.more[straws + i]
         if draw > best_draw:
             best = i

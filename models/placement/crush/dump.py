@@ -29,7 +29,12 @@ from stripesim.models.placement.crush.problems import (
     shown,
 )
 
-_KINDS: dict[int, RuleKind] = {1: "replicated", 3: "erasure", 4: "msr_firstn", 5: "msr_indep"}
+_KINDS: dict[int, RuleKind] = {
+    1: "replicated",
+    3: "erasure",
+    4: "msr_firstn",
+    5: "msr_indep",
+}
 _ALGS = {alg.name.lower(): alg for alg in Alg}
 _STEPS = {op.name.lower(): op for op in StepOp} | {"choosemsr": StepOp.CHOOSE_MSR}
 # Steps that a release has no words for come as numbers: Ceph v16.2.15, src/crush/crush.h (crush_opcodes).
@@ -42,34 +47,52 @@ _OPCODES = {
 _WEIGHT_MAX = 2**32 - 1
 
 
-def map_from_dump(document: Mapping[str, Any], *, source: str = "<json>", key: str = "crushmap") -> CrushMap:
+def map_from_dump(
+    document: Mapping[str, Any], *, source: str = "<json>", key: str = "crushmap"
+) -> CrushMap:
     """Read the JSON form of a map; a `CrushMapError` has ``source: key: got …, wanted …``."""
     reader = JsonReader(source)
     devices = tuple(
-        Device(reader.whole(row, at, "id", 0, ID_MAX), str(row.get("name", "")), row.get("class") or None)
+        Device(
+            reader.whole(row, at, "id", 0, ID_MAX),
+            str(row.get("name", "")),
+            row.get("class") or None,
+        )
         for at, row in reader.rows(document, key, "devices")
     )
     types = tuple(
         (reader.whole(row, at, "type_id", 0, ID_MAX), str(row.get("name", "")))
         for at, row in reader.rows(document, key, "types")
     )
-    buckets = _with_class_ids([_bucket(reader, at, row) for at, row in reader.rows(document, key, "buckets")])
+    buckets = _with_class_ids(
+        [_bucket(reader, at, row) for at, row in reader.rows(document, key, "buckets")]
+    )
     # A device without a name is listed in its bucket alone.
     named = {device.id for device in devices}
     nameless = sorted({item for b in buckets for item in b.items if item >= 0} - named)
     devices += tuple(Device(item, f"osd.{item}") for item in nameless)
     known = {device.id for device in devices} | {bucket.id for bucket in buckets}
-    for name, item in ((bucket.name, item) for bucket in buckets for item in bucket.items):
+    for name, item in (
+        (bucket.name, item) for bucket in buckets for item in bucket.items
+    ):
         if item not in known:
-            reader.add(f"{key}.buckets", f"item {item} in {name!r}", "the id of a device or bucket")
+            reader.add(
+                f"{key}.buckets",
+                f"item {item} in {name!r}",
+                "the id of a device or bucket",
+            )
     if len(known) < len(devices) + len(buckets):
-        reader.add(f"{key}.buckets", "ids that occur twice", "one device or bucket for each id")
+        reader.add(
+            f"{key}.buckets", "ids that occur twice", "one device or bucket for each id"
+        )
     rules = tuple(
         _rule(reader, at, row, {name: number for number, name in types}, known)
         for at, row in reader.rows(document, key, "rules")
     )
     tunables = _tunables(reader, f"{key}.tunables", document.get("tunables"))
-    choose_args = _choose_args(reader, f"{key}.choose_args", document.get("choose_args"), buckets)
+    choose_args = _choose_args(
+        reader, f"{key}.choose_args", document.get("choose_args"), buckets
+    )
     reader.finish()
     names = {bucket.id: bucket.name for bucket in buckets}
     below = {bucket.id: bucket.items for bucket in buckets}
@@ -114,28 +137,51 @@ def _with_class_ids(buckets: list[Bucket]) -> tuple[Bucket, ...]:
 
 
 def _rule(
-    reader: JsonReader, key: str, row: Mapping[str, Any], type_ids: Mapping[str, int], known: set[int]
+    reader: JsonReader,
+    key: str,
+    row: Mapping[str, Any],
+    type_ids: Mapping[str, int],
+    known: set[int],
 ) -> Rule:
     kind = row.get("type")
     if kind not in _KINDS:
         reader.add(f"{key}.type", repr(kind), f"one of {', '.join(map(str, _KINDS))}")
     number = reader.whole(row, key, "rule_id", 0, ID_MAX)
-    found = [_step(reader, at, step, type_ids, known) for at, step in reader.rows(row, key, "steps")]
+    found = [
+        _step(reader, at, step, type_ids, known)
+        for at, step in reader.rows(row, key, "steps")
+    ]
     steps = tuple(step for step in found if step is not None)
-    return Rule(number, str(row.get("rule_name", number)), _KINDS.get(kind or 0, "replicated"), steps)
+    return Rule(
+        number,
+        str(row.get("rule_name", number)),
+        _KINDS.get(kind or 0, "replicated"),
+        steps,
+    )
 
 
 def _step(
-    reader: JsonReader, key: str, row: Mapping[str, Any], type_ids: Mapping[str, int], known: set[int]
+    reader: JsonReader,
+    key: str,
+    row: Mapping[str, Any],
+    type_ids: Mapping[str, int],
+    known: set[int],
 ) -> Step | None:
     name = row.get("op")
     op = _STEPS.get(str(name))
     if op is None and row.get("opcode") in _OPCODES:
-        first, second = (reader.whole(row, key, arg, -VALUE_MAX, VALUE_MAX) for arg in ("arg1", "arg2"))
+        first, second = (
+            reader.whole(row, key, arg, -VALUE_MAX, VALUE_MAX)
+            for arg in ("arg1", "arg2")
+        )
         return Step(_OPCODES[row["opcode"]], first, second)
     if op is None:
         if name != "noop":
-            reader.add(f"{key}.op", repr(name or row.get("opcode")), f"one of {', '.join(_STEPS)}")
+            reader.add(
+                f"{key}.op",
+                repr(name or row.get("opcode")),
+                f"one of {', '.join(_STEPS)}",
+            )
         return None
     if op is StepOp.TAKE:
         item = reader.whole(row, key, "item", -ID_MAX, ID_MAX)
@@ -143,7 +189,9 @@ def _step(
             reader.add(f"{key}.item", item, "the id of a device or bucket")
         return Step(op, item)
     if op not in CHOOSE_OPS:
-        return Step(op, 0 if op is StepOp.EMIT else reader.whole(row, key, "num", 0, VALUE_MAX))
+        return Step(
+            op, 0 if op is StepOp.EMIT else reader.whole(row, key, "num", 0, VALUE_MAX)
+        )
     type_name = str(row.get("type"))
     if type_name not in type_ids:
         reader.add(f"{key}.type", repr(type_name), f"one of {', '.join(type_ids)}")
@@ -194,7 +242,8 @@ def _change(reader: JsonReader, key: str, row: Mapping[str, Any]) -> BucketArgs:
     sets = []
     for number, weights in enumerate(row.get("weight_set") or ()):
         if not isinstance(weights, list) or not all(
-            isinstance(w, (int, float)) and 0 <= w < _WEIGHT_MAX / WEIGHT_ONE for w in weights
+            isinstance(w, (int, float)) and 0 <= w < _WEIGHT_MAX / WEIGHT_ONE
+            for w in weights
         ):
             reader.add(f"{key}.weight_set.{number}", repr(weights), "a list of weights")
             continue
@@ -204,4 +253,6 @@ def _change(reader: JsonReader, key: str, row: Mapping[str, Any]) -> BucketArgs:
     if not all(isinstance(i, int) and abs(i) < VALUE_MAX for i in ids):
         reader.add(f"{key}.ids", repr(ids), "a list of ids")
         ids = []
-    return BucketArgs(reader.whole(row, key, "bucket_id", -ID_MAX, -1), tuple(sets), tuple(ids))
+    return BucketArgs(
+        reader.whole(row, key, "bucket_id", -ID_MAX, -1), tuple(sets), tuple(ids)
+    )

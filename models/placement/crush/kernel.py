@@ -19,10 +19,16 @@ OUT_OF_BUDGET = -1
 
 # Codes of a rule's steps as plain integers.
 OP_TAKE, OP_EMIT = int(StepOp.TAKE), int(StepOp.EMIT)
-OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN = int(StepOp.CHOOSE_FIRSTN), int(StepOp.CHOOSELEAF_FIRSTN)
+OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN = (
+    int(StepOp.CHOOSE_FIRSTN),
+    int(StepOp.CHOOSELEAF_FIRSTN),
+)
 OP_CHOOSELEAF_INDEP = int(StepOp.CHOOSELEAF_INDEP)
 # Those that set a tunable begin here and come in the order of the Q_ places.
-OP_SET_CHOOSE_TRIES, OP_SET_CHOOSELEAF_TRIES = int(StepOp.SET_CHOOSE_TRIES), int(StepOp.SET_CHOOSELEAF_TRIES)
+OP_SET_CHOOSE_TRIES, OP_SET_CHOOSELEAF_TRIES = (
+    int(StepOp.SET_CHOOSE_TRIES),
+    int(StepOp.SET_CHOOSELEAF_TRIES),
+)
 
 
 @inlined
@@ -39,7 +45,19 @@ def _firstn_leaf(t, reweights, top, x, r0, taken, start, stop, q, scratch):
     here = top
     failures = local = _ZERO
     while True:
-        item, here = descend(t, here, x, r0 + failures, _ZERO, _ZERO, _ZERO, stop - start, local, q, scratch)
+        item, here = descend(
+            t,
+            here,
+            x,
+            r0 + failures,
+            _ZERO,
+            _ZERO,
+            _ZERO,
+            stop - start,
+            local,
+            q,
+            scratch,
+        )
         if item == NONE:
             return item
         empty = item == draw.EMPTY
@@ -56,13 +74,17 @@ def _firstn_leaf(t, reweights, top, x, r0, taken, start, stop, q, scratch):
 
 
 @compiled
-def _firstn_one(t, reweights, top, x, rep, kind, to_leaf, out, leaves, start, stop, q, scratch):
+def _firstn_one(
+    t, reweights, top, x, rep, kind, to_leaf, out, leaves, start, stop, q, scratch
+):
     """Place replica `rep` at position `stop`, given those in [start, stop); False after too many failures."""
     here = top
     failures = local = _ZERO
     while True:
         r = rep + failures
-        item, here = descend(t, here, x, r, _ZERO, _ZERO, kind, stop - start, local, q, scratch)
+        item, here = descend(
+            t, here, x, r, _ZERO, _ZERO, kind, stop - start, local, q, scratch
+        )
         if item == NONE:
             return False
         rejected = item == draw.EMPTY
@@ -72,7 +94,9 @@ def _firstn_one(t, reweights, top, x, rep, kind, to_leaf, out, leaves, start, st
             r0 = r >> (q[draw.Q_VARY_R] - 1) if q[draw.Q_VARY_R] > 0 else 0
             if not q[draw.Q_STABLE]:
                 r0 += stop - start
-            leaf = _firstn_leaf(t, reweights, -1 - item, x, r0, leaves, start, stop, q, scratch)
+            leaf = _firstn_leaf(
+                t, reweights, -1 - item, x, r0, leaves, start, stop, q, scratch
+            )
             rejected = leaf == NONE
         if not rejected and not collided and kind == 0:
             rejected = is_out(reweights, item, x)
@@ -94,7 +118,9 @@ def _indep_leaf(t, reweights, top, x, r0, stride, position, q, scratch):
     """Find one device under `top` that is in; NONE if all descents fail."""
     for failures in range(q[draw.Q_LEAF_DESCENTS]):
         r = r0 + stride * failures
-        item, _ = descend(t, top, x, r, failures, stride, _ZERO, position, _NO_SEARCH, q, scratch)
+        item, _ = descend(
+            t, top, x, r, failures, stride, _ZERO, position, _NO_SEARCH, q, scratch
+        )
         if item == NONE:
             return item
         if item != draw.EMPTY and not is_out(reweights, item, x):
@@ -103,7 +129,9 @@ def _indep_leaf(t, reweights, top, x, r0, stride, position, q, scratch):
 
 
 @compiled
-def choose_indep(t, reweights, top, x, width, stride, kind, to_leaf, out, leaves, start, q, scratch):
+def choose_indep(
+    t, reweights, top, x, width, stride, kind, to_leaf, out, leaves, start, q, scratch
+):
     """Fill out[start:start+width], each slot by its own sequence of draws; a slot nobody fits is NONE."""
     stop = start + width
     for slot in range(start, stop):
@@ -117,7 +145,9 @@ def choose_indep(t, reweights, top, x, width, stride, kind, to_leaf, out, leaves
             if out[slot] != _UNDECIDED:
                 continue
             r = slot - start + stride * failures
-            item, _ = descend(t, top, x, r, failures, stride, kind, _ZERO, _NO_SEARCH, q, scratch)
+            item, _ = descend(
+                t, top, x, r, failures, stride, kind, _ZERO, _NO_SEARCH, q, scratch
+            )
             if item == NONE:
                 out[slot] = NONE
                 leaves[slot] = NONE
@@ -149,7 +179,9 @@ def choose_indep(t, reweights, top, x, width, stride, kind, to_leaf, out, leaves
 
 
 @compiled
-def _choose(t, reweights, x, op, asked, kind, q, tops, n_tops, out, leaves, limit, scratch):
+def _choose(
+    t, reweights, x, op, asked, kind, q, tops, n_tops, out, leaves, limit, scratch
+):
     """One choose step: from each bucket in tops[:n_tops], into out; return how many came out."""
     to_leaf = op in (OP_CHOOSELEAF_FIRSTN, OP_CHOOSELEAF_INDEP)
     firstn = op in (OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN)
@@ -168,12 +200,36 @@ def _choose(t, reweights, x, op, asked, kind, q, tops, n_tops, out, leaves, limi
             for rep in range(count):
                 if filled < limit:
                     filled += _firstn_one(
-                        t, reweights, bucket, x, rep, kind, to_leaf, out, leaves, start, filled, q, scratch
+                        t,
+                        reweights,
+                        bucket,
+                        x,
+                        rep,
+                        kind,
+                        to_leaf,
+                        out,
+                        leaves,
+                        start,
+                        filled,
+                        q,
+                        scratch,
                     )
         else:
             width = min(count, limit - filled)
             choose_indep(
-                t, reweights, bucket, x, width, count, kind, to_leaf, out, leaves, filled, q, scratch
+                t,
+                reweights,
+                bucket,
+                x,
+                width,
+                count,
+                kind,
+                to_leaf,
+                out,
+                leaves,
+                filled,
+                q,
+                scratch,
             )
             filled += width
     if to_leaf:
@@ -183,7 +239,9 @@ def _choose(t, reweights, x, op, asked, kind, q, tops, n_tops, out, leaves, limi
 
 
 @compiled
-def map_rows(t, steps, tunables, descend_once, xs, reweights, out, lengths, work, scratch):
+def map_rows(
+    t, steps, tunables, descend_once, xs, reweights, out, lengths, work, scratch
+):
     """Run a rule for every input of `xs` (uint32), into `out` (n, width), NONE where a row is short.
 
     `steps` holds an operation code and its two arguments a row; `tunables` the map's at their ``Q_`` places,
@@ -222,9 +280,23 @@ def map_rows(t, steps, tunables, descend_once, xs, reweights, out, lengths, work
                 if set_tries <= 0:
                     # Where the rule does not say, a leaf is looked for once (indep, or firstn by tunable).
                     firstn = op in (OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN)
-                    q[draw.Q_LEAF_DESCENTS] = q[draw.Q_DESCENTS] if firstn and not descend_once else 1
+                    q[draw.Q_LEAF_DESCENTS] = (
+                        q[draw.Q_DESCENTS] if firstn and not descend_once else 1
+                    )
                 n_taken = _choose(
-                    t, reweights, x, op, argument, kind, q, taken, n_taken, chosen, leaves, width, scratch
+                    t,
+                    reweights,
+                    x,
+                    op,
+                    argument,
+                    kind,
+                    q,
+                    taken,
+                    n_taken,
+                    chosen,
+                    leaves,
+                    width,
+                    scratch,
                 )
                 q[draw.Q_LEAF_DESCENTS] = set_tries
                 for i in range(n_taken):

@@ -78,7 +78,9 @@ class Lines(Problems):
         except ValueError:
             value = math.nan
         if not (math.isfinite(value) and 0 <= value <= _BUCKET_WEIGHT_MAX):
-            self.add(line, f"weight {text!r}", f"a number from 0 to {_BUCKET_WEIGHT_MAX}")
+            self.add(
+                line, f"weight {text!r}", f"a number from 0 to {_BUCKET_WEIGHT_MAX}"
+            )
             return 0
         return int(float(np.float32(value)) * WEIGHT_ONE)
 
@@ -91,7 +93,11 @@ class Lines(Problems):
         """Report a value that another declaration has already."""
         if (what, value) in self._seen:
             first = self._seen[what, value]
-            self.add(line, f"duplicate {what} {value}", f"one that line {first} does not have")
+            self.add(
+                line,
+                f"duplicate {what} {value}",
+                f"one that line {first} does not have",
+            )
         self._seen.setdefault((what, value), line)
 
 
@@ -119,7 +125,9 @@ class _Node(NamedTuple):
     content: list[_Node]
 
 
-def read_choose_args(line: int, body: list[Statement], lines: Lines) -> Iterator[tuple[int, BucketArgs]]:
+def read_choose_args(
+    line: int, body: list[Statement], lines: Lines
+) -> Iterator[tuple[int, BucketArgs]]:
     """Read what stands in ``choose_args N { … }``: each bucket's changes, and the line they begin on."""
     for entry in _nested(line, body, lines):
         if entry.word != "{":
@@ -134,27 +142,49 @@ def read_choose_args(line: int, body: list[Statement], lines: Lines) -> Iterator
             value = next(content, _Node(key.line, "", []))
             match key.word, value.word:
                 case "bucket_id", number:
-                    bucket_id = lines.whole(number, -VALUE_MAX, -1, "bucket id", value.line)
+                    bucket_id = lines.whole(
+                        number, -VALUE_MAX, -1, "bucket id", value.line
+                    )
                 case "ids", "[":
                     ids = tuple(
-                        lines.whole(n.word, -VALUE_MAX, VALUE_MAX, "id", n.line) for n in value.content
+                        lines.whole(n.word, -VALUE_MAX, VALUE_MAX, "id", n.line)
+                        for n in value.content
                     )
                 case "weight_set", "[":
                     for position in value.content:
                         if position.word != "[":
-                            lines.add(position.line, repr(position.word), "'[ W … ]' for each position")
-                        weight_sets.append(tuple(lines.weight(w.word, w.line) for w in position.content))
+                            lines.add(
+                                position.line,
+                                repr(position.word),
+                                "'[ W … ]' for each position",
+                            )
+                        weight_sets.append(
+                            tuple(
+                                lines.weight(w.word, w.line) for w in position.content
+                            )
+                        )
                 case _:
-                    lines.add(key.line, repr(key.word), "'bucket_id N', 'weight_set [ … ]' or 'ids [ … ]'")
+                    lines.add(
+                        key.line,
+                        repr(key.word),
+                        "'bucket_id N', 'weight_set [ … ]' or 'ids [ … ]'",
+                    )
         if bucket_id:
             yield entry.line, BucketArgs(bucket_id, tuple(weight_sets), ids)
         else:
-            lines.add(entry.line, "choose_args without a bucket", "a line 'bucket_id N'")
+            lines.add(
+                entry.line, "choose_args without a bucket", "a line 'bucket_id N'"
+            )
 
 
 def _nested(line: int, body: list[Statement], lines: Lines) -> list[_Node]:
     path = [_Node(line, "", [])]
-    tokens = ((at, token) for at, words in body for word in words for token in _TOKEN.findall(word))
+    tokens = (
+        (at, token)
+        for at, words in body
+        for word in words
+        for token in _TOKEN.findall(word)
+    )
     for at, token in tokens:
         if token in _ENDS.values():
             if token == _ENDS.get(path[-1].word):

@@ -31,7 +31,11 @@ if TYPE_CHECKING:
     from stripesim.models.placement.crush.draw import Tables
 
 Reweights = (
-    Mapping[int, float] | Sequence[float] | npt.NDArray[np.floating[Any]] | npt.NDArray[np.int64] | None
+    Mapping[int, float]
+    | Sequence[float]
+    | npt.NDArray[np.floating[Any]]
+    | npt.NDArray[np.int64]
+    | None
 )
 
 # Pools have at most 255 OSDs a group; crushtool takes any number.
@@ -81,11 +85,20 @@ class CrushMap:
         for candidate in self.rules:
             if rule in (candidate.id, candidate.name):
                 return candidate
-        known = ", ".join(f"{r.id} ({r.name})" for r in self.rules) or "none, for the map has no rules"
+        known = (
+            ", ".join(f"{r.id} ({r.name})" for r in self.rules)
+            or "none, for the map has no rules"
+        )
         raise PlacementError(f"rule: got {rule!r}, wanted one of {known}")
 
     def map_many(
-        self, rule: int | str, xs: npt.ArrayLike, num_rep: int, reweights: Reweights = None, *, pool: int = 0
+        self,
+        rule: int | str,
+        xs: npt.ArrayLike,
+        num_rep: int,
+        reweights: Reweights = None,
+        *,
+        pool: int = 0,
     ) -> npt.NDArray[np.int32]:
         """Map many inputs, each in [−2**31, 2**32), to `num_rep` OSDs each by a rule (id or name).
 
@@ -98,27 +111,53 @@ class CrushMap:
         return self.map_with_lengths(rule, xs, num_rep, reweights, pool=pool)[0]
 
     def map_with_lengths(
-        self, rule: int | str, xs: npt.ArrayLike, num_rep: int, reweights: Reweights = None, *, pool: int = 0
+        self,
+        rule: int | str,
+        xs: npt.ArrayLike,
+        num_rep: int,
+        reweights: Reweights = None,
+        *,
+        pool: int = 0,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """As `map_many`, and with it the length of each result, int32 of shape (n,)."""
         from stripesim.models.placement.crush.tables import run_rule
 
         found = self.rule(rule)
         inputs = whole_numbers("xs", xs)
-        if inputs.size > 0 and not (int(inputs.min()) >= -(2**31) and int(inputs.max()) < 2**32):
-            raise PlacementError(f"xs: got {inputs.min()} … {inputs.max()}, wanted values in [-2**31, 2**32)")
+        if inputs.size > 0 and not (
+            int(inputs.min()) >= -(2**31) and int(inputs.max()) < 2**32
+        ):
+            raise PlacementError(
+                f"xs: got {inputs.min()} … {inputs.max()}, wanted values in [-2**31, 2**32)"
+            )
         whole = isinstance(num_rep, (int, np.integer)) and not isinstance(num_rep, bool)
         if not (whole and 1 <= num_rep <= _NUM_REP_MAX):
-            raise PlacementError(f"num_rep: got {num_rep!r}, wanted a whole number from 1 to {_NUM_REP_MAX}")
+            raise PlacementError(
+                f"num_rep: got {num_rep!r}, wanted a whole number from 1 to {_NUM_REP_MAX}"
+            )
         shares = self.reweight_vector(reweights)
-        return run_rule(self._tables(pool), self.tunables, found, inputs.astype(np.uint32), num_rep, shares)
+        return run_rule(
+            self._tables(pool),
+            self.tunables,
+            found,
+            inputs.astype(np.uint32),
+            num_rep,
+            shares,
+        )
 
     def mappings(
-        self, rule: int | str, xs: npt.ArrayLike, num_rep: int, reweights: Reweights = None
+        self,
+        rule: int | str,
+        xs: npt.ArrayLike,
+        num_rep: int,
+        reweights: Reweights = None,
     ) -> list[list[int]]:
         """As `map_many`, each result as a list of its true length: what ``crushtool --test`` prints."""
         rows, lengths = self.map_with_lengths(rule, xs, num_rep, reweights)
-        return [row[:length] for row, length in zip(rows.tolist(), lengths.tolist(), strict=True)]
+        return [
+            row[:length]
+            for row, length in zip(rows.tolist(), lengths.tolist(), strict=True)
+        ]
 
     def osds_below(self, item: int) -> list[int]:
         """List the OSDs in or below an item, each once."""
@@ -166,14 +205,20 @@ class CrushMap:
         vector = np.full(size, WEIGHT_ONE, dtype=np.int64)
         if reweights is None:
             return vector
-        if isinstance(reweights, np.ndarray) and reweights.dtype == np.int64 and reweights.size == size:
+        if (
+            isinstance(reweights, np.ndarray)
+            and reweights.dtype == np.int64
+            and reweights.size == size
+        ):
             # In fixed point already, as in Ceph's own map of OSDs.
             return reweights.astype(np.int64, copy=False)
         if isinstance(reweights, Mapping):
             shares = dict(reweights)
             known = {device.id for device in self.devices}
             for osd in set(shares) - known:
-                raise PlacementError(f"reweights: got OSD {osd}, wanted one of the map's {len(known)} OSDs")
+                raise PlacementError(
+                    f"reweights: got OSD {osd}, wanted one of the map's {len(known)} OSDs"
+                )
         elif len(reweights) == size:
             shares = {osd: float(share) for osd, share in enumerate(reweights)}
         else:
@@ -182,7 +227,9 @@ class CrushMap:
             )
         for osd, share in shares.items():
             if not (math.isfinite(share) and 0 <= share <= 1):
-                raise PlacementError(f"reweights: got {share} for OSD {osd}, wanted a share in [0, 1]")
+                raise PlacementError(
+                    f"reweights: got {share} for OSD {osd}, wanted a share in [0, 1]"
+                )
             vector[osd] = int(share * WEIGHT_ONE)
         return vector
 
@@ -194,7 +241,9 @@ class CrushMap:
         key = pool if pool in sets else -1 if -1 in sets else None
         if key not in self._laid_flat:
             changes = () if key is None else sets[key]
-            self._laid_flat[key] = flatten(self.buckets, changes, self.tunables.straw_calc_version)
+            self._laid_flat[key] = flatten(
+                self.buckets, changes, self.tunables.straw_calc_version
+            )
         return self._laid_flat[key]
 
     @cached_property

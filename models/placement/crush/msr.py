@@ -10,7 +10,13 @@ See Ceph v19.2.0, doc/dev/crush-msr.rst and src/crush/mapper.c (crush_msr_do_rul
 
 import numpy as np
 
-from stripesim.models.placement.crush.draw import EMPTY, Q_BUDGET, compiled, descend, is_out
+from stripesim.models.placement.crush.draw import (
+    EMPTY,
+    Q_BUDGET,
+    compiled,
+    descend,
+    is_out,
+)
 from stripesim.models.placement.crush.elements import NONE
 from stripesim.models.placement.crush.kernel import OUT_OF_BUDGET
 
@@ -78,7 +84,21 @@ def _enter(frames, level, bucket, total, strides, start, end):
 
 
 @compiled
-def _pass(t, reweights, x, steps, attempt, tries, out, filled, used, dropped, frames, q, scratch):
+def _pass(
+    t,
+    reweights,
+    x,
+    steps,
+    attempt,
+    tries,
+    out,
+    filled,
+    used,
+    dropped,
+    frames,
+    q,
+    scratch,
+):
     """One pass over a block's positions, depth first; `frames[0]` holds the range to fill.
 
     `used[level]` holds what the strides of a step have chosen, `dropped[level]` what this pass is to free.
@@ -95,7 +115,10 @@ def _pass(t, reweights, x, steps, attempt, tries, out, filled, used, dropped, fr
         end = frame[F_END]
         if below >= 0:
             low = frame[F_LOW]
-            if _note(used[level], low, min(low + stride, end), frame[F_ITEM]) and below == 0:
+            if (
+                _note(used[level], low, min(low + stride, end), frame[F_ITEM])
+                and below == 0
+            ):
                 dropped[level, low] = 1
             frame[F_FOUND] += below
             frame[F_LOW] += stride
@@ -112,7 +135,18 @@ def _pass(t, reweights, x, steps, attempt, tries, out, filled, used, dropped, fr
                 # Positions and passes count in the upper half of the word, draws after a collision below.
                 first_r = (attempt * width + index) << 16
                 item = _choose(
-                    t, x, step, used[level], frame[F_BUCKET], frame, high, index, first_r, tries, q, scratch
+                    t,
+                    x,
+                    step,
+                    used[level],
+                    frame[F_BUCKET],
+                    frame,
+                    high,
+                    index,
+                    first_r,
+                    tries,
+                    q,
+                    scratch,
                 )
                 if item != NONE and step[2] > 0 and level < last:
                     frame[F_ITEM] = item
@@ -143,7 +177,20 @@ def _pass(t, reweights, x, steps, attempt, tries, out, filled, used, dropped, fr
 
 @compiled
 def map_rows_msr(
-    t, blocks, firstn, tunables, xs, reweights, out, lengths, used, dropped, frames, filled, q, scratch
+    t,
+    blocks,
+    firstn,
+    tunables,
+    xs,
+    reweights,
+    out,
+    lengths,
+    used,
+    dropped,
+    frames,
+    filled,
+    q,
+    scratch,
 ):
     """Run an MSR rule for every input; parameters not named here are those of `kernel.map_rows`.
 
@@ -185,7 +232,19 @@ def map_rows_msr(
                 strides = steps[1, 1] if steps[1, 1] > 0 else width
                 _enter(frames, 0, -1 - steps[0, 2], total, strides, start, end)
                 _pass(
-                    t, reweights, x, steps, attempt, tries, slots, filled, used, dropped, frames, q, scratch
+                    t,
+                    reweights,
+                    x,
+                    steps,
+                    attempt,
+                    tries,
+                    slots,
+                    filled,
+                    used,
+                    dropped,
+                    frames,
+                    q,
+                    scratch,
                 )
             start = end
         lengths[row] = filled[0] if firstn else width

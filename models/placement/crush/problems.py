@@ -3,7 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from stripesim.models.placement.crush.elements import Alg, Bucket, BucketArgs, CrushMapError
+from stripesim.models.placement.crush.elements import (
+    Alg,
+    Bucket,
+    BucketArgs,
+    CrushMapError,
+)
 
 # Ids index arrays, so that a stray digit must not ask for gigabytes.
 ID_MAX = 1_000_000
@@ -28,30 +33,49 @@ class Problems:
 
     def add(self, place: int | str, got: object, wanted: str) -> None:
         """Note a problem; None was got where nothing is."""
-        line, shown = (place, f"{place}") if isinstance(place, int) else (0, f" {place}")
+        line, shown = (
+            (place, f"{place}") if isinstance(place, int) else (0, f" {place}")
+        )
         got = "nothing" if got is None else got
-        self.found.append((line, f"{self.source}:{shown}: got {str(got)[:120]}, wanted {wanted}"))
+        self.found.append(
+            (line, f"{self.source}:{shown}: got {str(got)[:120]}, wanted {wanted}")
+        )
 
     def finish(self) -> None:
         """Raise what was noted, in the order of lines."""
         if self.found:
-            texts = (text for _, text in sorted(self.found, key=lambda problem: problem[0]))
+            texts = (
+                text for _, text in sorted(self.found, key=lambda problem: problem[0])
+            )
             raise self.error("\n".join(dict.fromkeys(texts)))
 
 
 class JsonReader(Problems):
     """Takes values out of a JSON document; a problem is noted with its key, and reading goes on."""
 
-    def whole(self, entry: Mapping[str, Any], key: str, names: str, least: int, most: int) -> int:
+    def whole(
+        self, entry: Mapping[str, Any], key: str, names: str, least: int, most: int
+    ) -> int:
         """Whole number under the first of several names (parted by |) that is there."""
-        name = next((name for name in names.split("|") if name in entry), names.partition("|")[0])
+        name = next(
+            (name for name in names.split("|") if name in entry),
+            names.partition("|")[0],
+        )
         value = entry.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+        if (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and least <= value <= most
+        ):
             return value
-        self.add(f"{key}.{name}", shown(value), f"a whole number from {least} to {most}")
+        self.add(
+            f"{key}.{name}", shown(value), f"a whole number from {least} to {most}"
+        )
         return least
 
-    def rows(self, entry: Mapping[str, Any], key: str, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def rows(
+        self, entry: Mapping[str, Any], key: str, name: str
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Objects of a list, each with its key."""
         value = entry.get(name)
         if not isinstance(value, list):
@@ -97,9 +121,15 @@ def misfit(change: BucketArgs, bucket: Bucket) -> tuple[str, str] | None:
     size = len(bucket.items)
     for numbers in (*change.weight_sets, *((change.ids,) if change.ids else ())):
         if len(numbers) != size:
-            return f"{len(numbers)} numbers for bucket {bucket.name!r}", f"{size}, one for each of its items"
+            return (
+                f"{len(numbers)} numbers for bucket {bucket.name!r}",
+                f"{size}, one for each of its items",
+            )
     if bucket.alg is not Alg.STRAW2:
-        return f"choose_args for bucket {bucket.name!r} of alg {bucket.alg.name.lower()}", "a straw2 bucket"
+        return (
+            f"choose_args for bucket {bucket.name!r} of alg {bucket.alg.name.lower()}",
+            "a straw2 bucket",
+        )
     if len(change.weight_sets) > _POSITIONS_MAX:
         return f"{len(change.weight_sets)} positions", f"at most {_POSITIONS_MAX}"
     return None

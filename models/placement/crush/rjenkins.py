@@ -70,5 +70,7 @@ def hash_byte_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 def _words(columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Up to four rows of bytes, least significant first, as one row of words."""
-    words: npt.NDArray[np.int64] = (columns << (8 * np.arange(len(columns))[:, None])).sum(axis=0)
+    words: npt.NDArray[np.int64] = (
+        columns << (8 * np.arange(len(columns))[:, None])
+    ).sum(axis=0)
     return words

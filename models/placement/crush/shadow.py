@@ -16,20 +16,26 @@ def shadow_name(bucket_name: str, device_class: str) -> str:
     return f"{bucket_name}~{device_class}"
 
 
-def add_shadow_buckets(devices: tuple[Device, ...], buckets: tuple[Bucket, ...]) -> tuple[Bucket, ...]:
+def add_shadow_buckets(
+    devices: tuple[Device, ...], buckets: tuple[Bucket, ...]
+) -> tuple[Bucket, ...]:
     """Append the shadow buckets of every device class to a hierarchy without cycles.
 
     Classes count in the order in which devices first name them; `Bucket.class_ids` holds the ids that are
     given, and all of them in the result. A shadow's items are those of its original that are of the class or
     are buckets; devices keep their weights, and a bucket weighs what its own items weigh.
     """
-    classes = list(dict.fromkeys(d.device_class for d in devices if d.device_class is not None))
+    classes = list(
+        dict.fromkeys(d.device_class for d in devices if d.device_class is not None)
+    )
     if not classes:
         return buckets
     class_of = {device.id: device.device_class for device in devices}
     by_id = {bucket.id: bucket for bucket in buckets}
     children = {item for bucket in buckets for item in bucket.items}
-    given = {(b.id, name): shadow_id for b in buckets for name, shadow_id in b.class_ids}
+    given = {
+        (b.id, name): shadow_id for b in buckets for name, shadow_id in b.class_ids
+    }
     used = set(by_id) | set(given.values())
     shadows: dict[tuple[int, str], Bucket] = {}
     below = {bucket.id: bucket.items for bucket in buckets}
@@ -41,7 +47,9 @@ def add_shadow_buckets(devices: tuple[Device, ...], buckets: tuple[Bucket, ...])
             for original in (by_id[bucket_id] for bucket_id in list(ordered)[done:]):
                 kept = [
                     (item, weight) if item >= 0 else _reference(shadows[item, name])
-                    for item, weight in zip(original.items, original.weights, strict=True)
+                    for item, weight in zip(
+                        original.items, original.weights, strict=True
+                    )
                     if item < 0 or class_of[item] == name
                 ]
                 shadow_id = given.get((original.id, name)) or _free_id(used)
@@ -55,7 +63,8 @@ def add_shadow_buckets(devices: tuple[Device, ...], buckets: tuple[Bucket, ...])
                     alg=original.alg,
                 )
     completed = tuple(
-        replace(b, class_ids=tuple((name, shadows[b.id, name].id) for name in classes)) for b in buckets
+        replace(b, class_ids=tuple((name, shadows[b.id, name].id) for name in classes))
+        for b in buckets
     )
     return completed + tuple(shadows.values())
 

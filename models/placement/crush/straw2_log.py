@@ -32,12 +32,17 @@ _EXCESSES = """
 233:0 235:4861921003 236:5281046906 237:0 238:0 239:0 240:2650193885 241:4203558265 243:0 244:0
 245:0 246:0 247:362109528 248:0 249:0 250:0 251:0 252:0 253:0 254:0 255:0
 """
-EXCESS_AT = {int(k): int(excess) for k, _, excess in (pair.partition(":") for pair in _EXCESSES.split())}
+EXCESS_AT = {
+    int(k): int(excess)
+    for k, _, excess in (pair.partition(":") for pair in _EXCESSES.split())
+}
 
 HASH_VALUES = 1 << 16
 _ONE = 1 << 48
 _COARSE_STEPS = 128
-_LAST_COARSE_LOG = 0xFFFF00000000  # the one entry of its table that misses its formula (2**48)
+_LAST_COARSE_LOG = (
+    0xFFFF00000000  # the one entry of its table that misses its formula (2**48)
+)
 
 
 def _coarse_reciprocal(k: int) -> int:
@@ -47,7 +52,11 @@ def _coarse_reciprocal(k: int) -> int:
 
 def _coarse_log(k: int) -> int:
     """floor(2**48 * log2(1 + k/128)); a double's 53 bits suffice, as the tests check."""
-    return _LAST_COARSE_LOG if k == _COARSE_STEPS else math.floor(_ONE * math.log2(1 + k / _COARSE_STEPS))
+    return (
+        _LAST_COARSE_LOG
+        if k == _COARSE_STEPS
+        else math.floor(_ONE * math.log2(1 + k / _COARSE_STEPS))
+    )
 
 
 def _fine_log(k: int) -> int:
@@ -71,11 +80,17 @@ def straw2_log_table() -> npt.NDArray[np.float64]:
         shifted[small] <<= 1
         octave[small] -= 1
     coarse = (shifted >> 8) - _COARSE_STEPS
-    reciprocal = np.array([_coarse_reciprocal(k) for k in range(_COARSE_STEPS + 1)], dtype=np.uint64)
-    coarse_log = np.array([_coarse_log(k) for k in range(_COARSE_STEPS + 1)], dtype=np.int64)
+    reciprocal = np.array(
+        [_coarse_reciprocal(k) for k in range(_COARSE_STEPS + 1)], dtype=np.uint64
+    )
+    coarse_log = np.array(
+        [_coarse_log(k) for k in range(_COARSE_STEPS + 1)], dtype=np.int64
+    )
     fine_log = np.array([_fine_log(k) for k in range(256)], dtype=np.int64)
     # The product reaches 2**64 only for x = 2**16, whose reciprocal is 2**47: it stays in 64 unsigned bits.
-    fine = ((shifted.astype(np.uint64) * reciprocal[coarse]) >> np.uint64(48)).astype(np.int64) & 0xFF
+    fine = ((shifted.astype(np.uint64) * reciprocal[coarse]) >> np.uint64(48)).astype(
+        np.int64
+    ) & 0xFF
     log = (octave << 44) + ((coarse_log[coarse] + fine_log[fine]) >> 4)
     table: npt.NDArray[np.float64] = (log - _ONE).astype(np.float64)
     table.setflags(write=False)

@@ -35,7 +35,9 @@ _WORD = 1 << 32
 
 
 def flatten(
-    buckets: Sequence[Bucket], changes: Sequence[BucketArgs] = (), straw_calc_version: int = 1
+    buckets: Sequence[Bucket],
+    changes: Sequence[BucketArgs] = (),
+    straw_calc_version: int = 1,
 ) -> Tables:
     """Lay buckets out as flat arrays, indexed by −1 − id."""
     count = max((-bucket.id for bucket in buckets), default=1)
@@ -73,7 +75,9 @@ def flatten(
         weight_first=weight_first,
         positions=positions,
         weight=weight,
-        inverse=np.divide(1.0, weight, out=np.full(weight.size, np.inf), where=weight > 0),
+        inverse=np.divide(
+            1.0, weight, out=np.full(weight.size, np.inf), where=weight > 0
+        ),
         more_first=more_first,
         more=np.array(more or [0], dtype=np.int64),
         log=straw2_log_table(),
@@ -116,13 +120,29 @@ def run_rule(
         )
         settings = np.array([*msr_settings, budget], dtype=np.int64)
         firstn = rule.kind == "msr_firstn"
-        map_rows_msr(tables, blocks, firstn, settings, xs, reweights, out, lengths, *room, scratch)
+        map_rows_msr(
+            tables,
+            blocks,
+            firstn,
+            settings,
+            xs,
+            reweights,
+            out,
+            lengths,
+            *room,
+            scratch,
+        )
     else:
         # Steps of MSR rules mean nothing in another rule.
-        rows = [(step.op, step.count, step.type_id) for step in rule.steps if step.op < StepOp.CHOOSE_MSR]
+        rows = [
+            (step.op, step.count, step.type_id)
+            for step in rule.steps
+            if step.op < StepOp.CHOOSE_MSR
+        ]
         steps = np.array(rows, dtype=np.int64).reshape(-1, 3)
         changeable = [
-            tunables.choose_total_tries + 1,  # the tunable counts the tries after the first one
+            tunables.choose_total_tries
+            + 1,  # the tunable counts the tries after the first one
             0,
             tunables.choose_local_tries,
             tunables.choose_local_fallback_tries,
@@ -133,7 +153,9 @@ def run_rule(
         settings = np.array(changeable, dtype=np.int64)
         work = np.empty(3 * num_rep + settings.size, dtype=np.int64)
         once = bool(tunables.chooseleaf_descend_once)
-        map_rows(tables, steps, settings, once, xs, reweights, out, lengths, work, scratch)
+        map_rows(
+            tables, steps, settings, once, xs, reweights, out, lengths, work, scratch
+        )
     if xs.size and lengths.min() < 0:
         x = int(xs[lengths.argmin()])
         raise PlacementError(
@@ -143,7 +165,9 @@ def run_rule(
     return out, lengths
 
 
-def _msr_blocks(rule: Rule, tunables: Tunables) -> tuple[npt.NDArray[np.int64], list[int]]:
+def _msr_blocks(
+    rule: Rule, tunables: Tunables
+) -> tuple[npt.NDArray[np.int64], list[int]]:
     """An MSR rule's blocks (``take, choosemsr …, emit``), its descents and its tries after a collision."""
     settings = {
         StepOp.SET_MSR_DESCENTS: tunables.msr_descents,
@@ -165,10 +189,14 @@ def _msr_blocks(rule: Rule, tunables: Tunables) -> tuple[npt.NDArray[np.int64], 
             f"rule {rule.name!r}: got steps that do not fit, wanted set_msr_… steps, then blocks of "
             "'take BUCKET', 'choosemsr N type T' (the last of type osd) and 'emit'"
         )
-    laid = np.zeros((len(blocks), max(map(len, blocks), default=2) - 1, 3), dtype=np.int64)
+    laid = np.zeros(
+        (len(blocks), max(map(len, blocks), default=2) - 1, 3), dtype=np.int64
+    )
     for number, (take, *chooses, _) in enumerate(blocks):
         laid[number, 0] = len(chooses), 1, take.count
-        laid[number, 1 : len(chooses) + 1] = [(step.op, step.count, step.type_id) for step in chooses]
+        laid[number, 1 : len(chooses) + 1] = [
+            (step.op, step.count, step.type_id) for step in chooses
+        ]
     return laid, list(settings.values())
 
 

@@ -22,7 +22,12 @@ from stripesim.models.placement.crush.elements import (
     StepOp,
     Tunables,
 )
-from stripesim.models.placement.crush.lines import Declaration, Lines, Statement, read_choose_args
+from stripesim.models.placement.crush.lines import (
+    Declaration,
+    Lines,
+    Statement,
+    read_choose_args,
+)
 from stripesim.models.placement.crush.map import CrushMap
 from stripesim.models.placement.crush.problems import (
     COUNT_MAX,
@@ -69,7 +74,9 @@ def load_map(path: str | Path) -> CrushMap:
         # Editors on Windows put a byte order mark first.
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise CrushMapError(f"{path}: got {error.strerror}, wanted a readable CRUSH map") from None
+        raise CrushMapError(
+            f"{path}: got {error.strerror}, wanted a readable CRUSH map"
+        ) from None
     except UnicodeDecodeError:
         raise CrushMapError(
             f"{path}: got a binary file, wanted text (crushtool -d turns a compiled map into it)"
@@ -104,8 +111,14 @@ class _Reader(Lines):
                     tunables[name] = self.whole(value, 0, most, f"tunable {name}", line)
                     self.once("tunable", name, line)
                 case ["tunable", name, _]:
-                    self.add(line, f"unknown tunable {name!r}", f"one of {', '.join(_TUNABLES)}")
-                case ["device", number, name, *rest] if not rest or (rest[0] == "class" and len(rest) == 2):
+                    self.add(
+                        line,
+                        f"unknown tunable {name!r}",
+                        f"one of {', '.join(_TUNABLES)}",
+                    )
+                case ["device", number, name, *rest] if not rest or (
+                    rest[0] == "class" and len(rest) == 2
+                ):
                     device_id = self.whole(number, 0, ID_MAX, "device id", line)
                     for word in (name, *rest[1:]):
                         self.check_name(word, line)
@@ -132,9 +145,13 @@ class _Reader(Lines):
         choose_args = self._choose_args(blocks, buckets)
         self.finish()
         known_tunables = replace(Tunables.legacy(), **tunables)
-        return CrushMap(tuple(devices), types, buckets, tuple(rules), known_tunables, choose_args)
+        return CrushMap(
+            tuple(devices), types, buckets, tuple(rules), known_tunables, choose_args
+        )
 
-    def _buckets(self, declared: list[Declaration], devices: list[Device]) -> tuple[Bucket, ...]:
+    def _buckets(
+        self, declared: list[Declaration], devices: list[Device]
+    ) -> tuple[Bucket, ...]:
         """The hierarchy with its shadow buckets; names of devices and buckets share one space."""
         blocks = []
         for line, words, body in declared:
@@ -143,22 +160,43 @@ class _Reader(Lines):
                     continue
                 case [type_name, name]:
                     self.check_name(name, line)
-                    blocks.append(self._block(_Block(line, type_name, name), body or []))
+                    blocks.append(
+                        self._block(_Block(line, type_name, name), body or [])
+                    )
                 case _:
-                    self.add(line, repr(" ".join(words)), "'TYPE NAME {' or 'rule NAME {'")
-        self.ids = {device.name: device.id for device in devices} | {b.name: b.id for b in blocks}
-        buckets = tuple(self._resolved(block, {device.name for device in devices}) for block in blocks)
+                    self.add(
+                        line, repr(" ".join(words)), "'TYPE NAME {' or 'rule NAME {'"
+                    )
+        self.ids = {device.name: device.id for device in devices} | {
+            b.name: b.id for b in blocks
+        }
+        buckets = tuple(
+            self._resolved(block, {device.name for device in devices})
+            for block in blocks
+        )
         finished: dict[str, None] = {}
         below = {block.name: [item.name for item in block.items] for block in blocks}
-        items = {(block.name, item.name): item.line for block in blocks for item in block.items}
+        items = {
+            (block.name, item.name): item.line
+            for block in blocks
+            for item in block.items
+        }
         for name in below:
             for holder, item in depth_first(name, below, finished):
                 got = f"a cycle: bucket {holder!r} holds {item!r}, which holds it"
                 self.add(items[holder, item], got, "a hierarchy without cycles")
         if self.found:
             # Shadow trees are made of a sound hierarchy only; rules can still be held against declared names.
-            classes = {device.device_class for device in devices if device.device_class is not None}
-            self.ids |= {shadow_name(bucket.name, name): 0 for bucket in buckets for name in classes}
+            classes = {
+                device.device_class
+                for device in devices
+                if device.device_class is not None
+            }
+            self.ids |= {
+                shadow_name(bucket.name, name): 0
+                for bucket in buckets
+                for name in classes
+            }
             return buckets
         buckets = add_shadow_buckets(tuple(devices), buckets)
         self.ids |= {bucket.name: bucket.id for bucket in buckets}
@@ -171,7 +209,9 @@ class _Reader(Lines):
             match words:
                 case ["id", number]:
                     if "id" in given:
-                        self.add(line, f"a second id for bucket {bucket.name!r}", "one id")
+                        self.add(
+                            line, f"a second id for bucket {bucket.name!r}", "one id"
+                        )
                     bucket.id = self.whole(number, -ID_MAX, -1, "bucket id", line)
                     self.once("bucket id", bucket.id, line)
                 case ["id", number, "class", name]:
@@ -180,23 +220,46 @@ class _Reader(Lines):
                     self.once("bucket id", shadow_id, line)
                 case ["alg", alg]:
                     if alg not in _ALGS:
-                        self.add(line, f"unsupported alg {alg!r}", f"one of {', '.join(_ALGS)}")
+                        self.add(
+                            line,
+                            f"unsupported alg {alg!r}",
+                            f"one of {', '.join(_ALGS)}",
+                        )
                     bucket.alg = _ALGS.get(alg, Alg.STRAW2)
                 case ["hash", kind]:
                     if kind not in ("0", "rjenkins1"):
                         self.add(line, f"unknown hash {kind!r}", "0 (rjenkins1)")
-                case ["item", name] | ["item", name, "weight", _] | ["item", name, "weight", _, "pos", _]:
+                case (
+                    ["item", name]
+                    | ["item", name, "weight", _]
+                    | ["item", name, "weight", _, "pos", _]
+                ):
                     values = dict(zip(words[2::2], words[3::2], strict=True))
-                    weight = self.weight(values["weight"], line) if "weight" in values else WEIGHT_ONE
-                    place = self.whole(values["pos"], 0, ID_MAX, "pos", line) if "pos" in values else None
+                    weight = (
+                        self.weight(values["weight"], line)
+                        if "weight" in values
+                        else WEIGHT_ONE
+                    )
+                    place = (
+                        self.whole(values["pos"], 0, ID_MAX, "pos", line)
+                        if "pos" in values
+                        else None
+                    )
                     bucket.items.append(_Item(line, name, weight, place))
                 case _:
                     wanted = "'id N [class C]', 'alg straw2', 'hash 0' or 'item NAME weight W [pos N]'"
-                    self.add(line, f"{' '.join(words)!r} in bucket {bucket.name!r}", wanted)
+                    self.add(
+                        line, f"{' '.join(words)!r} in bucket {bucket.name!r}", wanted
+                    )
             given.add("class" if len(words) == 4 and words[0] == "id" else words[0])
-        for word, wanted in (("id", "a line 'id N' with N below 0"), ("alg", "a line 'alg straw2'")):
+        for word, wanted in (
+            ("id", "a line 'id N' with N below 0"),
+            ("alg", "a line 'alg straw2'"),
+        ):
             if word not in given:
-                self.add(bucket.line, f"bucket {bucket.name!r} without an {word}", wanted)
+                self.add(
+                    bucket.line, f"bucket {bucket.name!r} without an {word}", wanted
+                )
         return bucket
 
     def _resolved(self, block: _Block, devices: set[str]) -> Bucket:
@@ -214,7 +277,11 @@ class _Reader(Lines):
                 got = f"unknown item {name!r} in bucket {block.name!r}"
                 self.add(line, got, "the name of a device or bucket")
             elif name in weights:
-                self.add(line, f"item {name!r} twice in bucket {block.name!r}", "each item once")
+                self.add(
+                    line,
+                    f"item {name!r} twice in bucket {block.name!r}",
+                    "each item once",
+                )
             else:
                 weights[name] = weight
                 if name in devices and weight > _DEVICE_WEIGHT_MAX * WEIGHT_ONE:
@@ -222,19 +289,27 @@ class _Reader(Lines):
                     self.add(line, got, f"at most {_DEVICE_WEIGHT_MAX}, Ceph's limit")
         items = tuple(self.ids[name] for name in weights)
         class_ids, kept = tuple(block.class_ids), tuple(weights.values())
-        return Bucket(block.id, block.name, type_id or 0, items, kept, class_ids, block.alg)
+        return Bucket(
+            block.id, block.name, type_id or 0, items, kept, class_ids, block.alg
+        )
 
     def _in_place(self, block: _Block) -> list[_Item]:
         """Items in the order of the places they name; those that name none fill the gaps."""
         count = len(block.items)
-        placed = {item.position: item for item in block.items if item.position is not None}
+        placed = {
+            item.position: item for item in block.items if item.position is not None
+        }
         others = [item for item in block.items if item.position is None]
-        if len(placed) + len(others) < count or not all(0 <= place < count for place in placed):
+        if len(placed) + len(others) < count or not all(
+            0 <= place < count for place in placed
+        ):
             got = f"places of items in bucket {block.name!r}"
             self.add(block.line, got, "each 'pos' once, from 0 on")
             return block.items
         rest = iter(others)
-        return [placed[place] if place in placed else next(rest) for place in range(count)]
+        return [
+            placed[place] if place in placed else next(rest) for place in range(count)
+        ]
 
     def _rule(self, line: int, name: str, body: list[Statement]) -> Rule:
         self.check_name(name, line)
@@ -248,7 +323,10 @@ class _Reader(Lines):
             match words:
                 case ["id" | "ruleset", number]:
                     rule_id, id_line = self.whole(number, 0, 255, "rule id", at), at
-                case ["type", "replicated" | "erasure" | "msr_firstn" | "msr_indep" as word]:
+                case [
+                    "type",
+                    "replicated" | "erasure" | "msr_firstn" | "msr_indep" as word,
+                ]:
                     kind = word
                 case ["min_size" | "max_size", number]:
                     # Sizes chose among the rules of a ruleset; a mapping names its rule.
@@ -276,9 +354,17 @@ class _Reader(Lines):
                 return Step(StepOp.TAKE, self._taken(line, name, words[3:]))
             case ["emit"]:
                 return Step(StepOp.EMIT)
-            case ["choose" | "chooseleaf" as verb, "firstn" | "indep" as mode, number, "type", name]:
+            case [
+                "choose" | "chooseleaf" as verb,
+                "firstn" | "indep" as mode,
+                number,
+                "type",
+                name,
+            ]:
                 count = self.whole(number, -VALUE_MAX, VALUE_MAX, "count", line)
-                return Step(StepOp[f"{verb}_{mode}".upper()], count, self._type_id(line, name))
+                return Step(
+                    StepOp[f"{verb}_{mode}".upper()], count, self._type_id(line, name)
+                )
             case ["choosemsr", number, "type", name]:
                 count = self.whole(number, 0, COUNT_MAX, "count", line)
                 return Step(StepOp.CHOOSE_MSR, count, self._type_id(line, name))
@@ -298,12 +384,18 @@ class _Reader(Lines):
             self.add(line, f"unknown item {name!r}", "the name of a bucket or device")
         elif full not in self.ids:
             wanted = "a class that a device of the map has, and a bucket to take"
-            self.add(line, f"{name!r} with unknown device class {device_class[0]!r}", wanted)
+            self.add(
+                line, f"{name!r} with unknown device class {device_class[0]!r}", wanted
+            )
         return self.ids.get(full, 0)
 
     def _type_id(self, line: int, name: str) -> int:
         if name not in self.type_ids:
-            self.add(line, f"unknown type {name!r}", f"a type, one of {_listed(self.type_ids)}")
+            self.add(
+                line,
+                f"unknown type {name!r}",
+                f"a type, one of {_listed(self.type_ids)}",
+            )
         return self.type_ids.get(name, 0)
 
     def _choose_args(
@@ -320,7 +412,11 @@ class _Reader(Lines):
             for at, change in read_choose_args(line, body or [], self):
                 bucket = by_id.get(change.bucket_id)
                 if bucket is None:
-                    self.add(at, f"bucket_id {change.bucket_id}", "the id of a bucket of the map")
+                    self.add(
+                        at,
+                        f"bucket_id {change.bucket_id}",
+                        "the id of a bucket of the map",
+                    )
                 elif wrong := misfit(change, bucket):
                     self.add(at, *wrong)
                 changes.append(change)

@@ -25,13 +25,23 @@ def map_to_text(crush: CrushMap) -> str:
             lines.append(f"tunable {f.name} {value}")
     lines += ["", "# devices"]
     for device in crush.devices:
-        suffix = f" class {device.device_class}" if device.device_class is not None else ""
+        suffix = (
+            f" class {device.device_class}" if device.device_class is not None else ""
+        )
         lines.append(f"device {device.id} {device.name}{suffix}")
     type_names = dict(crush.types)
-    lines += ["", "# types", *(f"type {number} {name}" for number, name in crush.types), "", "# buckets"]
+    lines += [
+        "",
+        "# types",
+        *(f"type {number} {name}" for number, name in crush.types),
+        "",
+        "# buckets",
+    ]
     names = {device.id: device.name for device in crush.devices}
     names |= {bucket.id: bucket.name for bucket in crush.buckets}
-    shadows = {shadow_id for bucket in crush.buckets for _, shadow_id in bucket.class_ids}
+    shadows = {
+        shadow_id for bucket in crush.buckets for _, shadow_id in bucket.class_ids
+    }
     for bucket in crush.buckets:
         if bucket.id not in shadows:
             lines += _bucket_lines(bucket, type_names, names)
@@ -40,7 +50,9 @@ def map_to_text(crush: CrushMap) -> str:
         lines += [f"rule {rule.name} {{", f"\tid {rule.id}", f"\ttype {rule.kind}"]
         # Sizes are written for older compilers, which want them, and mean nothing to a mapping.
         lines += ["\tmin_size 1", "\tmax_size 100"]
-        lines += [f"\tstep {_step_text(step, type_names, names)}" for step in rule.steps]
+        lines += [
+            f"\tstep {_step_text(step, type_names, names)}" for step in rule.steps
+        ]
         lines.append("}")
     for index, changes in crush.choose_args:
         lines += ["", f"choose_args {index} {{"]
@@ -50,7 +62,9 @@ def map_to_text(crush: CrushMap) -> str:
     return "\n".join([*lines, "", "# end crush map", ""])
 
 
-def _bucket_lines(bucket: Bucket, type_names: dict[int, str], names: dict[int, str]) -> list[str]:
+def _bucket_lines(
+    bucket: Bucket, type_names: dict[int, str], names: dict[int, str]
+) -> list[str]:
     lines = [f"{type_names[bucket.type_id]} {bucket.name} {{", f"\tid {bucket.id}"]
     lines += [f"\tid {shadow_id} class {name}" for name, shadow_id in bucket.class_ids]
     lines += [f"\talg {bucket.alg.name.lower()}", "\thash 0\t# rjenkins1"]
@@ -77,7 +91,10 @@ def _step_text(step: Step, type_names: dict[int, str], names: dict[int, str]) ->
 def _change_lines(change: BucketArgs) -> list[str]:
     lines = ["  {", f"    bucket_id {change.bucket_id}"]
     if change.weight_sets:
-        rows = (" ".join(f"{w / WEIGHT_ONE:.10f}" for w in weights) for weights in change.weight_sets)
+        rows = (
+            " ".join(f"{w / WEIGHT_ONE:.10f}" for w in weights)
+            for weights in change.weight_sets
+        )
         lines += ["    weight_set [", *(f"      [ {row} ]" for row in rows), "    ]"]
     if change.ids:
         lines.append(f"    ids [ {' '.join(map(str, change.ids))} ]")

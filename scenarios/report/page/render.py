@@ -37,7 +37,9 @@ class Cell:
     text: str
     note: str = ""  # smaller, below it
     share: float | None = None  # drawn as a bar behind the text, 0 to 1
-    tone: Literal["", "warn", "best"] = ""  # where a reader must look; the best of its row
+    tone: Literal["", "warn", "best"] = (
+        ""  # where a reader must look; the best of its row
+    )
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,9 @@ class Table:
 
     caption: str  # read out, and shown above it where it says more than the heading
     columns: Sequence[str]
-    rows: Sequence[Sequence[str | Cell]]  # a row of one cell only is a heading over those that follow
+    rows: Sequence[
+        Sequence[str | Cell]
+    ]  # a row of one cell only is a heading over those that follow
     # On a narrow screen: in a box that scrolls, each row a card, or the name of a row above its values.
     form: Literal["scroll", "stack", "compare"] = "scroll"
     numeric: bool = True  # whether all columns but the first are numbers
@@ -54,9 +58,16 @@ class Table:
     words: Sequence[int] = ()  # columns that hold words in a table of numbers, from 0
 
     @classmethod
-    def of(cls, caption: str, rows: Sequence[Mapping[str, str | Cell]], **more: Any) -> Table:
+    def of(
+        cls, caption: str, rows: Sequence[Mapping[str, str | Cell]], **more: Any
+    ) -> Table:
         """A table of rows that have each cell under its column's heading."""
-        return cls(caption, list(rows[0]) if rows else [], [list(row.values()) for row in rows], **more)
+        return cls(
+            caption,
+            list(rows[0]) if rows else [],
+            [list(row.values()) for row in rows],
+            **more,
+        )
 
     @property
     def narrow(self) -> str:
@@ -67,7 +78,10 @@ class Table:
     @property
     def body(self) -> list[list[Cell]]:
         """The rows, text made cells."""
-        return [[cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row] for row in self.rows]
+        return [
+            [cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row]
+            for row in self.rows
+        ]
 
 
 @dataclass(frozen=True)
@@ -132,7 +146,9 @@ def render(template: str, **context: Any) -> str:
 
     A policy on the page lets browsers load nothing and run no script but those of the template.
     """
-    greys = dark_greys(figure.svg for value in context.values() for figure in _figures_in(value))
+    greys = dark_greys(
+        figure.svg for value in context.values() for figure in _figures_in(value)
+    )
     filled = templates(_PACKAGE).get_template(template)
     page = filled.render(**context, dark_greys=greys, policy=_POLICY_MARK)
     # The mark is in the head, above all that comes from a user.
@@ -144,7 +160,12 @@ def _policy(page: str) -> str:
     hashes = [_script_source(script) for script in _SCRIPT.findall(page)]
     scripts = [f"script-src {' '.join(hashes)}"] if hashes else []
     # Figures have style attributes, which a policy can only allow as a whole.
-    directives = ["default-src 'none'", "style-src 'unsafe-inline'", *scripts, "base-uri 'none'"]
+    directives = [
+        "default-src 'none'",
+        "style-src 'unsafe-inline'",
+        *scripts,
+        "base-uri 'none'",
+    ]
     return "; ".join([*directives, "form-action 'none'"])
 
 
@@ -184,7 +205,9 @@ def inline_svg(figure: Drawing, stem: str, caption: str) -> str:
     root = ElementTree.fromstring(buffer.getvalue())
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
-        element.attrib = {name.rpartition("}")[2]: value for name, value in element.attrib.items()}
+        element.attrib = {
+            name.rpartition("}")[2]: value for name, value in element.attrib.items()
+        }
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag in ("metadata", "style"):
@@ -199,8 +222,12 @@ def inline_svg(figure: Drawing, stem: str, caption: str) -> str:
         element.text = element.tail = None
         for name in ("d", "x", "y", "width", "height", "viewBox"):
             if name in element.attrib:
-                element.attrib[name] = _LONG.sub(lambda found: f"{float(found[0]):.2f}", element.attrib[name])
-    width, height = (float(root.attrib.pop(name).removesuffix("pt")) for name in ("width", "height"))
+                element.attrib[name] = _LONG.sub(
+                    lambda found: f"{float(found[0]):.2f}", element.attrib[name]
+                )
+    width, height = (
+        float(root.attrib.pop(name).removesuffix("pt")) for name in ("width", "height")
+    )
     root.attrib = {
         "viewBox": f"0 0 {width:g} {height:g}",
         "role": "img",
@@ -218,14 +245,27 @@ def _clip_by_viewport(root: ElementTree.Element) -> None:
             found = _REFERENCE.fullmatch(child.attrib.get("clip-path", ""))
             shapes = panels.get(found[1], []) if found else []
             # Only an upright rectangle is a view, and only where the element is not turned itself.
-            if len(shapes) != 1 or shapes[0].tag != "rect" or "transform" in child.attrib:
+            if (
+                len(shapes) != 1
+                or shapes[0].tag != "rect"
+                or "transform" in child.attrib
+            ):
                 continue
-            place = {name: shapes[0].attrib[name] for name in ("x", "y", "width", "height")}
+            place = {
+                name: shapes[0].attrib[name] for name in ("x", "y", "width", "height")
+            }
             del child.attrib["clip-path"]
-            view = ElementTree.Element("svg", {**place, "viewBox": " ".join(place.values())})
+            view = ElementTree.Element(
+                "svg", {**place, "viewBox": " ".join(place.values())}
+            )
             view.append(child)
             parent[index] = view
-    used = {found for e in root.iter() for v in e.attrib.values() for found in _REFERENCE.findall(v)}
+    used = {
+        found
+        for e in root.iter()
+        for v in e.attrib.values()
+        for found in _REFERENCE.findall(v)
+    }
     for parent in list(root.iter()):
         for clip in parent.findall("clipPath"):
             if clip.attrib["id"] not in used:
@@ -235,9 +275,16 @@ def _clip_by_viewport(root: ElementTree.Element) -> None:
 def _rename(root: ElementTree.Element, stem: str) -> None:
     """Give names the figure's own prefix; those that nothing refers to go."""
     used = {
-        found for element in root.iter() for v in element.attrib.values() for found in _REFERENCE.findall(v)
+        found
+        for element in root.iter()
+        for v in element.attrib.values()
+        for found in _REFERENCE.findall(v)
     }
-    used |= {element.attrib["href"].removeprefix("#") for element in root.iter() if "href" in element.attrib}
+    used |= {
+        element.attrib["href"].removeprefix("#")
+        for element in root.iter()
+        if "href" in element.attrib
+    }
     for element in root.iter():
         name = element.attrib.pop("id", None)
         if name in used:
@@ -261,5 +308,11 @@ def dark_greys(svgs: Iterable[str]) -> dict[str, str]:
     """
     levels = sorted({level for svg in svgs for level in _VARIABLE.findall(svg)})
     span = _DARK_INK - _DARK_PAPER
-    dark = {level: _DARK_PAPER + round(span * (255 - int(level, 16)) / 255) for level in levels}
-    return {f"--grey-{level}": f"#{shade:02x}{shade:02x}{shade:02x}" for level, shade in dark.items()}
+    dark = {
+        level: _DARK_PAPER + round(span * (255 - int(level, 16)) / 255)
+        for level in levels
+    }
+    return {
+        f"--grey-{level}": f"#{shade:02x}{shade:02x}{shade:02x}"
+        for level, shade in dark.items()
+    }

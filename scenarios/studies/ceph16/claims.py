@@ -16,7 +16,10 @@ from stripesim.scenarios.studies.ceph16.measured import (
 TOLERANCE = 0.2
 # Fixed before any of it was fitted; the counts repeat within 4 %, processor time within 11 % (medians).
 CPU_TOLERANCES = {"cpu_us_per_op": 0.25, "context_switches_per_op": 0.2}
-_WORDS = {"cpu_us_per_op": "processor time of all OSDs", "context_switches_per_op": "context switches"}
+_WORDS = {
+    "cpu_us_per_op": "processor time of all OSDs",
+    "context_switches_per_op": "context switches",
+}
 _UNITS = {"cpu_us_per_op": "us", "context_switches_per_op": "count"}
 
 # Runs of RS(6,3) that the constants which only erasure coding has come from.
@@ -101,7 +104,13 @@ def claims_of(measured: Measured) -> tuple[Claim, ...]:
         where = {"block_size": "", "pattern": "", "op": "repair", "locus": repair.where}
         claims += [
             _claim(
-                f"{repair_id(repair)}:{metric}", metric, repair.coded, value, "held-out", "byte lost", where
+                f"{repair_id(repair)}:{metric}",
+                metric,
+                repair.coded,
+                value,
+                "held-out",
+                "byte lost",
+                where,
             )
             for metric, value in repair.measured.items()
         ]
@@ -128,15 +137,30 @@ def claims_of(measured: Measured) -> tuple[Claim, ...]:
 
 
 def _run_claim(run: MeasuredRun, metric: str, value: float, role: str) -> Claim:
-    where = {"block_size": str(run.block_bytes), "pattern": run.pattern, "op": run.op, "locus": run.where}
+    where = {
+        "block_size": str(run.block_bytes),
+        "pattern": run.pattern,
+        "op": run.op,
+        "locus": run.where,
+    }
     per = "request" if metric in CPU_TOLERANCES else "client byte"
     return _claim(f"{run.run_id}:{metric}", metric, run.coded, value, role, per, where)
 
 
 def _claim(
-    claim_id: str, metric: str, coded: Coded, value: float, role: str, per: str, where: Mapping[str, str]
+    claim_id: str,
+    metric: str,
+    coded: Coded,
+    value: float,
+    role: str,
+    per: str,
+    where: Mapping[str, str],
 ) -> Claim:
-    cell = " ".join(word for word in (coded.name, where["pattern"], where["op"], where["block_size"]) if word)
+    cell = " ".join(
+        word
+        for word in (coded.name, where["pattern"], where["op"], where["block_size"])
+        if word
+    )
     return Claim(
         id=claim_id,
         paper="ceph16",
@@ -160,11 +184,15 @@ def _claim(
 
 
 def ledger_for(
-    measured: Measured, predictions: Predictions, parameters: Iterable[Mapping[str, Any]]
+    measured: Measured,
+    predictions: Predictions,
+    parameters: Iterable[Mapping[str, Any]],
 ) -> Ledger:
     """Judge predictions against measured rows."""
     simulated = {
-        f"{row}:{metric}": value for row, values in predictions.items() for metric, value in values.items()
+        f"{row}:{metric}": value
+        for row, values in predictions.items()
+        for metric, value in values.items()
     }
     claims = claims_of(measured)
     known = {claim.id for claim in claims}

@@ -58,25 +58,35 @@ class OneMachine(Cluster):
             found,
             disciplines=np.where(kinds == "client.submit", POOL, found.disciplines),
             shares=(*found.shares, _CORE_SHARE),
-            share_indices=np.where(kinds == "cpu", len(found.shares), found.share_indices),
+            share_indices=np.where(
+                kinds == "cpu", len(found.shares), found.share_indices
+            ),
         )
 
-    def bind(self, acting: IntArray, primary_shards: IntArray, groups: IntArray) -> IntArray:
+    def bind(
+        self, acting: IntArray, primary_shards: IntArray, groups: IntArray
+    ) -> IntArray:
         """Bind roles to resources; the client submits on the machine's cores."""
         rows = super().bind(acting, primary_shards, groups)
         rows[:, roles.CLIENT_THREAD] = rows[:, roles.CLIENT_SUBMIT]
-        rows[:, roles.CLIENT_SUBMIT] = self.host_resource(np.zeros(1, dtype=np.int64), "cpu")
+        rows[:, roles.CLIENT_SUBMIT] = self.host_resource(
+            np.zeros(1, dtype=np.int64), "cpu"
+        )
         return rows
 
     def host_resource(self, hosts: IntArray, kind: str) -> IntArray:
         """Index of a host's resource; the cores are those of the first."""
-        return super().host_resource(np.zeros_like(hosts) if kind == "cpu" else hosts, kind)
+        return super().host_resource(
+            np.zeros_like(hosts) if kind == "cpu" else hosts, kind
+        )
 
 
 @lru_cache(maxsize=1)
 def crush_map() -> CrushMap:
     """Return the cluster's CRUSH map, as the cluster gave it."""
-    resource = files("stripesim.scenarios.studies.ceph16") / "data" / "cluster.crush.txt"
+    resource = (
+        files("stripesim.scenarios.studies.ceph16") / "data" / "cluster.crush.txt"
+    )
     return parse_map(resource.read_text(encoding="utf-8"))
 
 
@@ -86,7 +96,9 @@ def kernel_for(scheme: RedundancyScheme) -> KernelTable:
     if scheme.kind != "erasure" or scheme.name in table.schemes():
         return table
     borrowed = tuple(
-        replace(cost, scheme=scheme.name) for cost in table.costs if cost.scheme == KERNEL_STAND_IN
+        replace(cost, scheme=scheme.name)
+        for cost in table.costs
+        if cost.scheme == KERNEL_STAND_IN
     )
     return replace(table, costs=table.costs + borrowed)
 
@@ -138,7 +150,9 @@ def build_pool(
     """Place a scheme's pool on the measured cluster."""
     scheme = parse_scheme(name)
     pool_id = META_POOL_ID if meta else POOL_IDS.get(scheme.name, OTHER_POOL_ID)
-    acting = acting_sets(scheme, pool_id=pool_id, pg_num=META_PG_NUM if meta else PG_NUM)
+    acting = acting_sets(
+        scheme, pool_id=pool_id, pg_num=META_PG_NUM if meta else PG_NUM
+    )
     osds = crush_map().max_devices
     if (acting == NO_OSD).any():
         raise ValueError(
@@ -146,11 +160,15 @@ def build_pool(
         )
     if down is not None:
         if not 0 <= down < osds:
-            raise ValueError(f"dead_osd: got {down}, wanted one of the cluster's {osds} OSDs")
+            raise ValueError(
+                f"dead_osd: got {down}, wanted one of the cluster's {osds} OSDs"
+            )
         acting = np.where(acting == down, NO_OSD, acting)
     return Pool(
         cluster=OneMachine(
-            osd_hosts=np.arange(osds, dtype=np.int64), acting=acting, models=models or models_for(scheme)
+            osd_hosts=np.arange(osds, dtype=np.int64),
+            acting=acting,
+            models=models or models_for(scheme),
         ),
         scheme=scheme,
         stripe_unit_bytes=stripe_unit_bytes,

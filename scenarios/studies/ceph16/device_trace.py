@@ -24,7 +24,8 @@ _BLOCK_BYTES = 4096
 # that holds it, and where older data lies.
 _DATA, _LOG, _FILE_SYSTEM_LOG, _OLD = (region << 40 for region in range(4))
 _READ, _WRITE, _LOGGED = (
-    COUNTER_INDEX[name] for name in ("device_read_bytes", "device_write_bytes", "device_log_bytes")
+    COUNTER_INDEX[name]
+    for name in ("device_read_bytes", "device_write_bytes", "device_log_bytes")
 )
 
 
@@ -57,7 +58,9 @@ class DeviceRecorder(SimpyEngine):
     def path(self, template: int) -> Any:
         """Return a template's plain lists and remember its demands."""
         found = super().path(template)
-        self._demands_ns[id(found)] = self.program.book.templates[template].demands_ns.tolist()
+        self._demands_ns[id(found)] = self.program.book.templates[
+            template
+        ].demands_ns.tolist()
         return found
 
     def _account(self, path: Any, row: list[int], step: int) -> None:
@@ -66,7 +69,9 @@ class DeviceRecorder(SimpyEngine):
         if role < 0 or row[role] < 0:
             return
         amounts = path.amounts[step]
-        read, written, logged = (int(amounts[column]) for column in (_READ, _WRITE, _LOGGED))
+        read, written, logged = (
+            int(amounts[column]) for column in (_READ, _WRITE, _LOGGED)
+        )
         if not read and not written:
             return
         resource, now_ns = row[role], int(self.now)
@@ -91,12 +96,24 @@ class DeviceRecorder(SimpyEngine):
             start = device.log // _BLOCK_BYTES * _BLOCK_BYTES
             device.log += logged
             stop = -(-device.log // _BLOCK_BYTES) * _BLOCK_BYTES
-            device.rows.append(_row(begin_ns, now_ns, start, stop - start, is_write=True))
-            device.rows.append(_row(begin_ns, now_ns, device.file_system_log, _BLOCK_BYTES, is_write=True))
+            device.rows.append(
+                _row(begin_ns, now_ns, start, stop - start, is_write=True)
+            )
+            device.rows.append(
+                _row(
+                    begin_ns,
+                    now_ns,
+                    device.file_system_log,
+                    _BLOCK_BYTES,
+                    is_write=True,
+                )
+            )
             device.file_system_log += _BLOCK_BYTES
 
 
-def _row(begin_ns: int, end_ns: int, place: int, length: int, *, is_write: bool) -> dict[str, Any]:
+def _row(
+    begin_ns: int, end_ns: int, place: int, length: int, *, is_write: bool
+) -> dict[str, Any]:
     return {
         "issue_ns": begin_ns,
         "dispatch_ns": begin_ns,
@@ -112,7 +129,10 @@ def device_traces(run: MeasuredRun) -> dict[int, BlockTrace]:
     pool = build_pool(run.coded.name, run.coded.stripe_unit_bytes)
     book = Book(pool.bindings())
     planner = RequestPlanner(
-        pool, book, Replay(run.requests, queue_depth=run.queue_depth), prefilled=run.op != "write"
+        pool,
+        book,
+        Replay(run.requests, queue_depth=run.queue_depth),
+        prefilled=run.op != "write",
     )
     program = Program(
         resources=pool.cluster.resources,
@@ -136,10 +156,19 @@ def _by_osd(engine: DeviceRecorder, pool: Pool, name: str) -> dict[int, BlockTra
     for osd, listed in sorted(rows.items()):
         frame = pl.DataFrame(listed).sort("issue_ns", maintain_order=True)
         frame = frame.select(
-            "issue_ns", "dispatch_ns", "complete_ns", "device", "offset_bytes", "length_bytes", "is_write"
+            "issue_ns",
+            "dispatch_ns",
+            "complete_ns",
+            "device",
+            "offset_bytes",
+            "length_bytes",
+            "is_write",
         )
         traces[osd] = BlockTrace(
-            requests=frame, commands=frame.drop("issue_ns"), format="simulated", source=f"{name} osd.{osd}"
+            requests=frame,
+            commands=frame.drop("issue_ns"),
+            format="simulated",
+            source=f"{name} osd.{osd}",
         )
     return traces
 
@@ -148,12 +177,17 @@ def mix_of(traces: list[BlockTrace]) -> dict[str, float]:
     """Describe what devices were given, over all of them."""
     frames = [trace.commands for trace in traces if trace.commands is not None]
     every = pl.concat(
-        [frame.select("device", "offset_bytes", "length_bytes", "is_write") for frame in frames]
+        [
+            frame.select("device", "offset_bytes", "length_bytes", "is_write")
+            for frame in frames
+        ]
     )
     reads, writes = every.filter(~pl.col("is_write")), every.filter(pl.col("is_write"))
     ends: set[tuple[str, int]] = set()
     follows = 0
-    for device, offset, length in writes.select("device", "offset_bytes", "length_bytes").iter_rows():
+    for device, offset, length in writes.select(
+        "device", "offset_bytes", "length_bytes"
+    ).iter_rows():
         follows += (device, offset) in ends
         ends.add((device, offset + length))
     total = float(every["length_bytes"].sum())
@@ -162,6 +196,7 @@ def mix_of(traces: list[BlockTrace]) -> dict[str, float]:
         "read_bytes_ratio": float(reads["length_bytes"].sum()) / max(1.0, total),
         "bytes_mean_read": float(reads["length_bytes"].sum()) / max(1, reads.height),
         "bytes_mean_write": float(writes["length_bytes"].sum()) / max(1, writes.height),
-        "share_4k": every.filter(pl.col("length_bytes") == _BLOCK_BYTES).height / max(1, every.height),
+        "share_4k": every.filter(pl.col("length_bytes") == _BLOCK_BYTES).height
+        / max(1, every.height),
         "sequential_writes": follows / max(1, writes.height),
     }

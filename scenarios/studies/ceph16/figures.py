@@ -46,7 +46,16 @@ _STYLE: Final = MappingProxyType(
 )
 # Below this a ratio says nothing, and a logarithmic axis has no place for it.
 _LEAST: Final = 0.05
-_SIZE_SHADES: Final = ("#440154", "#46327E", "#365C8D", "#277F8E", "#1FA187", "#4AC16D", "#A0DA39", "#FDE725")
+_SIZE_SHADES: Final = (
+    "#440154",
+    "#46327E",
+    "#365C8D",
+    "#277F8E",
+    "#1FA187",
+    "#4AC16D",
+    "#A0DA39",
+    "#FDE725",
+)
 
 
 def draw(ledger: Ledger) -> dict[str, CaptionedFigure]:
@@ -55,7 +64,11 @@ def draw(ledger: Ledger) -> dict[str, CaptionedFigure]:
     figures = {}
     if shown:
         figures["measured-simulated"] = _draw_pairs(shown)
-    coded = [entry for entry in shown if entry.claim.scheme.startswith("rs:") and entry.claim.pattern]
+    coded = [
+        entry
+        for entry in shown
+        if entry.claim.scheme.startswith("rs:") and entry.claim.pattern
+    ]
     if coded:
         figures["errors"] = _draw_errors(coded)
     return figures
@@ -64,7 +77,11 @@ def draw(ledger: Ledger) -> dict[str, CaptionedFigure]:
 def _pair(entry: Entry) -> tuple[float, float] | None:
     """Return measured and simulated value, if a ratio of them means something."""
     measured, simulated = entry.claim.published, entry.simulated
-    if isinstance(measured, float) and isinstance(simulated, float) and measured >= _LEAST:
+    if (
+        isinstance(measured, float)
+        and isinstance(simulated, float)
+        and measured >= _LEAST
+    ):
         return measured, simulated
     return None
 
@@ -107,27 +124,44 @@ def _draw_pair_panel(axes: Axes, entries: Sequence[Entry]) -> None:
     for op, (colour, marker, label) in _OPS.items():
         for coded in (True, False):
             of_op = [entry for entry in entries if entry.claim.op == op]
-            group = [entry for entry in of_op if entry.claim.scheme.startswith("rs:") is coded]
+            group = [
+                entry
+                for entry in of_op
+                if entry.claim.scheme.startswith("rs:") is coded
+            ]
             if not group:
                 continue
             x, y = zip(*_pairs(group), strict=True)
-            look: dict[str, Any] = {"s": 34, "marker": marker, "linewidths": 1.1, "alpha": 0.85, "zorder": 3}
+            look: dict[str, Any] = {
+                "s": 34,
+                "marker": marker,
+                "linewidths": 1.1,
+                "alpha": 0.85,
+                "zorder": 3,
+            }
             look |= {"facecolors": colour if coded else "none", "edgecolors": colour}
             words = f"{label}, {'erasure coding' if coded else '3-replication'}"
             axes.scatter(x, [max(value, low) for value in y], label=words, **look)
     seen = [entry for entry in entries if entry.claim.role == "calibration"]
     if seen:
         x, y = zip(*_pairs(seen), strict=True)
-        axes.scatter(x, y, s=120, facecolors="none", edgecolors="#999999", linewidths=1, zorder=2)
+        axes.scatter(
+            x, y, s=120, facecolors="none", edgecolors="#999999", linewidths=1, zorder=2
+        )
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
     axes.set(xlabel="measured [bytes per client byte]", ylabel="simulated")
 
 
 def _draw_errors(entries: Sequence[Entry]) -> CaptionedFigure:
-    groups = list(dict.fromkeys((e.claim.scheme, e.claim.op, e.claim.pattern) for e in entries))
+    groups = list(
+        dict.fromkeys((e.claim.scheme, e.claim.op, e.claim.pattern) for e in entries)
+    )
     schemes = len({scheme for scheme, _, _ in groups})
     sizes = sorted({int(entry.claim.block_size) for entry in entries})
-    shade = {size: _SIZE_SHADES[index * 7 // max(1, len(sizes) - 1)] for index, size in enumerate(sizes)}
+    shade = {
+        size: _SIZE_SHADES[index * 7 // max(1, len(sizes) - 1)]
+        for index, size in enumerate(sizes)
+    }
     with mpl.rc_context(cast(Any, dict(_STYLE))):
         figure = new_figure((13.5, 1.9 + 0.42 * len(groups)))
         panels = figure.subplots(1, len(METRICS), sharey=True)
@@ -139,7 +173,9 @@ def _draw_errors(entries: Sequence[Entry]) -> CaptionedFigure:
                     continue
                 claim = entry.claim
                 row = groups.index((claim.scheme, claim.op, claim.pattern))
-                shift = (sizes.index(int(claim.block_size)) / max(1, len(sizes) - 1) - 0.5) * 0.6
+                shift = (
+                    sizes.index(int(claim.block_size)) / max(1, len(sizes) - 1) - 0.5
+                ) * 0.6
                 axes.scatter(
                     max(-60.0, min(60.0, 100 * entry.error)),
                     row + shift,
@@ -147,24 +183,39 @@ def _draw_errors(entries: Sequence[Entry]) -> CaptionedFigure:
                     color=shade[int(claim.block_size)],
                     edgecolors="#333333",
                     linewidths=0.4,
-                    marker="o" if abs(entry.error) <= 0.6 else ">" if entry.error > 0 else "<",
+                    marker="o"
+                    if abs(entry.error) <= 0.6
+                    else ">"
+                    if entry.error > 0
+                    else "<",
                     zorder=3,
                 )
             axes.set(xlim=(-63, 63), title=title, xlabel="error [%]")
             axes.grid(visible=False)
         words = [
-            " ".join(part for part in ((s if schemes > 1 else ""), op, p) if part) for s, op, p in groups
+            " ".join(part for part in ((s if schemes > 1 else ""), op, p) if part)
+            for s, op, p in groups
         ]
         panels[0].set_yticks(range(len(groups)), words)
         panels[0].invert_yaxis()
         from matplotlib.lines import Line2D
 
         marks = [
-            Line2D([], [], marker="o", linestyle="", color=shade[size], markeredgecolor="#333333")
+            Line2D(
+                [],
+                [],
+                marker="o",
+                linestyle="",
+                color=shade[size],
+                markeredgecolor="#333333",
+            )
             for size in sizes
         ]
         figure.legend(
-            marks, [format_size(size) for size in sizes], loc="outside upper left", ncols=len(sizes)
+            marks,
+            [format_size(size) for size in sizes],
+            loc="outside upper left",
+            ncols=len(sizes),
         )
     caption = (
         "Error of the simulation over all rows of erasure coding, by operation and block size (small blocks "

@@ -52,7 +52,9 @@ class Stage:
     """A step of the calibration."""
 
     metrics: tuple[str, ...]  # Counts or times that are fitted.
-    parameters: tuple[str, ...]  # Model and field, such as ``messages.roll_forward_bytes``.
+    parameters: tuple[
+        str, ...
+    ]  # Model and field, such as ``messages.roll_forward_bytes``.
     runs: tuple[str, ...]  # Rows that it sees.
 
 
@@ -111,16 +113,21 @@ def fit_all() -> tuple[dict[str, float], list[tuple[Stage, Fit]]]:
     ):
         tried = {value: _fit_stages(stages, {**found, name: value}) for value in values}
         misfit = {
-            value: hypot(*(e for _, fit in of for e in fit.errors.values())) for value, of in tried.items()
+            value: hypot(*(e for _, fit in of for e in fit.errors.values()))
+            for value, of in tried.items()
         }
         print(name, {value: round(one, 3) for value, one in misfit.items()}, flush=True)
         chosen[name] = min(misfit, key=lambda value: misfit[value])
         fits += tried[chosen[name]]
-        found |= chosen | {one.name: one.value for _, fit in fits for one in fit.parameters}
+        found |= chosen | {
+            one.name: one.value for _, fit in fits for one in fit.parameters
+        }
     return chosen, fits
 
 
-def _fit_stages(stages: Sequence[Stage], given: Mapping[str, float]) -> list[tuple[Stage, Fit]]:
+def _fit_stages(
+    stages: Sequence[Stage], given: Mapping[str, float]
+) -> list[tuple[Stage, Fit]]:
     runs = {run.run_id: run for run in load().runs}
     models = {name: models_for(parse_scheme(name)) for name in ("rep:3", "rs:6,3")}
     found = dict(given)
@@ -128,25 +135,41 @@ def _fit_stages(stages: Sequence[Stage], given: Mapping[str, float]) -> list[tup
     for stage in stages:
 
         def simulate(
-            values: Mapping[str, float], stage: Stage = stage, given: Mapping[str, float] = dict(found)
+            values: Mapping[str, float],
+            stage: Stage = stage,
+            given: Mapping[str, float] = dict(found),
         ) -> dict[str, float]:
             found: dict[str, float] = {}
             for run_id in stage.runs:
                 run = runs[run_id]
-                row = predict_run(run, models=with_values(models[run.coded.name], whole({**given, **values})))
+                row = predict_run(
+                    run,
+                    models=with_values(
+                        models[run.coded.name], whole({**given, **values})
+                    ),
+                )
                 metrics = metrics_of_row({"op": run.op, **row})
-                found |= {f"{run_id}:{metric}": metrics[metric] for metric in stage.metrics}
+                found |= {
+                    f"{run_id}:{metric}": metrics[metric] for metric in stage.metrics
+                }
             return found
 
         fit = fit_parameters(
             simulate,
-            start={name: float(attrgetter(name)(models["rs:6,3"])) for name in stage.parameters},
+            start={
+                name: float(attrgetter(name)(models["rs:6,3"]))
+                for name in stage.parameters
+            },
             published={
                 f"{run_id}:{metric}": runs[run_id].measured[metric]
                 for run_id in stage.runs
                 for metric in stage.metrics
             },
-            tolerance={f"{run_id}:{metric}": TOLERANCE for run_id in stage.runs for metric in stage.metrics},
+            tolerance={
+                f"{run_id}:{metric}": TOLERANCE
+                for run_id in stage.runs
+                for metric in stage.metrics
+            },
         )
         found |= {one.name: one.value for one in fit.parameters}
         fits.append((stage, fit))
@@ -156,7 +179,8 @@ def _fit_stages(stages: Sequence[Stage], given: Mapping[str, float]) -> list[tup
 def whole(values: Mapping[str, float]) -> dict[str, float]:
     """Round what a fit tries to whole bytes and nanoseconds, and spread the factors of the stages."""
     found = {
-        name: round(value) if name.endswith(("_bytes", "_ns")) else value for name, value in values.items()
+        name: round(value) if name.endswith(("_bytes", "_ns")) else value
+        for name, value in values.items()
     }
     for stages_ns in (OPERATIONS_NS, TRANSACTIONS_NS):
         first = next(iter(stages_ns))
@@ -174,7 +198,9 @@ def main() -> None:
     for stage, fit in fits:
         for one in fit.parameters:
             low, high = one.confidence_interval
-            print(f"{one.name:42s} {one.value:8.6g}   [{low:.5g}, {high:.5g}]   from {stage.metrics}")
+            print(
+                f"{one.name:42s} {one.value:8.6g}   [{low:.5g}, {high:.5g}]   from {stage.metrics}"
+            )
         for row, error in fit.errors.items():
             print(f"    {row:62s} {error:+.1%}")
 

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from stripesim.scenarios.studies.ceph16.table import Ceph16DataError, Row, Source, read_rows
+from stripesim.scenarios.studies.ceph16.table import (
+    Ceph16DataError,
+    Row,
+    Source,
+    read_rows,
+)
 from stripesim.sim.ceph.clients.workload import Requests
 
 # Metric of a claim → column of runs.csv.
@@ -19,8 +24,15 @@ RUN_METRICS = {
     "private_net": "N_cl_net_per_client_byte",
 }
 # The same for processors; a folder need not have them.
-CPU_METRICS = {"cpu_us_per_op": "N_cpu_us_per_op", "context_switches_per_op": "N_ctx_per_op"}
-REPAIR_METRICS = {"device_read": "rd_per_lost", "private_net": "cl_per_lost", "device_write": "wr_per_lost"}
+CPU_METRICS = {
+    "cpu_us_per_op": "N_cpu_us_per_op",
+    "context_switches_per_op": "N_ctx_per_op",
+}
+REPAIR_METRICS = {
+    "device_read": "rd_per_lost",
+    "private_net": "cl_per_lost",
+    "device_write": "wr_per_lost",
+}
 DEGRADED_METRICS = {"device_read": "dev_rd_x", "private_net": "cl_x"}
 
 _RUN_COLUMNS = (
@@ -80,7 +92,9 @@ class Coded:
     # Data and parity chunks; k = 1 for replication, whose replicas are m + 1.
     k: int
     m: int
-    stripe_unit_bytes: int  # Chunk of one stripe on one shard [B]; of no meaning for replication.
+    stripe_unit_bytes: (
+        int  # Chunk of one stripe on one shard [B]; of no meaning for replication.
+    )
 
     @property
     def name(self) -> str:
@@ -160,11 +174,16 @@ def shipped() -> Source:
 
 def load(data: Source | str | None = None) -> Measured:
     """Read a folder of measured counts."""
-    folder: Source = shipped() if data is None else Path(data) if isinstance(data, str) else data
+    folder: Source = (
+        shipped() if data is None else Path(data) if isinstance(data, str) else data
+    )
     if not folder.is_dir():
         raise Ceph16DataError(f"--data: got {folder}, wanted a folder with runs.csv")
     faults: list[str] = []
-    runs = tuple(_run(folder, row, faults) for row in read_rows(folder / "runs.csv", _RUN_COLUMNS, faults))
+    runs = tuple(
+        _run(folder, row, faults)
+        for row in read_rows(folder / "runs.csv", _RUN_COLUMNS, faults)
+    )
     repairs: tuple[MeasuredRepair, ...] = ()
     if (folder / "repair.csv").is_file():
         rows = read_rows(folder / "repair.csv", _REPAIR_COLUMNS, faults)
@@ -176,7 +195,9 @@ def load(data: Source | str | None = None) -> Measured:
     seen: set[str] = set()
     for run in runs:
         if run.run_id in seen:
-            faults.append(f"{run.where}: run_id: got {run.run_id!r} a second time, wanted each once")
+            faults.append(
+                f"{run.where}: run_id: got {run.run_id!r} a second time, wanted each once"
+            )
         seen.add(run.run_id)
     if faults:
         raise Ceph16DataError("\n".join(faults))
@@ -209,7 +230,9 @@ def _run(folder: Source, row: Row, faults: list[str]) -> MeasuredRun:
         queue_depth=row.whole("qd", 1),
         image_bytes=row.whole("image_mb", 1) * MIB,
         features=row.cells.get("features", "") or "layering",
-        requests=read_iolog(folder / "iolog" / f"{run_id}.log.gz", op != "read", faults),
+        requests=read_iolog(
+            folder / "iolog" / f"{run_id}.log.gz", op != "read", faults
+        ),
         measured=_metrics(row, {**RUN_METRICS, **CPU_METRICS}),
         iops=row.number("iops"),
     )
@@ -254,7 +277,9 @@ def read_iolog(source: Source, is_write: bool, faults: list[str]) -> Requests:
     try:
         lines = gzip.decompress(source.read_bytes()).decode("ascii").splitlines()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        faults.append(f"{source}: cannot be read ({error.__class__.__name__}), wanted a fio log in gzip")
+        faults.append(
+            f"{source}: cannot be read ({error.__class__.__name__}), wanted a fio log in gzip"
+        )
         return _requests([], is_write)
     wanted = "write" if is_write else "read"
     extents: list[tuple[int, int]] = []

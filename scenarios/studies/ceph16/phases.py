@@ -43,11 +43,17 @@ _SCHEMA = {
 
 
 def simulate_repair(
-    repair: MeasuredRepair, *, engine: str = "compiled", returns: bool = True, seed: int = 0
+    repair: MeasuredRepair,
+    *,
+    engine: str = "compiled",
+    returns: bool = True,
+    seed: int = 0,
 ) -> RunResult:
     """Let the OSD of a measured repair die, be rebuilt elsewhere and come back when it came back."""
     if returns and not timed(repair):
-        raise ValueError(f"{repair.where}: got no times, wanted down_out_interval_s and t_restarted")
+        raise ValueError(
+            f"{repair.where}: got no times, wanted down_out_interval_s and t_restarted"
+        )
     scheme = parse_scheme(repair.coded.name)
     pool_id = cluster.POOL_IDS.get(scheme.name, cluster.OTHER_POOL_ID)
     plan = FaultPlan(
@@ -56,10 +62,14 @@ def simulate_repair(
                 osds=(repair.dead_osd,),
                 time_ns=0,
                 kind="process" if repair.how == "kill" else "hang",
-                back_ns=round(repair.times_s["restarted"] * SECOND_NS) if returns else None,
+                back_ns=round(repair.times_s["restarted"] * SECOND_NS)
+                if returns
+                else None,
             )
         ],
-        up_sets=lambda out: cluster.acting_sets(scheme, pool_id=pool_id, pg_num=cluster.PG_NUM, out=out),
+        up_sets=lambda out: cluster.acting_sets(
+            scheme, pool_id=pool_id, pg_num=cluster.PG_NUM, out=out
+        ),
         # The image had just been written; its groups were seen in recovery_wait, never in backfill_wait.
         object_writes_count=1,
         log_deletions_count=repair.log_deletions_count,
@@ -80,13 +90,20 @@ def simulate_repair(
     )
     models = cluster.models_for(scheme)
     wakes_ns = models.threads.wake_ns + models.threads.sync_ns
-    flush_ns = models.ssd.flush_base_ns + SYNC_NS - models.ssd.sync_ns(models.store.metadata_bytes) - wakes_ns
+    flush_ns = (
+        models.ssd.flush_base_ns
+        + SYNC_NS
+        - models.ssd.sync_ns(models.store.metadata_bytes)
+        - wakes_ns
+    )
     models = replace(
         models,
         cpu=replace(models.cpu, message_ns_per_byte=MESSAGE_NS_PER_BYTE),
         ssd=replace(models.ssd, flush_base_ns=flush_ns),
     )
-    pool = cluster.build_pool(repair.coded.name, repair.coded.stripe_unit_bytes, models=models)
+    pool = cluster.build_pool(
+        repair.coded.name, repair.coded.stripe_unit_bytes, models=models
+    )
     return simulate(pool, once.start(), faults=plan, engine=engine)
 
 
@@ -94,7 +111,13 @@ def simulated_times_s(result: RunResult) -> dict[str, float]:
     """Return when each moment of `PHASES` came in a run of `simulate_repair` [s after the failure]."""
     assert result.timeline is not None
     found: dict[str, float] = {}
-    names = {"failed": "failed", "down": "down", "out": "out", "returned": "restarted", "up": "up"}
+    names = {
+        "failed": "failed",
+        "down": "down",
+        "out": "out",
+        "returned": "restarted",
+        "up": "up",
+    }
     for event in result.timeline["events"]:
         what = event["what"]
         if what == "seen clean":
@@ -104,12 +127,21 @@ def simulated_times_s(result: RunResult) -> dict[str, float]:
     return found
 
 
-def phases_of(repair: MeasuredRepair, result: RunResult) -> list[dict[str, str | float | None]]:
+def phases_of(
+    repair: MeasuredRepair, result: RunResult
+) -> list[dict[str, str | float | None]]:
     """Return a row for each phase; a duration is None where one of its moments is not known."""
-    measured_s, simulated_s = {"failed": 0.0, **repair.times_s}, simulated_times_s(result)
+    measured_s, simulated_s = (
+        {"failed": 0.0, **repair.times_s},
+        simulated_times_s(result),
+    )
 
     def lasted(times_s: dict[str, float], first: str, last: str) -> float | None:
-        return times_s[last] - times_s[first] if first in times_s and last in times_s else None
+        return (
+            times_s[last] - times_s[first]
+            if first in times_s and last in times_s
+            else None
+        )
 
     return [
         {
@@ -130,7 +162,9 @@ def timed(repair: MeasuredRepair) -> bool:
 
 def frame_of_phases(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     """Put phases in a table; columns scheme, how, phase, measured_s, simulated_s."""
-    return pl.DataFrame([{name: row[name] for name in _SCHEMA} for row in rows], schema=_SCHEMA)
+    return pl.DataFrame(
+        [{name: row[name] for name in _SCHEMA} for row in rows], schema=_SCHEMA
+    )
 
 
 def phase_table(phases: pl.DataFrame) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
@@ -139,7 +173,13 @@ def phase_table(phases: pl.DataFrame) -> tuple[Sequence[str], Sequence[Sequence[
     def text(value: float | None) -> str:
         return "–" if value is None else f"{value:.2f} s"
 
-    return ("scheme", "the OSD was", "phase of the repair (no claim)", "measured", "simulated"), [
+    return (
+        "scheme",
+        "the OSD was",
+        "phase of the repair (no claim)",
+        "measured",
+        "simulated",
+    ), [
         (scheme, how, phase, text(measured), text(simulated))
         for scheme, how, phase, measured, simulated in phases.iter_rows()
     ]

@@ -6,8 +6,16 @@ from typing import Any
 import numpy as np
 
 from stripesim.scenarios.studies.ceph16.claims import degraded_id, repair_id
-from stripesim.scenarios.studies.ceph16.cluster import META_PG_NUM, OBJECT_BYTES, build_pool
-from stripesim.scenarios.studies.ceph16.measured import Measured, MeasuredDegraded, MeasuredRun
+from stripesim.scenarios.studies.ceph16.cluster import (
+    META_PG_NUM,
+    OBJECT_BYTES,
+    build_pool,
+)
+from stripesim.scenarios.studies.ceph16.measured import (
+    Measured,
+    MeasuredDegraded,
+    MeasuredRun,
+)
 from stripesim.scenarios.studies.ceph16.phases import phases_of, simulate_repair, timed
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
@@ -21,7 +29,10 @@ COLUMNS = {
     "device_write": "device_write_bytes_per_client_byte",
     "private_net": "private_net_bytes_per_client_byte",
 }
-CPU_COLUMNS = {"cpu_us_per_op": "cpu_ns_per_op", "context_switches_per_op": "context_switches_per_op"}
+CPU_COLUMNS = {
+    "cpu_us_per_op": "cpu_ns_per_op",
+    "context_switches_per_op": "context_switches_per_op",
+}
 REPAIR_COLUMNS = {
     "device_read": "recovery_device_read_bytes_per_lost_byte",
     "device_write": "recovery_device_write_bytes_per_lost_byte",
@@ -53,16 +64,24 @@ def predict_run(
         )
         pool = build_pool("rep:3", run.coded.stripe_unit_bytes, meta=True)
         depth = min(run.queue_depth, META_PG_NUM)
-        extra = simulate(pool, Replay(updates, queue_depth=depth), prefilled=True, engine=engine)
-        share = len(touched) * OBJECT_MAP_BYTES / float(run.requests.lengths_bytes.sum())
+        extra = simulate(
+            pool, Replay(updates, queue_depth=depth), prefilled=True, engine=engine
+        )
+        share = (
+            len(touched) * OBJECT_MAP_BYTES / float(run.requests.lengths_bytes.sum())
+        )
         for column in COLUMNS.values():
             row[column] += extra.row[column] * share
         for column in CPU_COLUMNS.values():
-            row[column] += extra.row[column] * len(touched) / len(run.requests.offsets_bytes)
+            row[column] += (
+                extra.row[column] * len(touched) / len(run.requests.offsets_bytes)
+            )
     return row
 
 
-def predict_degraded(degraded: MeasuredDegraded, *, engine: str = "compiled") -> dict[str, Any]:
+def predict_degraded(
+    degraded: MeasuredDegraded, *, engine: str = "compiled"
+) -> dict[str, Any]:
     """Simulate reads while one OSD is down; the offsets were not recorded, so they are drawn."""
     coded = degraded.coded
     pool = build_pool(coded.name, coded.stripe_unit_bytes, down=degraded.dead_osd)
@@ -92,14 +111,18 @@ class MeasuredTask:
     @property
     def words(self) -> str:
         """The run's name."""
-        name_of = {"run": lambda run: run.run_id, "degraded": degraded_id}.get(self.kind, repair_id)
+        name_of = {"run": lambda run: run.run_id, "degraded": degraded_id}.get(
+            self.kind, repair_id
+        )
         name = name_of(self.measured)
         return f"{name}, phases" if self.kind == PHASES else str(name)
 
     def perform(self) -> list[Row]:
         """Simulate it."""
         if self.kind == PHASES:
-            rows = phases_of(self.measured, simulate_repair(self.measured, engine=self.engine))
+            rows = phases_of(
+                self.measured, simulate_repair(self.measured, engine=self.engine)
+            )
             return [{"task": PHASES, **row} for row in rows]
         head = {"run_id": self.words, "scheme": self.measured.coded.name}
         if self.kind == "repair":
@@ -107,7 +130,9 @@ class MeasuredTask:
                 {
                     **head,
                     "op": "repair",
-                    **simulate_repair(self.measured, engine=self.engine, returns=False).row,
+                    **simulate_repair(
+                        self.measured, engine=self.engine, returns=False
+                    ).row,
                 }
             ]
         cell = {
@@ -126,7 +151,11 @@ def tasks_for(measured: Measured, engine: str) -> list[MeasuredTask]:
         *(MeasuredTask("run", run, engine) for run in measured.runs),
         *(MeasuredTask("repair", repair, engine) for repair in measured.repairs),
         *(MeasuredTask("degraded", degraded, engine) for degraded in measured.degraded),
-        *(MeasuredTask(PHASES, repair, engine) for repair in measured.repairs if timed(repair)),
+        *(
+            MeasuredTask(PHASES, repair, engine)
+            for repair in measured.repairs
+            if timed(repair)
+        ),
     ]
 
 

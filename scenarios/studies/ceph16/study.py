@@ -41,7 +41,10 @@ class Ceph16Result(StudyResult):
         """Return the phases, if a repair's times were measured."""
         from stripesim.scenarios.studies.ceph16.phases import phase_table
 
-        return [*super().terminal_tables(), *([phase_table(self.phases)] if len(self.phases) else [])]
+        return [
+            *super().terminal_tables(),
+            *([phase_table(self.phases)] if len(self.phases) else []),
+        ]
 
 
 class Ceph16(Study):
@@ -65,7 +68,8 @@ class Ceph16(Study):
     )
     ablations: ClassVar[Mapping[str, Ablation]] = {
         "no-metadata": Ablation(
-            "transactions write no metadata", ("store.metadata_bytes=0", "store.ec_metadata_extra_bytes=0")
+            "transactions write no metadata",
+            ("store.metadata_bytes=0", "store.ec_metadata_extra_bytes=0"),
         ),
         "no-roll-forward": Ablation(
             "rolling forward sends and logs nothing",
@@ -96,12 +100,18 @@ class Ceph16(Study):
 
         return tasks_for(load(setting.options.get("data")), setting.engine)
 
-    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
+    def result(
+        self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]
+    ) -> StudyResult:
         """Judge the counts."""
         from stripesim.models.coding import parse_scheme
         from stripesim.scenarios.run.results import rows_frame
         from stripesim.scenarios.studies.ceph16.claims import CALIBRATION, ledger_for
-        from stripesim.scenarios.studies.ceph16.cluster import KERNEL_TABLE, PARAMETERS, models_for
+        from stripesim.scenarios.studies.ceph16.cluster import (
+            KERNEL_TABLE,
+            PARAMETERS,
+            models_for,
+        )
         from stripesim.scenarios.studies.ceph16.measured import load
         from stripesim.scenarios.studies.ceph16.phases import frame_of_phases
         from stripesim.scenarios.studies.ceph16.runs import PHASES, metrics_of_row
@@ -111,7 +121,9 @@ class Ceph16(Study):
         phases = [row for part in rows for row in part if row.get("task") == PHASES]
         return Ceph16Result(
             ledger=ledger_for(
-                load(data), {row["run_id"]: metrics_of_row(row) for row in counted}, self.parameters()
+                load(data),
+                {row["run_id"]: metrics_of_row(row) for row in counted},
+                self.parameters(),
             ),
             rows=rows_frame(counted),
             provenance=study_provenance(

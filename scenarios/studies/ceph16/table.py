@@ -15,7 +15,9 @@ class Ceph16DataError(ValueError):
 class Row:
     """One line of a table, whose cells are read by type; faults are collected, not raised."""
 
-    def __init__(self, file: str, line: int, cells: dict[str, str], faults: list[str]) -> None:
+    def __init__(
+        self, file: str, line: int, cells: dict[str, str], faults: list[str]
+    ) -> None:
         self.file, self.line, self.cells, self._faults = file, line, cells, faults
 
     @property
@@ -25,7 +27,9 @@ class Row:
 
     def fault(self, column: str, wanted: str) -> None:
         """Note that a cell is not what was wanted."""
-        self._faults.append(f"{self.where}: {column}: got {self.cells.get(column, '')!r}, wanted {wanted}")
+        self._faults.append(
+            f"{self.where}: {column}: got {self.cells.get(column, '')!r}, wanted {wanted}"
+        )
 
     def text(self, column: str, choices: tuple[str, ...] = ()) -> str:
         """Return a word, one of the choices if any are given."""
@@ -68,12 +72,16 @@ def read_rows(source: Source, columns: tuple[str, ...], faults: list[str]) -> li
     try:
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        faults.append(f"{source}: cannot be read ({error.__class__.__name__}), wanted a CSV file")
+        faults.append(
+            f"{source}: cannot be read ({error.__class__.__name__}), wanted a CSV file"
+        )
         return []
     reader = csv.DictReader(text.splitlines())
     absent = [column for column in columns if column not in (reader.fieldnames or ())]
     if absent:
-        faults.append(f"{source.name}:1: got no column {', '.join(absent)}, wanted {', '.join(columns)}")
+        faults.append(
+            f"{source.name}:1: got no column {', '.join(absent)}, wanted {', '.join(columns)}"
+        )
         return []
     rows = []
     for cells in reader:

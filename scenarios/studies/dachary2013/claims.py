@@ -73,11 +73,17 @@ def case_seconds(rows: pl.DataFrame, case: Case) -> float | None:
     """Time of one call of a case on 1 MiB, padding included [s]; None where it was not measured."""
     found = select(rows, **case._asdict(), buffers="warm", cores=1)
     found = found.filter(pl.col("size_bytes").is_between(1 << 20, 1_250_000))
-    by_source = {row["source"]: row["seconds_median"] for row in reversed(found.to_dicts())}
-    return next((float(by_source[source]) for source in SOURCES if source in by_source), None)
+    by_source = {
+        row["source"]: row["seconds_median"] for row in reversed(found.to_dicts())
+    }
+    return next(
+        (float(by_source[source]) for source in SOURCES if source in by_source), None
+    )
 
 
-def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, float | None], dict[str, str]]:
+def simulate_claims(
+    rows: pl.DataFrame,
+) -> tuple[dict[str, float | None], dict[str, str]]:
     """Compute every claim that measured rows can answer; return values and reasons where there is none."""
     values: dict[str, float | None] = {}
     reasons = dict(NOT_COMPUTED)
@@ -85,7 +91,10 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, float | None], dict[s
     for key, (case, reference) in TIMES.items():
         seconds = case_seconds(rows, case)
         if seconds is None or reference_s is None:
-            values[key], reasons[key] = None, f"not measured: {' '.join(map(str, case))}"
+            values[key], reasons[key] = (
+                None,
+                f"not measured: {' '.join(map(str, case))}",
+            )
         else:
             values[key] = published(STUDY)[reference] * seconds / reference_s
     for key, time in RATES.items():

@@ -36,7 +36,9 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
 def draw_roofline(rows: pl.DataFrame) -> CaptionedFigure:
     """Encode speed by data size: kernel alone and through pyeclib, under what copying allows."""
     kinds = ("warm", "cold")
-    figure, places = panels((12.5, 5.4), [f"{kind} buffers" for kind in kinds], sharey=True)
+    figure, places = panels(
+        (12.5, 5.4), [f"{kind} buffers" for kind in kinds], sharey=True
+    )
     lines = (
         ("the machine's copy, memcpy", "memcpy", "memcpy"),
         ("ISA-L alone", "isal_cauchy", "encode"),
@@ -46,11 +48,18 @@ def draw_roofline(rows: pl.DataFrame) -> CaptionedFigure:
     sizes: set[int] = set()
     for axes, kind in zip(places, kinds, strict=True):
         for index, (label, backend, op) in enumerate(lines):
-            mine = select(rows, source="measured", backend=backend, op=op, buffers=kind, cores=1)
-            mine = mine.filter(pl.col("scheme").is_in([SCHEME, "none"])).sort("size_bytes")
+            mine = select(
+                rows, source="measured", backend=backend, op=op, buffers=kind, cores=1
+            )
+            mine = mine.filter(pl.col("scheme").is_in([SCHEME, "none"])).sort(
+                "size_bytes"
+            )
             x = mine["size_bytes"].to_list()
             axes.plot(x, mine["bytes_per_s"] * 1e-9, label=label, **look(index))
-            low, high = (mine["size_bytes"] / mine[name] * 1e-9 for name in ("seconds_p90", "seconds_p10"))
+            low, high = (
+                mine["size_bytes"] / mine[name] * 1e-9
+                for name in ("seconds_p90", "seconds_p10")
+            )
             axes.vlines(x, low, high, color=COLOURS[index], linewidth=1.6)
             sizes.update(x if backend == "memcpy" else ())
         axes.set_xlabel("data of one call")
@@ -97,11 +106,26 @@ def draw_operations(rows: pl.DataFrame) -> CaptionedFigure:
     )
     backends = here["backend"].unique(maintain_order=True).to_list()
     speeds: dict[str, list[float | None]] = {}
-    for op, erasures in (("encode", 0), ("decode", 1), ("decode", 2), ("reconstruct", 1)):
+    for op, erasures in (
+        ("encode", 0),
+        ("decode", 1),
+        ("decode", 2),
+        ("reconstruct", 1),
+    ):
         words = f"{op}, {erasures} lost" if op == "decode" else op
-        mine = dict(select(here, op=op, erasures=erasures).select("backend", "bytes_per_s").iter_rows())
-        speeds[words] = [mine[name] * 1e-9 if name in mine else None for name in backends]
-    grouped_bars(axes, [name.replace(":", ":\n").replace("_rs_", "\nrs_") for name in backends], speeds)
+        mine = dict(
+            select(here, op=op, erasures=erasures)
+            .select("backend", "bytes_per_s")
+            .iter_rows()
+        )
+        speeds[words] = [
+            mine[name] * 1e-9 if name in mine else None for name in backends
+        ]
+    grouped_bars(
+        axes,
+        [name.replace(":", ":\n").replace("_rs_", "\nrs_") for name in backends],
+        speeds,
+    )
     axes.tick_params(axis="x", labelsize=11)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -129,8 +153,12 @@ def draw_ratios(rows: pl.DataFrame) -> CaptionedFigure:
         labels.append(f"{year}\n{claims[key].scheme}\n{case.op} {case.erasures or ''}")
         value = values[key]
         bars["source"].append(stated[key] / stated[reference])
-        bars["measured here"].append(None if value is None else value / stated[reference])
-        right += value is not None and abs(value / stated[key] - 1) <= (claims[key].tolerance or 0.0)
+        bars["measured here"].append(
+            None if value is None else value / stated[reference]
+        )
+        right += value is not None and abs(value / stated[key] - 1) <= (
+            claims[key].tolerance or 0.0
+        )
     grouped_bars(axes, labels, bars, (COLOURS[4], COLOURS[0]))
     axes.axhline(1, color="#444444", linewidth=1)
     axes.set_ylabel("time over encoding 6 + 2")

@@ -23,12 +23,21 @@ SCHEME = "rs:6,2"
 # The stand-in for the source's example code, a shape that the flat XOR codes and Reed-Solomon share, LRC.
 FURTHER_SCHEMES = ("rs:2,1", "rs:10,5", "lrc:4,4,2")
 # What the raw kernels are compared with Ceph's plugins on: shape and bytes of a chunk.
-RAW_SHAPES = ((6, 2, 4096), (6, 2, 174784), (6, 3, 4096), (6, 3, 174784), (10, 4, 4096), (10, 4, 104864))
+RAW_SHAPES = (
+    (6, 2, 4096),
+    (6, 2, 174784),
+    (6, 3, 4096),
+    (6, 3, 174784),
+    (10, 4, 4096),
+    (10, 4, 104864),
+)
 # Those of the rows that ship.
 COLUMNS = tuple(kernels.shipped(STUDY).columns)
 
 
-def measure_here(progress: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:
+def measure_here(
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[dict[str, Any]]:
     """Every case of the study's figures and claims, in one run; rows with the keys `COLUMNS`."""
     rows = benchmark([SCHEME], sorted({*sweep_sizes(6), CASE_BYTES}), progress=progress)
     if jerasure.available():
@@ -41,7 +50,9 @@ def measure_here(progress: Callable[[str], None] = lambda _: None) -> list[dict[
         progress("kernel by vector extension")
         for k, m, chunk_bytes in RAW_SHAPES:
             for variant in ("sse", "avx", "avx2", "avx512"):
-                rows += _warm(isal.measure_raw([(k, m)], [chunk_bytes], variant=variant))
+                rows += _warm(
+                    isal.measure_raw([(k, m)], [chunk_bytes], variant=variant)
+                )
     return [{name: row[name] for name in COLUMNS} for row in rows]
 
 

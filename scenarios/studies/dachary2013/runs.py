@@ -27,7 +27,10 @@ def provenance(measured_now: bool, against: Path | None) -> dict[str, Any]:
         made = provenance_here()
     else:
         made = kernels.shipped_provenance(STUDY)
-    return {"kernels": made, "ceph": str(against) if against else "ceph16/kernels.csv, Ceph 16.2.15"}
+    return {
+        "kernels": made,
+        "ceph": str(against) if against else "ceph16/kernels.csv, Ceph 16.2.15",
+    }
 
 
 def buffers() -> EncodeBufferModel:
@@ -40,13 +43,25 @@ def buffers() -> EncodeBufferModel:
 def ceph_rows(against: Path | None) -> list[Row]:
     """Ceph's plugins: the rows that ship, or Ceph's own benchmark or a recorded output of it."""
     if against is None:
-        return [{**row, "source": "ceph16"} for row in shipped_rows("ceph16.csv").to_dicts()]
+        return [
+            {**row, "source": "ceph16"} for row in shipped_rows("ceph16.csv").to_dicts()
+        ]
     from stripesim.calibration.kernels.against_ceph import ceph_rows_against
     from stripesim.scenarios.studies.dachary2013.measure import COLUMNS
 
-    further = {"buffers": "warm", "cores": 1, "roofline": None, "verified": None, "source": "against"}
+    further = {
+        "buffers": "warm",
+        "cores": 1,
+        "roofline": None,
+        "verified": None,
+        "source": "against",
+    }
     return [
-        {**{name: row.get(name) for name in COLUMNS}, "backend": _plugin(row["backend"]), **further}
+        {
+            **{name: row.get(name) for name in COLUMNS},
+            "backend": _plugin(row["backend"]),
+            **further,
+        }
         for row in ceph_rows_against(against)
     ]
 
@@ -64,8 +79,12 @@ def kernel_rows(measure_now: bool) -> list[Row]:
 def frame_of_cases(rows: Sequence[Sequence[Row]]) -> pl.DataFrame:
     """Put the rows of all tasks in one table, with the columns that every study's rows have."""
     listed = [row for part in rows for row in part]
-    frame = pl.DataFrame(listed, infer_schema_length=None, schema_overrides=kernels.TYPES)
-    return frame.with_columns(pattern=pl.lit("seq"), block_size_bytes=pl.col("size_bytes").cast(pl.Int64))
+    frame = pl.DataFrame(
+        listed, infer_schema_length=None, schema_overrides=kernels.TYPES
+    )
+    return frame.with_columns(
+        pattern=pl.lit("seq"), block_size_bytes=pl.col("size_bytes").cast(pl.Int64)
+    )
 
 
 def _plugin(backend: str) -> str:

@@ -69,7 +69,9 @@ class Dachary2013(Study):
         """Return what measured the kernels, and where the rows of Ceph's plugins are from."""
         from stripesim.scenarios.studies.dachary2013.runs import provenance
 
-        return provenance(bool(setting.options.get("measure")), setting.options.get("against"))
+        return provenance(
+            bool(setting.options.get("measure")), setting.options.get("against")
+        )
 
 
 STUDY = Dachary2013()

@@ -7,7 +7,11 @@ from matplotlib.figure import Figure
 
 from stripesim.scenarios.figures.panels import COLOURS, MARKERS, note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
-from stripesim.scenarios.studies.durability.runs import nines_by_capacity, nines_by_pace, split_id
+from stripesim.scenarios.studies.durability.runs import (
+    nines_by_capacity,
+    nines_by_pace,
+    split_id,
+)
 from stripesim.scenarios.studies.lookup import claims_of
 
 _CURVES = (
@@ -45,10 +49,18 @@ def _over_failure_rate(rows: pl.DataFrame) -> CaptionedFigure:
             for claim in claims_of("durability")
             if (found := split_id(claim.id)) is not None and found[0] == curve
         ]
-        x, published, ours = (np.array(column, dtype=float) for column in zip(*points, strict=True))
+        x, published, ours = (
+            np.array(column, dtype=float) for column in zip(*points, strict=True)
+        )
         colour = COLOURS[index % len(COLOURS)]
         axes.plot(x, ours, color=colour, label=curve.removeprefix("mlec-"))
-        axes.plot(x, published, linestyle="", marker=MARKERS[index % len(MARKERS)], color=colour)
+        axes.plot(
+            x,
+            published,
+            linestyle="",
+            marker=MARKERS[index % len(MARKERS)],
+            color=colour,
+        )
     axes.legend(fontsize=10)
     return CaptionedFigure(
         figure,
@@ -60,11 +72,17 @@ def _over_pace() -> CaptionedFigure:
     paces = tuple(float(pace) for pace in np.geomspace(1e7, 2e9, 24))
     figure, axes = _panel("pace of repair, each failed drive [MB/s]")
     for index, (scheme, nines) in enumerate(nines_by_pace(paces).items()):
-        axes.plot(np.array(paces) / 1e6, nines, color=COLOURS[index % len(COLOURS)], label=scheme)
+        axes.plot(
+            np.array(paces) / 1e6,
+            nines,
+            color=COLOURS[index % len(COLOURS)],
+            label=scheme,
+        )
     axes.set_xscale("log")
     axes.legend()
     return CaptionedFigure(
-        figure, "Nines over the pace of repair: pools on 60 drives of 20 TB, AFR 2 %, by the chain."
+        figure,
+        "Nines over the pace of repair: pools on 60 drives of 20 TB, AFR 2 %, by the chain.",
     )
 
 
@@ -81,7 +99,14 @@ def _over_capacity() -> CaptionedFigure:
             label=placement,
         )
         for row in rows:
-            note(axes, row["scheme"], (100 * row["usable"], row["nines"]), (4, 3), fontsize=8, ha="left")
+            note(
+                axes,
+                row["scheme"],
+                (100 * row["usable"], row["nines"]),
+                (4, 3),
+                fontsize=8,
+                ha="left",
+            )
     axes.legend()
     return CaptionedFigure(
         figure,

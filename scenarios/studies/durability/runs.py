@@ -6,10 +6,28 @@ from math import comb, expm1, log1p, log10
 from typing import Any, Final
 
 from stripesim.scenarios.studies.tasks import Row
-from stripesim.sim.durability.bursts import copysets_scattered, fixed_window_loss, sets_lost, stripe_lost
-from stripesim.sim.durability.chain import absorption, birth_death, chain_of, mean_absorption
+from stripesim.sim.durability.bursts import (
+    copysets_scattered,
+    fixed_window_loss,
+    sets_lost,
+    stripe_lost,
+)
+from stripesim.sim.durability.chain import (
+    absorption,
+    birth_death,
+    chain_of,
+    mean_absorption,
+)
 from stripesim.sim.durability.splitting import split
-from stripesim.sim.durability.system import YEAR_S, Lifetime, Placement, Policy, Repair, System, code_of
+from stripesim.sim.durability.system import (
+    YEAR_S,
+    Lifetime,
+    Placement,
+    Policy,
+    Repair,
+    System,
+    code_of,
+)
 
 _HOUR_S: Final = 3600.0
 _TB: Final = 1e12
@@ -17,32 +35,234 @@ _TB: Final = 1e12
 #: mlec-sim's curves: beginning of the ids, scheme, placement, drives, bytes of a drive, pace [B/s], policy,
 #: annual failure rate where the curve is over the Weibull shape instead. "shared" is its repair scheme 1 (all
 #: failed drives of a pool share one pace), "parallel" its scheme 0.
-SERIES: Final[dict[str, tuple[str, Placement, int, float, float, Policy, float | None]]] = {
-    "mlec-8-2-50-sim-raid-8-2-method1": ("rs:8,2", "clustered", 50, 20 * _TB, 1e8, "parallel", None),
-    "mlec-8-2-50-sim-raid-8-2": ("rs:8,2", "clustered", 50, 20 * _TB, 1e8, "shared", None),
-    "mlec-8-2-50-web-raid-8-2": ("rs:8,2", "clustered", 50, 20 * _TB, 1e8, "serial", None),
-    "mlec-8-2-50-web-dp-8-2": ("rs:8,2", "declustered", 50, 20 * _TB, 1e8, "serial", None),
-    "mlec-16-2-54-sim-dp-16-2": ("rs:16,2", "declustered", 54, 20 * _TB, 1e8, "serial", None),
-    "mlec-16-2-54-sim-raid-16-2": ("rs:16,2", "clustered", 54, 20 * _TB, 1e8, "shared", None),
-    "mlec-16-2-54-web-dp-16-2": ("rs:16,2", "declustered", 54, 20 * _TB, 1e8, "serial", None),
-    "mlec-16-2-54-web-raid-16-2": ("rs:16,2", "clustered", 54, 20 * _TB, 1e8, "serial", None),
-    "mlec-8-1-45-sim-dp-8-1": ("rs:8,1", "declustered", 45, 20 * _TB, 1e8, "serial", None),
-    "mlec-8-1-45-sim-raid-8-1": ("rs:8,1", "clustered", 45, 20 * _TB, 1e8, "shared", None),
-    "mlec-8-1-45-web-dp-8-1": ("rs:8,1", "declustered", 45, 20 * _TB, 1e8, "serial", None),
-    "mlec-8-1-45-web-raid-8-1": ("rs:8,1", "clustered", 45, 20 * _TB, 1e8, "serial", None),
-    "mlec-8-2-10-sim-raid-8-2-disk100": ("rs:8,2", "clustered", 10, 100 * _TB, 1e7, "shared", None),
-    "mlec-8-2-10-sim-raid-8-2-disk20": ("rs:8,2", "clustered", 10, 20 * _TB, 1e7, "shared", None),
-    "mlec-8-2-10-web-raid-8-2-disk100": ("rs:8,2", "clustered", 10, 100 * _TB, 1e7, "serial", None),
-    "mlec-8-2-10-web-raid-8-2-disk20": ("rs:8,2", "clustered", 10, 20 * _TB, 1e7, "serial", None),
-    "mlec-8-2-50-net-sim-raid-8-2": ("rs:8,2", "clustered", 50, 20 * _TB, 5e7, "shared", None),
-    "mlec-8-2-50-net-web-raid-8-2": ("rs:8,2", "clustered", 50, 20 * _TB, 5e7, "serial", None),
-    "mlecw-sim-raid-7-1-disk8": ("rs:7,1", "clustered", 8, 20 * _TB, 5e7, "shared", 0.01),
-    "mlecw-sim-raid-7-1-disk80": ("rs:7,1", "clustered", 80, 20 * _TB, 5e7, "shared", 0.01),
-    "mlecw-web-raid-7-1-disk8": ("rs:7,1", "clustered", 8, 20 * _TB, 5e7, "shared", 0.01),
-    "mlecw-web-raid-7-1-disk80": ("rs:7,1", "clustered", 80, 20 * _TB, 5e7, "shared", 0.01),
-    "mlecw-sim-raid-8-2-disk10": ("rs:8,2", "clustered", 10, 20 * _TB, 5e7, "shared", 0.02),
-    "mlecw-web-raid-8-2-disk10": ("rs:8,2", "clustered", 10, 20 * _TB, 5e7, "shared", 0.02),
-    "mlecw-web-raid-8-2-disk100": ("rs:8,2", "clustered", 100, 20 * _TB, 5e7, "shared", 0.02),
+SERIES: Final[
+    dict[str, tuple[str, Placement, int, float, float, Policy, float | None]]
+] = {
+    "mlec-8-2-50-sim-raid-8-2-method1": (
+        "rs:8,2",
+        "clustered",
+        50,
+        20 * _TB,
+        1e8,
+        "parallel",
+        None,
+    ),
+    "mlec-8-2-50-sim-raid-8-2": (
+        "rs:8,2",
+        "clustered",
+        50,
+        20 * _TB,
+        1e8,
+        "shared",
+        None,
+    ),
+    "mlec-8-2-50-web-raid-8-2": (
+        "rs:8,2",
+        "clustered",
+        50,
+        20 * _TB,
+        1e8,
+        "serial",
+        None,
+    ),
+    "mlec-8-2-50-web-dp-8-2": (
+        "rs:8,2",
+        "declustered",
+        50,
+        20 * _TB,
+        1e8,
+        "serial",
+        None,
+    ),
+    "mlec-16-2-54-sim-dp-16-2": (
+        "rs:16,2",
+        "declustered",
+        54,
+        20 * _TB,
+        1e8,
+        "serial",
+        None,
+    ),
+    "mlec-16-2-54-sim-raid-16-2": (
+        "rs:16,2",
+        "clustered",
+        54,
+        20 * _TB,
+        1e8,
+        "shared",
+        None,
+    ),
+    "mlec-16-2-54-web-dp-16-2": (
+        "rs:16,2",
+        "declustered",
+        54,
+        20 * _TB,
+        1e8,
+        "serial",
+        None,
+    ),
+    "mlec-16-2-54-web-raid-16-2": (
+        "rs:16,2",
+        "clustered",
+        54,
+        20 * _TB,
+        1e8,
+        "serial",
+        None,
+    ),
+    "mlec-8-1-45-sim-dp-8-1": (
+        "rs:8,1",
+        "declustered",
+        45,
+        20 * _TB,
+        1e8,
+        "serial",
+        None,
+    ),
+    "mlec-8-1-45-sim-raid-8-1": (
+        "rs:8,1",
+        "clustered",
+        45,
+        20 * _TB,
+        1e8,
+        "shared",
+        None,
+    ),
+    "mlec-8-1-45-web-dp-8-1": (
+        "rs:8,1",
+        "declustered",
+        45,
+        20 * _TB,
+        1e8,
+        "serial",
+        None,
+    ),
+    "mlec-8-1-45-web-raid-8-1": (
+        "rs:8,1",
+        "clustered",
+        45,
+        20 * _TB,
+        1e8,
+        "serial",
+        None,
+    ),
+    "mlec-8-2-10-sim-raid-8-2-disk100": (
+        "rs:8,2",
+        "clustered",
+        10,
+        100 * _TB,
+        1e7,
+        "shared",
+        None,
+    ),
+    "mlec-8-2-10-sim-raid-8-2-disk20": (
+        "rs:8,2",
+        "clustered",
+        10,
+        20 * _TB,
+        1e7,
+        "shared",
+        None,
+    ),
+    "mlec-8-2-10-web-raid-8-2-disk100": (
+        "rs:8,2",
+        "clustered",
+        10,
+        100 * _TB,
+        1e7,
+        "serial",
+        None,
+    ),
+    "mlec-8-2-10-web-raid-8-2-disk20": (
+        "rs:8,2",
+        "clustered",
+        10,
+        20 * _TB,
+        1e7,
+        "serial",
+        None,
+    ),
+    "mlec-8-2-50-net-sim-raid-8-2": (
+        "rs:8,2",
+        "clustered",
+        50,
+        20 * _TB,
+        5e7,
+        "shared",
+        None,
+    ),
+    "mlec-8-2-50-net-web-raid-8-2": (
+        "rs:8,2",
+        "clustered",
+        50,
+        20 * _TB,
+        5e7,
+        "serial",
+        None,
+    ),
+    "mlecw-sim-raid-7-1-disk8": (
+        "rs:7,1",
+        "clustered",
+        8,
+        20 * _TB,
+        5e7,
+        "shared",
+        0.01,
+    ),
+    "mlecw-sim-raid-7-1-disk80": (
+        "rs:7,1",
+        "clustered",
+        80,
+        20 * _TB,
+        5e7,
+        "shared",
+        0.01,
+    ),
+    "mlecw-web-raid-7-1-disk8": (
+        "rs:7,1",
+        "clustered",
+        8,
+        20 * _TB,
+        5e7,
+        "shared",
+        0.01,
+    ),
+    "mlecw-web-raid-7-1-disk80": (
+        "rs:7,1",
+        "clustered",
+        80,
+        20 * _TB,
+        5e7,
+        "shared",
+        0.01,
+    ),
+    "mlecw-sim-raid-8-2-disk10": (
+        "rs:8,2",
+        "clustered",
+        10,
+        20 * _TB,
+        5e7,
+        "shared",
+        0.02,
+    ),
+    "mlecw-web-raid-8-2-disk10": (
+        "rs:8,2",
+        "clustered",
+        10,
+        20 * _TB,
+        5e7,
+        "shared",
+        0.02,
+    ),
+    "mlecw-web-raid-8-2-disk100": (
+        "rs:8,2",
+        "clustered",
+        100,
+        20 * _TB,
+        5e7,
+        "shared",
+        0.02,
+    ),
 }
 
 #: Age by which the Weibull curves and the exponential one have lost the same share [years]: mlec-sim's own.
@@ -79,10 +299,18 @@ def series_rows(series: str, points: tuple[str, ...]) -> Iterator[Row]:
             nines = low = high = -log10(-expm1(-YEAR_S / chain_of(system).mttdl_s))
         else:
             nines, low, high = split(system, batches=10).nines
-        yield _row(f"{series}-{point}", nines, "markov" if chain else "splitting", low, high)
+        yield _row(
+            f"{series}-{point}", nines, "markov" if chain else "splitting", low, high
+        )
 
 
-def _row(claim: str, value: float, method: str, low: float | None = None, high: float | None = None) -> Row:
+def _row(
+    claim: str,
+    value: float,
+    method: str,
+    low: float | None = None,
+    high: float | None = None,
+) -> Row:
     curve = split_id(claim)
     return {
         "scheme": "" if curve is None else SERIES[curve[0]][0],
@@ -110,11 +338,19 @@ def _mean(n: int, tolerated: int, fail: float, mend: list[float]) -> float:
 
 
 def _chains() -> Iterator[Row]:
-    for number, scheme in enumerate(("rep:2", "rep:3", "rs:4,2", "rs:6,3", "rs:8,3", "rs:10,4"), start=1):
+    for number, scheme in enumerate(
+        ("rep:2", "rep:3", "rs:4,2", "rs:6,3", "rs:8,3", "rs:10,4"), start=1
+    ):
         code = code_of(scheme)
         for suffix, side_by_side in (("p", True), ("s", False)):
-            mend = [(i if side_by_side else 1) / 24 for i in range(1, code.tolerated + 1)]
-            yield _row(f"ctmc-{number}{suffix}", _mean(code.width, code.tolerated, 1e-6, mend), "markov")
+            mend = [
+                (i if side_by_side else 1) / 24 for i in range(1, code.tolerated + 1)
+            ]
+            yield _row(
+                f"ctmc-{number}{suffix}",
+                _mean(code.width, code.tolerated, 1e-6, mend),
+                "markov",
+            )
 
 
 def _bursts() -> Iterator[Row]:
@@ -124,7 +360,11 @@ def _bursts() -> Iterator[Row]:
         code = code_of(scheme)
         one = stripe_lost(code.width, code.width - code.k, 50, 5000)
         yield _row(f"hyper-{number}", one * scales[number], "burst")
-        yield _row(f"hyper1e7-{number}", sets_lost(one, 1e7) * (1e4 if number == 6 else 1), "burst")
+        yield _row(
+            f"hyper1e7-{number}",
+            sets_lost(one, 1e7) * (1e4 if number == 6 else 1),
+            "burst",
+        )
     three = stripe_lost(3, 2, 50, 5000)
     by_copyset = sets_lost(three, copysets_scattered(5000, 2, 3))
     yield _row("copysets2013-1", sets_lost(three, 5000 * 8000 / 3), "burst")
@@ -139,7 +379,9 @@ def _windows() -> Iterator[Row]:
     scales = {1: 1e2, 2: 1e5, 3: 1e8, 4: 1e12, 5: 1e15}
     for threshold, scale in scales.items():
         lost = fixed_window_loss(20, threshold - 1, 0.00405, 6.5)
-        yield _row(f"backblaze-{threshold}", lost * (scale if threshold > 1 else 1), "binomial")
+        yield _row(
+            f"backblaze-{threshold}", lost * (scale if threshold > 1 else 1), "binomial"
+        )
 
 
 def _papers() -> Iterator[Row]:
@@ -147,10 +389,14 @@ def _papers() -> Iterator[Row]:
     fail = 0.25 / 8760
     first, later = 0.1 * 399 / (8 * 16_000) * _HOUR_S, 2.0
     yield _row("azure2012-1", _mean(3, 2, fail, [first, later]) / 8760, "markov")
-    yield _row("azure2012-2", _mean(9, 3, fail, [first / 6, later, later]) / 8760, "markov")
+    yield _row(
+        "azure2012-2", _mean(9, 3, fail, [first / 6, later, later]) / 8760, "markov"
+    )
     for claim, decodable in (("azure2012-3", 0.86), ("mlecnb-1", 0.857)):
         up = [i * fail for i in (10, 9, 8, 7, 6)]
-        rates = birth_death(up, [first / 3.6, later, later, later], [0, 0, 0, 1 - decodable, 0])
+        rates = birth_death(
+            up, [first / 3.6, later, later, later], [0, 0, 0, 1 - decodable, 0]
+        )
         yield _row(claim, mean_absorption(rates) / 8760, "markov")
     # Sathiamoorthy et al.: a stripe is rebuilt block by block at 1 Gbit/s, and there are 30 PB of stripes.
     daily, blocks_a_day = 0.25 / 365, 125e6 * 86_400 / 256e6
@@ -158,11 +404,21 @@ def _papers() -> Iterator[Row]:
         (("rep:3", [1] * 2), ("rs:10,4", [10] * 4), ("lrc:10,6,5", [5, 10, 10, 10]))
     ):
         width = code_of(scheme).width
-        stripe_days = _mean(width, len(reads), daily, [blocks_a_day / blocks for blocks in reads])
-        yield _row(f"xorbas2013-{number + 1}", stripe_days / (30e15 / (width * 256e6)), "markov")
+        stripe_days = _mean(
+            width, len(reads), daily, [blocks_a_day / blocks for blocks in reads]
+        )
+        yield _row(
+            f"xorbas2013-{number + 1}",
+            stripe_days / (30e15 / (width * 256e6)),
+            "markov",
+        )
     # mlec-sim's notebooks on it, as they stand: repairs a year beside failures a day.
     yearly = 125e6 * 365 * 86_400 / (10 * _TB)
-    yield _row("mlecnb-2", _mean(14, 4, daily, [14 * yearly / 10] * 4) / (30e15 / 256e6), "markov")
+    yield _row(
+        "mlecnb-2",
+        _mean(14, 4, daily, [14 * yearly / 10] * 4) / (30e15 / 256e6),
+        "markov",
+    )
     yield _row("mlecnb-3", _mean(3, 2, daily, [yearly] * 2) / 3000, "markov")
     yield _row("mlecnb-4", _mean(14, 4, daily, [yearly / 10] * 4) / 3000, "markov")
 
@@ -172,7 +428,9 @@ def _stages() -> Iterator[Row]:
     rate, mend = -log1p(-0.05) / YEAR_S, 1e8 / (20 * _TB)
     reached = []
     for level in (2, 3, 4):
-        rates = birth_death([(10 - i) * rate for i in range(level)], [mend] * (level - 1), [0.0] * level)
+        rates = birth_death(
+            [(10 - i) * rate for i in range(level)], [mend] * (level - 1), [0.0] * level
+        )
         reached.append(-expm1(10 * log1p(-absorption(rates, YEAR_S))))
     yield _row("mlec-split-1", -log10(reached[0]), "markov")
     yield _row("mlec-split-2", -log10(reached[1] / reached[0]), "markov")
@@ -183,7 +441,9 @@ def _stages() -> Iterator[Row]:
 # What the figures show beside the claims.
 
 
-def _nines(scheme: str, placement: Placement, drives: int, afr: float, pace: float) -> float:
+def _nines(
+    scheme: str, placement: Placement, drives: int, afr: float, pace: float
+) -> float:
     system = System(
         code=code_of(scheme),
         placement=placement,
@@ -198,12 +458,25 @@ def _nines(scheme: str, placement: Placement, drives: int, afr: float, pace: flo
 def nines_by_pace(paces: tuple[float, ...]) -> dict[str, list[float]]:
     """Nines of a few codes on 60 drives by pace of repair, AFR 2 %."""
     schemes = ("rep:3", "rs:4,2", "rs:8,2", "rs:9,3", "rs:8,4")
-    return {scheme: [_nines(scheme, "clustered", 60, 0.02, pace) for pace in paces] for scheme in schemes}
+    return {
+        scheme: [_nines(scheme, "clustered", 60, 0.02, pace) for pace in paces]
+        for scheme in schemes
+    }
 
 
 def nines_by_capacity(drives: int) -> list[dict[str, Any]]:
     """Usable share and nines of codes on so many drives, clustered and declustered, AFR 2 %, 100 MB/s."""
-    schemes = ("rep:2", "rep:3", "rs:4,2", "rs:6,3", "rs:8,2", "rs:8,3", "rs:8,4", "rs:10,4", "rs:17,3")
+    schemes = (
+        "rep:2",
+        "rep:3",
+        "rs:4,2",
+        "rs:6,3",
+        "rs:8,2",
+        "rs:8,3",
+        "rs:8,4",
+        "rs:10,4",
+        "rs:17,3",
+    )
     return [
         {
             "scheme": scheme,

@@ -26,7 +26,9 @@ def mechanisms(scheme: RedundancyScheme, study: StudyModel) -> dict[str, float]:
     size = study.object_bytes
     redundancy = Fraction(scheme.width, scheme.k)
     padded = padded_amplification(scheme, geometry, size)
-    allocated = padded_amplification(scheme, geometry, size, min_alloc_bytes=study.min_alloc_bytes)
+    allocated = padded_amplification(
+        scheme, geometry, size, min_alloc_bytes=study.min_alloc_bytes
+    )
     return {
         "redundancy": float(redundancy),
         "padding": float(padded - redundancy),
@@ -57,7 +59,9 @@ def amplification_rows() -> Iterator[Row]:
     for code in (*MEASURED_CODES, "clay:9,3,11"):
         scheme = parse_scheme(code)
         for unit in UNITS_BYTES:
-            stored = padded_amplification(scheme, scheme.geometry(unit), study.object_bytes)
+            stored = padded_amplification(
+                scheme, scheme.geometry(unit), study.object_bytes
+            )
             yield {
                 "experiment": "padding",
                 "scheme": code,

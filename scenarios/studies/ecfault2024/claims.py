@@ -39,12 +39,18 @@ METRIC_GROUPS: Mapping[str, str] = groups_by_metric(
             "recovery_time_pg_effect",
             "recovery_time_cache_effect",
         ),
-        "write amplification": ("wa_theory", "wa_actual", "wa_diff", "wa_over_theory_range"),
+        "write amplification": (
+            "wa_theory",
+            "wa_actual",
+            "wa_diff",
+            "wa_over_theory_range",
+        ),
     }
 )
 
 NOT_COMPUTED: Mapping[str, str] = {
-    f"ecfault2024-{number}": CONFIGURATION for number in (*range(157, 161), *range(165, 174), 184)
+    f"ecfault2024-{number}": CONFIGURATION
+    for number in (*range(157, 161), *range(165, 174), 184)
 }
 
 
@@ -57,7 +63,8 @@ class Lookup:
             for row in select(rows, experiment="profiles").iter_rows(named=True)
         }
         self._stored = {
-            row["scheme"]: row for row in select(rows, experiment="amplification").iter_rows(named=True)
+            row["scheme"]: row
+            for row in select(rows, experiment="amplification").iter_rows(named=True)
         }
 
     def of_dimension(self, dimension: str, code: str) -> dict[str, dict[str, Any]]:
@@ -97,25 +104,37 @@ class Lookup:
 
     def worst_cache(self) -> Observation:
         """Which cache scheme is the worst for Clay, and worse than RS under any."""
-        clay = {label: row["total_s"] for label, row in self.of_dimension("cache", CLAY).items()}
-        slowest_rs = max(row["total_s"] for row in self.of_dimension("cache", RS).values())
+        clay = {
+            label: row["total_s"]
+            for label, row in self.of_dimension("cache", CLAY).items()
+        }
+        slowest_rs = max(
+            row["total_s"] for row in self.of_dimension("cache", RS).values()
+        )
         worst = max(clay, key=lambda label: clay[label])
         others = [time for label, time in clay.items() if label != worst]
         numbers = (*clay.values(), slowest_rs)
         if clay[worst] <= max(others):
             return Observation("no scheme is worse than the others", numbers)
-        return Observation(worst if clay[worst] > slowest_rs else f"{worst}, but not worse than RS", numbers)
+        return Observation(
+            worst if clay[worst] > slowest_rs else f"{worst}, but not worse than RS",
+            numbers,
+        )
 
     def advantage(self, failures: str) -> float:
         """What Clay saves of RS's recovery, as a fraction."""
         profile = f"fail-{failures}"
         return float(
-            1 - self._recovered[profile, CLAY]["recovery_s"] / self._recovered[profile, RS]["recovery_s"]
+            1
+            - self._recovered[profile, CLAY]["recovery_s"]
+            / self._recovered[profile, RS]["recovery_s"]
         )
 
     def clay_advantage(self) -> Observation:
         """Whether Clay's advantage over RS is there, and gone with three failures on different hosts."""
-        before = [self.advantage(name) for name in ("1", "2-same", "3-same", "2-different")]
+        before = [
+            self.advantage(name) for name in ("1", "2-same", "3-same", "2-different")
+        ]
         after = self.advantage("3-different")
         if max(before) <= NO_ADVANTAGE:
             says = "no advantage at all"
@@ -131,10 +150,14 @@ class Lookup:
 
     def beyond(self, code: str) -> float:
         """What is stored beyond n / k [%]."""
-        return PERCENT * (self.stored(code, "total") / self.stored(code, "redundancy") - 1)
+        return PERCENT * (
+            self.stored(code, "total") / self.stored(code, "redundancy") - 1
+        )
 
 
-def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], Mapping[str, str]]:
+def simulate_claims(
+    rows: pl.DataFrame,
+) -> tuple[dict[str, Simulated], Mapping[str, str]]:
     """Compute every claim that is no input from result rows; return values, and why there is none."""
     look = Lookup(rows)
     effects = {dimension: look.effect(dimension) for dimension in SWEPT}
@@ -157,4 +180,6 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], Mapping[s
         186: look.stored(RS, "padded"),
         187: look.stored(RS_WIDE, "padded"),
     }
-    return {f"ecfault2024-{number}": value for number, value in numbered.items()}, NOT_COMPUTED
+    return {
+        f"ecfault2024-{number}": value for number, value in numbered.items()
+    }, NOT_COMPUTED

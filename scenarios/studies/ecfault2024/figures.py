@@ -5,7 +5,11 @@ from matplotlib.patches import Patch
 
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.panels import COLOURS, MARKERS, log_axis
-from stripesim.scenarios.figures.results import CaptionedFigure, draw_possible, new_figure
+from stripesim.scenarios.figures.results import (
+    CaptionedFigure,
+    draw_possible,
+    new_figure,
+)
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.studies.drawing import grouped_bars, legend_above, look, panels
 from stripesim.scenarios.studies.ecfault2024.claims import STUDY, SWEPT, Lookup
@@ -48,27 +52,66 @@ def draw_storage(rows: pl.DataFrame) -> CaptionedFigure:
     """Bytes stored per byte written: what asks for them, and padding against the stripe unit."""
     titles = ("64 MiB objects, 4 MiB unit", "Lower bound: division and padding")
     figure, (bars, curve) = panels((12.5, 5.2), titles, width_ratios=(1, 1.25))
-    values = {row["scheme"]: row for row in select(rows, experiment="amplification").iter_rows(named=True)}
+    values = {
+        row["scheme"]: row
+        for row in select(rows, experiment="amplification").iter_rows(named=True)
+    }
     stated = {"rs:9,3": _published(179), "rs:12,3": _published(182)}
     for place, (code, row) in enumerate(values.items()):
         bottom = 0.0
         for part, label, colour in PARTS:
             height = row[f"stored_{part}"]
-            bars.bar(place, height, bottom=bottom, width=0.55, color=colour, label="" if place else label)
+            bars.bar(
+                place,
+                height,
+                bottom=bottom,
+                width=0.55,
+                color=colour,
+                label="" if place else label,
+            )
             if height > 0.1:
                 middle = bottom + height / 2
-                bars.text(place, middle, f"{height:.2f}", ha="center", va="center", color="white")
+                bars.text(
+                    place,
+                    middle,
+                    f"{height:.2f}",
+                    ha="center",
+                    va="center",
+                    color="white",
+                )
             bottom += height
-        bars.text(place, bottom + 0.03, f"{row['stored_total']:.2f}", ha="center", va="bottom", weight="bold")
+        bars.text(
+            place,
+            bottom + 0.03,
+            f"{row['stored_total']:.2f}",
+            ha="center",
+            va="bottom",
+            weight="bold",
+        )
         words = "" if place else "published"
-        bars.plot(place + 0.38, stated[code], "kD", fillstyle="none", markersize=9, label=words)
-        bars.text(place + 0.38, stated[code] - 0.14, f"{stated[code]:.2f}", ha="center", va="top")
+        bars.plot(
+            place + 0.38,
+            stated[code],
+            "kD",
+            fillstyle="none",
+            markersize=9,
+            label=words,
+        )
+        bars.text(
+            place + 0.38,
+            stated[code] - 0.14,
+            f"{stated[code]:.2f}",
+            ha="center",
+            va="top",
+        )
     bars.set_xticks(range(len(values)), ["RS(12,9)", "RS(15,12)"])
     bars.set(xlim=(-0.5, len(values) - 0.3), ylim=(0, 3.2))
     padding = select(rows, experiment="padding")
     for index, code in enumerate(padding["scheme"].unique(maintain_order=True)):
         here = select(padding, scheme=code)
-        (line,) = curve.plot(here["stripe_unit_bytes"], here["stored_padded"], **look(index))
+        (line,) = curve.plot(
+            here["stripe_unit_bytes"], here["stored_padded"], **look(index)
+        )
         line.set(markersize=5, label=scheme_label(code))
     sizes = [1 << shift for shift in range(12, 27, 2)]
     log_axis(curve, "x", sizes, [format_size(size) for size in sizes])
@@ -110,7 +153,14 @@ def draw_effects(rows: pl.DataFrame) -> CaptionedFigure:
             recovery, checking = times["recovery_s"][code], times["checking_s"][code]
             whole.bar(at, recovery, width=0.36, bottom=checking, color=COLOUR[code])
             for x, value in zip(at, recovery, strict=True):
-                alone.text(x, value + 2, number_text(value), ha="center", va="bottom", fontsize=10)
+                alone.text(
+                    x,
+                    value + 2,
+                    number_text(value),
+                    ha="center",
+                    va="bottom",
+                    fontsize=10,
+                )
         effect = number_text(found.effect(dimension))
         whole.set_title(f"({'abc'[column]}) {dimension}: +{effect} %", fontsize=13)
         alone.set_xlabel(dimension)
@@ -118,9 +168,12 @@ def draw_effects(rows: pl.DataFrame) -> CaptionedFigure:
             axes.margins(y=0.1)
     grid[0, 0].set_ylabel("failure to clean [s]")
     grid[1, 0].set_ylabel("recovery alone [s]")
-    legend_above(figure, 3, [Patch(color=GREY, label="checking period"), *_code_handles()])
+    legend_above(
+        figure, 3, [Patch(color=GREY, label="checking period"), *_code_handles()]
+    )
     apart = ", ".join(
-        f"{dimension} +{number_text(found.effect(dimension, 'recovery_s'))} %" for dimension in SWEPT
+        f"{dimension} +{number_text(found.effect(dimension, 'recovery_s'))} %"
+        for dimension in SWEPT
     )
     return CaptionedFigure(
         figure,
@@ -134,18 +187,26 @@ def draw_effects(rows: pl.DataFrame) -> CaptionedFigure:
 def draw_failures(rows: pl.DataFrame) -> CaptionedFigure:
     """RS against Clay by number and place of concurrent failures, for two failure domains."""
     parts = {
-        "failure domain host": select(rows, experiment="profiles", dimension="failures"),
+        "failure domain host": select(
+            rows, experiment="profiles", dimension="failures"
+        ),
         "failure domain OSD": select(rows, experiment="failures, domain osd"),
     }
     figure, places = panels((13.0, 5.2), list(parts), sharey=True)
     for axes, here in zip(places, parts.values(), strict=True):
         mine = {code: select(here, scheme=code) for code in CODES}
-        times = {code: rows_of["recovery_s"].to_list() for code, rows_of in mine.items()}
-        at = grouped_bars(axes, here["label"].unique(maintain_order=True).to_list(), times)
+        times = {
+            code: rows_of["recovery_s"].to_list() for code, rows_of in mine.items()
+        }
+        at = grouped_bars(
+            axes, here["label"].unique(maintain_order=True).to_list(), times
+        )
         for xs, rows_of in zip(at, mine.values(), strict=True):
             for x, row in zip(xs, rows_of.iter_rows(named=True), strict=True):
                 text = f"{number_text(row['recovery_s'])} s\n{row['sent_bytes_per_lost_byte']:.1f} B/B"
-                axes.text(x, row["recovery_s"], text, ha="center", va="bottom", fontsize=9)
+                axes.text(
+                    x, row["recovery_s"], text, ha="center", va="bottom", fontsize=9
+                )
         axes.set_xlabel("OSDs that fail at once")
         axes.margins(y=0.14)
     places[0].set_ylabel("recovery alone [s]")
@@ -173,7 +234,9 @@ def draw_checking(rows: pl.DataFrame) -> CaptionedFigure:
         for part, colour in (("detection_s", COLOURS[5]), ("down_out_s", GREY)):
             bars.barh(place, row[part], left=left, color=colour, height=0.5)
             left += row[part]
-        bars.barh(place, row["total_s"] - left, left=left, color=COLOUR[code], height=0.5)
+        bars.barh(
+            place, row["total_s"] - left, left=left, color=COLOUR[code], height=0.5
+        )
         share = PERCENT * row["checking_share"]
         text = f"{share:.1f} % checking, {number_text(row['recovery_s'])} s recovery"
         bars.text(5, place + 0.32, text, ha="left", va="bottom", fontsize=11)
@@ -186,16 +249,30 @@ def draw_checking(rows: pl.DataFrame) -> CaptionedFigure:
     }
     for index, (label, here) in enumerate(parts.items()):
         shares = here["checking_share"] * PERCENT
-        (line,) = curve.plot(here["recovery_s"], shares, MARKERS[index], color=COLOURS[index])
+        (line,) = curve.plot(
+            here["recovery_s"], shares, MARKERS[index], color=COLOURS[index]
+        )
         line.set(markersize=9, label=label)
         for row in here.iter_rows(named=True):
-            words = f"{row['recovery_sleep_s']:g} s" if index else f"{row['volume_factor']} ×"
+            words = (
+                f"{row['recovery_sleep_s']:g} s"
+                if index
+                else f"{row['volume_factor']} ×"
+            )
             point = (row["recovery_s"], row["checking_share"] * PERCENT)
-            curve.annotate(words, point, xytext=(7, 5), textcoords="offset points", fontsize=10)
+            curve.annotate(
+                words, point, xytext=(7, 5), textcoords="offset points", fontsize=10
+            )
     curve.axhspan(41, 58, color=GREY, alpha=0.5, zorder=0)
     curve.text(1.2, 49.5, "published: 41 to 58 %", va="center", fontsize=11)
-    log_axis(curve, "x", [1, 10, 100, 1000, 10000], ["1", "10", "100", "1,000", "10,000"])
-    curve.set(ylim=(0, 105), xlabel="recovery alone [s]", ylabel="share of the checking period [%]")
+    log_axis(
+        curve, "x", [1, 10, 100, 1000, 10000], ["1", "10", "100", "1,000", "10,000"]
+    )
+    curve.set(
+        ylim=(0, 105),
+        xlabel="recovery alone [s]",
+        ylabel="share of the checking period [%]",
+    )
     curve.legend(loc="lower left")
     base = found.base(CODES[0])
     wanted = base["checking_s"] * (PERCENT / _published(176) - 1)
@@ -233,7 +310,9 @@ def draw_configurations(rows: pl.DataFrame) -> CaptionedFigure:
     axes.grid(visible=True, axis="x")
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("recovery alone [s]")
-    legend_above(figure, 3, [*_code_handles(), Patch(color=COLOURS[2], label="other codes")])
+    legend_above(
+        figure, 3, [*_code_handles(), Patch(color=COLOURS[2], label="other codes")]
+    )
     return CaptionedFigure(
         figure,
         "Recovery after the loss of one OSD under the other rows of the source's table, everything else as "

@@ -63,7 +63,11 @@ def cache_model(scheme: Mapping[str, float | bool]) -> BlueStoreCacheModel:
     """Return the cache of one OSD under one of the source's schemes (shares and ``autotune``)."""
     shares = {name: value for name, value in scheme.items() if name != "autotune"}
     values = {
-        name: {"value": value, "provenance": "published", "source": "Han et al. 2024, table of cache schemes"}
+        name: {
+            "value": value,
+            "provenance": "published",
+            "source": "Han et al. 2024, table of cache schemes",
+        }
         for name, value in shares.items()
     }
     table = _FILE.table("cache") | values

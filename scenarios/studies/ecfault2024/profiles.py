@@ -71,14 +71,18 @@ class Profile(_Table):
         found = _load((*sets, *further))
         if self.pg_autoscale is None:
             return found
-        pg_num = autoscaled_pg_num(found, parse_scheme(code), study_model(), bulk=self.pg_autoscale == "bulk")
+        pg_num = autoscaled_pg_num(
+            found, parse_scheme(code), study_model(), bulk=self.pg_autoscale == "bulk"
+        )
         return _load((*sets, f"cluster.pg_num={pg_num}", *further))
 
 
 @cache
 def profiles() -> tuple[Profile, ...]:
     """All profiles that ship, in the order of the file."""
-    return parse_profiles((files("stripesim.scenarios.studies.ecfault2024") / FILE).read_text("utf-8"))
+    return parse_profiles(
+        (files("stripesim.scenarios.studies.ecfault2024") / FILE).read_text("utf-8")
+    )
 
 
 def profile(name: str) -> Profile:
@@ -106,29 +110,48 @@ def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
         except ValidationError as error:
             first = error.errors()[0]
             key = ".".join(str(part) for part in first["loc"])
-            raise ProfileError(f"{name}: {key}: got {first['input']!r}, {first['msg']}") from None
+            raise ProfileError(
+                f"{name}: {key}: got {first['input']!r}, {first['msg']}"
+            ) from None
         if one.name in values:
-            raise ProfileError(f"{name}: name: got {one.name!r} a second time, wanted each once")
+            raise ProfileError(
+                f"{name}: name: got {one.name!r} a second time, wanted each once"
+            )
         values[one.name] = one
     return tuple(values.values())
 
 
 def autoscaled_pg_num(
-    scenario: Scenario, scheme: RedundancyScheme, study: StudyModel, *, bulk: bool = False
+    scenario: Scenario,
+    scheme: RedundancyScheme,
+    study: StudyModel,
+    *,
+    bulk: bool = False,
 ) -> int:
     """Placement groups that the cluster gives the pool by itself, from those the scenario begins with."""
-    model, cluster = changed_model(pg_autoscale_model(), "pg_autoscale"), scenario.cluster
+    model, cluster = (
+        changed_model(pg_autoscale_model(), "pg_autoscale"),
+        scenario.cluster,
+    )
     geometry = scheme.geometry(cluster.stripe_unit_bytes)
-    stored = padded_amplification(scheme, geometry, cluster.object_bytes) * scenario.workload.image_bytes
+    stored = (
+        padded_amplification(scheme, geometry, cluster.object_bytes)
+        * scenario.workload.image_bytes
+    )
     used = 1.0 if bulk else min(1.0, float(stored) / study.raw_capacity_bytes)
     osds = cluster.osd_count
-    return model.scaled(cluster.pg_num, model.wanted(raw_used_fraction=used, osds=osds, width=scheme.width))
+    return model.scaled(
+        cluster.pg_num,
+        model.wanted(raw_used_fraction=used, osds=osds, width=scheme.width),
+    )
 
 
 @cache
 def _load(sets: tuple[str, ...]) -> Scenario:
     # Without a failure the scenario has no table of faults, and nothing in it to change.
     fails = any(text.startswith("faults.events") for text in sets)
-    changed = [text for text in scenario_sets() if fails or not text.startswith("faults.")]
+    changed = [
+        text for text in scenario_sets() if fails or not text.startswith("faults.")
+    ]
     base = Path(str(files("stripesim.scenarios.studies.ecfault2024") / "base.toml"))
     return load_scenario(base, sets=(*changed, *sets))

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
-from stripesim.models.object_store.metadata_cache import BlueStoreCacheModel, MetadataLookup
+from stripesim.models.object_store.metadata_cache import (
+    BlueStoreCacheModel,
+    MetadataLookup,
+)
 from stripesim.models.object_store.store import FileStoreModel
 from stripesim.scenarios.run.build import build_models, build_pool
 from stripesim.scenarios.run.cell import run_cell
@@ -30,13 +33,17 @@ TAKEN = ("detection_s", "down_out_s", "checking_s", "recovery_s")
 def models_of(profile: Profile, scenario: Scenario) -> Models:
     """Return the scenario's models with the profile's store and cache, and Clay's kernel as in Ceph."""
     cache = None if profile.cache is None else cache_model(profile.cache.model_dump())
-    return _models(scenario, profile.backend, None if cache is None else lookup_of(cache, scenario))
+    return _models(
+        scenario, profile.backend, None if cache is None else lookup_of(cache, scenario)
+    )
 
 
 def _models(scenario: Scenario, backend: str, lookup: MetadataLookup | None) -> Models:
     models = changed_models(build_models(scenario))
     factor = study_model().clay_kernel_factor
-    models = replace(models, kernel=scaled_table(models.kernel, "clay", factor), lookup=lookup)
+    models = replace(
+        models, kernel=scaled_table(models.kernel, "clay", factor), lookup=lookup
+    )
     if backend == "filestore":
         models = replace(models, store=FileStoreModel.of(models.store))
     return models
@@ -87,7 +94,9 @@ def failing_osds(pool: Pool, failures: Failures) -> list[int]:
 
 
 @remember
-def _run(scenario: Scenario, engine: str, backend: str, lookup: MetadataLookup | None) -> Row:
+def _run(
+    scenario: Scenario, engine: str, backend: str, lookup: MetadataLookup | None
+) -> Row:
     """Run one scenario with failures; profiles that come to the same run share it."""
     (cell,) = cells(scenario)
     row = run_cell(scenario, cell, engine, _models(scenario, backend, lookup)).row
@@ -95,21 +104,27 @@ def _run(scenario: Scenario, engine: str, backend: str, lookup: MetadataLookup |
     return row
 
 
-def recover(profile: Profile, code: str, engine: str, *, sets: Sequence[str] = ()) -> Row:
+def recover(
+    profile: Profile, code: str, engine: str, *, sets: Sequence[str] = ()
+) -> Row:
     """Let OSDs fail under a profile and wait until all placement groups are clean.
 
     ``checking_s`` is from the failure to the first recovery operation, ``recovery_s`` from there until all
     is clean, ``total_s`` both. `sets` change the scenario.
     """
     # Limits of faults mean nothing before something fails.
-    scenario = profile.scenario(code, *(text for text in sets if not text.startswith("faults.")))
+    scenario = profile.scenario(
+        code, *(text for text in sets if not text.startswith("faults."))
+    )
     models = models_of(profile, scenario)
     pool = build_pool(scenario, parse_scheme(code), models)
     osds = failing_osds(pool, profile.failures)
     # A virtual disk that is taken away ends the daemon on it; peers see the connection refused at once.
     event = f'[{{osds={osds}, at_s={FAILS_AT_S}, kind="process"}}]'
     # Such a pool takes whole stripes only: `rados put` rounds its objects up by a second write.
-    failing = profile.scenario(code, "faults.object_writes=2", *sets, f"faults.events={event}")
+    failing = profile.scenario(
+        code, "faults.object_writes=2", *sets, f"faults.events={event}"
+    )
     row = _run(failing, engine, profile.backend, models.lookup)
     lost = np.isin(pool.cluster.acting, osds).sum(axis=1)
     return {

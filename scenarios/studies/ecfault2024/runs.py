@@ -32,18 +32,33 @@ def pace_rows(setting: Setting) -> Iterator[Row]:
     """Recover more data, and more slowly: what the share of the checking period depends on."""
     base = profile("base")
     written = base.scenario(CODES[0]).workload.image_bytes
-    points = [(factor, 0.0) for factor in VOLUMES] + [(1, sleep_s) for sleep_s in SLEEPS_S]
+    points = [(factor, 0.0) for factor in VOLUMES] + [
+        (1, sleep_s) for sleep_s in SLEEPS_S
+    ]
     for factor, sleep_s in points:
-        sets = (f"workload.image_bytes={factor * written}", f"faults.recovery_sleep_s={sleep_s}")
+        sets = (
+            f"workload.image_bytes={factor * written}",
+            f"faults.recovery_sleep_s={sleep_s}",
+        )
         row = recover(base, CODES[0], setting.engine, sets=sets)
-        yield {"experiment": "pace", "volume_factor": factor, "recovery_sleep_s": sleep_s, **row}
+        yield {
+            "experiment": "pace",
+            "volume_factor": factor,
+            "recovery_sleep_s": sleep_s,
+            **row,
+        }
 
 
 def domain_rows(setting: Setting) -> Iterator[Row]:
     """Let several OSDs fail where shards of one object may share a host."""
     for one in (one for one in profiles() if one.dimension == "failures"):
         for code in one.codes:
-            row = recover(one, code, setting.engine, sets=('cluster.failure_domain_erasure="osd"',))
+            row = recover(
+                one,
+                code,
+                setting.engine,
+                sets=('cluster.failure_domain_erasure="osd"',),
+            )
             yield {"experiment": "failures, domain osd", **row}
 
 
@@ -59,7 +74,9 @@ NEEDED = ("storage", "profiles")
 
 def parameters() -> list[dict[str, Any]]:
     """List every number of the study: models, device, store, cache, autoscaler, clocks."""
-    scenario = profile("base").scenario(CODES[0], "faults.events=[{osds=[0], at_s=0.0}]")
+    scenario = profile("base").scenario(
+        CODES[0], "faults.events=[{osds=[0], at_s=0.0}]"
+    )
     models = changed_models(build_models(scenario))
     listed = [*study_model().parameters("study."), *parameters_of(models)]
     listed += recovery_parameters(scenario, models)
@@ -68,5 +85,14 @@ def parameters() -> list[dict[str, Any]]:
         assert scheme is not None
         rows = list(cache_model(scheme.model_dump()).parameters(f"{name}."))
         # What the schemes share is listed once.
-        listed += [row for row in rows if name == "cache-kv" or row["name"].endswith("_fraction")]
-    return [*listed, *changed_model(pg_autoscale_model(), "pg_autoscale").parameters("pg_autoscale.")]
+        listed += [
+            row
+            for row in rows
+            if name == "cache-kv" or row["name"].endswith("_fraction")
+        ]
+    return [
+        *listed,
+        *changed_model(pg_autoscale_model(), "pg_autoscale").parameters(
+            "pg_autoscale."
+        ),
+    ]

@@ -4,7 +4,14 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from stripesim.scenarios.studies.base import Ablation, Setting, Study, StudyResult, Table, experiments_option
+from stripesim.scenarios.studies.base import (
+    Ablation,
+    Setting,
+    Study,
+    StudyResult,
+    Table,
+    experiments_option,
+)
 from stripesim.scenarios.studies.tasks import Row, Task
 
 
@@ -13,7 +20,9 @@ class Ecfault2024(Study):
 
     name = "ecfault2024"
     summary = "recovery under configurations of an erasure-coded pool (ECFault)"
-    title = "Han et al. 2024 (ECFault): configurations of erasure-coded pools, simulated"
+    title = (
+        "Han et al. 2024 (ECFault): configurations of erasure-coded pools, simulated"
+    )
     introduction = (
         "Every number that R. Han et al., “Revisiting Erasure Codes: A Configuration Perspective” "
         "(HotStorage 2024), states on its slides, beside what the simulated cluster does. Nothing was "
@@ -25,7 +34,9 @@ class Ecfault2024(Study):
     fixed_keys = ("schemes", "faults.events", "recovery.", "cache-")
     options = (experiments_option("The ledger needs storage and profiles."),)
     ablations: ClassVar[Mapping[str, Ablation]] = {
-        "clay-free": Ablation("Clay's kernel takes no time", ("study.clay_kernel_factor=1e-9",)),
+        "clay-free": Ablation(
+            "Clay's kernel takes no time", ("study.clay_kernel_factor=1e-9",)
+        ),
         "no-checking-period": Ablation(
             "an OSD that is down is out at once", ("faults.down_out_interval_s=0.0",)
         ),

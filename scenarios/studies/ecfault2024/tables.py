@@ -36,9 +36,13 @@ def mechanism_table(rows: pl.DataFrame) -> Table:
         "total": "all",
         "total_fresh_log": "all, if every OSD had just been started",
     }
-    columns = ("bytes stored per byte written", *(scheme_label(row["scheme"]) for row in found))
+    columns = (
+        "bytes stored per byte written",
+        *(scheme_label(row["scheme"]) for row in found),
+    )
     return columns, [
-        (words, *(f"{row[f'stored_{name}']:.4f}" for row in found)) for name, words in names.items()
+        (words, *(f"{row[f'stored_{name}']:.4f}" for row in found))
+        for name, words in names.items()
     ]
 
 
@@ -51,16 +55,27 @@ def implied_effect(share: float) -> float:
     A shard of an object of 64 MiB holds 64 MiB with the large unit and 8 MiB with the small one.
     """
     study, scheme = study_model(), parse_scheme(CODES[0])
-    small = padded_amplification(scheme, scheme.geometry(study.stripe_unit_bytes), study.object_bytes)
-    large = padded_amplification(scheme, scheme.geometry(study.object_bytes), study.object_bytes)
+    small = padded_amplification(
+        scheme, scheme.geometry(study.stripe_unit_bytes), study.object_bytes
+    )
+    large = padded_amplification(
+        scheme, scheme.geometry(study.object_bytes), study.object_bytes
+    )
     return share + (1 - share) * float(large / small)
 
 
 def implied_table() -> Table:
     """What the published shares of the checking period and padding say about the stripe unit."""
-    columns = ("checking period's share", "time with 64 MiB over that with 4 MiB", "published")
+    columns = (
+        "checking period's share",
+        "time with 64 MiB over that with 4 MiB",
+        "published",
+    )
     said = "up to 426 %"
-    return columns, [(f"{share:.1%}", f"{implied_effect(share):.0%}", said) for share in (0.41, 0.537, 0.58)]
+    return columns, [
+        (f"{share:.1%}", f"{implied_effect(share):.0%}", said)
+        for share in (0.41, 0.537, 0.58)
+    ]
 
 
 def profile_table(rows: pl.DataFrame) -> Table:
@@ -86,7 +101,10 @@ def profile_table(rows: pl.DataFrame) -> Table:
             *(number_text(row[name]) for name in ("checking_s", "recovery_s")),
             f"{PERCENT * row['checking_share']:.1f} %",
             number_text(row["rebuilt_bytes"] / 1e9),
-            *(number_text(row[f"{name}_bytes_per_lost_byte"]) for name in ("read", "written", "sent")),
+            *(
+                number_text(row[f"{name}_bytes_per_lost_byte"])
+                for name in ("read", "written", "sent")
+            ),
         )
         for row in found.iter_rows(named=True)
     ]

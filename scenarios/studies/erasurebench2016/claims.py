@@ -25,7 +25,12 @@ import polars as pl
 from stripesim.calibration.ledger.verdicts import Claim, Simulated
 from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, MEGABYTE
 from stripesim.scenarios.studies.erasurebench2016.source import PREFIX, STUDY, value_of
-from stripesim.scenarios.studies.lookup import CONFIGURATION, claims_of, groups_by_metric, number
+from stripesim.scenarios.studies.lookup import (
+    CONFIGURATION,
+    claims_of,
+    groups_by_metric,
+    number,
+)
 
 PERCENT = 100.0
 NS_PER_S = 1e9
@@ -34,14 +39,18 @@ GIGABYTE = 1e9
 METRIC_GROUPS: Mapping[str, str] = groups_by_metric(
     {
         "storage (Table I)": [
-            f"{what} {name}" for what in ("redis_keys", "binary_blocks", "base64_blocks") for name in ARCHIVES
+            f"{what} {name}"
+            for what in ("redis_keys", "binary_blocks", "base64_blocks")
+            for name in ARCHIVES
         ],
         "availability (Figure 4)": [
             f"available_files_at_0.{share}_killed"
             for share in ("05", "10", "15", "20", "25", "30", "40", "50")
         ],
         "throughput (Figure 5)": ("throughput FUSE", "throughput Direct"),
-        "write latency (Figure 3)": [f"median_write_latency_16MiB_{n}nodes" for n in (20, 40, 60, 80, 100)],
+        "write latency (Figure 3)": [
+            f"median_write_latency_16MiB_{n}nodes" for n in (20, 40, 60, 80, 100)
+        ],
         "httpd written and read (Figure 6)": (
             "median-run net throughput mean",
             "median-run net throughput max",
@@ -59,7 +68,9 @@ METRIC_GROUPS: Mapping[str, str] = groups_by_metric(
 )
 
 NOT_COMPUTED: Mapping[str, str] = {
-    **{f"{PREFIX}{claim}": CONFIGURATION for claim in (*range(291, 296), 493, 494, 495)},
+    **{
+        f"{PREFIX}{claim}": CONFIGURATION for claim in (*range(291, 296), 493, 494, 495)
+    },
     f"{PREFIX}298": "the source gives no workload for this factor",
 }
 REPLAYED = tuple(f"{PREFIX}{claim}" for claim in range(496, 504))
@@ -104,12 +115,19 @@ def _storage(value: Value, claim: Claim, match: re.Match[str]) -> float:
 
 def _encoder(value: Value, claim: Claim, _: re.Match[str]) -> float:
     size = {"block_size_bytes": _bytes(claim)} if claim.op == "encode" else {}
-    found = value("encoders", "throughput_bytes_per_s", code=claim.scheme, op=claim.op, **size)
+    found = value(
+        "encoders", "throughput_bytes_per_s", code=claim.scheme, op=claim.op, **size
+    )
     return found / MEGABYTE
 
 
 def _throughput(value: Value, claim: Claim, match: re.Match[str]) -> float:
-    where = {"code": claim.scheme, "op": claim.op, "way": match[1], "block_size_bytes": _bytes(claim)}
+    where = {
+        "code": claim.scheme,
+        "op": claim.op,
+        "way": match[1],
+        "block_size_bytes": _bytes(claim),
+    }
     return value("throughput", "throughput_bytes_per_s", **where) / MEGABYTE
 
 
@@ -118,23 +136,35 @@ def _slowdown(value: Value, claim: Claim, _: re.Match[str]) -> str:
     changes = []
     for code, way, megabytes in product(("LRC", "RS"), ("FUSE", "Direct"), (4, 16, 64)):
         where = {"op": claim.op, "way": way, "block_size_bytes": megabytes * MEGABYTE}
-        rates = [value("throughput", "throughput_bytes_per_s", code=name, **where) for name in (code, "NC")]
+        rates = [
+            value("throughput", "throughput_bytes_per_s", code=name, **where)
+            for name in (code, "NC")
+        ]
         changes.append(PERCENT * (rates[0] / rates[1] - 1))
     return f"{max(changes):.1f} .. {min(changes):.1f}"
 
 
 def _base64(value: Value, *_: Any) -> float:
-    sizes = [value("storage", f"{kind}_bytes", archive="httpd", code="NC") for kind in ("stored", "binary")]
+    sizes = [
+        value("storage", f"{kind}_bytes", archive="httpd", code="NC")
+        for kind in ("stored", "binary")
+    ]
     return PERCENT * (sizes[0] / sizes[1] - 1)
 
 
 def _httpd_slowdown(value: Value, *_: Any) -> float:
-    lrc, rs = (value("traffic", "simulated_s", code=code, op="write") for code in ("LRC", "RS"))
+    lrc, rs = (
+        value("traffic", "simulated_s", code=code, op="write") for code in ("LRC", "RS")
+    )
     return PERCENT * (lrc / rs - 1)
 
 
 def _available(value: Value, claim: Claim, match: re.Match[str]) -> float:
-    where = {"code": claim.scheme, "archive": claim.pattern, "killed_fraction": float(match[1])}
+    where = {
+        "code": claim.scheme,
+        "archive": claim.pattern,
+        "killed_fraction": float(match[1]),
+    }
     return value("availability", "available", **where)
 
 
@@ -146,19 +176,25 @@ def _tabled(value: Value, claim: Claim, _: re.Match[str]) -> float:
 
 RULES: Mapping[str, Callable[[Value, Claim, re.Match[str]], Simulated]] = {
     r"(redis_keys|binary_blocks|base64_blocks) (\w+)": _storage,
-    "files": lambda value, claim, _: value("storage", "files", archive=claim.scheme, code="NC"),
+    "files": lambda value, claim, _: value(
+        "storage", "files", archive=claim.scheme, code="NC"
+    ),
     "size": lambda value, claim, _: (
         value("storage", "block_size_bytes", archive=claim.scheme, code="NC") / MEGABYTE
     ),
     "storage_overhead": lambda value, claim, _: value(
-        "storage", "storage_overhead", archive="10B", code=claim.scheme.partition("(")[0]
+        "storage",
+        "storage_overhead",
+        archive="10B",
+        code=claim.scheme.partition("(")[0],
     ),
     "base64_overhead": _base64,
     "(?:en|de)code_throughput": _encoder,
     "throughput (FUSE|Direct)": _throughput,
     "slowdown_vs_NC": _slowdown,
     r"median_write_latency_16MiB_(\d+)nodes": lambda value, claim, match: (
-        value("latency", "latency_p50_ns", code=claim.scheme, nodes=int(match[1])) / NS_PER_S
+        value("latency", "latency_p50_ns", code=claim.scheme, nodes=int(match[1]))
+        / NS_PER_S
     ),
     "median_write_latency_httpd_100nodes": lambda value, *_: (
         value("small files", "latency_p50_ns") / NS_PER_S

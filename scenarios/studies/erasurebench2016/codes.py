@@ -37,7 +37,9 @@ class StripeCode:
     def decodable(self) -> tuple[int, ...]:
         """How many sets of 0, 1, … lost positions are survived."""
         sizes = np.bitwise_count(_sets(self.width))
-        return tuple(np.bincount(sizes[self.survives], minlength=self.width + 1).tolist())
+        return tuple(
+            np.bincount(sizes[self.survives], minlength=self.width + 1).tolist()
+        )
 
 
 @cache
@@ -69,7 +71,10 @@ def explanations() -> Mapping[str, StripeCode]:
         "groups, else 10 of 14": local_first(2, 4),
         "groups of two, else 10 of 11": local_first(5, 1),
     }
-    return {name: StripeCode(name, "lrc:10,6,5", 16, survives) for name, survives in tables.items()}
+    return {
+        name: StripeCode(name, "lrc:10,6,5", 16, survives)
+        for name, survives in tables.items()
+    }
 
 
 def _sets(width: int) -> npt.NDArray[np.uint32]:
@@ -102,8 +107,13 @@ def _groups(local_parities: int, global_parities: int) -> list[int]:
     whole = K + global_parities
     each = -(-whole // (local_parities + 1))
     begins = [local_parities + group * each for group in range(local_parities + 1)]
-    stored = [_mask([group, *range(begins[group], begins[group + 1])]) for group in range(local_parities)]
-    implied = _mask([*range(local_parities), *range(begins[-1], whole + local_parities)])
+    stored = [
+        _mask([group, *range(begins[group], begins[group + 1])])
+        for group in range(local_parities)
+    ]
+    implied = _mask(
+        [*range(local_parities), *range(begins[-1], whole + local_parities)]
+    )
     return [*stored, implied]
 
 
@@ -114,7 +124,9 @@ def local_first(local_parities: int, global_parities: int) -> Table:
     parities, Reed-Solomon parities, data.
     """
     lost = _sets(K + local_parities + global_parities)
-    *stored, implied = (np.uint32(group) for group in _groups(local_parities, global_parities))
+    *stored, implied = (
+        np.uint32(group) for group in _groups(local_parities, global_parities)
+    )
     local = np.uint32(_mask(range(local_parities)))
     apart = np.bitwise_count(lost & implied & ~local) <= 1
     for group in stored:
@@ -149,35 +161,51 @@ def survival(code: StripeCode, nodes: int, killed: int) -> float:
     """
     ways = comb(nodes, code.width)
     return sum(
-        count / comb(code.width, lost) * comb(killed, lost) * comb(nodes - killed, code.width - lost) / ways
+        count
+        / comb(code.width, lost)
+        * comb(killed, lost)
+        * comb(nodes - killed, code.width - lost)
+        / ways
         for lost, count in enumerate(code.decodable)
         if count
     )
 
 
-def local_first_sources(local_parities: int, global_parities: int, lost: frozenset[int]) -> tuple[int, ...]:
+def local_first_sources(
+    local_parities: int, global_parities: int, lost: frozenset[int]
+) -> tuple[int, ...]:
     """Positions that `local_first` reads to restore lost ones; empty where it gives up."""
     width = K + local_parities + global_parities
     if not local_first(local_parities, global_parities)[_mask(lost)]:
         return ()
     *stored, implied = (
-        {p for p in range(width) if mask >> p & 1} for mask in _groups(local_parities, global_parities)
+        {p for p in range(width) if mask >> p & 1}
+        for mask in _groups(local_parities, global_parities)
     )
-    groups = [next((group for group in stored if position in group), implied) for position in sorted(lost)]
+    groups = [
+        next((group for group in stored if position in group), implied)
+        for position in sorted(lost)
+    ]
     if all(len(group & lost) == 1 for group in groups):
         return tuple(sorted(set().union(*groups) - lost))
-    left = [position for position in range(local_parities, width) if position not in lost]
+    left = [
+        position for position in range(local_parities, width) if position not in lost
+    ]
     return tuple(left[:K])
 
 
-def expected(code: StripeCode, keys_of_files: Ints, *, nodes: int, killed: Sequence[int]) -> Floats:
+def expected(
+    code: StripeCode, keys_of_files: Ints, *, nodes: int, killed: Sequence[int]
+) -> Floats:
     """Exact expectation of the share of readable files, at each number of nodes killed.
 
     A file is readable if all of its rows of keys are decodable. Rows are placed independently of each other,
     so a file of g rows is readable with the g-th power of `survival`. That takes any set of distinct
     nodes for equally likely; the store's slots do nearly so.
     """
-    return np.array([(survival(code, nodes, count) ** keys_of_files).mean() for count in killed])
+    return np.array(
+        [(survival(code, nodes, count) ** keys_of_files).mean() for count in killed]
+    )
 
 
 def deaths(code: StripeCode, nodes_of_keys: Ints, order: Ints) -> Ints:
@@ -188,11 +216,19 @@ def deaths(code: StripeCode, nodes_of_keys: Ints, order: Ints) -> Ints:
     fatal = ~code.survives[lost]
     # Keys that share a node die together; the first set that is fatal has the same time as the whole.
     first = fatal.argmax(axis=1)
-    return np.take_along_axis(np.take_along_axis(when, by_time, axis=1), first[:, None], axis=1)[:, 0]
+    return np.take_along_axis(
+        np.take_along_axis(when, by_time, axis=1), first[:, None], axis=1
+    )[:, 0]
 
 
 def simulated(
-    code: StripeCode, files_of_keys: Ints, *, nodes: int, killed: Sequence[int], repeats: int, seed: int
+    code: StripeCode,
+    files_of_keys: Ints,
+    *,
+    nodes: int,
+    killed: Sequence[int],
+    repeats: int,
+    seed: int,
 ) -> Floats:
     """Share of readable files in seeded repetitions of placement and kills, shape (repeats, len(killed)).
 

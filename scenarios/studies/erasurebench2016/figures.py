@@ -9,9 +9,19 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS
-from stripesim.scenarios.figures.results import CaptionedFigure, draw_possible, new_figure
+from stripesim.scenarios.figures.results import (
+    CaptionedFigure,
+    draw_possible,
+    new_figure,
+)
 from stripesim.scenarios.schema.units import number_text
-from stripesim.scenarios.studies.drawing import DASH, POINT, grouped_bars, legend_above, panels
+from stripesim.scenarios.studies.drawing import (
+    DASH,
+    POINT,
+    grouped_bars,
+    legend_above,
+    panels,
+)
 from stripesim.scenarios.studies.erasurebench2016.codes import explanations
 from stripesim.scenarios.studies.erasurebench2016.fit import FILE_MB
 from stripesim.scenarios.studies.erasurebench2016.replay import KINDS
@@ -46,24 +56,33 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
 
 def _legend(figure: Figure, published: dict[str, Any]) -> None:
     looks: list[dict[str, Any]] = [
-        {"color": COLOUR[code], "linestyle": LINE[code], "label": WORDS[code]} for code in CODES
+        {"color": COLOUR[code], "linestyle": LINE[code], "label": WORDS[code]}
+        for code in CODES
     ]
     handles = [Line2D([], [], linewidth=2, **look) for look in looks]
-    legend_above(figure, 5, [*handles, Line2D([], [], color="#555555", label=_PUBLISHED, **published)])
+    legend_above(
+        figure,
+        5,
+        [*handles, Line2D([], [], color="#555555", label=_PUBLISHED, **published)],
+    )
 
 
 def draw_latency(rows: pl.DataFrame) -> CaptionedFigure:
     """Figure 3 of the source: distribution of the time to write 16 MiB, by nodes of the store."""
     mine = select(rows, experiment="latency")
     sizes = sorted(mine["nodes"].unique().to_list())
-    figure, places = panels((12.5, 4.4), [f"{nodes} nodes" for nodes in sizes], sharey=True)
+    figure, places = panels(
+        (12.5, 4.4), [f"{nodes} nodes" for nodes in sizes], sharey=True
+    )
     for axes, nodes in zip(places, sizes, strict=True):
         for code in CODES:
             times = plotted(3, code=code, x=nodes)["y"].sort()
             shares = np.arange(1, len(times) + 1) / len(times)
             axes.step(times, shares, where="post", color=COLOUR[code], **_THIN)
             simulated = select(mine, code=code, nodes=nodes)["simulated_s"][0]
-            axes.axvline(simulated, color=COLOUR[code], linestyle=LINE[code], linewidth=2)
+            axes.axvline(
+                simulated, color=COLOUR[code], linestyle=LINE[code], linewidth=2
+            )
         axes.set(xlim=(10, 27), xlabel="time of the write [s]")
     places[0].set(ylabel="share of the writes", ylim=(0, 1))
     _legend(figure, _THIN)
@@ -82,12 +101,27 @@ def draw_availability(rows: pl.DataFrame) -> CaptionedFigure:
         for code in CODES:
             where = {"experiment": "availability", "code": code, "archive": name}
             here = select(rows, **where).sort("killed_fraction")
-            x, low, high = here["killed_fraction"], here["available_p05"], here["available_p95"]
-            axes.plot(x, here["available"], color=COLOUR[code], linestyle=LINE[code], linewidth=2)
+            x, low, high = (
+                here["killed_fraction"],
+                here["available_p05"],
+                here["available_p95"],
+            )
+            axes.plot(
+                x,
+                here["available"],
+                color=COLOUR[code],
+                linestyle=LINE[code],
+                linewidth=2,
+            )
             axes.fill_between(x, low, high, color=COLOUR[code], alpha=0.15, linewidth=0)
             found = plotted(4, code=code, series=name)
             found = found.filter((pl.col("x") * 100).round().cast(pl.Int64) % 2 == 0)
-            axes.plot(found["x"], found["y"], color=COLOUR[code], **{**_POINT, "marker": MARK[code]})
+            axes.plot(
+                found["x"],
+                found["y"],
+                color=COLOUR[code],
+                **{**_POINT, "marker": MARK[code]},
+            )
         axes.set(xlabel="nodes killed, of 100", xlim=(0, 0.7))
     places[0].set_ylabel("files readable")
     _legend(figure, _POINT)
@@ -117,7 +151,9 @@ def draw_decoders(rows: pl.DataFrame) -> CaptionedFigure:
                 label="any decodable pattern" if code == "LRC" else code,
             )
         found = plotted(4, code="LRC", series=name)
-        axes.plot(found["x"], found["y"], color="#222222", label="published LRC", **_POINT)
+        axes.plot(
+            found["x"], found["y"], color="#222222", label="published LRC", **_POINT
+        )
         axes.set(xlabel="nodes killed, of 100", xlim=(0, 0.6))
     places[0].set_ylabel("files readable")
     legend_above(figure, 4)
@@ -143,15 +179,22 @@ def draw_throughput(rows: pl.DataFrame) -> CaptionedFigure:
         rates: dict[str, list[float]] = {}
         for code in CODES:
             here = select(rows, experiment="throughput", code=code, way=way, op=op)
-            rates[code] = (here.sort("block_size_bytes")["throughput_bytes_per_s"] / MEGABYTE).to_list()
+            rates[code] = (
+                here.sort("block_size_bytes")["throughput_bytes_per_s"] / MEGABYTE
+            ).to_list()
         source = {
-            code: [published[f"throughput {way}", op, code, f"{size}MB"] for size in FILE_MB]
+            code: [
+                published[f"throughput {way}", op, code, f"{size}MB"]
+                for size in FILE_MB
+            ]
             for code in CODES
         }
         grouped_bars(axes, [str(size) for size in FILE_MB], rates, published=source)
         axes.set_xlabel("file [MB]")
     places[0].set_ylabel("throughput [MB/s]")
-    handles: list[Any] = [Line2D([], [], color=COLOUR[c], linewidth=8, label=WORDS[c]) for c in CODES]
+    handles: list[Any] = [
+        Line2D([], [], color=COLOUR[c], linewidth=8, label=WORDS[c]) for c in CODES
+    ]
     legend_above(figure, 4, [*handles, Line2D([], [], label=_PUBLISHED, **DASH)])
     return CaptionedFigure(
         figure,
@@ -164,12 +207,22 @@ def draw_throughput(rows: pl.DataFrame) -> CaptionedFigure:
 
 def draw_traffic(rows: pl.DataFrame) -> CaptionedFigure:
     """Figure 6 of the source: traffic while httpd is written, read, and read with dead nodes."""
-    cells = [(code, op) for code in ("RS", "LRC") for op in ("write", "read", "degraded read")]
+    cells = [
+        (code, op)
+        for code in ("RS", "LRC")
+        for op in ("write", "read", "degraded read")
+    ]
     titles = [f"{WORDS[code]}, {op}" for code, op in cells]
     figure, places = panels((12.5, 6.2), titles, lines=2, sharex=True, sharey=True)
     for axes, (code, op) in zip(places, cells, strict=True):
         here = select(rows, experiment="traffic series", code=code, op=op).sort("at_s")
-        axes.step(here["at_s"], here["bin_bytes"] / MEGABYTE, where="mid", color=COLOUR[code], linewidth=2)
+        axes.step(
+            here["at_s"],
+            here["bin_bytes"] / MEGABYTE,
+            where="mid",
+            color=COLOUR[code],
+            linewidth=2,
+        )
         points = plotted(6, code=code, series=op)
         axes.plot(points["x"], points["y"], color=COLOUR[code], **_POINT)
         axes.set_ylim(0, 30)
@@ -179,7 +232,9 @@ def draw_traffic(rows: pl.DataFrame) -> CaptionedFigure:
         axes.set_ylabel(f"traffic [MB in {BIN_S['6']} s]")
     handles = [
         Line2D([], [], color="#444444", linewidth=2, label="simulated"),
-        Line2D([], [], color="#444444", label="published, median of five runs", **_POINT),
+        Line2D(
+            [], [], color="#444444", label="published, median of five runs", **_POINT
+        ),
     ]
     legend_above(figure, 2, handles)
     return CaptionedFigure(
@@ -210,15 +265,28 @@ def draw_replay(rows: pl.DataFrame) -> CaptionedFigure:
         axes.set_yticks([114, 116, 118])
     for letters, line, code in zip(("cd", "ef"), grid[1:], ("RS", "LRC"), strict=True):
         simulated = select(rows, experiment="replay series", code=code)
-        simulated = simulated.select("traffic_kind", "at_s", pl.col("bin_bytes") / MEGABYTE)
+        simulated = simulated.select(
+            "traffic_kind", "at_s", pl.col("bin_bytes") / MEGABYTE
+        )
         _stack(line[0], simulated, f"({letters[0]}) {code}, simulated")
         kinds = pl.col("series").replace_strict(_KIND_OF, default="other")
-        _stack(line[1], plotted(7, code=code).select(kinds, "x", "y"), f"({letters[1]}) {code}, published")
+        _stack(
+            line[1],
+            plotted(7, code=code).select(kinds, "x", "y"),
+            f"({letters[1]}) {code}, published",
+        )
         line[0].set_ylabel("traffic [MB in 20 s]")
     for axes in grid[2]:
         axes.set(xlabel="time [min]", xlim=(0, _SHOWN_MIN))
-    figure.legend(*grid[1, 0].get_legend_handles_labels(), loc="outside upper left", ncols=len(KINDS))
-    runs = {row["code"]: row for row in select(rows, experiment="replay").iter_rows(named=True)}
+    figure.legend(
+        *grid[1, 0].get_legend_handles_labels(),
+        loc="outside upper left",
+        ncols=len(KINDS),
+    )
+    runs = {
+        row["code"]: row
+        for row in select(rows, experiment="replay").iter_rows(named=True)
+    }
     read = {code: row["read_after_bytes"] for code, row in runs.items()}
     repair_s = {code: number_text(row["repair_mean_s"]) for code, row in runs.items()}
     return CaptionedFigure(
@@ -243,6 +311,14 @@ def _stack(axes: Axes, traffic: pl.DataFrame, title: str) -> None:
             if name == kind and (where := round(second / BIN_S["7"])) < len(bins):
                 sizes[where] += megabytes
         middles = (bins + 0.5) * _BIN_MIN
-        axes.bar(middles, sizes, bottom=floor, width=_BIN_MIN, color=COLOURS[index], label=kind, linewidth=0)
+        axes.bar(
+            middles,
+            sizes,
+            bottom=floor,
+            width=_BIN_MIN,
+            color=COLOURS[index],
+            label=kind,
+            linewidth=0,
+        )
         floor += sizes
     axes.set(title=title, ylim=(0, _SHOWN_MB))

@@ -56,7 +56,9 @@ FITTED = {
 }
 # Large enough that rounding to whole nanoseconds does not show in a difference of two runs.
 _UNIT_NS = {
-    **dict.fromkeys(("write_start_ns", "read_start_ns", "encode_start_ns", "request_ns"), 1e6),
+    **dict.fromkeys(
+        ("write_start_ns", "read_start_ns", "encode_start_ns", "request_ns"), 1e6
+    ),
     "request_node_ns": 1e4,
 }
 SOURCES = {
@@ -86,14 +88,20 @@ def zero_model() -> ProxyModel:
     """A proxy that takes no time, but for the decode rates, which are published."""
     numbers: dict[str, Any] = {name: 0.0 for names in FITTED.values() for name in names}
     for code, claim in DECODE.items():
-        numbers[f"read_{code.lower()}_ns_per_byte"] = NS_PER_S / (value_of(claim) * sequences.MEGABYTE)
-    return ProxyModel(provenance={name: Provenance("assumed", "before a fit") for name in numbers}, **numbers)
+        numbers[f"read_{code.lower()}_ns_per_byte"] = NS_PER_S / (
+            value_of(claim) * sequences.MEGABYTE
+        )
+    return ProxyModel(
+        provenance={name: Provenance("assumed", "before a fit") for name in numbers},
+        **numbers,
+    )
 
 
 def encode_seconds(model: ProxyModel, code: str, megabytes: int) -> float:
     """Time of the encoder alone for so many megabytes [s], as behind Table II."""
     return (
-        model.encoder_start_ns(code) + megabytes * sequences.MEGABYTE * model.encode_ns_per_byte(code)
+        model.encoder_start_ns(code)
+        + megabytes * sequences.MEGABYTE * model.encode_ns_per_byte(code)
     ) / NS_PER_S
 
 
@@ -109,7 +117,9 @@ def file_seconds(
 ) -> float:
     """Time to write or read a lone file [s]."""
     run = sequences.run_write if op == "write" else sequences.run_read
-    files = sequences.stored(sequences.file_writes(size_bytes, fuse=fuse), code, nodes=nodes, seed=SEED)
+    files = sequences.stored(
+        sequences.file_writes(size_bytes, fuse=fuse), code, nodes=nodes, seed=SEED
+    )
     return run(files, fuse=fuse, model=model, engine=engine).elapsed_ns / NS_PER_S
 
 
@@ -121,7 +131,13 @@ def _archive_seconds(model: ProxyModel) -> float:
 def _files(op: str, first: int, fuse: bool) -> list[Case]:
     return [
         (
-            partial(file_seconds, code="NC", size_bytes=size * sequences.MEGABYTE, op=op, fuse=fuse),
+            partial(
+                file_seconds,
+                code="NC",
+                size_bytes=size * sequences.MEGABYTE,
+                op=op,
+                fuse=fuse,
+            ),
             size / value_of(first + index),
         )
         for index, size in enumerate(FILE_MB)
@@ -132,13 +148,18 @@ def _cases(name: str) -> Sequence[Case]:
     """The rows that one fit sees."""
     if name == "encoder":
         return [
-            (partial(encode_seconds, code=code, megabytes=size), size / value_of(first + index))
+            (
+                partial(encode_seconds, code=code, megabytes=size),
+                size / value_of(first + index),
+            )
             for code, first in ENCODE.items()
             for index, size in enumerate(FILE_MB)
         ]
     if name == "reader":
         return [*_files("read", READ_FUSE, True), *_files("read", READ_DIRECT, False)]
-    lone = partial(file_seconds, code="NC", size_bytes=LATENCY_BYTES, op="write", fuse=True)
+    lone = partial(
+        file_seconds, code="NC", size_bytes=LATENCY_BYTES, op="write", fuse=True
+    )
     return [
         *_files("write", WRITE_FUSE, True),
         *_files("write", WRITE_DIRECT, False),
@@ -171,7 +192,8 @@ def fit_proxy(name: str, model: ProxyModel) -> Fit:
     names = FITTED[name]
     units = np.array([_UNIT_NS.get(key, 1.0) for key in names])
     weights = [
-        (times(**{key: unit}) - base) / published for key, unit in zip(names, units.tolist(), strict=True)
+        (times(**{key: unit}) - base) / published
+        for key, unit in zip(names, units.tolist(), strict=True)
     ]
     design = np.stack(weights, axis=1)
     scale = np.linalg.norm(design, axis=0)
@@ -187,7 +209,9 @@ def fit_proxy(name: str, model: ProxyModel) -> Fit:
         values=dict(zip(names, values.tolist(), strict=True)),
         confidence_intervals={
             key: (max(0.0, value - width), value + width)
-            for key, value, width in zip(names, values.tolist(), half.tolist(), strict=True)
+            for key, value, width in zip(
+                names, values.tolist(), half.tolist(), strict=True
+            )
         },
         residual_sd=sd,
     )
@@ -212,7 +236,12 @@ def fit_spread() -> Fit:
     sd = math.sqrt(float(found.fun @ found.fun) / freedom)
     half = float(t.ppf(0.975, freedom)) * sd / float(np.linalg.norm(found.jac))
     value = float(found.x[0])
-    return Fit("spread", {"spread_fraction": value}, {"spread_fraction": (value - half, value + half)}, sd)
+    return Fit(
+        "spread",
+        {"spread_fraction": value},
+        {"spread_fraction": (value - half, value + half)},
+        sd,
+    )
 
 
 def fit_all() -> tuple[Fit, ...]:
@@ -233,7 +262,9 @@ def main() -> None:
         for name, value in fit.values.items():
             low, high = fit.confidence_intervals[name]
             print(f'[{table}.{name}]\nvalue = {value:.6g}\nprovenance = "fitted"')
-            print(f'source = "{SOURCES[fit.name]}"\nconfidence_interval = [{low:.4g}, {high:.4g}]\n')
+            print(
+                f'source = "{SOURCES[fit.name]}"\nconfidence_interval = [{low:.4g}, {high:.4g}]\n'
+            )
 
 
 if __name__ == "__main__":

@@ -26,9 +26,13 @@ def rows(measure_now: bool) -> list[dict[str, Any]]:
 def provenance(measured_now: bool) -> dict[str, Any]:
     """What measured the rows."""
     if measured_now:
-        return kernels.provenance_here("stripesim.scenarios.studies.erasurebench2016.kernels")
+        return kernels.provenance_here(
+            "stripesim.scenarios.studies.erasurebench2016.kernels"
+        )
     return kernels.shipped_provenance(STUDY)
 
 
 if __name__ == "__main__":
-    kernels.write(Path(sys.argv[1]), STUDY, rows(measure_now=True), provenance(measured_now=True))
+    kernels.write(
+        Path(sys.argv[1]), STUDY, rows(measure_now=True), provenance(measured_now=True)
+    )

@@ -14,14 +14,28 @@ import numpy.typing as npt
 from stripesim.models.coding import parse_scheme
 from stripesim.models.nic import NicModel
 from stripesim.scenarios.studies.erasurebench2016 import parameters
-from stripesim.scenarios.studies.erasurebench2016.codes import K, codes, local_first_sources, positions_read
+from stripesim.scenarios.studies.erasurebench2016.codes import (
+    K,
+    codes,
+    local_first_sources,
+    positions_read,
+)
 from stripesim.scenarios.studies.erasurebench2016.sequences import archive_writes
 from stripesim.scenarios.studies.erasurebench2016.source import plotted
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.systems.kv_proxy import proxy
-from stripesim.sim.systems.kv_proxy.cluster import AdminCosts, RepairSources, StoreCluster
+from stripesim.sim.systems.kv_proxy.cluster import (
+    AdminCosts,
+    RepairSources,
+    StoreCluster,
+)
 from stripesim.sim.systems.kv_proxy.plan import keys_of, write_operations
-from stripesim.sim.systems.kv_proxy.proxy import Operations, acknowledged_bytes, run_operations, traffic_of
+from stripesim.sim.systems.kv_proxy.proxy import (
+    Operations,
+    acknowledged_bytes,
+    run_operations,
+    traffic_of,
+)
 
 TRACE = Path("failure-traces/fta_websites02_derived/websites_size.csv.gz")
 KINDS = ("check", "read", "write", "cluster", "other")
@@ -49,20 +63,28 @@ def plotted_events() -> tuple[Event, ...]:
     """The points of Figure 7, top."""
     points = plotted(7, code="nodes")
     window_s = parameters.number("replay", "window_s")
-    return tuple(Event(x, int(y)) for x, y in zip(points["x"], points["y"], strict=True) if x <= window_s)
+    return tuple(
+        Event(x, int(y))
+        for x, y in zip(points["x"], points["y"], strict=True)
+        if x <= window_s
+    )
 
 
 def traced_events(data: Path) -> tuple[Event, ...]:
     """The same window of the failure trace itself, from the folder of the project's data."""
     path = data / TRACE
-    start_s, window_s = (parameters.number("replay", name) for name in ("window_start_s", "window_s"))
+    start_s, window_s = (
+        parameters.number("replay", name) for name in ("window_start_s", "window_s")
+    )
     before, events = None, []
     try:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
                 at, _, nodes = line.strip().partition(",")
                 if not (at.isdigit() and nodes.isdigit()):
-                    raise ReplayDataError(f"{path}:{number}: got {line.strip()!r}, wanted seconds,nodes")
+                    raise ReplayDataError(
+                        f"{path}:{number}: got {line.strip()!r}, wanted seconds,nodes"
+                    )
                 if int(at) <= start_s:
                     before = int(nodes)
                 elif int(at) <= start_s + window_s:
@@ -70,7 +92,9 @@ def traced_events(data: Path) -> tuple[Event, ...]:
     except (OSError, UnicodeDecodeError, EOFError) as error:
         raise ReplayDataError(f"{path}: cannot be read: {error}") from None
     if before is None:
-        raise ReplayDataError(f"{path}: got no line before second {start_s:.0f}, wanted the trace's begin")
+        raise ReplayDataError(
+            f"{path}: got no line before second {start_s:.0f}, wanted the trace's begin"
+        )
     return (Event(0.0, before), *events)
 
 
@@ -79,16 +103,26 @@ class Traffic:
 
     def __init__(self, bin_s: float) -> None:
         self.bin_s = bin_s
-        self.sums: dict[str, dict[int, int]] = {kind: defaultdict(int) for kind in KINDS}
+        self.sums: dict[str, dict[int, int]] = {
+            kind: defaultdict(int) for kind in KINDS
+        }
 
     def add(self, kind: str, at_s: Floats, size_bytes: npt.NDArray[np.int64]) -> None:
         """Count bytes of one kind at some times."""
-        bins, index = np.unique((at_s // self.bin_s).astype(np.int64), return_inverse=True)
-        for where, size in zip(bins.tolist(), np.bincount(index, weights=size_bytes).tolist(), strict=True):
+        bins, index = np.unique(
+            (at_s // self.bin_s).astype(np.int64), return_inverse=True
+        )
+        for where, size in zip(
+            bins.tolist(), np.bincount(index, weights=size_bytes).tolist(), strict=True
+        ):
             self.sums[kind][where] += round(size)
 
     def bins(
-        self, kinds: Sequence[str] = KINDS, *, first_s: float = 0, last_s: float = np.inf
+        self,
+        kinds: Sequence[str] = KINDS,
+        *,
+        first_s: float = 0,
+        last_s: float = np.inf,
     ) -> dict[int, int]:
         """Bytes of some kinds in the bins that begin in a span of time."""
         found: dict[int, int] = defaultdict(int)
@@ -119,12 +153,19 @@ def planned_sources(scheme: str, lost: frozenset[int]) -> tuple[int, ...]:
     """Positions that the code's own repair plan reads; empty if the data is gone."""
     code = parse_scheme(scheme)
     return positions_read(
-        lambda: code.plan_repair(lost=lost, object_size_bytes=code.k, geometry=code.geometry(1))
+        lambda: code.plan_repair(
+            lost=lost, object_size_bytes=code.k, geometry=code.geometry(1)
+        )
     )
 
 
 def replay(
-    run: str, events: Sequence[Event], *, bin_s: float, seed: int, engine: str = "compiled"
+    run: str,
+    events: Sequence[Event],
+    *,
+    bin_s: float,
+    seed: int,
+    engine: str = "compiled",
 ) -> Replayed:
     """Write httpd, then follow the events: one action at a time, always towards the newest number of nodes.
 
@@ -152,12 +193,17 @@ def replay(
     def act(words: str, operations: Operations) -> None:
         nonlocal now_s
         done = run_operations(system, operations, engine=engine)
-        _count(traffic, done.operations, now_s + done.completed_ns / NS_PER_S, system.nic)
+        _count(
+            traffic, done.operations, now_s + done.completed_ns / NS_PER_S, system.nic
+        )
         ended_s = now_s + done.elapsed_ns / NS_PER_S
         actions.append((now_s, ended_s, words))
         now_s = ended_s
 
-    act("write", write_operations(system, writes, keys, cluster.nodes_of_keys, code=code))
+    act(
+        "write",
+        write_operations(system, writes, keys, cluster.nodes_of_keys, code=code),
+    )
     waiting = list(events[1:])
     while waiting:
         now_s = max(now_s, waiting[0].at_s)
@@ -170,7 +216,10 @@ def replay(
             act("leave", cluster.leave())
         if wanted < have:
             work = system.model.read_ns_per_byte(code)
-            act("repair", cluster.repair(sources_of(run), work_ns_per_byte=work, data_blocks=K))
+            act(
+                "repair",
+                cluster.repair(sources_of(run), work_ns_per_byte=work, data_blocks=K),
+            )
         have = wanted
     return Replayed(traffic, actions, int(cluster.lost.sum()))
 
@@ -190,9 +239,14 @@ def _check(events: Sequence[Event]) -> None:
             )
 
 
-def _count(traffic: Traffic, operations: Operations, at_s: Floats, nic: NicModel) -> None:
+def _count(
+    traffic: Traffic, operations: Operations, at_s: Floats, nic: NicModel
+) -> None:
     """File the traffic of operations under the source's kinds, their answers under the same or another."""
-    sent, answered = (traffic_of(nic, size) for size in (operations.sent_bytes, operations.answered_bytes))
+    sent, answered = (
+        traffic_of(nic, size)
+        for size in (operations.sent_bytes, operations.answered_bytes)
+    )
     bare = acknowledged_bytes(nic, operations.sent_bytes, operations.answered_bytes)
     for kind, words, answers in (
         (proxy.EXISTS, "check", "check"),
@@ -207,16 +261,25 @@ def _count(traffic: Traffic, operations: Operations, at_s: Floats, nic: NicModel
         traffic.add("other", at_s[mine], bare[mine])
 
 
-def rows(events: Sequence[Event], source: str, *, bin_s: float, seed: int, engine: str) -> Iterator[Row]:
+def rows(
+    events: Sequence[Event], source: str, *, bin_s: float, seed: int, engine: str
+) -> Iterator[Row]:
     """Result rows of the replays under RS, LRC and LRC as run."""
     for run in RUNS:
         done = replay(run, events, bin_s=bin_s, seed=seed, engine=engine)
         traffic = done.traffic
         initial = traffic.bins(last_s=INITIAL_S)
         window = traffic.bins(first_s=WINDOW_S[0], last_s=WINDOW_S[1])
-        repairs_s = [end - begin for begin, end, words in done.actions if words == "repair"]
+        repairs_s = [
+            end - begin for begin, end, words in done.actions if words == "repair"
+        ]
         scheme = codes()[run.partition(" ")[0]].scheme
-        base: dict[str, Any] = {"code": run, "scheme": scheme, "op": "repair", "pattern": "seq"}
+        base: dict[str, Any] = {
+            "code": run,
+            "scheme": scheme,
+            "op": "repair",
+            "pattern": "seq",
+        }
         yield {
             **base,
             "experiment": "replay",
@@ -224,7 +287,9 @@ def rows(events: Sequence[Event], source: str, *, bin_s: float, seed: int, engin
             "peak_initial_bin_bytes": max(initial.values(), default=0),
             "peak_window_bin_bytes": max(window.values(), default=0),
             "initial_bytes": sum(initial.values()),
-            "read_after_bytes": sum(traffic.bins(("read",), first_s=INITIAL_S).values()),
+            "read_after_bytes": sum(
+                traffic.bins(("read",), first_s=INITIAL_S).values()
+            ),
             "repairs": len(repairs_s),
             "repair_mean_s": float(np.mean(repairs_s)),
             "lost_keys": done.lost_keys,
@@ -235,4 +300,9 @@ def rows(events: Sequence[Event], source: str, *, bin_s: float, seed: int, engin
                 series = {"experiment": "replay series", "traffic_kind": kind}
                 yield {**base, **series, "at_s": at_s, "bin_bytes": size}
     for event in events:
-        yield {"experiment": "replay nodes", "code": "nodes", "at_s": event.at_s, "nodes": event.nodes}
+        yield {
+            "experiment": "replay nodes",
+            "code": "nodes",
+            "at_s": event.at_s,
+            "nodes": event.nodes,
+        }

@@ -11,7 +11,12 @@ import numpy as np
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.erasurebench2016 import codes as coding
-from stripesim.scenarios.studies.erasurebench2016 import fit, kernels, parameters, sequences
+from stripesim.scenarios.studies.erasurebench2016 import (
+    fit,
+    kernels,
+    parameters,
+    sequences,
+)
 from stripesim.scenarios.studies.erasurebench2016.codes import K, codes, explanations
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.engine.graph import IntArray
@@ -68,15 +73,25 @@ def encoder_rows(setting: Setting) -> Iterator[Row]:
     theirs = {"backend": "the source's, in Java"}
     for code in CODES:
         for size in fit.FILE_MB:
-            rate = size * sequences.MEGABYTE / fit.encode_seconds(parameters.proxy(), code, size)
+            rate = (
+                size
+                * sequences.MEGABYTE
+                / fit.encode_seconds(parameters.proxy(), code, size)
+            )
             cell = _cell("encoders", code, "encode", size * sequences.MEGABYTE)
             yield {**cell, "throughput_bytes_per_s": rate, **theirs}
     for code in fit.DECODE:
         rate = NS_PER_S / parameters.proxy().read_ns_per_byte(code)
-        yield {**_cell("encoders", code, "decode", None), "throughput_bytes_per_s": rate, **theirs}
+        yield {
+            **_cell("encoders", code, "decode", None),
+            "throughput_bytes_per_s": rate,
+            **theirs,
+        }
     for row in kernels.rows(bool(setting.options.get("measure"))):
         yield {
-            **_cell("kernels", kernels.SCHEMES[row["scheme"]], row["op"], row["size_bytes"]),
+            **_cell(
+                "kernels", kernels.SCHEMES[row["scheme"]], row["op"], row["size_bytes"]
+            ),
             "throughput_bytes_per_s": row["bytes_per_s"],
             "backend": row["backend"],
             "erasures": row["erasures"],
@@ -89,7 +104,13 @@ def latency_rows(setting: Setting) -> Iterator[Row]:
     for code in CODES:
         for nodes in fit.LATENCY_NODES:
             seconds = fit.file_seconds(
-                None, code, fit.LATENCY_BYTES, op="write", fuse=True, nodes=nodes, engine=setting.engine
+                None,
+                code,
+                fit.LATENCY_BYTES,
+                op="write",
+                fuse=True,
+                nodes=nodes,
+                engine=setting.engine,
             )
             yield {
                 **_cell("latency", code, "write", fit.LATENCY_BYTES),
@@ -98,8 +119,13 @@ def latency_rows(setting: Setting) -> Iterator[Row]:
                 "latency_p50_ns": seconds * NS_PER_S,
             }
     each = np.arange(SMALL_FILES, dtype=np.int64)
-    size, stripes = np.full_like(each, SMALL_FILE_BYTES), np.full_like(each, -(-SMALL_FILE_BYTES // K))
-    files = sequences.stored(Writes(each, size, stripes, 0 * each), "LRC", nodes=NODES, seed=seed_of(setting))
+    size, stripes = (
+        np.full_like(each, SMALL_FILE_BYTES),
+        np.full_like(each, -(-SMALL_FILE_BYTES // K)),
+    )
+    files = sequences.stored(
+        Writes(each, size, stripes, 0 * each), "LRC", nodes=NODES, seed=seed_of(setting)
+    )
     run = sequences.run_write(files, engine=setting.engine)
     # A file takes one row of keys; the last key's answer ends it.
     ends = run.completed_ns[run.operations.kinds == SET].reshape(SMALL_FILES, -1)[:, -1]
@@ -118,7 +144,9 @@ def availability_rows(setting: Setting) -> Iterator[Row]:
         writes = sequences.archive_writes(name)
         for code in (*codes().values(), *explanations().values()):
             files = keys_of(writes, parameters.aggregation(), width=code.width).files
-            shares = coding.simulated(code, files, repeats=REPEATS, seed=seed_of(setting), **where)
+            shares = coding.simulated(
+                code, files, repeats=REPEATS, seed=seed_of(setting), **where
+            )
             exact = coding.expected(code, np.bincount(files), **where)
             low, high = np.quantile(shares, (0.05, 0.95), axis=0)
             for index, killed in enumerate(FIGURE_4_KILLED):
@@ -139,9 +167,16 @@ def throughput_rows(setting: Setting) -> Iterator[Row]:
     for way in ("FUSE", "Direct"):
         for op in ("write", "read"):
             for code in CODES:
-                for size in (megabytes * sequences.MEGABYTE for megabytes in fit.FILE_MB):
+                for size in (
+                    megabytes * sequences.MEGABYTE for megabytes in fit.FILE_MB
+                ):
                     seconds = fit.file_seconds(
-                        None, code, size, op=op, fuse=way == "FUSE", engine=setting.engine
+                        None,
+                        code,
+                        size,
+                        op=op,
+                        fuse=way == "FUSE",
+                        engine=setting.engine,
                     )
                     yield {
                         **_cell("throughput", code, op, size),
@@ -156,22 +191,33 @@ def traffic_rows(setting: Setting) -> Iterator[Row]:
     rng = np.random.default_rng([seed_of(setting), DEGRADED_KILLED])
     killed = rng.permutation(NODES)[:DEGRADED_KILLED]
     for code in ("RS", "LRC"):
-        files = sequences.stored_archive("httpd", code, nodes=NODES, seed=seed_of(setting))
+        files = sequences.stored_archive(
+            "httpd", code, nodes=NODES, seed=seed_of(setting)
+        )
         sources = degraded_sources(files, killed)
         degraded = redirected(files, killed, rng)
         for op, run in (
             ("write", sequences.run_write(files, engine=setting.engine)),
             ("read", sequences.run_read(files, engine=setting.engine)),
-            ("degraded read", sequences.run_read(degraded, sources=sources, engine=setting.engine)),
+            (
+                "degraded read",
+                sequences.run_read(degraded, sources=sources, engine=setting.engine),
+            ),
         ):
-            unreadable = sum(not chosen for chosen in sources) if op == "degraded read" else 0
+            unreadable = (
+                sum(not chosen for chosen in sources) if op == "degraded read" else 0
+            )
             yield from _traffic(run, code, op, unreadable)
 
 
 def _traffic(run: SequenceRun, code: str, op: str, unreadable: int) -> Iterator[Row]:
     bins = run.binned(int(BIN_S["6"] * NS_PER_S))
     seconds = run.elapsed_ns / NS_PER_S
-    base = {**_cell("traffic", code, op, None), "simulated_s": seconds, "requests": len(run.operations)}
+    base = {
+        **_cell("traffic", code, op, None),
+        "simulated_s": seconds,
+        "requests": len(run.operations),
+    }
     yield {
         **base,
         "throughput_bytes_per_s": float(bins.sum()) / seconds,
@@ -181,25 +227,42 @@ def _traffic(run: SequenceRun, code: str, op: str, unreadable: int) -> Iterator[
     }
     for index, size_bytes in enumerate(bins.tolist()):
         at_s = float(index * BIN_S["6"])
-        yield {**base, "experiment": "traffic series", "at_s": at_s, "bin_bytes": size_bytes}
+        yield {
+            **base,
+            "experiment": "traffic series",
+            "at_s": at_s,
+            "bin_bytes": size_bytes,
+        }
 
 
-def degraded_sources(files: sequences.Stored, killed: IntArray) -> list[tuple[int, ...]]:
+def degraded_sources(
+    files: sequences.Stored, killed: IntArray
+) -> list[tuple[int, ...]]:
     """Positions read for each row of keys when some nodes are dead; empty where a row is lost."""
     dead = np.isin(files.nodes_of_keys, killed)
     scheme = codes()[files.code].scheme
-    return [read_positions(scheme, frozenset(np.flatnonzero(row).tolist())) for row in dead]
+    return [
+        read_positions(scheme, frozenset(np.flatnonzero(row).tolist())) for row in dead
+    ]
 
 
 @lru_cache(maxsize=1 << 14)
 def read_positions(scheme: str, lost: frozenset[int]) -> tuple[int, ...]:
     """Positions from which a stripe is read without the lost ones; empty if it cannot be."""
     code = parse_scheme(scheme)
-    whole: dict[str, Any] = {"offset_bytes": 0, "length_bytes": code.k, "object_size_bytes": code.k}
-    return coding.positions_read(lambda: code.plan_read(**whole, geometry=code.geometry(1), missing=lost))
+    whole: dict[str, Any] = {
+        "offset_bytes": 0,
+        "length_bytes": code.k,
+        "object_size_bytes": code.k,
+    }
+    return coding.positions_read(
+        lambda: code.plan_read(**whole, geometry=code.geometry(1), missing=lost)
+    )
 
 
-def redirected(files: sequences.Stored, killed: IntArray, rng: np.random.Generator) -> sequences.Stored:
+def redirected(
+    files: sequences.Stored, killed: IntArray, rng: np.random.Generator
+) -> sequences.Stored:
     """The same keys where the dead nodes' slots have been given to others: who is asked for what is lost."""
     dead = np.isin(files.nodes_of_keys, killed)
     alive = np.setdiff1d(np.arange(files.nodes), killed)
@@ -219,7 +282,9 @@ def replay_rows(setting: Setting) -> Iterator[Row]:
         events, source = replay.plotted_events(), "the points that the source plots"
     else:
         events, source = replay.traced_events(data), str(replay.TRACE)
-    yield from replay.rows(events, source, bin_s=BIN_S["7"], seed=seed_of(setting), engine=setting.engine)
+    yield from replay.rows(
+        events, source, bin_s=BIN_S["7"], seed=seed_of(setting), engine=setting.engine
+    )
 
 
 EXPERIMENTS: Mapping[str, Callable[[Setting], Iterator[Row]]] = {

@@ -13,7 +13,13 @@ from stripesim.scenarios.studies.erasurebench2016.source import value_of
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.systems.kv_proxy import plan
 from stripesim.sim.systems.kv_proxy.costs import ProxyModel
-from stripesim.sim.systems.kv_proxy.plan import Keys, Writes, draw_slots, even_owners, keys_of
+from stripesim.sim.systems.kv_proxy.plan import (
+    Keys,
+    Writes,
+    draw_slots,
+    even_owners,
+    keys_of,
+)
 from stripesim.sim.systems.kv_proxy.proxy import SequenceRun, run_operations
 
 MEGABYTE = 1_000_000
@@ -32,7 +38,9 @@ def archive(name: str, spread: float | None = None) -> IntArray:
         spread = parameters.number("archives", "spread_fraction")
     relative = np.exp(spread * ndtri((np.arange(int(files)) + 0.5) / int(files)))
     sizes = np.rint(relative * round(megabytes * MEGABYTE) / relative.sum())
-    order = np.random.default_rng(_ORDER_SEED).permutation(np.maximum(1, sizes).astype(np.int64))
+    order = np.random.default_rng(_ORDER_SEED).permutation(
+        np.maximum(1, sizes).astype(np.int64)
+    )
     found: IntArray = order
     return found
 
@@ -61,7 +69,9 @@ class Stored:
     @property
     def data_of_rows(self) -> IntArray:
         """Data that a reader takes from each row of keys [B]."""
-        per_row = np.minimum(self.keys.stripes * K, self.writes.size_bytes[self.keys.writes])
+        per_row = np.minimum(
+            self.keys.stripes * K, self.writes.size_bytes[self.keys.writes]
+        )
         data: IntArray = per_row
         return data
 
@@ -70,7 +80,9 @@ def stored(writes: Writes, code: str, *, nodes: int, seed: int) -> Stored:
     """Place what writes make on a store; the slots are drawn by seed."""
     keys = keys_of(writes, parameters.aggregation(), width=codes()[code].width)
     rng = np.random.default_rng([seed, nodes])
-    return Stored(code, nodes, writes, keys, draw_slots(len(keys.stripes), keys.width, rng))
+    return Stored(
+        code, nodes, writes, keys, draw_slots(len(keys.stripes), keys.width, rng)
+    )
 
 
 @lru_cache(maxsize=16)
@@ -86,12 +98,18 @@ def file_writes(size_bytes: int, *, fuse: bool) -> Writes:
 
 
 def run_write(
-    files: Stored, *, fuse: bool = True, model: ProxyModel | None = None, engine: str = "compiled"
+    files: Stored,
+    *,
+    fuse: bool = True,
+    model: ProxyModel | None = None,
+    engine: str = "compiled",
 ) -> SequenceRun:
     """Write files into the store."""
     system = parameters.system(files.nodes, model)
     where = (files.keys, files.nodes_of_keys)
-    operations = plan.write_operations(system, files.writes, *where, code=files.code, fuse=fuse)
+    operations = plan.write_operations(
+        system, files.writes, *where, code=files.code, fuse=fuse
+    )
     return run_operations(system, operations, engine=engine)
 
 

@@ -19,7 +19,9 @@ def value_of(number: int) -> float:
 
 @cache
 def _series() -> pl.DataFrame:
-    source = (files("stripesim.scenarios.studies.erasurebench2016") / "series.csv").read_bytes()
+    source = (
+        files("stripesim.scenarios.studies.erasurebench2016") / "series.csv"
+    ).read_bytes()
     return pl.read_csv(source, schema_overrides={"x": pl.Float64, "y": pl.Float64})
 
 

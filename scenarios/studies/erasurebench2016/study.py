@@ -4,7 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, experiments_option
+from stripesim.scenarios.studies.base import (
+    Ablation,
+    Option,
+    Setting,
+    Study,
+    experiments_option,
+)
 from stripesim.scenarios.studies.tasks import Task
 
 
@@ -35,7 +41,12 @@ class Erasurebench2016(Study):
             help="Time this machine's kernels (two minutes) instead of taking the rows that ship.",
         ),
         experiments_option("Only replay may be left out."),
-        Option(name="seed", flag="--seed", kind=int, help="Seed of placements, kills and leaving nodes."),
+        Option(
+            name="seed",
+            flag="--seed",
+            kind=int,
+            help="Seed of placements, kills and leaving nodes.",
+        ),
     )
     ablations: ClassVar[Mapping[str, Ablation]] = {
         "free-encoding": Ablation(
@@ -46,13 +57,18 @@ class Erasurebench2016(Study):
                 "proxy.encode_lrc_ns_per_byte=0",
             ),
         ),
-        "no-list-copies": Ablation("a file's list of keys is not copied", ("proxy.list_copy_ns_per_byte=0",)),
+        "no-list-copies": Ablation(
+            "a file's list of keys is not copied", ("proxy.list_copy_ns_per_byte=0",)
+        ),
     }
 
     def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
         """Return experiments and seed, the failure trace, and what measured the kernels."""
         from stripesim.scenarios.studies.erasurebench2016.kernels import provenance
-        from stripesim.scenarios.studies.erasurebench2016.runs import data_folder, seed_of
+        from stripesim.scenarios.studies.erasurebench2016.runs import (
+            data_folder,
+            seed_of,
+        )
 
         folder = data_folder(setting)
         return {

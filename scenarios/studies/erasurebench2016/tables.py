@@ -15,7 +15,9 @@ def tables(rows: pl.DataFrame) -> dict[str, Table]:
     """Heading → columns and rows of text."""
     return {
         "Table II: encoders then, kernels now": encoder_table(rows),
-        "Which decoder would explain the published LRC of Figure 4": decoder_table(rows),
+        "Which decoder would explain the published LRC of Figure 4": decoder_table(
+            rows
+        ),
     }
 
 
@@ -28,9 +30,13 @@ def encoder_table(rows: pl.DataFrame) -> Table:
             here = select(measured, code=code, block_size_bytes=size * MEGABYTE)
             kernels = ", ".join(
                 f"{row['backend']} {row['throughput_bytes_per_s'] / MEGABYTE:,.0f}"
-                for row in here.sort("throughput_bytes_per_s", descending=True).iter_rows(named=True)
+                for row in here.sort(
+                    "throughput_bytes_per_s", descending=True
+                ).iter_rows(named=True)
             )
-            lines.append((code, f"{size} MB", f"{value_of(first + index)}", kernels or "–"))
+            lines.append(
+                (code, f"{size} MB", f"{value_of(first + index)}", kernels or "–")
+            )
     return ("code", "data", "source, Java [MB/s]", "measured here [MB/s]"), lines
 
 
@@ -39,13 +45,16 @@ def decoder_distances(rows: pl.DataFrame) -> dict[str, dict[str, float]]:
 
     def distance(name: str, archive: str) -> float:
         here = select(rows, experiment="availability", code=name, archive=archive)
-        simulated = dict(zip(here["killed_fraction"].round(2), here["available"], strict=True))
+        simulated = dict(
+            zip(here["killed_fraction"].round(2), here["available"], strict=True)
+        )
         points = plotted(4, code="LRC", series=archive)
         pairs = zip(points["x"], points["y"], strict=True)
         return max(float(abs(simulated[round(x, 2)] - y)) for x, y in pairs)
 
     return {
-        name: {archive: distance(name, archive) for archive in ARCHIVES} for name in ("LRC", *explanations())
+        name: {archive: distance(name, archive) for archive in ARCHIVES}
+        for name in ("LRC", *explanations())
     }
 
 

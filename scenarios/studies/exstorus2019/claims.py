@@ -29,41 +29,63 @@ CORES_MODELLED = 8
 METRIC_GROUPS: Mapping[str, str] = groups_by_metric(
     {
         "step times": [f"time_50000_writes: {name}" for name in STEP_NAMES.values()],
-        "codes": ("throughput_drop", "throughput_drop_avx2", "parity_share_of_io", "cpu_delta"),
+        "codes": (
+            "throughput_drop",
+            "throughput_drop_avx2",
+            "parity_share_of_io",
+            "cpu_delta",
+        ),
         "shares": [
-            f"share {name}" for name in ("Data Distribution", "Client Overhead max", "Parity Calculation max")
+            f"share {name}"
+            for name in (
+                "Data Distribution",
+                "Client Overhead max",
+                "Parity Calculation max",
+            )
         ],
     }
 )
 
-NOT_COMPUTED: Mapping[str, str] = {f"exstorus-{number}": CONFIGURATION for number in range(188, 197)}
+NOT_COMPUTED: Mapping[str, str] = {
+    f"exstorus-{number}": CONFIGURATION for number in range(188, 197)
+}
 
 
-def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], Mapping[str, str]]:
+def simulate_claims(
+    rows: pl.DataFrame,
+) -> tuple[dict[str, Simulated], Mapping[str, str]]:
     """Compute every claim that is no input from result rows; return values, and why there is none."""
     by_step = {
         (row["network_gbit_per_s"], row["block_size_bytes"]): row
         for row in select(rows, experiment="steps").iter_rows(named=True)
     }
     by_code = {
-        (row["code"], row["files"]): row for row in select(rows, experiment="codes").iter_rows(named=True)
+        (row["code"], row["files"]): row
+        for row in select(rows, experiment="codes").iter_rows(named=True)
     }
 
-    def time_ns(step: str, gbit_per_s: float, record_bytes: int = source.LARGE_BYTES) -> float:
+    def time_ns(
+        step: str, gbit_per_s: float, record_bytes: int = source.LARGE_BYTES
+    ) -> float:
         return float(by_step[gbit_per_s, record_bytes][f"{step}_ns"])
 
-    def share(step: str, gbit_per_s: float, record_bytes: int = source.LARGE_BYTES) -> float:
+    def share(
+        step: str, gbit_per_s: float, record_bytes: int = source.LARGE_BYTES
+    ) -> float:
         total = sum(time_ns(other, gbit_per_s, record_bytes) for other in STEPS)
         return PERCENT * time_ns(step, gbit_per_s, record_bytes) / total
 
     def growth(gbit_per_s: float, *steps: str) -> float:
         factors = [
-            time_ns(step, gbit_per_s) / time_ns(step, gbit_per_s, source.SMALL_BYTES) for step in steps
+            time_ns(step, gbit_per_s) / time_ns(step, gbit_per_s, source.SMALL_BYTES)
+            for step in steps
         ]
         return sum(factors) / len(factors)
 
     def drop(code: str, threads: int) -> float:
-        rates = [by_code[name, threads]["throughput_bytes_per_s"] for name in (code, "NONE")]
+        rates = [
+            by_code[name, threads]["throughput_bytes_per_s"] for name in (code, "NONE")
+        ]
         return float(PERCENT * (1 - rates[0] / rates[1]))
 
     def cpu_delta(code: str, threads: int) -> float:
@@ -71,7 +93,11 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], Mapping[s
         used = [by_code[name, threads]["cpu_utilisation"] for name in (code, "NONE")]
         return float(PERCENT * (used[0] - used[1]) * CORES_MODELLED / CORES_SHOWN)
 
-    coded = [(code, threads) for code in ("AVX2:CRS", "LIB", "CRS", "RS") for threads in (1, 10)]
+    coded = [
+        (code, threads)
+        for code in ("AVX2:CRS", "LIB", "CRS", "RS")
+        for threads in (1, 10)
+    ]
     numbered: dict[int, Simulated] = {
         262: drop("LIB", 1),
         263: drop("CRS", 1),
@@ -104,7 +130,11 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], Mapping[s
         290: time_ns("client", 100) / time_ns("distribution", 100),
     }
     values: dict[str, Simulated] = {
-        cell.claim: time_ns(cell.step, cell.gbit_per_s, cell.record_bytes) * source.WRITES / source.NS_PER_S
+        cell.claim: time_ns(cell.step, cell.gbit_per_s, cell.record_bytes)
+        * source.WRITES
+        / source.NS_PER_S
         for cell in source.cells()
     }
-    return values | {f"exstorus-{claim}": value for claim, value in numbered.items()}, NOT_COMPUTED
+    return values | {
+        f"exstorus-{claim}": value for claim, value in numbered.items()
+    }, NOT_COMPUTED

@@ -15,7 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.scenarios.studies.exstorus2019.parameters import system_at, write_model
-from stripesim.scenarios.studies.exstorus2019.source import TableEntry, calibration_cells
+from stripesim.scenarios.studies.exstorus2019.source import (
+    TableEntry,
+    calibration_cells,
+)
 from stripesim.sim.systems.striped_fs.costs import StripedWriteModel
 from stripesim.sim.systems.striped_fs.participants import StripedSystem
 from stripesim.sim.systems.striped_fs.write import STEPS, step_times
@@ -24,10 +27,25 @@ Floats = npt.NDArray[np.float64]
 
 # Where the searches begin; the order of magnitude is enough.
 START: Mapping[str, Mapping[str, float]] = {
-    "client": {"client_base_ns": 20_000, "client_growth_exponent": 0.5, "client_rate_exponent": 0.1},
-    "master": {"master_record_ns": 1_500, "master_stripe_ns": 1_000, "master_stripe_uncached_ns": 2_000},
-    "parity": {"parity_record_ns": 1_000, "parity_stripe_ns": 800, "parity_stripe_uncached_ns": 1_000},
-    "distribution": {"distribution_record_ns": 150_000, "network_efficiency_fraction": 0.5},
+    "client": {
+        "client_base_ns": 20_000,
+        "client_growth_exponent": 0.5,
+        "client_rate_exponent": 0.1,
+    },
+    "master": {
+        "master_record_ns": 1_500,
+        "master_stripe_ns": 1_000,
+        "master_stripe_uncached_ns": 2_000,
+    },
+    "parity": {
+        "parity_record_ns": 1_000,
+        "parity_stripe_ns": 800,
+        "parity_stripe_uncached_ns": 1_000,
+    },
+    "distribution": {
+        "distribution_record_ns": 150_000,
+        "network_efficiency_fraction": 0.5,
+    },
     "slave": {"slave_base_ns": 10_000, "slave_growth_exponent": 0.5},
 }
 _STEP = 0.01
@@ -52,18 +70,24 @@ class StepFit:
     freedom: int
 
 
-def simulated(model: StripedWriteModel, cells: Sequence[TableEntry], engine: str) -> list[float]:
+def simulated(
+    model: StripedWriteModel, cells: Sequence[TableEntry], engine: str
+) -> list[float]:
     """Simulate the cells' steps: time of one record [ns]."""
     sizes = sorted({cell.record_bytes for cell in cells})
     times = {
         (rate, size): step_ns
         for rate in dict.fromkeys(cell.gbit_per_s for cell in cells)
-        for size, step_ns in zip(sizes, step_times(system_at(rate, model), sizes, engine=engine), strict=True)
+        for size, step_ns in zip(
+            sizes, step_times(system_at(rate, model), sizes, engine=engine), strict=True
+        )
     }
     return [times[cell.gbit_per_s, cell.record_bytes][cell.step] for cell in cells]
 
 
-def fit_step(step: str, model: StripedWriteModel, *, engine: str = "compiled") -> StepFit:
+def fit_step(
+    step: str, model: StripedWriteModel, *, engine: str = "compiled"
+) -> StepFit:
     """Fit one step's parameters, by their logarithms, to its ten numbers in Tables 1 and 2."""
     from scipy.optimize import least_squares
     from scipy.stats import t
@@ -79,11 +103,17 @@ def fit_step(step: str, model: StripedWriteModel, *, engine: str = "compiled") -
         }
 
     def residuals(x: Floats) -> Floats:
-        relative: Floats = np.array(simulated(replace(model, **values_at(x)), cells, engine)) / published - 1
+        relative: Floats = (
+            np.array(simulated(replace(model, **values_at(x)), cells, engine))
+            / published
+            - 1
+        )
         return relative
 
     # Beginning at 1 gives every parameter the same finite step.
-    found = least_squares(residuals, np.ones(len(start)), diff_step=_STEP, xtol=1e-6, ftol=1e-9)
+    found = least_squares(
+        residuals, np.ones(len(start)), diff_step=_STEP, xtol=1e-6, ftol=1e-9
+    )
     freedom = len(cells) - len(start)
     residual_sd = math.sqrt(float(found.fun @ found.fun) / freedom)
     covariance = residual_sd**2 * np.linalg.inv(found.jac.T @ found.jac)
@@ -96,7 +126,9 @@ def fit_step(step: str, model: StripedWriteModel, *, engine: str = "compiled") -
             name: (value * math.exp(-half), value * math.exp(half))
             for (name, value), half in zip(values.items(), spread.tolist(), strict=True)
         },
-        errors=dict(zip((cell.claim for cell in cells), found.fun.tolist(), strict=True)),
+        errors=dict(
+            zip((cell.claim for cell in cells), found.fun.tolist(), strict=True)
+        ),
         covariance=covariance,
         residual_sd=residual_sd,
         freedom=freedom,
@@ -106,7 +138,9 @@ def fit_step(step: str, model: StripedWriteModel, *, engine: str = "compiled") -
 @cache
 def fit_all(engine: str = "compiled") -> tuple[StepFit, ...]:
     """All five fits, in the order of `STEPS`; the distribution's first, for it sets the efficiency."""
-    begin: dict[str, Any] = {name: value for start in START.values() for name, value in start.items()}
+    begin: dict[str, Any] = {
+        name: value for start in START.values() for name, value in start.items()
+    }
     model = replace(write_model(), **begin)
     found: dict[str, StepFit] = {}
     for step in sorted(STEPS, key=lambda step: step != "distribution"):
@@ -115,7 +149,9 @@ def fit_all(engine: str = "compiled") -> tuple[StepFit, ...]:
     return tuple(found[step] for step in STEPS)
 
 
-def prediction_sd(fit: StepFit, system: StripedSystem, record_bytes: int, *, engine: str) -> float:
+def prediction_sd(
+    fit: StepFit, system: StripedSystem, record_bytes: int, *, engine: str
+) -> float:
     """Relative standard deviation of a new measurement of one step about its prediction.
 
     Scatter of the calibration rows about the fit, and what the parameters' uncertainty adds to it:
@@ -149,11 +185,17 @@ def prediction_intervals(
     from scipy.stats import t
 
     (base,) = step_times(system, [record_bytes], engine=engine)
-    sds = {fit.step: prediction_sd(fit, system, record_bytes, engine=engine) for fit in fits}
+    sds = {
+        fit.step: prediction_sd(fit, system, record_bytes, engine=engine)
+        for fit in fits
+    }
     values = {}
     for fit in fits:
         half = float(t.ppf(0.5 + level / 2, fit.freedom)) * sds[fit.step]
-        values[fit.step] = (base[fit.step] * max(0.0, 1 - half), base[fit.step] * (1 + half))
+        values[fit.step] = (
+            base[fit.step] * max(0.0, 1 - half),
+            base[fit.step] * (1 + half),
+        )
     total = sum(base.values())
     sd = math.sqrt(sum((sds[step] * base[step]) ** 2 for step in sds))
     half = float(t.ppf(0.5 + level / 2, min(fit.freedom for fit in fits))) * sd
@@ -164,7 +206,9 @@ def prediction_intervals(
 def main() -> None:
     """Fit and print."""
     for fit in fit_all():
-        print(f"# {fit.step}: scatter {fit.residual_sd:.1%}, {fit.freedom} degrees of freedom")
+        print(
+            f"# {fit.step}: scatter {fit.residual_sd:.1%}, {fit.freedom} degrees of freedom"
+        )
         for name, value in fit.values.items():
             low, high = fit.confidence_intervals[name]
             print(f"{name} = {value:.6g}  [{low:.4g}, {high:.4g}]")

@@ -6,7 +6,11 @@ from importlib.resources import files
 from typing import Any
 
 from stripesim.scenarios.studies.parameters import ParameterFile, changed_number
-from stripesim.sim.systems.striped_fs.costs import SlaveDiskModel, StripedWriteModel, VolumeGeometry
+from stripesim.sim.systems.striped_fs.costs import (
+    SlaveDiskModel,
+    StripedWriteModel,
+    VolumeGeometry,
+)
 from stripesim.sim.systems.striped_fs.participants import StripedSystem
 
 _FILE = ParameterFile("exstorus2019")
@@ -33,7 +37,9 @@ def hdd_model() -> SlaveDiskModel:
 def kernel_ratios() -> dict[str, Any]:
     """Time of each code's kernel over that of AVX2:CRS, and what measured it."""
     folder = files("stripesim.scenarios.studies.exstorus2019")
-    document: dict[str, Any] = json.loads((folder / "kernel_ratios.json").read_text("utf-8"))
+    document: dict[str, Any] = json.loads(
+        (folder / "kernel_ratios.json").read_text("utf-8")
+    )
     return document
 
 
@@ -41,7 +47,10 @@ def kernel_ratios() -> dict[str, Any]:
 def kernel_factors() -> dict[str, float]:
     """Time of each code's kernel over that of AVX2:CRS; 0 for no encoding."""
     ratio = kernel_ratios()["ratio"]
-    coded = {code: changed_number(f"kernel_factor.{code}", float(ratio[code])) for code in CODES[1:]}
+    coded = {
+        code: changed_number(f"kernel_factor.{code}", float(ratio[code]))
+        for code in CODES[1:]
+    }
     return {"NONE": 0.0} | coded
 
 
@@ -57,7 +66,11 @@ def listed() -> list[dict[str, Any]]:
         *write_model().parameters("write."),
         *hdd_model().parameters("hdd."),
         *(
-            {"name": f"kernel_factor.{code}", "value": kernel_factors()[code], **measured}
+            {
+                "name": f"kernel_factor.{code}",
+                "value": kernel_factors()[code],
+                **measured,
+            }
             for code in CODES[1:]
         ),
     ]

@@ -9,10 +9,18 @@ from dataclasses import replace
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.exstorus2019 import parameters
 from stripesim.scenarios.studies.exstorus2019.fit import fit_all, prediction_intervals
-from stripesim.scenarios.studies.exstorus2019.source import LARGE_BYTES, RECORD_SIZES_BYTES
+from stripesim.scenarios.studies.exstorus2019.source import (
+    LARGE_BYTES,
+    RECORD_SIZES_BYTES,
+)
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.systems.striped_fs.participants import FileStream, StripedSystem
-from stripesim.sim.systems.striped_fs.write import STEPS, FilesRun, step_times, write_files
+from stripesim.sim.systems.striped_fs.write import (
+    STEPS,
+    FilesRun,
+    step_times,
+    write_files,
+)
 
 GBIT_PER_S = (1.0, 10.0, 40.0, 100.0, 200.0, 400.0, 800.0)
 GEOMETRIES = ((2, 1), (4, 2), (8, 2), (8, 4), (16, 2), (16, 4))
@@ -37,9 +45,13 @@ def step_rows(setting: Setting) -> Iterator[Row]:
         system = parameters.system_at(rate, parameters.write_model())
         found = step_times(system, RECORD_SIZES_BYTES, engine=setting.engine)
         for size, times in zip(RECORD_SIZES_BYTES, found, strict=True):
-            row = _written("steps", system, setting.engine, record_bytes=size) | _steps(times)
+            row = _written("steps", system, setting.engine, record_bytes=size) | _steps(
+                times
+            )
             if size == LARGE_BYTES:
-                intervals = prediction_intervals(fit_all(setting.engine), system, size, engine=setting.engine)
+                intervals = prediction_intervals(
+                    fit_all(setting.engine), system, size, engine=setting.engine
+                )
                 for step, (low, high) in intervals.items():
                     row |= {f"{step}_low_ns": low, f"{step}_high_ns": high}
             yield row
@@ -49,8 +61,17 @@ def code_rows(setting: Setting) -> Iterator[Row]:
     """Figures 4 to 7: five codes, one thread and ten, a fixed master, 10 Gb/s."""
     for threads in (1, 10):
         for code, factor in parameters.kernel_factors().items():
-            system = replace(parameters.system_at(10.0, parameters.write_model()), kernel_factor=factor)
-            row = _written("codes", system, setting.engine, _LONE_FILE * threads, records=RECORDS // 4)
+            system = replace(
+                parameters.system_at(10.0, parameters.write_model()),
+                kernel_factor=factor,
+            )
+            row = _written(
+                "codes",
+                system,
+                setting.engine,
+                _LONE_FILE * threads,
+                records=RECORDS // 4,
+            )
             yield row | {"code": code}
 
 
@@ -59,8 +80,16 @@ def layout_rows(setting: Setting) -> Iterator[Row]:
     system = replace(parameters.system_at(10.0, parameters.write_model()), clients=2)
     records = RECORDS // 4
     for name, streams in (("together", FIGURE_3), ("alone", FIGURE_3[:1])):
-        run = write_files(system, streams, record_bytes=LARGE_BYTES, records=records, engine=setting.engine)
-        for index, (stream, done_ns) in enumerate(zip(streams, run.finished_ns, strict=True)):
+        run = write_files(
+            system,
+            streams,
+            record_bytes=LARGE_BYTES,
+            records=records,
+            engine=setting.engine,
+        )
+        for index, (stream, done_ns) in enumerate(
+            zip(streams, run.finished_ns, strict=True)
+        ):
             yield _row("layout", system, LARGE_BYTES, run, files=len(streams)) | {
                 "throughput_bytes_per_s": records * LARGE_BYTES * 1e9 / done_ns,
                 "code": f"file {index + 1} {name}",
@@ -73,16 +102,25 @@ def short_rows(setting: Setting) -> Iterator[Row]:
     system = parameters.system_at(10.0, parameters.write_model())
     for size in SHORT_RECORDS_BYTES:
         row = _written("short records", system, setting.engine, record_bytes=size)
-        yield row | {"stored_bytes_per_client_byte": parameters.GEOMETRY.stored_bytes(size) / size}
+        yield row | {
+            "stored_bytes_per_client_byte": parameters.GEOMETRY.stored_bytes(size)
+            / size
+        }
 
 
 def disk_rows(setting: Setting) -> Iterator[Row]:
     """Slaves on disks: memory that does not fill, memory that is full, and no memory at all."""
     small = replace(parameters.hdd_model(), dirty_bytes=float(1 << 20))
     none = replace(parameters.hdd_model(), dirty_bytes=0.0)
-    for name, disk in (("memory only", None), ("disk, memory full", small), ("disk, no memory", none)):
+    for name, disk in (
+        ("memory only", None),
+        ("disk, memory full", small),
+        ("disk, no memory", none),
+    ):
         for rate in (1.0, 10.0, 40.0):
-            system = replace(parameters.system_at(rate, parameters.write_model()), hdd=disk)
+            system = replace(
+                parameters.system_at(rate, parameters.write_model()), hdd=disk
+            )
             yield _written("disks", system, setting.engine) | {"code": name}
 
 
@@ -92,7 +130,9 @@ def geometry_rows(setting: Setting) -> Iterator[Row]:
         for rate in GBIT_PER_S:
             for place in ("master", "client"):
                 system = parameters.system_at(
-                    rate, parameters.write_model(), geometry=replace(parameters.GEOMETRY, k=k, m=m)
+                    rate,
+                    parameters.write_model(),
+                    geometry=replace(parameters.GEOMETRY, k=k, m=m),
                 )
                 system = replace(system, encode_at=place)
                 (times,) = step_times(system, [LARGE_BYTES], engine=setting.engine)
@@ -110,15 +150,25 @@ def scale_rows(setting: Setting) -> Iterator[Row]:
     """
     model = parameters.write_model()
     model = replace(model, mds_round_trip_ns=model.mds_round_trip_ns / _CHUNKS_SMALLER)
-    geometry = replace(parameters.GEOMETRY, chunk_bytes=parameters.GEOMETRY.chunk_bytes // _CHUNKS_SMALLER)
+    geometry = replace(
+        parameters.GEOMETRY,
+        chunk_bytes=parameters.GEOMETRY.chunk_bytes // _CHUNKS_SMALLER,
+    )
     for servers in SCALES:
         streams = [
-            FileStream(client=i % servers, master=(i % servers * 7 + i // servers) % servers)
+            FileStream(
+                client=i % servers, master=(i % servers * 7 + i // servers) % servers
+            )
             for i in range(2 * servers)
         ]
         # Fewer records of each file where there would be very many in all.
         records = min(32, 115_200 // len(streams))
-        for rate, place in ((10.0, "master"), (100.0, "master"), (400.0, "master"), (10.0, "client")):
+        for rate, place in (
+            (10.0, "master"),
+            (100.0, "master"),
+            (400.0, "master"),
+            (10.0, "client"),
+        ):
             system = parameters.system_at(rate, model, geometry=geometry)
             system = replace(system, servers=servers, clients=servers, encode_at=place)
             yield _written("scale", system, setting.engine, streams, records=records)
@@ -138,7 +188,9 @@ NEEDED = ("steps", "codes")
 
 
 def _steps(times: dict[str, float]) -> Row:
-    return {f"{step}_ns": times[step] for step in STEPS} | {"total_ns": sum(times.values())}
+    return {f"{step}_ns": times[step] for step in STEPS} | {
+        "total_ns": sum(times.values())
+    }
 
 
 def _written(
@@ -151,11 +203,20 @@ def _written(
     records: int = RECORDS,
 ) -> Row:
     """Write so many records of each file."""
-    run = write_files(system, streams, record_bytes=record_bytes, records=records, engine=engine)
+    run = write_files(
+        system, streams, record_bytes=record_bytes, records=records, engine=engine
+    )
     return _row(experiment, system, record_bytes, run, files=len(streams))
 
 
-def _row(experiment: str, system: StripedSystem, record_bytes: int, run: FilesRun, *, files: int) -> Row:
+def _row(
+    experiment: str,
+    system: StripedSystem,
+    record_bytes: int,
+    run: FilesRun,
+    *,
+    files: int,
+) -> Row:
     requests = sum(len(stream.completed_ns) for stream in run.engine_run.streams)
     return {
         "scheme": f"rs:{system.geometry.k},{system.geometry.m}",

@@ -39,8 +39,22 @@ def cells() -> tuple[TableEntry, ...]:
         size = re.fullmatch(r"(\d+)K", claim.block_size)
         assert rate is not None and size is not None
         time_ns = published(STUDY)[claim.id] * NS_PER_S / WRITES
-        step, gbit_per_s, record_bytes = step_of[claim.metric], float(rate[1]), int(size[1]) << 10
-        found.append(TableEntry(claim.id, claim.locus, step, gbit_per_s, record_bytes, time_ns, claim.role))
+        step, gbit_per_s, record_bytes = (
+            step_of[claim.metric],
+            float(rate[1]),
+            int(size[1]) << 10,
+        )
+        found.append(
+            TableEntry(
+                claim.id,
+                claim.locus,
+                step,
+                gbit_per_s,
+                record_bytes,
+                time_ns,
+                claim.role,
+            )
+        )
     return tuple(found)
 
 

@@ -3,7 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from stripesim.scenarios.studies.base import Ablation, Setting, Study, experiments_option
+from stripesim.scenarios.studies.base import (
+    Ablation,
+    Setting,
+    Study,
+    experiments_option,
+)
 from stripesim.scenarios.studies.tasks import Row, Task
 
 
@@ -20,10 +25,13 @@ class Exstorus2019(Study):
     )
     options = (experiments_option("The ledger needs steps and codes."),)
     ablations: ClassVar[Mapping[str, Ablation]] = {
-        "no-metadata-server": Ablation("the metadata server answers at once", ("write.mds_round_trip_ns=0",)),
+        "no-metadata-server": Ablation(
+            "the metadata server answers at once", ("write.mds_round_trip_ns=0",)
+        ),
         "one-core": Ablation("the client has one core", ("write.cores_count=1",)),
         "full-network-rate": Ablation(
-            "the network carries its nominal rate", ("write.network_efficiency_fraction=1",)
+            "the network carries its nominal rate",
+            ("write.network_efficiency_fraction=1",),
         ),
     }
 

@@ -15,8 +15,12 @@ ALIGNMENT_BYTES: Final = 32
 class Change(Ablation):
     """One change to the cluster or to the rules; it is shown on cells of its own, not on the whole study."""
 
-    scenario: tuple[str, ...] = ()  #: Settings of the scenario, in the form of ``--set``
-    numbers: Mapping[str, float] = field(default_factory=dict)  #: Numbers of the models, ``MODEL.NUMBER``
+    scenario: tuple[
+        str, ...
+    ] = ()  #: Settings of the scenario, in the form of ``--set``
+    numbers: Mapping[str, float] = field(
+        default_factory=dict
+    )  #: Numbers of the models, ``MODEL.NUMBER``
     #: Stripe width asked for [B]; rounded up to whole aligned chunks, as the system does
     stripe_bytes: int | None = None
     fill: str = "gap"  #: See `stripesim.sim.ceph.creation.CreationSource`
@@ -36,9 +40,12 @@ class Change(Ablation):
 
 ABLATIONS: Final[Mapping[str, Change]] = {
     "baseline": Change("as calibrated"),
-    "no-pg-lock": Change("no lock on placement groups", scenario=("cluster.pg_lock_scope='none'",)),
+    "no-pg-lock": Change(
+        "no lock on placement groups", scenario=("cluster.pg_lock_scope='none'",)
+    ),
     "lock-to-dispatch": Change(
-        "lock held to dispatch, not to commit", scenario=("cluster.pg_lock_scope='dispatch'",)
+        "lock held to dispatch, not to commit",
+        scenario=("cluster.pg_lock_scope='dispatch'",),
     ),
     "any-completion": Change(
         "client goes on with each completion", scenario=("workload.completions='each'",)
@@ -47,17 +54,25 @@ ABLATIONS: Final[Mapping[str, Change]] = {
         "overwritten stripes saved in no time", numbers={"cpu.ec_rollback_wait_ns": 0.0}
     ),
     "no-object-initialisation": Change("no object initialisation", fill="nothing"),
-    "private-100g": Change("private network of 100 Gb/s", scenario=("cluster.private_gbit_per_s=100.0",)),
+    "private-100g": Change(
+        "private network of 100 Gb/s", scenario=("cluster.private_gbit_per_s=100.0",)
+    ),
     "free-encoding": Change("encoding takes no time", free_encoding=True),
     **{
-        f"stripe-{kib}k": Change(f"stripe width {kib} KiB", stripe_bytes=kib * KIB_BYTES)
+        f"stripe-{kib}k": Change(
+            f"stripe width {kib} KiB", stripe_bytes=kib * KIB_BYTES
+        )
         for kib in (4, 8, 16, 32, 64)
     },
 }
 """Name → ablation; ``baseline`` changes nothing and is what the others are compared with."""
 
 #: Image states and sizes that an ablation is shown on: (op, pattern, image).
-KINDS: Final = (("write", "seq", "prefilled"), ("write", "rand", "pristine"), ("read", "rand", "prefilled"))
+KINDS: Final = (
+    ("write", "seq", "prefilled"),
+    ("write", "rand", "pristine"),
+    ("read", "rand", "prefilled"),
+)
 SIZES_BYTES: Final = (4 * KIB_BYTES, 16 * KIB_BYTES, 64 * KIB_BYTES)
 SCHEMES: Final = ("rs:6,3", "rs:10,4")
 

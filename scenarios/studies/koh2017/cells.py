@@ -41,11 +41,17 @@ class Numbers(ABC):
     """Where claims find their numbers; schemes and figures are one name or several."""
 
     @abstractmethod
-    def value(self, quantity: Quantity, scheme: str, figure: str, size_bytes: int) -> float:
+    def value(
+        self, quantity: Quantity, scheme: str, figure: str, size_bytes: int
+    ) -> float:
         """One number, or `NotComputedError` with the reason."""
 
     def of(
-        self, quantity: Quantity, schemes: Names, figures: Names, sizes_bytes: Sequence[int] = SIZES_BYTES
+        self,
+        quantity: Quantity,
+        schemes: Names,
+        figures: Names,
+        sizes_bytes: Sequence[int] = SIZES_BYTES,
     ) -> list[float]:
         """Values in the order schemes, figures, sizes."""
         return [
@@ -56,18 +62,31 @@ class Numbers(ABC):
         ]
 
     def mean(
-        self, quantity: Quantity, schemes: Names, figures: Names, sizes_bytes: Sequence[int] = SIZES_BYTES
+        self,
+        quantity: Quantity,
+        schemes: Names,
+        figures: Names,
+        sizes_bytes: Sequence[int] = SIZES_BYTES,
     ) -> float:
         """Arithmetic mean, every cell with the same weight."""
         return average(self.of(quantity, schemes, figures, sizes_bytes))
 
-    def over(self, quantity: Quantity, schemes: Names, figures: Names, baseline: str = REP) -> float:
+    def over(
+        self, quantity: Quantity, schemes: Names, figures: Names, baseline: str = REP
+    ) -> float:
         """Mean of a scheme over the mean of another in the same figures."""
-        return divide(self.mean(quantity, schemes, figures), self.mean(quantity, baseline, figures))
+        return divide(
+            self.mean(quantity, schemes, figures),
+            self.mean(quantity, baseline, figures),
+        )
 
-    def between(self, quantity: Quantity, scheme: str, figures: Names, baseline: Names) -> float:
+    def between(
+        self, quantity: Quantity, scheme: str, figures: Names, baseline: Names
+    ) -> float:
         """Mean of a scheme in some figures over its mean in others."""
-        return divide(self.mean(quantity, scheme, figures), self.mean(quantity, scheme, baseline))
+        return divide(
+            self.mean(quantity, scheme, figures), self.mean(quantity, scheme, baseline)
+        )
 
     def ratios(
         self,
@@ -86,10 +105,16 @@ class Numbers(ABC):
             other = self.of(quantity, scheme, than, sizes_bytes)
         return list(map(divide, self.of(quantity, scheme, figure, sizes_bytes), other))
 
-    def largest_ratio(self, quantity: Quantity, schemes: Iterable[str], figures: Iterable[str]) -> float:
+    def largest_ratio(
+        self, quantity: Quantity, schemes: Iterable[str], figures: Iterable[str]
+    ) -> float:
         """Largest size-by-size ratio to 3-replication, over all cells named."""
         figures = list(figures)
-        return max(max(self.ratios(quantity, scheme, figure)) for scheme in schemes for figure in figures)
+        return max(
+            max(self.ratios(quantity, scheme, figure))
+            for scheme in schemes
+            for figure in figures
+        )
 
 
 class RowNumbers(Numbers):
@@ -98,15 +123,27 @@ class RowNumbers(Numbers):
     def __init__(self, rows: pl.DataFrame) -> None:
         absent = [key for key in KEYS if key not in rows.columns]
         if absent:
-            raise RowsError(f"rows: got no column {', '.join(absent)}, wanted {', '.join(KEYS)}")
+            raise RowsError(
+                f"rows: got no column {', '.join(absent)}, wanted {', '.join(KEYS)}"
+            )
         self._rows: dict[Cell, dict[str, object]] = {}
         for row in rows.iter_rows(named=True):
-            cell: Cell = (row["scheme"], row["op"], row["pattern"], row["image"], row["block_size_bytes"])
+            cell: Cell = (
+                row["scheme"],
+                row["op"],
+                row["pattern"],
+                row["image"],
+                row["block_size_bytes"],
+            )
             if cell in self._rows:
-                raise RowsError(f"rows: got two rows for {_described(cell)}, wanted one per cell")
+                raise RowsError(
+                    f"rows: got two rows for {_described(cell)}, wanted one per cell"
+                )
             self._rows[cell] = row
 
-    def value(self, quantity: Quantity, scheme: str, figure: str, size_bytes: int) -> float:
+    def value(
+        self, quantity: Quantity, scheme: str, figure: str, size_bytes: int
+    ) -> float:
         """One number from the row of this cell."""
         cell = cell_of(scheme, figure, size_bytes)
         row = self._rows.get(cell)
@@ -130,7 +167,9 @@ class Recorder(Numbers):
         self.cells: set[Cell] = set()
         self.figures: set[str] = set()
 
-    def value(self, quantity: Quantity, scheme: str, figure: str, size_bytes: int) -> float:
+    def value(
+        self, quantity: Quantity, scheme: str, figure: str, size_bytes: int
+    ) -> float:
         """Note the cell; every quantity is 1 so that nothing is divided by nothing."""
         self.cells.add(cell_of(scheme, figure, size_bytes))
         self.figures.add(figure)
@@ -157,7 +196,9 @@ def average(values: Iterable[float]) -> float:
 def divide(numerator: float, denominator: float) -> float:
     """Ratio of two numbers, or the reason why there is none."""
     if denominator == 0:
-        raise NotComputedError("the quantity to compare with is 0, so there is no ratio")
+        raise NotComputedError(
+            "the quantity to compare with is 0, so there is no ratio"
+        )
     return numerator / denominator
 
 

@@ -67,8 +67,13 @@ PERCENT = 100
 THROUGHPUT = Quantity(("throughput_bytes_per_s",), lambda rate, _: rate / 1e6)
 LATENCY = Quantity(("latency_mean_ns",), lambda time, _: time / 1e6)
 CPU = Quantity(("cpu_utilisation",), lambda used, _: PERCENT * used)
-USER_CPU = Quantity(("cpu_utilisation", "cpu_user_fraction"), lambda used, user, _: PERCENT * used * user)
-SWITCHES = Quantity(("context_switches_per_op",), lambda count, size_bytes: count / size_bytes)
+USER_CPU = Quantity(
+    ("cpu_utilisation", "cpu_user_fraction"),
+    lambda used, user, _: PERCENT * used * user,
+)
+SWITCHES = Quantity(
+    ("context_switches_per_op",), lambda count, size_bytes: count / size_bytes
+)
 READ = Quantity(("device_read_bytes_per_client_byte",), lambda ratio, _: ratio)
 # Without the store's log: the calibration row koh2017-092 says that 3-replication writes exactly three bytes
 # per byte above 4 KB, which leaves no room for a log entry per transaction in what the paper counts.
@@ -152,12 +157,18 @@ def _gap(ratio: float) -> float:
     return PERCENT * abs(ratio - 1)
 
 
-def _user_share(n: Numbers, schemes: str | tuple[str, ...], figures: str | tuple[str, ...]) -> float:
+def _user_share(
+    n: Numbers, schemes: str | tuple[str, ...], figures: str | tuple[str, ...]
+) -> float:
     """User-mode time over all CPU time of these cells [%]."""
-    return PERCENT * divide(n.mean(USER_CPU, schemes, figures), n.mean(CPU, schemes, figures))
+    return PERCENT * divide(
+        n.mean(USER_CPU, schemes, figures), n.mean(CPU, schemes, figures)
+    )
 
 
-def _drawn(n: Numbers, scheme: str, op: str, sizes: tuple[int, ...] = SIZES_BYTES) -> list[float]:
+def _drawn(
+    n: Numbers, scheme: str, op: str, sizes: tuple[int, ...] = SIZES_BYTES
+) -> list[float]:
     """Fig 18's drawn ratios: random over sequential throughput."""
     random, sequential = ("8", "6") if op == "read" else ("7", "5")
     if scheme == BARE:
@@ -165,9 +176,13 @@ def _drawn(n: Numbers, scheme: str, op: str, sizes: tuple[int, ...] = SIZES_BYTE
     return n.ratios(THROUGHPUT, scheme, random, sizes, than=sequential)
 
 
-def _drawn_over(n: Numbers, scheme: str, baseline: str, op: str, sizes: tuple[int, ...]) -> float:
+def _drawn_over(
+    n: Numbers, scheme: str, baseline: str, op: str, sizes: tuple[int, ...]
+) -> float:
     """Mean of Fig 18's ratios of a scheme over that of another."""
-    return divide(average(_drawn(n, scheme, op, sizes)), average(_drawn(n, baseline, op, sizes)))
+    return divide(
+        average(_drawn(n, scheme, op, sizes)), average(_drawn(n, baseline, op, sizes))
+    )
 
 
 def _bare(n: Numbers, sizes: tuple[int, ...]) -> list[float]:
@@ -183,11 +198,16 @@ def _most(values: list[float]) -> float:
 def _random_above_sequential(n: Numbers) -> Observation:
     ratios = [n.between(THROUGHPUT, scheme, "8", "6") for scheme in STORAGE]
     holds = all(ratio > 1 for ratio in ratios)
-    return Observation("random > sequential" if holds else "sequential >= random for a scheme", tuple(ratios))
+    return Observation(
+        "random > sequential" if holds else "sequential >= random for a scheme",
+        tuple(ratios),
+    )
 
 
 def _latency_trend(n: Numbers, figure: str) -> Observation:
-    return trend(*(n.of(LATENCY, scheme, figure) for scheme in CODES), tolerance=TREND_TOLERANCE)
+    return trend(
+        *(n.of(LATENCY, scheme, figure) for scheme in CODES), tolerance=TREND_TOLERANCE
+    )
 
 
 def _ends(values: Iterable[float]) -> tuple[float, float]:
@@ -201,7 +221,9 @@ _SINGLE: dict[int, Rule] = {
     32: lambda n: _drop(n.over(THROUGHPUT, RS104, SPEED_READS)),
     33: lambda n: -_drop(n.over(LATENCY, RS104, SPEED_READS)),
     34: lambda n: _drop(n.over(THROUGHPUT, RS104, "5")),
-    39: lambda n: average(n.between(THROUGHPUT, scheme, "20-overwrite", "7") for scheme in CODES),
+    39: lambda n: average(
+        n.between(THROUGHPUT, scheme, "20-overwrite", "7") for scheme in CODES
+    ),
     43: lambda n: average(n.ratios(THROUGHPUT, REP, "5", MIDDLE, baseline=RS63)),
     45: lambda n: _most(n.of(LATENCY, REP, "5")),
     48: lambda n: _latency_trend(n, "5"),
@@ -212,7 +234,9 @@ _SINGLE: dict[int, Rule] = {
     60: lambda n: _drop(n.between(LATENCY, RS63, "7", "5")),
     61: lambda n: _drop(n.between(LATENCY, RS104, "7", "5")),
     62: lambda n: _latency_trend(n, "7"),
-    63: lambda n: max(_gap(n.over(quantity, RS63, "8")) for quantity in (THROUGHPUT, LATENCY)),
+    63: lambda n: max(
+        _gap(n.over(quantity, RS63, "8")) for quantity in (THROUGHPUT, LATENCY)
+    ),
     67: _random_above_sequential,
     71: lambda n: _ends(_user_share(n, scheme, "9a") for scheme in STORAGE),
     83: lambda n: _user_share(n, CODES, CPU_READS),
@@ -221,7 +245,9 @@ _SINGLE: dict[int, Rule] = {
     89: lambda n: _drop(n.between(SWITCHES, RS104, SWITCH_READS, SWITCH_WRITES)),
     90: lambda n: _ends(n.over(SWITCHES, scheme, SWITCH_READS) for scheme in CODES),
     97: lambda n: max(n.of(READ, STORAGE, "15a"), key=lambda ratio: abs(ratio - 1)),
-    100: lambda n: average(average(n.ratios(READ, scheme, "15b", ONLY_32K)) for scheme in CODES),
+    100: lambda n: average(
+        average(n.ratios(READ, scheme, "15b", ONLY_32K)) for scheme in CODES
+    ),
     108: lambda n: average(_bare(n, ABOVE_4K)),
     109: lambda n: max(_bare(n, SMALL)),
     110: lambda n: _drawn_over(n, REP, BARE, "read", SMALL),
@@ -229,7 +255,9 @@ _SINGLE: dict[int, Rule] = {
     112: lambda n: _drawn_over(n, RS104, REP, "read", SMALL),
     113: lambda n: _drawn_over(n, RS63, BARE, "write", SIZES_BYTES),
     114: lambda n: _drawn_over(n, RS104, BARE, "write", SIZES_BYTES),
-    123: lambda n: max(n.over(CPU, scheme, figure) for scheme in CODES for figure in CPU_PANELS),
+    123: lambda n: max(
+        n.over(CPU, scheme, figure) for scheme in CODES for figure in CPU_PANELS
+    ),
 }
 
 
@@ -237,7 +265,9 @@ def _claim_id(claim: int) -> str:
     return f"koh2017-{claim:03d}"
 
 
-def _apply(how: Callable[..., Simulated], where: tuple[Any, ...], n: Numbers) -> Simulated:
+def _apply(
+    how: Callable[..., Simulated], where: tuple[Any, ...], n: Numbers
+) -> Simulated:
     return how(n, *where)
 
 
@@ -267,7 +297,9 @@ NOT_COMPUTED: Mapping[str, str] = {
     **{_claim_id(claim): _TIME_SERIES for claim in range(115, 121)},
     _claim_id(28): "other people's failure statistics, quoted in passing",
     _claim_id(29): "other people's repair statistics, quoted in passing",
-    _claim_id(30): "repair of a 256 MB chunk at another site: no repair is among these runs",
+    _claim_id(
+        30
+    ): "repair of a 256 MB chunk at another site: no repair is among these runs",
     _claim_id(64): "a label inside a figure: its direction and sizes are not stated",
     _claim_id(65): "the end of a figure's axis, not a measured value",
     _claim_id(66): "the end of a figure's axis, not a measured value",
@@ -278,7 +310,10 @@ NOT_COMPUTED: Mapping[str, str] = {
 
 
 def simulate_claims(
-    rows: pl.DataFrame, *, series: pl.DataFrame | None = None, heartbeat_bytes_per_s: float | None = None
+    rows: pl.DataFrame,
+    *,
+    series: pl.DataFrame | None = None,
+    heartbeat_bytes_per_s: float | None = None,
 ) -> tuple[dict[str, Simulated], dict[str, str]]:
     """Compute every claim that result rows can answer; return values and reasons where there is none.
 
@@ -324,7 +359,15 @@ def figures_asked(claim_id: str) -> frozenset[str]:
     return frozenset(recorder.figures)
 
 
-def ledger_for(rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]], **further: Any) -> Ledger:
+def ledger_for(
+    rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]], **further: Any
+) -> Ledger:
     """Judge this study's claims against result rows; further see `simulate_claims`."""
     values, reasons = simulate_claims(rows, **further)
-    return judge(claims_of(STUDY), values, reasons=reasons, parameters=parameters, groups=METRIC_GROUPS)
+    return judge(
+        claims_of(STUDY),
+        values,
+        reasons=reasons,
+        parameters=parameters,
+        groups=METRIC_GROUPS,
+    )

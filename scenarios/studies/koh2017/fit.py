@@ -68,7 +68,9 @@ ERASURE_PARAMETERS = {
 REQUESTS = {"koh2017": 4000, "kraken": 1500}
 
 
-def simulated(scenario: Scenario, models: Models, rows: Mapping[str, Row]) -> dict[str, float]:
+def simulated(
+    scenario: Scenario, models: Models, rows: Mapping[str, Row]
+) -> dict[str, float]:
     """Simulate rows: claim → value in the claim's unit."""
     runs: dict[tuple[str, str, str], list[dict[str, float]]] = {}
     found: dict[str, float] = {}
@@ -76,30 +78,47 @@ def simulated(scenario: Scenario, models: Models, rows: Mapping[str, Row]) -> di
         key = row[:3]
         if key not in runs:
             cells = [Cell(*key, size) for size in scenario.workload.block_sizes_bytes]  # type: ignore[arg-type]
-            runs[key] = [run_cell(scenario, cell, "compiled", models).row for cell in cells]
+            runs[key] = [
+                run_cell(scenario, cell, "compiled", models).row for cell in cells
+            ]
         values = [run[row.column] for run in runs[key]]
         mean = sum(values) / len(values)
-        found[claim] = row.factor * (mean if row.bounded_place is None else sorted(values)[row.bounded_place])
+        found[claim] = row.factor * (
+            mean if row.bounded_place is None else sorted(values)[row.bounded_place]
+        )
     return found
 
 
 def spread(values: Mapping[str, float], models: Models) -> dict[str, float]:
     """Add what keeps its proportion to what a fit tries, where threads are modelled."""
-    return {**(whole(values) if models.threads.messenger_threads_count else {}), **values}
+    return {
+        **(whole(values) if models.threads.messenger_threads_count else {}),
+        **values,
+    }
 
 
-def fit(rows: Mapping[str, Row], start: Mapping[str, float], models: Models, scenario: Scenario) -> Fit:
+def fit(
+    rows: Mapping[str, Row],
+    start: Mapping[str, float],
+    models: Models,
+    scenario: Scenario,
+) -> Fit:
     """Fit parameters to rows of the published claims."""
     stated = {claim: published("koh2017")[claim] for claim in rows}
     tolerances = {claim.id: claim.tolerance or 0.0 for claim in claims_of("koh2017")}
 
     def simulate(values: Mapping[str, float]) -> dict[str, float]:
         found = simulated(scenario, with_values(models, spread(values, models)), rows)
-        bounded = [claim for claim, row in rows.items() if row.bounded_place is not None]
+        bounded = [
+            claim for claim, row in rows.items() if row.bounded_place is not None
+        ]
         return found | {claim: max(found[claim], stated[claim]) for claim in bounded}
 
     return fit_parameters(
-        simulate, start=start, published=stated, tolerance={claim: tolerances[claim] for claim in rows}
+        simulate,
+        start=start,
+        published=stated,
+        tolerance={claim: tolerances[claim] for claim in rows},
     )
 
 
@@ -108,9 +127,14 @@ def main(chosen: str = "kraken") -> None:
     sets = [f"cluster.parameters={chosen}", f"workload.requests={REQUESTS[chosen]}"]
     scenario = load_scenario("koh2017", sets=sets)
     models = build_models(scenario)
-    for rows, start in ((SHARED_ROWS, SHARED_PARAMETERS), (ERASURE_ROWS, ERASURE_PARAMETERS)):
+    for rows, start in (
+        (SHARED_ROWS, SHARED_PARAMETERS),
+        (ERASURE_ROWS, ERASURE_PARAMETERS),
+    ):
         found = fit(rows, start[chosen], models, scenario)
-        models = with_values(models, spread({p.name: p.value for p in found.parameters}, models))
+        models = with_values(
+            models, spread({p.name: p.value for p in found.parameters}, models)
+        )
         for parameter in found.parameters:
             low, high = parameter.confidence_interval
             print(f"{parameter.name} = {parameter.value:.4g}  [{low:.4g}, {high:.4g}]")

@@ -44,7 +44,13 @@ PAPER_FIGURES: Mapping[str, tuple[str, ...]] = {
     "15": ("15a", "15b"),
     "16": ("16a", "16b"),
     "17": ("17",),
-    "18": ("5", "6", "7", "8", *(f"18-bare-{p}-{op}" for op in ("read", "write") for p in ("seq", "rand"))),
+    "18": (
+        "5",
+        "6",
+        "7",
+        "8",
+        *(f"18-bare-{p}-{op}" for op in ("read", "write") for p in ("seq", "rand")),
+    ),
     "19": (),
     "20": ("20-overwrite", "7"),
 }
@@ -67,7 +73,12 @@ METRIC_GROUPS: Mapping[str, str] = groups_by_metric(
             "latency_ratio",
             "latency_reduction_random_vs_seq",
         ),
-        "CPU utilisation": ("cpu_utilisation", "cpu_utilisation_max", "cpu_ratio", "user_mode_share"),
+        "CPU utilisation": (
+            "cpu_utilisation",
+            "cpu_utilisation_max",
+            "cpu_ratio",
+            "user_mode_share",
+        ),
         "context switches": (
             "relative_ctx_switches",
             "relative_ctx_switches_read_vs_write_drop",

@@ -17,7 +17,12 @@ from stripesim.scenarios.studies.koh2017 import ablations as what_if
 from stripesim.scenarios.studies.koh2017.claims import required_cells
 from stripesim.scenarios.studies.koh2017.paper import FIGURES, PAPER_FIGURES
 from stripesim.scenarios.studies.koh2017.series import BLOCK_BYTES, RUNS
-from stripesim.scenarios.studies.parameters import ParameterFile, changed_models, scenario_sets, with_values
+from stripesim.scenarios.studies.parameters import (
+    ParameterFile,
+    changed_models,
+    scenario_sets,
+    with_values,
+)
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.creation import CreationSource
@@ -72,7 +77,9 @@ class Simulation:
 
     def perform(self) -> list[Row]:
         """Simulate it."""
-        return {"series": _series, "heartbeat": _heartbeat, "ablation": _ablated}.get(self.kind, _row)(self)
+        return {"series": _series, "heartbeat": _heartbeat, "ablation": _ablated}.get(
+            self.kind, _row
+        )(self)
 
 
 class _FreeEncoding(Models):
@@ -96,20 +103,35 @@ def base_models(settings: tuple[str, ...] = ()) -> tuple[Scenario, Models]:
 
 def _merging(models: Models, size_bytes: int) -> Models:
     """Let neighbouring requests that wait for a bare drive go to it as one transfer, each with its share."""
-    merged = min(PARAMETERS.number("bare", "merged_requests"), TRANSFER_MAX_BYTES / size_bytes)
-    shares = {f"ssd.{op}_base_ns": getattr(models.ssd, f"{op}_base_ns") / merged for op in ("read", "write")}
-    return with_values(models, {**shares, "ssd.block_bytes": min(models.ssd.block_bytes, size_bytes)})
+    merged = min(
+        PARAMETERS.number("bare", "merged_requests"), TRANSFER_MAX_BYTES / size_bytes
+    )
+    shares = {
+        f"ssd.{op}_base_ns": getattr(models.ssd, f"{op}_base_ns") / merged
+        for op in ("read", "write")
+    }
+    return with_values(
+        models, {**shares, "ssd.block_bytes": min(models.ssd.block_bytes, size_bytes)}
+    )
 
 
 def _setting(base: Scenario, task: Simulation) -> Scenario:
     workload: dict[str, Any] = {"image": task.image}
     if task.duration_s is not None:
         workload |= {"requests": None, "duration_s": task.duration_s}
-    return base.model_copy(update={"workload": base.workload.model_copy(update=workload)})
+    return base.model_copy(
+        update={"workload": base.workload.model_copy(update=workload)}
+    )
 
 
 def _simulate(
-    task: Simulation, base: Scenario, models: Models, *, fill: str = "gap", pause_ns: int = 0, **further: Any
+    task: Simulation,
+    base: Scenario,
+    models: Models,
+    *,
+    fill: str = "gap",
+    pause_ns: int = 0,
+    **further: Any,
 ) -> RunResult:
     scenario = _setting(base, task)
     if task.scheme == "none" and task.pattern == "seq":
@@ -131,7 +153,9 @@ def _ablated(task: Simulation) -> list[Row]:
     base, models = base_models(ablation.settings(task.scheme))
     models = with_values(models, ablation.numbers)
     if ablation.free_encoding:
-        models = _FreeEncoding(**{each.name: getattr(models, each.name) for each in fields(models)})
+        models = _FreeEncoding(
+            **{each.name: getattr(models, each.name) for each in fields(models)}
+        )
     result = _simulate(task, base, models, fill=ablation.fill)
     return [{**row_of(_setting(base, task), task.cell, result), "ablation": task.name}]
 
@@ -139,13 +163,21 @@ def _ablated(task: Simulation) -> list[Row]:
 def _series(task: Simulation) -> list[Row]:
     """One row per whole second of the run."""
     base, models = base_models()
-    pause_ns = task.pause_ns if task.pause_ns >= 0 else _object_map_ns(base, models, task.engine)
-    result = _simulate(task, base, models, fill=task.fill, pause_ns=pause_ns, bin_ns=SECOND_NS)
+    pause_ns = (
+        task.pause_ns
+        if task.pause_ns >= 0
+        else _object_map_ns(base, models, task.engine)
+    )
+    result = _simulate(
+        task, base, models, fill=task.fill, pause_ns=pause_ns, bin_ns=SECOND_NS
+    )
     run, requested = result.engine_run, result.requested
     seconds = min(len(run.bins), int(run.end_ns // SECOND_NS))
     done = requested.done
     edges = np.arange(seconds + 1, dtype=np.float64) * SECOND_NS
-    moved = np.histogram(requested.completed_ns[done], bins=edges, weights=requested.lengths_bytes[done])[0]
+    moved = np.histogram(
+        requested.completed_ns[done], bins=edges, weights=requested.lengths_bytes[done]
+    )[0]
     cluster = build_cell(_setting(base, task), task.cell, models).pool.cluster
     bins, cores = bins_with_wake_ups(cluster, run)[:seconds], int(cluster.cores.sum())
     counters = {name: bins[:, index].tolist() for name, index in COUNTER_INDEX.items()}
@@ -173,9 +205,13 @@ def _object_map_ns(base: Scenario, models: Models, engine: str) -> int:
     """Time of one update of the object map: a small write of the replicated metadata pool, alone [ns]."""
     workload = base.workload.model_copy(update={"queue_depth": 1, "requests": 200})
     setting = build_cell(
-        base.model_copy(update={"workload": workload}), Cell("rep:3", "write", "rand", 4096), models
+        base.model_copy(update={"workload": workload}),
+        Cell("rep:3", "write", "rand", 4096),
+        models,
     )
-    result = simulate(setting.pool, setting.workload, prefilled=True, seed=base.seed, engine=engine)
+    result = simulate(
+        setting.pool, setting.workload, prefilled=True, seed=base.seed, engine=engine
+    )
     return round(float(result.row["latency_mean_ns"]))
 
 
@@ -191,14 +227,18 @@ def _heartbeat(task: Simulation) -> list[Row]:
     (counted,) = _simulate(task, *base_models(), background=[pings]).background
     return [
         {
-            "heartbeat_private_bytes_per_s": counted["private_net_bytes"] / task.duration_s,
+            "heartbeat_private_bytes_per_s": counted["private_net_bytes"]
+            / task.duration_s,
             "heartbeat_messages_per_s": counted["messages"] / task.duration_s,
         }
     ]
 
 
 def tasks_for(
-    *, figures: Sequence[str] | None = None, ablations: Sequence[str] = (), engine: str = "compiled"
+    *,
+    figures: Sequence[str] | None = None,
+    ablations: Sequence[str] = (),
+    engine: str = "compiled",
 ) -> list[Simulation]:
     """List the simulations that the figures of the paper need, by number, and those of ablations.
 
@@ -206,7 +246,11 @@ def tasks_for(
     ablation.
     """
     # Ablations alone have runs of their own and need no figure's.
-    wanted = () if figures is None and ablations else chosen("--figure", figures, PAPER_FIGURES)
+    wanted = (
+        ()
+        if figures is None and ablations
+        else chosen("--figure", figures, PAPER_FIGURES)
+    )
     kinds = {FIGURES[entry][:3] for number in wanted for entry in PAPER_FIGURES[number]}
     new = partial(Simulation, engine=engine)
     # How long runs of random writes on a pristine image last; the paper does not state it.
@@ -215,15 +259,34 @@ def tasks_for(
     where: dict[str, Any]
     for scheme, op, pattern, image, size_bytes in required_cells():
         if "18" in wanted if scheme == "none" else (op, pattern, image) in kinds:
-            where = {"scheme": scheme, "op": op, "pattern": pattern, "image": image, "size_bytes": size_bytes}
+            where = {
+                "scheme": scheme,
+                "op": op,
+                "pattern": pattern,
+                "image": image,
+                "size_bytes": size_bytes,
+            }
             bounded = (op, pattern, image) == ("write", "rand", "pristine")
-            tasks.append(new(kind="cell", duration_s=bounded_s if bounded else None, **where))
+            tasks.append(
+                new(kind="cell", duration_s=bounded_s if bounded else None, **where)
+            )
     for name, run in RUNS.items():
         if run.figure in wanted:
-            how = {key: value for key, value in vars(run).items() if key not in ("figure", "says")}
-            tasks.append(new(kind="series", name=name, op="write", size_bytes=BLOCK_BYTES, **how))
+            how = {
+                key: value
+                for key, value in vars(run).items()
+                if key not in ("figure", "says")
+            }
+            tasks.append(
+                new(kind="series", name=name, op="write", size_bytes=BLOCK_BYTES, **how)
+            )
     if "17" in wanted:
-        where = {"scheme": "rep:3", "op": "read", "pattern": "rand", "image": "prefilled"}
+        where = {
+            "scheme": "rep:3",
+            "op": "read",
+            "pattern": "rand",
+            "image": "prefilled",
+        }
         where |= {"size_bytes": 4096, "duration_s": _HEARTBEAT_S}
         tasks.append(new(kind="heartbeat", name="heartbeats", **where))
     for name in what_if.named(ablations):
@@ -233,6 +296,12 @@ def tasks_for(
                 where = {"scheme": scheme, "op": op, "pattern": pattern, "image": image}
                 for size_bytes in what_if.SIZES_BYTES:
                     tasks.append(
-                        new(kind="ablation", name=name, size_bytes=size_bytes, duration_s=length_s, **where)
+                        new(
+                            kind="ablation",
+                            name=name,
+                            size_bytes=size_bytes,
+                            duration_s=length_s,
+                            **where,
+                        )
                     )
     return tasks

@@ -60,14 +60,22 @@ def pause_run(pause_ns: int) -> str:
 RUNS: Final[Mapping[str, Run]] = {
     "fig19-rs": Run("19", "RS(6,3)"),
     "fig19-rep": Run("19", "3-replication", REP),
-    "fig19-object-map": Run("19", "object map updated at an object's first write", pause_ns=-1),
-    "fig19-fill-object": Run("19", "whole object filled at its first write", fill="object"),
+    "fig19-object-map": Run(
+        "19", "object map updated at an object's first write", pause_ns=-1
+    ),
+    "fig19-fill-object": Run(
+        "19", "whole object filled at its first write", fill="object"
+    ),
     **{
-        pause_run(ns): Run("19", f"a pause of {ns / 1e9:g} s at an object's first write", pause_ns=ns)
+        pause_run(ns): Run(
+            "19", f"a pause of {ns / 1e9:g} s at an object's first write", pause_ns=ns
+        )
         for ns in PAUSES_NS
     },
     "fig20-pristine": Run("20", "pristine image", pattern="rand", duration_s=100.0),
-    "fig20-overwrite": Run("20", "overwrites", pattern="rand", image="prefilled", duration_s=100.0),
+    "fig20-overwrite": Run(
+        "20", "overwrites", pattern="rand", image="prefilled", duration_s=100.0
+    ),
 }
 """Name → run; all are writes of 16 KiB."""
 
@@ -89,14 +97,20 @@ def dips(throughput: Floats) -> Observation:
     gaps = np.diff(begins)
     says = "none"
     if len(begins):
-        periodic = len(begins) >= DIPS_MIN and gaps.std() < PERIODIC_SPREAD * gaps.mean()
+        periodic = (
+            len(begins) >= DIPS_MIN and gaps.std() < PERIODIC_SPREAD * gaps.mean()
+        )
         says = f"near-zero, {'periodic' if periodic else 'irregular'}"
     return Observation(says, (float(throughput.min() / level),))
 
 
 def course(series: pl.DataFrame, name: str, column: str = THROUGHPUT) -> Floats:
     """One column of one run, second by second; a `NotComputedError` if that run is not there."""
-    mine = series.filter(pl.col("series") == name).sort("time_s") if series.width else series
+    mine = (
+        series.filter(pl.col("series") == name).sort("time_s")
+        if series.width
+        else series
+    )
     if mine.is_empty():
         raise NotComputedError(f"no series {name}")
     values: Floats = mine[column].cast(pl.Float64).to_numpy()
@@ -115,7 +129,9 @@ def converged_s(pristine: Floats, overwrite: Floats) -> float:
     24.0
     """
     window = np.ones(SMOOTH_S) / SMOOTH_S
-    first, second = (np.convolve(values, window, mode="valid") for values in (pristine, overwrite))
+    first, second = (
+        np.convolve(values, window, mode="valid") for values in (pristine, overwrite)
+    )
     unlike = np.flatnonzero(np.abs(first / second - 1) > ALIKE)
     return float(SMOOTH_S + unlike[-1]) if len(unlike) else 0.0
 
@@ -126,7 +142,9 @@ def _times(series: pl.DataFrame, column: str) -> float:
     for name in ("fig20-pristine", "fig20-overwrite"):
         values = course(series, name, column)
         if len(values) < COMPARED_S:
-            raise NotComputedError(f"{name} ends after {len(values)} s, wanted {COMPARED_S}")
+            raise NotComputedError(
+                f"{name} ends after {len(values)} s, wanted {COMPARED_S}"
+            )
         means.append(float(values[:COMPARED_S].mean()))
     return means[0] / means[1]
 
@@ -136,7 +154,10 @@ def _convergence(series: pl.DataFrame) -> float:
     columns = ("cpu_utilisation", "context_switches_per_s", "private_net_bytes_per_s")
     _times(series, columns[0])
     return max(
-        converged_s(course(series, "fig20-pristine", column), course(series, "fig20-overwrite", column))
+        converged_s(
+            course(series, "fig20-pristine", column),
+            course(series, "fig20-overwrite", column),
+        )
         for column in columns
     )
 

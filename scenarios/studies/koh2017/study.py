@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 class KohResult(StudyResult):
     """What the study gives: a row of ``rows`` is a cell, and there is more; empty if none was asked for."""
 
-    series: pl.DataFrame  #: One row per second of each run whose course in time was kept
+    series: (
+        pl.DataFrame
+    )  #: One row per second of each run whose course in time was kept
     ablations: pl.DataFrame  #: One row per cell and ablation
 
     def to_json(self) -> dict[str, Any]:
@@ -76,10 +78,14 @@ class Koh2017(Study):
         from stripesim.scenarios.studies.koh2017.runs import tasks_for
 
         return tasks_for(
-            figures=setting.options.get("figures"), ablations=setting.ablate, engine=setting.engine
+            figures=setting.options.get("figures"),
+            ablations=setting.ablate,
+            engine=setting.engine,
         )
 
-    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> KohResult:
+    def result(
+        self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]
+    ) -> KohResult:
         """Judge the claims."""
         import polars as pl
 
@@ -88,7 +94,12 @@ class Koh2017(Study):
         from stripesim.scenarios.studies.koh2017.claims import ledger_for
         from stripesim.scenarios.studies.koh2017.runs import Simulation, base_models
 
-        found: dict[str, list[Row]] = {"cell": [], "series": [], "ablation": [], "heartbeat": []}
+        found: dict[str, list[Row]] = {
+            "cell": [],
+            "series": [],
+            "ablation": [],
+            "heartbeat": [],
+        }
         for task, part in zip(tasks, rows, strict=True):
             assert isinstance(task, Simulation)
             found[task.kind] += part
@@ -106,7 +117,9 @@ class Koh2017(Study):
             ),
             rows=cells,
             series=series,
-            ablations=rows_frame(found["ablation"]) if found["ablation"] else pl.DataFrame(),
+            ablations=rows_frame(found["ablation"])
+            if found["ablation"]
+            else pl.DataFrame(),
             provenance=provenance_of(*base_models(), setting.engine),
         )
 
@@ -123,14 +136,22 @@ class Koh2017(Study):
         from stripesim.scenarios.studies.koh2017.witness import HEADING, witness_table
 
         assert isinstance(result, KohResult)
-        ablations = {"Ablations": ablation_table(result.ablations)} if result.ablations.width else {}
+        ablations = (
+            {"Ablations": ablation_table(result.ablations)}
+            if result.ablations.width
+            else {}
+        )
         return {HEADING: witness_table(result.ledger), **ablations}
 
     def files(self, result: StudyResult) -> Mapping[str, bytes]:
         """Return the courses in time and the ablations as CSV."""
         assert isinstance(result, KohResult)
         frames = {"series.csv": result.series, "ablations.csv": result.ablations}
-        return {name: frame.write_csv().encode() for name, frame in frames.items() if frame.width}
+        return {
+            name: frame.write_csv().encode()
+            for name, frame in frames.items()
+            if frame.width
+        }
 
 
 STUDY = Koh2017()

@@ -12,7 +12,10 @@ from stripesim.scenarios.studies.koh2017.claims import simulate_claims
 
 HEADING = "Wrong rows, and what a real Ceph 16.2 measured"
 # Processor time is a share of another machine, rates and latencies are noise there: counts alone testify.
-_COUNTED = {**COLUMNS, "context_switches_per_op": CPU_COLUMNS["context_switches_per_op"]}
+_COUNTED = {
+    **COLUMNS,
+    "context_switches_per_op": CPU_COLUMNS["context_switches_per_op"],
+}
 
 
 def measured_rows() -> pl.DataFrame:
@@ -23,7 +26,9 @@ def measured_rows() -> pl.DataFrame:
         op = "read" if run.op == "read" else "write"
         cell = (run.coded.name, op, run.pattern, image, run.block_bytes)
         if run.run_id.startswith("main-"):
-            counts = {column: run.measured[metric] for metric, column in _COUNTED.items()}
+            counts = {
+                column: run.measured[metric] for metric, column in _COUNTED.items()
+            }
             found[cell] = {**dict(zip(KEYS, cell, strict=True)), **counts}
     return pl.DataFrame(list(found.values()))
 
@@ -31,12 +36,38 @@ def measured_rows() -> pl.DataFrame:
 def witness_table(ledger: Ledger) -> Table:
     """Column names and rows: each held-out claim that is wrong, and the same rule on measured rows."""
     measured, _ = simulate_claims(measured_rows())
-    columns = ("claim", "of", "scheme", "published", "simulated", "Ceph 16.2.15, measured")
-    wrong = [one for one in ledger.entries if one.verdict == "wrong" and one.claim.role == "held-out"]
+    columns = (
+        "claim",
+        "of",
+        "scheme",
+        "published",
+        "simulated",
+        "Ceph 16.2.15, measured",
+    )
+    wrong = [
+        one
+        for one in ledger.entries
+        if one.verdict == "wrong" and one.claim.role == "held-out"
+    ]
     rows = []
     for entry in wrong:
         claim, value = entry.claim, measured.get(entry.claim.id)
-        what = " ".join(word for word in (claim.metric.replace("_", " "), claim.pattern, claim.op) if word)
-        texts = [number_text(one) if isinstance(one, float) else "–" for one in (entry.simulated, value)]
-        rows.append((claim.id, what, claim.scheme, f"{claim.published_text} {claim.unit}", *texts))
+        what = " ".join(
+            word
+            for word in (claim.metric.replace("_", " "), claim.pattern, claim.op)
+            if word
+        )
+        texts = [
+            number_text(one) if isinstance(one, float) else "–"
+            for one in (entry.simulated, value)
+        ]
+        rows.append(
+            (
+                claim.id,
+                what,
+                claim.scheme,
+                f"{claim.published_text} {claim.unit}",
+                *texts,
+            )
+        )
     return columns, rows

@@ -9,13 +9,25 @@ from stripesim.scenarios.studies.tasks import Row
 
 def claims_of(rows: Sequence[MeasuredRow]) -> tuple[Claim, ...]:
     """Turn measured rows into claims; roles and tolerances are those of the rows."""
-    return tuple(_claim(row, metric, value) for row in rows for metric, value in row.measured.items())
+    return tuple(
+        _claim(row, metric, value)
+        for row in rows
+        for metric, value in row.measured.items()
+    )
 
 
 def _claim(row: MeasuredRow, metric: str, value: float) -> Claim:
-    what = " ".join(word for word in (row.part, "of a mixed load" if row.op == "mixed" else row.op) if word)
+    what = " ".join(
+        word
+        for word in (row.part, "of a mixed load" if row.op == "mixed" else row.op)
+        if word
+    )
     groups = f", {row.pg_num} PGs" if row.pg_num else ""
-    threads = f", OSDs on {row.threads_per_node} threads per node" if row.threads_per_node else ""
+    threads = (
+        f", OSDs on {row.threads_per_node} threads per node"
+        if row.threads_per_node
+        else ""
+    )
     depth = row.clients * row.depth_per_client
     return Claim(
         id=f"{row.id}:{metric}",
@@ -40,7 +52,9 @@ def _claim(row: MeasuredRow, metric: str, value: float) -> Claim:
     )
 
 
-def ledger_for(rows: Sequence[MeasuredRow], simulated: Iterable[Row], parameters: Iterable[Row]) -> Ledger:
+def ledger_for(
+    rows: Sequence[MeasuredRow], simulated: Iterable[Row], parameters: Iterable[Row]
+) -> Ledger:
     """Judge result rows against measured ones."""
     claims = claims_of(rows)
     found = {row["row_id"]: row for row in simulated}

@@ -16,7 +16,9 @@ _MARKERS: Final = ("o", "s", "^", "v", "D", "P")
 Found = Mapping[str, Mapping[str, Any]]
 
 
-def draw(rows: Sequence[MeasuredRow], simulated: pl.DataFrame) -> dict[str, CaptionedFigure]:
+def draw(
+    rows: Sequence[MeasuredRow], simulated: pl.DataFrame
+) -> dict[str, CaptionedFigure]:
     """Draw every figure for which there are rows."""
     found = {row["row_id"]: row for row in simulated.iter_rows(named=True)}
     known = [row for row in rows if row.id in found]
@@ -59,7 +61,9 @@ def _rates(
         return None
     figure = new_figure((8.5, 5.4))
     axes = figure.subplots()
-    for (op, points), colour, marker in zip(curves.items(), _COLOURS, _MARKERS, strict=False):
+    for (op, points), colour, marker in zip(
+        curves.items(), _COLOURS, _MARKERS, strict=False
+    ):
         at, measured, simulated = zip(*points, strict=True)
         axes.plot(at, measured, marker, color=colour, label=f"{op}, measured")
         axes.plot(at, simulated, "-", color=colour, label=f"{op}, simulated")
@@ -71,8 +75,14 @@ def _rates(
         axes.yaxis.set_major_locator(FixedLocator([1e5, 2e5, 5e5, 1e6, 2e6, 5e6]))
     else:
         axes.set_ylim(bottom=0)
-    axes.set(xlabel=over, ylabel="10⁶ requests per second", title="4 KiB at random, 3 replicas")
-    axes.set_xticks(sorted({point[0] for points in curves.values() for point in points}))
+    axes.set(
+        xlabel=over,
+        ylabel="10⁶ requests per second",
+        title="4 KiB at random, 3 replicas",
+    )
+    axes.set_xticks(
+        sorted({point[0] for points in curves.values() for point in points})
+    )
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e6:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.legend()
@@ -86,16 +96,32 @@ def _rates(
 def _groups(rows: Sequence[MeasuredRow]) -> list[MeasuredRow]:
     """Return rows of 4 KiB on clusters whose number of placement groups was varied."""
     widest = {
-        row.cluster: len({other.pg_num for other in rows if other.cluster == row.cluster and other.pg_num})
+        row.cluster: len(
+            {
+                other.pg_num
+                for other in rows
+                if other.cluster == row.cluster and other.pg_num
+            }
+        )
         for row in rows
     }
     small = [row for row in rows if row.block_bytes == 4096 and "iops" in row.measured]
-    return [row for row in small if row.pg_num and widest[row.cluster] > 2 and not row.threads_per_node]
+    return [
+        row
+        for row in small
+        if row.pg_num and widest[row.cluster] > 2 and not row.threads_per_node
+    ]
 
 
 def _label(row: MeasuredRow) -> str:
     """Name a row's scheme, with what a release does for erasure codes."""
-    kind = "partial " if row.generation == "reef-partial-read" else "fast " if row.fast_ec else ""
+    kind = (
+        "partial "
+        if row.generation == "reef-partial-read"
+        else "fast "
+        if row.fast_ec
+        else ""
+    )
     return row.scheme if row.scheme == "rep:3" else kind + row.scheme
 
 
@@ -103,7 +129,11 @@ def _response(rows: Sequence[MeasuredRow], found: Found) -> CaptionedFigure | No
     """Latency against requests per second: measured dashed with markers, simulated solid."""
     panels: dict[str, dict[str, list[MeasuredRow]]] = {}
     for row in rows:
-        if {"iops", "latency_mean_ms"} <= row.measured.keys() and not row.threads_per_node and not row.part:
+        if (
+            {"iops", "latency_mean_ms"} <= row.measured.keys()
+            and not row.threads_per_node
+            and not row.part
+        ):
             title = f"{row.op}, {row.block_bytes // 1024} KiB"
             panels.setdefault(title, {}).setdefault(_label(row), []).append(row)
     panels = {
@@ -115,7 +145,9 @@ def _response(rows: Sequence[MeasuredRow], found: Found) -> CaptionedFigure | No
         return None
     figure = new_figure((8.5, 5.0 * len(panels)))
     for axes, (title, curves) in zip(
-        figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels.items(), strict=True
+        figure.subplots(len(panels), 1, squeeze=False)[:, 0],
+        panels.items(),
+        strict=True,
     ):
         for index, (label, points) in enumerate(curves.items()):
             colour = _COLOURS[index % len(_COLOURS)]
@@ -155,14 +187,23 @@ def _coding(rows: Sequence[MeasuredRow], found: Found) -> CaptionedFigure | None
         label = _label(row)
         cell = best.setdefault((row.cluster, row.op, row.block_bytes), {})
         measured, simulated = cell.get(label, (0.0, 0.0))
-        cell[label] = (max(measured, row.measured["iops"]), max(simulated, float(found[row.id]["iops"])))
+        cell[label] = (
+            max(measured, row.measured["iops"]),
+            max(simulated, float(found[row.id]["iops"])),
+        )
     bars: list[tuple[str, float, float]] = []
     for (cluster, op, size), cell in best.items():
-        bases = [name for name in cell if parse_scheme(name.split()[-1]).kind == "replicated"]
+        bases = [
+            name for name in cell if parse_scheme(name.split()[-1]).kind == "replicated"
+        ]
         if bases and len(cell) > 1:
             base = cell[bases[0]]
             bars += [
-                (f"{name}, {op} {size // 1024}K, {cluster}", one[0] / base[0], one[1] / base[1])
+                (
+                    f"{name}, {op} {size // 1024}K, {cluster}",
+                    one[0] / base[0],
+                    one[1] / base[1],
+                )
                 for name, one in cell.items()
                 if name != bases[0]
             ]
@@ -171,8 +212,20 @@ def _coding(rows: Sequence[MeasuredRow], found: Found) -> CaptionedFigure | None
     figure = new_figure((8.5, 1.2 + 0.46 * len(bars)))
     axes = figure.subplots()
     y = range(len(bars))
-    axes.barh([at - 0.2 for at in y], [bar[1] for bar in bars], 0.38, color=_COLOURS[0], label="measured")
-    axes.barh([at + 0.2 for at in y], [bar[2] for bar in bars], 0.38, color=_COLOURS[1], label="simulated")
+    axes.barh(
+        [at - 0.2 for at in y],
+        [bar[1] for bar in bars],
+        0.38,
+        color=_COLOURS[0],
+        label="measured",
+    )
+    axes.barh(
+        [at + 0.2 for at in y],
+        [bar[2] for bar in bars],
+        0.38,
+        color=_COLOURS[1],
+        label="simulated",
+    )
     axes.set_yticks(list(y), [bar[0] for bar in bars], fontsize=10)
     axes.invert_yaxis()
     axes.set_xlabel("requests per second over those of replication")

@@ -37,7 +37,10 @@ SPREAD = {
         "cpu.sub_write_send_ns": 10_000,
         "cpu.sub_reply_ns": 20_000,
     },
-    "cpu.kv_transaction_ns": {"cpu.kv_transaction_ns": 20_000, "cpu.kv_finish_ns": 20_000},
+    "cpu.kv_transaction_ns": {
+        "cpu.kv_transaction_ns": 20_000,
+        "cpu.kv_finish_ns": 20_000,
+    },
 }
 # What a row is judged by: the first that it has. Rates and mean latencies say the same in a closed loop.
 METRICS = ("iops", "mb_s", "latency_mean_ms")
@@ -107,7 +110,10 @@ STAGES = (
     # IBM's processor and how fast its drives take large writes; nothing else of them can be found from four
     # rows, so the rest of the drive is that of the other cluster. Starts: the other cluster's, too.
     Stage(
-        {"cpu_factor.ibm_fastec_1x8": (1.0, 0.3, 6.0), "ibm_drive.write_mb_s": (1_900, 500, 20_000)},
+        {
+            "cpu_factor.ibm_fastec_1x8": (1.0, 0.3, 6.0),
+            "ibm_drive.write_mb_s": (1_900, 500, 20_000),
+        },
         _rows("ibm-fastec-1x8", "052", "067", "085", "087"),
         evaluations=12,
     ),
@@ -119,7 +125,9 @@ def _spread(values: Mapping[str, float]) -> dict[str, float]:
     found = dict(values)
     for name, shape in SPREAD.items():
         if name in values:
-            found |= {each: values[name] * part / shape[name] for each, part in shape.items()}
+            found |= {
+                each: values[name] * part / shape[name] for each, part in shape.items()
+            }
     return found
 
 
@@ -128,7 +136,9 @@ def _measured(names: Sequence[str]) -> dict[str, MeasuredRow]:
     rows = {row.id: row for row in load()[0] if row.id in names}
     for row in rows.values():
         assert row.role == "calibration", f"{row.id} is {row.role}"
-        assert parse_scheme(row.scheme).kind == "replicated", f"{row.id} is not of replication"
+        assert parse_scheme(row.scheme).kind == "replicated", (
+            f"{row.id} is not of replication"
+        )
     return rows
 
 
@@ -136,7 +146,9 @@ def _metric(row: MeasuredRow) -> str:
     return next(metric for metric in METRICS if metric in row.measured)
 
 
-def simulated(rows: Mapping[str, MeasuredRow], values: Mapping[str, float], rounds: int) -> dict[str, float]:
+def simulated(
+    rows: Mapping[str, MeasuredRow], values: Mapping[str, float], rounds: int
+) -> dict[str, float]:
     """Simulate rows with some numbers changed; rows of one run are simulated once."""
     found: dict[str, float] = {}
     runs: dict[object, list[MeasuredRow]] = {}
@@ -146,7 +158,9 @@ def simulated(rows: Mapping[str, MeasuredRow], values: Mapping[str, float], roun
         clusters = load()[1]
         for shared in runs.values():
             hardware = hardware_of(shared[0], clusters, "clusters.toml")
-            for row, result in zip(shared, predict(shared, hardware, rounds=rounds), strict=True):
+            for row, result in zip(
+                shared, predict(shared, hardware, rounds=rounds), strict=True
+            ):
                 found[row.id] = float(result[_metric(row)])
     return found
 
@@ -167,21 +181,30 @@ def fit_stage(stage: Stage, given: Mapping[str, float]) -> Fit:
         start=start,
         published={name: row.measured[_metric(row)] for name, row in rows.items()},
         tolerance=dict.fromkeys(rows, TOLERANCE),
-        bounds={name: (least, most) for name, (_, least, most) in stage.parameters.items()},
+        bounds={
+            name: (least, most) for name, (_, least, most) in stage.parameters.items()
+        },
         most=stage.evaluations,
     )
 
 
 def fit_all() -> list[Fit]:
     """Run all stages, each with what those before it found; numbers of later ones stand at their starts."""
-    known = {name: start for stage in STAGES for name, (start, _, _) in stage.parameters.items()}
+    known = {
+        name: start
+        for stage in STAGES
+        for name, (start, _, _) in stage.parameters.items()
+    }
     fits = []
     for stage in STAGES:
         fits.append(fit_stage(stage, known))
         known |= {one.name: one.value for one in fits[-1].parameters}
         for one in fits[-1].parameters:
             low, high = one.confidence_interval
-            print(f"{one.name:32s} {one.value:10.6g}   [{low:.5g}, {high:.5g}]", flush=True)
+            print(
+                f"{one.name:32s} {one.value:10.6g}   [{low:.5g}, {high:.5g}]",
+                flush=True,
+            )
         for name, error in fits[-1].errors.items():
             print(f"    {name:32s} {error:+.1%}", flush=True)
     return fits
@@ -193,9 +216,21 @@ def write(fits: Sequence[Fit]) -> None:
         source = f"least squares on the 3-replication rows with the role calibration: {', '.join(stage.rows)}"
         for one in fit.parameters:
             for name, factor in _spread({one.name: 1.0}).items():
-                numbers = [_digits(part * factor) for part in (one.value, *one.confidence_interval)]
-                said = source if name == one.name else f"in proportion to {one.name}, as in koh2017; {source}"
-                _put(name, numbers[0], said, f"confidence_interval = [{numbers[1]}, {numbers[2]}]\n")
+                numbers = [
+                    _digits(part * factor)
+                    for part in (one.value, *one.confidence_interval)
+                ]
+                said = (
+                    source
+                    if name == one.name
+                    else f"in proportion to {one.name}, as in koh2017; {source}"
+                )
+                _put(
+                    name,
+                    numbers[0],
+                    said,
+                    f"confidence_interval = [{numbers[1]}, {numbers[2]}]\n",
+                )
 
 
 def write_erasure_costs() -> None:
@@ -218,13 +253,21 @@ def erasure_costs() -> tuple[float, float]:
     byte's way through messages and store; here it is as much of what those cost here.
     """
     there, here = ParameterSet("pacific"), ParameterSet(PARAMETERS)
-    measured = next(run for run in ceph16_runs().runs if run.run_id == CEPH16_RUN).measured
+    measured = next(
+        run for run in ceph16_runs().runs if run.run_id == CEPH16_RUN
+    ).measured
     # Both writes have three replicas.
     replicas = WRITE_CPU_NS / (1e3 * measured["cpu_us_per_op"])
-    transaction_ns = _number(there, "threads.ec_wakes_count") * _number(there, "threads.wake_ns")
-    bytes_ns = _number(here, "cpu.message_ns_per_byte") + _number(here, "cpu.store_ns_per_byte")
+    transaction_ns = _number(there, "threads.ec_wakes_count") * _number(
+        there, "threads.wake_ns"
+    )
+    bytes_ns = _number(here, "cpu.message_ns_per_byte") + _number(
+        here, "cpu.store_ns_per_byte"
+    )
     per_byte = bytes_ns / _number(there, "cpu.message_ns_per_byte")
-    return replicas * transaction_ns, per_byte * _number(there, "cpu.ec_copy_ns_per_byte")
+    return replicas * transaction_ns, per_byte * _number(
+        there, "cpu.ec_copy_ns_per_byte"
+    )
 
 
 def _number(chosen: ParameterSet, name: str) -> float:
@@ -240,10 +283,15 @@ def _put(name: str, value: str, source: str, interval: str = "") -> None:
     """Replace a number's table in the one file that has it."""
     text = f'[{name}]\nvalue = {value}\nprovenance = "fitted"\nsource = "{source}"\n{interval}'
     counts = []
-    files = (Path(sets.__file__).parent / f"{PARAMETERS}.toml", Path(__file__).parent / "parameters.toml")
+    files = (
+        Path(sets.__file__).parent / f"{PARAMETERS}.toml",
+        Path(__file__).parent / "parameters.toml",
+    )
     for file in files:
         before = file.read_text(encoding="utf-8")
-        after, count = re.subn(rf"\[{re.escape(name)}\]\n(?:[^\[\n].*\n)*", lambda _: text, before)
+        after, count = re.subn(
+            rf"\[{re.escape(name)}\]\n(?:[^\[\n].*\n)*", lambda _: text, before
+        )
         file.write_text(after, encoding="utf-8")
         counts.append(count)
     assert sum(counts) == 1, f"{name}: in {sum(counts)} files"

@@ -23,7 +23,12 @@ _LOOPBACK_GBIT_PER_S = 1000.0
 Model = TypeVar("Model", CpuModel, ClientModel)
 # Words of a table for load generators on the storage hosts.
 _SHARED = re.compile(r"osd (hosts|nodes)|same (host|node)|co-?located", re.IGNORECASE)
-_NUMBERS = ("cores_per_node", "threads_per_core", "public_gbit_per_s", "private_gbit_per_s")
+_NUMBERS = (
+    "cores_per_node",
+    "threads_per_core",
+    "public_gbit_per_s",
+    "private_gbit_per_s",
+)
 _CLOCK = ("cpu_factor", "cpu_base_ghz", "cpu_boost_ghz")
 _SHEET = ("read_4k_iops", "write_4k_iops", "read_mb_s", "write_mb_s", "read_latency_us")
 
@@ -48,11 +53,15 @@ class Hardware:
 
 @cache
 def _processors() -> dict[str, Any]:
-    text = (files("stripesim.scenarios.studies.nvme") / "data" / "processors.toml").read_text("utf-8")
+    text = (
+        files("stripesim.scenarios.studies.nvme") / "data" / "processors.toml"
+    ).read_text("utf-8")
     return tomllib.loads(text)
 
 
-def hardware_of(row: MeasuredRow, clusters: Mapping[str, Mapping[str, Any]], file: str) -> Hardware:
+def hardware_of(
+    row: MeasuredRow, clusters: Mapping[str, Mapping[str, Any]], file: str
+) -> Hardware:
     """Return the hardware of a row.
 
     Raises
@@ -66,10 +75,13 @@ def hardware_of(row: MeasuredRow, clusters: Mapping[str, Mapping[str, Any]], fil
     problems = [
         f"{where}: {key}: got {numbers[key]!r}, wanted a number above 0"
         for key in (*_NUMBERS, *_CLOCK, *_SHEET)
-        if key in numbers and not (type(numbers[key]) in (int, float) and 0 < numbers[key] < math.inf)
+        if key in numbers
+        and not (type(numbers[key]) in (int, float) and 0 < numbers[key] < math.inf)
     ]
     if table.get("networks", 2) not in (0, 1, 2):
-        problems.append(f"{where}: networks: got {table['networks']!r}, wanted 0, 1 or 2")
+        problems.append(
+            f"{where}: networks: got {table['networks']!r}, wanted 0, 1 or 2"
+        )
     if problems:
         raise NvmeDataError("\n".join(problems))
     networks = int(table.get("networks", 2))
@@ -79,8 +91,14 @@ def hardware_of(row: MeasuredRow, clusters: Mapping[str, Mapping[str, Any]], fil
     )
     factor, source = _processor(row.hardware, table, where, problems)
     sheet, sheet_source = _drive(row.hardware, table, where, problems)
-    needed = ("cores_per_node", "public_gbit_per_s") if networks else ("cores_per_node",)
-    problems += [f"{where}: {key}: got nothing, wanted a number" for key in needed if key not in table]
+    needed = (
+        ("cores_per_node", "public_gbit_per_s") if networks else ("cores_per_node",)
+    )
+    problems += [
+        f"{where}: {key}: got nothing, wanted a number"
+        for key in needed
+        if key not in table
+    ]
     public = float(table.get("public_gbit_per_s", _LOOPBACK_GBIT_PER_S))
     if problems:
         raise NvmeDataError("\n".join(problems))
@@ -99,7 +117,9 @@ def hardware_of(row: MeasuredRow, clusters: Mapping[str, Mapping[str, Any]], fil
     )
 
 
-def _processor(name: str, table: Mapping[str, Any], where: str, problems: list[str]) -> tuple[float, str]:
+def _processor(
+    name: str, table: Mapping[str, Any], where: str, problems: list[str]
+) -> tuple[float, str]:
     """Return the factor of a processor's times over those of the one that was fitted, and why."""
     fitted = _processors()["fitted"]
     if name in fitted:
@@ -108,7 +128,11 @@ def _processor(name: str, table: Mapping[str, Any], where: str, problems: list[s
         return float(table["cpu_factor"]), "clusters.toml"
     base, boost = table.get("cpu_base_ghz"), table.get("cpu_boost_ghz")
     words = f"{table.get('cpu_architecture', '')} {table.get('cpu', '')}".lower()
-    known = [one for one in _processors()["architecture"] if any(word in words for word in one["words"])]
+    known = [
+        one
+        for one in _processors()["architecture"]
+        if any(word in words for word in one["words"])
+    ]
     if not (base and boost and known):
         problems.append(
             f"{where}: cpu: got {table.get('cpu', 'nothing')!r} without numbers, wanted cpu_base_ghz, "
@@ -137,7 +161,9 @@ def _drive(
             "wanted a data sheet"
         )
         return {}, ""
-    return {key: float(drive[key]) for key in _SHEET}, str(drive.get("basis", "datasheet"))
+    return {key: float(drive[key]) for key in _SHEET}, str(
+        drive.get("basis", "datasheet")
+    )
 
 
 def drive_model(hardware: Hardware, osds_per_drive: int) -> SsdModel:
@@ -147,17 +173,30 @@ def drive_model(hardware: Hardware, osds_per_drive: int) -> SsdModel:
     sustained = ParameterFile("nvme").number("drive", "write_rate_fraction")
     write_ns = osds_per_drive * 1e3 / (sheet["write_mb_s"] * sustained)
     numbers: dict[str, Any] = {
-        "channels": max(1, round(sheet["read_4k_iops"] * sheet["read_latency_us"] * 1e-6 / osds_per_drive)),
+        "channels": max(
+            1,
+            round(
+                sheet["read_4k_iops"] * sheet["read_latency_us"] * 1e-6 / osds_per_drive
+            ),
+        ),
         "raid0_drives": 1,
-        "read_base_ns": max(0.0, sheet["read_latency_us"] * 1e3 - link_ns * BLOCK_BYTES),
+        "read_base_ns": max(
+            0.0, sheet["read_latency_us"] * 1e3 - link_ns * BLOCK_BYTES
+        ),
         "read_ns_per_byte": 0.0,
-        "write_base_ns": max(0.0, osds_per_drive * 1e9 / sheet["write_4k_iops"] - write_ns * BLOCK_BYTES),
+        "write_base_ns": max(
+            0.0, osds_per_drive * 1e9 / sheet["write_4k_iops"] - write_ns * BLOCK_BYTES
+        ),
         "write_ns_per_byte": write_ns,
         "link_ns_per_byte": link_ns,
     }
     like = ParameterSet("samsung-pm983").model(SsdModel, "ssd")
     origin = Provenance("datasheet", f"data sheet: {hardware.sheet_source}")
-    return replace(like, **numbers, provenance={**like.provenance, **dict.fromkeys(numbers, origin)})
+    return replace(
+        like,
+        **numbers,
+        provenance={**like.provenance, **dict.fromkeys(numbers, origin)},
+    )
 
 
 def on_hardware(models: Models, hardware: Hardware, osds_per_drive: int) -> Models:
@@ -167,7 +206,9 @@ def on_hardware(models: Models, hardware: Hardware, osds_per_drive: int) -> Mode
     if hardware.threads_per_core == 1:
         cpu = replace(cpu, paired_slowdown_fraction=0)
     client = _scaled(models.client, factor, hardware.cpu_source)
-    found = replace(models, cpu=cpu, client=client, ssd=drive_model(hardware, osds_per_drive))
+    found = replace(
+        models, cpu=cpu, client=client, ssd=drive_model(hardware, osds_per_drive)
+    )
     if hardware.networks:
         return found
     # The loopback has long frames.
@@ -182,7 +223,9 @@ def _scaled(model: Model, factor: float, source: str) -> Model:
         return model
     names = [name for name in model.number_names() if name.endswith("_ns")]
     origin = {
-        name: Provenance("assumed", f"{model.provenance[name].source}; × {factor:.3f} ({source})")
+        name: Provenance(
+            "assumed", f"{model.provenance[name].source}; × {factor:.3f} ({source})"
+        )
         for name in names
     }
     values: dict[str, Any] = {name: getattr(model, name) * factor for name in names}

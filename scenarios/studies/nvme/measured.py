@@ -14,7 +14,12 @@ from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.ceph16.table import Row, read_rows
 
 #: Columns of a row that are claims, each with its unit.
-METRICS = {"iops": "1/s", "mb_s": "MB/s", "latency_mean_ms": "ms", "latency_p99_ms": "ms"}
+METRICS = {
+    "iops": "1/s",
+    "mb_s": "MB/s",
+    "latency_mean_ms": "ms",
+    "latency_p99_ms": "ms",
+}
 ROLES = ("calibration", "held-out", "not-derivable")
 EC_GENERATIONS = ("classic", "partial-read", "fast-ec", "direct")
 #: Requests that a client of a saturating load has in flight where the source does not say.
@@ -33,7 +38,14 @@ _COLUMNS = (
     "role",
 )
 _STRIPE_UNIT_BYTES = 4096
-_RELEASES = {16: "pacific", 17: "quincy", 18: "reef", 19: "squid", 20: "tentacle", 21: "umbrella"}
+_RELEASES = {
+    16: "pacific",
+    17: "quincy",
+    18: "reef",
+    19: "squid",
+    20: "tentacle",
+    21: "umbrella",
+}
 
 
 class NvmeDataError(ValueError):
@@ -41,7 +53,18 @@ class NvmeDataError(ValueError):
 
 
 #: What a row says of itself and of the outcome; the rest is what ran.
-_OF_THE_ROW = ("id", "where", "source", "note", "role", "op", "part", "measured", "texts", "tolerance")
+_OF_THE_ROW = (
+    "id",
+    "where",
+    "source",
+    "note",
+    "role",
+    "op",
+    "part",
+    "measured",
+    "texts",
+    "tolerance",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +87,9 @@ class MeasuredRow:
     nodes: int
     osds_per_node: int
     osds_per_drive: int
-    threads_per_node: int | None  #: Hardware threads that a node's OSDs are pinned to [count]; None: all
+    threads_per_node: (
+        int | None
+    )  #: Hardware threads that a node's OSDs are pinned to [count]; None: all
     scheme: str
     #: `stripe_unit_bytes`, `block_bytes`:
     stripe_unit_bytes: int
@@ -88,7 +113,9 @@ class MeasuredRow:
     @property
     def run_key(self) -> tuple[Any, ...]:
         """What the simulation depends on: rows of one key share it."""
-        return tuple(value for name, value in vars(self).items() if name not in _OF_THE_ROW)
+        return tuple(
+            value for name, value in vars(self).items() if name not in _OF_THE_ROW
+        )
 
     @property
     def osds(self) -> int:
@@ -96,7 +123,9 @@ class MeasuredRow:
         return self.nodes * self.osds_per_node
 
 
-def load(data: Path | None = None) -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
+def load(
+    data: Path | None = None,
+) -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
     """Return the rows of a folder of measurements (None: the one that ships) and its tables of clusters.
 
     `NvmeDataError` has one line for each problem.
@@ -104,7 +133,9 @@ def load(data: Path | None = None) -> tuple[tuple[MeasuredRow, ...], dict[str, d
     if data is None:
         return _shipped()
     if not data.is_dir():
-        raise NvmeDataError(f"--data: got {data}, wanted a folder with times.csv and clusters.toml")
+        raise NvmeDataError(
+            f"--data: got {data}, wanted a folder with times.csv and clusters.toml"
+        )
     return _load(data)
 
 
@@ -113,15 +144,22 @@ def _shipped() -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
     return _load(files("stripesim.scenarios.studies.nvme") / "data")
 
 
-def _load(folder: Path | Traversable) -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
+def _load(
+    folder: Path | Traversable,
+) -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
     faults: list[str] = []
     source = folder / "clusters.toml"
     try:
         clusters = tomllib.loads(source.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise NvmeDataError(f"{source}: {error}") from None
-    clusters = {name: table for name, table in clusters.items() if isinstance(table, dict)}
-    rows = [_row(row, clusters, faults) for row in read_rows(folder / "times.csv", _COLUMNS, faults)]
+    clusters = {
+        name: table for name, table in clusters.items() if isinstance(table, dict)
+    }
+    rows = [
+        _row(row, clusters, faults)
+        for row in read_rows(folder / "times.csv", _COLUMNS, faults)
+    ]
     if faults:
         raise NvmeDataError("\n".join(faults))
     return tuple(rows), clusters
@@ -154,7 +192,9 @@ def _row(row: Row, clusters: Mapping[str, Any], faults: list[str]) -> MeasuredRo
         row.fault("cluster", f"a table of clusters.toml: {', '.join(clusters)}")
     table = clusters.get(hardware, {})
     per_drive = row.whole("osds_per_drive", 1, 1)
-    drives = row.whole("drives_per_node", 1, int(table.get("osds_per_node", 1)) // per_drive or 1)
+    drives = row.whole(
+        "drives_per_node", 1, int(table.get("osds_per_node", 1)) // per_drive or 1
+    )
     found = MeasuredRow(
         id=row.text("id"),
         cluster=row.cells.get("cluster", ""),
@@ -196,7 +236,9 @@ def _row(row: Row, clusters: Mapping[str, Any], faults: list[str]) -> MeasuredRo
 
 def _hardware(cluster: str, clusters: Mapping[str, Any]) -> str:
     """Return the longest name of a table that the cluster's begins with; empty if there is none."""
-    fitting = [name for name in clusters if cluster == name or cluster.startswith(f"{name}-")]
+    fitting = [
+        name for name in clusters if cluster == name or cluster.startswith(f"{name}-")
+    ]
     return max(fitting, key=len, default="")
 
 
@@ -206,7 +248,9 @@ def _release(row: Row) -> tuple[str, bool, bool]:
     number = re.match(r"\s*v?(\d+)", row.cells.get("ceph_version", ""))
     version = int(number[1]) if number else 0
     if version not in _RELEASES:
-        row.fault("ceph_version", f"a release of Ceph {min(_RELEASES)} to {max(_RELEASES)}")
+        row.fault(
+            "ceph_version", f"a release of Ceph {min(_RELEASES)} to {max(_RELEASES)}"
+        )
     name = _RELEASES.get(version, "reef")
     if kind == "partial-read":
         name = "reef-partial-read"
@@ -223,10 +267,15 @@ def _load_of(row: Row) -> tuple[int, int]:
     if not row.cells.get("queue_depth_total"):
         # A saturating load says how many clients make it.
         if not row.cells.get("clients"):
-            row.fault("queue_depth_total", "a number, or clients, for a load that saturates")
+            row.fault(
+                "queue_depth_total", "a number, or clients, for a load that saturates"
+            )
         return clients, SATURATING_DEPTH
     total = row.whole("queue_depth_total", 1)
     # Where they do not share it alike, the most clients, of half as many at least, that come nearest to it.
     most = min(clients, total)
-    clients = min(range(most, (most - 1) // 2, -1), key=lambda one: abs(one * round(total / one) - total))
+    clients = min(
+        range(most, (most - 1) // 2, -1),
+        key=lambda one: abs(one * round(total / one) - total),
+    )
     return clients, round(total / clients)

@@ -49,21 +49,30 @@ def part_of(row: MeasuredRow) -> MeasuredRow:
     width, part = parse_scheme(row.scheme).width, 1
     while row.clients * row.depth_per_client * ROUNDS_MIN * width > WORK_MAX * part:
         part *= 2
-    while part > 1 and (row.nodes / part < max(PART_HOSTS, width) - 0.5 or row.clients < part * PART_HOSTS):
+    while part > 1 and (
+        row.nodes / part < max(PART_HOSTS, width) - 0.5
+        or row.clients < part * PART_HOSTS
+    ):
         part //= 2
     hosts = round(row.nodes / part)
     clients = max(1, round(row.clients * hosts / row.nodes))
-    return replace(row, nodes=hosts, clients=clients, pg_num=max(1, groups_of(row) // part))
+    return replace(
+        row, nodes=hosts, clients=clients, pg_num=max(1, groups_of(row) // part)
+    )
 
 
-def scenario_of(row: MeasuredRow, hardware: Hardware, *, rounds: int = ROUNDS) -> Scenario:
+def scenario_of(
+    row: MeasuredRow, hardware: Hardware, *, rounds: int = ROUNDS
+) -> Scenario:
     """Write a row as a scenario."""
     scheme = parse_scheme(row.scheme)
     most = REQUESTS_MAX * _REPLICAS // max(_REPLICAS, scheme.width)
     groups = groups_of(row)
     domain = "host" if scheme.width <= row.nodes else "osd"
     in_flight = row.clients * row.depth_per_client
-    image_bytes = max(64 * OBJECT_BYTES, groups * _OBJECTS_PER_GROUP * OBJECT_BYTES // row.clients)
+    image_bytes = max(
+        64 * OBJECT_BYTES, groups * _OBJECTS_PER_GROUP * OBJECT_BYTES // row.clients
+    )
     cluster: dict[str, Any] = {
         "hosts": row.nodes,
         "osds_per_host": row.osds_per_node,
@@ -89,7 +98,9 @@ def scenario_of(row: MeasuredRow, hardware: Hardware, *, rounds: int = ROUNDS) -
         "block_sizes_bytes": (row.block_bytes,),
         "clients": row.clients,
         "queue_depth": row.depth_per_client,
-        "requests": max(REQUESTS_MIN, min(rounds * in_flight, max(most, ROUNDS_MIN * in_flight))),
+        "requests": max(
+            REQUESTS_MIN, min(rounds * in_flight, max(most, ROUNDS_MIN * in_flight))
+        ),
         "image_bytes": image_bytes,
     }
     values = {
@@ -105,23 +116,33 @@ def scenario_of(row: MeasuredRow, hardware: Hardware, *, rounds: int = ROUNDS) -
 
 def models_of(scenario: Scenario, row: MeasuredRow, hardware: Hardware) -> Models:
     """Build the models of a row."""
-    return on_hardware(changed_models(build_models(scenario)), hardware, row.osds_per_drive)
+    return on_hardware(
+        changed_models(build_models(scenario)), hardware, row.osds_per_drive
+    )
 
 
 def predict(
-    rows: Sequence[MeasuredRow], hardware: Hardware, engine: str = "compiled", rounds: int = ROUNDS
+    rows: Sequence[MeasuredRow],
+    hardware: Hardware,
+    engine: str = "compiled",
+    rounds: int = ROUNDS,
 ) -> list[Row]:
     """Simulate rows that share a run, and return a result row for each."""
     first = part_of(rows[0])
     scenario = scenario_of(first, hardware, rounds=rounds)
     # What all hosts do together.
     hosts_share = rows[0].nodes / first.nodes
-    result = run_cell(scenario, cells(scenario)[0], engine, models_of(scenario, first, hardware))
+    result = run_cell(
+        scenario, cells(scenario)[0], engine, models_of(scenario, first, hardware)
+    )
     assert result.window is not None
     found = []
     for row in rows:
         numbers = result.row | (_part(result, row.part) if row.part else {})
-        rates = {name: numbers[name] * hosts_share for name in ("iops", "throughput_bytes_per_s")}
+        rates = {
+            name: numbers[name] * hosts_share
+            for name in ("iops", "throughput_bytes_per_s")
+        }
         found.append(
             {
                 "row_id": row.id,
@@ -158,7 +179,10 @@ def _part(result: RunResult, part: str) -> dict[str, float]:
 
 
 def tasks_for(
-    rows: Sequence[MeasuredRow], clusters: Mapping[str, Mapping[str, Any]], engine: str, file: str
+    rows: Sequence[MeasuredRow],
+    clusters: Mapping[str, Mapping[str, Any]],
+    engine: str,
+    file: str,
 ) -> list[Call]:
     """List the simulations of the rows that count: one for all rows of the same run."""
     runs: dict[tuple[Any, ...], list[MeasuredRow]] = {}
@@ -172,8 +196,12 @@ def tasks_for(
         except ValueError as error:
             problems.append(str(error))
             continue
-        weight = float(shared[0].clients * shared[0].depth_per_client) * (2 - shared[0].read_fraction)
-        tasks.append(Call(shared[0].id, predict, (tuple(shared), hardware, engine), weight))
+        weight = float(shared[0].clients * shared[0].depth_per_client) * (
+            2 - shared[0].read_fraction
+        )
+        tasks.append(
+            Call(shared[0].id, predict, (tuple(shared), hardware, engine), weight)
+        )
     if problems:
         raise NvmeDataError("\n".join(dict.fromkeys("\n".join(problems).split("\n"))))
     return tasks

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, StudyResult
+from stripesim.scenarios.studies.base import (
+    Ablation,
+    Option,
+    Setting,
+    Study,
+    StudyResult,
+)
 from stripesim.scenarios.studies.tasks import Row, Task
 
 if TYPE_CHECKING:
@@ -36,17 +42,23 @@ class Nvme(Study):
         ),
     )
     ablations: ClassVar[Mapping[str, Ablation]] = {
-        "no-work-after-reply": Ablation("nothing is left to do after an answer", ("cpu.after_reply_ns=0",)),
-        "no-client-cpu": Ablation("load generators cost no processor time", ("client.processor_ns=0",)),
+        "no-work-after-reply": Ablation(
+            "nothing is left to do after an answer", ("cpu.after_reply_ns=0",)
+        ),
+        "no-client-cpu": Ablation(
+            "load generators cost no processor time", ("client.processor_ns=0",)
+        ),
         "lock-without-thread": Ablation(
             "a client's operation takes its PG before it queues for a thread",
             ("threads.lock_waits_per_thread_count=0",),
         ),
         "whole-cores": Ablation(
-            "the threads of a core do not slow each other down", ("cpu.paired_slowdown_fraction=0",)
+            "the threads of a core do not slow each other down",
+            ("cpu.paired_slowdown_fraction=0",),
         ),
         "free-messages": Ablation(
-            "messages cost no processor time", ("cpu.message_base_ns=0", "cpu.message_ns_per_byte=0")
+            "messages cost no processor time",
+            ("cpu.message_base_ns=0", "cpu.message_ns_per_byte=0"),
         ),
     }
 
@@ -66,7 +78,9 @@ class Nvme(Study):
 
         rows, clusters = measured.load()
         hardware = hardware_of(rows[0], clusters, "clusters.toml")
-        listed = parameters_of(runs.models_of(runs.scenario_of(rows[0], hardware), rows[0], hardware))
+        listed = parameters_of(
+            runs.models_of(runs.scenario_of(rows[0], hardware), rows[0], hardware)
+        )
         return [*listed, *ParameterFile(self.name).listed()]
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
@@ -100,7 +114,11 @@ class Nvme(Study):
 
         data = setting.options.get("data")
         counted = sum(row.role != "not-derivable" for row in load(data)[0])
-        return {"parameters": PARAMETERS, "data": "shipped" if data is None else str(data), "rows": counted}
+        return {
+            "parameters": PARAMETERS,
+            "data": "shipped" if data is None else str(data),
+            "rows": counted,
+        }
 
     def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
         """Draw simulated against measured numbers."""

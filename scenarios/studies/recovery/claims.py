@@ -19,7 +19,11 @@ RATIOS = {
     "repair_bytes_ratio": "recovery_device_read_bytes_per_lost_byte_ratio",
     "repair_time_ratio": "recovery_s_ratio",
 }
-COLUMNS = {"client_iops": "iops", "client_latency_mean": "latency_mean_ms", "recovery_rate": "objects_per_s"}
+COLUMNS = {
+    "client_iops": "iops",
+    "client_latency_mean": "latency_mean_ms",
+    "recovery_rate": "objects_per_s",
+}
 
 
 def _of_scheduler(claim: Claim, rows: Mapping[str, Mapping[str, Any]]) -> Simulated:
@@ -43,7 +47,9 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], dict[str,
             found[claim.id] = _of_scheduler(claim, by[claim.paper])
         elif claim.metric == "recovery_rate_ratio":
             over, under = claim.baseline.split(" against ")
-            found[claim.id] = schedulers[over]["objects_per_s"] / schedulers[under]["objects_per_s"]
+            found[claim.id] = (
+                schedulers[over]["objects_per_s"] / schedulers[under]["objects_per_s"]
+            )
         elif claim.metric == "acknowledgement":
             found[claim.id] = hung[claim.baseline]["acknowledgement_ms"]
         elif claim.metric in RATIOS:

@@ -16,7 +16,10 @@ SHORT = {
 
 def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     """Draw client rate, 99th percentile and recovery rate of each configuration."""
-    shown = rows.filter((pl.col("experiment") == "mclock2021") & pl.col("configuration").is_in(list(SHORT)))
+    shown = rows.filter(
+        (pl.col("experiment") == "mclock2021")
+        & pl.col("configuration").is_in(list(SHORT))
+    )
     names = [SHORT[name] for name in shown["configuration"]]
     figure = new_figure((11, 3.8))
     panels = (

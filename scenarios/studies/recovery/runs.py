@@ -93,7 +93,9 @@ def host_models(scenario: Scenario) -> Models:
     return on_hardware(build_models(scenario), host, 1)
 
 
-def scheduler_row(source: str, name: str, seconds: float, sets: tuple[str, ...], engine: str) -> list[Row]:
+def scheduler_row(
+    source: str, name: str, seconds: float, sets: tuple[str, ...], engine: str
+) -> list[Row]:
     """Fill an OSD while clients write, under one configuration."""
     scenario = load_scenario(
         BASE,
@@ -115,7 +117,11 @@ def scheduler_row(source: str, name: str, seconds: float, sets: tuple[str, ...],
     moved = result.row["recovery_operations"]
     until_s = start_s + CLIENTS_WRITE_S * OBJECTS / SOURCES[source].objects
     took_s = result.row["recovery_s"] or seconds - start_s
-    return [row | _clients(result, start_s, min(seconds, until_s)) | {"objects_per_s": moved / took_s}]
+    return [
+        row
+        | _clients(result, start_s, min(seconds, until_s))
+        | {"objects_per_s": moved / took_s}
+    ]
 
 
 def _clients(result: RunResult, start_s: float, stop_s: float) -> Row:
@@ -234,7 +240,11 @@ def _models(scenario: Scenario) -> Models:
     """
     models = build_models(scenario)
     costs = models.kernel.costs
-    borrowed = tuple(replace(cost, scheme="clay:16,4,19") for cost in costs if cost.scheme == "rs:16,4")
+    borrowed = tuple(
+        replace(cost, scheme="clay:16,4,19")
+        for cost in costs
+        if cost.scheme == "rs:16,4"
+    )
     table = replace(models.kernel, costs=costs + borrowed)
     return replace(models, kernel=scaled_table(table, "clay:16,4,19", CLAY_OVER_RS))
 
@@ -251,4 +261,6 @@ def _until_clean(scenario: Scenario, cell: Any, engine: str) -> Row:
         requests=1,
         queue_depth=1,
     )
-    return simulate(setting.pool, once.start(), faults=setting.faults, engine=engine).row
+    return simulate(
+        setting.pool, once.start(), faults=setting.faults, engine=engine
+    ).row

@@ -19,7 +19,12 @@ class Recovery(Study):
         "tolerances were fixed before the first run; one factor of the host is fitted."
     )
     scenario = str(files("stripesim.scenarios.studies.recovery") / "base.toml")
-    fixed_keys = ("schemes", "faults.events", "cluster.op_queue", "cluster.mclock_profile")
+    fixed_keys = (
+        "schemes",
+        "faults.events",
+        "cluster.op_queue",
+        "cluster.mclock_profile",
+    )
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
         """List one task for each configuration."""
@@ -28,11 +33,18 @@ class Recovery(Study):
         engine = setting.engine
         return [
             *(
-                Call(f"{source}: {name}", runs.scheduler_row, (source, name, *rest, engine))
+                Call(
+                    f"{source}: {name}",
+                    runs.scheduler_row,
+                    (source, name, *rest, engine),
+                )
                 for source, name, *rest in runs.schedulers()
             ),
             *(Call(name, runs.hung_row, (name, engine)) for name in runs.HUNG),
-            *(Call(f"repair of {paper}", runs.pair_row, (paper, engine)) for paper in runs.PAIRS),
+            *(
+                Call(f"repair of {paper}", runs.pair_row, (paper, engine))
+                for paper in runs.PAIRS
+            ),
         ]
 
 

@@ -19,7 +19,9 @@ class ClientLoops:
 
     def __init__(self, planner: RequestPlanner, workload: SyntheticLoops) -> None:
         self.planner, self._workload = planner, workload
-        self.streams = [ClientStream(self, workload.depth) for _ in range(workload.clients)]
+        self.streams = [
+            ClientStream(self, workload.depth) for _ in range(workload.clients)
+        ]
         self._rounds = max(_ROUNDS_MIN, 4 * CHUNK // workload.clients)
         self._places = 0
         self._has_ended = False
@@ -35,11 +37,15 @@ class ClientLoops:
             return False
         clients = self.planner.newest.clients - self._workload.first_client
         order = np.argsort(clients, kind="stable")
-        borders = np.searchsorted(clients[order], np.arange(len(self.streams) + 1)).tolist()
+        borders = np.searchsorted(
+            clients[order], np.arange(len(self.streams) + 1)
+        ).tolist()
         by_client = chunk.at(order)
         places = self._places + order
         self._places += len(chunk)
-        for stream, start, stop in zip(self.streams, borders[:-1], borders[1:], strict=True):
+        for stream, start, stop in zip(
+            self.streams, borders[:-1], borders[1:], strict=True
+        ):
             if stop > start:
                 rows = slice(start, stop)
                 stream.add(by_client.at(rows), places[rows])

@@ -20,7 +20,9 @@ class Requests:
     #: `offsets_bytes`, `lengths_bytes`: extent in the image [B], shape (n,)
     offsets_bytes: IntArray
     lengths_bytes: IntArray
-    arrivals_ns: IntArray | None = None  #: Issue times [ns]; None for a closed loop, shape (n,)
+    arrivals_ns: IntArray | None = (
+        None  #: Issue times [ns]; None for a closed loop, shape (n,)
+    )
     #: Client that issues each request, from 0; None: the first issues all, shape (n,)
     clients: IntArray | None = None
 
@@ -30,7 +32,8 @@ class Requests:
     def at(self, places: IntArray | slice) -> Requests:
         """Return the requests at some places."""
         columns: dict[str, Any] = {
-            name: None if all_ is None else all_[places] for name, all_ in vars(self).items()
+            name: None if all_ is None else all_[places]
+            for name, all_ in vars(self).items()
         }
         return replace(self, **columns)
 
@@ -69,19 +72,29 @@ class Synthetic:
 
     def __post_init__(self) -> None:
         if self.pattern not in ("seq", "rand"):
-            raise ValueError(f"workload: pattern: got {self.pattern!r}, wanted seq or rand")
+            raise ValueError(
+                f"workload: pattern: got {self.pattern!r}, wanted seq or rand"
+            )
         if not 0 < self.block_bytes <= self.image_bytes:
             raise ValueError(
                 f"workload: block_bytes: got {self.block_bytes}, wanted 1 to the image's {self.image_bytes}"
             )
         if not 0 <= self.read_fraction <= 1:
-            raise ValueError(f"workload: read_fraction: got {self.read_fraction}, wanted 0 to 1")
+            raise ValueError(
+                f"workload: read_fraction: got {self.read_fraction}, wanted 0 to 1"
+            )
         if (self.queue_depth > 0) == (self.rate_per_s is not None):
-            raise ValueError("workload: wanted either a queue depth (closed loop) or a rate (open loop)")
+            raise ValueError(
+                "workload: wanted either a queue depth (closed loop) or a rate (open loop)"
+            )
 
     def start(self) -> SyntheticStream | SyntheticLoops:
         """Begin the stream of requests, or the closed loops of several clients."""
-        return SyntheticLoops(self) if self.clients > 1 and self.queue_depth else SyntheticStream(self)
+        return (
+            SyntheticLoops(self)
+            if self.clients > 1 and self.queue_depth
+            else SyntheticStream(self)
+        )
 
     def requests_of(
         self,
@@ -93,14 +106,25 @@ class Synthetic:
         """Draw requests, by the number of each in its client's order."""
         blocks = self.image_bytes // self.block_bytes
         count = len(numbers)
-        index = numbers % blocks if self.pattern == "seq" else offsets.integers(0, blocks, count)
-        images = np.int64(0) if clients is None else clients * np.int64(self.image_stride_bytes)
+        index = (
+            numbers % blocks
+            if self.pattern == "seq"
+            else offsets.integers(0, blocks, count)
+        )
+        images = (
+            np.int64(0)
+            if clients is None
+            else clients * np.int64(self.image_stride_bytes)
+        )
         return Requests(
             is_write=directions.random(count) >= self.read_fraction,
             images=np.zeros(count, dtype=np.int64),
-            offsets_bytes=(index * self.block_bytes).astype(np.int64) + images + self.first_byte,
+            offsets_bytes=(index * self.block_bytes).astype(np.int64)
+            + images
+            + self.first_byte,
             lengths_bytes=np.full(count, self.block_bytes, dtype=np.int64),
-            clients=(0 if clients is None else clients) + np.full(count, self.first_client, dtype=np.int64),
+            clients=(0 if clients is None else clients)
+            + np.full(count, self.first_client, dtype=np.int64),
         )
 
 
@@ -144,7 +168,9 @@ class SyntheticStream:
         order = np.argsort(clients, kind="stable")
         counts = np.bincount(clients, minlength=self.workload.clients)
         ranks = np.empty(len(clients), dtype=np.int64)
-        ranks[order] = np.arange(len(clients)) - np.repeat(np.cumsum(counts) - counts, counts)
+        ranks[order] = np.arange(len(clients)) - np.repeat(
+            np.cumsum(counts) - counts, counts
+        )
         numbers: IntArray = self._issued[clients] + ranks
         self._issued += counts
         return numbers
@@ -166,7 +192,9 @@ class SyntheticLoops:
         """Return the next requests of all clients, so many of each, in turn; none after the end."""
         load = self.workload
         clients = np.tile(np.arange(self.clients, dtype=np.int64), rounds)
-        numbers = np.repeat(np.arange(self._taken, self._taken + rounds, dtype=np.int64), self.clients)
+        numbers = np.repeat(
+            np.arange(self._taken, self._taken + rounds, dtype=np.int64), self.clients
+        )
         self._taken += rounds
         requests = load.requests_of(numbers, self._offsets, self._directions, clients)
         if load.requests is None:
@@ -204,7 +232,9 @@ class Replay:
             assert arrivals is not None
             arrivals = np.rint(arrivals / speed).astype(np.int64)
         self._all = replace(
-            requests, arrivals_ns=arrivals if queue_depth == 0 else None, clients=requests.images % clients
+            requests,
+            arrivals_ns=arrivals if queue_depth == 0 else None,
+            clients=requests.images % clients,
         )
 
     def take(self, count: int) -> Requests:

@@ -2,7 +2,12 @@
 
 from stripesim.sim.ceph.failures.director import FaultDirector
 from stripesim.sim.ceph.failures.report import describe_faults
-from stripesim.sim.ceph.failures.schedule import Corruption, Failure, FaultError, FaultPlan
+from stripesim.sim.ceph.failures.schedule import (
+    Corruption,
+    Failure,
+    FaultError,
+    FaultPlan,
+)
 from stripesim.sim.ceph.failures.timeline import Event, Timeline
 
 __all__ = [

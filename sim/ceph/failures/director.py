@@ -20,7 +20,15 @@ from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.planner import Foreground
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import COUNTER_INDEX, IntArray
-from stripesim.sim.engine.program import PENDING, Action, Begun, Progress, Report, SetGroup, Wake
+from stripesim.sim.engine.program import (
+    PENDING,
+    Action,
+    Begun,
+    Progress,
+    Report,
+    SetGroup,
+    Wake,
+)
 
 # Notes of one placement group in flight: two rounds for one interval, in blocks where others stand in.
 _NOTES_MAX = 8
@@ -57,7 +65,11 @@ class _Writer:
         planned = self._client.planned
         for one in sorted(progress.begun(self._stream), key=lambda one: -one.number):
             if planned.is_write[one.number]:
-                yield int(planned.groups[one.number]), int(planned.objects[one.number]), one
+                yield (
+                    int(planned.groups[one.number]),
+                    int(planned.objects[one.number]),
+                    one,
+                )
 
 
 class FaultDirector:
@@ -91,10 +103,14 @@ class FaultDirector:
                 "faults: up_sets: got other sets for no OSD out than the pool has, wanted the same"
             )
         self._pool, self._book, self._plan, self._layout = pool, book, plan, layout
-        self._writers = [_Writer(client, stream) for stream, client in enumerate(clients)]
+        self._writers = [
+            _Writer(client, stream) for stream, client in enumerate(clients)
+        ]
         self._feed_stream = feed_stream
         self._model = plan.model
-        self._min_size = min_size(kind=pool.scheme.kind, k=pool.scheme.k, width=pool.scheme.width)
+        self._min_size = min_size(
+            kind=pool.scheme.kind, k=pool.scheme.k, width=pool.scheme.width
+        )
         self.timeline = Timeline(cluster.groups)
         self._agenda = Agenda()
         self._monitor = Monitor(
@@ -156,7 +172,9 @@ class FaultDirector:
             self._agenda,
             operations,
             self.groups,
-            is_ready=lambda group: self.timeline.states[group.number] == State.CLEAN and group.is_clean,
+            is_ready=lambda group: (
+                self.timeline.states[group.number] == State.CLEAN and group.is_clean
+            ),
             found=self._outages.found,
         )
         # What the OSDs lost before the run have left to rebuild.
@@ -170,13 +188,17 @@ class FaultDirector:
         items: list[list[int]] = [[] for _ in range(pool.cluster.groups)]
         if plan.prefilled:
             objects = np.arange(plan.image_objects, dtype=np.int64)
-            for item, number in enumerate(pool.groups_of(np.zeros_like(objects), objects).tolist()):
+            for item, number in enumerate(
+                pool.groups_of(np.zeros_like(objects), objects).tolist()
+            ):
                 items[number].append(item)
         # The primary trims the log, by the groups that its OSD has: here those that it begins with.
         acting = pool.cluster.acting
         leads = acting[np.arange(len(acting)), pool.primaries]
         on_lead = np.bincount(acting[acting != NO_OSD])[leads].tolist()
-        writes = _LONG_AGO if plan.object_writes_count is None else plan.object_writes_count
+        writes = (
+            _LONG_AGO if plan.object_writes_count is None else plan.object_writes_count
+        )
         groups = [
             Group(
                 number,
@@ -217,7 +239,9 @@ class FaultDirector:
                     f"repair: placement group {group.number:x}: CRUSH found no new OSD for shard "
                     f"{group.up.index(NO_OSD)}; wanted a spare failure domain"
                 )
-            group.copies = {key: copy for key, copy in group.copies.items() if key[0] not in lost}
+            group.copies = {
+                key: copy for key, copy in group.copies.items() if key[0] not in lost
+            }
             hurt.append(group)
         return hurt
 
@@ -275,8 +299,12 @@ class FaultDirector:
         self._has_looked = True
         assert self._progress is not None
         written = [writer.written(self._progress) for writer in self._writers]
-        pairs, counts = np.unique(np.concatenate(written, axis=1), axis=1, return_counts=True)
-        for (number, item), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
+        pairs, counts = np.unique(
+            np.concatenate(written, axis=1), axis=1, return_counts=True
+        )
+        for (number, item), count in zip(
+            pairs.T.tolist(), counts.tolist(), strict=True
+        ):
             self.groups[number].written(item, count)
 
     def _note_interrupted(self, group: Group) -> None:
@@ -297,7 +325,9 @@ class FaultDirector:
             if reached and item not in settled:
                 touched = set(stores.values())
                 stays = group.interrupted(item, touched, reached, self._answers)
-                self.interrupted["recovered" if stays else "rolled back"] += touched != reached
+                self.interrupted["recovered" if stays else "rolled back"] += (
+                    touched != reached
+                )
                 settled |= {item} if stays else set()
 
     def _answers(self, osd: int) -> bool:
@@ -309,7 +339,9 @@ class FaultDirector:
             template = self._book.templates[number]
             steps = template.amounts[:, COUNTER_INDEX["device_write_bytes"]] > 0
             steps |= np.array(template.phases) == Phase.LOG
-            self._stores[number] = {step: template.shards[step] for step in np.flatnonzero(steps).tolist()}
+            self._stores[number] = {
+                step: template.shards[step] for step in np.flatnonzero(steps).tolist()
+            }
         return self._stores[number]
 
     def _is_up(self, osd: int) -> bool:
@@ -319,17 +351,35 @@ class FaultDirector:
 
     def _on_map(self, now_ns: int, changes: Sequence[Change]) -> None:
         """Let every placement group that a new map concerns enter a new interval."""
-        restarted = {change.subject for change in changes if change.what in ("down", "up")}
+        restarted = {
+            change.subject for change in changes if change.what in ("down", "up")
+        }
         remapped = any(change.what not in {"up_thru", "pg_temp"} for change in changes)
         temps = {change.subject for change in changes if change.what == "pg_temp"}
         for change in changes:
             if change.what in ("down", "up", "out"):
-                self.timeline.note(now_ns, change.what, f"osd.{change.subject}, map {self._monitor.epoch}")
+                self.timeline.note(
+                    now_ns,
+                    change.what,
+                    f"osd.{change.subject}, map {self._monitor.epoch}",
+                )
                 self._outages.on_change(now_ns, change)
-        raw = self._plan.up_sets(tuple(sorted(self._monitor.out))).tolist() if remapped else None
+        raw = (
+            self._plan.up_sets(tuple(sorted(self._monitor.out))).tolist()
+            if remapped
+            else None
+        )
         for group in self.groups:
-            up = group.up if raw is None else group.aligned(raw[group.number], self._is_up)
-            if up != group.up or group.members.osds & restarted or group.number in temps:
+            up = (
+                group.up
+                if raw is None
+                else group.aligned(raw[group.number], self._is_up)
+            )
+            if (
+                up != group.up
+                or group.members.osds & restarted
+                or group.number in temps
+            ):
                 self._note_writes()
                 group.up = up
                 self._peer(now_ns, group)
@@ -362,7 +412,9 @@ class FaultDirector:
             return
         self.recovery.note(group, NOTES["interval"])
         self.timeline.enter(now_ns, group.number, State.PEERING)
-        self._agenda.at(now_ns + self._exchange_ns, self._exchanged, group, group.interval)
+        self._agenda.at(
+            now_ns + self._exchange_ns, self._exchanged, group, group.interval
+        )
 
     def _end_leases(self, now_ns: int, group: Group) -> None:
         """Note how long reads may be served on a lease of the interval that ends.
@@ -383,7 +435,10 @@ class FaultDirector:
         """Tell whether somebody who may still run could answer reads that this interval's members would."""
         if group.lease_ns <= now_ns:
             return False
-        return any(not self._is_up(osd) and not self._outages.is_known_dead(osd) for osd in group.past)
+        return any(
+            not self._is_up(osd) and not self._outages.is_known_dead(osd)
+            for osd in group.past
+        )
 
     def _lease_ended(self, now_ns: int, group: Group, interval: int) -> None:
         """The last lease of earlier intervals is over: clients may go on."""
@@ -436,7 +491,10 @@ class FaultDirector:
         group.members = members = group.decide(self._is_up)
         group.peered = True
         joins = group.joining_copies
-        lacking = set().union(*(copy.missing for copy in group.inside.values())) & group.objects
+        lacking = (
+            set().union(*(copy.missing for copy in group.inside.values()))
+            & group.objects
+        )
         apart = {item: group.members_for(item) for item in sorted(lacking)}
         serving = sum(osd != NO_OSD for osd in members.acting)
         readable = all(
@@ -454,22 +512,38 @@ class FaultDirector:
             for item, one in apart.items():
                 self._show(group, one, item)
             if waits:
-                self._agenda.at(group.lease_ns, self._lease_ended, group, group.interval)
+                self._agenda.at(
+                    group.lease_ns, self._lease_ended, group, group.interval
+                )
             else:
-                self._actions.append(SetGroup(group.number, held=False, interrupt=False))
+                self._actions.append(
+                    SetGroup(group.number, held=False, interrupt=False)
+                )
         elif self.timeline.states[group.number] != State.PEERING:
             self._actions.append(SetGroup(group.number, held=True, interrupt=True))
         state = State.WAIT if waits else self._state(group, readable, bool(joins))
         self.timeline.enter(now_ns, group.number, state)
         if joins:
-            self.recovery.request(now_ns, group, self._priority(group), everyone=not self._backfills(group))
+            self.recovery.request(
+                now_ns,
+                group,
+                self._priority(group),
+                everyone=not self._backfills(group),
+            )
         elif group.active and not members.missing and not waits:
             self._cleaned(now_ns, group)
 
     def _show(self, group: Group, members: Members, item: int | None = None) -> None:
         """Let clients see who serves a placement group, or one object of it."""
         assert members.primary is not None
-        self._layout.set(self._book, group.number, members.written, members.missing, members.primary, item)
+        self._layout.set(
+            self._book,
+            group.number,
+            members.written,
+            members.missing,
+            members.primary,
+            item,
+        )
 
     def _recovered(self, group: Group, item: int) -> None:
         """Let requests go to members that have one object more."""
@@ -483,7 +557,9 @@ class FaultDirector:
         if not group.active:
             return State.INACTIVE
         if joins:
-            return State.BACKFILL_WAIT if self._backfills(group) else State.RECOVERY_WAIT
+            return (
+                State.BACKFILL_WAIT if self._backfills(group) else State.RECOVERY_WAIT
+            )
         return State.DEGRADED if group.members.missing else State.CLEAN
 
     def _backfills(self, group: Group) -> bool:
@@ -497,10 +573,14 @@ class FaultDirector:
         return Priority.DEGRADED if group.members.missing else Priority.MOVE
 
     def _recovery_started(self, now_ns: int, group: Group) -> None:
-        behind = any(not copy.missing <= copy.cut_off for copy in group.joining_copies.values())
+        behind = any(
+            not copy.missing <= copy.cut_off for copy in group.joining_copies.values()
+        )
         if behind and not self._is_recovering:
             self._is_recovering = True
-            self.timeline.note(now_ns, "recovering", f"pg {group.number:x} is the first")
+            self.timeline.note(
+                now_ns, "recovering", f"pg {group.number:x} is the first"
+            )
         if group.active and self.timeline.states[group.number] != State.WAIT:
             state = State.BACKFILLING if self._backfills(group) else State.RECOVERING
             self.timeline.enter(now_ns, group.number, state)
@@ -514,7 +594,9 @@ class FaultDirector:
                 copy.backfill, copy.missed_count = False, 0
         if lacking:
             self.timeline.note(
-                now_ns, "unfound", f"pg {group.number:x}: {lacking} shards are nowhere to be had"
+                now_ns,
+                "unfound",
+                f"pg {group.number:x}: {lacking} shards are nowhere to be had",
             )
             if group.active:
                 self.timeline.enter(now_ns, group.number, State.DEGRADED)
@@ -538,7 +620,11 @@ class FaultDirector:
             self._is_recovering = False
             self.timeline.note(now_ns, "clean", "all placement groups")
             seen_ns = max(self._seen_clean_ns.values())
-            self.timeline.note(seen_ns, "seen clean", "the cluster's status shows all placement groups clean")
+            self.timeline.note(
+                seen_ns,
+                "seen clean",
+                "the cluster's status shows all placement groups clean",
+            )
 
 
 def _round_trip_ns(pool: Pool) -> int:

@@ -63,12 +63,16 @@ class Members:
     @property
     def primary(self) -> int | None:
         """Shard whose OSD leads: the first that is there and may; None if nobody is."""
-        return next((shard for shard in self.leaders if self.acting[shard] != NO_OSD), None)
+        return next(
+            (shard for shard in self.leaders if self.acting[shard] != NO_OSD), None
+        )
 
     @property
     def missing(self) -> frozenset[int]:
         """Shards that nobody serves."""
-        return frozenset(shard for shard, osd in enumerate(self.acting) if osd == NO_OSD)
+        return frozenset(
+            shard for shard, osd in enumerate(self.acting) if osd == NO_OSD
+        )
 
     @property
     def written(self) -> tuple[int, ...]:
@@ -104,7 +108,11 @@ class Group:
         beside_count: int = 0,
     ) -> None:
         self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
-        self.number, self._log_lengths, self._beside_count = number, log_lengths, beside_count
+        self.number, self._log_lengths, self._beside_count = (
+            number,
+            log_lengths,
+            beside_count,
+        )
         self.objects = set(objects)
         # Objects that are gone but stand in the log: whoever gets that log has to note each.
         self.deleted = set(range(-deletions, 0))
@@ -112,7 +120,9 @@ class Group:
         self._replicated = scheme.kind == "replicated"
         self.up = tuple(up)
         self.copies: dict[tuple[int, int], Copy] = {
-            (osd, self.content(shard)): Copy() for shard, osd in enumerate(up) if osd != NO_OSD
+            (osd, self.content(shard)): Copy()
+            for shard, osd in enumerate(up)
+            if osd != NO_OSD
         }
         self.members = Members(self.up, (NO_OSD,) * len(self.up), self._leaders)
         self.interval = 0
@@ -131,13 +141,17 @@ class Group:
     def _append(self, count: int) -> None:
         """Add entries to the log, and trim it."""
         self._entries += count
-        self._trimmed = max(self._trimmed, self._entries - self._log_lengths[self.is_clean])
+        self._trimmed = max(
+            self._trimmed, self._entries - self._log_lengths[self.is_clean]
+        )
 
     def content(self, shard: int) -> int:
         """Return what a shard holds: itself, or the same in all copies."""
         return 0 if self._replicated else shard
 
-    def aligned(self, raw: Sequence[int], is_up: Callable[[int], bool]) -> tuple[int, ...]:
+    def aligned(
+        self, raw: Sequence[int], is_up: Callable[[int], bool]
+    ) -> tuple[int, ...]:
         """Put the OSDs that CRUSH names into shards: an erasure code's are fixed, copies keep their place."""
         chosen = [osd if osd != NO_OSD and is_up(osd) else NO_OSD for osd in raw]
         if not self._replicated:
@@ -145,11 +159,17 @@ class Group:
         listed = [osd for osd in chosen if osd != NO_OSD]
         kept = [osd if osd in listed else NO_OSD for osd in self.up]
         new = [osd for osd in listed if osd not in kept]
-        return tuple(osd if osd != NO_OSD else (new.pop(0) if new else NO_OSD) for osd in kept)
+        return tuple(
+            osd if osd != NO_OSD else (new.pop(0) if new else NO_OSD) for osd in kept
+        )
 
     def decide(self, is_up: Callable[[int], bool]) -> Members:
         """Return who serves each shard, given who is up and what each holds."""
-        used = {osd for osd in self.up if osd != NO_OSD and self._complete(osd, self.up.index(osd))}
+        used = {
+            osd
+            for osd in self.up
+            if osd != NO_OSD and self._complete(osd, self.up.index(osd))
+        }
         acting, joining = [], []
         for shard, osd in enumerate(self.up):
             if osd != NO_OSD and self._complete(osd, shard):
@@ -170,7 +190,9 @@ class Group:
         copy = self.copies.get((osd, self.content(shard)))
         return copy is not None and not copy.missing
 
-    def _stand_in(self, shard: int, used: set[int], is_up: Callable[[int], bool]) -> int:
+    def _stand_in(
+        self, shard: int, used: set[int], is_up: Callable[[int], bool]
+    ) -> int:
         """Return an OSD that is no longer meant to hold a shard, but still does."""
         content = self.content(shard)
         for (osd, held), copy in sorted(self.copies.items(), key=lambda item: item[0]):
@@ -183,7 +205,9 @@ class Group:
         for shard, osd in enumerate(self.up):
             if osd != NO_OSD and (osd, self.content(shard)) not in self.copies:
                 missing = self.objects | self.deleted
-                self.copies[osd, self.content(shard)] = Copy(missing, missed_count=self._entries)
+                self.copies[osd, self.content(shard)] = Copy(
+                    missing, missed_count=self._entries
+                )
 
     def copy_of(self, osd: int, shard: int) -> Copy:
         """Return an OSD's copy of a shard."""
@@ -193,13 +217,19 @@ class Group:
     def joining_copies(self) -> dict[int, Copy]:
         """Copies that are brought up to date, by shard."""
         members = enumerate(self.members.joining)
-        return {shard: self.copy_of(osd, shard) for shard, osd in members if osd != NO_OSD}
+        return {
+            shard: self.copy_of(osd, shard) for shard, osd in members if osd != NO_OSD
+        }
 
     @property
     def inside(self) -> dict[int, Copy]:
         """Those of them that serve meanwhile; the others are brought up to date beside the acting set."""
         acting, joining = self.members.acting, self.members.joining
-        return {shard: copy for shard, copy in self.joining_copies.items() if acting[shard] == joining[shard]}
+        return {
+            shard: copy
+            for shard, copy in self.joining_copies.items()
+            if acting[shard] == joining[shard]
+        }
 
     @property
     def needs_stand_ins(self) -> bool:
@@ -258,7 +288,11 @@ class Group:
             # Who is being brought up to date gets the write, but cannot apply it to what it lacks.
 
     def interrupted(
-        self, item: int, touched: Set[int], reached: Set[int], is_up: Callable[[int], bool]
+        self,
+        item: int,
+        touched: Set[int],
+        reached: Set[int],
+        is_up: Callable[[int], bool],
     ) -> bool:
         """Decide on a write that was cut off, of which the OSDs of some shards have an entry in their log.
 
@@ -273,17 +307,24 @@ class Group:
         have = {
             shard
             for shard in reached
-            if is_up(bound[shard]) and item not in self.copies[bound[shard], self.content(shard)].missing
+            if is_up(bound[shard])
+            and item not in self.copies[bound[shard], self.content(shard)].missing
         }
-        absent = {shard for shard, osd in enumerate(bound) if osd == NO_OSD or not is_up(osd)}
-        if not have or not self._scheme.can_decode(frozenset(absent | (touched - have))):
+        absent = {
+            shard for shard, osd in enumerate(bound) if osd == NO_OSD or not is_up(osd)
+        }
+        if not have or not self._scheme.can_decode(
+            frozenset(absent | (touched - have))
+        ):
             return False
         written = {(osd, self.content(shard)) for shard in have for osd in pairs[shard]}
         self.objects.add(item)
         self._append(1)
         changed = {self.content(shard) for shard in touched}
         for (osd, content), copy in self.copies.items():
-            if (osd, content) not in written and (osd not in self.members.osds or content in changed):
+            if (osd, content) not in written and (
+                osd not in self.members.osds or content in changed
+            ):
                 if osd in self.members.osds and is_up(osd) and item not in copy.missing:
                     copy.cut_off.add(item)
                 copy.missing.add(item)
@@ -304,7 +345,9 @@ class Group:
         """An OSD comes back with an empty device."""
         for holder, content in self.copies:
             if holder == osd:
-                self.copies[holder, content] = Copy(set(self.objects), missed_count=self._entries)
+                self.copies[holder, content] = Copy(
+                    set(self.objects), missed_count=self._entries
+                )
 
     def drop_strays(self, is_up: Callable[[int], bool]) -> None:
         """A clean placement group deletes the copies that OSDs hold beyond its members."""

@@ -74,7 +74,9 @@ class Monitor:
         hosts = self._reporters.setdefault(osd, set())
         hosts.add(int(self._hosts[reporter]))
         if refused or len(hosts) >= self._model.min_down_reporters_count:
-            why = "connection refused" if refused else f"reported from {len(hosts)} hosts"
+            why = (
+                "connection refused" if refused else f"reported from {len(hosts)} hosts"
+            )
             self.mark_down(now_ns, osd, why)
 
     def forget_reports(self, osd: int) -> None:
@@ -102,7 +104,9 @@ class Monitor:
         if len(self._pending) == 1:
             earliest = now_ns + self._model.propose_min_wait_ns
             if self._published_ns is not None:
-                earliest = max(earliest, self._published_ns + self._model.propose_interval_ns)
+                earliest = max(
+                    earliest, self._published_ns + self._model.propose_interval_ns
+                )
             if period_ns := self._model.digest_period_ns:
                 # The monitors last kept a digest of the manager's then.
                 digest_ns = now_ns - (now_ns - self._digest_phase_ns) % period_ns
@@ -111,8 +115,12 @@ class Monitor:
 
     def seen_ns(self, time_ns: int, osd: int) -> int:
         """Return when the cluster's status shows what an OSD knows of its placement groups [ns]."""
-        reported_ns = _next_tick(time_ns, self._stats_phases_ns[osd], self._model.stats_period_ns)
-        return _next_tick(reported_ns, self._digest_phase_ns, self._model.digest_period_ns)
+        reported_ns = _next_tick(
+            time_ns, self._stats_phases_ns[osd], self._model.stats_period_ns
+        )
+        return _next_tick(
+            reported_ns, self._digest_phase_ns, self._model.digest_period_ns
+        )
 
     def _publish(self, now_ns: int) -> None:
         changes, self._pending = self._pending, []
@@ -138,7 +146,9 @@ class Monitor:
             # mon_osd_auto_mark_auto_out_in: who was marked out for being down is taken in again.
             self.out.discard(osd)
             for other in sorted(self._kept_in):
-                self._agenda.at(self._tick_from(now_ns), self._out, other, self._down_since[other])
+                self._agenda.at(
+                    self._tick_from(now_ns), self._out, other, self._down_since[other]
+                )
             self._kept_in.clear()
         elif change.what == "out":
             self.out.add(osd)
@@ -157,11 +167,21 @@ class Monitor:
         left = len(self._hosts) - len(self.out | leaving | {osd})
         if left < self._model.min_in_fraction * len(self._hosts):
             self._kept_in.add(osd)
-            self._note(now_ns, "kept in", f"osd.{osd} is not marked out: only {left} OSDs would be in")
+            self._note(
+                now_ns,
+                "kept in",
+                f"osd.{osd} is not marked out: only {left} OSDs would be in",
+            )
             return
-        if self._racks is not None and self.up.isdisjoint(np.flatnonzero(self._racks == self._racks[osd])):
+        if self._racks is not None and self.up.isdisjoint(
+            np.flatnonzero(self._racks == self._racks[osd])
+        ):
             self._kept_in.add(osd)
-            self._note(now_ns, "kept in", f"osd.{osd} is not marked out: its whole rack is down")
+            self._note(
+                now_ns,
+                "kept in",
+                f"osd.{osd} is not marked out: its whole rack is down",
+            )
             return
         self.propose(now_ns, Change("out", osd))
 
@@ -186,12 +206,16 @@ class Heartbeats:
     (``HeartbeatInfo::is_unhealthy``).
     """
 
-    def __init__(self, model: RecoveryModel, pairs: IntArray, osds: int, seed: int) -> None:
+    def __init__(
+        self, model: RecoveryModel, pairs: IntArray, osds: int, seed: int
+    ) -> None:
         self._model = model
         self._watchers: list[list[int]] = [[] for _ in range(osds)]
         for watcher, watched in pairs.tolist():
             self._watchers[watched].append(watcher)
-        phases = np.random.default_rng([seed, 6]).integers(0, model.heartbeat_interval_ns, osds)
+        phases = np.random.default_rng([seed, 6]).integers(
+            0, model.heartbeat_interval_ns, osds
+        )
         self.phases_ns: list[int] = phases.tolist()
 
     def watchers(self, osd: int) -> list[int]:
@@ -205,11 +229,17 @@ class Heartbeats:
         model, phase_ns = self._model, self.phases_ns[watcher]
         interval_ns = model.heartbeat_interval_ns
         # A ping at the very moment of the failure is not answered any more.
-        unanswered_ns = phase_ns + max(0, -(-(fails_ns - phase_ns) // interval_ns)) * interval_ns
+        unanswered_ns = (
+            phase_ns + max(0, -(-(fails_ns - phase_ns) // interval_ns)) * interval_ns
+        )
         if model.grace_from == "first_unanswered":
             start_ns = unanswered_ns
         else:
             # Before its first ping a watcher counts from the beginning.
             start_ns = max(0, unanswered_ns - interval_ns)
         expires_ns = start_ns + model.heartbeat_grace_ns
-        return phase_ns + max(0, -(-(expires_ns - phase_ns) // model.osd_tick_ns)) * model.osd_tick_ns
+        return (
+            phase_ns
+            + max(0, -(-(expires_ns - phase_ns) // model.osd_tick_ns))
+            * model.osd_tick_ns
+        )

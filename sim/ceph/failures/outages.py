@@ -43,7 +43,9 @@ class Outages:
         self._note_writes = note_writes
         # Shards that OSDs held when they failed, and shards that scrubs found bad.
         self.lost_shards = 0
-        self._heartbeats = Heartbeats(plan.model, heartbeat_peers(cluster), cluster.osds, plan.seed)
+        self._heartbeats = Heartbeats(
+            plan.model, heartbeat_peers(cluster), cluster.osds, plan.seed
+        )
         # Who is dead, and of which failure; whose data is gone; who starts before being marked down.
         self._dead: dict[int, Failure] = {}
         self._gone: set[int] = set()
@@ -74,8 +76,16 @@ class Outages:
 
     def _resources(self, failure: Failure) -> tuple[int, ...]:
         cluster = self._pool.cluster
-        found = [int(index) for osd in failure.osds for index in cluster.resources_of_osd(osd)]
-        found += [int(index) for host in failure.hosts for index in cluster.resources_of_host(host)]
+        found = [
+            int(index)
+            for osd in failure.osds
+            for index in cluster.resources_of_osd(osd)
+        ]
+        found += [
+            int(index)
+            for host in failure.hosts
+            for index in cluster.resources_of_host(host)
+        ]
         return tuple(found)
 
     def _fail(self, now_ns: int, failure: Failure) -> None:
@@ -115,12 +125,18 @@ class Outages:
             held = {osd for osd, _ in group.copies}
             if not held & set(failure.osds):
                 continue
-            lost = {item for item in group.objects if not group.decodable(item, self._keeps)}
+            lost = {
+                item for item in group.objects if not group.decodable(item, self._keeps)
+            }
             if lost:
                 self._timeline.lost.setdefault(group.number, set()).update(lost)
         more = sum(map(len, self._timeline.lost.values())) - before
         if more:
-            self._timeline.note(now_ns, "lost", f"{more} objects: fewer shards are left than the code needs")
+            self._timeline.note(
+                now_ns,
+                "lost",
+                f"{more} objects: fewer shards are left than the code needs",
+            )
 
     def _keeps(self, osd: int) -> bool:
         return osd not in self._gone
@@ -130,18 +146,33 @@ class Outages:
         for watcher in self._heartbeats.watchers(osd):
             when_ns = self._heartbeats.noticed_ns(watcher, now_ns, failure.kind)
             self._agenda.at(max(now_ns, when_ns), self._noticed, osd, watcher, failure)
-        hosts = {int(self._pool.cluster.osd_hosts[other]) for other in self._heartbeats.watchers(osd)}
-        if failure.kind != "process" and len(hosts) < self._model.min_down_reporters_count:
-            self._agenda.at(now_ns + self._model.report_timeout_ns, self._unheard, osd, failure)
+        hosts = {
+            int(self._pool.cluster.osd_hosts[other])
+            for other in self._heartbeats.watchers(osd)
+        }
+        if (
+            failure.kind != "process"
+            and len(hosts) < self._model.min_down_reporters_count
+        ):
+            self._agenda.at(
+                now_ns + self._model.report_timeout_ns, self._unheard, osd, failure
+            )
 
     def _noticed(self, now_ns: int, osd: int, watcher: int, failure: Failure) -> None:
         if self._dead.get(osd) is not failure or osd not in self._monitor.up:
             return
         if watcher in self._dead:
             # One reporter less: in the end the monitors notice by themselves.
-            self._agenda.at(failure.time_ns + self._model.report_timeout_ns, self._unheard, osd, failure)
+            self._agenda.at(
+                failure.time_ns + self._model.report_timeout_ns,
+                self._unheard,
+                osd,
+                failure,
+            )
         else:
-            self._monitor.report(now_ns, osd, watcher, refused=failure.kind == "process")
+            self._monitor.report(
+                now_ns, osd, watcher, refused=failure.kind == "process"
+            )
 
     def _unheard(self, now_ns: int, osd: int, failure: Failure) -> None:
         if self._dead.get(osd) is failure:
@@ -159,7 +190,11 @@ class Outages:
                 for group in self._groups:
                     group.wipe(osd)
                 self._gone.discard(osd)
-            if failure.kind == "hang" and osd in self._monitor.up and not self._monitor.is_leaving(osd):
+            if (
+                failure.kind == "hang"
+                and osd in self._monitor.up
+                and not self._monitor.is_leaving(osd)
+            ):
                 self._resume(now_ns, osd)
             else:
                 self._agenda.at(now_ns + self._model.boot_ns, self._boot, osd)
@@ -189,12 +224,15 @@ class Outages:
             for group in self._groups
             for item in sorted(group.objects)
             if any(
-                osd == corruption.osd and item not in copy.missing for (osd, _), copy in group.copies.items()
+                osd == corruption.osd and item not in copy.missing
+                for (osd, _), copy in group.copies.items()
             )
         ]
         draw = np.random.default_rng([self._plan.seed, 7, number])
         chosen = draw.permutation(len(held))[: corruption.shards_count].tolist()
-        self._timeline.note(now_ns, "corrupted", f"{len(chosen)} shards on osd.{corruption.osd}")
+        self._timeline.note(
+            now_ns, "corrupted", f"{len(chosen)} shards on osd.{corruption.osd}"
+        )
         interval_ns = self._model.scrub_interval_ns
         for group, item in (held[index] for index in chosen):
             for (osd, _), copy in group.copies.items():
@@ -203,15 +241,22 @@ class Outages:
             if not group.decodable(item, self._keeps):
                 self._timeline.lost.setdefault(group.number, set()).add(item)
             if not self._plan.scrubs:
-                phase_ns = deep_scrub_phase_ns(self._plan.seed, group.number, interval_ns)
-                due_ns = phase_ns + -(-max(0, now_ns - phase_ns) // interval_ns) * interval_ns
+                phase_ns = deep_scrub_phase_ns(
+                    self._plan.seed, group.number, interval_ns
+                )
+                due_ns = (
+                    phase_ns
+                    + -(-max(0, now_ns - phase_ns) // interval_ns) * interval_ns
+                )
                 self._agenda.at(due_ns, self._scrub, group)
 
     def _scrub(self, now_ns: int, group: Group) -> None:
         if not group.active:
             # A scrub waits until the placement group serves again; the next tick is soon enough.
             if group.number not in self._timeline.lost:
-                self._agenda.at(now_ns + self._model.monitor_tick_ns, self._scrub, group)
+                self._agenda.at(
+                    now_ns + self._model.monitor_tick_ns, self._scrub, group
+                )
             return
         self.found(now_ns, group)
 
@@ -224,5 +269,7 @@ class Outages:
             copy.corrupt = set()
         self.lost_shards += found
         if found:
-            self._timeline.note(now_ns, "scrubbed", f"pg {group.number:x}: {found} bad shards found")
+            self._timeline.note(
+                now_ns, "scrubbed", f"pg {group.number:x}: {found} bad shards found"
+            )
             self._serve(now_ns, group)

@@ -108,7 +108,9 @@ class Recovery:
         # How long groups waited for each of `WAITS`, all together [ns].
         self.waited_ns = dict.fromkeys(WAITS, 0)
 
-    def request(self, now_ns: int, group: Group, priority: int, *, everyone: bool) -> None:
+    def request(
+        self, now_ns: int, group: Group, priority: int, *, everyone: bool
+    ) -> None:
         """Let a placement group recover as soon as its reservations are granted.
 
         Backfill takes a reservation at each OSD that it fills, recovery by the log one at every member
@@ -120,7 +122,11 @@ class Recovery:
         lead = members.acting[lead_shard] if lead_shard is not None else joining[0]
         targets = sorted((members.osds if everyone else set(joining)) - {lead})
         work = Work(group, lead, tuple(targets), priority, since_ns=now_ns)
-        work.items = deque(sorted(set().union(*(copy.missing for copy in group.joining_copies.values()))))
+        work.items = deque(
+            sorted(
+                set().union(*(copy.missing for copy in group.joining_copies.values()))
+            )
+        )
         self._works[group.number] = work
         self._local[lead].ask(group.number, priority)
         self._advance(now_ns)
@@ -219,7 +225,9 @@ class Recovery:
         """Tell whether there is an operation left to start, and make it ready."""
         while not work.queued and work.items:
             item = work.items.popleft()
-            work.queued.extend(self._operations.operations(work.group, item, self._is_up))
+            work.queued.extend(
+                self._operations.operations(work.group, item, self._is_up)
+            )
         return bool(work.queued)
 
     def _now_waits(self, now_ns: int, work: Work, what: str) -> None:
@@ -238,7 +246,9 @@ class Recovery:
         idle = "sleep" if self._free_ns[osd] > now_ns else "max_active"
         for number in self._queues[osd]:
             work = self._works[number]
-            self._now_waits(now_ns, work, "object" if work.in_flight or work.starting else idle)
+            self._now_waits(
+                now_ns, work, "object" if work.in_flight or work.starting else idle
+            )
 
     def _fill(self, now_ns: int, osd: int) -> None:
         """Start as many operations of an OSD as its limits allow, one group after another.
@@ -247,7 +257,10 @@ class Recovery:
         ``osd_recovery_max_single_start`` = 1 objects, and a group has one request in the queue at a time.
         """
         queue, busy = self._queues[osd], 0
-        while busy < len(queue) and self._active[osd] < self._model.recovery_max_active_count:
+        while (
+            busy < len(queue)
+            and self._active[osd] < self._model.recovery_max_active_count
+        ):
             if self._free_ns[osd] > now_ns:
                 if not self._timer[osd]:
                     self._timer[osd] = True
@@ -274,7 +287,9 @@ class Recovery:
         """
         notes, self._notes = self._notes, []
         for group, count in notes:
-            for template, binding in self._operations.notes(group, count) if group.members.osds else ():
+            for template, binding in (
+                self._operations.notes(group, count) if group.members.osds else ()
+            ):
                 self._noted.push(template, binding, group.number + self._groups_count)
         works, self._starting = self._starting, []
         fed = self._feed.given
@@ -282,10 +297,14 @@ class Recovery:
             starting, work.starting = work.starting, []
             for flight in starting:
                 if flight.rounds is None:
-                    planned = self._operations.plan(work.group, flight.operation, self._is_up)
+                    planned = self._operations.plan(
+                        work.group, flight.operation, self._is_up
+                    )
                     flight.rounds, flight.binding = planned
                 template = flight.rounds.pop(0)
-                index = self._feed.push(template, flight.binding, work.group.number + self._groups_count)
+                index = self._feed.push(
+                    template, flight.binding, work.group.number + self._groups_count
+                )
                 self._flying[index] = (work.group.number, flight)
                 self.log.append((flight.operation, not flight.rounds))
                 work.in_flight.add(index)

@@ -13,7 +13,13 @@ from stripesim.sim.ceph.failures.schedule import FaultPlan
 from stripesim.sim.ceph.failures.timeline import Timeline
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray, Template
-from stripesim.sim.engine.program import FAILED, PENDING, EngineRun, StreamRun, bound_rows
+from stripesim.sim.engine.program import (
+    FAILED,
+    PENDING,
+    EngineRun,
+    StreamRun,
+    bound_rows,
+)
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.critical_path import predecessors_of
 from stripesim.sim.observe.recording import account
@@ -62,7 +68,10 @@ def describe_faults(
     row |= _reach(director, run.end_ns)
     if plan.scrubs:
         read = account(run.streams[feed + 2], book)["device_read_bytes"]
-        row |= {"deep_scrubs": director.scrubs.deep_count, "scrub_device_read_bytes": read}
+        row |= {
+            "deep_scrubs": director.scrubs.deep_count,
+            "scrub_device_read_bytes": read,
+        }
     if plan.lost_osds:
         row |= _repaired(director, run, book, feed)
     document = _document(director, plan, spans, run, requested, book, feed)
@@ -80,13 +89,23 @@ def _endings(streams: Sequence[StreamRun], requested: ClientRequests) -> dict[st
         "retries": sum(int(stream.retries.sum()) for stream in streams),
     }
     done = int((completed >= 0).sum())
-    assert done + row["requests_failed"] + row["requests_pending"] == row["requests_issued"]
+    assert (
+        done + row["requests_failed"] + row["requests_pending"]
+        == row["requests_issued"]
+    )
     return row
 
 
 def _first(timeline: Timeline, what: str, after_ns: int = 0) -> int | None:
     events = timeline.events
-    return next((event.time_ns for event in events if event.what == what and event.time_ns >= after_ns), None)
+    return next(
+        (
+            event.time_ns
+            for event in events
+            if event.what == what and event.time_ns >= after_ns
+        ),
+        None,
+    )
 
 
 def phase_spans(timeline: Timeline, end_ns: int) -> Spans:
@@ -104,7 +123,9 @@ def phase_spans(timeline: Timeline, end_ns: int) -> Spans:
     borders = sorted({failed, end_ns, *times_ns.tolist(), *begun})
     spans: Spans = {}
     recovering = False
-    for start_ns, stop_ns in pairwise([0, *(border for border in borders if 0 < border <= end_ns)]):
+    for start_ns, stop_ns in pairwise(
+        [0, *(border for border in borders if 0 < border <= end_ns)]
+    ):
         is_clean = bool(clean[np.searchsorted(times_ns, start_ns, side="right") - 1])
         recovering = not is_clean and (recovering or start_ns in begun)
         if start_ns < failed:
@@ -124,7 +145,9 @@ def _moments(timeline: Timeline) -> dict[str, Any]:
     recovering = _first(timeline, "recovering", failed or 0)
 
     def since(start_ns: int | None, stop_ns: int | None) -> float | None:
-        return None if start_ns is None or stop_ns is None else (stop_ns - start_ns) / 1e9
+        return (
+            None if start_ns is None or stop_ns is None else (stop_ns - start_ns) / 1e9
+        )
 
     return {
         "detection_s": since(failed, down),
@@ -132,7 +155,9 @@ def _moments(timeline: Timeline) -> dict[str, Any]:
         "checking_s": since(failed, recovering),
         "recovery_s": since(recovering, _first(timeline, "clean", recovering or 0)),
         "failure_to_clean_s": since(failed, _first(timeline, "clean", failed or 0)),
-        "failure_to_seen_clean_s": since(failed, _first(timeline, "seen clean", failed or 0)),
+        "failure_to_seen_clean_s": since(
+            failed, _first(timeline, "seen clean", failed or 0)
+        ),
         "clean_at_end": timeline.all_clean,
     }
 
@@ -167,7 +192,10 @@ def _phases(
     row: dict[str, Any] = {}
     blocked: dict[str, dict[str, Any]] = {}
     for phase, spans in phases.items():
-        inside, asked = np.zeros(len(completed), dtype=bool), np.zeros(len(completed), dtype=bool)
+        inside, asked = (
+            np.zeros(len(completed), dtype=bool),
+            np.zeros(len(completed), dtype=bool),
+        )
         for start_ns, stop_ns in spans:
             inside |= (completed > start_ns) & (completed <= stop_ns)
             asked |= (issued > start_ns) & (issued <= stop_ns)
@@ -182,12 +210,17 @@ def _phases(
             )
         stuck = asked & ~ran & (completed != FAILED)
         blocked[phase] = {
-            reason: {"requests": int(those.sum()), "longest_s": float(waits_ns[those].max()) / 1e9}
+            reason: {
+                "requests": int(those.sum()),
+                "longest_s": float(waits_ns[those].max()) / 1e9,
+            }
             for index, reason in enumerate(BLOCKED_BY)
             if (those := stuck & (reasons == index)).any()
         }
         row[f"blocked_{phase}"] = int(stuck.sum())
-        row[f"blocked_longest_{phase}_ns"] = int(waits_ns[stuck].max()) if stuck.any() else None
+        row[f"blocked_longest_{phase}_ns"] = (
+            int(waits_ns[stuck].max()) if stuck.any() else None
+        )
         row[f"blocked_by_{phase}"] = ", ".join(
             f"{reason} {one['requests']}" for reason, one in blocked[phase].items()
         )
@@ -197,8 +230,12 @@ def _phases(
 def _alone_ns(template: Template, wakes_ns: IntArray) -> int:
     """Return how long a template takes where nothing else runs; a step's thread is woken first [ns]."""
     ends: list[int] = []
-    takes_ns = template.demands_ns + np.where(template.roles >= 0, wakes_ns[template.roles], 0)
-    for step_ns, before in zip(takes_ns.tolist(), predecessors_of(template), strict=True):
+    takes_ns = template.demands_ns + np.where(
+        template.roles >= 0, wakes_ns[template.roles], 0
+    )
+    for step_ns, before in zip(
+        takes_ns.tolist(), predecessors_of(template), strict=True
+    ):
         ends.append(step_ns + max((ends[step] for step in before), default=0))
     return ends[template.reply]
 
@@ -220,25 +257,44 @@ def _pace(
     done = stream.completed_ns >= 0
     if not done.any():
         return {}, {}
-    span_ns = max(1, sum(stop_ns - start_ns for start_ns, stop_ns in phases.get("recovery", [])))
+    span_ns = max(
+        1, sum(stop_ns - start_ns for start_ns, stop_ns in phases.get("recovery", []))
+    )
     leases = director.timeline.spans((State.WAIT,))
-    groups = {what: waited_ns / span_ns for what, waited_ns in recovery.waited_ns.items()}
+    groups = {
+        what: waited_ns / span_ns for what, waited_ns in recovery.waited_ns.items()
+    }
     # The rounds of an object follow one another without a pause.
     objects = _ended(director, done).sum() or 1
     object_ns = float((stream.completed_ns - stream.issued_ns)[done].sum() / objects)
-    templates, firsts, counts = np.unique(stream.templates[done], return_index=True, return_counts=True)
+    templates, firsts, counts = np.unique(
+        stream.templates[done], return_index=True, return_counts=True
+    )
     rows = bound_rows(book, stream.bindings[done][firsts])
     wakes_ns = np.where(rows >= 0, director.wake_ns[rows], 0)
-    alone = [_alone_ns(book.templates[one], wakes_ns[n]) for n, one in enumerate(templates.tolist())]
+    alone = [
+        _alone_ns(book.templates[one], wakes_ns[n])
+        for n, one in enumerate(templates.tolist())
+    ]
     alone_ns = float(np.dot(alone, counts) / objects)
     limit = max(("sleep", "max_active", "object"), key=groups.__getitem__)
     if limit == "object":
         queued = groups["max_backfills"] >= 1
         slowed = object_ns >= _CROWDED * alone_ns
-        limit = "contention" if slowed else "max_backfills" if queued else "one object at a time"
+        limit = (
+            "contention"
+            if slowed
+            else "max_backfills"
+            if queued
+            else "one object at a time"
+        )
     last_ns = int(stream.completed_ns[done].max())
     leased_ns = max(
-        ((stop_ns or run.end_ns) - max(start_ns, last_ns) for _, start_ns, stop_ns, _ in leases), default=0
+        (
+            (stop_ns or run.end_ns) - max(start_ns, last_ns)
+            for _, start_ns, stop_ns, _ in leases
+        ),
+        default=0,
     )
     limit = "lease" if 2 * leased_ns >= span_ns else limit
     return {"recovery_limited_by": limit}, {
@@ -254,19 +310,25 @@ def operation_totals(stream: StreamRun, book: Book) -> IntArray:
     if not len(totals):
         return totals
     pairs, inverse = np.unique(
-        np.stack([stream.templates, stream.bindings], axis=1), axis=0, return_inverse=True
+        np.stack([stream.templates, stream.bindings], axis=1),
+        axis=0,
+        return_inverse=True,
     )
     each = np.stack(
         [
             book.templates[template].totals(np.append(bound >= 0, False))
-            for (template, _), bound in zip(pairs.tolist(), bound_rows(book, pairs[:, 1]), strict=True)
+            for (template, _), bound in zip(
+                pairs.tolist(), bound_rows(book, pairs[:, 1]), strict=True
+            )
         ]
     )
     found: IntArray = each[inverse.reshape(-1)]
     return found
 
 
-def _recovered(director: FaultDirector, run: EngineRun, book: Book, feed: int) -> dict[str, Any]:
+def _recovered(
+    director: FaultDirector, run: EngineRun, book: Book, feed: int
+) -> dict[str, Any]:
     """Sum the recovery: objects, bytes recovered, bytes moved with what members noted while they peered.
 
     ``recovery_bytes`` counts every shard that recovery wrote, shards that CRUSH only moved included;
@@ -286,23 +348,32 @@ def _recovered(director: FaultDirector, run: EngineRun, book: Book, feed: int) -
     for counter in ("device_read_bytes", "device_write_bytes", "private_net_bytes"):
         moved = taken[counter] + noted[counter]
         row[f"recovery_{counter}"] = moved
-        row[f"recovery_{counter}_per_lost_byte"] = moved / lost_bytes if lost_bytes else None
+        row[f"recovery_{counter}_per_lost_byte"] = (
+            moved / lost_bytes if lost_bytes else None
+        )
     return row
 
 
 def _shards(director: FaultDirector) -> IntArray:
     """Return how many shards each round of recovery completed: those of its operation in the last."""
     log = director.recovery.log
-    return np.array([len(one.shards) * (last and one.kind != "delete") for one, last in log], dtype=np.int64)
+    return np.array(
+        [len(one.shards) * (last and one.kind != "delete") for one, last in log],
+        dtype=np.int64,
+    )
 
 
-def _ended(director: FaultDirector, done: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _ended(
+    director: FaultDirector, done: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
     """Tell which rounds, of those that are done, completed an operation."""
     last = np.array([last for _, last in director.recovery.log], dtype=np.bool_)
     return np.logical_and(done, last[: len(done)])
 
 
-def _repaired(director: FaultDirector, run: EngineRun, book: Book, feed: int) -> dict[str, Any]:
+def _repaired(
+    director: FaultDirector, run: EngineRun, book: Book, feed: int
+) -> dict[str, Any]:
     """Say what became of the OSDs lost before the run: objects rebuilt, time, bytes per byte lost.
 
     Shards that CRUSH moved and that were merely copied are left out; of what is accounted once per service,
@@ -310,7 +381,9 @@ def _repaired(director: FaultDirector, run: EngineRun, book: Book, feed: int) ->
     """
     stream = run.streams[feed]
     log = director.recovery.log
-    rebuilds = np.array([operation.kind == "rebuild" for operation, _ in log], dtype=bool)
+    rebuilds = np.array(
+        [operation.kind == "rebuild" for operation, _ in log], dtype=bool
+    )
     done = (stream.completed_ns >= 0) & rebuilds[: len(stream.completed_ns)]
     ended = [log[index][0] for index in np.flatnonzero(_ended(director, done)).tolist()]
     objects = {(operation.group, operation.item) for operation in ended}
@@ -320,7 +393,9 @@ def _repaired(director: FaultDirector, run: EngineRun, book: Book, feed: int) ->
         "repair_objects": len(objects),
         "repair_objects_pending": pending,
         "repair_lost_bytes": lost_bytes,
-        "repair_s": float(stream.completed_ns[done].max()) / 1e9 if objects and not pending else None,
+        "repair_s": float(stream.completed_ns[done].max()) / 1e9
+        if objects and not pending
+        else None,
     }
     if lost_bytes and not pending:
         totals, taken = operation_totals(stream, book), account(stream, book)
@@ -341,8 +416,12 @@ def _reach(director: FaultDirector, end_ns: int) -> dict[str, Any]:
     groups = {group for group, *_ in spans}
     return {
         "pgs_unavailable": len(groups),
-        "objects_unavailable": sum(len(director.groups[group].objects) for group in groups),
-        "unavailable_pg_s": timeline.seconds_in(end_ns, State.INACTIVE, State.INCOMPLETE),
+        "objects_unavailable": sum(
+            len(director.groups[group].objects) for group in groups
+        ),
+        "unavailable_pg_s": timeline.seconds_in(
+            end_ns, State.INACTIVE, State.INCOMPLETE
+        ),
         "peering_pg_s": timeline.seconds_in(end_ns, State.PEERING),
         "stale_pg_s": timeline.seconds_in(end_ns, State.STALE),
         "pgs_lost": len(timeline.lost),
@@ -377,7 +456,9 @@ def _document(
         },
         "end_s": run.end_ns / 1e9,
         "foreground": _foreground_series(requested, width_ns, run.end_ns),
-        "recovery": _recovery_series(director, run.streams[feed], book, width_ns, run.end_ns),
+        "recovery": _recovery_series(
+            director, run.streams[feed], book, width_ns, run.end_ns
+        ),
         "unavailable": [
             {
                 "pg": f"{group:x}",
@@ -390,7 +471,8 @@ def _document(
         ],
         "interrupted": director.interrupted,
         "lost": [
-            {"pg": f"{group:x}", "objects": sorted(items)} for group, items in sorted(timeline.lost.items())
+            {"pg": f"{group:x}", "objects": sorted(items)}
+            for group, items in sorted(timeline.lost.items())
         ],
     }
 
@@ -405,23 +487,30 @@ def _bins(end_ns: int, width_ns: int) -> IntArray:
     return np.arange(-(-max(1, end_ns) // width_ns), dtype=np.int64)
 
 
-def _foreground_series(requested: ClientRequests, width_ns: int, end_ns: int) -> dict[str, Any]:
+def _foreground_series(
+    requested: ClientRequests, width_ns: int, end_ns: int
+) -> dict[str, Any]:
     """Rate and latency of the requests completed in each bin."""
     bins = _bins(end_ns, width_ns)
     done = requested.completed_ns >= 0
     place = np.minimum(requested.completed_ns[done] // width_ns, len(bins) - 1)
     latencies = requested.latencies_ns
     order = np.argsort(place, kind="stable")
-    parts: Sequence[IntArray] = np.split(latencies[order], np.searchsorted(place[order], bins[1:]))
+    parts: Sequence[IntArray] = np.split(
+        latencies[order], np.searchsorted(place[order], bins[1:])
+    )
     per_s = 1e9 / width_ns
-    lengths = np.bincount(place, weights=requested.lengths_bytes[done], minlength=len(bins))
+    lengths = np.bincount(
+        place, weights=requested.lengths_bytes[done], minlength=len(bins)
+    )
     return {
         "time_s": (bins * width_ns / 1e9).tolist(),
         "iops": (np.bincount(place, minlength=len(bins)) * per_s).tolist(),
         "throughput_bytes_per_s": (lengths * per_s).tolist(),
         **{
             f"latency_p{share}_ns": [
-                float(np.percentile(part, share)) if len(part) else None for part in parts
+                float(np.percentile(part, share)) if len(part) else None
+                for part in parts
             ]
             for share in (50, 99)
         },

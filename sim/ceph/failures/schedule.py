@@ -73,7 +73,9 @@ class FaultPlan:
     log_deletions_count: int = 0
     scrubs: bool = False  #: Whether scrubs read; else they find at once what is bad, and cost nothing
     seed: int = 0  #: Of the phases of heartbeats and scrubs, and of what goes bad
-    series_ns: int = 1_000_000_000  #: Width of the bins of the series in the result [ns]
+    series_ns: int = (
+        1_000_000_000  #: Width of the bins of the series in the result [ns]
+    )
 
     def check(self, osd_hosts: IntArray) -> None:
         """Check the plan against a cluster.
@@ -87,9 +89,15 @@ class FaultPlan:
         for index, corruption in enumerate(self.corruptions):
             event = len(self.failures) + index
             if not 0 <= corruption.osd < len(osd_hosts):
-                raise FaultError(event, f"OSD {corruption.osd}", f"one from 0 to {len(osd_hosts) - 1}")
+                raise FaultError(
+                    event,
+                    f"OSD {corruption.osd}",
+                    f"one from 0 to {len(osd_hosts) - 1}",
+                )
             if corruption.time_ns < 0:
-                raise FaultError(event, f"time {corruption.time_ns / 1e9} s", "0 or later")
+                raise FaultError(
+                    event, f"time {corruption.time_ns / 1e9} s", "0 or later"
+                )
 
 
 def check_failures(failures: Sequence[Failure], osds: int, hosts: int) -> None:
@@ -97,7 +105,9 @@ def check_failures(failures: Sequence[Failure], osds: int, hosts: int) -> None:
     spans: dict[int, list[tuple[int, int | None, int]]] = {}
     for event, failure in enumerate(failures):
         if failure.kind not in KINDS:
-            raise FaultError(event, f"kind {failure.kind!r}", f"one of {', '.join(KINDS)}")
+            raise FaultError(
+                event, f"kind {failure.kind!r}", f"one of {', '.join(KINDS)}"
+            )
         for host in failure.hosts:
             if not 0 <= host < hosts:
                 raise FaultError(event, f"host {host}", f"one from 0 to {hosts - 1}")

@@ -64,7 +64,9 @@ class Scrubs:
         self._next: list[int] = []
         self.deep_count = 0
         for group in groups:
-            phase_ns = deep_scrub_phase_ns(plan.seed, group.number, plan.model.scrub_interval_ns)
+            phase_ns = deep_scrub_phase_ns(
+                plan.seed, group.number, plan.model.scrub_interval_ns
+            )
             turn, first_ns = divmod(phase_ns, self._period_ns)
             agenda.at(first_ns, self._fall_due, group.number, -turn)
 
@@ -79,7 +81,11 @@ class Scrubs:
         for number, deep in list(self._due.items()):
             group = self._groups[number]
             members, objects = group.members.osds, len(group.objects)
-            if number not in self._running and not busy & members and self._is_ready(group):
+            if (
+                number not in self._running
+                and not busy & members
+                and self._is_ready(group)
+            ):
                 del self._due[number]
                 self._running[number] = _Scrub(
                     deep, members, rounds_bytes(objects, 1 if deep else CHUNK_OBJECTS)
@@ -117,6 +123,10 @@ class Scrubs:
         starting, self._next = self._next, []
         for number in starting:
             group, scrub = self._groups[number], self._running[number]
-            template, binding = self._operations.scrub(group, scrub.left.pop(0), deep=scrub.deep)
-            self._flying[self.feed.push(template, binding, number + len(self._groups))] = number
+            template, binding = self._operations.scrub(
+                group, scrub.left.pop(0), deep=scrub.deep
+            )
+            self._flying[
+                self.feed.push(template, binding, number + len(self._groups))
+            ] = number
         return bool(starting)

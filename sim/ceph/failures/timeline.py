@@ -110,10 +110,19 @@ class Timeline:
                 found.append((group, start_ns, time_ns, was))
             if state in states:
                 open_since[group] = (time_ns, state)
-        found += [(group, start_ns, None, was) for group, (start_ns, was) in open_since.items()]
+        found += [
+            (group, start_ns, None, was)
+            for group, (start_ns, was) in open_since.items()
+        ]
         return sorted(found, key=lambda span: (span[1], span[0]))
 
     def seconds_in(self, end_ns: int, *states: State) -> float:
         """Return how long placement groups were in some states, all together [s]."""
         spans = self.spans(states)
-        return sum((end_ns if to_ns is None else to_ns) - from_ns for _, from_ns, to_ns, _ in spans) / 1e9
+        return (
+            sum(
+                (end_ns if to_ns is None else to_ns) - from_ns
+                for _, from_ns, to_ns, _ in spans
+            )
+            / 1e9
+        )

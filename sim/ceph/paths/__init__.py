@@ -6,7 +6,13 @@ from stripesim.sim.ceph.paths.direct import can_read_directly, direct_read_path
 from stripesim.sim.ceph.paths.optimised import optimised_write_path, written_shards
 from stripesim.sim.ceph.paths.pipeline import pipelined_write_path, roll_forward_path
 from stripesim.sim.ceph.paths.read import device_reads, read_path
-from stripesim.sim.ceph.paths.repair import move_path, note_path, repair_path, rounds_bytes, scrub_path
+from stripesim.sim.ceph.paths.repair import (
+    move_path,
+    note_path,
+    repair_path,
+    rounds_bytes,
+    scrub_path,
+)
 from stripesim.sim.ceph.paths.write import write_path
 
 __all__ = [

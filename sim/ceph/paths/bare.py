@@ -8,11 +8,19 @@ from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
 
-def bare_path(context: PathContext, *, write: bool, length_bytes: int, device_bytes: int) -> Template:
+def bare_path(
+    context: PathContext, *, write: bool, length_bytes: int, device_bytes: int
+) -> Template:
     """Compile one transfer of whole blocks between a load generator and its local device."""
     graph = GraphBuilder(f"{'write' if write else 'read'} bare {length_bytes} B")
     stage = Stage(graph, context)
-    step = graph.use(roles.CLIENT_SUBMIT, 0, after=[graph.issue], label="client submits", phase=Phase.CLIENT)
+    step = graph.use(
+        roles.CLIENT_SUBMIT,
+        0,
+        after=[graph.issue],
+        label="client submits",
+        phase=Phase.CLIENT,
+    )
     if device_bytes:
         transfer = ssd_write if write else ssd_read
         step = transfer(stage, context.primary, device_bytes, step)

@@ -4,7 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack
 
-from stripesim.models.coding import ReadPlan, RedundancyScheme, ShardExtent, StripeGeometry, WritePlan
+from stripesim.models.coding import (
+    ReadPlan,
+    RedundancyScheme,
+    ShardExtent,
+    StripeGeometry,
+    WritePlan,
+)
 from stripesim.sim.ceph.cluster import Models
 
 
@@ -63,25 +69,40 @@ class PathContext:
     def plan_read(self, **extent: Unpack[ObjectExtent]) -> ReadPlan:
         """Plan a read from what is up to date."""
         return self.scheme.plan_read(
-            **extent, geometry=self.geometry, missing=self.missing, policy=self.models.ec
+            **extent,
+            geometry=self.geometry,
+            missing=self.missing,
+            policy=self.models.ec,
         )
 
-    def plan_write(self, *, in_cache: bool = False, **extent: Unpack[ObjectExtent]) -> WritePlan:
+    def plan_write(
+        self, *, in_cache: bool = False, **extent: Unpack[ObjectExtent]
+    ) -> WritePlan:
         """Plan a write: read from what is up to date, write to all members."""
 
         def plan(missing: frozenset[int]) -> WritePlan:
             return self.scheme.plan_write(
-                **extent, geometry=self.geometry, policy=self.models.ec, in_cache=in_cache, missing=missing
+                **extent,
+                geometry=self.geometry,
+                policy=self.models.ec,
+                in_cache=in_cache,
+                missing=missing,
             )
 
         planned = plan(self.missing)
         if not self.catching_up:
             return planned
         wider = plan(self.missing - self.catching_up)
-        more = tuple(extent for extent in wider.writes if extent.shard in self.catching_up)
-        caught_up = tuple(shard for shard in wider.metadata_shards if shard in self.catching_up)
+        more = tuple(
+            extent for extent in wider.writes if extent.shard in self.catching_up
+        )
+        caught_up = tuple(
+            shard for shard in wider.metadata_shards if shard in self.catching_up
+        )
         return replace(
-            planned, writes=planned.writes + more, metadata_shards=planned.metadata_shards + caught_up
+            planned,
+            writes=planned.writes + more,
+            metadata_shards=planned.metadata_shards + caught_up,
         )
 
 

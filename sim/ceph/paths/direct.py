@@ -9,7 +9,9 @@ from stripesim.sim.engine.graph import GraphBuilder, Template
 
 def can_read_directly(context: PathContext, plan: ReadPlan) -> bool:
     """Whether a client reads the shards itself: something is there to read, and all of it is up to date."""
-    return context.models.ec.direct_reads and bool(plan.reads) and not plan.decode_stripes
+    return (
+        context.models.ec.direct_reads and bool(plan.reads) and not plan.decode_stripes
+    )
 
 
 def direct_read_path(
@@ -31,7 +33,9 @@ def direct_read_path(
 
     See Ceph (1b0b5784), ``doc/dev/osd_internals/erasure_coding/direct_reads.rst``.
     """
-    graph = GraphBuilder(f"direct read {context.name} {length_bytes} B at {offset_bytes}")
+    graph = GraphBuilder(
+        f"direct read {context.name} {length_bytes} B at {offset_bytes}"
+    )
     stage = Stage(graph, context)
     cpu, messages = stage.models.cpu, stage.models.messages
     shards = by_shard(plan.reads)
@@ -40,8 +44,12 @@ def direct_read_path(
     for shard, extents in shards.items():
         step = stage.client_out(messages.request_header_bytes, submitted, shard)
         work_ns = cpu.op_prepare_ns + cpu.store_read_ns
-        step, _ = local_read(stage, shard, work_ns, device_bytes.get(shard, 0), step, "direct read")
-        arrivals.append(stage.client_back(messages.reply_bytes + total_bytes(extents), step, shard))
+        step, _ = local_read(
+            stage, shard, work_ns, device_bytes.get(shard, 0), step, "direct read"
+        )
+        arrivals.append(
+            stage.client_back(messages.reply_bytes + total_bytes(extents), step, shard)
+        )
     if len(shards) > 1 and context.primary not in shards:
         step = stage.client_out(messages.request_header_bytes, submitted)
         step = stage.primary_cpu(cpu.op_prepare_ns, [step], "object info")

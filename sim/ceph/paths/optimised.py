@@ -4,10 +4,20 @@ from typing import Unpack
 
 from stripesim.models.coding import ShardExtent, WritePlan
 from stripesim.models.object_store.store import StoreIo
-from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext, by_shard, total_bytes
+from stripesim.sim.ceph.paths.context import (
+    ObjectExtent,
+    PathContext,
+    by_shard,
+    total_bytes,
+)
 from stripesim.sim.ceph.paths.pipeline import enter_pipeline, leave_pipeline
 from stripesim.sim.ceph.paths.stage import Stage
-from stripesim.sim.ceph.paths.store import commit_all, encode_and_send, gather, shard_writes
+from stripesim.sim.ceph.paths.store import (
+    commit_all,
+    encode_and_send,
+    gather,
+    shard_writes,
+)
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.conditions import pinned
 from stripesim.sim.engine.graph import GraphBuilder, Template
@@ -45,7 +55,9 @@ def optimised_write_path(
         graph.pin(OBJECT, after=[ticket], label="pin the object"),
     ]
     here = _old_pages(stage, plan, context.plan_write(**extent, in_cache=True), ticket)
-    turn = graph.turn(ticket, after=[*pins, here], label="turn in the pipeline", phase=Phase.LOCK)
+    turn = graph.turn(
+        ticket, after=[*pins, here], label="turn in the pipeline", phase=Phase.LOCK
+    )
     metadata = StoreIo(0, 0, context.models.store.metadata_log_bytes(erasure=True), 0)
     writes = shard_writes(context, plan, extent["object_size_bytes"])
     writes |= dict.fromkeys(plan.metadata_shards, (0, metadata))
@@ -56,7 +68,9 @@ def optimised_write_path(
 
 def written_shards(plan: WritePlan) -> tuple[int, ...]:
     """Return the shards that get a transaction, with data or without."""
-    return tuple(sorted({extent.shard for extent in plan.writes} | set(plan.metadata_shards)))
+    return tuple(
+        sorted({extent.shard for extent in plan.writes} | set(plan.metadata_shards))
+    )
 
 
 def _old_pages(stage: Stage, plan: WritePlan, in_cache: WritePlan, after: int) -> int:
@@ -66,10 +80,15 @@ def _old_pages(stage: Stage, plan: WritePlan, in_cache: WritePlan, after: int) -
         return after
     held, lacking = graph.branch(pinned(ROWS), after=[after], label="pages in flight?")
     if plan.method == in_cache.method:
-        return graph.merge([held, _gather(stage, plan.reads, lacking)], label="pages here")
-    cached, cold = graph.branch(pinned(OBJECT), after=[lacking], label="object in flight?")
+        return graph.merge(
+            [held, _gather(stage, plan.reads, lacking)], label="pages here"
+        )
+    cached, cold = graph.branch(
+        pinned(OBJECT), after=[lacking], label="object in flight?"
+    )
     read = graph.merge(
-        [_gather(stage, in_cache.reads, cached), _gather(stage, plan.reads, cold)], label="pages read"
+        [_gather(stage, in_cache.reads, cached), _gather(stage, plan.reads, cold)],
+        label="pages read",
     )
     return graph.merge([held, read], label="pages here")
 
@@ -81,7 +100,10 @@ def _gather(stage: Stage, reads: tuple[ShardExtent, ...], after: int) -> int:
     sources = {
         shard: (
             total_bytes(extents),
-            sum(stage.models.store.read_bytes(e.offset_bytes, e.length_bytes) for e in extents),
+            sum(
+                stage.models.store.read_bytes(e.offset_bytes, e.length_bytes)
+                for e in extents
+            ),
         )
         for shard, extents in shards.items()
     }

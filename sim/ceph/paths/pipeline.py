@@ -49,9 +49,13 @@ def pipelined_write_path(
     ticket = enter_pipeline(stage, extent["length_bytes"])
     pin = stage.graph.pin(WRITTEN, after=[ticket], label="pin the stripes")
     step = _read_unpinned(stage, plan, cached_stripes, ticket)
-    turn = stage.graph.turn(ticket, after=[pin, step], label="turn in the pipeline", phase=Phase.LOCK)
+    turn = stage.graph.turn(
+        ticket, after=[pin, step], label="turn in the pipeline", phase=Phase.LOCK
+    )
     writes = store.shard_writes(context, plan, extent["object_size_bytes"])
-    finished = store.commit_all(stage, writes, *store.encode_and_send(stage, plan, writes, turn))
+    finished = store.commit_all(
+        stage, writes, *store.encode_and_send(stage, plan, writes, turn)
+    )
     unpinned = stage.graph.unpin(pin, after=[finished], label="unpin the stripes")
     return leave_pipeline(stage, ticket, [unpinned], finished, roll_forward)
 
@@ -64,7 +68,11 @@ def enter_pipeline(stage: Stage, length_bytes: int) -> int:
 
 
 def leave_pipeline(
-    stage: Stage, ticket: int, unpinned: Sequence[int], finished: int, roll_forward: Template
+    stage: Stage,
+    ticket: int,
+    unpinned: Sequence[int],
+    finished: int,
+    roll_forward: Template,
 ) -> Template:
     """Leave the pipeline, which is rolled forward if it has drained; answer the client."""
     graph, label = stage.graph, "roll forward if the pipeline has drained"
@@ -73,7 +81,9 @@ def leave_pipeline(
     return graph.finish(reply=stage.reply(0, finished))
 
 
-def roll_forward_path(context: PathContext, shards: Sequence[int] | None = None) -> Template:
+def roll_forward_path(
+    context: PathContext, shards: Sequence[int] | None = None
+) -> Template:
     """Compile the round that tells members (`shards`; None: all) to forget how to roll back."""
     graph = GraphBuilder(f"roll forward {context.name}")
     members = context.members if shards is None else shards
@@ -81,24 +91,39 @@ def roll_forward_path(context: PathContext, shards: Sequence[int] | None = None)
     return graph.finish(reply=graph.join(known, label="all have forgotten"))
 
 
-def _read_unpinned(stage: Stage, plan: WritePlan, cached_stripes: frozenset[int], after: int) -> int:
+def _read_unpinned(
+    stage: Stage, plan: WritePlan, cached_stripes: frozenset[int], after: int
+) -> int:
     """Gather the partial stripes that no write in flight has; return when they are there."""
-    partial = [stripe for first, stop in plan.read_stripes for stripe in range(first, stop)]
+    partial = [
+        stripe for first, stop in plan.read_stripes for stripe in range(first, stop)
+    ]
     if not partial:
         return after
 
     def read(stripes: list[int], after: int) -> int:
-        asked_ns = stage.context.remote(by_shard(plan.reads)) * stage.models.cpu.sub_op_send_ns
+        asked_ns = (
+            stage.context.remote(by_shard(plan.reads)) * stage.models.cpu.sub_op_send_ns
+        )
         step = stage.primary_cpu(asked_ns, [after], "ask for stripes")
         sources = store.stripe_sources(stage.context, plan, stripes, cached_stripes)
         return store.gather(stage, sources, step, "stripe read")
 
     graph = stage.graph
     if len(partial) == 1:
-        yes, no = graph.branch(pinned(PARTIAL), after=[after], label="stripe in flight?")
+        yes, no = graph.branch(
+            pinned(PARTIAL), after=[after], label="stripe in flight?"
+        )
         return graph.merge([yes, read(partial, no)], label="stripe here")
     head, tail = partial
-    all_held, some_lack = graph.branch(pinned(WRITTEN), after=[after], label="all stripes in flight?")
-    head_held, none_held = graph.branch(pinned(PARTIAL), after=[some_lack], label="head in flight?")
-    lacking = graph.merge([read([tail], head_held), read([head, tail], none_held)], label="head or tail here")
+    all_held, some_lack = graph.branch(
+        pinned(WRITTEN), after=[after], label="all stripes in flight?"
+    )
+    head_held, none_held = graph.branch(
+        pinned(PARTIAL), after=[some_lack], label="head in flight?"
+    )
+    lacking = graph.merge(
+        [read([tail], head_held), read([head, tail], none_held)],
+        label="head or tail here",
+    )
     return graph.merge([all_held, lacking], label="stripes here")

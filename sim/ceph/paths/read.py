@@ -3,7 +3,12 @@
 from typing import Unpack
 
 from stripesim.models.coding import PAGE_BYTES, ReadPlan
-from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext, by_shard, total_bytes
+from stripesim.sim.ceph.paths.context import (
+    ObjectExtent,
+    PathContext,
+    by_shard,
+    total_bytes,
+)
 from stripesim.sim.ceph.paths.stage import Stage
 from stripesim.sim.ceph.paths.store import decoding_ns, gather, local_read
 from stripesim.sim.engine.graph import GraphBuilder, Template
@@ -26,10 +31,15 @@ def read_path(
     held until all of it is there, otherwise only while the primary dispatches.
     """
     plan = context.plan_read(**extent)
-    graph = GraphBuilder(f"read {context.name} {extent['length_bytes']} B at {extent['offset_bytes']}")
+    graph = GraphBuilder(
+        f"read {context.name} {extent['length_bytes']} B at {extent['offset_bytes']}"
+    )
     stage = Stage(graph, context)
     step = stage.lock(stage.request(0, plan.returned_bytes))
-    cached = {"cached_head_bytes": cached_head_bytes, "cached_tail_bytes": cached_tail_bytes}
+    cached = {
+        "cached_head_bytes": cached_head_bytes,
+        "cached_tail_bytes": cached_tail_bytes,
+    }
     if context.erasure:
         step = _gather(stage, plan, device_reads(context, **cached, **extent), step)
     else:
@@ -40,17 +50,25 @@ def read_path(
 def _replica(stage: Stage, plan: ReadPlan, cached_bytes: int, after: int) -> int:
     """Serve from the primary's own copy; return the step after which the reply goes out."""
     cpu, store = stage.models.cpu, stage.models.store
-    device_bytes = sum(store.read_bytes(e.offset_bytes, e.length_bytes) for e in plan.reads)
+    device_bytes = sum(
+        store.read_bytes(e.offset_bytes, e.length_bytes) for e in plan.reads
+    )
     device_bytes = max(0, device_bytes - cached_bytes)
     work_ns = cpu.op_prepare_ns + cpu.store_read_ns
     primary = stage.context.primary
-    answered, back = local_read(stage, primary, work_ns, device_bytes, after, "read", in_group=True)
+    answered, back = local_read(
+        stage, primary, work_ns, device_bytes, after, "read", in_group=True
+    )
     unlocked = stage.unlock(back)
     return unlocked if answered == back else answered
 
 
 def device_reads(
-    context: PathContext, *, cached_head_bytes: int, cached_tail_bytes: int, **extent: Unpack[ObjectExtent]
+    context: PathContext,
+    *,
+    cached_head_bytes: int,
+    cached_tail_bytes: int,
+    **extent: Unpack[ObjectExtent],
 ) -> dict[int, int]:
     """Return what each shard's device reads of an erasure-coded object [B].
 
@@ -63,14 +81,26 @@ def device_reads(
         cached_bytes = cached_head_bytes + cached_tail_bytes
         return {
             shard: store.read_bytes(
-                extents[0].offset_bytes + cached_head_bytes, total_bytes(extents) - cached_bytes
+                extents[0].offset_bytes + cached_head_bytes,
+                total_bytes(extents) - cached_bytes,
             )
             for shard, extents in by_shard(context.plan_read(**extent).reads).items()
         }
-    block_bytes = PAGE_BYTES if context.models.ec.reads == "pages" else context.geometry.stripe_unit_bytes
-    start_bytes, end_bytes = extent["offset_bytes"], extent["offset_bytes"] + extent["length_bytes"]
-    start_bytes = max(start_bytes, start_bytes // block_bytes * block_bytes + cached_head_bytes)
-    end_bytes = min(end_bytes, -(-end_bytes // block_bytes) * block_bytes - cached_tail_bytes)
+    block_bytes = (
+        PAGE_BYTES
+        if context.models.ec.reads == "pages"
+        else context.geometry.stripe_unit_bytes
+    )
+    start_bytes, end_bytes = (
+        extent["offset_bytes"],
+        extent["offset_bytes"] + extent["length_bytes"],
+    )
+    start_bytes = max(
+        start_bytes, start_bytes // block_bytes * block_bytes + cached_head_bytes
+    )
+    end_bytes = min(
+        end_bytes, -(-end_bytes // block_bytes) * block_bytes - cached_tail_bytes
+    )
     if start_bytes >= end_bytes:
         return {}
     plan = context.plan_read(
@@ -79,7 +109,9 @@ def device_reads(
         object_size_bytes=extent["object_size_bytes"],
     )
     return {
-        shard: sum(store.read_bytes(one.offset_bytes, one.length_bytes) for one in extents)
+        shard: sum(
+            store.read_bytes(one.offset_bytes, one.length_bytes) for one in extents
+        )
         for shard, extents in by_shard(plan.reads).items()
     }
 
@@ -93,7 +125,10 @@ def _gather(stage: Stage, plan: ReadPlan, devices: dict[int, int], after: int) -
     if scope == "dispatch":
         stage.unlock(step)
     if reads:
-        sources = {shard: (total_bytes(extents), devices.get(shard, 0)) for shard, extents in reads.items()}
+        sources = {
+            shard: (total_bytes(extents), devices.get(shard, 0))
+            for shard, extents in reads.items()
+        }
         step = gather(stage, sources, step)
     step = stage.primary_cpu(
         cpu.op_finish_ns,

@@ -6,7 +6,13 @@ from stripesim.models.coding import ShardExtent
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext, by_shard, total_bytes
 from stripesim.sim.ceph.paths.stage import Stage
-from stripesim.sim.ceph.paths.store import commit, gather, lookup, ssd_chain, transaction
+from stripesim.sim.ceph.paths.store import (
+    commit,
+    gather,
+    lookup,
+    ssd_chain,
+    transaction,
+)
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
@@ -14,7 +20,9 @@ from stripesim.sim.engine.graph import GraphBuilder, Template
 SCRUB_STRIDE_BYTES = 512 << 10
 
 
-def repair_path(context: PathContext, *, lost: Sequence[int], sizes_bytes: Iterable[int]) -> Template:
+def repair_path(
+    context: PathContext, *, lost: Sequence[int], sizes_bytes: Iterable[int]
+) -> Template:
     """Compile rounds of the repair of the lost shards of one object, each of so many bytes of it.
 
     `missing` of the context names shards that are neither sources nor targets; those in `lost` have their
@@ -35,7 +43,9 @@ def repair_path(context: PathContext, *, lost: Sequence[int], sizes_bytes: Itera
     return graph.finish(reply=step)
 
 
-def move_path(context: PathContext, *, source: int, target: int, sizes_bytes: Iterable[int]) -> Template:
+def move_path(
+    context: PathContext, *, source: int, target: int, sizes_bytes: Iterable[int]
+) -> Template:
     """Compile rounds of the move of one shard of an object from an OSD that still has it to its new one.
 
     The binding has primary, source and target in their places; the source may be the primary.
@@ -47,7 +57,9 @@ def move_path(context: PathContext, *, source: int, target: int, sizes_bytes: It
     stage, cpu, step = Stage(graph, context), context.models.cpu, graph.issue
     for piece_bytes in sizes_bytes:
         stage.recovers(piece_bytes)
-        work_ns = cpu.op_prepare_ns + context.remote((source, target)) * cpu.sub_op_send_ns
+        work_ns = (
+            cpu.op_prepare_ns + context.remote((source, target)) * cpu.sub_op_send_ns
+        )
         step = stage.primary_cpu(work_ns, [step], "start move")
         device_bytes = context.models.store.read_bytes(0, piece_bytes)
         step = gather(stage, {source: (piece_bytes, device_bytes)}, step, "move read")
@@ -55,7 +67,9 @@ def move_path(context: PathContext, *, source: int, target: int, sizes_bytes: It
     return graph.finish(reply=step)
 
 
-def note_path(context: PathContext, shards: Iterable[int], count: int, *, recovers: bool) -> Template:
+def note_path(
+    context: PathContext, shards: Iterable[int], count: int, *, recovers: bool
+) -> Template:
     """Compile what members note: so many transactions each, in turn; `recovers`: recovery, not peering."""
     graph = GraphBuilder(f"note {context.name}")
     stage = Stage(graph, context)
@@ -67,16 +81,23 @@ def note_path(context: PathContext, shards: Iterable[int], count: int, *, recove
         if shard != context.primary:
             step = stage.out(shard, size_bytes, step, "note", phase=Phase.DISTRIBUTION)
         for _ in range(count):
-            core, work_ns = roles.shard_role(shard, roles.CPU), models.cpu.store_transaction_ns
+            core, work_ns = (
+                roles.shard_role(shard, roles.CPU),
+                models.cpu.store_transaction_ns,
+            )
             step = stage.work(core, work_ns, [step], "transaction", shard=shard)[1]
             step = commit(stage, shard, models.store.metadata_bytes, step)
         if shard != context.primary:
-            step = stage.sub_reply(shard, size_bytes, step, "note reply", phase=Phase.DISTRIBUTION)
+            step = stage.sub_reply(
+                shard, size_bytes, step, "note reply", phase=Phase.DISTRIBUTION
+            )
         known.append(step)
     return graph.finish(reply=graph.join(known, label="all noted"))
 
 
-def scrub_path(context: PathContext, *, shard_bytes: int, objects: int, deep: bool) -> Template:
+def scrub_path(
+    context: PathContext, *, shard_bytes: int, objects: int, deep: bool
+) -> Template:
     """Compile the scrub of some objects: members look them up, or (`deep`) read them, the primary compares.
 
     The device reads ``osd_deep_scrub_stride`` (or a chunk, where that is more) after another.
@@ -85,14 +106,27 @@ def scrub_path(context: PathContext, *, shard_bytes: int, objects: int, deep: bo
     """
     graph = GraphBuilder(f"{'deep ' * deep}scrub {context.name}")
     stage = Stage(graph, context)
-    models, stride_bytes = context.models, max(SCRUB_STRIDE_BYTES, context.geometry.stripe_unit_bytes)
-    pieces = objects * rounds_bytes(models.store.read_bytes(0, shard_bytes), stride_bytes) if deep else []
+    models, stride_bytes = (
+        context.models,
+        max(SCRUB_STRIDE_BYTES, context.geometry.stripe_unit_bytes),
+    )
+    pieces = (
+        objects * rounds_bytes(models.store.read_bytes(0, shard_bytes), stride_bytes)
+        if deep
+        else []
+    )
     stage.scrubs()
-    shards = [shard for shard in range(context.scheme.width) if shard not in context.missing]
-    work_ns = models.cpu.op_prepare_ns + context.remote(shards) * models.cpu.sub_op_send_ns
+    shards = [
+        shard for shard in range(context.scheme.width) if shard not in context.missing
+    ]
+    work_ns = (
+        models.cpu.op_prepare_ns + context.remote(shards) * models.cpu.sub_op_send_ns
+    )
     step = stage.primary_cpu(work_ns, [graph.issue], "start scrub")
     work_ns = models.cpu.store_read_ns * max(objects, len(pieces))
-    compared = [_answer(stage, shard, work_ns, pieces, 0, step, "scrub") for shard in shards]
+    compared = [
+        _answer(stage, shard, work_ns, pieces, 0, step, "scrub") for shard in shards
+    ]
     return graph.finish(reply=graph.join(compared, label="compared"))
 
 
@@ -111,13 +145,20 @@ def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> i
     context, models = stage.context, stage.models
     stage.recovers(size_bytes)
     plan = context.scheme.plan_repair(
-        lost=lost, object_size_bytes=size_bytes, geometry=context.geometry, unavailable=context.missing
+        lost=lost,
+        object_size_bytes=size_bytes,
+        geometry=context.geometry,
+        unavailable=context.missing,
     )
     reads = by_shard(plan.reads)
-    work_ns = models.cpu.op_prepare_ns + context.remote(reads) * models.cpu.sub_op_send_ns
+    work_ns = (
+        models.cpu.op_prepare_ns + context.remote(reads) * models.cpu.sub_op_send_ns
+    )
     step = stage.primary_cpu(work_ns, [after], "start repair")
     step = _gather_runs(stage, reads, step)
-    writes = {shard: total_bytes(extents) for shard, extents in by_shard(plan.writes).items()}
+    writes = {
+        shard: total_bytes(extents) for shard, extents in by_shard(plan.writes).items()
+    }
     work_ns = context.remote(writes) * models.cpu.sub_op_send_ns
     coding_ns = 0.0
     if plan.decode_stripes:
@@ -126,7 +167,11 @@ def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> i
         one_ns = models.rebuild_ns(context.scheme.name, stripe_bytes, plan.erasures)
         coding_ns = plan.decode_stripes * one_ns
     step = stage.primary_cpu(
-        work_ns, [step], "decode and push", coding_ns=coding_ns, encode_bytes=plan.decode_data_bytes
+        work_ns,
+        [step],
+        "decode and push",
+        coding_ns=coding_ns,
+        encode_bytes=plan.decode_data_bytes,
     )
     known = [_push(stage, shard, payload, step) for shard, payload in writes.items()]
     return stage.graph.join(known, label="all pushed")
@@ -138,7 +183,9 @@ def _push(stage: Stage, shard: int, payload_bytes: int, after: int) -> int:
     return transaction(stage, shard, io, size_bytes, after, "push")
 
 
-def _gather_runs(stage: Stage, reads: Mapping[int, list[ShardExtent]], after: int) -> int:
+def _gather_runs(
+    stage: Stage, reads: Mapping[int, list[ShardExtent]], after: int
+) -> int:
     """Bring what the code needs to the primary.
 
     A source with one run is read as for any other gather. One with several, as sub-chunks make
@@ -159,30 +206,59 @@ def _gather_runs(stage: Stage, reads: Mapping[int, list[ShardExtent]], after: in
             continue
         work_ns = cpu.store_read_ns * len(extents)
         pieces = _device_runs(extents, store.min_alloc_bytes)
-        arrivals.append(_answer(stage, shard, work_ns, pieces, total_bytes(extents), after, "repair read"))
+        arrivals.append(
+            _answer(
+                stage,
+                shard,
+                work_ns,
+                pieces,
+                total_bytes(extents),
+                after,
+                "repair read",
+            )
+        )
     return stage.graph.join(arrivals, label="all data here")
 
 
 def _answer(
-    stage: Stage, shard: int, work_ns: float, pieces: list[int], payload_bytes: int, after: int, what: str
+    stage: Stage,
+    shard: int,
+    work_ns: float,
+    pieces: list[int],
+    payload_bytes: int,
+    after: int,
+    what: str,
 ) -> int:
     """Have a shard read several pieces and send the primary what it made of them."""
     cpu, messages = stage.models.cpu, stage.models.messages
     if shard == stage.context.primary:
         return _read_runs(stage, shard, work_ns, pieces, after, what)
-    step = stage.out(shard, messages.sub_read_request_bytes, after, what, phase=Phase.READ_BACK)
+    step = stage.out(
+        shard, messages.sub_read_request_bytes, after, what, phase=Phase.READ_BACK
+    )
     step = _read_runs(stage, shard, cpu.sub_op_prepare_ns + work_ns, pieces, step, what)
     size_bytes = messages.sub_read_reply_header_bytes + payload_bytes
-    return stage.sub_reply(shard, size_bytes, step, f"{what} reply", phase=Phase.READ_BACK)
+    return stage.sub_reply(
+        shard, size_bytes, step, f"{what} reply", phase=Phase.READ_BACK
+    )
 
 
-def _read_runs(stage: Stage, shard: int, cpu_ns: float, pieces: list[int], after: int, what: str) -> int:
+def _read_runs(
+    stage: Stage, shard: int, cpu_ns: float, pieces: list[int], after: int, what: str
+) -> int:
     """Read several pieces of one shard: the thread waits for each before it asks for the next."""
-    worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
+    worker, cpu = (
+        roles.shard_role(shard, roles.WORKER),
+        roles.shard_role(shard, roles.CPU),
+    )
     step = stage.worker(worker, [after], what, shard)
-    step = stage.on_core(cpu, cpu_ns, [step], what, handoffs=1 + len(pieces), shard=shard)
+    step = stage.on_core(
+        cpu, cpu_ns, [step], what, handoffs=1 + len(pieces), shard=shard
+    )
     step = ssd_chain(stage, shard, pieces, lookup(stage, shard, step))
-    return stage.graph.release(worker, after=[step], label=f"thread back from {what}", shard=shard)
+    return stage.graph.release(
+        worker, after=[step], label=f"thread back from {what}", shard=shard
+    )
 
 
 def _device_runs(extents: list[ShardExtent], unit_bytes: int) -> list[int]:

@@ -6,7 +6,13 @@ from typing import Any
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.ceph.qos import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, SCRUB_EVENT_BYTES
+from stripesim.sim.ceph.qos import (
+    BEST_EFFORT,
+    CLIENT,
+    IMMEDIATE,
+    RECOVERY,
+    SCRUB_EVENT_BYTES,
+)
 from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder
 
 # Most steps that one transfer, or one stay on a core, becomes. What has more pieces becomes steps that stand
@@ -54,7 +60,9 @@ class Stage:
         """Client to primary: submission, both sides of the wire, the messenger; return the arrival."""
         self._op_class, self._op_bytes = CLIENT, payload_bytes
         submitted = self.submit(payload_bytes, returned_bytes)
-        return self.client_out(self.models.messages.request_header_bytes + payload_bytes, submitted)
+        return self.client_out(
+            self.models.messages.request_header_bytes + payload_bytes, submitted
+        )
 
     def reply(self, payload_bytes: int, after: int) -> int:
         """Primary to client; return the arrival, the request's completion."""
@@ -68,23 +76,33 @@ class Stage:
         step, on_thread = graph.issue, bool(self.models.threads.slice_ns)
         if on_thread:
             # Bound where the client's thread has no core of its own.
-            step = graph.acquire(roles.CLIENT_THREAD, after=[step], label="client's thread", phase=phase)
+            step = graph.acquire(
+                roles.CLIENT_THREAD, after=[step], label="client's thread", phase=phase
+            )
         label = "client submits"
-        submitted = graph.use(roles.CLIENT_SUBMIT, held_ns, after=[step], label=label, phase=phase)
+        submitted = graph.use(
+            roles.CLIENT_SUBMIT, held_ns, after=[step], label=label, phase=phase
+        )
         if on_thread:
             graph.on_thread(submitted, step)
-            graph.release(roles.CLIENT_THREAD, after=[submitted], label="client's thread back")
+            graph.release(
+                roles.CLIENT_THREAD, after=[submitted], label="client's thread back"
+            )
         if client.processor_ns:
             # Most of it comes after a request is sent or answered; no request waits for its own.
             label, work_ns = "client works", client.processor_ns
-            graph.use(roles.CLIENT_CPU, work_ns, after=[submitted], label=label, phase=phase)
+            graph.use(
+                roles.CLIENT_CPU, work_ns, after=[submitted], label=label, phase=phase
+            )
         return submitted
 
     def client_out(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
         """Client to primary, or to a shard; return the arrival."""
         _, wire, received, cpu = _client_side(shard)
         ends = (roles.CLIENT_TX, wire, received)
-        step = self._wire("public", ends, size_bytes, after, "request", Phase.PUBLIC_NET, shard)
+        step = self._wire(
+            "public", ends, size_bytes, after, "request", Phase.PUBLIC_NET, shard
+        )
         return self.messenger(cpu, size_bytes, step, "request", shard=shard)
 
     def client_back(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
@@ -92,19 +110,33 @@ class Stage:
         sent, wire, _, cpu = _client_side(shard)
         step = self.messenger(cpu, size_bytes, after, "reply", shard=shard)
         ends = (sent, wire, roles.CLIENT_RX)
-        return self._wire("public", ends, size_bytes, step, "reply", Phase.PUBLIC_NET, shard)
+        return self._wire(
+            "public", ends, size_bytes, step, "reply", Phase.PUBLIC_NET, shard
+        )
 
     # The private network. Between shards on one host only the messengers' work remains.
 
-    def out(self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase) -> int:
+    def out(
+        self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
+    ) -> int:
         """Primary to shard; return the arrival. `phase` says what the wire's time is spent on."""
         return self._between(shard, _OUT, size_bytes, after, what, phase)
 
-    def back(self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase) -> int:
+    def back(
+        self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
+    ) -> int:
         """Shard to primary; return the arrival."""
         return self._between(shard, _BACK, size_bytes, after, what, phase)
 
-    def _between(self, shard: int, parts: Ends, size_bytes: int, after: int, what: str, phase: Phase) -> int:
+    def _between(
+        self,
+        shard: int,
+        parts: Ends,
+        size_bytes: int,
+        after: int,
+        what: str,
+        phase: Phase,
+    ) -> int:
         """Send a message between the primary and a shard: messenger, wire, messenger.
 
         The sender's messenger takes the acknowledgement, for which nothing waits. It goes out with what the
@@ -115,34 +147,73 @@ class Stage:
             sender, receiver = receiver, sender
         step = self.messenger(sender, size_bytes, after, what, shard=shard)
         tx, wire, rx = (roles.shard_role(shard, part) for part in parts)
-        step = self._wire("private", (tx, wire, rx), size_bytes, step, what, phase, shard)
+        step = self._wire(
+            "private", (tx, wire, rx), size_bytes, step, what, phase, shard
+        )
         step = self.messenger(receiver, size_bytes, step, what, shard=shard)
         threads = self.models.threads
-        for _ in range(threads.peer_acks_count if threads.messenger_threads_count else 0):
+        for _ in range(
+            threads.peer_acks_count if threads.messenger_threads_count else 0
+        ):
             self.messenger(sender, 0, step, f"{what} acknowledged", shard=shard)
         return step
 
-    def sub_reply(self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase) -> int:
+    def sub_reply(
+        self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
+    ) -> int:
         """Send a shard's reply to the primary, which notes it; return when it has."""
         step = self.back(shard, size_bytes, after, what, phase=phase)
         return self.primary_cpu(self.models.cpu.sub_reply_ns, [step], what, shard=shard)
 
     def _wire(
-        self, net: str, ends: Ends, size_bytes: int, after: int, what: str, phase: Phase, shard: int
+        self,
+        net: str,
+        ends: Ends,
+        size_bytes: int,
+        after: int,
+        what: str,
+        phase: Phase,
+        shard: int,
     ) -> int:
         """Send over a network: from the sender's interface over the wire to the receiver's."""
         graph, (tx, wire, rx) = self.graph, ends
         nic = self.models.public_nic if net == "public" else self.models.private_nic
-        held_ns, traffic = nic.serialise_ns(size_bytes), {f"{net}_net_bytes": nic.traffic_bytes(size_bytes)}
-        step = graph.use(
-            tx, held_ns, after=[after], label=f"{what} sent", phase=phase, shard=shard, messages=1, **traffic
+        held_ns, traffic = (
+            nic.serialise_ns(size_bytes),
+            {f"{net}_net_bytes": nic.traffic_bytes(size_bytes)},
         )
-        step = graph.delay(wire, nic.latency_ns, after=[step], label=f"{net} wire", phase=phase, shard=shard)
-        return graph.use(rx, held_ns, after=[step], label=f"{what} received", phase=phase, shard=shard)
+        step = graph.use(
+            tx,
+            held_ns,
+            after=[after],
+            label=f"{what} sent",
+            phase=phase,
+            shard=shard,
+            messages=1,
+            **traffic,
+        )
+        step = graph.delay(
+            wire,
+            nic.latency_ns,
+            after=[step],
+            label=f"{net} wire",
+            phase=phase,
+            shard=shard,
+        )
+        return graph.use(
+            rx,
+            held_ns,
+            after=[step],
+            label=f"{what} received",
+            phase=phase,
+            shard=shard,
+        )
 
     # Processors. A stage is one hand-off to a thread and one stay on a core.
 
-    def messenger(self, cpu: int, size_bytes: int, after: int, what: str, *, shard: int = NO_SHARD) -> int:
+    def messenger(
+        self, cpu: int, size_bytes: int, after: int, what: str, *, shard: int = NO_SHARD
+    ) -> int:
         """One side of one message, on a messenger thread; `shard`: of a message to or from that shard.
 
         Deviation: messages between OSDs of one host take the frames of the network as well.
@@ -150,11 +221,24 @@ class Stage:
         frames, label = self.models.private_nic.frames(size_bytes), f"messenger, {what}"
         cpu_ns = self.models.cpu.message_ns(size_bytes, frames)
         if not self.models.threads.messenger_threads_count:
-            return self.on_core(cpu, cpu_ns, [after], label, shard=shard, part="messenger_ns")
+            return self.on_core(
+                cpu, cpu_ns, [after], label, shard=shard, part="messenger_ns"
+            )
         at_primary = cpu == roles.PRIMARY_CPU
-        thread = roles.PRIMARY_MESSENGER if at_primary else roles.shard_role(shard, roles.MESSENGER)
+        thread = (
+            roles.PRIMARY_MESSENGER
+            if at_primary
+            else roles.shard_role(shard, roles.MESSENGER)
+        )
         return self.with_thread(
-            thread, cpu, cpu_ns, [after], label, "messenger_ns", phase=_phase_of(cpu), shard=shard
+            thread,
+            cpu,
+            cpu_ns,
+            [after],
+            label,
+            "messenger_ns",
+            phase=_phase_of(cpu),
+            shard=shard,
         )
 
     def with_thread(
@@ -171,17 +255,34 @@ class Stage:
     ) -> int:
         """Take a thread of a class, let it work on a core, give it back."""
         graph = self.graph
-        taken = graph.acquire(thread, after=after, label=f"thread for {label}", phase=phase, shard=shard)
-        step = self.on_core(cpu, cpu_ns, [taken], label, phase=phase, shard=shard, thread=taken, part=part)
-        return graph.release(thread, after=[step], label=f"thread back from {label}", shard=shard)
+        taken = graph.acquire(
+            thread, after=after, label=f"thread for {label}", phase=phase, shard=shard
+        )
+        step = self.on_core(
+            cpu,
+            cpu_ns,
+            [taken],
+            label,
+            phase=phase,
+            shard=shard,
+            thread=taken,
+            part=part,
+        )
+        return graph.release(
+            thread, after=[step], label=f"thread back from {label}", shard=shard
+        )
 
-    def primary_cpu(self, cpu_ns: float, after: Iterable[int], label: str, **more: Any) -> int:
+    def primary_cpu(
+        self, cpu_ns: float, after: Iterable[int], label: str, **more: Any
+    ) -> int:
         """A stage of the primary: under the placement group's own mutex, on a worker thread.
 
         `more` is as in `work`. With `goes_on` or `after_reply` something leaves here: the step returned is
         where it does, before the thread and the placement group are given back.
         """
-        return self.work(roles.PRIMARY_CPU, cpu_ns, after, label, in_group=True, **more)[0]
+        return self.work(
+            roles.PRIMARY_CPU, cpu_ns, after, label, in_group=True, **more
+        )[0]
 
     def work(
         self,
@@ -206,7 +307,11 @@ class Stage:
         Return the step after which the answer leaves, and that at which the thread is back.
         """
         graph, at_primary = self.graph, cpu == roles.PRIMARY_CPU
-        worker = roles.PRIMARY_WORKER if at_primary else roles.shard_role(shard, roles.WORKER)
+        worker = (
+            roles.PRIMARY_WORKER
+            if at_primary
+            else roles.shard_role(shard, roles.WORKER)
+        )
         mutex_shard = shard if at_primary else NO_SHARD
         # A thread takes an operation from its queue, and then the placement group's mutex. Where threads are
         # not modelled apart, operations wait for the mutex first.
@@ -215,7 +320,9 @@ class Stage:
         before = [self._group(after, label, mutex_shard)] if outside else after
         thread = self.worker(worker, before, label, shard)
         ready = self._group([thread], label, mutex_shard) if inside else thread
-        step = self.on_core(cpu, cpu_ns, [ready], label, shard=shard, thread=thread, **more)
+        step = self.on_core(
+            cpu, cpu_ns, [ready], label, shard=shard, thread=thread, **more
+        )
         step = answered = then(step) if then else step
         if goes_on:
             step = goes_on(step)
@@ -224,7 +331,9 @@ class Stage:
         lingers = step != answered
         if inside:
             step = self._group_back(step, label, mutex_shard)
-        step = graph.release(worker, after=[step], label=f"thread back from {label}", shard=shard)
+        step = graph.release(
+            worker, after=[step], label=f"thread back from {label}", shard=shard
+        )
         if outside:
             step = self._group_back(step, label, mutex_shard)
         return (answered if lingers else step), step
@@ -232,7 +341,9 @@ class Stage:
     def worker(self, worker: int, after: Iterable[int], label: str, shard: int) -> int:
         """Wait for a worker thread of an OSD."""
         phase = Phase.PRIMARY_CPU if worker == roles.PRIMARY_WORKER else Phase.SHARD_CPU
-        step = self.graph.acquire(worker, after=after, label=f"thread for {label}", phase=phase, shard=shard)
+        step = self.graph.acquire(
+            worker, after=after, label=f"thread for {label}", phase=phase, shard=shard
+        )
         self._queued(step)
         return step
 
@@ -244,30 +355,47 @@ class Stage:
     @property
     def _thread_first(self) -> bool:
         """Whether a thread waits for a placement group's mutex, not an operation in front of the thread."""
-        return bool(self.models.threads.messenger_threads_count) or self.models.op_queue is not None
+        return (
+            bool(self.models.threads.messenger_threads_count)
+            or self.models.op_queue is not None
+        )
 
     def _group(self, after: Iterable[int], label: str, shard: int) -> int:
         """Take the placement group's own mutex, if there is one."""
         if self.models.pg_lock.scope == "none":
             return self.graph.join(after)
         label = f"PG for {label}"
-        return self.graph.acquire(roles.PG_EXEC, after=after, label=label, phase=Phase.LOCK, shard=shard)
+        return self.graph.acquire(
+            roles.PG_EXEC, after=after, label=label, phase=Phase.LOCK, shard=shard
+        )
 
     def _group_back(self, after: int, label: str, shard: int) -> int:
         if self.models.pg_lock.scope == "none":
             return after
-        return self.graph.release(roles.PG_EXEC, after=[after], label=f"PG back from {label}", shard=shard)
+        return self.graph.release(
+            roles.PG_EXEC, after=[after], label=f"PG back from {label}", shard=shard
+        )
 
     def _after_reply(self, cpu: int, after: int, label: str, *, shard: int) -> int:
         """Stay on the core after an answer; no step at all if the model has no such time."""
-        after_ns, hand_over_ns = self.models.cpu.after_reply_ns, self.models.threads.hand_over_ns
+        after_ns, hand_over_ns = (
+            self.models.cpu.after_reply_ns,
+            self.models.threads.hand_over_ns,
+        )
         if after_ns:
-            after = self.on_core(cpu, after_ns, [after], f"after {label}", handoffs=0, shard=shard)
+            after = self.on_core(
+                cpu, after_ns, [after], f"after {label}", handoffs=0, shard=shard
+            )
         if not hand_over_ns:
             return after
         label = f"hand over after {label}"
         return self.graph.delay(
-            NO_ROLE, hand_over_ns, after=[after], label=label, phase=_phase_of(cpu), shard=shard
+            NO_ROLE,
+            hand_over_ns,
+            after=[after],
+            label=label,
+            phase=_phase_of(cpu),
+            shard=shard,
         )
 
     def on_core(
@@ -329,7 +457,9 @@ class Stage:
         """Take the lock of the placement group, if there is one; threads that wait for it hold its mutex."""
         if self._without_lock:
             return after
-        return self.graph.acquire(roles.PG_LOCK, after=[after], label="PG lock", phase=Phase.LOCK)
+        return self.graph.acquire(
+            roles.PG_LOCK, after=[after], label="PG lock", phase=Phase.LOCK
+        )
 
     @property
     def _without_lock(self) -> bool:

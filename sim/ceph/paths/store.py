@@ -33,11 +33,20 @@ def _device(
 ) -> int:
     role = roles.shard_role(shard, part)
     return stage.graph.use(
-        role, demand_ns, after=after, label=label, spread=spread, phase=Phase.DEVICE, shard=shard, **amounts
+        role,
+        demand_ns,
+        after=after,
+        label=label,
+        spread=spread,
+        phase=Phase.DEVICE,
+        shard=shard,
+        **amounts,
     )
 
 
-def ssd_read(stage: Stage, shard: int, size_bytes: int, after: int, label: str = "SSD read") -> int:
+def ssd_read(
+    stage: Stage, shard: int, size_bytes: int, after: int, label: str = "SSD read"
+) -> int:
     """Read from a shard's device, in its pieces, and over its link to the host where that is a queue."""
     ssd, ends = stage.models.ssd, []
     for pieces, requests in _transfers(stage, size_bytes):
@@ -46,7 +55,9 @@ def ssd_read(stage: Stage, shard: int, size_bytes: int, after: int, label: str =
         step = _device(stage, shard, roles.SSD, read_ns, [after], label, **counted)
         if ssd.link_ns_per_byte:
             link_ns = ssd.link_ns_per_byte * read_bytes
-            step = _device(stage, shard, roles.SSD_LINK, link_ns, [step], "drive to host", FIXED)
+            step = _device(
+                stage, shard, roles.SSD_LINK, link_ns, [step], "drive to host", FIXED
+            )
         ends.append(step)
     return stage.graph.join(ends)
 
@@ -61,12 +72,17 @@ def ssd_chain(stage: Stage, shard: int, sizes_bytes: Sequence[int], after: int) 
     ]
     for batch in batches(reads, CHAIN_STEPS_MAX):
         read_ns = sum(read_ns for _, read_ns in batch)
-        counted = {"device_read_bytes": sum(piece for piece, _ in batch), "device_read_ops": len(batch)}
+        counted = {
+            "device_read_bytes": sum(piece for piece, _ in batch),
+            "device_read_ops": len(batch),
+        }
         step = _device(stage, shard, roles.SSD, read_ns, [step], "SSD read", **counted)
     return step
 
 
-def ssd_write(stage: Stage, shard: int, size_bytes: int, after: int, label: str = "SSD write") -> int:
+def ssd_write(
+    stage: Stage, shard: int, size_bytes: int, after: int, label: str = "SSD write"
+) -> int:
     """Write to a shard's device: at once into a buffer that takes all of it, else in its pieces."""
     ssd, ends = stage.models.ssd, []
     transfers = _transfers(stage, size_bytes)
@@ -75,7 +91,18 @@ def ssd_write(stage: Stage, shard: int, size_bytes: int, after: int, label: str 
     for pieces, requests in transfers:
         counted = {"device_write_bytes": sum(pieces), "device_write_ops": requests}
         write_ns = sum(map(ssd.write_ns, pieces))
-        ends.append(_device(stage, shard, roles.SSD_WRITER, write_ns, [after], label, SSD_WRITE, **counted))
+        ends.append(
+            _device(
+                stage,
+                shard,
+                roles.SSD_WRITER,
+                write_ns,
+                [after],
+                label,
+                SSD_WRITE,
+                **counted,
+            )
+        )
     return stage.graph.join(ends)
 
 
@@ -86,8 +113,12 @@ def _wake(stage: Stage, shard: int, after: int, *parts: int) -> int:
     for part in parts:
         thread, core = roles.shard_role(shard, part), roles.shard_role(shard, roles.CPU)
         phase, label = Phase.DEVICE, "device has answered"
-        taken = stage.graph.acquire(thread, after=[after], label=label, phase=phase, shard=shard)
-        woken = stage.graph.use(core, 0, after=[taken], label=label, phase=phase, shard=shard)
+        taken = stage.graph.acquire(
+            thread, after=[after], label=label, phase=phase, shard=shard
+        )
+        woken = stage.graph.use(
+            core, 0, after=[taken], label=label, phase=phase, shard=shard
+        )
         stage.graph.on_thread(woken, taken)
         after = stage.graph.release(thread, after=[woken], label=label, shard=shard)
     return after
@@ -99,7 +130,10 @@ def _transfers(stage: Stage, size_bytes: int) -> list[tuple[Sequence[int], int]]
     pieces = device.pieces_bytes(size_bytes)
     if len(pieces) == 1:
         # Several requests keep the channels of a drive busy; a single one is spread over them.
-        return [([part], int(index == 0)) for index, part in enumerate(device.parts_bytes(pieces[0]))]
+        return [
+            ([part], int(index == 0))
+            for index, part in enumerate(device.parts_bytes(pieces[0]))
+        ]
     return [(batch, len(batch)) for batch in batches(pieces, TRANSFER_STEPS_MAX)]
 
 
@@ -110,7 +144,9 @@ def batches(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
     [3, 3, 1]
     """
     length = -(-len(items) // most)
-    return [items[start : start + length] for start in range(0, len(items), max(1, length))]
+    return [
+        items[start : start + length] for start in range(0, len(items), max(1, length))
+    ]
 
 
 def lookup(stage: Stage, shard: int, after: int) -> int:
@@ -120,11 +156,25 @@ def lookup(stage: Stage, shard: int, after: int) -> int:
         return after
     read_ns = model.miss_fraction * stage.models.ssd.read_ns(model.read_bytes)
     read_bytes = round(model.miss_fraction * model.read_bytes)
-    return _device(stage, shard, roles.SSD, read_ns, [after], "metadata read", device_read_bytes=read_bytes)
+    return _device(
+        stage,
+        shard,
+        roles.SSD,
+        read_ns,
+        [after],
+        "metadata read",
+        device_read_bytes=read_bytes,
+    )
 
 
 def local_read(
-    stage: Stage, shard: int, cpu_ns: float, device_bytes: int, after: int, what: str, in_group: bool = False
+    stage: Stage,
+    shard: int,
+    cpu_ns: float,
+    device_bytes: int,
+    after: int,
+    what: str,
+    in_group: bool = False,
 ) -> tuple[int, int]:
     """Serve one store read on a shard; return where its answer leaves and where its thread is back."""
 
@@ -132,7 +182,13 @@ def local_read(
         step = lookup(stage, shard, step)
         if not device_bytes:
             return step
-        return _wake(stage, shard, ssd_read(stage, shard, device_bytes, step), roles.AIO, roles.READER)
+        return _wake(
+            stage,
+            shard,
+            ssd_read(stage, shard, device_bytes, step),
+            roles.AIO,
+            roles.READER,
+        )
 
     return stage.work(
         roles.shard_role(shard, roles.CPU),
@@ -148,7 +204,12 @@ def local_read(
     )
 
 
-def gather(stage: Stage, sources: Mapping[int, tuple[int, int]], after: int, what: str = "sub-read") -> int:
+def gather(
+    stage: Stage,
+    sources: Mapping[int, tuple[int, int]],
+    after: int,
+    what: str = "sub-read",
+) -> int:
     """Read from several shards and bring the data to the primary.
 
     `sources` has for each shard the bytes that its store returns and those that its device reads; the two
@@ -158,21 +219,37 @@ def gather(stage: Stage, sources: Mapping[int, tuple[int, int]], after: int, wha
     arrivals = []
     for shard, (data_bytes, device_bytes) in sources.items():
         if shard == stage.context.primary:
-            arrivals.append(local_read(stage, shard, cpu.store_read_ns, device_bytes, after, what)[0])
+            arrivals.append(
+                local_read(stage, shard, cpu.store_read_ns, device_bytes, after, what)[
+                    0
+                ]
+            )
             continue
-        step = stage.out(shard, messages.sub_read_request_bytes, after, what, phase=Phase.READ_BACK)
+        step = stage.out(
+            shard, messages.sub_read_request_bytes, after, what, phase=Phase.READ_BACK
+        )
         work_ns = cpu.sub_op_prepare_ns + cpu.store_read_ns
         step, _ = local_read(stage, shard, work_ns, device_bytes, step, what)
         size_bytes = messages.sub_read_reply_header_bytes + data_bytes
-        arrivals.append(stage.sub_reply(shard, size_bytes, step, f"{what} reply", phase=Phase.READ_BACK))
+        arrivals.append(
+            stage.sub_reply(
+                shard, size_bytes, step, f"{what} reply", phase=Phase.READ_BACK
+            )
+        )
     return stage.graph.join(arrivals, label="all data here")
 
 
 def stripe_sources(
-    context: PathContext, plan: WritePlan, stripes: Collection[int], cached_stripes: frozenset[int]
+    context: PathContext,
+    plan: WritePlan,
+    stripes: Collection[int],
+    cached_stripes: frozenset[int],
 ) -> dict[int, tuple[int, int]]:
     """Return what `gather` reads of whole stripes; those in the read caches need no device read."""
-    unit, alloc = context.geometry.stripe_unit_bytes, context.models.store.min_alloc_bytes
+    unit, alloc = (
+        context.geometry.stripe_unit_bytes,
+        context.models.store.min_alloc_bytes,
+    )
     # Chunks smaller than an allocation unit may share one.
     blocks = {
         block
@@ -180,7 +257,9 @@ def stripe_sources(
         if stripe not in cached_stripes
         for block in range(stripe * unit // alloc, -(-(stripe + 1) * unit // alloc))
     }
-    return dict.fromkeys(by_shard(plan.reads), (len(stripes) * unit, len(blocks) * alloc))
+    return dict.fromkeys(
+        by_shard(plan.reads), (len(stripes) * unit, len(blocks) * alloc)
+    )
 
 
 def decoding_ns(stage: Stage, plan: ReadPlan | WritePlan) -> float:
@@ -188,7 +267,9 @@ def decoding_ns(stage: Stage, plan: ReadPlan | WritePlan) -> float:
     if not plan.decode_stripes:
         return 0.0
     piece_bytes = plan.decode_data_bytes / plan.decode_stripes
-    one_ns = stage.models.decode_ns(stage.context.scheme.name, piece_bytes, plan.erasures)
+    one_ns = stage.models.decode_ns(
+        stage.context.scheme.name, piece_bytes, plan.erasures
+    )
     return plan.decode_stripes * one_ns
 
 
@@ -216,14 +297,20 @@ def encode_and_send(
         nonlocal prepared
         own_ns, wakes_count = _preparation(stage, writes[primary][1])
         label, core = "transaction", roles.PRIMARY_CPU
-        prepared = stage.on_core(core, own_ns, [step], label, handoffs=0, wakes_count=wakes_count)
+        prepared = stage.on_core(
+            core, own_ns, [step], label, handoffs=0, wakes_count=wakes_count
+        )
         return prepared
 
-    work_ns = first_ns + stage.context.remote(writes) * stage.models.cpu.sub_write_send_ns
+    work_ns = (
+        first_ns + stage.context.remote(writes) * stage.models.cpu.sub_write_send_ns
+    )
     coding_ns = decoding_ns(stage, plan)
     if plan.encode_stripes:
         piece_bytes = plan.encode_data_bytes / plan.encode_stripes
-        coding_ns += plan.encode_stripes * stage.models.encode_ns(stage.context.scheme.name, piece_bytes)
+        coding_ns += plan.encode_stripes * stage.models.encode_ns(
+            stage.context.scheme.name, piece_bytes
+        )
     step = stage.primary_cpu(
         work_ns,
         [after],
@@ -243,9 +330,15 @@ def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
     it. After the commit the transaction is finished: nobody waits for that, but a thread is busy. Where
     threads keep their cores, the first makes the syncs too, so it is given back behind the sync's queue.
     """
-    graph, cpu, makes_syncs = stage.graph, stage.models.cpu, bool(stage.models.threads.slice_ns)
+    graph, cpu, makes_syncs = (
+        stage.graph,
+        stage.models.cpu,
+        bool(stage.models.threads.slice_ns),
+    )
     kv, core = roles.shard_role(shard, roles.KV), roles.shard_role(shard, roles.CPU)
-    thread = graph.acquire(kv, after=[after], label="thread for kv submit", phase=Phase.LOG, shard=shard)
+    thread = graph.acquire(
+        kv, after=[after], label="thread for kv submit", phase=Phase.LOG, shard=shard
+    )
     submitted = step = stage.on_core(
         core,
         cpu.kv_transaction_ns,
@@ -257,7 +350,9 @@ def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
         part="kv_ns",
     )
     if not makes_syncs:
-        step = graph.release(kv, after=[submitted], label="thread back from kv submit", shard=shard)
+        step = graph.release(
+            kv, after=[submitted], label="thread back from kv submit", shard=shard
+        )
     committed = graph.use(
         roles.shard_role(shard, roles.SYNC),
         stage.models.ssd.sync_ns(log_bytes),
@@ -273,15 +368,28 @@ def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
     # What a sync writes once, however many transactions it serves.
     shared_bytes = stage.models.store.sync_log_bytes
     if shared_bytes:
-        graph.per_service(committed, device_write_bytes=shared_bytes, device_log_bytes=shared_bytes)
+        graph.per_service(
+            committed, device_write_bytes=shared_bytes, device_log_bytes=shared_bytes
+        )
     if makes_syncs:
-        graph.release(kv, after=[submitted], label="thread back from kv submit", shard=shard)
-    finish_ns = cpu.kv_finish_ns * (cpu.ec_kv_finish_factor if stage.context.erasure else 1)
+        graph.release(
+            kv, after=[submitted], label="thread back from kv submit", shard=shard
+        )
+    finish_ns = cpu.kv_finish_ns * (
+        cpu.ec_kv_finish_factor if stage.context.erasure else 1
+    )
     if finish_ns:
         apart = stage.models.threads.finish_threads_count
         finisher = roles.shard_role(shard, roles.FINISHER) if apart else kv
         stage.with_thread(
-            finisher, core, finish_ns, [committed], "kv finish", "kv_ns", phase=Phase.LOG, shard=shard
+            finisher,
+            core,
+            finish_ns,
+            [committed],
+            "kv finish",
+            "kv_ns",
+            phase=Phase.LOG,
+            shard=shard,
         )
     return committed
 
@@ -290,10 +398,15 @@ def _preparation(stage: Stage, io: StoreIo) -> tuple[float, float]:
     """Return processor time of preparing one transaction [ns], and the wake-ups that go with it."""
     cpu, erasure = stage.models.cpu, stage.context.erasure
     work_ns = cpu.store_transaction_ns + cpu.store_ns_per_byte * io.data_bytes
-    return work_ns + erasure * cpu.ec_transaction_ns, erasure * stage.models.threads.ec_wakes_count
+    return (
+        work_ns + erasure * cpu.ec_transaction_ns,
+        erasure * stage.models.threads.ec_wakes_count,
+    )
 
 
-def transaction(stage: Stage, shard: int, io: StoreIo, payload_bytes: int, after: int, what: str) -> int:
+def transaction(
+    stage: Stage, shard: int, io: StoreIo, payload_bytes: int, after: int, what: str
+) -> int:
     """One member's part of a write; return the step at which the primary knows of the commit."""
     work_ns, wakes_count = _preparation(stage, io)
     local = shard == stage.context.primary
@@ -302,12 +415,16 @@ def transaction(stage: Stage, shard: int, io: StoreIo, payload_bytes: int, after
         step = stage.out(shard, payload_bytes, step, what, phase=Phase.DISTRIBUTION)
         work_ns += stage.models.cpu.sub_op_prepare_ns
     core = roles.shard_role(shard, roles.CPU)
-    step = stage.work(core, work_ns, [step], "transaction", shard=shard, wakes_count=wakes_count)[1]
+    step = stage.work(
+        core, work_ns, [step], "transaction", shard=shard, wakes_count=wakes_count
+    )[1]
     committed = _stored(stage, shard, io, step)
     if local:
         return committed
     size_bytes = stage.models.messages.sub_reply_bytes
-    return stage.sub_reply(shard, size_bytes, committed, f"{what} reply", phase=Phase.DISTRIBUTION)
+    return stage.sub_reply(
+        shard, size_bytes, committed, f"{what} reply", phase=Phase.DISTRIBUTION
+    )
 
 
 def _stored(stage: Stage, shard: int, io: StoreIo, step: int) -> int:
@@ -316,10 +433,14 @@ def _stored(stage: Stage, shard: int, io: StoreIo, step: int) -> int:
         step = ssd_read(stage, shard, io.read_bytes, step, "SSD read (padding)")
         step = _wake(stage, shard, step, roles.AIO, roles.READER)
     if io.data_bytes:
-        step = _wake(stage, shard, ssd_write(stage, shard, io.data_bytes, step), roles.AIO)
+        step = _wake(
+            stage, shard, ssd_write(stage, shard, io.data_bytes, step), roles.AIO
+        )
     committed = commit(stage, shard, io.log_bytes, step)
     if io.deferred_bytes:
-        written = ssd_write(stage, shard, io.deferred_bytes, committed, "deferred write")
+        written = ssd_write(
+            stage, shard, io.deferred_bytes, committed, "deferred write"
+        )
         _wake(stage, shard, written, roles.AIO)
     return committed
 
@@ -335,7 +456,9 @@ def commit_all(stage: Stage, writes: Writes, sent: int, prepared: int | None) ->
         for shard, (payload, io) in sorted(writes.items())
     ]
     done = stage.graph.join(known, label="all committed")
-    return stage.primary_cpu(models.cpu.op_finish_ns, [done], "finish", after_reply=True)
+    return stage.primary_cpu(
+        models.cpu.op_finish_ns, [done], "finish", after_reply=True
+    )
 
 
 def roll_forward(stage: Stage, shards: Collection[int], after: int) -> list[int]:
@@ -345,11 +468,17 @@ def roll_forward(stage: Stage, shards: Collection[int], after: int) -> list[int]
     step = stage.primary_cpu(work_ns, [after], "roll forward")
     io = StoreIo(0, 0, models.store.roll_forward_log_bytes, 0)
     size_bytes = models.messages.roll_forward_bytes
-    return [transaction(stage, shard, io, size_bytes, step, "roll-forward") for shard in shards]
+    return [
+        transaction(stage, shard, io, size_bytes, step, "roll-forward")
+        for shard in shards
+    ]
 
 
 def shard_writes(
-    context: PathContext, plan: WritePlan, object_size_bytes: int, unit_states: UnitStates = None
+    context: PathContext,
+    plan: WritePlan,
+    object_size_bytes: int,
+    unit_states: UnitStates = None,
 ) -> dict[int, tuple[int, StoreIo]]:
     """Return each written shard's payload [B] and its store's device traffic.
 
@@ -358,23 +487,38 @@ def shard_writes(
     """
     written = by_shard(plan.writes)
     return {
-        shard: (total_bytes(extents), _store_io(context, extents, object_size_bytes, unit_states))
+        shard: (
+            total_bytes(extents),
+            _store_io(context, extents, object_size_bytes, unit_states),
+        )
         for shard, extents in written.items()
     }
 
 
 def _store_io(
-    context: PathContext, extents: list[ShardExtent], object_size_bytes: int, unit_states: UnitStates
+    context: PathContext,
+    extents: list[ShardExtent],
+    object_size_bytes: int,
+    unit_states: UnitStates,
 ) -> StoreIo:
     store = context.models.store
     existing = object_size_bytes
     if context.erasure:
         # Beyond the end of an optimised object's shard only whole pages are written.
-        existing = context.geometry.stripe_count(object_size_bytes) * context.geometry.stripe_unit_bytes
+        existing = (
+            context.geometry.stripe_count(object_size_bytes)
+            * context.geometry.stripe_unit_bytes
+        )
     if unit_states is not None:
-        parts = [store.partial_write_io(e.offset_bytes, e.length_bytes, unit_states) for e in extents]
+        parts = [
+            store.partial_write_io(e.offset_bytes, e.length_bytes, unit_states)
+            for e in extents
+        ]
     else:
-        parts = [store.write_io(e.offset_bytes, e.length_bytes, existing_bytes=existing) for e in extents]
+        parts = [
+            store.write_io(e.offset_bytes, e.length_bytes, existing_bytes=existing)
+            for e in extents
+        ]
     # One transaction, however many extents: its metadata is written once.
     other_log_bytes = sum(part.log_bytes - store.metadata_bytes for part in parts)
     return StoreIo(

@@ -44,24 +44,32 @@ def write_path(
     step = stage.lock(stage.request(extent["length_bytes"]))
     if pause_ns:
         label = "pause at creation"
-        step = graph.delay(NO_ROLE, pause_ns, after=[step], label=label, phase=Phase.PAUSE)
+        step = graph.delay(
+            NO_ROLE, pause_ns, after=[step], label=label, phase=Phase.PAUSE
+        )
     reads = by_shard(plan.reads)
     work_ns = cpu.op_prepare_ns + context.remote(reads) * cpu.sub_op_send_ns
     if reads or not stage.keeps_thread:
         step, work_ns = stage.primary_cpu(work_ns, [step], "dispatch"), 0
     if reads:
-        stripes = [stripe for first, stop in plan.read_stripes for stripe in range(first, stop)]
+        stripes = [
+            stripe for first, stop in plan.read_stripes for stripe in range(first, stop)
+        ]
         sources = store.stripe_sources(context, plan, stripes, cached_stripes)
         step = store.gather(stage, sources, step, "stripe read")
 
     writes = store.shard_writes(context, plan, size_bytes, unit_states)
-    sent, prepared = store.encode_and_send(stage, plan, writes, step, first_ns=work_ns, after_reply=True)
+    sent, prepared = store.encode_and_send(
+        stage, plan, writes, step, first_ns=work_ns, after_reply=True
+    )
     # What is overwritten is saved first, so that it can be brought back.
     first, stop = plan.write_stripes
     overwritten = max(0, min(stop, context.geometry.stripe_count(size_bytes)) - first)
     wait_ns = overwritten * cpu.ec_rollback_wait_ns
     if wait_ns:
-        sent = graph.delay(NO_ROLE, wait_ns, after=[sent], label="save old stripes", phase=Phase.PAUSE)
+        sent = graph.delay(
+            NO_ROLE, wait_ns, after=[sent], label="save old stripes", phase=Phase.PAUSE
+        )
     if scope == "dispatch":
         stage.unlock(sent)
     finished = store.commit_all(stage, writes, sent, prepared)

@@ -9,7 +9,14 @@ from typing import Any
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.calendar import push
 from stripesim.sim.engine.compiled.kernel import cached
-from stripesim.sim.engine.compiled.opcodes import append, at, bound_to, change_pins, inlined, pass_tickets
+from stripesim.sim.engine.compiled.opcodes import (
+    append,
+    at,
+    bound_to,
+    change_pins,
+    inlined,
+    pass_tickets,
+)
 from stripesim.sim.engine.compiled.requests import start
 from stripesim.sim.engine.compiled.service import dispatch, first, hand_over, serve_by
 from stripesim.sim.engine.compiled.shares import set_look
@@ -49,7 +56,9 @@ def _without(world: World, marked: Array, cell: int) -> int:
 
 
 @inlined
-def _leave_services(world: World, marked: Array, times_ns: Array, cells: Array, lost: Array) -> int:
+def _leave_services(
+    world: World, marked: Array, times_ns: Array, cells: Array, lost: Array
+) -> int:
     """Lay the calendar out again without marked slots; return the number of services lost."""
     clock = world.clock[0]
     clock.calendar_end = layout.ROOT
@@ -117,7 +126,9 @@ def _give_back(world: World, slot: int, touched: Array) -> None:
     """Give back what a request holds, and note whose it was; nobody goes on yet."""
     clock, request = world.clock[0], world.requests[at(slot)]
     cell = slot << clock.cell_bits
-    for number in range(world.templates[at(world.log[at(request.entry)].template)].steps):
+    for number in range(
+        world.templates[at(world.log[at(request.entry)].template)].steps
+    ):
         step = world.steps[at(request.first_step + number)]
         state = world.pending[at(cell + number)]
         if step.role < 0 or state >= 0 or state == layout.SKIPPED:
@@ -140,7 +151,14 @@ def _give_back(world: World, slot: int, touched: Array) -> None:
 
 
 @cached
-def cut_off(world: World, marked: Array, touched: Array, times_ns: Array, cells: Array, lost: Array) -> int:
+def cut_off(
+    world: World,
+    marked: Array,
+    touched: Array,
+    times_ns: Array,
+    cells: Array,
+    lost: Array,
+) -> int:
     """Take the requests of marked slots out of everything."""
     clock = world.clock[0]
     count = _leave_services(world, marked, times_ns, cells, lost)
@@ -180,7 +198,9 @@ def _wake_one(world: World, resource: Any) -> None:
     clock = world.clock[0]
     if resource.share > 0:
         # What a director gives back is awake.
-        dispatch(world, world.shares[at(resource.share - 1)].resource, resource.capacity)
+        dispatch(
+            world, world.shares[at(resource.share - 1)].resource, resource.capacity
+        )
     elif resource.discipline in (FIFO, BATCH):
         while resource.waiting and resource.free:
             if resource.partner:
@@ -223,7 +243,9 @@ def start_again(world: World, parked: Array, chosen: Array) -> None:
         template, row, retries = chosen[place, 0], chosen[place, 1], chosen[place, 2]
         entry.template = template
         entry.binding = row
-        slot = start(world, entry.stream, request.number, request.entry, template, row, retries)
+        slot = start(
+            world, entry.stream, request.number, request.entry, template, row, retries
+        )
         if len(world.keys):
             for which in range(2):
                 world.keys[at(slot)].first[which] = request.first[which]

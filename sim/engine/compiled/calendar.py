@@ -8,7 +8,10 @@ from stripesim.sim.engine.compiled.world import NEVER_NS, ROOT, World
 def precedes(world: World, cell: int, other: int) -> bool:
     """Tell whether a cell comes before another of the same time: by request, then step."""
     bits = world.clock[0].cell_bits
-    number, other_number = world.requests[at(cell >> bits)].number, world.requests[at(other >> bits)].number
+    number, other_number = (
+        world.requests[at(cell >> bits)].number,
+        world.requests[at(other >> bits)].number,
+    )
     return bool(number < other_number or (number == other_number and cell < other))
 
 
@@ -66,11 +69,15 @@ def push(world: World, time_ns: int, cell: int) -> None:
     place = clock.calendar_end
     clock.calendar_end = place + 1
     if place & 3 == 0:
-        times_ns[at(place + 1)] = times_ns[at(place + 2)] = times_ns[at(place + 3)] = NEVER_NS
+        times_ns[at(place + 1)] = times_ns[at(place + 2)] = times_ns[at(place + 3)] = (
+            NEVER_NS
+        )
     while place > ROOT:
         parent = (place + 8) >> 2
         above_ns = times_ns[at(parent)]
-        if above_ns < time_ns or (above_ns == time_ns and not precedes(world, cell, wide(cells[at(parent)]))):
+        if above_ns < time_ns or (
+            above_ns == time_ns and not precedes(world, cell, wide(cells[at(parent)]))
+        ):
             break
         times_ns[at(place)] = above_ns
         cells[at(place)] = cells[at(parent)]

@@ -50,7 +50,9 @@ class Direction:
     def completed_ns(self, stream: int) -> IntArray:
         """Return the completion times of a stream's requests issued so far."""
         log = self.run.world.log[: int(self.run.world.clock["logged"][0])]
-        completed_ns: IntArray = log["completed_ns"][log["stream"] == stream].astype(np.int64)
+        completed_ns: IntArray = log["completed_ns"][log["stream"] == stream].astype(
+            np.int64
+        )
         return completed_ns
 
     def begun(self, stream: int) -> Iterator[machine.Begun]:
@@ -64,7 +66,9 @@ class Direction:
                 first, steps = slot << bits, int(world.templates["steps"][template])
                 pending = world.pending[first : first + steps]
                 begun = (pending <= 0) & (pending > layout.SKIPPED)
-                yield machine.Begun(int(request["number"]) // len(world.streams), template, begun)
+                yield machine.Begun(
+                    int(request["number"]) // len(world.streams), template, begun
+                )
 
     def step(self) -> bool:
         """Do what is due first; False if that lies behind the time bound."""
@@ -101,7 +105,11 @@ class Direction:
         due_ns = self._due_ns()
         world.clock["direct_ns"] = due_ns
         world.clock["signal_ns"] = min(
-            [due_ns, int(world.clock["look_ns"][0]), *world.streams["arrival_ns"].tolist()]
+            [
+                due_ns,
+                int(world.clock["look_ns"][0]),
+                *world.streams["arrival_ns"].tolist(),
+            ]
         )
 
     def _ask(self) -> int | None:
@@ -112,7 +120,9 @@ class Direction:
         clock = world.clock[0]
         found = world.reports[: int(clock["reported"])].tolist()
         clock["reported"] = 0
-        actions = self._consulted.act(int(clock["now_ns"]), tuple(machine.Report(*one) for one in found))
+        actions = self._consulted.act(
+            int(clock["now_ns"]), tuple(machine.Report(*one) for one in found)
+        )
         self._next_ns = self._ask()
         self._apply(actions)
 
@@ -146,10 +156,14 @@ class Direction:
     def _stop(self, stopped: list[int], touched: Array) -> None:
         world = self.run.world
         world.resources["stopped"][stopped] |= layout.STOPPED
-        servers = np.isin(world.resources["discipline"], (machine.FIFO, machine.BATCH)) & (
-            world.resources["stopped"] != 0
-        )
-        batches = [place for place in stopped if world.resources["discipline"][place] == machine.BATCH]
+        servers = np.isin(
+            world.resources["discipline"], (machine.FIFO, machine.BATCH)
+        ) & (world.resources["stopped"] != 0)
+        batches = [
+            place
+            for place in stopped
+            if world.resources["discipline"][place] == machine.BATCH
+        ]
         pools = [int(pool) - 1 for pool in world.resources["partner"][batches] if pool]
         world.resources["stopped"][pools] &= ~layout.FLUSHING
         touched[pools] = 1
@@ -184,11 +198,17 @@ class Direction:
         wanted = np.fromiter(groups, dtype=np.int64)
         streams = world.streams["feed"] == 1
         parked = world.parked[: int(world.clock["parked"][0])]
-        feeds = np.append(streams, np.zeros(len(streams), dtype=bool))[log["stream"][parked["entry"]]]
-        self._drop_parked(feeds & np.isin(log["group"][parked["entry"]], wanted), machine.CUT)
+        feeds = np.append(streams, np.zeros(len(streams), dtype=bool))[
+            log["stream"][parked["entry"]]
+        ]
+        self._drop_parked(
+            feeds & np.isin(log["group"][parked["entry"]], wanted), machine.CUT
+        )
         slots = self._in_flight()
         slots = slots[np.isin(log["group"][world.requests["entry"][slots]], wanted)]
-        open_slots = slots[log["completed_ns"][world.requests["entry"][slots]] == PENDING]
+        open_slots = slots[
+            log["completed_ns"][world.requests["entry"][slots]] == PENDING
+        ]
         of = world.requests["stream"][open_slots]
         clients = np.append(~streams, np.zeros(len(streams), dtype=bool))[of]
         self._park(open_slots[clients])
@@ -219,9 +239,15 @@ class Direction:
             self.run.more_parked()
         world = self.run.world
         rows = world.parked[known : known + count]
-        rows["number"], rows["entry"] = world.requests["number"][slots], world.requests["entry"][slots]
+        rows["number"], rows["entry"] = (
+            world.requests["number"][slots],
+            world.requests["entry"][slots],
+        )
         if len(world.keys):
-            rows["first"], rows["stop"] = world.keys["first"][slots], world.keys["stop"][slots]
+            rows["first"], rows["stop"] = (
+                world.keys["first"][slots],
+                world.keys["stop"][slots],
+            )
         world.clock["parked"] = known + count
         for entry in rows["entry"].tolist():
             self.retries[entry] = self.retries.get(entry, 0) + 1
@@ -240,7 +266,9 @@ class Direction:
 
     def _issue_waiting(self, groups: set[int]) -> None:
         run, count = self.run, len(self.run.world.streams)
-        open_groups = np.array([group for group in groups if not run.world.held[group]], dtype=np.int64)
+        open_groups = np.array(
+            [group for group in groups if not run.world.held[group]], dtype=np.int64
+        )
         if not len(open_groups):
             return
         parked = run.world.parked[: int(run.world.clock["parked"][0])].copy()
@@ -249,7 +277,9 @@ class Direction:
         parked = parked[going]
         parked = parked[np.argsort(parked["number"])]
         chosen = np.zeros((len(parked), 3), dtype=np.int64)
-        chosen[:, 2] = [self.retries.get(entry, 0) for entry in parked["entry"].tolist()]
+        chosen[:, 2] = [
+            self.retries.get(entry, 0) for entry in parked["entry"].tolist()
+        ]
         for stream in range(count):
             own = np.flatnonzero(parked["number"] % count == stream)
             chosen[own, :2] = self._replan(stream, parked[own], open_groups)
@@ -263,7 +293,9 @@ class Direction:
     def _replan(self, stream: int, parked: Array, groups: Array) -> Array:
         """Plan again what waits of a stream and what it has planned and not issued; shape (waiting, 2)."""
         run, world = self.run, self.run.world
-        at, planned, issued = (int(world.streams[name][stream]) for name in ("at", "planned", "issued"))
+        at, planned, issued = (
+            int(world.streams[name][stream]) for name in ("at", "planned", "issued")
+        )
         later = np.flatnonzero(np.isin(world.plan[stream, at:planned, 0], groups))
         indices = np.append(parked["number"] // len(world.streams), issued + later)
         if not len(indices):
@@ -272,14 +304,18 @@ class Direction:
         with planning(run):
             again = source.replan(indices)
         run.learn()
-        check_replanned(run.program, stream, again, self._known(stream, parked, at + later))
+        check_replanned(
+            run.program, stream, again, self._known(stream, parked, at + later)
+        )
         pairs: Array = np.stack([again.templates, again.bindings], axis=1)
         run.world.plan[stream, at + later, 2:] = pairs[len(parked) :]
         return pairs[: len(parked)]
 
     def _known(self, stream: int, parked: Array, later: Array) -> machine.RequestChunk:
         world = self.run.world
-        groups = np.append(world.log["group"][parked["entry"]], world.plan[stream, later, 0])
+        groups = np.append(
+            world.log["group"][parked["entry"]], world.plan[stream, later, 0]
+        )
         keys = None
         if len(world.keys):
             keys = np.zeros((len(groups), KEY_RANGES, 2), dtype=np.int64)
@@ -287,7 +323,9 @@ class Direction:
             for side, name in enumerate(("first", "stop")):
                 keys[:, :, side] = np.concatenate([rows[name] for rows in found])
         nothing = np.zeros(len(groups), dtype=np.int64)
-        return machine.RequestChunk(nothing, nothing, groups.astype(np.int64), keys=keys)
+        return machine.RequestChunk(
+            nothing, nothing, groups.astype(np.int64), keys=keys
+        )
 
     def _look_at_timeouts(self, time_ns: int) -> None:
         """Find whose time is out by a time; look again later where it is nobody's."""
@@ -297,20 +335,29 @@ class Direction:
 
     def _look(self, stream: int) -> None:
         world = self.run.world
-        oldest = self._oldest[stream] = self.run.actions.oldest_pending(world, stream, self._oldest[stream])
+        oldest = self._oldest[stream] = self.run.actions.oldest_pending(
+            world, stream, self._oldest[stream]
+        )
         look_ns = NEVER_NS
         if oldest < world.clock["logged"][0]:
-            look_ns = int(world.log["issued_ns"][oldest] + world.streams["timeout_ns"][stream])
+            look_ns = int(
+                world.log["issued_ns"][oldest] + world.streams["timeout_ns"][stream]
+            )
         world.streams["look_ns"][stream] = look_ns
 
     def _time_out(self, stream: int) -> None:
         world = self.run.world
         logged, first = int(world.clock["logged"][0]), self._oldest[stream]
         stop = first
-        while stop < logged and world.log["issued_ns"][stop] == world.log["issued_ns"][first]:
+        while (
+            stop < logged
+            and world.log["issued_ns"][stop] == world.log["issued_ns"][first]
+        ):
             stop += 1
         rows = world.log[first:stop]
-        entries = first + np.flatnonzero((rows["stream"] == stream) & (rows["completed_ns"] == PENDING))
+        entries = first + np.flatnonzero(
+            (rows["stream"] == stream) & (rows["completed_ns"] == PENDING)
+        )
         parked = world.parked[: int(world.clock["parked"][0])]["entry"]
         slots = self._in_flight()
         slots = slots[np.isin(world.requests["entry"][slots], entries)]
@@ -328,12 +375,18 @@ class Direction:
         slots = self._in_flight()
         log = world.log[: int(world.clock["logged"][0])]
         parked = world.parked["entry"][: int(world.clock["parked"][0])]
-        pending = np.flatnonzero((log["completed_ns"] == PENDING) & (log["stream"] < len(world.streams)))
+        pending = np.flatnonzero(
+            (log["completed_ns"] == PENDING) & (log["stream"] < len(world.streams))
+        )
         assert len(pending) == world.streams["outstanding"].sum(), "a request was lost"
-        assert np.isin(pending, np.append(world.requests["entry"][slots], parked)).all(), "a request was lost"
+        assert np.isin(
+            pending, np.append(world.requests["entry"][slots], parked)
+        ).all(), "a request was lost"
         if len(slots):
             return
         resources = world.resources
         lent = np.isin(resources["discipline"], (machine.POOL, machine.GATE))
-        assert (~lent | (resources["free"] == resources["capacity"])).all(), "a unit was lost"
+        assert (~lent | (resources["free"] == resources["capacity"])).all(), (
+            "a unit was lost"
+        )
         assert not world.clock["pinned"][0], "a pin was lost"

@@ -141,10 +141,14 @@ class CompiledRun:
             rows[:, 1] = chunk.arrivals_ns
             self.last_arrivals_ns[index] = int(chunk.arrivals_ns[-1])
         rows[:, 2], rows[:, 3] = chunk.templates, chunk.bindings
-        self._plan_keys(index, chunk, int(stream["at"][0]), int(stream["planned"][0]), planned)
+        self._plan_keys(
+            index, chunk, int(stream["at"][0]), int(stream["planned"][0]), planned
+        )
         stream["at"], stream["planned"] = 0, planned
 
-    def _plan_keys(self, index: int, chunk: RequestChunk, start: int, stop: int, planned: int) -> None:
+    def _plan_keys(
+        self, index: int, chunk: RequestChunk, start: int, stop: int, planned: int
+    ) -> None:
         """Put the key ranges of a chunk beside its plan; from the first chunk that has some on."""
         world = self.world
         if chunk.keys is None and not len(world.keys):
@@ -182,15 +186,21 @@ class CompiledRun:
     def _more_log(self) -> None:
         log = self.world.log
         if len(log) > np.iinfo(np.int32).max // 2:
-            raise ValueError(f"got more than {len(log)} requests in a run, wanted fewer")
+            raise ValueError(
+                f"got more than {len(log)} requests in a run, wanted fewer"
+            )
         self.world = self.world._replace(log=grown(log, len(log) + len(log) // 2 + 1))
 
     def more_parked(self) -> None:
         """Let more requests wait for their placement groups."""
-        self.world = self.world._replace(parked=grown(self.world.parked, 2 * len(self.world.parked)))
+        self.world = self.world._replace(
+            parked=grown(self.world.parked, 2 * len(self.world.parked))
+        )
 
     def _more_reports(self) -> None:
-        self.world = self.world._replace(reports=grown(self.world.reports, 2 * len(self.world.reports)))
+        self.world = self.world._replace(
+            reports=grown(self.world.reports, 2 * len(self.world.reports))
+        )
 
     def set_clock(self, time_ns: int) -> None:
         """Let it be a time, as the kernel does."""
@@ -211,7 +221,10 @@ class CompiledRun:
 
     def _more_bins(self) -> None:
         clock, bins = self.world.clock, self.world.bins
-        larger = np.zeros((max(2 * len(bins), int(clock["wanting"][0]) + 1), bins.shape[1]), dtype=np.int64)
+        larger = np.zeros(
+            (max(2 * len(bins), int(clock["wanting"][0]) + 1), bins.shape[1]),
+            dtype=np.int64,
+        )
         larger[: len(bins)] = bins
         clock["bins_end_ns"] = min(len(larger) * self.program.bin_ns, layout.NEVER_NS)
         sleeps = np.zeros((len(larger), self.world.sleep_bins.shape[1]), dtype=np.int64)
@@ -238,7 +251,9 @@ class CompiledRun:
         old_slots, old_bits = len(world.requests), int(clock["cell_bits"])
         cells = slots << bits
         if cells > np.iinfo(np.int32).max:
-            raise ValueError(f"got {slots} requests of up to {1 << bits} steps in flight, wanted fewer")
+            raise ValueError(
+                f"got {slots} requests of up to {1 << bits} steps in flight, wanted fewer"
+            )
 
         def moved(old: Array) -> Array:
             if bits == old_bits:
@@ -251,10 +266,14 @@ class CompiledRun:
         def relaid(old: Array) -> Array:
             new = np.empty(cells, dtype=old.dtype)
             steps = 1 << old_bits
-            new.reshape(slots, 1 << bits)[:old_slots, :steps] = old.reshape(old_slots, steps)
+            new.reshape(slots, 1 << bits)[:old_slots, :steps] = old.reshape(
+                old_slots, steps
+            )
             return new
 
-        end, ready_from, ready_to = (int(clock[name]) for name in ("calendar_end", "ready_from", "ready_to"))
+        end, ready_from, ready_to = (
+            int(clock[name]) for name in ("calendar_end", "ready_from", "ready_to")
+        )
         times_ns = np.empty(cells + layout.ROOT + 4, dtype=np.int64)
         calendar = np.empty(cells + layout.ROOT + 4, dtype=np.int32)
         filled = min(len(world.times_ns), (end + 3) & ~3)
@@ -267,7 +286,9 @@ class CompiledRun:
         free = int(clock["slots_free"])
         free_slots = np.empty(slots, dtype=np.int32)
         free_slots[: slots - old_slots] = np.arange(old_slots, slots)[::-1]
-        free_slots[slots - old_slots : slots - old_slots + free] = world.free_slots[:free]
+        free_slots[slots - old_slots : slots - old_slots + free] = world.free_slots[
+            :free
+        ]
         clock["slots_free"] = free + slots - old_slots
         clock["cell_bits"] = bits
         for name in ("first", "last"):
@@ -280,12 +301,16 @@ class CompiledRun:
             pending=relaid(world.pending),
             links=moved(relaid(world.links)),
             joined_ns=relaid(world.joined_ns) if len(world.shares) else world.joined_ns,
-            since_ns=relaid(world.since_ns) if world.resources["slice_ns"].any() else world.since_ns,
+            since_ns=relaid(world.since_ns)
+            if world.resources["slice_ns"].any()
+            else world.since_ns,
             ready=ready,
             times_ns=times_ns,
             cells=calendar,
             ends_ns=np.pad(
-                world.ends_ns, ((0, 0), (0, (1 << bits) - world.ends_ns.shape[1])), constant_values=PENDING
+                world.ends_ns,
+                ((0, 0), (0, (1 << bits) - world.ends_ns.shape[1])),
+                constant_values=PENDING,
             ),
         )
 
@@ -318,7 +343,9 @@ class CompiledRun:
         runs = [
             self._stream_run(
                 index,
-                (log[:0] if index else log) if alone else log[order[borders[index] : borders[index + 1]]],
+                (log[:0] if index else log)
+                if alone
+                else log[order[borders[index] : borders[index + 1]]],
             )
             for index in range(2 * count)
         ]
@@ -327,15 +354,20 @@ class CompiledRun:
             spawned=runs[count:],
             busy_ns=np.where(held, 0, resources["spent_ns"]),
             held_ns=np.where(held, resources["spent_ns"] + taken * end_ns, 0),
-            waited_ns=resources["waited_ns"] + resources["waiting"].astype(np.int64) * end_ns,
+            waited_ns=resources["waited_ns"]
+            + resources["waiting"].astype(np.int64) * end_ns,
             uses=int(clock["uses"]),
             end_ns=end_ns,
             bins=world.bins[: int(clock["bins_used"])].copy(),
             wall_s=wall_s,
-            followed_ns=world.ends_ns[:, : max((t.steps for t in self.program.book.templates), default=0)],
+            followed_ns=world.ends_ns[
+                :, : max((t.steps for t in self.program.book.templates), default=0)
+            ],
             sleeps=resources["sleeps"].copy(),
             warm_ns=world.spared_ns.copy(),
-            sleep_bins=world.sleep_bins[: np.flatnonzero(world.sleep_bins.any(axis=1)).max(initial=-1) + 1],
+            sleep_bins=world.sleep_bins[
+                : np.flatnonzero(world.sleep_bins.any(axis=1)).max(initial=-1) + 1
+            ],
         )
 
     def _stream_run(self, index: int, own: Array) -> StreamRun:
@@ -374,7 +406,9 @@ class CompiledRun:
         if self.program.until_ns is not None and end_ns >= self.program.until_ns:
             return
         resources = self.world.resources
-        assert (resources["free"] == resources["capacity"]).all(), "a server or a lock is held after the end"
+        assert (resources["free"] == resources["capacity"]).all(), (
+            "a server or a lock is held after the end"
+        )
         assert not self.world.clock["pinned"][0], "a key is pinned after the end"
         assert not resources["waiting"].any(), "a request waits after the end"
         assert not (log["completed_ns"] < 0).any(), "a request was lost"

@@ -36,10 +36,21 @@ from typing import Any
 from stripesim.models import jit
 from stripesim.sim.engine import conditions, draws, graph, shares
 from stripesim.sim.engine import program as machine
-from stripesim.sim.engine.compiled import accounting, calendar, opcodes, requests, service
+from stripesim.sim.engine.compiled import (
+    accounting,
+    calendar,
+    opcodes,
+    requests,
+    service,
+)
 from stripesim.sim.engine.compiled import shares as compiled_shares
 from stripesim.sim.engine.compiled import world as layout
-from stripesim.sim.engine.compiled.accounting import account, account_service, account_taken, note_end
+from stripesim.sim.engine.compiled.accounting import (
+    account,
+    account_service,
+    account_taken,
+    note_end,
+)
 from stripesim.sim.engine.compiled.calendar import close_hole, push
 from stripesim.sim.engine.compiled.opcodes import (
     OPTIONS,
@@ -208,7 +219,9 @@ def _lacks_for(world: World, request: Any, step: Any, cell: int, room: int) -> i
     clock = world.clock[0]
     if step.special & layout.NAMES_KEYS:
         slot = cell >> clock.cell_bits
-        special = world.specials[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
+        special = world.specials[
+            at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))
+        ]
         missing = lacks_room(world, slot, special)
         if missing != GO_ON:
             return missing
@@ -222,7 +235,9 @@ def _lacks_for(world: World, request: Any, step: Any, cell: int, room: int) -> i
 
 
 @inlined
-def _skip_all(world: World, request: Any, first_cell: int, start: int, stop: int) -> None:
+def _skip_all(
+    world: World, request: Any, first_cell: int, start: int, stop: int
+) -> None:
     for place in range(start, stop):
         number_after = world.successors[at(place)]
         waits_for = world.steps[at(request.first_step + number_after)].waits_for
@@ -322,7 +337,8 @@ def _arriving(world: World) -> int:
     due = NOBODY
     for index in range(len(world.streams)):
         if world.streams[at(index)].arrival_ns == clock.signal_ns and (
-            due == NOBODY or world.streams[at(index)].issued < world.streams[at(due)].issued
+            due == NOBODY
+            or world.streams[at(index)].issued < world.streams[at(due)].issued
         ):
             due = index
     return due
@@ -377,7 +393,11 @@ def sources() -> str:
     for compiled in (opcodes, calendar, service, compiled_shares, accounting, requests):
         digest.update(Path(str(compiled.__file__)).read_bytes())
     for module in (layout, conditions, draws, graph, machine, shares):
-        constants = sorted((name, value) for name, value in vars(module).items() if isinstance(value, int))
+        constants = sorted(
+            (name, value)
+            for name, value in vars(module).items()
+            if isinstance(value, int)
+        )
         digest.update(repr(constants).encode())
     return digest.hexdigest()
 
@@ -411,7 +431,11 @@ def run_machine(world: World) -> int:
                 give_up(world)
             if clock.calendar_hole:
                 close_hole(world)
-            step_ns = world.times_ns[at(layout.ROOT)] if clock.calendar_end > layout.ROOT else NEVER_NS
+            step_ns = (
+                world.times_ns[at(layout.ROOT)]
+                if clock.calendar_end > layout.ROOT
+                else NEVER_NS
+            )
             time_ns, signals = step_ns, clock.signal_ns <= step_ns
             if signals:
                 time_ns = clock.signal_ns

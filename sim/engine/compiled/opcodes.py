@@ -28,7 +28,11 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 # two thirds of the speed. Division by zero need not be looked for: nothing divides by data.
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 # Of what Python never calls: a way in from Python, which unpacks all of `World`, takes half of a compilation.
-INNER: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+INNER: dict[str, Any] = {
+    **OPTIONS,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 
 
 def inlined(function: _F) -> _F:
@@ -130,7 +134,9 @@ def _enter(world: World, gate: Any, request: Any, cell: int) -> None:
 
 
 @inlined
-def _gate(world: World, word: int, gate: Any, request: Any, cell: int, ticket: int) -> None:
+def _gate(
+    world: World, word: int, gate: Any, request: Any, cell: int, ticket: int
+) -> None:
     clock = world.clock[0]
     if word == ENTER:
         _enter(world, gate, request, cell)
@@ -250,7 +256,9 @@ def act(world: World, word: int, bound: int, request: Any, cell: int) -> None:
     """Do what a word beyond the plain ones does when its step becomes ready."""
     clock = world.clock[0]
     slot = cell >> clock.cell_bits
-    special = world.specials[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
+    special = world.specials[
+        at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))
+    ]
     if word in (ENTER, TURN, LEAVE):
         ticket = (slot << clock.cell_bits) + special.ticket
         _gate(world, word, world.resources[at(bound)], request, cell, ticket)

@@ -80,7 +80,13 @@ def _note(world: World, index: int, template: int, binding: int, group: int) -> 
 
 @inlined
 def start(
-    world: World, index: int, number: int, entry: int, template: int, binding: int, retries: int
+    world: World,
+    index: int,
+    number: int,
+    entry: int,
+    template: int,
+    binding: int,
+    retries: int,
 ) -> int:
     """Start a request, client's or spawned, at its step 0; return its slot."""
     clock = world.clock[0]
@@ -92,8 +98,13 @@ def start(
     request.row = binding & ROW_MASK
     request.client_row = (binding >> ROW_BITS) - 1
     request.stream = index
-    request.draw = np.uint64(number << STEP_BITS) ^ (np.uint64(retries) * np.uint64(0x9E3779B97F4A7C15))
-    first_step, steps = world.templates[at(template)].first_step, world.templates[at(template)].steps
+    request.draw = np.uint64(number << STEP_BITS) ^ (
+        np.uint64(retries) * np.uint64(0x9E3779B97F4A7C15)
+    )
+    first_step, steps = (
+        world.templates[at(template)].first_step,
+        world.templates[at(template)].steps,
+    )
     request.first_step = first_step
     request.steps_left = steps
     cell = slot << clock.cell_bits
@@ -177,4 +188,6 @@ def report(world: World, index: int, place: int) -> None:
 def next_arrival(world: World, index: int) -> None:
     """Note when a stream's next request arrives."""
     stream = world.streams[at(index)]
-    stream.arrival_ns = world.plan[index, stream.at, 1] if stream.at < stream.planned else NEVER_NS
+    stream.arrival_ns = (
+        world.plan[index, stream.at, 1] if stream.at < stream.planned else NEVER_NS
+    )

@@ -51,17 +51,26 @@ def service_ns(world: World, cell: int) -> int:
     woken_ns = 0
     if step.spread & layout.ON_THREAD:
         thread = world.specials[at(request.first_step + number_of_step)].thread
-        if world.pending[at(cell - number_of_step + thread)] in (layout.UNIT_WOKEN, layout.UNIT_AWAKE):
+        if world.pending[at(cell - number_of_step + thread)] in (
+            layout.UNIT_WOKEN,
+            layout.UNIT_AWAKE,
+        ):
             role = world.steps[at(request.first_step + thread)].role
-            woken_ns = world.resources[at(world.bindings[at(request.row * clock.roles + role)])].wake_ns
+            woken_ns = world.resources[
+                at(world.bindings[at(request.row * clock.roles + role)])
+            ].wake_ns
         if step.spread == layout.ON_THREAD:
             return int(step.demand_ns + woken_ns)
     # draws.retried_state and draws.splitmix64, in 64-bit words.
-    word = (clock.seed_state ^ request.draw ^ np.uint64(number_of_step)) + np.uint64(0x9E3779B97F4A7C15)
+    word = (clock.seed_state ^ request.draw ^ np.uint64(number_of_step)) + np.uint64(
+        0x9E3779B97F4A7C15
+    )
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     word = word ^ (word >> np.uint64(31))
-    factor = world.factors[step.spread & (layout.ON_THREAD - 1), np.int64(word >> np.uint64(56))]
+    factor = world.factors[
+        step.spread & (layout.ON_THREAD - 1), np.int64(word >> np.uint64(56))
+    ]
     return int(((step.demand_ns * factor + FACTOR_HALF) >> FACTOR_BITS) + woken_ns)
 
 
@@ -94,20 +103,26 @@ def core_ns(world: World, cell: int, demand_ns: int) -> int:
     if pool < 0:
         return demand_ns
     number_of_step = cell & ((1 << clock.cell_bits) - 1)
-    special = world.specials[at(world.requests[at(cell >> clock.cell_bits)].first_step + number_of_step)]
+    special = world.specials[
+        at(world.requests[at(cell >> clock.cell_bits)].first_step + number_of_step)
+    ]
     thread, process = cell - number_of_step + special.thread, world.processes[at(pool)]
     if world.pending[at(thread)] == layout.UNIT_AWAKE:
         demand_ns -= world.resources[at(pool)].wake_ns
     elif world.pending[at(thread)] == layout.UNIT_WOKEN:
         world.pending[at(thread)] = layout.UNIT_AWAKE
         if process >= 0 and clock.cool_ns:
-            left_ns = clock.cool_ns - max(0, clock.now_ns - world.runs_until_ns[at(process)])
+            left_ns = clock.cool_ns - max(
+                0, clock.now_ns - world.runs_until_ns[at(process)]
+            )
             saved_ns = clock.warm_ns * max(0, left_ns) // clock.cool_ns
             world.spared_ns[at(pool)] += saved_ns
             demand_ns -= saved_ns
     world.had_ns[at(world.flows[at(pool)])] += demand_ns
     if process >= 0:
-        world.runs_until_ns[at(process)] = max(world.runs_until_ns[at(process)], clock.now_ns + demand_ns)
+        world.runs_until_ns[at(process)] = max(
+            world.runs_until_ns[at(process)], clock.now_ns + demand_ns
+        )
     return int(demand_ns)
 
 
@@ -154,7 +169,11 @@ def dispatch(world: World, place: int, awake: int) -> int:
             world.pending[at(cell)] = layout.UNIT_WOKEN if woken else layout.UNIT_MOVED
             append(world, cell)
             continue
-        push(world, serve(world, resource, cell, wide(resource.wake_ns) if woken else wide(0)), cell)
+        push(
+            world,
+            serve(world, resource, cell, wide(resource.wake_ns) if woken else wide(0)),
+            cell,
+        )
     look_ns = NEVER_NS
     if resource.free > 0 and not resource.stopped and resource.waiting:
         look_ns = next_ns(world, place)
@@ -165,7 +184,11 @@ def dispatch(world: World, place: int, awake: int) -> int:
 @outlined
 def keep(world: World, place: int, cell: int) -> bool:
     """Let a thread keep its core until the ready list is empty, unless its slice is used up."""
-    clock, resource, pool = world.clock[0], world.resources[at(place)], thread_pool(world, cell)
+    clock, resource, pool = (
+        world.clock[0],
+        world.resources[at(place)],
+        thread_pool(world, cell),
+    )
     since_ns = world.since_ns[at(cell)]
     if pool < 0 or (resource.waiting and clock.now_ns - since_ns >= resource.slice_ns):
         return False

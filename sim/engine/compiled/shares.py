@@ -15,7 +15,15 @@ from numba import njit
 
 from stripesim.sim.engine.compiled.opcodes import INNER, at, inlined, thread_pool, wide
 from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, World
-from stripesim.sim.engine.shares import FAIR, IDLE_AGE_NS, MCLOCK, NS_PER_S, TAG_NEVER, WEIGHT_BITS, WPQ
+from stripesim.sim.engine.shares import (
+    FAIR,
+    IDLE_AGE_NS,
+    MCLOCK,
+    NS_PER_S,
+    TAG_NEVER,
+    WEIGHT_BITS,
+    WPQ,
+)
 
 _WEIGHT_SCALE = 1 << WEIGHT_BITS
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -35,7 +43,10 @@ def _increment(cost: int, rate: int, scale: int) -> int:
 @inlined
 def _weight_clock(now_ns: int) -> int:
     """Return a time in the units of tags of weights, as `shares.weight_clock`."""
-    return int((now_ns // NS_PER_S << WEIGHT_BITS) + ((now_ns % NS_PER_S) << WEIGHT_BITS) // NS_PER_S)
+    return int(
+        (now_ns // NS_PER_S << WEIGHT_BITS)
+        + ((now_ns % NS_PER_S) << WEIGHT_BITS) // NS_PER_S
+    )
 
 
 @inlined
@@ -43,18 +54,25 @@ def _special(world: World, cell: int) -> Any:
     """Return what a cell's step has beyond the plain words."""
     clock = world.clock[0]
     request = world.requests[at(cell >> clock.cell_bits)]
-    return world.specials[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
+    return world.specials[
+        at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))
+    ]
 
 
 @inlined
 def _tag(world: World, line: Any) -> None:
-    cost, joined_ns = _special(world, wide(line.first)).cost, world.joined_ns[at(line.first)]
+    cost, joined_ns = (
+        _special(world, wide(line.first)).cost,
+        world.joined_ns[at(line.first)],
+    )
     line.seen_ns = world.clock[0].now_ns
     if line.reservation:
         earliest_ns = line.reservation_ns + _increment(cost, line.reservation, NS_PER_S)
         line.reservation_ns = max(joined_ns, earliest_ns)
     if line.limit:
-        line.limit_ns = max(joined_ns, line.limit_ns + _increment(cost, line.limit, NS_PER_S))
+        line.limit_ns = max(
+            joined_ns, line.limit_ns + _increment(cost, line.limit, NS_PER_S)
+        )
     if line.weight:
         earliest = line.proportion + _increment(cost, line.weight, _WEIGHT_SCALE)
         line.proportion = max(_weight_clock(joined_ns), earliest)
@@ -145,7 +163,10 @@ def _draw(world: World, share: Any) -> int:
                 if drawn < 0:
                     last = number
                     break
-        worth = share.cost_max - _special(world, wide(world.lines[at(last)].first)).cost * 9 // 10
+        worth = (
+            share.cost_max
+            - _special(world, wide(world.lines[at(last)].first)).cost * 9 // 10
+        )
         if share.cost_max == 0 or _next_draw(world, share) % share.cost_max <= worth:
             break
     return last
@@ -160,7 +181,10 @@ def _take_tagged(world: World, resource: Any, share: Any) -> int:
         if line.waiting == 0:
             continue
         due = line.reservation and line.reservation_ns <= now_ns
-        if due and (reserved == NOBODY or line.reservation_ns < world.lines[at(reserved)].reservation_ns):
+        if due and (
+            reserved == NOBODY
+            or line.reservation_ns < world.lines[at(reserved)].reservation_ns
+        ):
             reserved = number
         if line.weight and line.limit_ns <= now_ns:
             if ready == NOBODY:
@@ -177,7 +201,9 @@ def _take_tagged(world: World, resource: Any, share: Any) -> int:
         _tag(world, line)
     if reserved == NOBODY and line.reservation:
         # What was served by weight is not taken from the reservation.
-        line.reservation_ns -= _increment(_special(world, cell).cost, line.reservation, NS_PER_S)
+        line.reservation_ns -= _increment(
+            _special(world, cell).cost, line.reservation, NS_PER_S
+        )
     return cell
 
 

@@ -5,7 +5,16 @@ import numpy as np
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.world import Array, World
 from stripesim.sim.engine.conditions import PINNED
-from stripesim.sim.engine.graph import BRANCH, DELAY, NONE, PIN, SPAWN, UNPIN, USE, Template
+from stripesim.sim.engine.graph import (
+    BRANCH,
+    DELAY,
+    NONE,
+    PIN,
+    SPAWN,
+    UNPIN,
+    USE,
+    Template,
+)
 from stripesim.sim.engine.program import Program
 
 
@@ -31,7 +40,9 @@ class Tables:
         self._program = program
         # With a director every step is counted, whatever the plan could tell.
         self._counted = program.director is not None
-        self._templates_known = self._steps_known = self._successors_known = self._rows_known = 0
+        self._templates_known = self._steps_known = self._successors_known = (
+            self._rows_known
+        ) = 0
         # Templates by identity; steps whose spawned template was not yet in the book.
         self._places_of: dict[int, int] = {}
         self._unresolved: list[tuple[int, Template]] = []
@@ -53,22 +64,32 @@ class Tables:
         world = self._world
         rows = np.zeros(template.steps, dtype=layout.STEP)
         rows["demand_ns"] = template.demands_ns
-        rows["successors_from"] = self._successors_known + template.successor_starts[:-1]
+        rows["successors_from"] = (
+            self._successors_known + template.successor_starts[:-1]
+        )
         rows["successors_to"] = self._successors_known + template.successor_starts[1:]
         rows["role"] = template.roles
         # Without a role there is nothing to take or to give back: such a step completes at once.
-        idle = (template.roles < 0) & ~np.isin(template.words, (DELAY, PIN, UNPIN, BRANCH, SPAWN))
+        idle = (template.roles < 0) & ~np.isin(
+            template.words, (DELAY, PIN, UNPIN, BRANCH, SPAWN)
+        )
         rows["word"] = np.where(idle, NONE, template.words)
         rows["spread"] = template.spreads
         rows["is_reply"][template.reply] = 1
         # A director may ask which steps have begun.
         alone = 0 if self._counted else 1
-        rows["waits_for"] = np.where(template.predecessors > alone, layout.ALL, layout.ONE)
+        rows["waits_for"] = np.where(
+            template.predecessors > alone, layout.ALL, layout.ONE
+        )
         rows["accounts"] = template.amounts.any(axis=1)
         specials = self._specials(template, rows)
         if len(self._program.followed):
             rows["special"] |= layout.FOLLOWED
-        once = template.dynamics.once if template.dynamics else np.zeros_like(template.amounts)
+        once = (
+            template.dynamics.once
+            if template.dynamics
+            else np.zeros_like(template.amounts)
+        )
         entry = np.array([(self._steps_known, template.steps)], dtype=layout.TEMPLATE)
         used = self._steps_known
         self._world = world._replace(
@@ -77,7 +98,9 @@ class Tables:
             amounts=appended(world.amounts, used, template.amounts),
             specials=appended(world.specials, used, specials),
             once=appended(world.once, used, once),
-            successors=appended(world.successors, self._successors_known, template.successors),
+            successors=appended(
+                world.successors, self._successors_known, template.successors
+            ),
             templates=appended(world.templates, self._templates_known, entry),
         )
         self._templates_known += 1
@@ -90,7 +113,9 @@ class Tables:
         specials["cost"] = 1
         dynamics = template.dynamics
         if self._counted or not template.planned:
-            rows["special"] = np.where(rows["accounts"] | (rows["word"] == USE), layout.TAKEN, 0)
+            rows["special"] = np.where(
+                rows["accounts"] | (rows["word"] == USE), layout.TAKEN, 0
+            )
         if dynamics is None:
             return specials
         rows["waits_for"][dynamics.merges] = layout.MERGE
@@ -104,13 +129,21 @@ class Tables:
         specials["spawns"] = -1
         specials["thread"] = dynamics.threads
         specials["share_class"], specials["cost"] = dynamics.classes, dynamics.costs
-        rows["spread"] += np.where(dynamics.threads >= 0, layout.ON_THREAD, 0).astype(np.int16)
+        rows["spread"] += np.where(dynamics.threads >= 0, layout.ON_THREAD, 0).astype(
+            np.int16
+        )
         for step in np.flatnonzero(dynamics.spawns >= 0).tolist():
             other = dynamics.spawned[dynamics.spawns[step]]
             self._unresolved.append((self._steps_known + step, other))
-        before = np.repeat(np.arange(template.steps), np.diff(template.successor_starts))
+        before = np.repeat(
+            np.arange(template.steps), np.diff(template.successor_starts)
+        )
         pins = template.words[template.successors] == PIN
-        np.add.at(specials["pins"], (before[pins], dynamics.keys[template.successors[pins]]), 1)
+        np.add.at(
+            specials["pins"],
+            (before[pins], dynamics.keys[template.successors[pins]]),
+            1,
+        )
         room = specials["pins"].any(axis=1) | (dynamics.tests == PINNED)
         rows["special"] = marks | np.where(room, layout.NAMES_KEYS, 0)
         return specials
@@ -136,5 +169,7 @@ class Tables:
         if rows > self._rows_known:
             known = self._world.bindings
             new = bindings[self._rows_known :].reshape(-1)
-            self._world = self._world._replace(bindings=appended(known, self._rows_known * roles, new))
+            self._world = self._world._replace(
+                bindings=appended(known, self._rows_known * roles, new)
+            )
             self._rows_known = rows

@@ -56,7 +56,9 @@ Array = np.ndarray[Any, Any]
 
 def _record(*fields: str) -> np.dtype[Any]:
     """Make a record of fields in this order, each text a type, with its shape, and the names that have it."""
-    return np.dtype([(name, kind) for kind, *names in map(str.split, fields) for name in names])
+    return np.dtype(
+        [(name, kind) for kind, *names in map(str.split, fields) for name in names]
+    )
 
 
 STEP = _record(
@@ -67,7 +69,11 @@ STEP = _record(
 # `thread` is the acquire of the thread that does a use; `share_class` and `cost` count at a resource that
 # classes share; `pins` is how many of the successors pin each key range.
 SPECIAL = _record(
-    "i2 test keys ticket yes_count", "i4 spawns", "i2 thread share_class", "i8 cost", "2i2 pins"
+    "i2 test keys ticket yes_count",
+    "i4 spawns",
+    "i2 thread share_class",
+    "i8 cost",
+    "2i2 pins",
 )
 # Of a request in flight: its key ranges, how often it has pinned each.
 KEYS = _record("2i8 first stop held")
@@ -83,7 +89,9 @@ RESOURCE = _record(
     "i1 kind paired discipline stopped",
 )
 # The queue of a resource that classes share, and what waits of each class.
-SHARE = _record("i8 resource drawn cost_max virtual_ns", "i4 first_line", "i2 lines kind")
+SHARE = _record(
+    "i8 resource drawn cost_max virtual_ns", "i4 first_line", "i2 lines kind"
+)
 LINE = _record(
     "i8 strict weight reservation limit reservation_ns limit_ns proportion ahead seen_ns",
     "i4 first last",
@@ -91,7 +99,9 @@ LINE = _record(
 )
 # `draw`: what its random draws begin with, beside the seed: its number, mixed with its retries.
 # `client_row`: row of its client, `NOBODY` if it has none.
-REQUEST = _record("i8 number", "u8 draw", "i4 entry row client_row first_step stream steps_left")
+REQUEST = _record(
+    "i8 number", "u8 draw", "i4 entry row client_row first_step stream steps_left"
+)
 TEMPLATE = _record("i4 first_step steps")
 # `look_ns`: when to look at the oldest unfinished request, whose time may be out then.
 STREAM = _record(
@@ -148,7 +158,9 @@ class World(NamedTuple):
     # Shape (2 * streams, counters + 1). What steps of templates that are not planned accounted, and their
     # uses; by stream, then by the stream of what each spawned.
     taken: Array
-    spawned: Array  # Shape (streams,). How many requests those of each stream have spawned.
+    spawned: (
+        Array  # Shape (streams,). How many requests those of each stream have spawned.
+    )
     # Shape (streams, requests). Key ranges of what stands in `plan`; no requests if no chunk has any.
     plan_keys: Array
     keys: Array  # Shape (slots,). Key ranges of the requests in flight; empty if no chunk has any.
@@ -174,7 +186,9 @@ class World(NamedTuple):
     spared_ns: Array
     flows: Array  # Shape (resources,). See `Resources.flows`.
     had_ns: Array  # Shape (flows,). Virtual time up to which each has had its share of the cores.
-    runs_until_ns: Array  # Shape (processes,). Until when the last service of each process lasts.
+    runs_until_ns: (
+        Array  # Shape (processes,). Until when the last service of each process lasts.
+    )
 
 
 def empty_world(program: Program, log_rows: int) -> World:
@@ -198,7 +212,10 @@ def empty_world(program: Program, log_rows: int) -> World:
     for index, source in enumerate(program.streams if program.director else ()):
         assert isinstance(source, DirectedSource)
         streams[index]["feed"] = source.feed
-        streams[index]["reports"], streams[index]["timeout_ns"] = source.reports, source.timeout_ns
+        streams[index]["reports"], streams[index]["timeout_ns"] = (
+            source.reports,
+            source.timeout_ns,
+        )
     clock = np.zeros(1, dtype=CLOCK)
     clock["until_ns"] = NEVER_NS if program.until_ns is None else program.until_ns
     clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
@@ -206,7 +223,10 @@ def empty_world(program: Program, log_rows: int) -> World:
     clock["seed_state"] = seed_state(program.seed)
     clock["kept"] = NOBODY
     clock["paired_slowdown"] = program.resources.paired_slowdown
-    clock["warm_ns"], clock["cool_ns"] = program.resources.warm_ns, program.resources.cool_ns
+    clock["warm_ns"], clock["cool_ns"] = (
+        program.resources.warm_ns,
+        program.resources.cool_ns,
+    )
     clock["signal_ns"] = clock["direct_ns"] = clock["look_ns"] = NEVER_NS
     shares, lines = _shares(program)
     resources["share"][program.resources.disciplines == BATCH] = -1
@@ -248,14 +268,20 @@ def empty_world(program: Program, log_rows: int) -> World:
         ends_ns=np.full((len(program.followed), 1), PENDING, dtype=np.int64),
         shares=shares,
         lines=lines,
-        looks=np.full(2 << max(len(shares) - 1, 1).bit_length(), NEVER_NS, dtype=np.int64),
+        looks=np.full(
+            2 << max(len(shares) - 1, 1).bit_length(), NEVER_NS, dtype=np.int64
+        ),
         joined_ns=np.zeros(0, dtype=np.int64),
         since_ns=np.zeros(0, dtype=np.int64),
-        processes=np.where(program.resources.processes < 0, NOBODY, program.resources.processes),
+        processes=np.where(
+            program.resources.processes < 0, NOBODY, program.resources.processes
+        ),
         spared_ns=np.zeros(len(resources), dtype=np.int64),
         flows=program.resources.flows,
         had_ns=np.zeros(program.resources.flows.max(initial=0) + 1, dtype=np.int64),
-        runs_until_ns=np.full(program.resources.processes.max(initial=-1) + 1, -program.resources.cool_ns),
+        runs_until_ns=np.full(
+            program.resources.processes.max(initial=-1) + 1, -program.resources.cool_ns
+        ),
     )
 
 
@@ -279,6 +305,8 @@ def _shares(program: Program) -> tuple[Array, Array]:
 def _followed(program: Program) -> Array:
     """Return the row of each request that is followed, by its number in the first stream."""
     followed = program.followed
-    rows = np.full(int(followed[-1]) + 1 if len(followed) else 0, NOBODY, dtype=np.int32)
+    rows = np.full(
+        int(followed[-1]) + 1 if len(followed) else 0, NOBODY, dtype=np.int32
+    )
     rows[followed] = np.arange(len(followed))
     return rows

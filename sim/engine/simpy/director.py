@@ -15,7 +15,14 @@ from stripesim.sim.engine.checks import Consulted, check_replanned, planning
 from stripesim.sim.engine.graph import STEPS_MAX, USE, IntArray
 from stripesim.sim.engine.program import PENDING
 from stripesim.sim.engine.simpy.opcodes import pass_tickets, pin
-from stripesim.sim.engine.simpy.requests import DIRECTOR_KEY, LOST_KEY, TIMEOUT_KEY, Request, Signal, Stream
+from stripesim.sim.engine.simpy.requests import (
+    DIRECTOR_KEY,
+    LOST_KEY,
+    TIMEOUT_KEY,
+    Request,
+    Signal,
+    Stream,
+)
 
 if TYPE_CHECKING:
     from stripesim.sim.engine.simpy.engine import SimpyEngine
@@ -61,7 +68,9 @@ class Direction:
             log, place = self.engine.logs[request.stream], self._place(request)
             if request.stream == stream and log.completed_ns[place] == PENDING:
                 template, pending = log.chosen[place][0], np.array(request.pending)
-                yield machine.Begun(place, template, (pending <= 0) & (pending > -STEPS_MAX))
+                yield machine.Begun(
+                    place, template, (pending <= 0) & (pending > -STEPS_MAX)
+                )
 
     def act(self) -> None:
         """Ask the director what happens now, and let it happen."""
@@ -94,7 +103,9 @@ class Direction:
                 case machine.Stop(resources):
                     touched |= self._stop(set(resources))
                 case machine.Start(resources):
-                    touched.update(resource for resource in resources if self._start(resource))
+                    touched.update(
+                        resource for resource in resources if self._start(resource)
+                    )
                 case machine.SetGroup(group, held, interrupt):
                     engine.held[group] = held
                     groups.add(group)
@@ -131,7 +142,11 @@ class Direction:
                 engine.look_at(resource, None)
             if engine.disciplines[resource] in (machine.FIFO, machine.BATCH):
                 engine.free[resource] = 0
-        pools = {engine.partners[resource] for resource in resources if engine.is_batch[resource]} - {-1}
+        pools = {
+            engine.partners[resource]
+            for resource in resources
+            if engine.is_batch[resource]
+        } - {-1}
         for pool in pools:
             engine.flushing[pool] = False
         return pools
@@ -151,7 +166,9 @@ class Direction:
             discipline = engine.disciplines[resource]
             if engine.shares[resource] is not None:
                 # What a director gives back is awake.
-                engine.dispatch(resource, awake=int(engine.program.resources.capacities[resource]))
+                engine.dispatch(
+                    resource, awake=int(engine.program.resources.capacities[resource])
+                )
             elif discipline in (machine.FIFO, machine.BATCH):
                 engine.serve_waiting(resource)
             elif discipline == machine.POOL:
@@ -192,7 +209,11 @@ class Direction:
     def _interrupt(self, groups: set[int]) -> set[int]:
         """Cut off the requests of groups; return the resources that got something back."""
         engine, streams = self.engine, len(self.engine.streams)
-        cut = {request for request in self.flying.values() if self._group(request) in groups}
+        cut = {
+            request
+            for request in self.flying.values()
+            if self._group(request) in groups
+        }
         for number in list(self.waiting):
             stream, place = engine.streams[number % streams], number // streams
             if stream.feed and stream.chosen[place][2] in groups:
@@ -217,7 +238,9 @@ class Direction:
 
     def _place(self, request: Request) -> int:
         number, streams = request.number, len(self.engine.streams)
-        return (number - machine.SPAWNED_FROM if number >= machine.SPAWNED_FROM else number) // streams
+        return (
+            number - machine.SPAWNED_FROM if number >= machine.SPAWNED_FROM else number
+        ) // streams
 
     def _group(self, request: Request) -> int:
         return self.engine.logs[request.stream].chosen[self._place(request)][2]
@@ -257,7 +280,9 @@ class Direction:
             time_ns, key, number, event = entry
             server = self._server(entry) if type(event) is Request else -1
             if server >= 0 and engine.is_batch[server]:
-                members = [member for member in engine.batches.pop(key) if member[0] not in cut]
+                members = [
+                    member for member in engine.batches.pop(key) if member[0] not in cut
+                ]
                 if members:
                     # The first that is left stands for the service now.
                     event, step = members[0]
@@ -301,31 +326,49 @@ class Direction:
         waiting = sorted(
             number
             for number in self.waiting
-            if engine.streams[number % streams].chosen[number // streams][2] in open_groups
+            if engine.streams[number % streams].chosen[number // streams][2]
+            in open_groups
         )
         planned: dict[int, tuple[int, int]] = {}
         for stream in engine.streams:
-            own = [number // streams for number in waiting if number % streams == stream.index]
+            own = [
+                number // streams
+                for number in waiting
+                if number % streams == stream.index
+            ]
             for place, *chosen in self._replan(stream, own, open_groups):
                 planned[stream.number(place)] = (chosen[0], chosen[1])
         for number in waiting:
             stream = engine.streams[number % streams]
-            stream.issue_again(number // streams, *planned[number], self.waiting.pop(number))
+            stream.issue_again(
+                number // streams, *planned[number], self.waiting.pop(number)
+            )
 
-    def _replan(self, stream: Stream, waiting: list[int], groups: set[int]) -> Iterable[tuple[int, int, int]]:
+    def _replan(
+        self, stream: Stream, waiting: list[int], groups: set[int]
+    ) -> Iterable[tuple[int, int, int]]:
         """Plan again what waits of a stream and what it has planned and not issued."""
         chunk, at, issued = stream.chunk, stream.at, len(stream.issued_ns)
         later = []
         if chunk is not None and groups:
-            later = (at + np.flatnonzero(np.isin(chunk.groups[at:], list(groups)))).tolist()
-        indices = np.array([*waiting, *(issued + place - at for place in later)], dtype=np.int64)
+            later = (
+                at + np.flatnonzero(np.isin(chunk.groups[at:], list(groups)))
+            ).tolist()
+        indices = np.array(
+            [*waiting, *(issued + place - at for place in later)], dtype=np.int64
+        )
         if not len(indices):
             return []
         source = cast(machine.DirectedSource, stream.source)
         with planning(self.engine):
             again = source.replan(indices)
         assert chunk is not None
-        check_replanned(self.engine.program, stream.index, again, self._known(stream, chunk, waiting, later))
+        check_replanned(
+            self.engine.program,
+            stream.index,
+            again,
+            self._known(stream, chunk, waiting, later),
+        )
         if later:
             templates, bindings = chunk.templates.copy(), chunk.bindings.copy()
             templates[later], bindings[later] = (
@@ -333,22 +376,36 @@ class Direction:
                 again.bindings[len(waiting) :],
             )
             stream.chunk = replace(chunk, templates=templates, bindings=bindings)
-        templates, bindings = again.templates[: len(waiting)], again.bindings[: len(waiting)]
+        templates, bindings = (
+            again.templates[: len(waiting)],
+            again.bindings[: len(waiting)],
+        )
         return zip(waiting, templates.tolist(), bindings.tolist(), strict=True)
 
     def _known(
-        self, stream: Stream, chunk: machine.RequestChunk, waiting: list[int], later: list[int]
+        self,
+        stream: Stream,
+        chunk: machine.RequestChunk,
+        waiting: list[int],
+        later: list[int],
     ) -> machine.RequestChunk:
         """Return what stays as it was of requests that are planned again."""
-        groups = [*(stream.chosen[place][2] for place in waiting), *chunk.groups[later].tolist()]
+        groups = [
+            *(stream.chosen[place][2] for place in waiting),
+            *chunk.groups[later].tolist(),
+        ]
         keys = None
         own = [self.waiting[stream.number(place)] for place in waiting]
-        if all(ranges is not None for ranges in own) and (chunk.keys is not None or not later):
+        if all(ranges is not None for ranges in own) and (
+            chunk.keys is not None or not later
+        ):
             listed = [[[one.start, one.stop] for one in ranges or ()] for ranges in own]
             listed += chunk.keys[later].tolist() if chunk.keys is not None else []
             keys = np.array(listed, dtype=np.int64)
         nothing = np.zeros(len(groups), dtype=np.int64)
-        return machine.RequestChunk(nothing, nothing, np.array(groups, dtype=np.int64), keys=keys)
+        return machine.RequestChunk(
+            nothing, nothing, np.array(groups, dtype=np.int64), keys=keys
+        )
 
     def watch(self, stream: Stream) -> None:
         """See to it that the oldest unfinished request of a stream is looked at when its time is out."""
@@ -410,11 +467,17 @@ class Direction:
                         pins[key] = pins.get(key, 0) + held
         for resource, discipline in enumerate(engine.disciplines):
             if discipline in (machine.POOL, machine.GATE):
-                assert engine.free[resource] + taken[resource] == capacities[resource], "a unit was lost"
+                assert (
+                    engine.free[resource] + taken[resource] == capacities[resource]
+                ), "a unit was lost"
         assert pins == engine.pins, "a pin was lost"
         for stream in engine.streams:
             pending = {
-                stream.number(place) for place, time in enumerate(stream.completed_ns) if time == PENDING
+                stream.number(place)
+                for place, time in enumerate(stream.completed_ns)
+                if time == PENDING
             }
             assert len(pending) == stream.outstanding, "a request was lost"
-            assert pending <= self.flying.keys() | self.waiting.keys(), "a request was lost"
+            assert pending <= self.flying.keys() | self.waiting.keys(), (
+                "a request was lost"
+            )

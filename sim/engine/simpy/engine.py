@@ -15,7 +15,13 @@ import simpy
 
 from stripesim.sim.engine import graph
 from stripesim.sim.engine.checks import check_program
-from stripesim.sim.engine.draws import FACTOR_BITS, FACTOR_HALF, factor_index, retried_state, seed_state
+from stripesim.sim.engine.draws import (
+    FACTOR_BITS,
+    FACTOR_HALF,
+    factor_index,
+    retried_state,
+    seed_state,
+)
 from stripesim.sim.engine.program import (
     BATCH,
     GATE,
@@ -33,7 +39,16 @@ from stripesim.sim.engine.program import (
 from stripesim.sim.engine.shares import FAIR, Share
 from stripesim.sim.engine.simpy.director import Direction
 from stripesim.sim.engine.simpy.opcodes import act, holds
-from stripesim.sim.engine.simpy.requests import LOOK_KEY, MERGE, Log, Path, Request, Signal, Stream, Ticket
+from stripesim.sim.engine.simpy.requests import (
+    LOOK_KEY,
+    MERGE,
+    Log,
+    Path,
+    Request,
+    Signal,
+    Stream,
+    Ticket,
+)
 from stripesim.sim.engine.simpy.shares import FairQueue, Item, ShareQueue
 
 _STEP_MASK = graph.STEPS_MAX - 1
@@ -68,7 +83,9 @@ class SimpyEngine(simpy.Environment):
         self.disciplines: list[int] = resources.disciplines.tolist()
         self.is_batch = [discipline == BATCH for discipline in self.disciplines]
         # What waits, in order: its demand, its key, its request.
-        self.queues: list[deque[tuple[int, int, Request]]] = [deque() for _ in range(len(resources))]
+        self.queues: list[deque[tuple[int, int, Request]]] = [
+            deque() for _ in range(len(resources))
+        ]
         self.busy_ns = [0] * len(resources)
         # A pool's held time is the sum over its units of (release − grant): subtract the
         # clock at a grant, add it at a release.
@@ -84,7 +101,9 @@ class SimpyEngine(simpy.Environment):
         # Who has a right to cores of its own where they are shared fairly, and up to when each has had it.
         self.flows: list[int] = resources.flows.tolist()
         self.had_ns = [0] * (max(self.flows, default=0) + 2)
-        self.runs_until_ns = [-resources.cool_ns] * (max(self.processes, default=-1) + 1)
+        self.runs_until_ns = [-resources.cool_ns] * (
+            max(self.processes, default=-1) + 1
+        )
         self.warm_ns = [0] * len(resources)
         self.capacities: list[int] = resources.capacities.tolist()
         self.paired: list[int] = resources.paired.tolist()
@@ -110,7 +129,9 @@ class SimpyEngine(simpy.Environment):
         self.planning_s = 0.0
         self.bins: list[graph.IntArray] = []
         # Of the requests that are followed, by number in their stream: the ends of their steps.
-        self.followed_ns: dict[int, list[int]] = {number: [] for number in program.followed.tolist()}
+        self.followed_ns: dict[int, list[int]] = {
+            number: [] for number in program.followed.tolist()
+        }
         self._seed = seed_state(program.seed)
         self._factors: list[list[int]] = program.factor_tables.tolist()
         self._paths: dict[int, Path] = {}
@@ -121,13 +142,20 @@ class SimpyEngine(simpy.Environment):
         self.spawned = [Log(self.direction is not None) for _ in program.streams]
         self.logs: list[Log] = [*self.streams, *self.spawned]
         # Tickets that have not had their turn, per gate; pins per key.
-        gates = [resource for resource, discipline in enumerate(self.disciplines) if discipline == GATE]
+        gates = [
+            resource
+            for resource, discipline in enumerate(self.disciplines)
+            if discipline == GATE
+        ]
         self.gates: dict[int, deque[Ticket]] = {gate: deque() for gate in gates}
         self.pins: dict[int, int] = {}
 
     def schedule(self, event: simpy.Event, priority: int = 1, delay: float = 0) -> None:
         """Put an ordinary SimPy event into the calendar; SimPy calls this for its own."""
-        heappush(self.calendar, (self._now + delay, _FOREIGN_KEY + priority, next(self._eid), event))
+        heappush(
+            self.calendar,
+            (self._now + delay, _FOREIGN_KEY + priority, next(self._eid), event),
+        )
 
     def path(self, template: int) -> Path:
         """Return a template's plain lists."""
@@ -135,8 +163,14 @@ class SimpyEngine(simpy.Environment):
         if found is None:
             templates = self.program.book.templates
             dynamics = templates[template].dynamics
-            spawned = [template_index(templates, other) for other in dynamics.spawned] if dynamics else []
-            found = self._paths[template] = Path(templates[template], spawned, counted=bool(self.direction))
+            spawned = (
+                [template_index(templates, other) for other in dynamics.spawned]
+                if dynamics
+                else []
+            )
+            found = self._paths[template] = Path(
+                templates[template], spawned, counted=bool(self.direction)
+            )
         return found
 
     def row(self, binding: int) -> list[int]:
@@ -168,7 +202,9 @@ class SimpyEngine(simpy.Environment):
     ) -> None:
         """Start a request, client's or spawned, at its step 0."""
         seed = retried_state(self._seed, retries) if retries else self._seed
-        request = Request(number, self.path(template), self.row(binding), keys, stream, seed)
+        request = Request(
+            number, self.path(template), self.row(binding), keys, stream, seed
+        )
         place, of = divmod(number, len(self.streams))
         if stream == of == 0 and place in self.followed_ns:
             request.ends_ns = self.followed_ns[place] = [PENDING] * len(request.pending)
@@ -201,10 +237,14 @@ class SimpyEngine(simpy.Environment):
         ]
         waited_ns = [
             waited + (len(queue) + len(share or ())) * end_ns
-            for waited, queue, share in zip(self.waited_ns, self.queues, self.shares, strict=True)
+            for waited, queue, share in zip(
+                self.waited_ns, self.queues, self.shares, strict=True
+            )
         ]
         for gate, tickets in self.gates.items():
-            waited_ns[gate] += end_ns * sum(ticket.waiting is not None for ticket in tickets)
+            waited_ns[gate] += end_ns * sum(
+                ticket.waiting is not None for ticket in tickets
+            )
         return EngineRun(
             streams=[stream.result() for stream in self.streams],
             busy_ns=np.array(self.busy_ns, dtype=np.int64),
@@ -212,7 +252,9 @@ class SimpyEngine(simpy.Environment):
             waited_ns=np.array(waited_ns, dtype=np.int64),
             uses=self.uses,
             end_ns=end_ns,
-            bins=np.array(self.bins, dtype=np.int64).reshape(len(self.bins), len(graph.COUNTERS)),
+            bins=np.array(self.bins, dtype=np.int64).reshape(
+                len(self.bins), len(graph.COUNTERS)
+            ),
             wall_s=wall_s,
             spawned=[log.result() for log in self.spawned],
             followed_ns=self._followed(),
@@ -224,7 +266,9 @@ class SimpyEngine(simpy.Environment):
         )
 
     def _followed(self) -> graph.IntArray:
-        width = max((template.steps for template in self.program.book.templates), default=0)
+        width = max(
+            (template.steps for template in self.program.book.templates), default=0
+        )
         table = np.full((len(self.followed_ns), width), PENDING, dtype=np.int64)
         for row, ends_ns in zip(table, self.followed_ns.values(), strict=True):
             row[: len(ends_ns)] = ends_ns
@@ -271,7 +315,9 @@ class SimpyEngine(simpy.Environment):
                         self._end_batch(resource, key)
                     else:
                         self.uses += 1
-                        if self.slices_ns[resource] and self._keep(resource, event, step):
+                        if self.slices_ns[resource] and self._keep(
+                            resource, event, step
+                        ):
                             heappop(calendar)
                         elif shares[resource] is not None or self.slices_ns[resource]:
                             heappop(calendar)
@@ -282,7 +328,9 @@ class SimpyEngine(simpy.Environment):
                             if self.paired[resource]:
                                 demand_ns = self.paired_ns(resource, demand_ns)
                             self.busy_ns[resource] += demand_ns
-                            heapreplace(calendar, (now_ns + demand_ns, key, _EID, waiter))
+                            heapreplace(
+                                calendar, (now_ns + demand_ns, key, _EID, waiter)
+                            )
                         else:
                             free[resource] += 1
                             self.sleep(resource)
@@ -310,7 +358,12 @@ class SimpyEngine(simpy.Environment):
 
     def _complete(self, request: Request, step: int) -> None:
         """Complete a step and then those of the ready list; start what they make ready."""
-        ready, free, is_batch, calendar = self.ready, self.free, self.is_batch, self.calendar
+        ready, free, is_batch, calendar = (
+            self.ready,
+            self.free,
+            self.is_batch,
+            self.calendar,
+        )
         now_ns, bin_ns, direction = int(self._now), self.program.bin_ns, self.direction
         while True:
             path, row = request.path, request.row
@@ -367,7 +420,9 @@ class SimpyEngine(simpy.Environment):
                         self._serve(resource, demand, key, request, since_ns)
                     elif self.shares[resource] is not None:
                         self._join_shared(resource, request, after, demand)
-                    elif not free[resource] or (is_batch[resource] and not self._threads_idle(resource)):
+                    elif not free[resource] or (
+                        is_batch[resource] and not self._threads_idle(resource)
+                    ):
                         self.waited_ns[resource] -= now_ns
                         self.queues[resource].append((demand, key, request))
                     else:
@@ -383,7 +438,10 @@ class SimpyEngine(simpy.Environment):
                     if role >= 0 and row[role] < 0:
                         ready.append((request, after))
                     else:
-                        heappush(calendar, (now_ns + mean, request.key | after, _EID, request))
+                        heappush(
+                            calendar,
+                            (now_ns + mean, request.key | after, _EID, request),
+                        )
                 elif word <= graph.RELEASE:
                     self._pool(word, row[role], request, after)
                 else:
@@ -428,7 +486,11 @@ class SimpyEngine(simpy.Environment):
     def grant_units(self, pool: int, *, woken: bool = False) -> None:
         """Give free units to those that wait for them, the first first."""
         queue = self.queues[pool]
-        while queue and self.free[pool] > 0 and not (self.stopped[pool] or self.flushing[pool]):
+        while (
+            queue
+            and self.free[pool] > 0
+            and not (self.stopped[pool] or self.flushing[pool])
+        ):
             self.waited_ns[pool] += int(self._now)
             _, key, waiter = queue.popleft()
             self.change_unit(pool, waiter, -1)
@@ -465,7 +527,9 @@ class SimpyEngine(simpy.Environment):
         else:
             self.sleep(resource)
 
-    def _serve(self, resource: int, demand_ns: int, key: int, request: Request, since_ns: int) -> None:
+    def _serve(
+        self, resource: int, demand_ns: int, key: int, request: Request, since_ns: int
+    ) -> None:
         """Begin a service by a server that is taken, on a core that its thread has had since a time."""
         if self.slices_ns[resource]:
             self.since_ns[key] = since_ns
@@ -479,20 +543,28 @@ class SimpyEngine(simpy.Environment):
         pool = self._thread_pool(request, step)
         if pool < 0:
             return demand_ns
-        now_ns, resources, process = int(self._now), self.program.resources, self.processes[pool]
+        now_ns, resources, process = (
+            int(self._now),
+            self.program.resources,
+            self.processes[pool],
+        )
         assert request.path.dynamics is not None
         thread = request.path.dynamics.threads[step]
         if thread in request.woken and thread not in request.awake:
             request.awake.add(thread)
             demand_ns += self.wake_ns[pool]
             if process >= 0 and resources.cool_ns:
-                left_ns = resources.cool_ns - max(0, now_ns - self.runs_until_ns[process])
+                left_ns = resources.cool_ns - max(
+                    0, now_ns - self.runs_until_ns[process]
+                )
                 saved_ns = resources.warm_ns * max(0, left_ns) // resources.cool_ns
                 self.warm_ns[pool] += saved_ns
                 demand_ns -= saved_ns
         self.had_ns[self.flows[pool]] += demand_ns
         if process >= 0:
-            self.runs_until_ns[process] = max(self.runs_until_ns[process], now_ns + demand_ns)
+            self.runs_until_ns[process] = max(
+                self.runs_until_ns[process], now_ns + demand_ns
+            )
         return demand_ns
 
     def _thread_pool(self, request: Request, step: int) -> int:
@@ -508,21 +580,31 @@ class SimpyEngine(simpy.Environment):
 
     def _keep(self, resource: int, request: Request, step: int) -> bool:
         """Let a thread keep its core until the ready list is empty, unless its slice is used up."""
-        since_ns, pool = self.since_ns.pop(request.key | step), self._thread_pool(request, step)
+        since_ns, pool = (
+            self.since_ns.pop(request.key | step),
+            self._thread_pool(request, step),
+        )
         waiting = len(self.queues[resource]) + len(self.shares[resource] or ())
-        if pool < 0 or (waiting and int(self._now) - since_ns >= self.slices_ns[resource]):
+        if pool < 0 or (
+            waiting and int(self._now) - since_ns >= self.slices_ns[resource]
+        ):
             return False
         self.kept = (resource, pool, since_ns)
         return True
 
     def _goes_on(self, resource: int, request: Request, step: int) -> bool:
         """Whether a use is more work of the thread that keeps its core just now."""
-        return self.kept is not None and self.kept[:2] == (resource, self._thread_pool(request, step))
+        return self.kept is not None and self.kept[:2] == (
+            resource,
+            self._thread_pool(request, step),
+        )
 
     def _threads_idle(self, server: int) -> bool:
         """Whether the threads that serve a batch server, if any do, have nothing else to do."""
         pool = self.partners[server]
-        return pool < 0 or self.free[pool] == int(self.program.resources.capacities[pool])
+        return pool < 0 or self.free[pool] == int(
+            self.program.resources.capacities[pool]
+        )
 
     def _flush(self, server: int, *, begins: bool) -> None:
         """Let the threads that serve a batch server do nothing else, or go on with what waits for them."""
@@ -537,16 +619,22 @@ class SimpyEngine(simpy.Environment):
         if self.partners[pool] >= 0:
             self.serve_waiting(self.partners[pool])
 
-    def _join_shared(self, resource: int, request: Request, step: int, demand_ns: int) -> None:
+    def _join_shared(
+        self, resource: int, request: Request, step: int, demand_ns: int
+    ) -> None:
         """Let a step join a queue that classes share; it goes on at once if it may."""
         share, dynamics = self.shares[resource], request.path.dynamics
         assert share is not None
-        of, cost = (dynamics.classes[step], dynamics.costs[step]) if dynamics else (0, 1)
+        of, cost = (
+            (dynamics.classes[step], dynamics.costs[step]) if dynamics else (0, 1)
+        )
         self.waited_ns[resource] -= int(self._now)
         if isinstance(share, FairQueue):
             pool = self._thread_pool(request, step)
             of = self.flows[pool] if pool >= 0 else -1
-        share.join(of, Item(demand_ns, request.key | step, request, cost, int(self._now)))
+        share.join(
+            of, Item(demand_ns, request.key | step, request, cost, int(self._now))
+        )
         self.dispatch(resource, awake=0)
 
     def dispatch(self, resource: int, awake: int) -> int:
@@ -613,7 +701,11 @@ class SimpyEngine(simpy.Environment):
         """Let free servers take what waits for them."""
         now_ns, waiting = int(self._now), self.queues[resource]
         batch = self.is_batch[resource]
-        while waiting and self.free[resource] and (not batch or self._threads_idle(resource)):
+        while (
+            waiting
+            and self.free[resource]
+            and (not batch or self._threads_idle(resource))
+        ):
             self.free[resource] -= 1
             self._flush(resource, begins=True)
             # One service of a batch server for all that wait, under the key of the first.
@@ -624,7 +716,9 @@ class SimpyEngine(simpy.Environment):
             demand_ns = max(demand_ns for demand_ns, _, _ in taken)
             _, key, leader = taken[0]
             if batch:
-                self.batches[key] = [(request, key & _STEP_MASK) for _, key, request in taken]
+                self.batches[key] = [
+                    (request, key & _STEP_MASK) for _, key, request in taken
+                ]
             self._serve(resource, demand_ns, key, leader, now_ns)
 
     def _reply(self, request: Request) -> None:
@@ -675,7 +769,9 @@ class SimpyEngine(simpy.Environment):
         of = request.stream % len(self.streams)
         log, parents = self.spawned[of], self.logs[request.stream]
         first = 0 if request.stream == of else SPAWNED_FROM
-        _, binding, group = parents.chosen[(request.number - first) // len(self.streams)]
+        _, binding, group = parents.chosen[
+            (request.number - first) // len(self.streams)
+        ]
         number = SPAWNED_FROM + len(log.issued_ns) * len(self.streams) + of
         template = dynamics.spawned[step]
         log.note(int(self._now), template, binding, group)
@@ -722,9 +818,15 @@ class SimpyEngine(simpy.Environment):
         if self.program.until_ns is not None and end_ns >= self.program.until_ns:
             return
         resources = self.program.resources
-        assert self.free == resources.capacities.tolist(), "a server or a lock is held after the end"
-        assert not any(self.queues) and not any(self.shares), "a request waits after the end"
-        assert all(PENDING not in log.completed_ns for log in self.logs), "a request was lost"
+        assert self.free == resources.capacities.tolist(), (
+            "a server or a lock is held after the end"
+        )
+        assert not any(self.queues) and not any(self.shares), (
+            "a request waits after the end"
+        )
+        assert all(PENDING not in log.completed_ns for log in self.logs), (
+            "a request was lost"
+        )
         assert not self.pins, "a key is pinned after the end"
 
 

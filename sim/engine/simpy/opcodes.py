@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from stripesim.sim.engine.simpy.engine import SimpyEngine
 
 
-def act(engine: SimpyEngine, word: int, bound: int, request: Request, step: int) -> None:
+def act(
+    engine: SimpyEngine, word: int, bound: int, request: Request, step: int
+) -> None:
     """Do what a word beyond the plain ones does when its step becomes ready."""
     dynamics = request.path.dynamics
     assert dynamics is not None
@@ -24,7 +26,9 @@ def act(engine: SimpyEngine, word: int, bound: int, request: Request, step: int)
     engine.ready.append((request, step))
 
 
-def _gate(engine: SimpyEngine, word: int, gate: int, request: Request, step: int) -> None:
+def _gate(
+    engine: SimpyEngine, word: int, gate: int, request: Request, step: int
+) -> None:
     """Take a ticket, wait for its turn, or give it back."""
     now_ns, tickets = int(engine.now), engine.gates[gate]
     if word == ENTER:
@@ -92,5 +96,7 @@ def holds(engine: SimpyEngine, request: Request, step: int) -> bool:
     own = zip(request.held, request.keys, strict=True)
     mine_of = [(held, own_keys) for held, own_keys in own if held]
     return all(
-        engine.pins.get(key, 0) > sum(held for held, own_keys in mine_of if key in own_keys) for key in keys
+        engine.pins.get(key, 0)
+        > sum(held for held, own_keys in mine_of if key in own_keys)
+        for key in keys
     )

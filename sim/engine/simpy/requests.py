@@ -10,7 +10,13 @@ import simpy
 
 from stripesim.sim.engine.checks import check_chunk, planning
 from stripesim.sim.engine.graph import COUNTERS, STEP_BITS, Template
-from stripesim.sim.engine.program import CHUNK, PENDING, DirectedSource, RequestChunk, StreamRun
+from stripesim.sim.engine.program import (
+    CHUNK,
+    PENDING,
+    DirectedSource,
+    RequestChunk,
+    StreamRun,
+)
 
 if TYPE_CHECKING:
     from stripesim.sim.engine.simpy.engine import SimpyEngine
@@ -19,7 +25,9 @@ if TYPE_CHECKING:
 ONE, ALL, MERGE = range(3)
 # Calendar keys of what is no step, below every step's key: the director's moments, ends of
 # services whose steps were cut off, timeouts, arrivals.
-DIRECTOR_KEY, LOST_KEY, TIMEOUT_KEY, ARRIVAL_KEY = (-(order << 60) for order in (4, 3, 2, 1))
+DIRECTOR_KEY, LOST_KEY, TIMEOUT_KEY, ARRIVAL_KEY = (
+    -(order << 60) for order in (4, 3, 2, 1)
+)
 # Looks at queues that classes share: after timeouts, before arrivals.
 LOOK_KEY = -(3 << 59)
 
@@ -27,9 +35,20 @@ LOOK_KEY = -(3 << 59)
 class Path:
     """A template as plain lists: what the inner loop indexes."""
 
-    __slots__ = ("amounts", "dynamics", "following", "planned", "predecessors", "reply", "roles", "words")
+    __slots__ = (
+        "amounts",
+        "dynamics",
+        "following",
+        "planned",
+        "predecessors",
+        "reply",
+        "roles",
+        "words",
+    )
 
-    def __init__(self, template: Template, spawned: Sequence[int], *, counted: bool) -> None:
+    def __init__(
+        self, template: Template, spawned: Sequence[int], *, counted: bool
+    ) -> None:
         starts = template.successor_starts
         self.words = template.words.tolist()
         self.roles = template.roles.tolist()
@@ -54,7 +73,10 @@ class Path:
             )
         )
         self.following = [
-            [starting[after] for after in template.successors[starts[step] : starts[step + 1]]]
+            [
+                starting[after]
+                for after in template.successors[starts[step] : starts[step + 1]]
+            ]
             for step in range(template.steps)
         ]
         self.reply = template.reply
@@ -75,7 +97,9 @@ class Dynamics:
         self.tickets: list[int] = dynamics.tickets.tolist()
         self.yes_counts: list[int] = dynamics.yes_counts.tolist()
         # The template in the book that a step spawns.
-        self.spawned = [spawned[index] if index >= 0 else -1 for index in dynamics.spawns.tolist()]
+        self.spawned = [
+            spawned[index] if index >= 0 else -1 for index in dynamics.spawns.tolist()
+        ]
         self.once = [amounts if amounts.any() else None for amounts in dynamics.once]
         self.threads: list[int] = dynamics.threads.tolist()
         self.classes: list[int] = dynamics.classes.tolist()
@@ -109,7 +133,13 @@ class Request(simpy.Event):
     steps_left: int
 
     def __init__(
-        self, number: int, path: Path, row: list[int], keys: list[range] | None, stream: int, seed: int
+        self,
+        number: int,
+        path: Path,
+        row: list[int],
+        keys: list[range] | None,
+        stream: int,
+        seed: int,
     ) -> None:
         # The environment does not know of a request: the engine schedules its steps.
         self.number = number
@@ -133,7 +163,10 @@ class Signal(simpy.Event):
     """A calendar entry that is no step: an arrival, a moment of the director, a timeout."""
 
     def __init__(
-        self, action: Callable[[], None], due: Callable[[], bool] | None = None, resource: int = -1
+        self,
+        action: Callable[[], None],
+        due: Callable[[], bool] | None = None,
+        resource: int = -1,
     ) -> None:
         self.action = action
         self.due = due
@@ -219,7 +252,9 @@ class Stream(Log):
             self.at = 0
             self.ended = len(chunk) == 0
             if not self.ended:
-                check_chunk(self.engine.program, self.index, chunk, self.last_arrival_ns)
+                check_chunk(
+                    self.engine.program, self.index, chunk, self.last_arrival_ns
+                )
                 if chunk.arrivals_ns is not None:
                     self.last_arrival_ns = int(chunk.arrivals_ns[-1])
         return not self.ended
@@ -266,11 +301,18 @@ class Stream(Log):
         else:
             engine.start(number, template, binding, keys, self.index)
 
-    def issue_again(self, place: int, template: int, binding: int, keys: list[range] | None) -> None:
+    def issue_again(
+        self, place: int, template: int, binding: int, keys: list[range] | None
+    ) -> None:
         """Issue a request that was cut off, or that waited."""
         self.chosen[place] = (template, binding, self.chosen[place][2])
         self.engine.start(
-            self.number(place), template, binding, keys, self.index, retries=self.retries.get(place, 0)
+            self.number(place),
+            template,
+            binding,
+            keys,
+            self.index,
+            retries=self.retries.get(place, 0),
         )
 
     def schedule_arrival(self) -> None:
@@ -279,7 +321,9 @@ class Stream(Log):
             assert self.chunk is not None and self.chunk.arrivals_ns is not None
             number = self.number(len(self.issued_ns))
             self.engine.signal(
-                int(self.chunk.arrivals_ns[self.at]), ARRIVAL_KEY + number, Signal(self.arrive)
+                int(self.chunk.arrivals_ns[self.at]),
+                ARRIVAL_KEY + number,
+                Signal(self.arrive),
             )
 
     def arrive(self) -> None:

@@ -49,10 +49,14 @@ class Line:
             )
             self.reservation_ns = max(item.joined_ns, earliest_ns)
         if rates.limit:
-            earliest_ns = self.limit_ns + shares.increment(item.cost, rates.limit, shares.NS_PER_S)
+            earliest_ns = self.limit_ns + shares.increment(
+                item.cost, rates.limit, shares.NS_PER_S
+            )
             self.limit_ns = max(item.joined_ns, earliest_ns)
         if rates.weight:
-            earliest = self.proportion + shares.increment(item.cost, rates.weight, 1 << shares.WEIGHT_BITS)
+            earliest = self.proportion + shares.increment(
+                item.cost, rates.weight, 1 << shares.WEIGHT_BITS
+            )
             self.proportion = max(shares.weight_clock(item.joined_ns), earliest)
 
 
@@ -108,7 +112,11 @@ class ShareQueue:
             return max(strict, key=lambda line: line.rates.strict).items.popleft()
         if not waiting:
             return None
-        return self._draw(waiting) if self.share.kind == shares.WPQ else self._take_tagged(waiting, now_ns)
+        return (
+            self._draw(waiting)
+            if self.share.kind == shares.WPQ
+            else self._take_tagged(waiting, now_ns)
+        )
 
     def _draw(self, waiting: list[Line]) -> Item:
         """Draw a class by its weight; what costs much is drawn again the more often."""
@@ -137,7 +145,9 @@ class ShareQueue:
             if line.items:
                 line.tag(now_ns)
             return item
-        ready = [line for line in waiting if line.rates.weight and line.limit_ns <= now_ns]
+        ready = [
+            line for line in waiting if line.rates.weight and line.limit_ns <= now_ns
+        ]
         line = min(ready, key=lambda line: line.proportion + line.ahead, default=None)
         if line is None:
             return None
@@ -146,7 +156,9 @@ class ShareQueue:
             line.tag(now_ns)
         if line.rates.reservation:
             # What was served by weight is not taken from the reservation.
-            line.reservation_ns -= shares.increment(item.cost, line.rates.reservation, shares.NS_PER_S)
+            line.reservation_ns -= shares.increment(
+                item.cost, line.rates.reservation, shares.NS_PER_S
+            )
         return item
 
     def next_ns(self) -> int:

@@ -33,13 +33,17 @@ class AggregationModel(MeasuredModel):
         "extract_block_bytes",
         "list_entry_bytes",
     )
-    buffered_blocks_count: float  #: Blocks that the buffers of all positions hold together
+    buffered_blocks_count: (
+        float  #: Blocks that the buffers of all positions hold together
+    )
     block_stored_bytes: float  #: Bytes in which a block of one byte is stored [B]
     key_header_bytes: float  #: Bytes that each key stores beside its blocks [B]
     write_bytes: float  #: Largest write that the file system passes on [B]
     #: Record in which an archive is read: no write of an extracted file crosses its end [B]
     extract_record_bytes: float
-    extract_block_bytes: float  #: Unit to which headers and files in an archive are rounded up [B]
+    extract_block_bytes: (
+        float  #: Unit to which headers and files in an archive are rounded up [B]
+    )
     list_entry_bytes: float  #: Bytes of one block's entry in the list that the proxy keeps for a file [B]
 
     def buffer_blocks(self, width: int) -> int:

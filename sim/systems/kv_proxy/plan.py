@@ -7,7 +7,14 @@ import numpy as np
 
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.systems.kv_proxy.costs import AggregationModel
-from stripesim.sim.systems.kv_proxy.proxy import EXISTS, GET, SET, WORK, Operations, StoreSystem
+from stripesim.sim.systems.kv_proxy.proxy import (
+    EXISTS,
+    GET,
+    SET,
+    WORK,
+    Operations,
+    StoreSystem,
+)
 
 SLOTS = 1 << 14
 """Hash slots of a Redis cluster."""
@@ -52,7 +59,9 @@ def sequential(file_bytes: int, write_bytes: int, *, k: int) -> Writes:
     """Plan a file written from its beginning, so many bytes at a time."""
     starts = np.arange(0, file_bytes, write_bytes, dtype=np.int64)
     ends = np.minimum(starts + write_bytes, file_bytes)
-    return Writes(np.zeros_like(starts), ends - starts, -(-ends // k) - starts // k, starts % k)
+    return Writes(
+        np.zeros_like(starts), ends - starts, -(-ends // k) - starts // k, starts % k
+    )
 
 
 @dataclass(frozen=True)
@@ -99,17 +108,27 @@ def even_owners(nodes: int) -> IntArray:
 def draw_slots(rows: int, width: int, rng: np.random.Generator) -> IntArray:
     """Slots of keys, shape (rows, width): each position has a run of slots of its own, drawn from evenly."""
     each = SLOTS // width
-    return np.arange(width, dtype=np.int64) * each + rng.integers(0, each, size=(rows, width))
+    return np.arange(width, dtype=np.int64) * each + rng.integers(
+        0, each, size=(rows, width)
+    )
 
 
 def write_operations(
-    system: StoreSystem, writes: Writes, keys: Keys, nodes: IntArray, *, code: str, fuse: bool = True
+    system: StoreSystem,
+    writes: Writes,
+    keys: Keys,
+    nodes: IntArray,
+    *,
+    code: str,
+    fuse: bool = True,
 ) -> Operations:
     """Plan writes: work, blocks read back, then every key of every position."""
     model, width = system.model, keys.width
     work_ns = writes.stripes * width * model.block_write_ns
     work_ns = work_ns + writes.size_bytes * model.encode_ns_per_byte(code)
-    list_bytes = _stripes_so_far(writes) * width * int(system.aggregation.list_entry_bytes)
+    list_bytes = (
+        _stripes_so_far(writes) * width * int(system.aggregation.list_entry_bytes)
+    )
     work_ns = work_ns + list_bytes * model.list_copy_ns_per_byte
     if fuse:
         work_ns = work_ns + writes.size_bytes * model.fuse_write_ns_per_byte
@@ -118,7 +137,9 @@ def write_operations(
     first = np.searchsorted(keys.writes, np.arange(len(writes)))
     last = np.searchsorted(keys.writes, np.arange(len(writes)), side="right")
     parts = []
-    for index, (work, restored) in enumerate(zip(work_ns.tolist(), writes.restored.tolist(), strict=True)):
+    for index, (work, restored) in enumerate(
+        zip(work_ns.tolist(), writes.restored.tolist(), strict=True)
+    ):
         parts.append(working(work))
         if restored:
             before = first[index] - 1
@@ -141,7 +162,9 @@ def read_operations(
 ) -> Operations:
     """Plan reads: for each row of keys the presence of every position, then the values of its sources."""
     model = system.model
-    per_byte = model.read_ns_per_byte(code) + (model.fuse_read_ns_per_byte if fuse else 0.0)
+    per_byte = model.read_ns_per_byte(code) + (
+        model.fuse_read_ns_per_byte if fuse else 0.0
+    )
     work_ns = data_bytes * per_byte
     work_ns[0] += model.read_start_ns
     values = system.aggregation.value_bytes(keys.stripes)
@@ -158,14 +181,22 @@ def working(work_ns: float) -> Operations:
     return operations_of(WORK, np.zeros(1, dtype=np.int64), 0, 0, round(work_ns))
 
 
-def sets(system: StoreSystem, nodes: IntArray, value_bytes: IntArray | int) -> Operations:
+def sets(
+    system: StoreSystem, nodes: IntArray, value_bytes: IntArray | int
+) -> Operations:
     """Keys written, one after another."""
-    return operations_of(SET, nodes, system.command_bytes + value_bytes, system.reply_bytes)
+    return operations_of(
+        SET, nodes, system.command_bytes + value_bytes, system.reply_bytes
+    )
 
 
-def gets(system: StoreSystem, nodes: IntArray, value_bytes: IntArray | int) -> Operations:
+def gets(
+    system: StoreSystem, nodes: IntArray, value_bytes: IntArray | int
+) -> Operations:
     """Keys read, one after another."""
-    return operations_of(GET, nodes, system.command_bytes, system.reply_bytes + value_bytes)
+    return operations_of(
+        GET, nodes, system.command_bytes, system.reply_bytes + value_bytes
+    )
 
 
 def exists(system: StoreSystem, nodes: IntArray) -> Operations:
@@ -177,14 +208,22 @@ def _stripes_so_far(writes: Writes) -> IntArray:
     """Stripes of the file after each write, shape (writes,)."""
     total = np.cumsum(writes.stripes)
     first = np.flatnonzero(np.diff(writes.files, prepend=-1))
-    before = np.repeat(total[first] - writes.stripes[first], np.diff(np.append(first, len(writes))))
+    before = np.repeat(
+        total[first] - writes.stripes[first], np.diff(np.append(first, len(writes)))
+    )
     so_far: IntArray = total - before
     return so_far
 
 
 def operations_of(
-    kind: int, nodes: IntArray, sent: IntArray | int, answered: IntArray | int, work_ns: int = 0
+    kind: int,
+    nodes: IntArray,
+    sent: IntArray | int,
+    answered: IntArray | int,
+    work_ns: int = 0,
 ) -> Operations:
     """Operations of one kind, one after another."""
     zeros = np.zeros(nodes.shape, dtype=np.int64)
-    return Operations(zeros + kind, zeros + nodes, zeros + sent, zeros + answered, zeros + work_ns)
+    return Operations(
+        zeros + kind, zeros + nodes, zeros + sent, zeros + answered, zeros + work_ns
+    )

@@ -14,7 +14,13 @@ import numpy as np
 
 from stripesim.models.nic import NicModel
 from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
-from stripesim.sim.engine.program import FIFO, EngineRun, ListedRequests, Program, Resources
+from stripesim.sim.engine.program import (
+    FIFO,
+    EngineRun,
+    ListedRequests,
+    Program,
+    Resources,
+)
 from stripesim.sim.run import engine_named
 from stripesim.sim.systems.kv_proxy.costs import AggregationModel, ProxyModel
 
@@ -52,7 +58,12 @@ class Operations:
     @staticmethod
     def joined(parts: list[Operations]) -> Operations:
         """One sequence after another."""
-        return Operations(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
+        return Operations(
+            *map(
+                np.concatenate,
+                zip(*(vars(part).values() for part in parts), strict=True),
+            )
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +86,9 @@ class StoreSystem:
     def resources(self) -> Resources:
         """The proxy's thread and interface, and each node's."""
         owners = [("proxy", kind) for kind in _PROXY_KINDS]
-        owners += [(f"node.{i}", kind) for i in range(self.nodes) for kind in _NODE_KINDS]
+        owners += [
+            (f"node.{i}", kind) for i in range(self.nodes) for kind in _NODE_KINDS
+        ]
         return Resources(
             names=tuple(f"{owner}.{kind.partition('.')[2]}" for owner, kind in owners),
             kinds=tuple(kind for _, kind in owners),
@@ -93,20 +106,38 @@ class StoreSystem:
     def work_template(self, work_ns: int) -> Template:
         """Compile work of the proxy's thread [ns]."""
         graph = GraphBuilder("proxy at work")
-        step = graph.use(PROXY_CPU, work_ns, after=[graph.issue], label="work", cpu_ns=work_ns)
+        step = graph.use(
+            PROXY_CPU, work_ns, after=[graph.issue], label="work", cpu_ns=work_ns
+        )
         return graph.finish(reply=step)
 
-    def request_template(self, kind: int, sent_bytes: int, answered_bytes: int) -> Template:
+    def request_template(
+        self, kind: int, sent_bytes: int, answered_bytes: int
+    ) -> Template:
         """Compile one request to a node and its answer [B of payload]; a frame is forwarded at a time."""
         graph, name = GraphBuilder(KINDS[kind]), KINDS[kind]
-        arrived = self._message(graph, graph.issue, sent_bytes, (PROXY_TX, NODE_RX), name)
-        served = graph.use(
-            NODE_CPU, self.model.service_ns(self.nodes), after=[arrived], label=f"{name} served"
+        arrived = self._message(
+            graph, graph.issue, sent_bytes, (PROXY_TX, NODE_RX), name
         )
-        return graph.finish(reply=self._message(graph, served, answered_bytes, (NODE_TX, PROXY_RX), "answer"))
+        served = graph.use(
+            NODE_CPU,
+            self.model.service_ns(self.nodes),
+            after=[arrived],
+            label=f"{name} served",
+        )
+        return graph.finish(
+            reply=self._message(
+                graph, served, answered_bytes, (NODE_TX, PROXY_RX), "answer"
+            )
+        )
 
     def _message(
-        self, graph: GraphBuilder, after: int, size_bytes: int, ends: tuple[int, int], what: str
+        self,
+        graph: GraphBuilder,
+        after: int,
+        size_bytes: int,
+        ends: tuple[int, int],
+        what: str,
     ) -> int:
         nic = self.nic
         left = graph.use(
@@ -117,9 +148,18 @@ class StoreSystem:
             messages=1,
             public_net_bytes=nic.traffic_bytes(size_bytes),
         )
-        received = graph.use(ends[1], nic.serialise_ns(size_bytes), after=[after], label=f"{what} received")
-        last_ns = nic.serialise_ns(min(size_bytes, nic.frame_payload_bytes)) + nic.latency_ns
-        return graph.delay(ends[1], last_ns, after=[left, received], label=f"last frame of {what}")
+        received = graph.use(
+            ends[1],
+            nic.serialise_ns(size_bytes),
+            after=[after],
+            label=f"{what} received",
+        )
+        last_ns = (
+            nic.serialise_ns(min(size_bytes, nic.frame_payload_bytes)) + nic.latency_ns
+        )
+        return graph.delay(
+            ends[1], last_ns, after=[left, received], label=f"last frame of {what}"
+        )
 
 
 class _Book:
@@ -128,16 +168,30 @@ class _Book:
     def __init__(self, system: StoreSystem, operations: Operations) -> None:
         # One number for each kind of operation: sorting rows of four would take longer than the run.
         sizes = (operations.sent_bytes << _SIZE_BITS) + operations.answered_bytes
-        if max(operations.sent_bytes.max(), operations.answered_bytes.max()) >> _SIZE_BITS:
-            raise StoreError(f"run: got a message of more than {(1 << _SIZE_BITS) - 1} bytes")
+        if (
+            max(operations.sent_bytes.max(), operations.answered_bytes.max())
+            >> _SIZE_BITS
+        ):
+            raise StoreError(
+                f"run: got a message of more than {(1 << _SIZE_BITS) - 1} bytes"
+            )
         found = np.where(operations.kinds == WORK, operations.work_ns, sizes)
         _, first, index = np.unique(
-            (operations.kinds << (2 * _SIZE_BITS)) + found, return_index=True, return_inverse=True
+            (operations.kinds << (2 * _SIZE_BITS)) + found,
+            return_index=True,
+            return_inverse=True,
         )
-        columns = (operations.kinds, operations.sent_bytes, operations.answered_bytes, operations.work_ns)
+        columns = (
+            operations.kinds,
+            operations.sent_bytes,
+            operations.answered_bytes,
+            operations.work_ns,
+        )
         unique = np.stack([column[first] for column in columns], axis=1)
         self.templates: list[Template] = [
-            system.work_template(work) if kind == WORK else system.request_template(kind, sent, answered)
+            system.work_template(work)
+            if kind == WORK
+            else system.request_template(kind, sent, answered)
             for kind, sent, answered, work in unique.tolist()
         ]
         self.bindings = system.bindings
@@ -163,11 +217,15 @@ class SequenceRun:
     def binned(self, bin_ns: int) -> IntArray:
         """Traffic of each time bin [B], shape (bins,)."""
         count = self.elapsed_ns // bin_ns + 1
-        bins = np.bincount(self.completed_ns // bin_ns, weights=self.traffic_bytes, minlength=count)
+        bins = np.bincount(
+            self.completed_ns // bin_ns, weights=self.traffic_bytes, minlength=count
+        )
         return bins.astype(np.int64)
 
 
-def run_operations(system: StoreSystem, operations: Operations, *, engine: str = "compiled") -> SequenceRun:
+def run_operations(
+    system: StoreSystem, operations: Operations, *, engine: str = "compiled"
+) -> SequenceRun:
     """Run a sequence of operations on an engine."""
     if not len(operations):
         raise StoreError("run: got no operations, wanted at least one")
@@ -189,7 +247,9 @@ def run_operations(system: StoreSystem, operations: Operations, *, engine: str =
         0,
         traffic_of(system.nic, operations.sent_bytes)
         + traffic_of(system.nic, operations.answered_bytes)
-        + acknowledged_bytes(system.nic, operations.sent_bytes, operations.answered_bytes),
+        + acknowledged_bytes(
+            system.nic, operations.sent_bytes, operations.answered_bytes
+        ),
     )
     return SequenceRun(operations, run.streams[0].completed_ns, traffic, run)
 
@@ -201,10 +261,13 @@ def traffic_of(nic: NicModel, size_bytes: IntArray) -> IntArray:
     return traffic
 
 
-def acknowledged_bytes(nic: NicModel, sent_bytes: IntArray, answered_bytes: IntArray) -> IntArray:
+def acknowledged_bytes(
+    nic: NicModel, sent_bytes: IntArray, answered_bytes: IntArray
+) -> IntArray:
     """Bytes of frames that only acknowledge: TCP does so for every second one and an answer's end."""
     asked, found = (
-        np.maximum(1, -(-size // nic.frame_payload_bytes)) for size in (sent_bytes, answered_bytes)
+        np.maximum(1, -(-size // nic.frame_payload_bytes))
+        for size in (sent_bytes, answered_bytes)
     )
     frames: IntArray = asked // 2 + (found + 1) // 2
     return frames * nic.frame_header_bytes

@@ -31,7 +31,9 @@ class VolumeGeometry:
     def __post_init__(self) -> None:
         for name in ("k", "m", "block_bytes", "chunk_bytes"):
             if getattr(self, name) < 1:
-                raise ValueError(f"volume: {name}: got {getattr(self, name)}, wanted at least 1")
+                raise ValueError(
+                    f"volume: {name}: got {getattr(self, name)}, wanted at least 1"
+                )
 
     @property
     def width(self) -> int:
@@ -46,7 +48,9 @@ class VolumeGeometry:
     def stripes(self, record_bytes: int) -> int:
         """Stripes of one record: a short one is filled with zeros to whole encoding units."""
         if record_bytes < 1:
-            raise ValueError(f"volume: record: got {record_bytes} bytes, wanted at least 1")
+            raise ValueError(
+                f"volume: record: got {record_bytes} bytes, wanted at least 1"
+            )
         return -(-record_bytes // self.encoding_unit_bytes)
 
     def shard_bytes(self, record_bytes: int) -> int:
@@ -94,12 +98,20 @@ class StripedWriteModel(MeasuredModel):
     """
 
     positive: ClassVar = ("network_efficiency_fraction", "cache_bytes", "cores_count")
-    client_base_ns: float  #: Client's own work on a record of 4 KiB beside a network of 1 Gb/s [ns]
+    client_base_ns: (
+        float  #: Client's own work on a record of 4 KiB beside a network of 1 Gb/s [ns]
+    )
     client_growth_exponent: float  #: How it grows with the record
     client_rate_exponent: float  #: How it grows with the network's rate
-    client_rate_max_bits_per_s: float  #: Rate up to which it does: the fastest that the fit has seen [bit/s]
-    mds_round_trip_ns: float  #: One exchange with the metadata server, its work included [ns]
-    mds_round_trips_per_chunk_set: float  #: Exchanges when a file goes on to a new chunk set
+    client_rate_max_bits_per_s: (
+        float  #: Rate up to which it does: the fastest that the fit has seen [bit/s]
+    )
+    mds_round_trip_ns: (
+        float  #: One exchange with the metadata server, its work included [ns]
+    )
+    mds_round_trips_per_chunk_set: (
+        float  #: Exchanges when a file goes on to a new chunk set
+    )
     master_record_ns: float  #: Master: lock, memory, hand-over of a record [ns]
     #: `master_stripe_ns`, `master_stripe_uncached_ns`: master: per stripe, within the processor's cache and
     #: beyond it [ns]
@@ -111,12 +123,16 @@ class StripedWriteModel(MeasuredModel):
     parity_stripe_ns: float
     parity_stripe_uncached_ns: float
     cache_bytes: float  #: Cache of one core that a record's working set can fill [B]
-    distribution_record_ns: float  #: Distribution: what a record costs at any network rate [ns]
+    distribution_record_ns: (
+        float  #: Distribution: what a record costs at any network rate [ns]
+    )
     #: Share of the line rate that transfers between servers reach, above 0 to 1
     network_efficiency_fraction: float
     slave_base_ns: float  #: Slave: recording, logging and locking of 1 KiB [ns]
     slave_growth_exponent: float  #: How it grows with the bytes
-    message_header_bytes: float  #: Bytes of a message beside its payload; a reply is nothing else [B]
+    message_header_bytes: (
+        float  #: Bytes of a message beside its payload; a reply is nothing else [B]
+    )
     cores_count: float  #: Cores of a server, and of a client
 
     def __post_init__(self) -> None:
@@ -131,7 +147,9 @@ class StripedWriteModel(MeasuredModel):
         """Client's own work on a record, beside a network of some rate [ns], equation (1)."""
         size = (record_bytes / REFERENCE_RECORD_BYTES) ** self.client_growth_exponent
         rate_bits_per_s = min(network_bits_per_s, self.client_rate_max_bits_per_s)
-        rate = (rate_bits_per_s / REFERENCE_RATE_BITS_PER_S) ** self.client_rate_exponent
+        rate = (
+            rate_bits_per_s / REFERENCE_RATE_BITS_PER_S
+        ) ** self.client_rate_exponent
         return float(self.client_base_ns * size * rate)
 
     def slave_ns(self, shard_bytes: int) -> float:
@@ -151,10 +169,16 @@ class StripedWriteModel(MeasuredModel):
         The work of a stripe is copying, so it grows with the stripe's data.
         """
         scale = geometry.encoding_unit_bytes / REFERENCE_RECORD_BYTES
-        times_ns = self.master_record_ns, self.master_stripe_ns, self.master_stripe_uncached_ns
+        times_ns = (
+            self.master_record_ns,
+            self.master_stripe_ns,
+            self.master_stripe_uncached_ns,
+        )
         return self._of_stripes(times_ns, scale, geometry, record_bytes)
 
-    def parity_ns(self, geometry: VolumeGeometry, record_bytes: int, *, kernel_factor: float = 1.0) -> float:
+    def parity_ns(
+        self, geometry: VolumeGeometry, record_bytes: int, *, kernel_factor: float = 1.0
+    ) -> float:
         """Time of the encode calls of a record [ns], equation (2).
 
         Notes
@@ -163,16 +187,31 @@ class StripedWriteModel(MeasuredModel):
         k m b over that of the measured 4+2 with blocks of 1 KiB.
         """
         if kernel_factor < 0:
-            raise ValueError(f"parity: kernel_factor: got {kernel_factor}, wanted 0 or more")
+            raise ValueError(
+                f"parity: kernel_factor: got {kernel_factor}, wanted 0 or more"
+            )
         scale = geometry.m * geometry.encoding_unit_bytes / (2 * REFERENCE_RECORD_BYTES)
-        times_ns = self.parity_record_ns, self.parity_stripe_ns, self.parity_stripe_uncached_ns
+        times_ns = (
+            self.parity_record_ns,
+            self.parity_stripe_ns,
+            self.parity_stripe_uncached_ns,
+        )
         return kernel_factor * self._of_stripes(times_ns, scale, geometry, record_bytes)
 
     def _of_stripes(
-        self, times_ns: tuple[float, float, float], scale: float, geometry: VolumeGeometry, record_bytes: int
+        self,
+        times_ns: tuple[float, float, float],
+        scale: float,
+        geometry: VolumeGeometry,
+        record_bytes: int,
     ) -> float:
         record_ns, stripe_ns, uncached_ns = times_ns
-        cost = AffineKnee(record_ns, scale * stripe_ns, self.knee_stripes(geometry), scale * uncached_ns)
+        cost = AffineKnee(
+            record_ns,
+            scale * stripe_ns,
+            self.knee_stripes(geometry),
+            scale * uncached_ns,
+        )
         return cost.duration_ns(geometry.stripes(record_bytes))
 
 

@@ -15,7 +15,11 @@ from stripesim.models.nic import NicModel
 from stripesim.models.provenance import Provenance
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import FIFO, POOL, UNBOUND, Resources
-from stripesim.sim.systems.striped_fs.costs import SlaveDiskModel, StripedWriteModel, VolumeGeometry
+from stripesim.sim.systems.striped_fs.costs import (
+    SlaveDiskModel,
+    StripedWriteModel,
+    VolumeGeometry,
+)
 
 ENCODERS = ("master", "client")
 
@@ -77,9 +81,13 @@ class StripedSystem:
                 f"system: servers: got {self.servers}, wanted at least k + m = {self.geometry.width}"
             )
         if self.clients < 1:
-            raise StripedSystemError(f"system: clients: got {self.clients}, wanted at least 1")
+            raise StripedSystemError(
+                f"system: clients: got {self.clients}, wanted at least 1"
+            )
         if not self.network_bits_per_s > 0:
-            raise StripedSystemError(f"system: network: got {self.network_bits_per_s} bit/s, wanted above 0")
+            raise StripedSystemError(
+                f"system: network: got {self.network_bits_per_s} bit/s, wanted above 0"
+            )
         if self.encode_at not in ENCODERS:
             raise StripedSystemError(
                 f"system: encode_at: got {self.encode_at!r}, wanted {' or '.join(ENCODERS)}"
@@ -100,11 +108,17 @@ class StripedSystem:
             frame_header_bytes=_FRAME_HEADER_BYTES,
             latency_ns=0.0,
             provenance={
-                "rate_bits_per_s": Provenance("given", "line rate times the fitted efficiency"),
+                "rate_bits_per_s": Provenance(
+                    "given", "line rate times the fitted efficiency"
+                ),
                 "frame_payload_bytes": Provenance("given", "TCP over an MTU of 1500"),
-                "frame_overhead_bytes": Provenance("given", "TCP, IP and Ethernet with preamble and gap"),
+                "frame_overhead_bytes": Provenance(
+                    "given", "TCP, IP and Ethernet with preamble and gap"
+                ),
                 "frame_header_bytes": Provenance("given", "TCP and IP headers"),
-                "latency_ns": Provenance("given", "part of the constant that each record costs"),
+                "latency_ns": Provenance(
+                    "given", "part of the constant that each record costs"
+                ),
             },
         )
 
@@ -116,18 +130,32 @@ class StripedSystem:
             dirty = self.hdd.records_dirty(self.geometry.shard_bytes(record_bytes))
         capacities = {"client.cpu": cores, "server.cpu": cores, "server.dirty": dirty}
         owners = [("mds", "mds")]
-        owners += [(f"client.{i}", kind) for i in range(self.clients) for kind in _CLIENT_KINDS]
-        owners += [(f"server.{i}", kind) for i in range(self.servers) for kind in _SERVER_KINDS]
+        owners += [
+            (f"client.{i}", kind) for i in range(self.clients) for kind in _CLIENT_KINDS
+        ]
+        owners += [
+            (f"server.{i}", kind) for i in range(self.servers) for kind in _SERVER_KINDS
+        ]
         owners += [(f"file.{i}", "file.lock") for i in range(len(files))]
         owners += [
-            (f"server.{i}.{disk}", "server.disk") for i in range(self.servers) for disk in range(self._disks)
+            (f"server.{i}.{disk}", "server.disk")
+            for i in range(self.servers)
+            for disk in range(self._disks)
         ]
         return Resources(
-            names=tuple(f"{owner}.{kind.partition('.')[2]}".rstrip(".") for owner, kind in owners),
+            names=tuple(
+                f"{owner}.{kind.partition('.')[2]}".rstrip(".")
+                for owner, kind in owners
+            ),
             kinds=tuple(kind for _, kind in owners),
-            capacities=np.array([capacities.get(kind, 1) for _, kind in owners], dtype=np.int64),
+            capacities=np.array(
+                [capacities.get(kind, 1) for _, kind in owners], dtype=np.int64
+            ),
             disciplines=np.array(
-                [POOL if kind in ("file.lock", "server.dirty") else FIFO for _, kind in owners],
+                [
+                    POOL if kind in ("file.lock", "server.dirty") else FIFO
+                    for _, kind in owners
+                ],
                 dtype=np.int64,
             ),
         )
@@ -143,9 +171,13 @@ class StripedSystem:
         """Bind roles to resources, one row per file, shape (files, roles)."""
         width = self.geometry.width
         rows = np.full((len(files), shard_role(width, 0)), UNBOUND, dtype=np.int64)
-        locks = 1 + self.clients * len(_CLIENT_KINDS) + self.servers * len(_SERVER_KINDS)
+        locks = (
+            1 + self.clients * len(_CLIENT_KINDS) + self.servers * len(_SERVER_KINDS)
+        )
         for index, file in enumerate(files):
-            if not (0 <= file.client < self.clients and 0 <= file.master < self.servers):
+            if not (
+                0 <= file.client < self.clients and 0 <= file.master < self.servers
+            ):
                 raise StripedSystemError(
                     f"file {index}: got client {file.client} and master {file.master}, "
                     f"wanted below {self.clients} and {self.servers}"
@@ -153,7 +185,9 @@ class StripedSystem:
             row = rows[index]
             row[MDS] = 0
             row[LOCK] = locks + index
-            row[[CLIENT_CPU, CLIENT_TX, CLIENT_RX]] = [self._client(file.client, k) for k in _CLIENT_KINDS]
+            row[[CLIENT_CPU, CLIENT_TX, CLIENT_RX]] = [
+                self._client(file.client, k) for k in _CLIENT_KINDS
+            ]
             at_master = self.encode_at == "master"
             if at_master:
                 row[MASTER_TX] = self._server(file.master, "server.tx")
@@ -162,15 +196,21 @@ class StripedSystem:
                     self._server(file.master, kind) for kind in _SERVER_KINDS[:3]
                 ]
             else:
-                row[[HOME_CPU, HOME_TX, HOME_RX]] = row[[CLIENT_CPU, CLIENT_TX, CLIENT_RX]]
+                row[[HOME_CPU, HOME_TX, HOME_RX]] = row[
+                    [CLIENT_CPU, CLIENT_TX, CLIENT_RX]
+                ]
             for shard in range(width):
                 server = (file.master + shard) % self.servers
                 row[shard_role(shard, SHARD_CPU)] = self._server(server, "server.cpu")
                 if self.hdd is not None:
                     # A chunk lies on one disk; files are spread over the disks of a server.
-                    disk = locks + len(files) + server * self._disks + index % self._disks
+                    disk = (
+                        locks + len(files) + server * self._disks + index % self._disks
+                    )
                     row[shard_role(shard, SHARD_DISK)] = disk
-                    row[shard_role(shard, SHARD_DIRTY)] = self._server(server, "server.dirty")
+                    row[shard_role(shard, SHARD_DIRTY)] = self._server(
+                        server, "server.dirty"
+                    )
                 if shard == 0 and at_master:
                     continue
                 row[shard_role(shard, SHARD_RX)] = self._server(server, "server.rx")

@@ -37,7 +37,11 @@ def numbers_text(entry: Entry) -> str:
 
 def ratio_of(entry: Entry) -> float | None:
     """Simulated over published where that is a number, else None."""
-    return None if entry.error is None or entry.error_kind != "relative" else 1 + entry.error
+    return (
+        None
+        if entry.error is None or entry.error_kind != "relative"
+        else 1 + entry.error
+    )
 
 
 def draw_claims(axes: Axes, entries: Sequence[Entry]) -> None:
@@ -66,7 +70,9 @@ def _draw_claim(axes: Axes, entry: Entry, line: int) -> None:
     if ratio is not None and slack is not None:
         low = LOW if entry.claim.compare == "at-most" else max(LOW, 1 - slack)
         width = min(HIGH, 1 + slack) - low
-        axes.add_patch(Rectangle((low, line - 0.32), width, 0.64, color=BAND, alpha=0.3, zorder=1))
+        axes.add_patch(
+            Rectangle((low, line - 0.32), width, 0.64, color=BAND, alpha=0.3, zorder=1)
+        )
     if ratio is not None:
         outside = ">" if ratio > HIGH else "<" if ratio < LOW else marker
         axes.plot(
@@ -82,10 +88,25 @@ def _draw_claim(axes: Axes, entry: Entry, line: int) -> None:
         )
     role = "" if held_out else f" · {entry.claim.role}"
     statement = textwrap.wrap(entry.claim.statement, STATEMENT_WIDTH)
-    words = "\n".join([*statement[:2], f"{entry.claim.id[-3:]}:  {numbers_text(entry)}{role}"])
+    words = "\n".join(
+        [*statement[:2], f"{entry.claim.id[-3:]}:  {numbers_text(entry)}{role}"]
+    )
     beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
-    note(axes, words, (0, line), (-8, 0), ha="right", fontsize=8.5, linespacing=1.1, **beside)
-    look: dict[str, Any] = {"fontsize": 9.5, "color": colour, "weight": "bold" if counted else "normal"}
+    note(
+        axes,
+        words,
+        (0, line),
+        (-8, 0),
+        ha="right",
+        fontsize=8.5,
+        linespacing=1.1,
+        **beside,
+    )
+    look: dict[str, Any] = {
+        "fontsize": 9.5,
+        "color": colour,
+        "weight": "bold" if counted else "normal",
+    }
     note(axes, entry.verdict, (1, line), (10, 0), ha="left", **look, **beside)
 
 

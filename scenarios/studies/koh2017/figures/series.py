@@ -22,7 +22,12 @@ from stripesim.scenarios.studies.koh2017.series import (
     pause_run,
 )
 
-_LOOKS: Final = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#CC79A7", ":"))
+_LOOKS: Final = (
+    ("#0072B2", "-"),
+    ("#D55E00", "--"),
+    ("#009E73", "-."),
+    ("#CC79A7", ":"),
+)
 QUANTITIES: Final = (
     ("cpu_utilisation", "CPU, all storage cores", "%", 100.0),
     ("context_switches_per_s", "Context switches", "million per s", 1e-6),
@@ -39,7 +44,11 @@ def needed_pause_ns(series: pl.DataFrame) -> int | None:
 
 
 def _courses(
-    axes: Axes, series: pl.DataFrame, names: Sequence[str], quantity: tuple[str, str, str, float], room: float
+    axes: Axes,
+    series: pl.DataFrame,
+    names: Sequence[str],
+    quantity: tuple[str, str, str, float],
+    room: float,
 ) -> None:
     """Draw one quantity of some runs, with room above for a legend."""
     column, title, unit, factor = quantity
@@ -47,18 +56,32 @@ def _courses(
     for name, (colour, style) in zip(names, _LOOKS, strict=False):
         values = course(series, name, column)
         times = np.arange(1, len(values) + 1)
-        axes.plot(times, values * factor, color=colour, linestyle=style, linewidth=1.8, label=RUNS[name].says)
+        axes.plot(
+            times,
+            values * factor,
+            color=colour,
+            linestyle=style,
+            linewidth=1.8,
+            label=RUNS[name].says,
+        )
         highest = max(highest, float(values.max()))
     axes.set_title(title, fontsize=12)
     axes.set(xlabel="time [s]", ylabel=unit, ylim=(0, room * factor * highest))
 
 
-def draw_figure_19(series: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedFigure | None:
+def draw_figure_19(
+    series: pl.DataFrame, entries: Sequence[Entry]
+) -> CaptionedFigure | None:
     """Draw throughput per second of first sequential writes, and what would make it dip."""
     if "fig19-rs" not in series["series"]:
         return None
     pause_ns = needed_pause_ns(series)
-    what_if = ("fig19-rs", "fig19-object-map", "fig19-fill-object", pause_run(pause_ns or PAUSES_NS[-1]))
+    what_if = (
+        "fig19-rs",
+        "fig19-object-map",
+        "fig19-fill-object",
+        pause_run(pause_ns or PAUSES_NS[-1]),
+    )
 
     def lines(axes: Sequence[Axes]) -> None:
         for place, names, title in (
@@ -70,7 +93,9 @@ def draw_figure_19(series: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedF
 
     with styled():
         figure = sheet("Fig 19  First sequential writes of 16 KiB", 2, entries, lines)
-    return CaptionedFigure(figure, _caption_19(series, pause_ns) + claims_caption(entries))
+    return CaptionedFigure(
+        figure, _caption_19(series, pause_ns) + claims_caption(entries)
+    )
 
 
 def _caption_19(series: pl.DataFrame, pause_ns: int | None) -> str:
@@ -99,15 +124,21 @@ def _caption_19(series: pl.DataFrame, pause_ns: int | None) -> str:
     )
 
 
-def draw_figure_20(series: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedFigure | None:
+def draw_figure_20(
+    series: pl.DataFrame, entries: Sequence[Entry]
+) -> CaptionedFigure | None:
     """Draw CPU, context switches and private traffic of a pristine image against overwrites."""
     names = ("fig20-pristine", "fig20-overwrite")
     if not set(names) <= set(series["series"]):
         return None
 
     def lines(axes: Sequence[Axes]) -> None:
-        for place, letter, (column, title, unit, factor) in zip(axes, "abc", QUANTITIES, strict=True):
-            _courses(place, series, names, (column, f"({letter}) {title}", unit, factor), 1.3)
+        for place, letter, (column, title, unit, factor) in zip(
+            axes, "abc", QUANTITIES, strict=True
+        ):
+            _courses(
+                place, series, names, (column, f"({letter}) {title}", unit, factor), 1.3
+            )
             place.axvline(COMPARED_S, color="#777777", linewidth=1, linestyle=":")
         axes[0].legend(fontsize=9, loc="upper right")
 
@@ -115,8 +146,12 @@ def draw_figure_20(series: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedF
         figure = sheet("Fig 20  RS(6,3), random writes of 16 KiB", 3, entries, lines)
     parts = []
     for column, title, unit, factor in QUANTITIES:
-        first, second = (course(series, name, column)[:COMPARED_S].mean() * factor for name in names)
-        parts.append(f"{title} {number_text(first)} against {number_text(second)} {unit}")
+        first, second = (
+            course(series, name, column)[:COMPARED_S].mean() * factor for name in names
+        )
+        parts.append(
+            f"{title} {number_text(first)} against {number_text(second)} {unit}"
+        )
     return CaptionedFigure(
         figure,
         f"Figure 20 of the paper: a pristine image against overwrites, means of the first {COMPARED_S} s: "

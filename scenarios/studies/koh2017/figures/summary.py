@@ -29,7 +29,11 @@ def as_factor(value: float, kind: str) -> float:
     >>> as_factor(86.0, "drop"), as_factor(50.0, "rise"), as_factor(7.6, "factor")
     (0.14, 1.5, 7.6)
     """
-    return {"drop": round(1 - value / 100, 12), "rise": 1 + value / 100, "factor": value}[kind]
+    return {
+        "drop": round(1 - value / 100, 12),
+        "rise": 1 + value / 100,
+        "factor": value,
+    }[kind]
 
 
 def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
@@ -43,7 +47,9 @@ def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
         stated, slack = entry.claim.published, entry.tolerance or 0.0
         assert isinstance(stated, float)
         # The tolerance belongs to the number as stated, and a drop of 86 % plus 20 % leaves nothing.
-        band = [max(as_factor(stated * end, kind), FLOOR) for end in (1 - slack, 1 + slack)]
+        band = [
+            max(as_factor(stated * end, kind), FLOOR) for end in (1 - slack, 1 + slack)
+        ]
         simulated = max(as_factor(entry.simulated, kind), FLOOR)
         listed.append((words, as_factor(stated, kind), simulated, band, entry))
     if not listed:
@@ -69,7 +75,14 @@ def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
                 linewidth=2.4,
                 label="" if place else "published",
             )
-            axes.plot([place], [simulated], marker=marker, color=colour, markersize=11, linestyle="none")
+            axes.plot(
+                [place],
+                [simulated],
+                marker=marker,
+                color=colour,
+                markersize=11,
+                linestyle="none",
+            )
             axes.annotate(
                 f"{word}\n{number_text(published)} → {number_text(simulated)}",
                 (place, 0.02),
@@ -85,15 +98,28 @@ def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
         axes.set_ylim(min(shown) / 4, max(shown) * 2.2)
         axes.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
         axes.minorticks_off()
-        axes.set_xticks(range(len(listed)), [words for words, *_ in listed], rotation=15)
-        axes.set(ylabel="RS(10,4) / 3-replication", title="Fig 1  RS(10,4) as a factor of 3-replication")
+        axes.set_xticks(
+            range(len(listed)), [words for words, *_ in listed], rotation=15
+        )
+        axes.set(
+            ylabel="RS(10,4) / 3-replication",
+            title="Fig 1  RS(10,4) as a factor of 3-replication",
+        )
         for colour, marker, word in (RIGHT, WRONG):
-            axes.plot([], [], marker=marker, color=colour, linestyle="none", label=f"simulated, {word}")
+            axes.plot(
+                [],
+                [],
+                marker=marker,
+                color=colour,
+                linestyle="none",
+                label=f"simulated, {word}",
+            )
         axes.legend(loc="upper left", ncols=4, fontsize=10)
     words = "; ".join(
         f"{words} {number_text(p)}, simulated {number_text(s)} ({e.verdict}, {e.claim.role})"
         for words, p, s, _, e in listed
     )
     return CaptionedFigure(
-        figure, f"Figure 1 of the paper, RS(10,4) over 3-replication as published: {words}."
+        figure,
+        f"Figure 1 of the paper, RS(10,4) over 3-replication as published: {words}.",
     )
