@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from stripesim.scenarios.schema import memory_limit as module
-from stripesim.scenarios.schema.memory_limit import memory_limit
+from stripesim.models import memory_limit as module
+from stripesim.models.memory_limit import memory_limit
 
 GB = 10**9
 PAGE = 4096
