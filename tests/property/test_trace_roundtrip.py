@@ -83,7 +83,7 @@ def traces(draw: st.DrawFn) -> BlockTrace:
             )
     return BlockTrace(
         pl.DataFrame(requests, schema=REQUEST_SCHEMA, orient="row"),
-        pl.DataFrame(commands, schema=COMMAND_SCHEMA, orient="row"),
+        pl.DataFrame(commands, schema=COMMAND_SCHEMA, orient="row").sort("dispatch_ns"),
         "blkparse",
         "made",
     )
