@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from stripesim.calibration.kernels.buffers import ceph_buffers
-from stripesim.calibration.kernels.store import default_table, named_table
 from stripesim.calibration.parameters.sets import (
     DEVICE_TABLES,
     ParameterSet,
@@ -29,8 +28,7 @@ from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.drive import DriveCapacity
 from stripesim.models.generations import OpThreads, generation, generations
 from stripesim.models.hdd import DeviceModel
-from stripesim.models.kernel.cost import KernelTable, KernelTableError
-from stripesim.models.kernel.interpolate import interpolated
+from stripesim.models.kernel.cost import KernelTableError
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
@@ -47,6 +45,7 @@ from stripesim.models.qos import Device
 from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.run.failures import plan_of, repair_plan
 from stripesim.scenarios.run.files import cached_by_content
+from stripesim.scenarios.run.kernel_costs import kernel_table
 from stripesim.scenarios.schema.geometry import (
     domain_count,
     domains_of_osds,
@@ -89,27 +88,12 @@ class CellInputs:
     newest_only: bool = False
 
 
-def kernel_table(scenario: Scenario) -> KernelTable:
-    """Return the table of encode and decode costs that a scenario names."""
-    name = scenario.cluster.kernel_table
-    try:
-        return named_table(name) if name else default_table()
-    except KernelTableError as error:
-        raise KernelTableError(
-            f"{scenario.where('cluster', 'kernel_table')}: {error}"
-        ) from None
-
-
 def build_models(scenario: Scenario) -> Models:
-    """Build the measured models that a scenario names; codes never timed get interpolated kernel costs."""
+    """Build the measured models that a scenario names."""
     cluster = scenario.cluster
     chosen = _parameter_set(scenario, "parameters", "client")
     drive = _device(scenario)
     release = generation(scenario.generation)
-    table = kernel_table(scenario)
-    for name in scenario.schemes:
-        added = interpolated(table, name)
-        table = table if added is None else added.table
     threads = _threads(
         cluster, chosen, release.op_threads("hdd" if drive.rotational else "ssd")
     )
@@ -138,7 +122,7 @@ def build_models(scenario: Scenario) -> Models:
         threads=threads,
         ssd=drive,
         store=chosen.model(ObjectStoreModel, "store"),
-        kernel=table,
+        kernel=kernel_table(scenario),
         kernel_backend=cluster.kernel_backend,
         encode_buffers=ceph_buffers() if cluster.encode_buffers else None,
         ec=ec_policy(scenario),
