@@ -112,7 +112,8 @@ def run_scenario(
     limits: list[tuple[dict[str, Any], ...]] = []
     fingerprint = hashlib.sha256()
     requests = uses = 0
-    wall_s, stopped = 0.0, False
+    wall_s = 0.0
+    stopped = False
     try:
         for cell, result in run_cells(scenario, engine, models):
             row = row_of(scenario, cell, result)

@@ -124,10 +124,12 @@ def _key_of(faults: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
 def drawn_failures(scenario: Scenario, topology: Topology) -> list[Failure]:
     """Draw failures of every OSD or host up to the end of the run, each from a stream of its own."""
     assert scenario.faults is not None
-    drawn, horizon_s = scenario.faults.drawn, scenario.duration_s
+    drawn = scenario.faults.drawn
+    horizon_s = scenario.duration_s
     assert drawn is not None
     assert horizon_s is not None, "the rules ask for workload.duration_s"
-    lifetime, downtime = drawn.lifetime, drawn.downtime
+    lifetime = drawn.lifetime
+    downtime = drawn.downtime
     if drawn.trace is not None:
         lifetime, downtime = _fitted(
             str(scenario.resolve(drawn.trace)), drawn.trace_format
@@ -173,7 +175,8 @@ def _of_unit(
 
 def _draw(lifetime: LifetimeSpec, draw: np.random.Generator) -> float:
     # What a distribution needs is there: the scenario's rules ask for it.
-    scale, shape = lifetime.scale_s or 0.0, lifetime.shape or 0.0
+    scale = lifetime.scale_s or 0.0
+    shape = lifetime.shape or 0.0
     if lifetime.distribution == "exponential":
         return float(draw.exponential(scale))
     if lifetime.distribution == "weibull":
