@@ -64,7 +64,7 @@ from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.failures import FaultPlan
-from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.ceph.pool import Pool, UnavailableError
 from stripesim.sim.ceph.qos import OpQueue, mclock, wpq
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.run import AnyWorkload
@@ -323,6 +323,11 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
         except KernelTableError as error:
             measure = f"`stripesim kernel --scheme {name} --save` measures it here"
             problems.append(f"{scenario.where('schemes')}: {error}; {measure}")
+        except UnavailableError as error:
+            wanted = "an OSD for each, or more failure domains for CRUSH to find one"
+            problems.append(
+                f"{scenario.where('schemes')}: got {error}, wanted {wanted}"
+            )
         except ValueError as error:
             problems.append(str(error))
     if problems:

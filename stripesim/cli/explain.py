@@ -26,7 +26,8 @@ def explain(
     schemes: Annotated[
         list[str] | None,
         typer.Option(
-            "--scheme", help="Such as rep:3 or rs:6,3; several on one time axis."
+            "--scheme",
+            help="Such as rep:3 or rs:6,3; several on one time axis. Left out: the scenario's, or these two.",
         ),
     ] = None,
     size: Annotated[
@@ -63,7 +64,9 @@ def explain(
     ] = 1,
     scenario: Annotated[
         str | None,
-        typer.Option(help="Cluster of this scenario; left out: a host for each shard."),
+        typer.Option(
+            help="Cluster of this scenario (a plan: its largest); left out: a host a shard."
+        ),
     ] = None,
     sets: SetOption = None,
     steps: Annotated[bool, typer.Option(help="Print the table of steps.")] = True,
@@ -82,7 +85,7 @@ def explain(
 
     timelines = timelines_of(
         op,
-        schemes or ["rep:3", "rs:6,3"],
+        schemes,
         _bytes("--size", size),
         offset_bytes=0 if offset.strip() == "0" else _bytes("--offset", offset),
         generation=generation or None,
