@@ -90,6 +90,11 @@ def engine_named(name: str) -> Callable[[Program], EngineRun]:
 
         return engine_simpy.run
     if name == "compiled":
+        from numba.core import config
+
+        if config.DISABLE_JIT:
+            wanted = "it unset, or engine simpy, which needs no compiled code"
+            raise ValueError(f"NUMBA_DISABLE_JIT: got 1, wanted {wanted}")
         from stripesim.sim.engine.compiled import engine as engine_compiled
 
         return engine_compiled.run

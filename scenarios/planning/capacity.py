@@ -25,10 +25,10 @@ from stripesim.scenarios.run.build import (
     check_host_count,
     device_set,
     group_drive_bytes,
+    domain_type,
     osd_domains,
     osd_hosts,
 )
-from stripesim.scenarios.schema.geometry import failure_domain
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.engine.graph import IntArray
@@ -317,7 +317,7 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
                 f"at most {limit / 1e12:,.4g} TB, which {scheme.name} holds on {held.osds} OSDs at the full "
                 "ratio"
             )
-        domain, _ = failure_domain(scenario, scheme)
+        domain = domain_type(scenario, scheme)
         if scheme.width > 1 and held.domains == scheme.width:
             found.append(
                 f"{scheme.name}: no {domain} is spare: {held.domains} for {held.domains} shards, so after "

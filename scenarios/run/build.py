@@ -640,13 +640,19 @@ def _osd_hosts(scenario: Scenario) -> IntArray:
     return osd_hosts
 
 
+def domain_type(scenario: Scenario, scheme: RedundancyScheme) -> str:
+    """Return the type of a scheme's failure domains: of the scenario's key, or of its CRUSH map's rule."""
+    if scenario.cluster.crush_map is None:
+        return failure_domain(scenario, scheme)[0]
+    return crush_of(scenario).failure_domain(_rule(scenario, scheme))
+
+
 def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int | str]:
-    """Failure domain of a scheme that each OSD is in: of the scenario's key, or of its CRUSH map's rule."""
+    """Return the failure domain of a scheme that each OSD is in."""
     hosts = osd_hosts(scenario)
     osds = np.flatnonzero(hosts >= 0).tolist()
-    domain, _ = failure_domain(scenario, scheme)
+    domain = domain_type(scenario, scheme)
     if scenario.cluster.crush_map is None:
         return dict(zip(osds, domains_of_osds(scenario, domain), strict=True))
-    crush = crush_of(scenario)
-    named = crush.domains(crush.failure_domain(_rule(scenario, scheme)))
+    named = crush_of(scenario).domains(domain)
     return {osd: named.get(osd, osd) for osd in osds}

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from stripesim.cli.options import JsonOption, OutOption, SetOption
-from stripesim.cli.output import console, list_written, table, write_json
+from stripesim.cli.output import (
+    check_out,
+    check_page,
+    console,
+    list_written,
+    table,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -81,6 +88,8 @@ def explain(
     json_to: JsonOption = None,
 ) -> None:
     """Follow one request: each step, its time, its bytes, its locks, and where each number comes from."""
+    check_out(out)
+    check_page(page)
     from stripesim.scenarios.explain.request import explain as timelines_of
 
     timelines = timelines_of(
