@@ -473,7 +473,7 @@ def _too_few_domains(
     """Make the error of a cluster that has no place for every shard of a scheme."""
     few = f"places at most {placed} of the {scheme.width} shards of {scheme.name}"
     if scenario.cluster.crush_map is not None:
-        got = f"rule {_rule(scenario, scheme)}, which {few}"
+        got = f"rule {crush_rule(scenario, scheme)}, which {few}"
         return scenario.problem(
             "cluster.crush_map", got, "a map and a rule that place all"
         )
@@ -580,7 +580,8 @@ def crush_of(scenario: Scenario) -> CrushMap:
     return _map_of(cluster, _group_weights(scenario))
 
 
-def _rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
+def crush_rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
+    """Return the name of the CRUSH rule that places a scheme."""
     domain, _ = failure_domain(scenario, scheme)
     kind = "rep" if scheme.kind == "replicated" else "ec"
     return scenario.cluster.crush_rule or kind + (
@@ -595,7 +596,7 @@ def up_sets(
     assert NO_OSD == NONE
     crush, rule, groups = (
         crush_of(scenario),
-        _rule(scenario, scheme),
+        crush_rule(scenario, scheme),
         scenario.cluster.pg_num,
     )
     reweights = dict.fromkeys(out, 0.0) if out else None
@@ -644,7 +645,7 @@ def domain_type(scenario: Scenario, scheme: RedundancyScheme) -> str:
     """Return the type of a scheme's failure domains: of the scenario's key, or of its CRUSH map's rule."""
     if scenario.cluster.crush_map is None:
         return failure_domain(scenario, scheme)[0]
-    return crush_of(scenario).failure_domain(_rule(scenario, scheme))
+    return crush_of(scenario).failure_domain(crush_rule(scenario, scheme))
 
 
 def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int | str]:

@@ -29,7 +29,16 @@ _SOURCE: Final = (
     ),
     *(
         f"scenarios/schema/{name}.py"
-        for name in ("geometry", "keys", "problems", "tables", "toml", "types", "units")
+        for name in (
+            "geometry",
+            "keys",
+            "problems",
+            "tables",
+            "toml",
+            "topology",
+            "types",
+            "units",
+        )
     ),
     *(f"scenarios/sweep/{name}.py" for name in ("stats", "task")),
 )
