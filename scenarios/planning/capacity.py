@@ -24,8 +24,8 @@ from stripesim.scenarios.run.build import (
     build_pool,
     check_host_count,
     device_set,
-    group_drive_bytes,
     domain_type,
+    group_drive_bytes,
     osd_domains,
     osd_hosts,
 )

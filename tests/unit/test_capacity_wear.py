@@ -18,7 +18,7 @@ from stripesim.scenarios.planning.capacity import (
     wear_of,
 )
 from stripesim.scenarios.run.build import build_models, build_pool
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.loader import parse_scenario, scenario_from
 
 TEXT = """
 schemes = ["rep:3", "rs:6,3"]
