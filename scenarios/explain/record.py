@@ -11,7 +11,7 @@ from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.engine import graph
 from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, NO_SHARD, Template
-from stripesim.sim.engine.program import Program
+from stripesim.sim.engine.program import Program, bound_rows
 from stripesim.sim.engine.simpy.engine import SimpyEngine
 from stripesim.sim.observe.critical_path import predecessors_of
 
@@ -84,12 +84,13 @@ def record(program: Program) -> tuple[list[RecordedStep], int, list[int]]:
     issued = sum(len(stream.issued_ns) for stream in streams)
     if issued != 1:
         raise RecordingError(f"explain: got {issued} requests, wanted one")
-    chosen, binding = int(streams[0].templates[0]), int(streams[0].bindings[0])
+    chosen = int(streams[0].templates[0])
     reply_ns = int(streams[0].completed_ns[0])
     templates, ends_ns = program.book.templates, engine.completions_ns
     if ends_ns.get(chosen, {}).get(templates[chosen].reply) != reply_ns:
         raise RecordingError("explain: the recording does not hold the request's reply")
-    row = [*program.book.bindings[binding].tolist(), -1]
+    (bound,) = bound_rows(program.book, streams[0].bindings[:1])
+    row = [*bound.tolist(), -1]
     graphs = [chosen, *(number for number in ends_ns if number != chosen)]
     steps: list[RecordedStep] = []
     for number, template in enumerate(graphs):

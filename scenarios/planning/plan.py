@@ -90,7 +90,9 @@ def make_plan(
         "recommended": None if best is None else documents[id(best)],
         "reasons": _reasons(best, meeting, every),
         "assumptions": _assumptions(scenario, plan),
-        "warnings": warnings_of_all(one.scenario for one in every if one.scenario),
+        "warnings": warnings_of_all(
+            _at_rate(one.scenario, plan.rate_per_s) for one in every if one.scenario
+        ),
         "provenance": made_from(
             scenario, engine=engine, replications=plan.replications
         ),

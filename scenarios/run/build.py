@@ -64,7 +64,7 @@ from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.failures import FaultPlan
-from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.ceph.pool import Pool, UnavailableError
 from stripesim.sim.ceph.qos import OpQueue, mclock, wpq
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.run import AnyWorkload
@@ -325,6 +325,11 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
         except KernelTableError as error:
             measure = f"`stripesim kernel --scheme {name} --save` measures it here"
             problems.append(f"{scenario.where('schemes')}: {error}; {measure}")
+        except UnavailableError as error:
+            wanted = "an OSD for each, or more failure domains for CRUSH to find one"
+            problems.append(
+                f"{scenario.where('schemes')}: got {error}, wanted {wanted}"
+            )
         except ValueError as error:
             problems.append(str(error))
     if problems:
@@ -635,13 +640,19 @@ def _osd_hosts(scenario: Scenario) -> IntArray:
     return osd_hosts
 
 
+def domain_type(scenario: Scenario, scheme: RedundancyScheme) -> str:
+    """Return the type of a scheme's failure domains: of the scenario's key, or of its CRUSH map's rule."""
+    if scenario.cluster.crush_map is None:
+        return failure_domain(scenario, scheme)[0]
+    return crush_of(scenario).failure_domain(crush_rule(scenario, scheme))
+
+
 def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int | str]:
-    """Failure domain of a scheme that each OSD is in: of the scenario's key, or of its CRUSH map's rule."""
+    """Return the failure domain of a scheme that each OSD is in."""
     hosts = osd_hosts(scenario)
     osds = np.flatnonzero(hosts >= 0).tolist()
-    domain, _ = failure_domain(scenario, scheme)
+    domain = domain_type(scenario, scheme)
     if scenario.cluster.crush_map is None:
         return dict(zip(osds, domains_of_osds(scenario, domain), strict=True))
-    crush = crush_of(scenario)
-    named = crush.domains(crush.failure_domain(crush_rule(scenario, scheme)))
+    named = crush_of(scenario).domains(domain)
     return {osd: named.get(osd, osd) for osd in osds}
