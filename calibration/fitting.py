@@ -45,7 +45,8 @@ def fit_parameters(
     """
     from scipy.optimize import least_squares
 
-    names, rows = list(start), list(published)
+    names = list(start)
+    rows = list(published)
     if len(rows) < len(names):
         raise ValueError(
             f"fit: got {len(rows)} rows for {len(names)} parameters, wanted at least as many"

@@ -133,7 +133,8 @@ def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
 def fit_survival(trace: FailureTrace, state: State = "up") -> SurvivalFit:
     """Fit exponential, Weibull and lognormal distributions to a state's durations; see `fit_lifetimes`."""
     lifetimes = lifetimes_of(trace, state)
-    count, ends = len(lifetimes.observed), int(lifetimes.observed.sum())
+    count = len(lifetimes.observed)
+    ends = int(lifetimes.observed.sum())
     fits = fit_lifetimes(lifetimes)
     return SurvivalFit(
         Path(trace.source).name,
@@ -253,15 +254,15 @@ _FAMILIES = (
 def _fit(family: _Family, lifetimes: Lifetimes) -> LifetimeFit | None:
     """Fit one family; None where the likelihood has no maximum within, so that no interval exists."""
     unit_s = float(lifetimes.duration_s.mean())
-    t, entry = lifetimes.duration_s / unit_s, lifetimes.entry_s / unit_s
-    ended, censored, entered = (
-        t[lifetimes.observed],
-        t[~lifetimes.observed],
-        entry[entry > 0],
-    )
+    t = lifetimes.duration_s / unit_s
+    entry = lifetimes.entry_s / unit_s
+    ended = t[lifetimes.observed]
+    censored = t[~lifetimes.observed]
+    entered = entry[entry > 0]
 
     def loss(p: Floats) -> float:
-        law, at = family.law, family.at(p)
+        law = family.law
+        at = family.at(p)
         with np.errstate(all="ignore"):
             total = -law.logpdf(ended, **at).sum() - law.logsf(censored, **at).sum()
             total += law.logsf(entered, **at).sum()
@@ -315,11 +316,13 @@ def _distance(lifetimes: Lifetimes, survival: Callable[[Floats], Floats]) -> flo
 
 def _hessian(loss: Callable[[Floats], float], at: Floats) -> Floats:
     """Second differences; the step balances the rounding of a sum against the curvature's change."""
-    size, step = len(at), 1e-4
+    size = len(at)
+    step = 1e-4
     out = np.empty((size, size))
     eye = np.eye(size) * step
     for i, j in np.ndindex(size, size):
-        up, down = at + eye[i], at - eye[i]
+        up = at + eye[i]
+        down = at - eye[i]
         corners = (
             loss(up + eye[j])
             - loss(up - eye[j])

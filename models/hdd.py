@@ -83,10 +83,8 @@ class HddModel(MeasuredModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         for way in ("read", "write"):
-            mean_ns, track_ns = (
-                getattr(self, f"{way}_mean_seek_ns"),
-                getattr(self, f"{way}_track_seek_ns"),
-            )
+            mean_ns = getattr(self, f"{way}_mean_seek_ns")
+            track_ns = getattr(self, f"{way}_track_seek_ns")
             if not mean_ns >= track_ns:
                 raise ValueError(
                     f"HddModel: {way}_mean_seek_ns: got {mean_ns}, "

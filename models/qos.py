@@ -16,12 +16,10 @@ PROFILES: tuple[Profile, ...] = ("high_client_ops", "balanced", "high_recovery_o
 
 # WPQ: osd_client_op_priority, osd_recovery_op_priority, osd_scrub_priority. What has osd_op_queue_cut_off
 # ("high", CEPH_MSG_PRIO_HIGH) or more is strict; replies between OSDs have that.
-CLIENT_OP_PRIORITY, RECOVERY_OP_PRIORITY, SCRUB_PRIORITY, CUT_OFF_PRIORITY = (
-    63,
-    3,
-    5,
-    196,
-)
+CLIENT_OP_PRIORITY = 63
+RECOVERY_OP_PRIORITY = 3
+SCRUB_PRIORITY = 5
+CUT_OFF_PRIORITY = 196
 
 # osd_recovery_cost: what the item that starts an object's recovery counts for before v18;
 # pushes and reads of other members are immediate there (v17.2, src/osd/scheduler/OpSchedulerItem.h).

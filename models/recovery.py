@@ -110,7 +110,8 @@ class RecoveryModel(MeasuredModel):
         See Ceph v16.2.15, ``src/osd/OSD.cc`` (``OSDService::get_target_pg_log_entries``); before Octopus
         ``PrimaryLogPG::calc_trim_to``. Ceph trims 100 entries at a time, here each.
         """
-        low, high = self.log_entries_min_count, self.log_entries_max_count
+        low = self.log_entries_min_count
+        high = self.log_entries_max_count
         if not self.log_entries_per_osd_count:
             return high, low
         length = min(max(self.log_entries_per_osd_count // osd_groups, low), high)

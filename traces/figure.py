@@ -62,7 +62,8 @@ def save_figure(figure: Figure, path: str | Path, dpi: int) -> tuple[Path, Path]
     """Write a figure as `.svg` and `.png`; without a date or names that depend on chance, always the same."""
     from matplotlib import rc_context
 
-    svg, png = Path(path).with_suffix(".svg"), Path(path).with_suffix(".png")
+    svg = Path(path).with_suffix(".svg")
+    png = Path(path).with_suffix(".png")
     with rc_context({"svg.hashsalt": "stripesim"}):
         figure.savefig(svg, metadata={"Date": None})
     figure.savefig(png, dpi=dpi)
@@ -206,10 +207,8 @@ def _draw_places(axes: Axes, trace: BlockTrace) -> None:
     rows = rows.gather_every(step)
     for write, colour, label in _DIRECTIONS:
         part = rows.filter(rows["is_write"] == write)
-        x, y = (
-            part["issue_ns"].to_numpy() / NS_PER_S,
-            part["offset_bytes"].to_numpy() / 2**30,
-        )
+        x = part["issue_ns"].to_numpy() / NS_PER_S
+        y = part["offset_bytes"].to_numpy() / 2**30
         axes.plot(
             x,
             y,
@@ -316,7 +315,8 @@ def _draw_cdf(
     at, counts = np.unique(values, return_counts=True)
     share = np.cumsum(counts) / counts.sum()
     # A step needs a foot: a single size would otherwise be one dot.
-    at, share = np.concatenate(([at[0]], at)), np.concatenate(([0.0], share))
+    at = np.concatenate(([at[0]], at))
+    share = np.concatenate(([0.0], share))
     axes.step(
         at,
         share,

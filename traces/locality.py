@@ -100,7 +100,8 @@ def stack_distances(names: Ints, blocks: int) -> Ints:
             live += 1
         else:
             # Marks stand at each block's last access; those after `before` are the distinct blocks between.
-            older, at = 0, before + 1
+            older = 0
+            at = before + 1
             while at > 0:
                 older += tree[at]
                 at -= at & -at

@@ -85,9 +85,11 @@ class Matcher:
     def take(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return requests and commands that are over since the last call."""
         self._budget.check(self._in_flight + len(self._split_off))
-        requests, commands = self._requests, self._commands
+        requests = self._requests
+        commands = self._commands
         self._in_flight -= len(requests) + len(commands)
-        self._requests, self._commands = [], []
+        self._requests = []
+        self._commands = []
         return _request_rows(requests), pl.DataFrame(
             _common(commands), schema=COMMAND_SCHEMA
         )
@@ -110,7 +112,8 @@ class Matcher:
         self._log.tally("requests never completed", len(held))
         self._requests.extend(sorted(held.values(), key=lambda request: request.line))
         self._commands.extend(commands)
-        self._queued, self._flying = {}, {}
+        self._queued = {}
+        self._flying = {}
         return self.take()
 
     def _queue(self, line: int, time_ns: int, place: _Place, sectors: int) -> None:

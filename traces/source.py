@@ -130,7 +130,8 @@ class _Zstd:
             data = self._frame.unused_data if self._frame.eof else b""
             data = data or self._file.read(_ZSTD_PIECE_BYTES)
             if self._frame.eof:
-                self._frame, self._begun = self._decompressor.decompressobj(), False
+                self._frame = self._decompressor.decompressobj()
+                self._begun = False
             if not data:
                 if self._begun:
                     raise EOFError("the last frame is not complete")
@@ -140,7 +141,8 @@ class _Zstd:
                 self._ready = self._frame.decompress(data)
             except self._broken as error:
                 raise OSError(str(error)) from None
-        piece, self._ready = self._ready[:size], self._ready[size:]
+        piece = self._ready[:size]
+        self._ready = self._ready[size:]
         return piece
 
     def close(self) -> None:
@@ -243,7 +245,8 @@ class TraceSource:
                 break
             rest += piece
             if not begun and len(rest) >= len(BYTE_ORDER_MARK):
-                rest, begun = rest.removeprefix(BYTE_ORDER_MARK), True
+                rest = rest.removeprefix(BYTE_ORDER_MARK)
+                begun = True
             if len(rest) < self.block_bytes:
                 continue
             cut = rest.rfind(b"\n") + 1

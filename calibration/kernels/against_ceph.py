@@ -106,8 +106,10 @@ def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str
                 f"{where}:{number}: got {stripped[:60]!r}, wanted seconds, KB, plugin, k, m, workload, "
                 "iterations, size, erasures"
             )
-        seconds, size = float(found["seconds"]), int(found["size"])
-        iterations, kb = int(found["iterations"]), int(found["kb"])
+        seconds = float(found["seconds"])
+        size = int(found["size"])
+        iterations = int(found["iterations"])
+        kb = int(found["kb"])
         if iterations * size != kb * 1024 or not seconds > 0:
             raise AgainstError(
                 f"{where}:{number}: got {kb} KB in {seconds} s from {iterations} iterations of {size} bytes, "
@@ -219,10 +221,8 @@ def ceph_rows(path: Path) -> list[dict[str, Any]]:
         raise KernelTableError(f"{path}: columns: missing {', '.join(absent)}")
     groups: dict[tuple[str, str, str, int, int], list[float]] = {}
     for raw in frame.filter(pl.col("lib") == _LIBRARY).iter_rows(named=True):
-        backend, scheme = (
-            f"{raw['backend']}:{raw['technique']}",
-            f"rs:{raw['k']},{raw['m']}",
-        )
+        backend = f"{raw['backend']}:{raw['technique']}"
+        scheme = f"rs:{raw['k']},{raw['m']}"
         key = (backend, scheme, raw["op"], raw["erasures"], raw["k"] * raw["chunk_len"])
         groups.setdefault(key, []).append(raw["cpu_s"] / raw["iters"])
     if not groups:

@@ -55,7 +55,8 @@ def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows in the columns of the source's tables, each scaled to 1 GiB of data."""
     listed = []
     for row in rows:
-        scheme, size = parse_scheme(row["scheme"]), row["size_bytes"]
+        scheme = parse_scheme(row["scheme"])
+        size = row["size_bytes"]
         iterations = math.ceil(TABLE_BYTES / size)
         cells = {
             "seconds": row["seconds_median"] * iterations,
@@ -189,7 +190,8 @@ def _encode_for(
     encoded = encoder.encode(data)
     # All begin together; a worker that is handed two cases of one turn would wait for ever without a bound.
     _barrier.wait(timeout=60)
-    calls, start_s = 0, time.perf_counter()
+    calls = 0
+    start_s = time.perf_counter()
     while time.perf_counter() - start_s < seconds:
         encoded = encoder.encode(data)
         calls += 1

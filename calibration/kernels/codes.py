@@ -71,7 +71,9 @@ class ClayKernel:
 
     def calls(self, data: bytes) -> list[Call]:
         """Encode, decode without 0 to m data shards, and repair of shard 0 from its helpers' ready parts."""
-        scheme, coder, chunks = self.scheme, self.coder, self._chunks(data)
+        scheme = self.scheme
+        coder = self.coder
+        chunks = self._chunks(data)
         shards = coder.encode(chunks)
         parts = {
             s: coder.helper_part(shards[s], lost=0)

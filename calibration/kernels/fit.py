@@ -144,7 +144,8 @@ def _solve(
 
 def _best_knee(x: Floats, y_ns: Floats, scale_ns: Floats) -> float:
     sizes = np.unique(x)
-    low, high = math.log(sizes[1]), math.log(sizes[-2])
+    low = math.log(sizes[1])
+    high = math.log(sizes[-2])
 
     def loss(log_knee: float) -> float:
         return _solve(x, y_ns, scale_ns, math.exp(log_knee))[1]

@@ -225,9 +225,11 @@ def _case(
     rows, kept = (
         decode_rows(parity, range(erasures)) if erasures else (parity, list(range(k)))
     )
-    kernel, encoder = RawKernel(rows, variant), RawKernel(parity, variant)
+    kernel = RawKernel(rows, variant)
+    encoder = RawKernel(parity, variant)
     count = max(1, -(-cold_bytes // ((k + len(rows)) * chunk_bytes)))
-    sets, verified = [], True
+    sets = []
+    verified = True
     drawn = rng.integers(0, 256, k * chunk_bytes, dtype=np.uint8)
     for turn in range(count):
         data = [aligned(chunk_bytes) for _ in range(k)]

@@ -48,7 +48,9 @@ class CauchyGood:
                 "codec: jerasure: libJerasure.so.2 is not installed (Debian: libjerasure2)"
             )
         unit = k * WORD_BITS * PACKET_BYTES
-        self.k, self.m, self.library = k, m, library
+        self.k = k
+        self.m = m
+        self.library = library
         self.chunk_bytes = -(-data_bytes // unit) * unit // k
 
         def pointer(name: str, *more: Any) -> ctypes.c_void_p:
@@ -124,7 +126,8 @@ def measure_cauchy_good(
             samples[erasures].append(_median_s(partial(code.decode, lost), rounds))
     rows = []
     for erasures, times in samples.items():
-        op, size_bytes = "decode" if erasures else "encode", k * code.chunk_bytes
+        op = "decode" if erasures else "encode"
+        size_bytes = k * code.chunk_bytes
         mean_s = statistics.fmean(times)
         row = row_of(
             BACKEND,

@@ -137,7 +137,9 @@ def _read_table(
 
 
 def _parse_claim(row: Mapping[str, str], disputed: str | None) -> Claim:
-    role, compare, text = row["role"], row["compare"], row["value"]
+    role = row["role"]
+    compare = row["compare"]
+    text = row["value"]
     if not row["id"]:
         raise LedgerError("id: got nothing, wanted an id")
     if role not in ROLES:

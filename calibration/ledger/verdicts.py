@@ -137,7 +137,9 @@ def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
     numbers, text, holds = (
         (None, None, None) if simulated is None else _split(simulated)
     )
-    error, kind, tolerance = None, None, claim.tolerance
+    error = None
+    kind = None
+    tolerance = claim.tolerance
     verdict: Verdict = "not-derivable"
     if numbers is None and text is None:
         return Entry(claim, None, None, None, None, tolerance, verdict, reason)

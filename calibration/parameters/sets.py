@@ -21,7 +21,9 @@ _PACKAGE = "stripesim.calibration.parameters"
 DEVICE_TABLES = ("ssd", "hdd", "hdd_with_log")
 
 #: Longer than any service time, in nanoseconds; wider than any spread that was measured.
-_TIME_MAX_NS, _SIGMA_MAX, _VALUE_MAX = 1e12, 5, 1e30
+_TIME_MAX_NS = 1e12
+_SIGMA_MAX = 5
+_VALUE_MAX = 1e30
 
 Model = TypeVar("Model", bound=MeasuredModel)
 

@@ -81,7 +81,8 @@ def _levels(trace: BlockTrace) -> tuple[Floats, Floats, float]:
         steps = np.repeat([-1, 1], spans.height)
         # A completion at the instant of a dispatch comes first, except for a command of no length.
         order = np.lexsort((steps, times))
-        times, steps = times[order], steps[order]
+        times = times[order]
+        steps = steps[order]
         level = np.maximum(np.cumsum(steps), 0)
         before = np.concatenate(([0], level[:-1]))
         length = int(level.max()) + 1
@@ -95,7 +96,8 @@ def _levels(trace: BlockTrace) -> tuple[Floats, Floats, float]:
         totals.append((held[1:], ended[1:]))
         span_s += float(times[-1] - times[0]) / 1e9
     length = max((len(held) for held, _ in totals), default=0)
-    seconds, completions = np.zeros(length), np.zeros(length)
+    seconds = np.zeros(length)
+    completions = np.zeros(length)
     for held, ended in totals:
         seconds[: len(held)] += held
         completions[: len(ended)] += ended

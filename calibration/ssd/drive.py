@@ -29,7 +29,8 @@ def drive_toml(
     sizes of the trace. The spread around the mean is that of all commands of the fitted half.
     """
     preset = ParameterSet(like)
-    model, table = preset.device(), preset.table("ssd")
+    model = preset.device()
+    table = preset.table("ssd")
     if not isinstance(model, SsdModel) or table is None:
         raise FitError(f"--like: got {like}, a disk; wanted a drive")
     fits = [fit for fit in service if fit.quantity == "service"]
@@ -93,7 +94,8 @@ def _line_entries(
     line = fit.isolated_line or fit.line
     together, parts = _parts(sizes, channels)
     split = bool((together > 1).any())
-    base_ns, slope_ns = line.base_ns, line.ns_per_byte
+    base_ns = line.base_ns
+    slope_ns = line.ns_per_byte
     if split:
         design = (
             np.column_stack((np.ones(len(parts)), parts))

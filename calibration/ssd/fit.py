@@ -75,12 +75,14 @@ def fit_times(
         raise FitError(f"bootstrap: got {bootstrap}, wanted at least 20")
     sample = sample_of(trace, operation, quantity)
     half = len(sample.start_ns) // 2
-    size, times = sample.size_bytes, sample.times_ns
+    size = sample.size_bytes
+    times = sample.times_ns
     line = _fit_line(size[:half], times[:half], seed, bootstrap)
     factor = times[:half] / line.mean_ns(size[:half])
     table = factor_table(factor)
     slowest = np.sort(times[:half])[-max(1, half // 100) :]
-    concurrency, isolated = None, None
+    concurrency = None
+    isolated = None
     if quantity == "service" and trace.commands is not None:
         concurrency = fit_concurrency(trace)
         alone = _isolated(trace, sample)
@@ -164,8 +166,10 @@ def _line_through(size: Floats, times: Floats) -> tuple[float, float]:
     if np.all(size == size[0]):
         return float(times.mean()), 0.0
     # In units of the median time and the largest size both parameters are near 1.
-    unit_ns, unit_bytes = float(np.median(times)), float(size.max())
-    x, y = size / unit_bytes, np.log(times / unit_ns)
+    unit_ns = float(np.median(times))
+    unit_bytes = float(size.max())
+    x = size / unit_bytes
+    y = np.log(times / unit_ns)
     spread = float(scipy.stats.median_abs_deviation(y, scale="normal")) or 1.0
 
     base, slope = scipy.optimize.least_squares(

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
 _DATA, _HELD_OUT, _MODEL = "#0072B2", "#D55E00", "#000000"
 _US = 1e3
-_FITTED, _NEVER_SEEN = "first half (fitted)", "second half (held out)"
+_FITTED = "first half (fitted)"
+_NEVER_SEEN = "second half (held out)"
 
 
 def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
@@ -29,7 +30,8 @@ def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path
 
     sample = sample_of(trace, fit.operation, fit.quantity)
     half = fit.train.commands
-    size, times_us = sample.size_bytes, sample.times_ns / _US
+    size = sample.size_bytes
+    times_us = sample.times_ns / _US
     table = np.asarray(fit.factor_table)
     # Held-out sizes are given to the model: what is tested is the time, not which sizes come.
     models = [

@@ -114,7 +114,8 @@ class ServiceFit:
 
     def summary(self) -> str:
         """Return a few lines for a terminal."""
-        line, score = self.line, self.held_out
+        line = self.line
+        score = self.held_out
         base = [v / 1e3 for v in (line.base_ns, *line.base_ns_ci95)]
         slope = [v * 1024 for v in (line.ns_per_byte, *line.ns_per_byte_ci95)]
         listed = [

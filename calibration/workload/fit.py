@@ -105,7 +105,8 @@ def fit_workload(trace: BlockTrace, *, seed: int = 1) -> WorkloadFit:
         raise WorkloadError(
             f"{trace.source}: got {len(trace)} requests, wanted at least {2 * REQUESTS_MIN}"
         )
-    first, rest = _part(trace, 0, half), _part(trace, half, len(trace) - half)
+    first = _part(trace, 0, half)
+    rest = _part(trace, half, len(trace) - half)
     model = model_of(first)
     synthetic = synthesise(model, half, seed)
     return WorkloadFit(
@@ -228,7 +229,8 @@ def _states(
         pl.struct("is_write", "size_class", "follows").rank("dense").alias("state")
     )
     state = states["state"].to_numpy().astype(np.int64) - 1
-    is_write, length = rows["is_write"].to_numpy(), rows["length_bytes"].to_numpy()
+    is_write = rows["is_write"].to_numpy()
+    length = rows["length_bytes"].to_numpy()
     members = [np.flatnonzero(state == index) for index in range(int(state.max()) + 1)]
     firsts = [int(mine[0]) for mine in members]
     return (

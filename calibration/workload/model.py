@@ -158,10 +158,8 @@ def _synthetic_places(
     flat = rng.choice(
         model.region_weights.size, size=(TRIES, n), p=model.region_weights.ravel()
     )
-    device, region = (
-        flat // model.region_weights.shape[1],
-        flat % model.region_weights.shape[1],
-    )
+    device = flat // model.region_weights.shape[1]
+    region = flat % model.region_weights.shape[1]
     within = (rng.random((TRIES, n)) * model.region_bytes[device]).astype(np.int64)
     fresh = (
         model.region_low_bytes[device] + region * model.region_bytes[device] + within
@@ -199,7 +197,8 @@ def _place(
 ) -> tuple[Ints, Ints]:
     """Put requests in places, in turn. A Fenwick tree of last uses finds the start at a stack depth."""
     n = len(length)
-    out_device, out_offset = np.empty(n, np.int64), np.empty(n, np.int64)
+    out_device = np.empty(n, np.int64)
+    out_offset = np.empty(n, np.int64)
     end = np.full(devices, -1, np.int64)
     size = 1
     while size < n + 1:
@@ -212,18 +211,21 @@ def _place(
         old = -1
         jumped = not (follows[now] and end[where] >= 0)
         if not jumped:
-            out_device[now], out_offset[now] = where, end[where]
+            out_device[now] = where
+            out_offset[now] = end[where]
         elif again[now] and live > 0:
             # The start used at rank `live - depth` from the oldest; a stack too short gives its oldest.
             rank = max(np.int64(1), live - depth[now])
-            at, step = 0, size
+            at = 0
+            step = size
             while step > 0:
                 if at + step <= size and tree[at + step] < rank:
                     at += step
                     rank -= tree[at]
                 step //= 2
             old = at
-            out_device[now], out_offset[now] = out_device[old], out_offset[old]
+            out_device[now] = out_device[old]
+            out_offset[now] = out_offset[old]
         else:
             attempt = 0
             while clear[now] and attempt < len(fresh) - 1:
@@ -233,7 +235,8 @@ def _place(
                 if key + first not in touched and key + last not in touched:
                     break
                 attempt += 1
-            out_device[now], out_offset[now] = device[attempt, now], fresh[attempt, now]
+            out_device[now] = device[attempt, now]
+            out_offset[now] = fresh[attempt, now]
         if old >= 0:
             at = old + 1
             while at <= size:

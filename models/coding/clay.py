@@ -67,7 +67,10 @@ class Clay(ReedSolomon):
     )
 
     def __post_init__(self) -> None:
-        name, k, m, shape = self.name, self.k, self.m, self.shape
+        name = self.name
+        k = self.k
+        m = self.m
+        shape = self.shape
         require(k >= 1, f"{name}: k", k, "at least 1")
         require(m >= 2, f"{name}: m", m, "at least 2")
         wanted = f"k + 1 = {k + 1} to k + m - 1 = {k + m - 1}"
@@ -138,7 +141,8 @@ class Clay(ReedSolomon):
 
     def _check_geometry(self, geometry: StripeGeometry) -> None:
         super()._check_geometry(geometry)
-        unit, sub_chunks = geometry.stripe_unit_bytes, self.shape.sub_chunks
+        unit = geometry.stripe_unit_bytes
+        sub_chunks = self.shape.sub_chunks
         wanted = f"a multiple of {sub_chunks} sub-chunks"
         require(
             unit % sub_chunks == 0,

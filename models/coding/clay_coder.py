@@ -140,7 +140,8 @@ class ClayCoder:
         planes: Indices = np.arange(shape.sub_chunks)
         weights: Indices = shape.q ** np.arange(shape.t - 1, -1, -1)
         nodes = np.arange(shape.nodes)
-        x, y = nodes % shape.q, nodes // shape.q
+        x = nodes % shape.q
+        y = nodes // shape.q
         digit: Indices = planes // weights[y][:, None] % shape.q
         self._alone = digit == x[:, None]
         self._partner_node: Indices = y[:, None] * shape.q + digit
@@ -253,11 +254,9 @@ class ClayCoder:
         planes: tuple[int, ...],
     ) -> None:
         """Fill in the uncoupled symbols of all nodes in these planes."""
-        stored, free, partner = (
-            _flat(coupled),
-            _flat(uncoupled),
-            self._partner.reshape(-1),
-        )
+        stored = _flat(coupled)
+        free = _flat(uncoupled)
+        partner = self._partner.reshape(-1)
         sources, weights = self._solver(gone)
         for step in self._schedule(gone, planes):
             free[step.own] = stored[step.own]

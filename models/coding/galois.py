@@ -26,7 +26,8 @@ def _tables() -> tuple[Bytes, Bytes, Bytes]:
     logs = np.zeros(256, dtype=np.int64)
     power = 1
     for exponent in range(255):
-        powers[exponent], logs[power] = power, exponent
+        powers[exponent] = power
+        logs[power] = exponent
         power = power << 1 ^ (POLYNOMIAL if power & 0x80 else 0)
     products = powers[(logs[:, None] + logs) % 255]
     products[0] = products[:, 0] = 0

@@ -95,10 +95,12 @@ class GroupedCode(ReedSolomon):
 
     def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
         """Mend shard by shard inside groups where that does, else decode."""
-        sources, erasures = repair.sources, len(repair.lost | repair.unavailable)
+        sources = repair.sources
+        erasures = len(repair.lost | repair.unavailable)
         local = self._local_sources(repair.lost, repair.unavailable)
         if local is not None and len(local) <= len(sources):
-            sources, erasures = local, len(repair.lost)
+            sources = local
+            erasures = len(repair.lost)
         return shard_extents(sources, ((0, repair.shard_bytes),)), erasures
 
     def _local_sources(

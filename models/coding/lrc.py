@@ -218,7 +218,8 @@ class CephLRC(LocalCode):
     def groups(self) -> tuple[Group, ...]:
         """Sets of shards of which any one is the exclusive-or of the others."""
         count = self.local_parities
-        data, coded = self.k // count, self.global_parities // count
+        data = self.k // count
+        coded = self.global_parities // count
         return tuple(
             frozenset(range(index * data, (index + 1) * data))
             | frozenset(range(self.k + index * coded, self.k + (index + 1) * coded))

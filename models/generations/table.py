@@ -140,7 +140,8 @@ def _read(
 def _numbers(table: dict[str, Any], version: str) -> dict[str, Number]:
     found = {}
     for key, entry in table.items():
-        kind, source = entry.get("provenance", "code"), entry["source"]
+        kind = entry.get("provenance", "code")
+        source = entry["source"]
         origin = Provenance(
             kind, f"Ceph {version}: {source}" if kind == "code" else source
         )

@@ -74,10 +74,8 @@ class BlueStoreCacheModel(MeasuredModel):
         """Share of look-ups that read, equation (1), with so many objects (or shards) of that size [B]."""
         if objects <= 0:
             return 0.0
-        wanted, wanted_kv = (
-            self.memory_bytes(objects, object_bytes),
-            self.kv_bytes(objects, object_bytes),
-        )
+        wanted = self.memory_bytes(objects, object_bytes)
+        wanted_kv = self.kv_bytes(objects, object_bytes)
         if self.autotune:
             # The product of (1) is least where all memory goes to the form that needs less of it.
             return max(0.0, 1 - self.cache_bytes / min(wanted, wanted_kv))

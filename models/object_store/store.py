@@ -95,10 +95,12 @@ class ObjectStoreModel(MeasuredModel):
         unit = self.min_alloc_bytes
         end_bytes = offset_bytes + length_bytes
         read = data = deferred = 0
-        first, last = offset_bytes // unit, (end_bytes - 1) // unit
+        first = offset_bytes // unit
+        last = (end_bytes - 1) // unit
         # Only the two ends can be partial; what lies between is whole.
         for index in {first, last}:
-            start, stop = index * unit, (index + 1) * unit
+            start = index * unit
+            stop = (index + 1) * unit
             covered = min(stop, end_bytes) - max(start, offset_bytes)
             if covered < unit and start < existing_bytes:
                 read += unit - covered
@@ -114,7 +116,8 @@ class ObjectStoreModel(MeasuredModel):
         """Device traffic of a write with partial first and last units, by what is known of these."""
         unit = self.min_alloc_bytes
         end_bytes = offset_bytes + length_bytes
-        first, last = offset_bytes // unit, (end_bytes - 1) // unit
+        first = offset_bytes // unit
+        last = (end_bytes - 1) // unit
         read = logged = deferred = 0
         data = max(0, last - first - 1) * unit
         for index, state in dict(

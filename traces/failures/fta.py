@@ -211,7 +211,8 @@ def _trace(
         empty = pl.DataFrame(schema=SPAN_SCHEMA)
         return FailureTrace(events_of(empty), empty, name, str(source.path))
     rows = pl.concat(parts)
-    first_s, last_s = rows["event_start_time"].min(), rows["event_stop_time"].max()
+    first_s = rows["event_start_time"].min()
+    last_s = rows["event_stop_time"].max()
     if locations is None:
         rows = rows.with_columns(pl.lit(None, pl.String).alias("rack"))
     else:

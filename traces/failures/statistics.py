@@ -52,7 +52,8 @@ def expected_share(
     if not rows.height:
         return None
     rng = np.random.default_rng(1)
-    groups, times = rows["group"].to_numpy(), rows["time_s"].to_numpy()
+    groups = rows["group"].to_numpy()
+    times = rows["time_s"].to_numpy()
     count = max(2, min(SHUFFLES, SHUFFLED_MAX // len(times)))
     return float(
         np.mean(
@@ -143,7 +144,8 @@ def _failures(trace: FailureTrace, group: str) -> pl.DataFrame:
 
 def _share(groups: Any, times: Any, within_s: float) -> float:
     order = np.lexsort((times, groups))
-    groups, times = groups[order], times[order]
+    groups = groups[order]
+    times = times[order]
     near = (np.diff(groups) == 0) & (np.diff(times) <= within_s)
     touched = np.concatenate(([False], near)) | np.concatenate((near, [False]))
     return float(touched.mean())

@@ -109,7 +109,8 @@ def per_cpu_files(path: Path) -> list[Path]:
 
 
 def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[Event]:
-    action, size = records["action"], records["bytes"]
+    action = records["action"]
+    size = records["bytes"]
     what = action & _ACTION_MASK
     plain = (action & (_NOTIFY | _PASSTHROUGH)) == 0
     for code, name in _TALLIED.items():
@@ -211,7 +212,8 @@ def _records(source: TraceSource, log: FaultLog, several: bool) -> Iterator[Reco
     )
     magic = np.frombuffer(MAGIC if little else MAGIC[::-1], dtype=np.uint8)
     where = f" of {source.path.name}" if several else ""
-    done, rest = 0, b""
+    done = 0
+    rest = b""
     for piece in source.pieces(max(HEADER_BYTES, min(source.block_bytes, 1 << 20))):
         if isinstance(piece, Break):
             log.add(done + len(rest), piece.got + where, piece.wanted)
@@ -258,7 +260,10 @@ def _walk(
     total = len(data)
     starts = np.empty(total // HEADER_BYTES + 1, np.int64)
     gaps = np.empty((total // HEADER_BYTES + 2, 2), np.int64)
-    count, lost, at, gap = 0, 0, 0, -1
+    count = 0
+    lost = 0
+    at = 0
+    gap = -1
     while at + HEADER_BYTES <= total:
         if (
             data[at] == magic[0]
@@ -266,7 +271,8 @@ def _walk(
             and data[at + 2] == magic[2]
             and data[at + 3] == magic[3]
         ):
-            low, high = data[at + 46], data[at + 47]
+            low = data[at + 46]
+            high = data[at + 47]
             tail = (
                 np.int64(low) + 256 * np.int64(high)
                 if little
@@ -275,7 +281,8 @@ def _walk(
             if at + HEADER_BYTES + tail > total:
                 break
             if gap >= 0:
-                gaps[lost, 0], gaps[lost, 1] = gap, at - gap
+                gaps[lost, 0] = gap
+                gaps[lost, 1] = at - gap
                 lost += 1
                 gap = -1
             starts[count] = at
@@ -286,6 +293,7 @@ def _walk(
                 gap = at
             at += 1
     if gap >= 0:
-        gaps[lost, 0], gaps[lost, 1] = gap, at - gap
+        gaps[lost, 0] = gap
+        gaps[lost, 1] = at - gap
         lost += 1
     return starts[:count], gaps[:lost], at

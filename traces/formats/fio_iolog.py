@@ -43,7 +43,8 @@ def _sniff(head: Head) -> bool:
 
 def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
     """Yield one chunk per block of text."""
-    version, header_line = 0, 0
+    version = 0
+    header_line = 0
     waited_ns = 0
     clock = ClockWatch(log, ordered=True)
     for block in source.blocks(log):

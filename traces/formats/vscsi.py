@@ -62,10 +62,8 @@ def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
             zero = int(records["ts"][keep & sound][0])
         if zero is not None:
             # Unsigned differences wrap, so the nearer of both directions is taken.
-            ahead, behind = (
-                records["ts"] - np.uint64(zero),
-                np.uint64(zero) - records["ts"],
-            )
+            ahead = records["ts"] - np.uint64(zero)
+            behind = np.uint64(zero) - records["ts"]
             sound &= np.minimum(ahead, behind) <= _REACH_US
         for at in np.flatnonzero(keep & ~sound):
             one = records[at]
@@ -133,7 +131,8 @@ def _record_blocks(
     source: TraceSource, dtype: np.dtype[np.void], log: FaultLog
 ) -> Iterator[tuple[int, npt.NDArray[np.void]]]:
     """Yield a file's records in blocks, with the number of the first, counted from 1."""
-    first, rest = 1, b""
+    first = 1
+    rest = b""
     for piece in source.pieces(max(dtype.itemsize, min(source.block_bytes, 1 << 20))):
         if isinstance(piece, Break):
             log.add(first + len(rest) // dtype.itemsize, piece.got, piece.wanted)

@@ -37,14 +37,17 @@ class ShardMap:
         >>> ShardMap(StripeGeometry(k=4, stripe_unit_bytes=16384), 6).shards_of(14336, 18432)
         {0: ((14336, 16384),), 1: ((0, 2048),)}
         """
-        k, unit = self.geometry.k, self.geometry.stripe_unit_bytes
+        k = self.geometry.k
+        unit = self.geometry.stripe_unit_bytes
         if stop_bytes <= offset_bytes:
             return {}
-        first, last = offset_bytes // unit, (stop_bytes - 1) // unit
+        first = offset_bytes // unit
+        last = (stop_bytes - 1) // unit
         found: ShardRuns = {}
         for shard in range(k):
             # Chunks of the object are numbered row by row; these are the shard's own first and last.
-            low, high = first + (shard - first) % k, last - (last - shard) % k
+            low = first + (shard - first) % k
+            high = last - (last - shard) % k
             if low > high:
                 continue
             start = low // k * unit + (offset_bytes % unit if low == first else 0)
@@ -137,7 +140,9 @@ def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
 
     See Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``WritePlanObj``, ``Generate``).
     """
-    k, missing, end_bytes = shard_map.geometry.k, request.missing, request.end_bytes
+    k = shard_map.geometry.k
+    missing = request.missing
+    end_bytes = request.end_bytes
     stored = shard_map.stored(request.object_size_bytes)
     touched = shard_map.shards_of(request.offset_bytes, end_bytes)
     rows = extents.align((run for runs in touched.values() for run in runs), PAGE_BYTES)

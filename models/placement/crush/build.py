@@ -63,7 +63,8 @@ def map_of_hosts(
         if rack_names is None
         else ("osd", "host", "rack", "root")
     )
-    level, osds = [], 0
+    level = []
+    osds = 0
     for host, own in enumerate(weights):
         level.append(
             Bucket(
@@ -114,7 +115,8 @@ def _above(bucket_id: int, name: str, type_id: int, below: Sequence[Bucket]) -> 
 
 def _rules(root_id: int, domains: list[str], names: tuple[str, ...]) -> list[Rule]:
     rules = []
-    take, emit = Step(StepOp.TAKE, root_id), Step(StepOp.EMIT)
+    take = Step(StepOp.TAKE, root_id)
+    emit = Step(StepOp.EMIT)
     # The tries are those Ceph writes into the rule of an erasure-coded pool.
     tries = (Step(StepOp.SET_CHOOSELEAF_TRIES, 5), Step(StepOp.SET_CHOOSE_TRIES, 100))
     for domain, rep_id, ec_id in zip(domains, (0, 1, 4), (2, 3, 5), strict=False):

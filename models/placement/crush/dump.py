@@ -112,7 +112,8 @@ def _bucket(reader: JsonReader, key: str, row: Mapping[str, Any]) -> Bucket:
     hashed = row.get("hash", "rjenkins1")
     if hashed not in ("rjenkins1", 0):
         reader.add(f"{key}.hash", repr(hashed), "rjenkins1")
-    items, weights = [], []
+    items = []
+    weights = []
     for at, item in reader.rows(row, key, "items"):
         items.append(reader.whole(item, at, "id", -ID_MAX, ID_MAX))
         weights.append(reader.whole(item, at, "weight", 0, _WEIGHT_MAX))

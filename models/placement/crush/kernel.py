@@ -13,22 +13,21 @@ from stripesim.models.placement.crush.elements import NONE, StepOp
 
 _UNDECIDED = 0x7FFFFFFE
 # Typed: to Numba a bare number is a type of its own, for which it compiles all that is called once more.
-_ZERO, _ONE, _NO_SEARCH = np.int64(0), np.int64(1), np.int64(-1)
+_ZERO = np.int64(0)
+_ONE = np.int64(1)
+_NO_SEARCH = np.int64(-1)
 #: The length of a result that took more hashes than allowed.
 OUT_OF_BUDGET = -1
 
 # Codes of a rule's steps as plain integers.
-OP_TAKE, OP_EMIT = int(StepOp.TAKE), int(StepOp.EMIT)
-OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN = (
-    int(StepOp.CHOOSE_FIRSTN),
-    int(StepOp.CHOOSELEAF_FIRSTN),
-)
+OP_TAKE = int(StepOp.TAKE)
+OP_EMIT = int(StepOp.EMIT)
+OP_CHOOSE_FIRSTN = int(StepOp.CHOOSE_FIRSTN)
+OP_CHOOSELEAF_FIRSTN = int(StepOp.CHOOSELEAF_FIRSTN)
 OP_CHOOSELEAF_INDEP = int(StepOp.CHOOSELEAF_INDEP)
 # Those that set a tunable begin here and come in the order of the Q_ places.
-OP_SET_CHOOSE_TRIES, OP_SET_CHOOSELEAF_TRIES = (
-    int(StepOp.SET_CHOOSE_TRIES),
-    int(StepOp.SET_CHOOSELEAF_TRIES),
-)
+OP_SET_CHOOSE_TRIES = int(StepOp.SET_CHOOSE_TRIES)
+OP_SET_CHOOSELEAF_TRIES = int(StepOp.SET_CHOOSELEAF_TRIES)
 
 
 @inlined
@@ -262,7 +261,8 @@ def map_rows(
         n_taken = length = _ZERO
         for s in range(steps.shape[0]):
             op = steps[s, 0]
-            argument, kind = steps[s, 1], steps[s, 2]
+            argument = steps[s, 1]
+            kind = steps[s, 2]
             if op == OP_TAKE:
                 taken[0] = argument
                 n_taken = _ONE

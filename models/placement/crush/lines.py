@@ -53,7 +53,8 @@ class Lines(Problems):
             body: list[Statement] | None = None
             depth = 0
             if position < len(statements) and statements[position][1] == ["{"]:
-                body, depth = [], 1
+                body = []
+                depth = 1
                 position += 1
             while depth and position < len(statements):
                 depth += {"{": 1, "}": -1}.get(statements[position][1][0], 0)

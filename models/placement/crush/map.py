@@ -162,7 +162,8 @@ class CrushMap:
     def osds_below(self, item: int) -> list[int]:
         """List the OSDs in or below an item, each once."""
         by_id = {bucket.id: bucket for bucket in self.buckets}
-        waiting, seen = [item], dict[int, None]()
+        waiting = [item]
+        seen = dict[int, None]()
         while waiting:
             here = waiting.pop()
             if here not in seen:

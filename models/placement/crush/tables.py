@@ -54,7 +54,9 @@ def flatten(
     for bucket in buckets:
         b = -1 - bucket.id
         first[b], weight_first[b], more_first[b] = len(items), len(weights), len(more)
-        size[b], kind[b], alg[b] = len(bucket.items), bucket.type_id, bucket.alg
+        size[b] = len(bucket.items)
+        kind[b] = bucket.type_id
+        alg[b] = bucket.alg
         change = changed.get(bucket.id, BucketArgs(bucket.id))
         sets = change.weight_sets or (bucket.weights,)
         positions[b] = len(sets)

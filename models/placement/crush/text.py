@@ -288,7 +288,8 @@ class _Reader(Lines):
                     got = f"weight {weight / WEIGHT_ONE:g} of device {name!r}"
                     self.add(line, got, f"at most {_DEVICE_WEIGHT_MAX}, Ceph's limit")
         items = tuple(self.ids[name] for name in weights)
-        class_ids, kept = tuple(block.class_ids), tuple(weights.values())
+        class_ids = tuple(block.class_ids)
+        kept = tuple(weights.values())
         return Bucket(
             block.id, block.name, type_id or 0, items, kept, class_ids, block.alg
         )
@@ -314,7 +315,8 @@ class _Reader(Lines):
     def _rule(self, line: int, name: str, body: list[Statement]) -> Rule:
         self.check_name(name, line)
         self.once("rule name", name, line)
-        rule_id, id_line = 0, 0
+        rule_id = 0
+        id_line = 0
         kind: RuleKind = "replicated"
         given = set()
         steps = []
@@ -322,7 +324,8 @@ class _Reader(Lines):
             given.add("id" if words[0] == "ruleset" else words[0])
             match words:
                 case ["id" | "ruleset", number]:
-                    rule_id, id_line = self.whole(number, 0, 255, "rule id", at), at
+                    rule_id = self.whole(number, 0, 255, "rule id", at)
+                    id_line = at
                 case [
                     "type",
                     "replicated" | "erasure" | "msr_firstn" | "msr_indep" as word,
