@@ -63,11 +63,10 @@ def fit_parameters(
             [np.log(simulated[row] / published[row]) / tolerance[row] for row in rows]
         )
 
-    limits = (
-        np.log([bounds[name] for name in names]).T - origin
-        if bounds
-        else (-np.inf, np.inf)
-    )
+    if bounds:
+        limits = np.log([bounds[name] for name in names]).T - origin
+    else:
+        limits = (-np.inf, np.inf)
     found = least_squares(
         residuals,
         np.ones(len(names)),

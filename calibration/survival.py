@@ -205,11 +205,10 @@ def piecewise_hazard(
     ((0.0,), (0.4,))
     """
     ends = lifetimes.duration_s[lifetimes.observed]
-    inner = (
-        np.unique(np.quantile(ends, np.arange(1, pieces) / pieces))
-        if pieces > 1
-        else np.zeros(0)
-    )
+    if pieces > 1:
+        inner = np.unique(np.quantile(ends, np.arange(1, pieces) / pieces))
+    else:
+        inner = np.zeros(0)
     edges = np.concatenate([[0.0], inner[inner > 0]])
     stops = np.append(edges[1:], np.inf)
     hazards = []
@@ -266,7 +265,9 @@ def _fit(family: _Family, lifetimes: Lifetimes) -> LifetimeFit | None:
         with np.errstate(all="ignore"):
             total = -law.logpdf(ended, **at).sum() - law.logsf(censored, **at).sum()
             total += law.logsf(entered, **at).sum()
-        return float(total) if np.isfinite(total) else 1e300
+        if np.isfinite(total):
+            return float(total)
+        return 1e300
 
     # Parameters are logarithms, in units of the mean duration: all start near 0.
     spread = float(np.std(np.log(ended)))
@@ -334,4 +335,6 @@ def _hessian(loss: Callable[[Floats], float], at: Floats) -> Floats:
 
 
 def _text(key: str, value: float) -> str:
-    return f"{value / 3600:.4g} h" if key.endswith("_s") else f"{value:.3f}"
+    if key.endswith("_s"):
+        return f"{value / 3600:.4g} h"
+    return f"{value:.3f}"

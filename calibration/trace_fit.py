@@ -87,11 +87,10 @@ def fit_trace(trace: BlockTrace | FailureTrace, *, seed: int = 1) -> TraceFit:
     FitError
         When it allows nothing; one line per part.
     """
-    fitted = (
-        _fit_failures(trace)
-        if isinstance(trace, FailureTrace)
-        else _fit_block(trace, seed)
-    )
+    if isinstance(trace, FailureTrace):
+        fitted = _fit_failures(trace)
+    else:
+        fitted = _fit_block(trace, seed)
     if not (fitted.service or fitted.workload or fitted.survival):
         raise FitError("\n".join(fitted.missing))
     return fitted

@@ -111,7 +111,9 @@ def _resource_limit(name: str) -> int | None:
         # Windows has no such limits.
         return None
     soft, _ = resource.getrlimit(getattr(resource, name))
-    return None if soft == resource.RLIM_INFINITY else soft
+    if soft == resource.RLIM_INFINITY:
+        return None
+    return soft
 
 
 def _used() -> MemoryUse:

@@ -108,7 +108,9 @@ class MclockDefaults:
     def rate(self, device: Device) -> float:
         """Return the whole capacity of an OSD, in cost a second."""
         capacity = self.capacities[device]
-        return capacity.bytes_per_s if self.bytes_based else capacity.iops
+        if self.bytes_based:
+            return capacity.bytes_per_s
+        return capacity.iops
 
 
 _BY_TIME = MclockDefaults(
@@ -158,4 +160,6 @@ _TIME_BASED = ("kraken", "pacific", "quincy")
 
 def mclock_defaults(generation: str) -> MclockDefaults:
     """Return mClock as a release has it, by its name in `stripesim.models.generations`."""
-    return _BY_TIME if generation in _TIME_BASED else _BY_BYTES
+    if generation in _TIME_BASED:
+        return _BY_TIME
+    return _BY_BYTES

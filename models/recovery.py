@@ -132,4 +132,6 @@ def min_size(*, kind: str, k: int, width: int) -> int:
     See Ceph v16.2.15, ``src/mon/OSDMonitor.cc`` (``prepare_pool_size``): size − size/2 for replication,
     k + min(1, m − 1) for erasure codes.
     """
-    return width - width // 2 if kind == "replicated" else k + min(1, width - k - 1)
+    if kind == "replicated":
+        return width - width // 2
+    return k + min(1, width - k - 1)

@@ -73,7 +73,10 @@ def save_figure(figure: Figure, path: str | Path, dpi: int) -> tuple[Path, Path]
 def caption(row: dict[str, Any]) -> str:
     """Return a caption in whole sentences."""
     rate = f" ({_number(row['iops'])} per second)" if row["iops"] else ""
-    devices = "one device" if row["devices"] == 1 else f"{row['devices']:,} devices"
+    if row["devices"] == 1:
+        devices = "one device"
+    else:
+        devices = f"{row['devices']:,} devices"
     parts = [
         f"{row['requests']:,} requests to {devices} over {_number(row['duration_s'])} s{rate}, "
         f"read as {row['format']}; {row['read_ratio']:.1%} are reads, "
@@ -219,7 +222,10 @@ def _draw_places(axes: Axes, trace: BlockTrace) -> None:
             label=label,
             rasterized=True,
         )
-    note = f"device {busiest}" if trace.requests["device"].n_unique() > 1 else "offset"
+    if trace.requests["device"].n_unique() > 1:
+        note = f"device {busiest}"
+    else:
+        note = "offset"
     every = "" if step == 1 else f", every {step}th request"
     axes.set_xlabel(f"time [s]{every}")
     axes.set_ylabel(f"{note} [GiB]", parse_math=False)
@@ -343,4 +349,6 @@ def _size(size_bytes: float) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"

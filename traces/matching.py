@@ -157,7 +157,10 @@ class Matcher:
             return queue[0]
         # The longest that fits, else the oldest in part: a merge takes requests whole.
         whole = [index for index, (_, sectors) in enumerate(queue) if sectors <= room]
-        index = max(whole, key=lambda candidate: queue[candidate][1]) if whole else 0
+        if whole:
+            index = max(whole, key=lambda candidate: queue[candidate][1])
+        else:
+            index = 0
         request, sectors = queue.pop(index)
         if not queue:
             del self._queued[place]
@@ -189,11 +192,10 @@ class Matcher:
             self._complete_undispatched(time_ns, place, sectors)
             return
         # One command at a place is the rule.
-        index = (
-            0
-            if len(flying) == 1
-            else _best([command.sectors_left for command in flying], sectors)
-        )
+        if len(flying) == 1:
+            index = 0
+        else:
+            index = _best([command.sectors_left for command in flying], sectors)
         command = flying[index]
         if time_ns < command.dispatch_ns:
             # That the time ran backwards has been reported where it did.

@@ -33,9 +33,11 @@ class Fault:
     unit: str = "line"
 
     def __str__(self) -> str:
-        counted = self.line if self.unit == "line" else f"{self.unit} {self.line}"
-        place = f"{self.source}:{counted}" if self.line else self.source
-        return f"{place}: got {self.got}, wanted {self.wanted}"
+        location = self.source
+        if self.line:
+            unit = "" if self.unit == "line" else f"{self.unit} "
+            location += f":{unit}{self.line}"
+        return f"{location}: got {self.got}, wanted {self.wanted}"
 
 
 @dataclass(frozen=True)

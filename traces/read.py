@@ -191,7 +191,9 @@ def describe(trace: BlockTrace | FailureTrace) -> dict[str, Any]:
     dict
         What `info` or `failure_info` returns.
     """
-    return failure_info(trace) if isinstance(trace, FailureTrace) else info(trace)
+    if isinstance(trace, FailureTrace):
+        return failure_info(trace)
+    return info(trace)
 
 
 def _located(path: str | Path) -> Path:

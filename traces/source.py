@@ -77,7 +77,9 @@ class Block:
     def lines(self) -> list[str]:
         """Return the lines without line ends; bytes that are no UTF-8 become U+FFFD."""
         text = self.data.decode("utf-8", "replace")
-        return text.removesuffix("\n").split("\n") if text else []
+        if text:
+            return text.removesuffix("\n").split("\n")
+        return []
 
 
 def _open(path: Path) -> ByteStream:
@@ -206,7 +208,10 @@ class TraceSource:
         text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
         lines = [line for line in text.split("\n") if line.strip()]
         # The last line of a full head is cut anywhere and would only mislead.
-        complete = lines[:-1] if len(data) == HEAD_BYTES and len(lines) > 1 else lines
+        if len(data) == HEAD_BYTES and len(lines) > 1:
+            complete = lines[:-1]
+        else:
+            complete = lines
         return Head(data, tuple(complete[:HEAD_LINES]), self.path)
 
     def pieces(self, piece_bytes: int = _PIECE_BYTES) -> Iterator[bytes | Break]:

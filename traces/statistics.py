@@ -171,7 +171,9 @@ def dispersion(issue_ns: npt.NDArray[np.int64], window_ns: int) -> float:
     """Return the index of dispersion at one window: variance / mean of requests per window."""
     counts = counts_per_window(issue_ns, window_ns)
     mean = float(counts.mean())
-    return float(counts.var()) / mean if mean else 0.0
+    if mean:
+        return float(counts.var()) / mean
+    return 0.0
 
 
 def _sizes(requests: pl.DataFrame) -> list[dict[str, Any]]:

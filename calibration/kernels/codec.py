@@ -108,11 +108,10 @@ class Codec:
         if driver is None:
             refused = f"got k = {k}, m = {m}, a shape this backend does not offer"
             null = backend == NULL_BACKEND
-            driver = (
-                _null_driver(k, m)
-                if null
-                else pyeclib_driver(backend, refused, k=k, m=m)
-            )
+            if null:
+                driver = _null_driver(k, m)
+            else:
+                driver = pyeclib_driver(backend, refused, k=k, m=m)
         self._driver: Any = driver
 
     def encode(self, data: bytes) -> list[bytes]:
@@ -144,7 +143,9 @@ class Codec:
     def erasures_max(self) -> int:
         """Erasures of any fragments that the backend bears: flat XOR codes of distance d bear d - 1."""
         prefix, _, distance = self.backend.rpartition("_")
-        return int(distance) - 1 if prefix == "flat_xor_hd" else self.m
+        if prefix == "flat_xor_hd":
+            return int(distance) - 1
+        return self.m
 
     def holds(self, fragments: list[bytes], data: bytes) -> bool:
         """Whether the data can be had back after as many losses as the code bears for certain."""
@@ -189,9 +190,10 @@ class Codec:
         try:
             return function(*args)
         except ECDriverError as error:
-            given = (
-                "" if op == "encode" else f" of {len(args[0])} fragments (k = {self.k})"
-            )
+            if op == "encode":
+                given = ""
+            else:
+                given = f" of {len(args[0])} fragments (k = {self.k})"
             reason = str(error).split(". Please inspect")[0]
             raise CodecError(
                 f"codec: {self.backend}: {op}{given} failed: {reason}"

@@ -120,7 +120,9 @@ def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
             raise CodecError(
                 f"kernel: backend of {scheme.name}: got {backend!r}, wanted {only}"
             )
-        return ClayKernel(scheme) if isinstance(scheme, Clay) else LrcCodec(scheme)
+        if isinstance(scheme, Clay):
+            return ClayKernel(scheme)
+        return LrcCodec(scheme)
     return Codec(backend, k=scheme.k, m=scheme.m)
 
 

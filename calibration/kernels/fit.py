@@ -35,11 +35,10 @@ def fit_affine(
     """
     x = np.asarray(size_bytes, dtype=np.float64)
     y_ns = np.asarray(seconds, dtype=np.float64) * 1e9
-    scale_ns = (
-        y_ns
-        if relative_to_s is None
-        else np.asarray(relative_to_s, dtype=np.float64) * 1e9
-    )
+    if relative_to_s is None:
+        scale_ns = y_ns
+    else:
+        scale_ns = np.asarray(relative_to_s, dtype=np.float64) * 1e9
     if not x.shape == y_ns.shape == scale_ns.shape or x.ndim != 1 or x.size == 0:
         raise ValueError(
             f"kernel fit: got shapes {x.shape} and {y_ns.shape}, wanted two equal ones of at least 1"

@@ -73,7 +73,10 @@ class RawKernel:
         self.outputs, self.inputs = self.rows.shape
         try:
             # Tables for one extension do not serve another, so a named one gets the plain tables.
-            tables = library.ec_init_tables_base if variant else library.ec_init_tables
+            if variant:
+                tables = library.ec_init_tables_base
+            else:
+                tables = library.ec_init_tables
             self._function = getattr(
                 library, f"ec_encode_data_{variant}" if variant else "ec_encode_data"
             )
@@ -242,11 +245,10 @@ def _case(
         outputs = kernel.apply([chunks[index] for index in kept])
         # Decoded data is compared in every set, parity with slow arithmetic in the first and the last.
         if erasures or turn in (0, count - 1):
-            wanted = (
-                data[:erasures]
-                if erasures
-                else list(matrix_product(parity, np.stack(data)))
-            )
+            if erasures:
+                wanted = data[:erasures]
+            else:
+                wanted = list(matrix_product(parity, np.stack(data)))
             verified &= all(
                 np.array_equal(a, b) for a, b in zip(outputs, wanted, strict=True)
             )

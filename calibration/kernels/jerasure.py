@@ -27,7 +27,9 @@ BACKEND = "jerasure:cauchy_good"
 def _library() -> Any:
     for name in ("libJerasure.so.2", ctypes.util.find_library("Jerasure")):
         try:
-            return ctypes.CDLL(name) if name else None
+            if name:
+                return ctypes.CDLL(name)
+            return None
         except OSError:
             continue
     return None

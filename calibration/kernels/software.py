@@ -148,11 +148,10 @@ def software_encoder(
         raise ValueError(
             f"kernel: code: got {code!r}, wanted one of {', '.join(CODES)}"
         )
-    w = (
-        WORD_BITS
-        if code == "CRS"
-        else next(p for p in (3, 5, 7, 11, 13, 17, 19, 23) if p >= k)
-    )
+    if code == "CRS":
+        w = WORD_BITS
+    else:
+        w = next(p for p in (3, 5, 7, 11, 13, 17, 19, 23) if p >= k)
     bits = cauchy_bits(k) if code == "CRS" else liberation_bits(k, w)
     words = -(-block_bytes // (8 * w))
     packets = rng.integers(0, 1 << 63, (stripes, k * w, words), dtype=np.uint64)

@@ -117,7 +117,9 @@ def costs_measured_here(scheme: str) -> KernelTable | None:
         return None
     table = load_table(path)
     costs = tuple(cost for cost in table.costs if cost.scheme == scheme)
-    return replace(table, costs=costs) if costs else None
+    if costs:
+        return replace(table, costs=costs)
+    return None
 
 
 @lru_cache(maxsize=4)

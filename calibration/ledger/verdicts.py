@@ -347,7 +347,10 @@ class Ledger:
 
 
 def _is_fitted(provenance: object) -> bool:
-    kind = provenance.get("kind", "") if isinstance(provenance, Mapping) else provenance
+    if isinstance(provenance, Mapping):
+        kind = provenance.get("kind", "")
+    else:
+        kind = provenance
     return isinstance(kind, str) and re.match(r"fitted\b", kind) is not None
 
 
@@ -384,7 +387,10 @@ SECTIONS = (
 
 
 def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
-    share = "" if summary["share_right"] is None else f" ({summary['share_right']:.0%})"
+    if summary["share_right"] is None:
+        share = ""
+    else:
+        share = f" ({summary['share_right']:.0%})"
     lines = [
         f"[bold]{summary['right']} of {summary['held_out']} held-out claims right{share}[/bold], "
         f"{summary['wrong']} wrong, {summary['not_derivable']} not derivable; "
@@ -432,13 +438,12 @@ def _table(title: str, entries: Iterable[Entry]) -> Table:
         )
         simulated = entry.simulated_text or _show(entry.simulated)
         percent = entry.error_kind == "relative"
-        error = (
-            ""
-            if entry.error is None
-            else f"{entry.error:+.0%}"
-            if percent
-            else f"{entry.error:+.3g}"
-        )
+        if entry.error is None:
+            error = ""
+        elif percent:
+            error = f"{entry.error:+.0%}"
+        else:
+            error = f"{entry.error:+.3g}"
         table.add_row(
             claim.id,
             escape(claim.locus),

@@ -57,7 +57,9 @@ def _words(covered: Span) -> str:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:,.10g}" if isinstance(value, float | int) else str(value)
+    if isinstance(value, float | int):
+        return f"{value:,.10g}"
+    return str(value)
 
 
 def _at(asked: Mapping[str, Any], key: str) -> Any:

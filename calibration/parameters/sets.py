@@ -171,9 +171,10 @@ def _factors(
 ) -> tuple[float, ...]:
     """Read factors, a list or a column of a file, and scale them to mean 1."""
     said = entry.get("file", "factors")
-    wanted = (
-        "a list of numbers" if "factors" in entry else "a CSV file with a column factor"
-    )
+    if "factors" in entry:
+        wanted = "a list of numbers"
+    else:
+        wanted = "a CSV file with a column factor"
     try:
         if "factors" in entry:
             factors = np.array([float(factor) for factor in entry["factors"]])

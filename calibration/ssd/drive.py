@@ -57,9 +57,10 @@ def drive_toml(
     channels = model.channels
     if found is not None and found.channels is not None:
         channels = max(1, round(found.channels))
-        bound = (
-            ", a lower bound: as many were in flight" if found.channels_at_bound else ""
-        )
+        if found.channels_at_bound:
+            bound = ", a lower bound: as many were in flight"
+        else:
+            bound = ""
         source = f"{fits[0].source}: rate of completions by commands in flight{bound}; whole channels"
         interval = found.channels_ci95
         if interval is not None:
@@ -102,11 +103,10 @@ def _line_entries(
             * _slowest(fit.factor_table, together)[:, None]
         )
         (base_ns, slope_ns), _ = scipy.optimize.nnls(design, line.mean_ns(sizes))
-    company = (
-        "overlapped no other"
-        if fit.isolated_line
-        else "may have waited for others inside the device"
-    )
+    if fit.isolated_line:
+        company = "overlapped no other"
+    else:
+        company = "may have waited for others inside the device"
     source = f"{fit.source}: {line.commands} {fit.operation}s that {company}, soft L1 of log(time / line)"
     if split:
         off = float(
@@ -163,11 +163,9 @@ def _fitted(
         "provenance": "fitted",
         "source": source,
     }
-    return (
-        entry
-        if interval is None
-        else {**entry, "confidence_interval": _rounded(interval)}
-    )
+    if interval is None:
+        return entry
+    return {**entry, "confidence_interval": _rounded(interval)}
 
 
 def _rounded(values: Sequence[float]) -> list[float]:

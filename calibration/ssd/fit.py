@@ -119,11 +119,10 @@ def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sa
         rows = rows.filter(rows["complete_ns"] > rows[start])
         found = rows.height
     if rows is None or found < COMMANDS_MIN:
-        hint = (
-            " (the format records no service times, only responses)"
-            if trace.commands is None
-            else ""
-        )
+        if trace.commands is None:
+            hint = " (the format records no service times, only responses)"
+        else:
+            hint = ""
         raise FitError(
             f"{trace.source}: got {found} completed {operation}s with a {quantity} time{hint}, "
             f"wanted at least {COMMANDS_MIN}"

@@ -81,7 +81,9 @@ class Score:
             for name, error in errors.items()
             if abs(error) > POOR_ERROR[name]
         ]
-        return f"poor fit: {', '.join(off)}" if off else None
+        if off:
+            return f"poor fit: {', '.join(off)}"
+        return None
 
 
 @dataclass(frozen=True)

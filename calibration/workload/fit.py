@@ -168,7 +168,10 @@ def _arrivals(issue: Ints) -> dict[str, Any]:
     rank = np.argsort(np.argsort(rate, kind="stable"), kind="stable")
     regime = (rank * regimes // epochs)[np.arange(len(gaps)) * epochs // len(gaps)]
     parts = [_gap_chain(gaps[regime == index]) for index in range(regimes)]
-    memory = float(np.corrcoef(rank[1:], rank[:-1])[0, 1]) if regimes > 1 else 0.0
+    if regimes > 1:
+        memory = float(np.corrcoef(rank[1:], rank[:-1])[0, 1])
+    else:
+        memory = 0.0
     return {
         "gap_tables_ns": tuple(table for table, _ in parts),
         "gap_chains": tuple(chain for _, chain in parts),

@@ -121,4 +121,8 @@ def _characteristics(trace: BlockTrace) -> dict[str, float]:
 def _error(value: float, against: float, absolute: bool) -> float:
     if absolute:
         return value - against
-    return value / against - 1 if against else float("inf") if value else 0.0
+    if against:
+        return value / against - 1
+    if value:
+        return float("inf")
+    return 0.0

@@ -70,7 +70,9 @@ class ClayShape:
 
     def node(self, shard: int) -> int:
         """The node of a shard: parity stands behind the virtual nodes."""
-        return shard if shard < self.k else shard + self.virtual
+        if shard < self.k:
+            return shard
+        return shard + self.virtual
 
     def column(self, shard: int) -> list[int]:
         """The other shards whose nodes stand in the same column, ascending; virtual ones left out."""

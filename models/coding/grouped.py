@@ -82,7 +82,9 @@ class GroupedCode(ReedSolomon):
         require(
             0 <= size <= self.width, f"{self.name}: size", size, f"0 to {self.width}"
         )
-        return self._count(size) if size <= self.m else 0
+        if size <= self.m:
+            return self._count(size)
+        return 0
 
     def _decodes(self, missing: frozenset[int]) -> bool:
         """Whether the data survives; `can_decode` remembers the answer."""

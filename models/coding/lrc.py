@@ -173,11 +173,9 @@ class LRC(LocalCode):
         other local parities do not. Otherwise all patterns are tried as in `GroupedCode`.
         """
         largest = max(len(group) - 1 for group in self.groups[: self.local_parities])
-        return (
-            self.global_parities
-            if largest > self.global_parities
-            else super().failures_tolerated
-        )
+        if largest > self.global_parities:
+            return self.global_parities
+        return super().failures_tolerated
 
 
 @dataclass(frozen=True)

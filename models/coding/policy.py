@@ -46,7 +46,9 @@ def leaders(*, k: int, width: int, policy: EcPolicy) -> tuple[int, ...]:
     >>> leaders(k=4, width=6, policy=EcPolicy(writes="shards"))
     (0, 4, 5)
     """
-    return (0, *range(k, width)) if policy.optimised else tuple(range(width))
+    if policy.optimised:
+        return (0, *range(k, width))
+    return tuple(range(width))
 
 
 #: Erasure coding up to Squid: whole stripes.

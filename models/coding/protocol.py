@@ -226,11 +226,10 @@ class RedundancyScheme(ABC):
         if not lost or object_size_bytes == 0:
             return RepairPlan((), (), decode_stripes=0, decode_data_bytes=0, erasures=0)
         erasure = self.kind == "erasure"
-        shard_bytes = (
-            geometry.shard_size_bytes(object_size_bytes)
-            if erasure
-            else object_size_bytes
-        )
+        if erasure:
+            shard_bytes = geometry.shard_size_bytes(object_size_bytes)
+        else:
+            shard_bytes = object_size_bytes
         reads, erasures = self._repair_reads(
             Repair(lost, unavailable, sources, geometry, shard_bytes)
         )

@@ -52,7 +52,9 @@ class Replication(RedundancyScheme):
     @property
     def name(self) -> str:
         """``rep:N``, or ``none`` where bare."""
-        return "none" if self.bare else f"rep:{self.copies}"
+        if self.bare:
+            return "none"
+        return f"rep:{self.copies}"
 
     def _write(self, request: Request, sources: list[int]) -> WritePlan:
         run = (request.offset_bytes, request.end_bytes)

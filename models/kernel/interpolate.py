@@ -33,7 +33,9 @@ class Interpolated:
 def _shape(scheme: str) -> tuple[int, int] | None:
     kind, _, numbers = scheme.partition(":")
     parts = numbers.split(",")
-    return (int(parts[0]), int(parts[1])) if kind == "rs" and len(parts) == 2 else None
+    if kind == "rs" and len(parts) == 2:
+        return (int(parts[0]), int(parts[1]))
+    return None
 
 
 def _predicted(coefficients: Floats, shape: Floats) -> float:

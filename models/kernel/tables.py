@@ -37,11 +37,10 @@ def table_from_json(text: str, *, where: str = "kernel table") -> KernelTable:
             f"{where}:{error.lineno}: not JSON: {error.msg}"
         ) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        got = (
-            document.get("format")
-            if isinstance(document, dict)
-            else type(document).__name__
-        )
+        if isinstance(document, dict):
+            got = document.get("format")
+        else:
+            got = type(document).__name__
         raise KernelTableError(f"{where}: format: got {got!r}, wanted {FORMAT!r}")
     try:
         costs = tuple(_cost(raw) for raw in _typed(document, "costs", list))

@@ -67,7 +67,9 @@ class PgAutoscaleModel(MeasuredModel):
             pg_num <= wanted * self.threshold_factor
             and wanted <= pg_num * self.threshold_factor
         )
-        return pg_num if near else wanted
+        if near:
+            return pg_num
+        return wanted
 
 
 def nearest_power_of_two(number: float) -> int:
@@ -79,7 +81,9 @@ def nearest_power_of_two(number: float) -> int:
     low = 1
     while low * 2 <= number:
         low *= 2
-    return 2 * low if low < number and 2 * low - number <= number - low else low
+    if low < number and 2 * low - number <= number - low:
+        return 2 * low
+    return low
 
 
 def pg_autoscale_model() -> PgAutoscaleModel:

@@ -37,11 +37,9 @@ def correlated_share(
     section 3 (relative percentage of failures within a time).
     """
     rows = _failures(trace, group)
-    return (
-        _share(rows["group"].to_numpy(), rows["time_s"].to_numpy(), within_s)
-        if rows.height
-        else None
-    )
+    if rows.height:
+        return _share(rows["group"].to_numpy(), rows["time_s"].to_numpy(), within_s)
+    return None
 
 
 def expected_share(

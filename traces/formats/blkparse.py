@@ -163,11 +163,10 @@ def _explain(text: str) -> tuple[str, str]:
         return f"action {shown(match['action'])}", f"one of {' '.join(_ACTIONS)}"
     payload = re.match(_PAYLOAD, match["rest"] or "")
     if payload is None or (payload["new_sector"] is None) == (match["action"] == "X"):
-        wanted = (
-            "'sector / new sector [process]'"
-            if match["action"] == "X"
-            else "'sector + sectors [process]'"
-        )
+        if match["action"] == "X":
+            wanted = "'sector / new sector [process]'"
+        else:
+            wanted = "'sector + sectors [process]'"
         return (
             f"{shown(match['rest'] or '')} after {match['action']} {match['rwbs']}",
             wanted,

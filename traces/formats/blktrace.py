@@ -273,11 +273,10 @@ def _walk(
         ):
             low = data[at + 46]
             high = data[at + 47]
-            tail = (
-                np.int64(low) + 256 * np.int64(high)
-                if little
-                else 256 * np.int64(low) + np.int64(high)
-            )
+            if little:
+                tail = np.int64(low) + 256 * np.int64(high)
+            else:
+                tail = 256 * np.int64(low) + np.int64(high)
             if at + HEADER_BYTES + tail > total:
                 break
             if gap >= 0:

@@ -135,7 +135,9 @@ class DelimitedFormat:
     @property
     def _numbers(self) -> tuple[Number, ...]:
         held = (self.time, self.offset, self.length, *self.other_times)
-        return held if self.response is None else (*held, self.response)
+        if self.response is None:
+            return held
+        return (*held, self.response)
 
     def _after_preamble(
         self, blocks: Iterator[Block], log: FaultLog
@@ -175,7 +177,9 @@ class DelimitedFormat:
         if not line.strip() or state == "text":
             return state
         # A file may hold two preambles in a row; a row that is damaged is a row nevertheless.
-        return "rows" if line.count(self.separator) > 1 else "text"
+        if line.count(self.separator) > 1:
+            return "rows"
+        return "text"
 
     def _parse_clean(self, block: Block) -> pl.DataFrame | None:
         """Parse with the CSV reader; None when anything at all is odd, so that each line is looked at."""
@@ -212,7 +216,9 @@ class DelimitedFormat:
         rows = rows.with_columns(*self._decimals(), places, pl.lit(True).alias("whole"))
         optional = {number.column for number in self._numbers if number.optional}
         needed = [name for name in self.columns if name not in optional]
-        return None if any(rows.select(needed).null_count().row(0)) else rows
+        if any(rows.select(needed).null_count().row(0)):
+            return None
+        return rows
 
     def _parse_lines(self, block: Block, log: FaultLog) -> pl.DataFrame:
         """Parse each line by itself; a cell that is missing or no number becomes null."""
@@ -317,9 +323,10 @@ class DelimitedFormat:
         complete_ns = pl.lit(None, pl.Int64)
         if self.response is not None:
             complete_ns = issue_ns + pl.col(self.response.column) * self.response.unit
-        device = (
-            pl.concat_str(self.device, separator=".") if self.device else pl.lit("0")
-        )
+        if self.device:
+            device = pl.concat_str(self.device, separator=".")
+        else:
+            device = pl.lit("0")
         columns = {
             "issue_ns": issue_ns,
             "complete_ns": complete_ns,
@@ -346,7 +353,9 @@ def one_of(
 
 
 def _kind(number: Number) -> pl.DataType:
-    return pl.Decimal(28, number.digits) if number.digits else pl.Int64()
+    if number.digits:
+        return pl.Decimal(28, number.digits)
+    return pl.Int64()
 
 
 def _without_blanks(data: bytes, separator: bytes) -> bytes:

@@ -61,7 +61,8 @@ def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
                 * MICROSECOND_NS
             )
             rows = rows.with_columns((waits.cum_sum() + waited_ns).alias("issue_ns"))
-            waited_ns = int(rows["issue_ns"][-1]) if rows.height else waited_ns
+            if rows.height:
+                waited_ns = int(rows["issue_ns"][-1])
         else:
             rows = rows.with_columns(
                 (pl.col("time") * MICROSECOND_NS).alias("issue_ns")
@@ -105,7 +106,9 @@ def _version(block: Block, log: FaultLog) -> tuple[int, int]:
 
 def _parse(block: Block, version: int, header_line: int, log: FaultLog) -> pl.DataFrame:
     lines = numbered_lines(block, log)
-    numbers = ("offset", "length") if version == 2 else ("time", "offset", "length")
+    numbers = ["offset", "length"]
+    if version == 3:
+        numbers.append("time")
     rows = (
         lines.filter(lines[ORDER_COLUMN] != header_line)
         .with_columns(

@@ -174,7 +174,10 @@ def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
     )
     writes = {shard: runs for shard, runs in old.items() if shard not in missing}
     informed = range(shard_map.width) if grows else (0, *shard_map.parities)
-    encoded = data if method == "parity delta" else dict.fromkeys(range(k), rows)
+    if method == "parity delta":
+        encoded = data
+    else:
+        encoded = dict.fromkeys(range(k), rows)
     return WritePlan(
         reads=_extents(reads),
         writes=_extents(writes),

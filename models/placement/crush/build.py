@@ -41,11 +41,10 @@ def build_map(*, hosts: int, osds_per_host: int, racks: int | None = None) -> Cr
         raise PlacementError(
             f"racks: got {racks} for {hosts} hosts, wanted a divisor of the number of hosts"
         )
-    names = (
-        None
-        if racks is None
-        else [f"rack{host * racks // hosts}" for host in range(hosts)]
-    )
+    if racks is None:
+        names = None
+    else:
+        names = [f"rack{host * racks // hosts}" for host in range(hosts)]
     return map_of_hosts([(WEIGHT_ONE,) * osds_per_host] * hosts, names)
 
 
@@ -58,11 +57,9 @@ def map_of_hosts(
     is the rack of each host; without them the hosts hang from the root. Bucket ids and rules are those of
     `build_map`.
     """
-    names = (
-        ("osd", "host", "root")
-        if rack_names is None
-        else ("osd", "host", "rack", "root")
-    )
+    names = ["osd", "host", "root"]
+    if rack_names is not None:
+        names.insert(2, "rack")
     level = []
     osds = 0
     for host, own in enumerate(weights):
@@ -87,7 +84,10 @@ def map_of_hosts(
     level = buckets[len(level) :] or level
     root_id = -1 - len(buckets)
     buckets.append(_above(root_id, "root", len(names) - 1, level))
-    domains = ["host", "osd"] if rack_names is None else ["host", "osd", "rack"]
+    if rack_names is None:
+        domains = ["host", "osd"]
+    else:
+        domains = ["host", "osd", "rack"]
     return CrushMap(
         devices=tuple(Device(i, f"osd.{i}") for i in range(osds)),
         types=tuple(enumerate(names)),
@@ -102,7 +102,9 @@ def rule_name(
 ) -> str:
     """Name of a built map's rule, such as ``ec_osd``."""
     stem = "rep" if kind == "replicated" else "ec"
-    return stem if failure_domain == "host" else f"{stem}_{failure_domain}"
+    if failure_domain == "host":
+        return stem
+    return f"{stem}_{failure_domain}"
 
 
 def _above(bucket_id: int, name: str, type_id: int, below: Sequence[Bucket]) -> Bucket:
@@ -113,7 +115,7 @@ def _above(bucket_id: int, name: str, type_id: int, below: Sequence[Bucket]) -> 
     )
 
 
-def _rules(root_id: int, domains: list[str], names: tuple[str, ...]) -> list[Rule]:
+def _rules(root_id: int, domains: list[str], names: list[str]) -> list[Rule]:
     rules = []
     take = Step(StepOp.TAKE, root_id)
     emit = Step(StepOp.EMIT)

@@ -135,7 +135,9 @@ def _mix(a, b, c):
 @inlined
 def padded_size(size: int) -> int:
     """Room a bucket's items take in the tables: whole vectors of hashes beat the odd ones at the end."""
-    return 4 if size <= 4 else (size + 15) & ~15
+    if size <= 4:
+        return 4
+    return (size + 15) & ~15
 
 
 @inlined
@@ -262,7 +264,9 @@ def is_out(reweights, device, x):
 @inlined
 def kind_of(t, item):
     """Type number of an item; 0 is a device."""
-    return 0 if item >= 0 else t.kind[-1 - item]
+    if item >= 0:
+        return 0
+    return t.kind[-1 - item]
 
 
 @inlined

@@ -204,7 +204,9 @@ class CrushMap:
                 break
             if step.op in CHOOSE_OPS and (not domain or step.count != 1):
                 domain = step.type_id
-        return dict(self.types)[domain] if domain else "osd"
+        if domain:
+            return dict(self.types)[domain]
+        return "osd"
 
     def reweight_vector(self, reweights: Reweights) -> npt.NDArray[np.int64]:
         """Check reweights and bring them into 16.16 fixed point, int64 of shape (max_devices,)."""

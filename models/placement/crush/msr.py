@@ -150,7 +150,10 @@ def _pass(
                 )
                 if item != NONE and step[2] > 0 and level < last:
                     frame[F_ITEM] = item
-                    strides = steps[level + 2, 1] if steps[level + 2, 1] > 0 else width
+                    if steps[level + 2, 1] > 0:
+                        strides = steps[level + 2, 1]
+                    else:
+                        strides = width
                     _enter(frames, level + 1, -1 - item, stride, strides, low, high)
                     deeper = True
                     break

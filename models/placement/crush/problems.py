@@ -90,7 +90,9 @@ class JsonReader(Problems):
 
 def shown(value: object) -> str | None:
     """Return a value as a message shows it."""
-    return None if value is None else repr(value)[:80]
+    if value is None:
+        return None
+    return repr(value)[:80]
 
 
 def depth_first(

@@ -52,11 +52,9 @@ def _coarse_reciprocal(k: int) -> int:
 
 def _coarse_log(k: int) -> int:
     """floor(2**48 * log2(1 + k/128)); a double's 53 bits suffice, as the tests check."""
-    return (
-        _LAST_COARSE_LOG
-        if k == _COARSE_STEPS
-        else math.floor(_ONE * math.log2(1 + k / _COARSE_STEPS))
-    )
+    if k == _COARSE_STEPS:
+        return _LAST_COARSE_LOG
+    return math.floor(_ONE * math.log2(1 + k / _COARSE_STEPS))
 
 
 def _fine_log(k: int) -> int:

@@ -235,16 +235,14 @@ class _Reader(Lines):
                     | ["item", name, "weight", _, "pos", _]
                 ):
                     values = dict(zip(words[2::2], words[3::2], strict=True))
-                    weight = (
-                        self.weight(values["weight"], line)
-                        if "weight" in values
-                        else WEIGHT_ONE
-                    )
-                    place = (
-                        self.whole(values["pos"], 0, ID_MAX, "pos", line)
-                        if "pos" in values
-                        else None
-                    )
+                    if "weight" in values:
+                        weight = self.weight(values["weight"], line)
+                    else:
+                        weight = WEIGHT_ONE
+                    if "pos" in values:
+                        place = self.whole(values["pos"], 0, ID_MAX, "pos", line)
+                    else:
+                        place = None
                     bucket.items.append(_Item(line, name, weight, place))
                 case _:
                     wanted = "'id N [class C]', 'alg straw2', 'hash 0' or 'item NAME weight W [pos N]'"
