@@ -14,7 +14,7 @@ class FittedParameter:
     name: str
     value: float  #: In the parameter's unit
     #: 95 %, from the curvature at the optimum with each row's tolerance as its standard deviation: what the
-    #: rows can tell apart, not what the model leaves out
+    #: rows can tell apart, not the effects that the model leaves out
     confidence_interval: tuple[float, float]
 
 
@@ -40,8 +40,8 @@ def fit_parameters(
     """Fit parameters by least squares on relative errors; one as large as its tolerance counts 1.
 
     `simulate` gives the simulated value of each row. The search runs over the logarithms of the parameters,
-    from `start`, within `bounds`; it takes at most so many evaluations, not counting those for derivatives,
-    whose relative step lies above the noise of a simulation. Fewer rows than parameters are refused.
+    from `start`, within `bounds`; `most` bounds the evaluations, not counting those for derivatives,
+    whose relative step exceeds the noise of a simulation. Fewer rows than parameters are refused.
     """
     from scipy.optimize import least_squares
 
@@ -52,7 +52,7 @@ def fit_parameters(
             f"fit: got {len(rows)} rows for {len(names)} parameters, wanted at least as many"
         )
 
-    # Steps are relative to what is searched, so that must not be near 0: 1 + ln(value / start).
+    # Steps are relative to the variable, which must not be near 0: 1 + ln(value / start).
     origin = np.log([start[name] for name in names]) - 1
 
     def residuals(logs: Any) -> Any:

@@ -26,12 +26,12 @@ SHORTEST_S = 0.5
 
 
 class SurvivalError(ValueError):
-    """A trace does not hold what a fit of lifetimes needs; its text says what was got and wanted."""
+    """A trace lacks the data that a fit of lifetimes needs; the text says what was got and wanted."""
 
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """Durations with what is known of their ends."""
+    """Durations, and whether their ends were seen."""
 
     duration_s: Floats  # Shape (n,), float64 [s]: age at which observation ended
     observed: npt.NDArray[np.bool_]
@@ -194,7 +194,7 @@ def piecewise_hazard(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return ages at which pieces begin [s] and the hazard of each [1/s], the last going on.
 
-    Each piece has about as many ends. Its hazard, ends seen over time spent at risk, is the maximum
+    Each piece has about equally many ends. Its hazard, ends seen over time spent at risk, is the maximum
     likelihood estimate.
 
     Friedman: Piecewise exponential models for survival data with covariates, Annals of Statistics 1982.

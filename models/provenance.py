@@ -1,4 +1,4 @@
-"""Where a number comes from: no model takes a number without saying so."""
+"""Provenance of numbers: no model takes a number without it."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""One sheet that shows what a block trace holds."""
+"""Draw a block trace on one sheet."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class _Command:
 class Matcher:
     """State of the requests in flight; feed it events in file order.
 
-    A dispatch D covers sectors [s, s + n). It takes the queued requests (Q) that lie there, same device and
+    A dispatch D covers sectors [s, s + n). It takes the queued requests (Q) in that range, same device and
     direction, first come first: several after a merge (M, F), a part of one after a split. The rest of a
     split request stays queued at its own sector, so its completion is that of its last part. A completion C
     ends the oldest dispatch at its sector, preferring one of equal length; a shorter C ends a part. A C
@@ -95,7 +95,7 @@ class Matcher:
         )
 
     def finish(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return what is still in flight at the end of the file, with null times where nothing was seen."""
+        """Return requests and commands in flight at the end of the file, with null times if not seen."""
         commands = [command for flying in self._flying.values() for command in flying]
         held = {
             id(request): request
@@ -148,7 +148,7 @@ class Matcher:
         self._flying.setdefault(place, []).append(command)
 
     def _take_queued(self, place: _Place, room: int) -> tuple[_Request, int] | None:
-        """Take what is queued at `place`, at most `room` sectors of it."""
+        """Take up to `room` sectors of the requests queued at `place`."""
         queue = self._queued.get(place)
         if not queue:
             return None

@@ -1,4 +1,4 @@
-"""What a block trace holds, in numbers."""
+"""Statistics of a block trace."""
 
 from typing import Any
 
@@ -27,9 +27,9 @@ def info(trace: BlockTrace) -> dict[str, Any]:
     Sizes that occur are nearest ranks. `service_…` is dispatch to completion of device commands, `response_…`
     issue to completion of requests: they differ by the wait in the host's queues, and one is never given for
     the other. `interarrival_cv2` is variance over mean squared (1 for Poisson arrivals), `dispersion` by
-    window [s] the variance over the mean of requests in a window (likewise), `peak_to_mean` the busiest
-    second against the mean; `reuse_distance_p50_bytes` is the LRU stack distance of what is reused,
-    `hit_ratio` that of an LRU cache of a share of the footprint. What is not recorded is null.
+    window [s] the variance over the mean of requests in a window (also), `peak_to_mean` the busiest
+    second against the mean; `reuse_distance_p50_bytes` is the LRU stack distance of reused blocks,
+    `hit_ratio` that of an LRU cache of a share of the footprint. Values that are not recorded are null.
     """
     requests = trace.requests
     sizes = requests["length_bytes"]

@@ -39,7 +39,7 @@ def convert(trace: BlockTrace | FailureTrace, path: str | Path) -> list[Path]:
             tables[companion(path, word)] = more
         elif companion(path, word).exists():
             raise TraceError(
-                f"{companion(path, word)}: got {word} of another trace beside {path.name}, which has none; "
+                f"{companion(path, word)}: got {word} of another trace next to {path.name}, which has none; "
                 "wanted no such file: it would be read with it"
             )
         for place in tables:

@@ -1,4 +1,4 @@
-"""Ceph's own benchmark of erasure codes: what it prints or printed, beside rows from here."""
+"""Compare the output of Ceph's own benchmark of erasure codes with rows measured here."""
 
 import datetime
 import itertools
@@ -35,7 +35,7 @@ PLUGINS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
 }
 _TIMEOUT_S = 600
-# What the measured ``kernels.csv`` has of Ceph's plugins.
+# Return the rows of a measured ``kernels.csv`` that time Ceph's plugins.
 _LIBRARY = "ceph-16.2.15"
 _COLUMNS = (
     "lib",
@@ -80,7 +80,7 @@ def ceph_rows_against(
 
 
 def is_program(path: Path) -> bool:
-    """Whether a path is a benchmark to run, not a recorded output; `AgainstError` where nothing is there."""
+    """Return True for a benchmark to run, False for a recorded output; `AgainstError` if nothing exists."""
     if not path.is_file():
         raise AgainstError(
             f"{path}: got no such file, wanted Ceph's benchmark or its recorded output"
@@ -181,7 +181,7 @@ def side_by_side(
     ours: Iterable[Mapping[str, Any]], theirs: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Pair rows of one scheme, operation and erasures whose sizes differ by at most a quarter."""
-    # What is in a cache, on one core: so the benchmark runs.
+    # Data in a cache, on one core: the conditions of the benchmark.
     mine = [
         row
         for row in ours

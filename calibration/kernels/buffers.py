@@ -13,7 +13,7 @@ from stripesim.models.kernel.buffers import EncodeBufferModel
 from stripesim.models.provenance import Provenance
 
 FILE = "ceph-16.2.15-buffers.toml"
-#: Plugin and technique that the fit sees, and the kernel that is taken for what it calls.
+#: Plugin and technique of the fit, and the kernel that it is assumed to call.
 FITTED_BACKEND = "isa:cauchy"
 RAW_BACKEND = "isal_cauchy_avx2"
 

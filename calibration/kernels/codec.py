@@ -66,7 +66,7 @@ def available_backends() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Call:
-    """One call to time; `check` says whether what it returned is right."""
+    """One call to time; `check` returns True if its result is right."""
 
     op: Op
     erasures: int
@@ -148,7 +148,7 @@ class Codec:
         return self.m
 
     def holds(self, fragments: list[bytes], data: bytes) -> bool:
-        """Whether the data can be had back after as many losses as the code bears for certain."""
+        """Return True if the data is recovered after the number of losses the code guarantees."""
         return self.decode(fragments[self.erasures_max :]) == data
 
     def calls(self, data: bytes) -> list[Call]:
@@ -181,7 +181,7 @@ class Codec:
         ]
 
     def copies(self, data: bytes) -> list[Call]:
-        """The same calls of the null code, which copies and computes nothing: what it returns is no data."""
+        """The same calls of the null code, which copies and computes nothing; its result is not data."""
         return Codec(NULL_BACKEND, k=self.k, m=self.m).calls(data)
 
     def _call(self, op: str, function: Callable[..., Any], *args: Any) -> Any:
@@ -233,7 +233,7 @@ def pyeclib_driver(backend: str, refused: str, **shape: int) -> Any:
         )
     try:
         with warnings.catch_warnings():
-            # pyeclib announces that jerasure support may go; the user asked for it all the same.
+            # pyeclib announces that jerasure support may go; the user requested it anyway.
             warnings.simplefilter("ignore", FutureWarning)
             return ec_iface.ECDriver(ec_type=backend, **shape)
     except (ec_iface.ECDriverError, TypeError):

@@ -24,7 +24,7 @@ def fit_affine(
     *,
     relative_to_s: npt.ArrayLike | None = None,
 ) -> AffineKnee:
-    """Fit a duration [s] that is linear in the data's size [B], with a knee where the data asks for one.
+    """Fit a duration [s] that is linear in the data's size [B], with a knee if the data requires one.
 
     Minimises the sum of ((fit - measured) / scale)^2 over non-negative coefficients (non-negative least
     squares). The scale is the measured duration itself unless `relative_to_s` gives another (for a small

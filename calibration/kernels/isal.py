@@ -1,6 +1,6 @@
 """The encode kernel alone: ISA-L called on aligned buffers, without Python, headers or copies.
 
-pyeclib carries ISA-L as a library of its own; its functions are called here directly, from a compiled
+pyeclib ships ISA-L as a separate library; its functions are called here directly, from a compiled
 loop. What this measures beside `stripesim.calibration.kernels.measure` is what pyeclib adds to the kernel.
 """
 
@@ -20,7 +20,7 @@ from stripesim.models.coding.galois import cauchy_matrix, invert, matrix_product
 
 Bytes = npt.NDArray[np.uint8]
 
-#: Alignment of buffers [B]: a cache line, more than the 32 bytes that Ceph's plugins ask for.
+#: Alignment of buffers [B]: a cache line, more than the 32 bytes that Ceph's plugins require.
 ALIGN_BYTES = 64
 #: Bytes of ISA-L's expanded table for one coefficient [B].
 _TABLE_BYTES = 32
@@ -40,13 +40,11 @@ def isal_path() -> Path:
     for file in listed:
         if "libisal" in file.name:
             return Path(str(file.locate()))
-    raise CodecError(
-        "kernel: this pyeclib does not carry ISA-L as a library of its own"
-    )
+    raise CodecError("kernel: this pyeclib does not carry ISA-L as a separate library")
 
 
 def available() -> bool:
-    """Whether ISA-L can be called directly on this machine."""
+    """Return True if ISA-L can be called directly on this machine."""
     try:
         return bool(ctypes.CDLL(str(isal_path())))
     except (CodecError, OSError):
@@ -236,7 +234,7 @@ def _case(
     drawn = rng.integers(0, 256, k * chunk_bytes, dtype=np.uint8)
     for turn in range(count):
         data = [aligned(chunk_bytes) for _ in range(k)]
-        # A rotation of what was drawn once costs a copy, not as much randomness as there is memory.
+        # A rotation of one random draw costs a copy; filling memory with random bytes costs far more.
         for place, one in enumerate(data):
             one[:] = np.roll(
                 drawn[place * chunk_bytes : (place + 1) * chunk_bytes], turn

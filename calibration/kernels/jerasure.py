@@ -1,7 +1,7 @@
 """Jerasure's cauchy_good called directly: encode, and decode of losses drawn from all chunks.
 
 Needs libjerasure2 (its C functions are loaded, nothing is compiled). The source of the study dachary2013
-timed this technique with losses drawn at random from data and parity alike; here every choice of
+timed this technique with losses drawn at random from data and parity; here every choice of
 losses is timed and the mean is reported.
 """
 
@@ -36,12 +36,12 @@ def _library() -> Any:
 
 
 def available() -> bool:
-    """Whether Jerasure can be loaded."""
+    """Return True if Jerasure can be loaded."""
     return _library() is not None
 
 
 class CauchyGood:
-    """Jerasure's cauchy_good on buffers of its own; chunks are padded to whole packets, as in Ceph."""
+    """Jerasure's cauchy_good on private buffers; chunks are padded to whole packets, as in Ceph."""
 
     def __init__(self, k: int, m: int, data_bytes: int) -> None:
         library = _library()

@@ -16,7 +16,7 @@ SIZE_MAX_BYTES = 1 << 28
 
 
 class KernelMeasureError(ValueError):
-    """A measurement that was asked for and cannot be made."""
+    """A requested measurement that cannot be made."""
 
 
 def measure(

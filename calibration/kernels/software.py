@@ -124,7 +124,7 @@ def _table_kernel() -> Any:
 def software_encoder(
     code: str, k: int, block_bytes: int, stripes: int
 ) -> tuple[Callable[[], None], Callable[[], bool]]:
-    """An encode of some stripes of two parities by one of `CODES`, and a check of what it wrote."""
+    """An encode of some stripes of two parities by one of `CODES`, and a check of its output."""
     rng = np.random.default_rng(1)
     if code == "RS":
         elements = [1 << j for j in range(k)]

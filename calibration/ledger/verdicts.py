@@ -1,4 +1,4 @@
-"""The claims ledger: what a source states, what the simulation says, and a verdict that only code writes.
+"""The claims ledger: published values, simulated values, and verdicts that only code writes.
 
 A study ships its claims as ``claims.csv`` and computes a simulated value for each id; `judge` puts the two
 side by side. Roles, comparisons and tolerances are read from the file and never changed here. A row whose
@@ -68,7 +68,7 @@ Simulated = float | Sequence[float] | str | bool | Observation | None
 
 @dataclass(frozen=True)
 class Entry:
-    """A claim beside its simulated value: ``error`` is relative or absolute as ``error_kind`` says."""
+    """A claim and its simulated value: ``error`` is relative or absolute as ``error_kind`` says."""
 
     claim: Claim
     simulated: Numbers
@@ -88,7 +88,7 @@ def judge(
     parameters: Iterable[Mapping[str, Any]] = (),
     groups: Mapping[str, str] | None = None,
 ) -> Ledger:
-    """Set simulated values beside published ones and write the verdicts; a `LedgerError` has every problem.
+    """Compare simulated values with published ones and judge them; a `LedgerError` lists every problem.
 
     `simulated` gives by claim id a number, an array, words (`Observation`, str or bool, for orderings and
     trends) or None, in the claim's own unit; an id left out counts as None, and `reasons` says why.
@@ -173,7 +173,7 @@ def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
 def _split(
     simulated: float | Sequence[float] | str | bool | Observation,
 ) -> tuple[Numbers, str | None, bool | None]:
-    """Numbers, words and truth value of what a study returned."""
+    """Numbers, words and truth value of a study's result."""
     if isinstance(simulated, bool):
         return None, "holds" if simulated else "does not hold", simulated
     if isinstance(simulated, str):

@@ -1,4 +1,4 @@
-"""What a parameter set was calibrated or checked on, and which questions lie outside."""
+"""The range that a parameter set was calibrated on, and the questions outside it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ Span = list[Any] | Mapping[str, float]
 
 @dataclass(frozen=True)
 class CalibratedRange:
-    """What a parameter set was calibrated or checked on, by dotted key of a scenario.
+    """Range that a parameter set was calibrated or checked on, by dotted key of a scenario.
 
     `source` names the measurements; `notes` are what no scenario can be inside of, such as durations that
     were never calibrated.

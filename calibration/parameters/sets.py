@@ -17,7 +17,7 @@ from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 
 _PACKAGE = "stripesim.calibration.parameters"
-#: Tables that describe what lies under an OSD.
+#: Tables that describe the device of an OSD.
 DEVICE_TABLES = ("ssd", "hdd", "hdd_with_log")
 
 #: Longer than any service time, in nanoseconds; wider than any spread that was measured.
@@ -41,7 +41,7 @@ def names() -> list[str]:
 
 
 class ParameterSet:
-    """A named set of numbers for several models, or a file of one's own; else a `ParameterSetError`.
+    """A named set of numbers for several models, or a file of the user's; else a `ParameterSetError`.
 
     It is a TOML file of `stripesim.calibration.parameters`: a table per model, in it a table per number with
     ``value``, ``provenance``, ``source`` and, where fitted, ``confidence_interval``. Instead of ``value`` a
@@ -62,7 +62,7 @@ class ParameterSet:
             raise ParameterSetError(f"{self.name}.toml: {error}") from error
 
     def table(self, name: str) -> dict[str, Any] | None:
-        """Return a table as it stands in the file; None where the set has none of that name."""
+        """Return a table as in the file; None if the set has no table of that name."""
         found: dict[str, Any] | None = self._tables.get(name)
         return found
 
@@ -102,7 +102,7 @@ class ParameterSet:
             raise ParameterSetError(f"{where}: {error}") from error
 
     def device(self, given: Mapping[str, Any] | None = None) -> DeviceModel:
-        """Build what lies under an OSD: a disk by a table ``hdd`` or ``hdd_with_log``, else a drive.
+        """Build the device of an OSD: a disk by a table ``hdd`` or ``hdd_with_log``, else a drive.
 
         `given` are numbers of a drive; a disk takes none.
         """
@@ -126,7 +126,7 @@ def lognormal_factors(sigma: float) -> tuple[float, ...]:
 
 
 def _whole(value: float, where: str) -> int:
-    # What is no number has no remainder of 0 either.
+    # NaN also fails this check.
     if value % 1 != 0:
         raise ParameterSetError(f"{where}: got {value}, wanted a whole number")
     return int(value)

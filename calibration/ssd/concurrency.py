@@ -1,4 +1,4 @@
-"""What the overlap of an SSD's commands tells about how many it works on at once."""
+"""Estimate from overlapping commands how many an SSD serves in parallel."""
 
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ def fit_concurrency(trace: BlockTrace) -> Concurrency:
     level n in time T_n are taken as Poisson, so log L = sum_n C_n log(min(n, c) / S) - min(n, c) T_n / S,
     with S = sum_n min(n, c) T_n / sum_n C_n at its maximum; c is found on [1, most in flight]. The interval
     is where 2 (log L_max - log L) stays below chi-squared's 95 % point (one degree of freedom). Service times
-    that vary less than exponentially make the true interval narrower, bursts of alike commands wider. c is an
+    that vary less than exponentially make the true interval narrower, bursts of like commands wider. c is an
     effective number for the sizes in the trace: a shared bus makes it smaller for larger commands.
     """
     seconds, completions, span_s = _levels(trace)

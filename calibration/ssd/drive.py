@@ -15,16 +15,16 @@ from stripesim.models.ssd import PART_BYTES, TRANSFER_MAX_BYTES, SsdModel
 from stripesim.traces import BlockTrace
 
 LIKE = "nvme-tlc"
-"""Preset whose numbers stand in for what a trace does not show."""
+"""Preset that supplies the numbers a trace does not show."""
 
 
 def drive_toml(
     service: Sequence[ServiceFit], trace: BlockTrace, like: str = LIKE
 ) -> str:
-    """Write a parameter set of what was fitted; the rest is as in a preset, and says so.
+    """Write a parameter set of the fitted numbers; the others come from a preset, and say so.
 
     Base and slope are those of commands that overlapped no other, where there were enough. A model of a drive
-    spreads one request over its channels in parts (`SsdModel.parts_bytes`), each with a time of its own, so
+    spreads one request over its channels in parts (`SsdModel.parts_bytes`), each with its own time, so
     base and slope are chosen for the parts: the mean of the slowest part lies nearest the fitted line at the
     sizes of the trace. The spread around the mean is that of all commands of the fitted half.
     """
@@ -71,7 +71,7 @@ def drive_toml(
         entries |= _line_entries(fit, sizes, channels)
     lines = [
         f"# Drive fitted by `stripesim trace fit` to {fits[0].source}.",
-        f"# What the trace does not show is as in the preset {like}.",
+        f"# Numbers that the trace does not show are those of the preset {like}.",
         *(
             f"# {fit.operation}s: {fit.held_out.poor()}"
             for fit in fits
@@ -146,7 +146,7 @@ def _parts(sizes: Floats, channels: int) -> tuple[Floats, Floats]:
 
 
 def _slowest(table: Sequence[float], together: Floats) -> Floats:
-    """Mean of the largest of so many draws from equally likely factors, ascending."""
+    """Return the mean of the largest of `together` draws from equally likely factors, ascending."""
     below = np.arange(len(table) + 1) / len(table)
     means = {
         count: float(np.diff(below**count) @ np.asarray(table))

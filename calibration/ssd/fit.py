@@ -30,7 +30,7 @@ KS_CRITICAL_5_PERCENT = 1.358
 
 
 class FitError(ValueError):
-    """A trace does not hold what a fit needs; its text says what was got and wanted."""
+    """A trace lacks the data that a fit needs; the text says what was got and wanted."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ def _score(part: str, line: Line, table: Floats, size: Floats, times: Floats) ->
 
 
 def _isolated(trace: BlockTrace, sample: Sample) -> npt.NDArray[np.bool_]:
-    """Tell which commands of the sample shared the device with no other at any time."""
+    """Mark the commands of the sample that never shared the device with another."""
     assert trace.commands is not None
     spans = trace.commands.drop_nulls("dispatch_ns")
     start = np.sort(spans["dispatch_ns"].to_numpy().astype(np.float64))

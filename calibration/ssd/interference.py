@@ -1,4 +1,4 @@
-"""How reads and writes slow each other down, from the service times of a block trace."""
+"""Estimate how reads and writes slow each other down, from the service times of a block trace."""
 
 from dataclasses import dataclass
 
@@ -20,9 +20,9 @@ class Interference:
 
     operation: Operation  # Direction of the commands
     company: str
-    """What was in flight on the device: `alone` (nothing), `own kind` (only commands of the same direction),
+    """Commands in flight on the device: `alone` (none), `own kind` (only of the same direction),
     `other kind` (at least one of the other direction)."""
-    commands: int  # How many met it
+    commands: int  # Number of commands that met it
     # Their service times [ns].
     mean_ns: float
     p50_ns: float
@@ -36,7 +36,7 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1) -> tuple[Interference,
 
     slowdown = mean of t / m(size), m the mean time of commands that were alone and whose size has the same
     nearest power of two. A trace shows what happened together, not what caused it: bursts bring company
-    and, if the device slows for a reason of its own, long times alike.
+    and, if the device slows for another reason, long times as well.
     """
     if trace.commands is None:
         return ()

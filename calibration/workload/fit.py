@@ -33,10 +33,10 @@ RATE_EPOCHS = 64
 """Parts of equally many requests whose rates tell the slow ups and downs."""
 
 REGIMES = 8
-"""Kinds of epochs, from the idlest to the busiest eighth, each with gaps of its own."""
+"""Kinds of epochs, from the idlest to the busiest eighth, each with its own gaps."""
 
 SIZES_KEPT = 24
-"""Pairs of operation and size with a state of their own; rarer ones share a state per operation."""
+"""Pairs of operation and size with separate states; rarer ones share a state per operation."""
 
 REGIONS_MAX, WEIGHTS_MAX = 1024, 1 << 18
 """Parts of equal length of each device's range, for places touched for the first time; and of all devices."""
@@ -181,7 +181,7 @@ def _arrivals(issue: Ints) -> dict[str, Any]:
 
 
 def _changes_slowly(rate: Floats, gaps: Floats) -> bool:
-    """Whether the epochs' rates spread at least twice as much as one chain of gaps makes them."""
+    """Return True if the rates of epochs spread at least twice as much as one chain of gaps explains."""
     if len(rate) < REGIMES:
         return False
     own = _log_rates(

@@ -1,4 +1,4 @@
-"""A workload model: what was learnt from a block trace, and new traces drawn from it."""
+"""A workload model learnt from a block trace, and new traces drawn from it."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ TRIES = 8
 
 
 class WorkloadError(ValueError):
-    """A trace is too small for a workload model; the text says what was got and wanted."""
+    """A trace is too small for a workload model; the text gives its size and the minimum."""
 
 
 _DEVICE_STRIDE = 1 << 50
@@ -28,9 +28,9 @@ _DEVICE_STRIDE = 1 << 50
 
 @dataclass(frozen=True)
 class WorkloadModel:
-    """What was learnt from a trace.
+    """Parameters learnt from a trace.
 
-    Assumptions: gaps do not depend on what is asked for; reuse does not depend on the operation; a first
+    Assumptions: gaps do not depend on the requests; reuse does not depend on the operation; a first
     touch is anywhere in its region with equal probability; the length of what comes back to a place is drawn
     afresh. So distances between starts are not kept beyond the region, and where a trace writes the same
     extents again and again the synthetic one touches more data.
@@ -41,7 +41,7 @@ class WorkloadModel:
     """One per regime, idlest first; shape (cells,), ascending: mean gap in each of equally likely cells
     [ns]."""
     gap_chains: tuple[Floats, ...]
-    """One per regime; shape (classes, classes): from a gap's class to the next one's; rows sum to 1."""
+    """One per regime; shape (classes, classes): from one class of gaps to the next; rows sum to 1."""
     rate_memory: float  # Correlation of the rate from one epoch to the next
     epoch_requests: float  # Requests in an epoch
     # Shape (states,), bool: operation, and whether the request starts where the device's last one ended.
@@ -50,9 +50,7 @@ class WorkloadModel:
     state_sizes_bytes: tuple[
         Ints, ...
     ]  # For each state the sizes that occur, one entry per occurrence [B]
-    state_chain: (
-        Floats  # Shape (states, states): from one request's state to the next one's
-    )
+    state_chain: Floats  # Shape (states, states): from the state of a request to that of the next
     reuse_probability: float
     """Probability that a request which does not follow starts where an earlier one did."""
     reuse_depths: Ints

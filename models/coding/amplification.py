@@ -1,4 +1,4 @@
-"""How many bytes a coded object occupies: division into chunks, and padding, in exact numbers."""
+"""Compute the bytes a coded object occupies: division into chunks, and padding, in exact numbers."""
 
 from fractions import Fraction
 

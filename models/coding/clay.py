@@ -30,11 +30,11 @@ class Clay(ReedSolomon):
     Notes
     -----
     A chunk is q^t sub-chunks with q = d - k + 1 and t = ceil((k + m) / q). One lost shard is rebuilt from
-    the same q^(t-1) sub-chunks of each of d helpers, hence from
+    the same q^(t-1) sub-chunks of each of d helpers, and so from
 
     .. math:: \frac{d}{q} = \frac{d}{d - k + 1} \tag{1}
 
-    bytes for each byte lost. They lie in q^y runs of q^(t-1-y) sub-chunks, with y the column of the lost
+    bytes for each byte lost. They form q^y runs of q^(t-1-y) sub-chunks, with y the column of the lost
     shard: few long runs for the first shards, many short ones for the last. All others of its column
     must help. With two shards lost, one of the column not to be had or fewer than d helpers, k whole
     chunks are read and decoded, as with Reed-Solomon. Any m shards may be lost.

@@ -34,15 +34,15 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Generation:
-    """A release of Ceph: what it does, and its defaults."""
+    """A release of Ceph: its behaviour and its defaults."""
 
-    #: `name`, `version`, `summary`: as scenarios name it; the version that was read; what is special about it
+    #: `name`, `version`, `summary`: as scenarios name it; the version that was read; its special features
     name: str
     version: str
     summary: str
     pg_lock_scope: str  #: See `stripesim.models.pg_lock.PgLockModel`
     grace_from: GraceFrom  #: See `stripesim.models.recovery.RecoveryModel`
-    ec: EcPolicy  #: How erasure-coded pools are read and written
+    ec: EcPolicy  #: Policy for reads and writes of erasure-coded pools
     numbers: Mapping[
         str, Mapping[str, Number]
     ]  #: Defaults by table (``recovery``, ``op_threads``) and name

@@ -1,1 +1,1 @@
-"""What encoding and decoding cost: fitted times, the buffers around them, and kernel tables as documents."""
+"""Cost of encoding and decoding: fitted times, the buffers around them, and kernel tables as documents."""

@@ -43,7 +43,7 @@ def _predicted(coefficients: Floats, shape: Floats) -> float:
 
 
 def _new_cost(group: Sequence[KernelCost], scheme: str) -> KernelCost:
-    """Scale the nearest timed code's cost by what the fit says of the two."""
+    """Scale the nearest timed code's cost by the ratio of the fit for the two."""
     wanted = np.array(_shape(scheme), dtype=float)
     shapes = np.array([_shape(cost.scheme) for cost in group], dtype=float)
     nearest = int(np.argmin(np.abs(np.log(shapes / wanted)).sum(axis=1)))
@@ -113,7 +113,7 @@ def _added(
 def interpolated(table: KernelTable, scheme: str) -> Interpolated | None:
     r"""Add the costs of a Reed-Solomon code such as ``rs:5,2`` that a table lacks.
 
-    None where the table has the code, it is no Reed-Solomon code, or too few of them were timed.
+    None if the table has the code, it is not a Reed-Solomon code, or too few were timed.
 
     For each kernel, operation and number of erasures the durations of the timed codes at three sizes are
     fitted by

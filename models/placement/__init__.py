@@ -1,4 +1,4 @@
-"""Where data lives: object to placement group, and CRUSH from placement group to OSDs.
+"""Placement of data: object to placement group, and CRUSH from placement group to OSDs.
 
 Start with `CrushMap`, then `pg_mappings`. Numba loads with the first mapping.
 """

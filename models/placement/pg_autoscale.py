@@ -1,4 +1,4 @@
-"""How many placement groups a pool gets where the cluster decides: the published rule."""
+"""Number of placement groups of a pool if the cluster decides: the published rule."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +10,7 @@ from stripesim.models.provenance import MeasuredModel, Provenance
 class PgAutoscaleModel(MeasuredModel):
     r"""The placement-group autoscaler.
 
-    An OSD should hold so many shards of groups (``mon_target_pg_per_osd``). A pool keeps its number unless
+    An OSD should hold ``mon_target_pg_per_osd`` shards of groups. A pool keeps its number unless
     the wanted one is further away than a factor, and has a least number.
 
     Notes

@@ -38,7 +38,7 @@ FORMAT = TraceFormat("backblaze", lambda head: has_columns(head, _NEEDED), _read
 
 
 def _days(rows: pl.DataFrame, log: FaultLog) -> pl.DataFrame:
-    """Return a row per drive of what a block says of its days."""
+    """Return one row per drive with its days in a block."""
 
     def optional(name: str) -> pl.Expr:
         if name in rows.columns:

@@ -1,6 +1,6 @@
 """Failure Trace Archive: its tab files and its SQLite form.
 
-An `event_trace` table as text; `node.tab` beside it, where present, gives the location. Type 1 is available,
+An `event_trace` table as text; `node.tab` next to it, if present, gives the location. Type 1 is available,
 0 unavailable. The archive stores the reason of an outage with the period of availability that it ended; here
 it stands with the outage. A span is cut where it begins or ends with the whole file. Deviation: two published
 sets (overnet03) use the types the other way round; that cannot be seen from the file.
@@ -134,7 +134,7 @@ def _sqlite_locations(
 
 
 def _locations(source: TraceSource) -> pl.DataFrame | None:
-    """Read where nodes stand from the table beside; silently nothing where there is none."""
+    """Read the locations of nodes from the table next to the file; None without such a table."""
     if not source.path.name.startswith("event_trace"):
         return None
     found = [

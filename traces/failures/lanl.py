@@ -105,7 +105,7 @@ def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
     table = pl.DataFrame(spans, schema=SPAN_SCHEMA, orient="row").sort(
         "start_s", maintain_order=True
     )
-    # Overlapping outages are events of their own, though spans join them.
+    # Overlapping outages are separate events, though spans join them.
     events = pl.concat([events_of(outages), events_of(table.filter(table["up"]))]).sort(
         "time_s", "up", maintain_order=True
     )

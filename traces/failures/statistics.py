@@ -1,4 +1,4 @@
-"""What a failure trace holds, in numbers; and how failures of one node or rack cluster in time."""
+"""Statistics of a failure trace, and how failures of one node or rack cluster in time."""
 
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ SHUFFLES = 20
 """Random orders that tell what chance alone would give; fewer where there are many failures."""
 
 SHUFFLED_MAX = 400_000
-"""Failures put in random order in all: with so many the mean of few orders is sharp enough."""
+"""Total failures put in random order: above this number the mean of few orders is precise enough."""
 
 REASONS_SHOWN = 10
 

@@ -1,6 +1,6 @@
 """Binary traces as blktrace writes them: one file per CPU, or one file of several merged by blkparse -d.
 
-Files named `STEM.blktrace.N` belong together: whichever is given, all that lie beside it are read and merged
+Files named `STEM.blktrace.N` belong together: given any of them, all in its folder are read and merged
 by time. What becomes of the events is in the blkparse format; times are whole nanoseconds. A place in a fault
 is a byte of the file, or, where a completion precedes its dispatch, an event in order of time.
 
@@ -102,7 +102,7 @@ def per_cpu_files(path: Path) -> list[Path]:
             and beside["stem"] == match["stem"]
             and beside["suffix"] == match["suffix"]
         )
-        # Blktrace leaves the files of idle CPUs empty.
+        # Files of idle CPUs are empty.
         if beside and same and other.stat().st_size:
             found[int(beside["cpu"])] = other
     return [found[cpu] for cpu in sorted(found)] or [path]

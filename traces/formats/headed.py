@@ -34,7 +34,7 @@ REQUEST_COLUMNS_NEEDED = ("issue_ns", "offset_bytes", "length_bytes", "is_write"
 """Columns without which a CSV is not one that `trace convert` writes; the others may be missing."""
 
 COLUMNS_EXAMPLE = "time_us=NAME,offset=NAME,size=NAME,op=NAME"
-"""What `--columns` wants, for messages."""
+"""Example of `--columns`, for messages."""
 
 COMMAND_COLUMNS_NEEDED = ("dispatch_ns", *REQUEST_COLUMNS_NEEDED[1:])
 _NO_ROW = re.compile(r"(?!)")
@@ -68,7 +68,7 @@ _OPTIONAL_ROLES = {"a response time": _RESPONSES, "a device": ("device",)}
 
 
 def _read_own(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-    """Yield the requests, then the commands of the file beside them."""
+    """Yield the requests, then the commands of the companion file."""
     zero_ns: int | None = None
     for chunk in _own_format(source, "issue_ns", REQUEST_COLUMNS_NEEDED).read(
         source, log
@@ -96,7 +96,7 @@ def _read_own(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
 OWN_CSV = TraceFormat(
     "columns-csv", lambda head: has_columns(head, REQUEST_COLUMNS_NEEDED), _read_own
 )
-"""The columnar form as CSV; commands lie in `NAME.commands.csv` beside it."""
+"""The columnar form as CSV; commands are in `NAME.commands.csv` in the same folder."""
 
 
 def _own_format(
@@ -198,7 +198,7 @@ def _with_units(roles: Mapping[str, str]) -> dict[str, str]:
 
 
 def _chosen_roles(roles: Mapping[str, str]) -> dict[str, str | None]:
-    """Return which role stands for each thing that a request has."""
+    """Return the role that gives each property of a request."""
     chosen: dict[str, str | None] = {}
     for what, names in (_NEEDED_ROLES | _OPTIONAL_ROLES).items():
         present = [name for name in names if name in roles]

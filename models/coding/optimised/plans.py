@@ -21,7 +21,7 @@ ShardRuns = dict[int, Runs]
 
 @dataclass(frozen=True)
 class ShardMap:
-    """Where the bytes of an object lie in an optimised pool, with `width` data and parity shards."""
+    """Layout of an object's bytes in an optimised pool with `width` data and parity shards."""
 
     geometry: StripeGeometry
     width: int
@@ -71,7 +71,7 @@ class ShardMap:
         """Return what to read so that `wanted` is known, and the extents that have to be decoded.
 
         If a wanted shard is missing, the first k shards that are there are read where it was wanted, each
-        beside what is wanted of itself.
+        in addition to its own wanted bytes.
 
         See Ceph main (0009f3f5), ``src/osd/ECCommon.cc`` (``get_min_avail_to_read_shards``).
         """
@@ -128,7 +128,7 @@ def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
 
     - from nothing else, where all data shards that exist there are written (``full stripe``);
     - from the rest of these pages on the untouched data shards (``reconstruct``);
-    - from the old content of what is written, parities included (``parity delta``).
+    - from the old content of the written extents, parities included (``parity delta``).
 
     A page covered in part is read first in any case. The delta is considered if the object keeps its size,
     is not in the cache and something has to be read. It is not taken if it reads k shards or more, or if a

@@ -108,7 +108,7 @@ def rule_name(
 
 
 def _above(bucket_id: int, name: str, type_id: int, below: Sequence[Bucket]) -> Bucket:
-    """Make the bucket that holds others, each with the weight of what is in it."""
+    """Make the bucket that holds others, each with the weight of its items."""
     weights = tuple(sum(bucket.weights) for bucket in below)
     return Bucket(
         bucket_id, name, type_id, tuple(bucket.id for bucket in below), weights

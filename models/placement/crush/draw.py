@@ -57,7 +57,7 @@ class Tables(NamedTuple):
 
 
 # Places of the tunables in the array the kernel keeps them in while a rule's steps may change them; the
-# last is what is left of the budget of hashes.
+# last is the remaining budget of hashes.
 Q_DESCENTS, Q_LEAF_DESCENTS, Q_LOCAL, Q_LOCAL_FALLBACK, Q_VARY_R, Q_STABLE, Q_BUDGET = (
     range(7)
 )
@@ -252,7 +252,7 @@ def _draw_older(t, bucket, x, r, scratch):
 
 @inlined
 def is_out(reweights, device, x):
-    """Whether the device's 16.16 reweight rejects this input."""
+    """Return True if the device's 16.16 reweight rejects this input."""
     if device >= reweights.size:
         return True
     reweight = reweights[device]
@@ -271,7 +271,7 @@ def kind_of(t, item):
 
 @inlined
 def is_in(values, start, stop, item):
-    """Whether values[start:stop] holds the item."""
+    """Return True if values[start:stop] holds the item."""
     found = False
     for i in range(start, stop):
         found |= values[i] == item

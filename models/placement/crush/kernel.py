@@ -12,7 +12,7 @@ from stripesim.models.placement.crush.draw import compiled, descend, inlined, is
 from stripesim.models.placement.crush.elements import NONE, StepOp
 
 _UNDECIDED = 0x7FFFFFFE
-# Typed: to Numba a bare number is a type of its own, for which it compiles all that is called once more.
+# Typed: to Numba a bare number is a separate type, for which it compiles all called functions again.
 _ZERO = np.int64(0)
 _ONE = np.int64(1)
 _NO_SEARCH = np.int64(-1)
@@ -32,7 +32,7 @@ OP_SET_CHOOSELEAF_TRIES = int(StepOp.SET_CHOOSELEAF_TRIES)
 
 @inlined
 def _try_here_again(q, collided, local, size):
-    """Whether the legacy tunables ask for another draw in the same bucket, not for a new descent."""
+    """Return True if the legacy tunables retry in the same bucket instead of descending again."""
     return (collided and local <= q[draw.Q_LOCAL]) or (
         q[draw.Q_LOCAL_FALLBACK] > 0 and local <= size + q[draw.Q_LOCAL_FALLBACK]
     )
@@ -131,7 +131,7 @@ def _indep_leaf(t, reweights, top, x, r0, stride, position, q, scratch):
 def choose_indep(
     t, reweights, top, x, width, stride, kind, to_leaf, out, leaves, start, q, scratch
 ):
-    """Fill out[start:start+width], each slot by its own sequence of draws; a slot nobody fits is NONE."""
+    """Fill out[start:start+width], each slot by its own sequence of draws; empty slots are NONE."""
     stop = start + width
     for slot in range(start, stop):
         out[slot] = _UNDECIDED
@@ -278,7 +278,7 @@ def map_rows(
             elif n_taken > 0:
                 set_tries = q[draw.Q_LEAF_DESCENTS]
                 if set_tries <= 0:
-                    # Where the rule does not say, a leaf is looked for once (indep, or firstn by tunable).
+                    # Without a step in the rule, a leaf is tried once (indep, or firstn by tunable).
                     firstn = op in (OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN)
                     q[draw.Q_LEAF_DESCENTS] = (
                         q[draw.Q_DESCENTS] if firstn and not descend_once else 1

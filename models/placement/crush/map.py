@@ -49,7 +49,7 @@ class CrushMap:
     `build_map`, `parse_map` and `load_map` make one and check what they are given; the constructor does not.
 
     Buckets include shadow buckets of device classes; types go by number, 0 being the devices'. `choose_args`
-    are sets of weights and ids that stand in for the buckets' own, by the id of the pool they are for; −1 is
+    are sets of weights and ids that replace the buckets' own, by the id of the pool they are for; −1 is
     for all pools that have none (what the balancer writes in its mode crush-compat).
 
     Notes
@@ -58,7 +58,7 @@ class CrushMap:
     takes the largest: the item wins with probability w_i / sum(w) and a change of one weight moves data
     only to or from that item. The logarithm is CRUSH's own in fixed point. A bucket whose items all weigh 0
     gives its first item, as in Ceph. The older algorithms (uniform, list, tree, straw) draw as they do in
-    Ceph; see `straw_lengths` for what a map does not say about straws.
+    Ceph; see `straw_lengths` for details of straws that a map omits.
 
     Examples
     --------

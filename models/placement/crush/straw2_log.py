@@ -7,7 +7,7 @@ libceph-common, all 256 entries):
 
 - that value for k = 0 and 1,
 - that value plus `USUAL_EXCESS` for the other entries, as if a constant had leaked into its making,
-- except at the 42 places of `EXCESS_AT`, which carry an excess of their own (zero: the entry is right).
+- except at the 42 places of `EXCESS_AT`, which carry a separate excess (zero: the entry is right).
 
 The effect on placement is nil to the eye (the excess is 2e-5 of one octave), but not to the bit.
 

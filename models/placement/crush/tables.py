@@ -1,6 +1,6 @@
 """From a map's dataclasses to the compiled kernels and back: the only way to them.
 
-What the bucket algorithms older than straw2 draw by is computed from weights, as Ceph's builder does.
+Straw lengths and other tables of algorithms older than straw2 follow from weights, as in Ceph's builder.
 
 See S. Weil, S. Brandt, E. Miller, C. Maltzahn, SC 2006, section 3.4. Ceph v16.2.15, src/crush/builder.c
 (crush_make_tree_bucket, crush_calc_straw), for numbering and rounding.
