@@ -67,7 +67,7 @@ def fit_parameters(
         limits = np.log([bounds[name] for name in names]).T - origin
     else:
         limits = (-np.inf, np.inf)
-    found = least_squares(
+    solution = least_squares(
         residuals,
         np.ones(len(names)),
         bounds=limits,
@@ -76,7 +76,7 @@ def fit_parameters(
         ftol=1e-3,
         max_nfev=most,
     )
-    covariance = np.linalg.pinv(found.jac.T @ found.jac)
+    covariance = np.linalg.pinv(solution.jac.T @ solution.jac)
     spread = 1.96 * np.sqrt(np.diag(covariance))
     return Fit(
         parameters=tuple(
@@ -86,12 +86,12 @@ def fit_parameters(
                 (float(np.exp(log - half)), float(np.exp(log + half))),
             )
             for name, log, half in zip(
-                names, (origin + found.x).tolist(), spread.tolist(), strict=True
+                names, (origin + solution.x).tolist(), spread.tolist(), strict=True
             )
         ),
         errors={
             row: float(np.exp(residual * tolerance[row]) - 1)
-            for row, residual in zip(rows, found.fun.tolist(), strict=True)
+            for row, residual in zip(rows, solution.fun.tolist(), strict=True)
         },
-        evaluations=int(found.nfev),
+        evaluations=int(solution.nfev),
     )

@@ -159,14 +159,12 @@ def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
 
     Klein, Moeschberger: Survival Analysis, 2nd edition 2003, sections 3.5 (likelihood), 4.6 (late entry).
     """
-    found = [
-        fit for family in _FAMILIES if (fit := _fit(family, lifetimes)) is not None
-    ]
-    if not found:
+    fits = [fit for family in _FAMILIES if (fit := _fit(family, lifetimes)) is not None]
+    if not fits:
         raise SurvivalError(
             "got durations whose likelihood has no maximum, wanted ones that differ"
         )
-    return tuple(sorted(found, key=lambda fit: fit.aic))
+    return tuple(sorted(fits, key=lambda fit: fit.aic))
 
 
 def kaplan_meier(lifetimes: Lifetimes) -> tuple[Floats, Floats]:

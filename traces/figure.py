@@ -241,16 +241,16 @@ def _draw_places(axes: Axes, trace: BlockTrace) -> None:
 
 
 def _draw_reuse(axes: Axes, trace: BlockTrace) -> None:
-    found = reuse(trace.requests)
-    sizes = np.unique(np.geomspace(1, max(2, found.blocks), 200).astype(np.int64))
+    reused = reuse(trace.requests)
+    sizes = np.unique(np.geomspace(1, max(2, reused.blocks), 200).astype(np.int64))
     axes.plot(
         sizes * BLOCK_BYTES / 2**20,
-        found.hit_ratio(sizes),
+        reused.hit_ratio(sizes),
         color=_READ,
         linewidth=2,
         label="LRU",
     )
-    most = float((found.distances >= 0).mean())
+    most = float((reused.distances >= 0).mean())
     axes.axhline(
         most, color=_BLACK, linestyle="--", linewidth=1, label="cache without limit"
     )

@@ -74,13 +74,13 @@ def reuse(requests: pl.DataFrame) -> Reuse:
 
 def first_touch(requests: pl.DataFrame) -> npt.NDArray[np.bool_]:
     """Mark requests that start in a block untouched before; none past the first `ACCESSES_MAX` accesses."""
-    found = reuse(requests)
-    rows = requests.head(found.requests)
+    reused = reuse(requests)
+    rows = requests.head(reused.requests)
     first = (rows["offset_bytes"] // BLOCK_BYTES).to_numpy()
     last = ((rows["offset_bytes"] + rows["length_bytes"] - 1) // BLOCK_BYTES).to_numpy()
     counts = last - first + 1
     out = np.zeros(requests.height, dtype=np.bool_)
-    out[: rows.height] = found.distances[(np.cumsum(counts) - counts)] < 0
+    out[: rows.height] = reused.distances[(np.cumsum(counts) - counts)] < 0
     return out
 
 

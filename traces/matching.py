@@ -156,9 +156,9 @@ class Matcher:
             del self._queued[place]
             return queue[0]
         # The longest that fits, else the oldest in part: a merge takes requests whole.
-        whole = [index for index, (_, sectors) in enumerate(queue) if sectors <= room]
-        if whole:
-            index = max(whole, key=lambda candidate: queue[candidate][1])
+        fitting = [index for index, (_, sectors) in enumerate(queue) if sectors <= room]
+        if fitting:
+            index = max(fitting, key=lambda candidate: queue[candidate][1])
         else:
             index = 0
         request, sectors = queue.pop(index)

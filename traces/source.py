@@ -224,8 +224,8 @@ class TraceSource:
                 try:
                     piece = stream.read1(piece_bytes)
                 except _BROKEN as error:
-                    what = f"a compressed stream that breaks off ({error or type(error).__name__})"
-                    yield Break(what, "a complete stream")
+                    problem = f"a compressed stream that breaks off ({error or type(error).__name__})"
+                    yield Break(problem, "a complete stream")
                     return
                 if not piece:
                     return

@@ -152,9 +152,9 @@ def counts_per_window(
     issue_ns: npt.NDArray[np.int64], window_ns: int
 ) -> npt.NDArray[np.int64]:
     """Return requests per window, whole windows from the first request on."""
-    whole = int((issue_ns[-1] - issue_ns[0]) // window_ns)
+    windows = int((issue_ns[-1] - issue_ns[0]) // window_ns)
     index = (issue_ns - issue_ns[0]) // window_ns
-    return np.bincount(index[index < whole], minlength=whole).astype(np.int64)
+    return np.bincount(index[index < windows], minlength=windows).astype(np.int64)
 
 
 def windows_ns(issue_ns: npt.NDArray[np.int64]) -> list[int]:
@@ -192,21 +192,21 @@ def _sizes(requests: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _locality(requests: pl.DataFrame) -> dict[str, Any]:
-    found = reuse(requests)
-    again = found.distances[found.distances >= 0]
+    reused = reuse(requests)
+    again = reused.distances[reused.distances >= 0]
     half = float(np.median(again)) * BLOCK_BYTES if again.size else None
-    ratios = found.hit_ratio(
-        [max(1, round(share * found.blocks)) for share in CACHE_SHARES]
+    ratios = reused.hit_ratio(
+        [max(1, round(share * reused.blocks)) for share in CACHE_SHARES]
     )
     return {
-        "reuse_ratio": again.size / found.accesses,
+        "reuse_ratio": again.size / reused.accesses,
         "reuse_distance_p50_bytes": half,
-        "hottest_tenth_share": found.hottest_tenth_share,
+        "hottest_tenth_share": reused.hottest_tenth_share,
         "hit_ratio": {
             f"{share:g}": float(ratio)
             for share, ratio in zip(CACHE_SHARES, ratios, strict=True)
         },
-        "reuse_requests": found.requests,
+        "reuse_requests": reused.requests,
     }
 
 

@@ -100,26 +100,26 @@ def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str
         stripped = line.strip()
         if not stripped or stripped.startswith("#") or _HEADING.fullmatch(stripped):
             continue
-        found = _LINE.fullmatch(stripped)
-        if found is None:
+        match = _LINE.fullmatch(stripped)
+        if match is None:
             raise AgainstError(
                 f"{where}:{number}: got {stripped[:60]!r}, wanted seconds, KB, plugin, k, m, workload, "
                 "iterations, size, erasures"
             )
-        seconds = float(found["seconds"])
-        size = int(found["size"])
-        iterations = int(found["iterations"])
-        kb = int(found["kb"])
+        seconds = float(match["seconds"])
+        size = int(match["size"])
+        iterations = int(match["iterations"])
+        kb = int(match["kb"])
         if iterations * size != kb * 1024 or not seconds > 0:
             raise AgainstError(
                 f"{where}:{number}: got {kb} KB in {seconds} s from {iterations} iterations of {size} bytes, "
                 "which do not agree"
             )
         case = (
-            found["plugin"],
-            f"rs:{found['k']},{found['m']}",
-            found["workload"],
-            int(found["erasures"]),
+            match["plugin"],
+            f"rs:{match['k']},{match['m']}",
+            match["workload"],
+            int(match["erasures"]),
         )
         rows.append(_row(*case, size, seconds / iterations))
     if not rows:
@@ -156,9 +156,9 @@ def _seconds(command: Sequence[str]) -> float:
         )
         return float(done.stdout.split()[0])
     except subprocess.CalledProcessError as error:
-        said = (error.stderr or error.stdout or "").strip().splitlines()
+        output_lines = (error.stderr or error.stdout or "").strip().splitlines()
         raise AgainstError(
-            f"{command[0]}: ended with {error.returncode}: {(said or ['no message'])[-1]}"
+            f"{command[0]}: ended with {error.returncode}: {(output_lines or ['no message'])[-1]}"
         ) from None
     except subprocess.TimeoutExpired:
         raise AgainstError(f"{command[0]}: got no answer in {_TIMEOUT_S} s") from None

@@ -229,10 +229,10 @@ def benchmark(
     for name in dict.fromkeys(schemes):
         stage(f"{name}: calls")
         swept = sweep_sizes(parse_scheme(name).k) if sweep else None
-        found = measure([name], sizes_bytes or swept, backends, rounds=rounds)
-        rows += [row | {"buffers": "warm", "cores": 1} for row in found]
-        names = list(dict.fromkeys(row["backend"] for row in found))
-        parts.append((name, sorted({row["size_bytes"] for row in found}), names))
+        warm_rows = measure([name], sizes_bytes or swept, backends, rounds=rounds)
+        rows += [row | {"buffers": "warm", "cores": 1} for row in warm_rows]
+        names = list(dict.fromkeys(row["backend"] for row in warm_rows))
+        parts.append((name, sorted({row["size_bytes"] for row in warm_rows}), names))
     every_size = sorted({size for _, sizes, _ in parts for size in sizes})
     kinds = ("warm", "cold") if cold else ("warm",)
     for buffers in kinds:
@@ -258,13 +258,13 @@ def _raw_rows(
     scheme = parse_scheme(name)
     if not name.startswith("rs:") or not kernel_raw.available():
         return []
-    found = kernel_raw.measure_raw(
+    raw_rows = kernel_raw.measure_raw(
         [(scheme.k, scheme.m)],
         sorted({-(-size // scheme.k) for size in sizes_bytes}),
         rounds=rounds,
         cold_bytes=COLD_BYTES if buffers == "cold" else 0,
     )
-    return [row | {"buffers": buffers, "cores": 1} for row in found]
+    return [row | {"buffers": buffers, "cores": 1} for row in raw_rows]
 
 
 def memcpy_rows(

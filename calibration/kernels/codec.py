@@ -191,12 +191,12 @@ class Codec:
             return function(*args)
         except ECDriverError as error:
             if op == "encode":
-                given = ""
+                fragments = ""
             else:
-                given = f" of {len(args[0])} fragments (k = {self.k})"
+                fragments = f" of {len(args[0])} fragments (k = {self.k})"
             reason = str(error).split(". Please inspect")[0]
             raise CodecError(
-                f"codec: {self.backend}: {op}{given} failed: {reason}"
+                f"codec: {self.backend}: {op}{fragments} failed: {reason}"
             ) from None
 
 

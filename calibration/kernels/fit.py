@@ -152,5 +152,5 @@ def _best_knee(x: Floats, y_ns: Floats, scale_ns: Floats) -> float:
     grid = np.linspace(low, high, 25)
     best = int(np.argmin([loss(point) for point in grid]))
     bounds = (grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)])
-    found = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
-    return math.exp(found.x if found.fun < loss(grid[best]) else grid[best])
+    minimum = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
+    return math.exp(minimum.x if minimum.fun < loss(grid[best]) else grid[best])

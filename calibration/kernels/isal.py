@@ -193,7 +193,7 @@ def measure_raw(
     """
     rng = np.random.default_rng(1)
     backend = f"isal_cauchy{'_' + variant if variant else ''}"
-    found = []
+    rows = []
     for k, m in schemes:
         parity = coefficients(k, m)
         for chunk_bytes in chunk_sizes_bytes:
@@ -203,13 +203,13 @@ def measure_raw(
                 )
                 case.settle(sample_s)
                 op = "decode" if erasures else "encode"
-                found.append(
+                rows.append(
                     (case, (f"rs:{k},{m}", op, erasures, k * chunk_bytes), verified)
                 )
-    sample([case for case, _, _ in found], rounds)
+    sample([case for case, _, _ in rows], rounds)
     return [
         row_of(backend, *what, case.samples_s, copy_s=0.0, verified=verified)
-        for case, what, verified in found
+        for case, what, verified in rows
     ]
 
 

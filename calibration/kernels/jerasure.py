@@ -113,7 +113,7 @@ def measure_cauchy_good(
     for chunk in code.chunks[:k]:
         chunk[:] = rng.integers(0, 256, code.chunk_bytes, dtype=np.uint8)
     code.encode()
-    whole = [chunk.copy() for chunk in code.chunks]
+    intact = [chunk.copy() for chunk in code.chunks]
     samples: dict[int, list[float]] = {0: [_median_s(code.encode, rounds)]}
     verified = True
     for erasures in range(1, m + 1):
@@ -123,7 +123,7 @@ def measure_cauchy_good(
                 code.chunks[index][:] = 0
             code.decode(lost)
             verified &= all(
-                np.array_equal(a, b) for a, b in zip(code.chunks, whole, strict=True)
+                np.array_equal(a, b) for a, b in zip(code.chunks, intact, strict=True)
             )
             samples[erasures].append(_median_s(partial(code.decode, lost), rounds))
     rows = []

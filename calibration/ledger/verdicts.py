@@ -271,7 +271,7 @@ class Ledger:
             errors[self.groups.get(entry.claim.metric, entry.claim.metric)].append(size)
         every = sorted(size for size, _ in measured)
         worst = max(measured, key=lambda pair: pair[0], default=None)
-        words = Counter(
+        verdicts = Counter(
             e.verdict for e in held_out if e.claim.compare in ("ordering", "trend")
         )
         right = counts["held-out"]["right"]
@@ -285,7 +285,9 @@ class Ledger:
             "share_right": right / len(held_out) if held_out else None,
             "fitted_parameters": len(self.fitted_parameters),
             "counts": counts,
-            "orderings_and_trends": {verdict: words[verdict] for verdict in VERDICTS},
+            "orderings_and_trends": {
+                verdict: verdicts[verdict] for verdict in VERDICTS
+            },
             "mape_percent": 100 * sum(every) / len(every) if every else None,
             "median_error_percent": 100 * median(every) if every else None,
             "mape_percent_by_metric": {

@@ -35,12 +35,12 @@ class CalibratedRange:
             outside = [
                 one for one in values if one is not None and not _covers(covered, one)
             ]
-            found = f"{self.name} was neither calibrated nor checked on anything of this kind"
+            reason = f"{self.name} was neither calibrated nor checked on anything of this kind"
             if covered != []:
                 got = ", ".join(map(_shown, outside))
-                found = f"got {got}; {self.name} was calibrated or checked on {_words(covered)}"
+                reason = f"got {got}; {self.name} was calibrated or checked on {_words(covered)}"
             if outside:
-                lines.append(f"{key}: {found} ({self.source})")
+                lines.append(f"{key}: {reason} ({self.source})")
         return lines + [f"{self.name}: {note}" for note in self.notes]
 
 

@@ -34,9 +34,9 @@ class ParameterSetError(ValueError):
 
 def names() -> list[str]:
     """Return the names of the parameter sets that ship."""
-    found = (entry.name for entry in files(_PACKAGE).iterdir())
+    names = (entry.name for entry in files(_PACKAGE).iterdir())
     return sorted(
-        name.removesuffix(".toml") for name in found if name.endswith(".toml")
+        name.removesuffix(".toml") for name in names if name.endswith(".toml")
     )
 
 
@@ -170,7 +170,7 @@ def _factors(
     entry: Mapping[str, Any], where: str, folder: Traversable
 ) -> tuple[float, ...]:
     """Read factors, a list or a column of a file, and scale them to mean 1."""
-    said = entry.get("file", "factors")
+    source = entry.get("file", "factors")
     if "factors" in entry:
         wanted = "a list of numbers"
     else:
@@ -179,11 +179,11 @@ def _factors(
         if "factors" in entry:
             factors = np.array([float(factor) for factor in entry["factors"]])
         else:
-            lines = (folder / said).read_text("utf-8").splitlines()
+            lines = (folder / source).read_text("utf-8").splitlines()
             factors = np.array([float(row["factor"]) for row in csv.DictReader(lines)])
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise ParameterSetError(
-            f"{where}: {said}: wanted {wanted} ({error})"
+            f"{where}: {source}: wanted {wanted} ({error})"
         ) from error
     if (
         not len(factors)
@@ -192,7 +192,7 @@ def _factors(
         or not factors.any()
     ):
         raise ParameterSetError(
-            f"{where}: {said}: wanted finite factors of 0 or above, not all 0"
+            f"{where}: {source}: wanted finite factors of 0 or above, not all 0"
         )
     return tuple((factors / factors.mean()).tolist())
 

@@ -118,13 +118,13 @@ def _channels(
     grid = np.linspace(1.0, top, 64 * len(levels))
     best = float(grid[int(np.argmin([loss(c) for c in grid]))])
     step = grid[1] - grid[0]
-    found = scipy.optimize.minimize_scalar(
+    minimum = scipy.optimize.minimize_scalar(
         loss,
         bounds=(max(1.0, best - step), min(top, best + step)),
         method="bounded",
         options={"xatol": 1e-4},
     )
-    best = min((best, float(found.x)), key=loss)
+    best = min((best, float(minimum.x)), key=loss)
     allowed = loss(best) + float(scipy.stats.chi2.ppf(0.95, 1)) / 2
     inside = [float(c) for c in grid if loss(c) <= allowed]
     interval = (min([*inside, best]), max([*inside, best]))

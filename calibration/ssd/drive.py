@@ -53,16 +53,16 @@ def drive_toml(
         "provenance": "given",
         "source": "one device was traced",
     }
-    found = fits[0].concurrency
+    concurrency = fits[0].concurrency
     channels = model.channels
-    if found is not None and found.channels is not None:
-        channels = max(1, round(found.channels))
-        if found.channels_at_bound:
+    if concurrency is not None and concurrency.channels is not None:
+        channels = max(1, round(concurrency.channels))
+        if concurrency.channels_at_bound:
             bound = ", a lower bound: as many were in flight"
         else:
             bound = ""
         source = f"{fits[0].source}: rate of completions by commands in flight{bound}; whole channels"
-        interval = found.channels_ci95
+        interval = concurrency.channels_ci95
         if interval is not None:
             interval = (math.floor(interval[0]), math.ceil(interval[1]))
         entries["channels"] = _fitted(channels, source, interval)

@@ -110,21 +110,21 @@ def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sa
     """Return the completed commands (service) or requests (response) of one direction that took any time."""
     start = "dispatch_ns" if quantity == "service" else "issue_ns"
     rows = trace.commands if quantity == "service" else trace.requests
-    found = 0
+    count = 0
     if rows is not None:
         rows = rows.filter(rows["is_write"] == (operation == "write")).drop_nulls(
             [start, "complete_ns"]
         )
         # The clock of a trace can be too coarse for a cached read: a time of 0 has no logarithm.
         rows = rows.filter(rows["complete_ns"] > rows[start])
-        found = rows.height
-    if rows is None or found < COMMANDS_MIN:
+        count = rows.height
+    if rows is None or count < COMMANDS_MIN:
         if trace.commands is None:
             hint = " (the format records no service times, only responses)"
         else:
             hint = ""
         raise FitError(
-            f"{trace.source}: got {found} completed {operation}s with a {quantity} time{hint}, "
+            f"{trace.source}: got {count} completed {operation}s with a {quantity} time{hint}, "
             f"wanted at least {COMMANDS_MIN}"
         )
     columns = [
@@ -207,7 +207,7 @@ def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> Line:
 
 
 def _candidates(train: Floats, held_out: Floats) -> tuple[Candidate, ...]:
-    found = []
+    candidates = []
     for name, family in (
         ("lognormal", scipy.stats.lognorm),
         ("gamma", scipy.stats.gamma),
@@ -219,8 +219,8 @@ def _candidates(train: Floats, held_out: Floats) -> tuple[Candidate, ...]:
             float(scipy.stats.kstest(part, fitted.cdf).statistic)
             for part in (train, held_out)
         ]
-        found.append(Candidate(name, float(shape), float(scale), aic, *distances))
-    return tuple(found)
+        candidates.append(Candidate(name, float(shape), float(scale), aic, *distances))
+    return tuple(candidates)
 
 
 def _score(part: str, line: Line, table: Floats, size: Floats, times: Floats) -> Score:

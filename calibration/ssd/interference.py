@@ -42,7 +42,7 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1) -> tuple[Interference,
         return ()
     rows = _with_company(trace.commands)
     rng = np.random.default_rng(seed)
-    found = []
+    interferences = []
     operations: tuple[tuple[Operation, bool], ...] = (("read", False), ("write", True))
     for operation, is_write in operations:
         own = rows.filter(pl.col("is_write") == is_write)
@@ -62,7 +62,7 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1) -> tuple[Interference,
             compared = ratios.filter(pl.col("company") == code)
             factor = (compared["time_ns"] / compared["typical_ns"]).to_numpy()
             outcome = len(factor) >= COMMANDS_MIN
-            found.append(
+            interferences.append(
                 Interference(
                     operation=operation,
                     company=company,
@@ -73,7 +73,7 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1) -> tuple[Interference,
                     slowdown_ci95=_interval(factor, rng) if outcome else None,
                 )
             )
-    return tuple(found)
+    return tuple(interferences)
 
 
 def _with_company(commands: pl.DataFrame) -> pl.DataFrame:

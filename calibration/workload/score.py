@@ -99,15 +99,17 @@ def _characteristics(trace: BlockTrace) -> dict[str, float]:
     issue = requests["issue_ns"].to_numpy()
     gaps = np.diff(issue).astype(np.float64)
     seconds = float(issue[-1] - issue[0]) / 1e9
-    found = reuse(requests)
+    reused = reuse(requests)
     values = {
         "read ratio": float((~requests["is_write"]).mean()),  # type: ignore[arg-type]
         "size mean [B]": float(requests["length_bytes"].mean()),  # type: ignore[arg-type]
         "sequential fraction": sequential_fraction(requests),
         "footprint / bytes": footprint_bytes(requests)
         / int(requests["length_bytes"].sum()),
-        "reuse ratio": float((found.distances >= 0).mean()),
-        "LRU hits, 10 % cache": float(found.hit_ratio([max(1, found.blocks // 10)])[0]),
+        "reuse ratio": float((reused.distances >= 0).mean()),
+        "LRU hits, 10 % cache": float(
+            reused.hit_ratio([max(1, reused.blocks // 10)])[0]
+        ),
     }
     if seconds:
         values["rate [1/s]"] = requests.height / seconds

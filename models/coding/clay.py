@@ -112,8 +112,8 @@ class Clay(ReedSolomon):
         """The needed sub-chunks of d helpers, or k whole chunks; no two runs of a shard touch."""
         helpers = self.helpers(repair.lost, repair.unavailable)
         if not helpers:
-            whole = shard_extents(repair.sources, ((0, repair.shard_bytes),))
-            return whole, len(repair.lost | repair.unavailable)
+            extents = shard_extents(repair.sources, ((0, repair.shard_bytes),))
+            return extents, len(repair.lost | repair.unavailable)
         (shard,) = repair.lost
         unit = repair.geometry.stripe_unit_bytes
         sub_chunk_bytes = unit // self.shape.sub_chunks

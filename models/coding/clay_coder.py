@@ -276,9 +276,9 @@ class ClayCoder:
 
     def _make_solver(self, gone: tuple[int, ...]) -> tuple[Indices, Bytes]:
         """Nodes to solve from, and the coefficients of each, shape (gone, nodes to solve from)."""
-        whole = self._generator.shape[1]
+        width = self._generator.shape[1]
         left = [node for node in range(self.shape.nodes) if node not in gone]
-        sources = np.array(left[:whole], dtype=np.int64)
+        sources = np.array(left[:width], dtype=np.int64)
         return sources, matrix_product(
             self._generator[list(gone)], invert(self._generator[sources])
         )

@@ -160,9 +160,9 @@ class KernelTable:
         cost of is a `KernelTableError`, which says which schemes or backends there are.
         """
         for candidate in (backend,) if backend else self.backends:
-            found = self._index.get((candidate, scheme, op, erasures))
-            if found is not None:
-                return found
+            cost = self._index.get((candidate, scheme, op, erasures))
+            if cost is not None:
+                return cost
         of_backend = f" by {backend}" if backend else ""
         have = "schemes " + ", ".join(self.schemes(backend))
         if backend is not None and backend not in self.backends:

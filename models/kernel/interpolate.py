@@ -75,16 +75,16 @@ def _scaled(part: AffineKnee, factor: float) -> AffineKnee:
 
 def _errors(group: Sequence[KernelCost]) -> list[float]:
     """Predict each timed code from the others; relative errors over codes and sizes."""
-    found = []
+    errors = []
     for cost in group:
         predicted = _new_cost(
             [other for other in group if other is not cost], cost.scheme
         )
-        found += [
+        errors += [
             abs(predicted.duration_ns(size) / cost.duration_ns(size) - 1)
             for size in _SIZES
         ]
-    return found
+    return errors
 
 
 @lru_cache(maxsize=64)
@@ -125,8 +125,8 @@ def interpolated(table: KernelTable, scheme: str) -> Interpolated | None:
     """
     if _shape(scheme) is None or scheme in table.schemes():
         return None
-    found = _added(table.costs, scheme)
-    if found is None:
+    added = _added(table.costs, scheme)
+    if added is None:
         return None
-    new, codes, median, highest = found
+    new, codes, median, highest = added
     return Interpolated(replace(table, costs=table.costs + new), codes, median, highest)

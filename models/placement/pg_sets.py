@@ -127,8 +127,8 @@ def _at(rows: Rows, places: npt.NDArray[np.int64]) -> Rows:
     """OSD at one place of each row; −1 where there is none."""
     if rows.shape[1] == 0:
         return np.full(len(rows), -1, dtype=np.int32)
-    found = np.take_along_axis(rows, places[:, None], axis=1)[:, 0]
-    return np.where(found == NONE, -1, found).astype(np.int32)
+    primaries = np.take_along_axis(rows, places[:, None], axis=1)[:, 0]
+    return np.where(primaries == NONE, -1, primaries).astype(np.int32)
 
 
 def _upmapped(osd_map: OsdMap, pool: PlacedPool, rows: Rows) -> Rows:

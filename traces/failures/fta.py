@@ -137,21 +137,21 @@ def _locations(source: TraceSource) -> pl.DataFrame | None:
     """Read the locations of nodes from the table next to the file; None without such a table."""
     if not source.path.name.startswith("event_trace"):
         return None
-    found = [
+    tables = [
         path
         for suffix in _SUFFIXES
         if (path := source.path.with_name("node" + suffix)).is_file()
     ]
-    if not found:
+    if not tables:
         return None
-    log = FaultLog(str(found[0]))
+    log = FaultLog(str(tables[0]))
     names = (
         *_NODE_COLUMNS,
         *(f"more_{index}" for index in range(len(_NODE_COLUMNS), _NODE_WIDTH)),
     )
     budget = RowBudget(log.source, FAILURE_BYTES, "nodes")
     parts = []
-    for block in TraceSource(found[0]).blocks(log):
+    for block in TraceSource(tables[0]).blocks(log):
         rows = split_lines(block, names, " ", log, comment="#")
         budget.add(rows.height)
         parts.append(rows)

@@ -185,8 +185,8 @@ def _spans(
 
 
 def _reason(row: dict[str, str]) -> str:
-    given = [f"{cause}: {row[cause]}" for cause in _CAUSES if row[cause]]
-    return "; ".join(given) or "not stated"
+    causes = [f"{cause}: {row[cause]}" for cause in _CAUSES if row[cause]]
+    return "; ".join(causes) or "not stated"
 
 
 def _time_s(cell: str) -> int | None:

@@ -49,8 +49,8 @@ _SNIFF = re.compile(
 
 def _sniff(head: Head) -> bool:
     """Return True if most of the first lines are events (blkparse's own notes aside)."""
-    others = [line for line in head.lines if not re.match(_NOTE, line.strip())]
-    return 2 * sum(_SNIFF.fullmatch(line) is not None for line in others) > len(others)
+    events = [line for line in head.lines if not re.match(_NOTE, line.strip())]
+    return 2 * sum(_SNIFF.fullmatch(line) is not None for line in events) > len(events)
 
 
 def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:

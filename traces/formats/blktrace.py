@@ -94,7 +94,7 @@ def per_cpu_files(path: Path) -> list[Path]:
     match = _PER_CPU.fullmatch(path.name)
     if match is None:
         return [path]
-    found = {}
+    paths = {}
     for other in path.parent.iterdir():
         beside = _PER_CPU.fullmatch(other.name)
         same = (
@@ -104,29 +104,29 @@ def per_cpu_files(path: Path) -> list[Path]:
         )
         # Files of idle CPUs are empty.
         if beside and same and other.stat().st_size:
-            found[int(beside["cpu"])] = other
-    return [found[cpu] for cpu in sorted(found)] or [path]
+            paths[int(beside["cpu"])] = other
+    return [paths[cpu] for cpu in sorted(paths)] or [path]
 
 
 def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[Event]:
     action = records["action"]
     size = records["bytes"]
-    what = action & _ACTION_MASK
+    event = action & _ACTION_MASK
     plain = (action & (_NOTIFY | _PASSTHROUGH)) == 0
     for code, name in _TALLIED.items():
-        log.tally(name, int((plain & (what == code)).sum()))
+        log.tally(name, int((plain & (event == code)).sum()))
     log.tally(
         "events of other kinds",
-        int((~plain | ~np.isin(what, list(_NAMES) + list(_TALLIED))).sum()),
+        int((~plain | ~np.isin(event, list(_NAMES) + list(_TALLIED))).sum()),
     )
-    matched = plain & np.isin(what, list(_NAMES))
+    matched = plain & np.isin(event, list(_NAMES))
     discard = matched & ((action & _DISCARD) != 0)
-    log.tally("discards", int((discard & (what == 1)).sum()))
+    log.tally("discards", int((discard & (event == 1)).sum()))
     empty = matched & ~discard & (size == 0)
-    log.tally("flushes", int((empty & (what == 1) & ((action & _FLUSH) != 0)).sum()))
+    log.tally("flushes", int((empty & (event == 1) & ((action & _FLUSH) != 0)).sum()))
     log.tally(
         "requests without data",
-        int((empty & (what == 1) & ((action & _FLUSH) == 0)).sum()),
+        int((empty & (event == 1) & ((action & _FLUSH) == 0)).sum()),
     )
     held = matched & ~discard & ~empty
     sound = (
@@ -134,7 +134,7 @@ def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[E
         & (records["sector"] <= _SECTOR_MAX)
         & (records["new_sector"] <= _SECTOR_MAX)
     )
-    sound |= (what == 13) & (records["sector"] <= _SECTOR_MAX)
+    sound |= (event == 13) & (records["sector"] <= _SECTOR_MAX)
     # Times are put in 64 bits with a sign below.
     sound &= records["time"] - np.uint64(zero) <= INT64_MAX // 4
     for at in np.flatnonzero(held & ~sound):
@@ -147,7 +147,7 @@ def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[E
     held &= sound
     log.tally(
         "completions with an error",
-        int((held & (what == 8) & (records["error"] != 0)).sum()),
+        int((held & (event == 8) & (records["error"] != 0)).sum()),
     )
     kept = records[held]
     if not len(kept):
@@ -241,15 +241,15 @@ def _gathered(
     layout: np.dtype[np.void],
 ) -> Records:
     headers = data[starts[:, None] + np.arange(HEADER_BYTES)].view(layout)[:, 0]
-    found = np.empty(len(starts), dtype=_MERGED)
+    records = np.empty(len(starts), dtype=_MERGED)
     for name in ("time", "sector", "bytes", "action", "device", "error"):
-        found[name] = headers[name]
-    found["new_sector"] = 0
+        records[name] = headers[name]
+    records["new_sector"] = 0
     # Only a split carries a number after its header, and that in network order.
     longer = np.flatnonzero(headers["pdu_len"] >= 8)
     tails = data[starts[longer, None] + HEADER_BYTES + np.arange(8)].view(">u8")
-    found["new_sector"][longer] = tails[:, 0] if len(longer) else 0
-    return found
+    records["new_sector"][longer] = tails[:, 0] if len(longer) else 0
+    return records
 
 
 @compiled

@@ -69,17 +69,17 @@ def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
             )
         requests = rows.filter(pl.col("action").is_in(["read", "write"]))
         if requests.height:
-            places = {
+            columns = {
                 "device": "file",
                 "offset_bytes": "offset",
                 "length_bytes": "length",
             }
             writes = pl.col("action") == "write"
-            found = request_rows(
-                requests.select(ORDER_COLUMN, "issue_ns", **places, is_write=writes)
+            chunk = request_rows(
+                requests.select(ORDER_COLUMN, "issue_ns", **columns, is_write=writes)
             )
-            clock.check(found["issue_ns"], found[ORDER_COLUMN])
-            yield Chunk(found)
+            clock.check(chunk["issue_ns"], chunk[ORDER_COLUMN])
+            yield Chunk(chunk)
 
 
 FORMAT = TraceFormat("fio-iolog", _sniff, _read)

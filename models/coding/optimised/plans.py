@@ -43,7 +43,7 @@ class ShardMap:
             return {}
         first = offset_bytes // unit
         last = (stop_bytes - 1) // unit
-        found: ShardRuns = {}
+        runs_by_shard: ShardRuns = {}
         for shard in range(k):
             # Chunks of the object are numbered row by row; these are the shard's own first and last.
             low = first + (shard - first) % k
@@ -54,16 +54,16 @@ class ShardMap:
             stop = high // k * unit + (
                 (stop_bytes - 1) % unit + 1 if high == last else unit
             )
-            found[shard] = ((start, stop),)
-        return found
+            runs_by_shard[shard] = ((start, stop),)
+        return runs_by_shard
 
     def stored(self, object_size_bytes: int) -> ShardRuns:
         """Return what every shard stores of an object: whole pages, no padding to a stripe."""
-        found = self.shards_of(0, _pages_up(object_size_bytes))
-        longest = max((runs[-1][1] for runs in found.values()), default=0)
+        shards = self.shards_of(0, _pages_up(object_size_bytes))
+        longest = max((runs[-1][1] for runs in shards.values()), default=0)
         if longest:
-            found |= dict.fromkeys(self.parities, ((0, longest),))
-        return found
+            shards |= dict.fromkeys(self.parities, ((0, longest),))
+        return shards
 
     def sources(
         self, wanted: ShardRuns, *, stored: ShardRuns, missing: frozenset[int]
@@ -83,15 +83,15 @@ class ShardMap:
             readable = [shard for shard in range(self.width) if shard not in missing][
                 : self.geometry.k
             ]
-        found = {}
+        runs_by_shard = {}
         for shard in readable:
             runs = extents.union([*lost, *wanted.get(shard, ())])
             runs = extents.intersect(
                 extents.align(runs, PAGE_BYTES), stored.get(shard, ())
             )
             if runs:
-                found[shard] = runs
-        return found, lost
+                runs_by_shard[shard] = runs
+        return runs_by_shard, lost
 
 
 def plan_read(shard_map: ShardMap, request: Request) -> ReadPlan:

@@ -272,10 +272,10 @@ def kind_of(t, item):
 @inlined
 def is_in(values, start, stop, item):
     """Return True if values[start:stop] holds the item."""
-    found = False
+    present = False
     for i in range(start, stop):
-        found |= values[i] == item
-    return found
+        present |= values[i] == item
+    return present
 
 
 @compiled
@@ -289,25 +289,25 @@ def descend(t, top, x, r, failures, stride, kind, position, local, q, scratch):
     Returns the item and the bucket it was drawn from; EMPTY for a bucket without items, NONE for a device
     where a bucket was wanted, and where the budget is used up.
     """
-    here = top
+    bucket = top
     fallback = q[Q_LOCAL_FALLBACK]
     while True:
-        size = t.size[here]
+        size = t.size[bucket]
         q[Q_BUDGET] -= size + 4
         if q[Q_BUDGET] < 0:
-            return np.int64(NONE), here
+            return np.int64(NONE), bucket
         if size == 0:
-            return np.int64(EMPTY), here
+            return np.int64(EMPTY), bucket
         if fallback > 0 and local >= size >> 1 and local > fallback:
-            item = _permuted(t, here, x, r, scratch)
-        elif t.alg[here] > ALG_STRAW:
-            item = _straw2(t, here, x, r, position, scratch)
-        elif t.alg[here] == ALG_UNIFORM and stride > 0 and size % stride == 0:
-            item = _permuted(t, here, x, r + failures, scratch)
+            item = _permuted(t, bucket, x, r, scratch)
+        elif t.alg[bucket] > ALG_STRAW:
+            item = _straw2(t, bucket, x, r, position, scratch)
+        elif t.alg[bucket] == ALG_UNIFORM and stride > 0 and size % stride == 0:
+            item = _permuted(t, bucket, x, r + failures, scratch)
         else:
-            item = _draw_older(t, here, x, r, scratch)
+            item = _draw_older(t, bucket, x, r, scratch)
         if kind_of(t, item) == kind:
-            return item, here
+            return item, bucket
         if item >= 0:
-            return np.int64(NONE), here
-        here = -1 - item
+            return np.int64(NONE), bucket
+        bucket = -1 - item

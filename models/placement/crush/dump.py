@@ -204,12 +204,12 @@ def _tunables(reader: JsonReader, key: str, value: object) -> Tunables:
     if not isinstance(value, dict):
         reader.add(key, shown(value), "an object with the tunables")
         return Tunables()
-    given = {
+    values = {
         f.name: reader.whole(value, key, f.name, 0, TUNABLE_MAX.get(f.name, VALUE_MAX))
         for f in fields(Tunables)
         if f.name in value
     }
-    return replace(Tunables(), **given)
+    return replace(Tunables(), **values)
 
 
 def _choose_args(

@@ -41,12 +41,12 @@ def _try_here_again(q, collided, local, size):
 @compiled
 def _firstn_leaf(t, reweights, top, x, r0, taken, start, stop, q, scratch):
     """Find one device under `top` that is in and not in taken[start:stop]; NONE after too many failures."""
-    here = top
+    bucket = top
     failures = local = _ZERO
     while True:
-        item, here = descend(
+        item, bucket = descend(
             t,
-            here,
+            bucket,
             x,
             r0 + failures,
             _ZERO,
@@ -65,10 +65,10 @@ def _firstn_leaf(t, reweights, top, x, r0, taken, start, stop, q, scratch):
             return item
         failures += 1
         local += 1
-        if not _try_here_again(q, collided, local, t.size[here]):
+        if not _try_here_again(q, collided, local, t.size[bucket]):
             if failures >= q[draw.Q_LEAF_DESCENTS]:
                 return np.int64(NONE)
-            here = top
+            bucket = top
             local = _ZERO
 
 
@@ -77,12 +77,12 @@ def _firstn_one(
     t, reweights, top, x, rep, kind, to_leaf, out, leaves, start, stop, q, scratch
 ):
     """Place replica `rep` at position `stop`, given those in [start, stop); False after too many failures."""
-    here = top
+    bucket = top
     failures = local = _ZERO
     while True:
         r = rep + failures
-        item, here = descend(
-            t, here, x, r, _ZERO, _ZERO, kind, stop - start, local, q, scratch
+        item, bucket = descend(
+            t, bucket, x, r, _ZERO, _ZERO, kind, stop - start, local, q, scratch
         )
         if item == NONE:
             return False
@@ -105,10 +105,10 @@ def _firstn_one(
             return True
         failures += 1
         local += 1
-        if not _try_here_again(q, collided, local, t.size[here]):
+        if not _try_here_again(q, collided, local, t.size[bucket]):
             if failures >= q[draw.Q_DESCENTS]:
                 return False
-            here = top
+            bucket = top
             local = _ZERO
 
 

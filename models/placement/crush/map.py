@@ -122,7 +122,7 @@ class CrushMap:
         """As `map_many`, and with it the length of each result, int32 of shape (n,)."""
         from stripesim.models.placement.crush.tables import run_rule
 
-        found = self.rule(rule)
+        known_rule = self.rule(rule)
         inputs = whole_numbers("xs", xs)
         if inputs.size > 0 and not (
             int(inputs.min()) >= -(2**31) and int(inputs.max()) < 2**32
@@ -139,7 +139,7 @@ class CrushMap:
         return run_rule(
             self._tables(pool),
             self.tunables,
-            found,
+            known_rule,
             inputs.astype(np.uint32),
             num_rep,
             shares,
@@ -165,10 +165,10 @@ class CrushMap:
         waiting = [item]
         seen = dict[int, None]()
         while waiting:
-            here = waiting.pop()
-            if here not in seen:
-                seen[here] = None
-                waiting += by_id[here].items if here in by_id else ()
+            bucket_id = waiting.pop()
+            if bucket_id not in seen:
+                seen[bucket_id] = None
+                waiting += by_id[bucket_id].items if bucket_id in by_id else ()
         return [one for one in seen if one >= 0]
 
     def osds_of_rule(self, rule: int | str) -> set[int]:

@@ -103,17 +103,17 @@ def depth_first(
     path = [(start, iter(below[start]))] if start not in finished else []
     on_path = {start}
     while path:
-        here, rest = path[-1]
+        bucket_id, rest = path[-1]
         for item in rest:
             if item in on_path:
-                back.append((here, item))
+                back.append((bucket_id, item))
             elif item in below and item not in finished:
                 on_path.add(item)
                 path.append((item, iter(below[item])))
                 break
         else:
-            finished[here] = None
-            on_path.discard(here)
+            finished[bucket_id] = None
+            on_path.discard(bucket_id)
             path.pop()
     return back
 

@@ -204,11 +204,11 @@ class _Reader(Lines):
 
     def _block(self, bucket: _Block, body: list[Statement]) -> _Block:
         self.once("item name", bucket.name, bucket.line)
-        given = set()
+        keys = set()
         for line, words in body:
             match words:
                 case ["id", number]:
-                    if "id" in given:
+                    if "id" in keys:
                         self.add(
                             line, f"a second id for bucket {bucket.name!r}", "one id"
                         )
@@ -249,12 +249,12 @@ class _Reader(Lines):
                     self.add(
                         line, f"{' '.join(words)!r} in bucket {bucket.name!r}", wanted
                     )
-            given.add("class" if len(words) == 4 and words[0] == "id" else words[0])
+            keys.add("class" if len(words) == 4 and words[0] == "id" else words[0])
         for word, wanted in (
             ("id", "a line 'id N' with N below 0"),
             ("alg", "a line 'alg straw2'"),
         ):
-            if word not in given:
+            if word not in keys:
                 self.add(
                     bucket.line, f"bucket {bucket.name!r} without an {word}", wanted
                 )
@@ -316,10 +316,10 @@ class _Reader(Lines):
         rule_id = 0
         id_line = 0
         kind: RuleKind = "replicated"
-        given = set()
+        keys = set()
         steps = []
         for at, words in body:
-            given.add("id" if words[0] == "ruleset" else words[0])
+            keys.add("id" if words[0] == "ruleset" else words[0])
             match words:
                 case ["id" | "ruleset", number]:
                     rule_id = self.whole(number, 0, 255, "rule id", at)
@@ -340,9 +340,9 @@ class _Reader(Lines):
                     kinds = "|".join(get_args(RuleKind))
                     wanted = f"'id N', 'type {kinds}', 'min_size N', 'max_size N' or 'step …'"
                     self.add(at, f"{' '.join(words)!r} in rule {name!r}", wanted)
-        if "id" not in given:
+        if "id" not in keys:
             self.add(line, f"rule {name!r} without an id", "a line 'id N'")
-        if "type" not in given:
+        if "type" not in keys:
             wanted = "a line 'type replicated' or 'type erasure'"
             self.add(line, f"rule {name!r} without a type", wanted)
         if id_line:
