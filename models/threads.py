@@ -23,21 +23,21 @@ class ThreadModel(MeasuredModel):
     (``ms_async_op_threads``), ``src/os/bluestore/BlueStore.cc`` (``_kv_sync_thread``,
     ``_kv_finalize_thread``, ``_do_read``: a read waits for its ``aio_wait``),
     ``src/blk/kernel/KernelDevice.cc`` (``_aio_thread``), ``src/msg/async/ProtocolV2.cc``
-    (``handle_message_ack``; ``write_event`` sends what is due of a connection that is not lossy).
+    (``handle_message_ack``; ``write_event`` sends pending messages of a connection that is not lossy).
     """
 
     positive: ClassVar = ("op_shards_count", "op_threads_per_shard_count")
     op_shards_count: int  #: Queues of operations; a placement group belongs to one
     op_threads_per_shard_count: int  #: Threads that serve one queue
-    #: Threads that send and receive messages; 0: a message needs a core, but no thread of its own class
+    #: Threads that send and receive messages; 0: a message needs a core, but no separate thread
     messenger_threads_count: int
     #: Processor time of waking a thread that sleeps, and of its going to sleep again [ns]; a thread that
     #: finds more work when it is done costs nothing
     wake_ns: float
-    #: Wake-ups within one key-value sync, whoever shares it: of the threads that write and flush the log,
+    #: Wake-ups within one key-value sync, however shared: of the threads that write and flush the log,
     #: finish transactions and make the callbacks; beside that of the key-value thread
     sync_wakes_count: float
-    sync_ns: float  #: Processor time of one key-value sync with its wake-ups, whoever shares it [ns]
+    sync_ns: float  #: Processor time of one key-value sync with its wake-ups, however shared [ns]
     #: Time after which a process that had no core has lost what it left in the processor's caches [ns]: a
     #: wake-up before that costs as much less of `wake_ns`, in proportion; 0: it always costs all of it
     cool_ns: float
@@ -45,7 +45,7 @@ class ThreadModel(MeasuredModel):
     #: (``ShardedOpWQ::_enqueue``: ``notify_all``) and meet at its lock. Only the one that works costs
     #: processor time, the others find the caches warm.
     queue_wakes_count: float
-    ec_wakes_count: float  #: Wake-ups that a transaction of an erasure-coded pool takes beside a replica's
+    ec_wakes_count: float  #: Extra wake-ups of a transaction of an erasure-coded pool over a replica's
     #: Acknowledgements of one message between OSDs, each of which a messenger thread of the sender receives;
     #: clients' connections have none
     peer_acks_count: int
@@ -60,7 +60,7 @@ class ThreadModel(MeasuredModel):
     #: Time, not processor time, after an operation has been answered until its thread and what it holds serve
     #: the next [ns]
     hand_over_ns: float
-    #: How long a thread that finds more work keeps its core while others wait [ns]; 0: for one stage. With
+    #: Time that a thread with more work keeps its core while others wait [ns]; 0: one stage. With
     #: it, one thread submits and syncs the key-value pairs of an OSD, batch by batch.
     slice_ns: float
     #: Threads that finish what that thread has synced; 0: it does so itself, as all did up to v11.2
