@@ -27,8 +27,10 @@ from stripesim.scenarios.schema.loader import (
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Requests
 from stripesim.sim.ceph.cluster import NO_OSD, Models
+from stripesim.sim.ceph.failures.background.feed import OperationFeed
+from stripesim.sim.ceph.failures.background.operations import OperationBook
+from stripesim.sim.ceph.failures.cluster_map import aligned_up_set
 from stripesim.sim.ceph.failures.groups import Group
-from stripesim.sim.ceph.failures.work import OperationBook, RecoveryFeed
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import ObjectExtent, can_read_directly
 from stripesim.sim.ceph.planner import RequestPlanner
@@ -426,34 +428,29 @@ class _Explanation:
         """
         lost = int(pool.cluster.acting[0, self.lost_shard])
         group = Group(0, pool.scheme, pool.cluster.acting[0].tolist(), [0])
-        group.copies = {
-            key: copy for key, copy in group.copies.items() if key[0] != lost
-        }
-
-        def is_up(osd: int) -> bool:
-            return osd != lost
-
-        group.up = group.aligned(targets[0].tolist(), is_up)
+        group.forget({lost})
+        up = set(range(pool.cluster.osds)) - {lost}
+        group.up = aligned_up_set(
+            group.up, targets[0].tolist(), up, is_replicated=group.is_replicated
+        )
         group.add_empty_copies()
-        group.members = group.decide(is_up)
+        group.members = group.choose_members(up)
         layout = Layout(pool)
-        operations = OperationBook(pool, book, layout, whole=True)
+        operations = OperationBook(pool, book, layout, in_one_graph=True)
         found = [
-            one
-            for one in operations.operations(group, 0, is_up)
-            if one.kind == "rebuild"
+            one for one in operations.operations(group, 0, up) if one.kind == "rebuild"
         ]
         if not found:
             raise ExplainError(
                 f"repair: CRUSH found no new OSD for shard {self.lost_shard} of {self.scheme}; "
                 "wanted a spare failure domain"
             )
-        feed = RecoveryFeed(1)
+        feed = OperationFeed(1)
         try:
-            rounds, binding = operations.plan(group, found[0], is_up)
+            rounds, binding = operations.plan(group, found[0], up)
         except ValueError:
             rounds, binding = OperationBook(pool, book, layout).plan(
-                group, found[0], is_up
+                group, found[0], up
             )
         feed.push(rounds[0], binding, 0)
         return feed, {} if len(rounds) == 1 else {

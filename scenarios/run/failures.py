@@ -14,7 +14,7 @@ from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 from stripesim.scenarios.schema.tables import EventSpec, FaultsSpec, LifetimeSpec
 from stripesim.scenarios.schema.toml import KeyPath
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultError, FaultPlan
-from stripesim.sim.ceph.failures.schedule import Kind
+from stripesim.sim.ceph.failures.fault_plan import FailureKind
 from stripesim.sim.engine.graph import IntArray
 
 _SECOND_NS = 10**9
@@ -217,7 +217,7 @@ def _of_unit(
     number: int,
     at_s: float,
     back_s: float | None,
-    kind: Kind,
+    kind: FailureKind,
 ) -> Failure:
     on_host = unit == "host"
     start_ns = _ns(at_s)

@@ -136,7 +136,7 @@ def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
     """Say where an OSD fails that has failed already."""
     from stripesim.scenarios.run.failures import Places
     from stripesim.sim.ceph.failures import FaultError
-    from stripesim.sim.ceph.failures.schedule import check_failures
+    from stripesim.sim.ceph.failures.fault_plan import check_failures
 
     places = Places.of(cluster)
     failures = [places.failure(event) for event in faults.events]
