@@ -1,9 +1,13 @@
 """Failures and how the cluster deals with them.
 
-Start with `fault_director`, which connects the parts and speaks with the engine. Then follow one failure:
-`fault_plan` says what goes wrong, `outages` and `corruption` let it happen, `maps` has peers and monitors
-notice it and publish a new map, `peering` takes PGs from that map to serving clients again, `background`
-rebuilds what is missing, `fault_timeline` keeps what happened, and `results` describes it.
+Start with `fault_director`, which connects the parts and talks to the engine. Then follow one failure:
+
+- `fault_plan` lists failures and corruption, `outages` and `corruption` carry them out, `data_loss` counts
+  the damage.
+- `detection` lets peers report dead OSDs, `monitor` publishes a new map, `cluster_map` has its contents.
+- `peering` and `activation` take PGs (`groups`) from that map to serving clients again.
+- `background` rebuilds missing shards and scrubs.
+- `fault_timeline` records events, and `results` describes the run.
 """
 
 from stripesim.sim.ceph.failures.fault_director import FaultDirector

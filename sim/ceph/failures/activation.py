@@ -1,4 +1,4 @@
-"""Activation: what a PG can do with the members it has, from out of reach to clean."""
+"""Activation: serving, recovery and read leases of a PG, given its members."""
 
 from stripesim.models.recovery import min_size
 from stripesim.sim.ceph.failures.background.streams import BackgroundWork
@@ -12,7 +12,7 @@ from stripesim.sim.ceph.pool import Book
 
 
 class ReadLeases:
-    """When the last read lease of earlier intervals of each PG ends, and whether it matters.
+    """The read leases of earlier intervals, during which a former primary may still answer reads.
 
     References
     ----------
@@ -29,7 +29,7 @@ class ReadLeases:
         self._past_osds = [set(group.members.osds) for group in state.groups]
 
     def end_interval(self, now_ns: int, group: Group) -> None:
-        """Note how long reads may be served on a lease of an active interval that ends.
+        """Record when the last lease of an active interval expires.
 
         A lease is renewed in half its time, and counts as long as every member has agreed to it.
         """
@@ -47,11 +47,11 @@ class ReadLeases:
         self._end_ns[number] = max(self._end_ns[number], renewed_ns + self._lease_ns)
 
     def end_ns(self, group: Group) -> int:
-        """Return when the last lease of earlier intervals ends [ns]."""
+        """Return when the last lease of earlier intervals expires [ns]."""
         return self._end_ns[group.number]
 
     def must_wait(self, now_ns: int, group: Group) -> bool:
-        """Tell whether an OSD that may still run could answer reads instead of this interval's members."""
+        """Return True if a former member that may still run holds a lease."""
         if self.end_ns(group) <= now_ns:
             return False
         return any(
@@ -60,7 +60,7 @@ class ReadLeases:
         )
 
     def add_members(self, group: Group) -> None:
-        """Note that a PG's members may serve reads."""
+        """Record that a PG's members may hold a lease."""
         self._past_osds[group.number] |= group.members.osds
 
     def forget_past(self, group: Group) -> None:
@@ -69,7 +69,7 @@ class ReadLeases:
 
 
 class Activation:
-    """Decides what PGs can do with their members: serve, recover, be clean."""
+    """Decides, given a PG's members, if it serves clients, recovers, or is clean."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Activation:
         self._seen_clean_ns: dict[int, int] = {}
 
     def activate(self, now_ns: int, group: Group) -> None:
-        """Decide what a PG can do with the OSDs that are up, and begin it."""
+        """Choose a PG's members from the OSDs that are up, and let it serve and recover accordingly."""
         self._writes.note_completed()
         if self._background.cancel(now_ns, group):
             self._state.actions.cut_background(group.number)
@@ -121,17 +121,17 @@ class Activation:
             self._finish(now_ns, group)
 
     def deactivate(self, now_ns: int, group: Group) -> None:
-        """Stop a PG whose interval ends: clients are held, background work is cut off."""
+        """Stop a PG whose interval ends: hold its clients, cut off its background work."""
         self._background.cancel(now_ns, group)
         if group.interval.active:
             self._leases.end_interval(now_ns, group)
         self._state.actions.hold(group.number)
         self._state.actions.cut_background(group.number)
 
-    # What recovery reports.
+    # Progress of recovery.
 
     def recovery_started(self, now_ns: int, group: Group) -> None:
-        """Show that a PG recovers; note the first one."""
+        """Mark a PG as recovering, and record the first one in the timeline."""
         copies = group.joining_copies.values()
         is_behind = any(not copy.missing <= copy.cut_off for copy in copies)
         if is_behind and not self._is_recovering:
@@ -150,7 +150,7 @@ class Activation:
             self._state.actions.release(group.number)
 
     def recovery_finished(self, now_ns: int, group: Group) -> None:
-        """Return to the up set once all that could be recovered is, in a last map if need be."""
+        """Return a recovered PG to its up set, by another map if other OSDs act for it."""
         missing_count = 0
         for copy in group.joining_copies.values():
             missing_count += len(copy.missing)
@@ -166,7 +166,7 @@ class Activation:
             self.activate(now_ns, group)
 
     def _show(self, group: Group, members: Members, item: int | None) -> None:
-        """Let clients see who serves a PG (None), or one object of it."""
+        """Direct clients to the members that serve a PG, or one object of it."""
         assert members.primary is not None
         self._layout.set(
             self._book,
@@ -207,7 +207,7 @@ class Activation:
     # Read leases.
 
     def _release(self, group: Group, *, must_wait: bool) -> None:
-        """Let clients go on, at once or when the last lease of earlier intervals ends."""
+        """Release clients, now or when the last lease of earlier intervals expires."""
         if not must_wait:
             self._state.actions.release(group.number)
             return
@@ -239,7 +239,7 @@ class Activation:
             self._state.enter(now_ns, group, State.DEGRADED)
 
     def _finish(self, now_ns: int, group: Group) -> None:
-        """Clean up after a PG that is clean."""
+        """Clean up a PG that has become clean."""
         group.has_pg_temp = False
         self._background.notes.add(group, "clean")
         if self._state.plan.scrubs:
@@ -263,7 +263,7 @@ class Activation:
 
 
 def _members_by_item(group: Group) -> dict[int | None, Members]:
-    """Return who serves a PG (None), and each of the objects that some of its members lack."""
+    """Return the members that serve a PG (None), and each object that some of its members lack."""
     members: dict[int | None, Members] = {None: group.members}
     lacking: set[int] = set()
     for copy in group.joining_inside.values():

@@ -1,4 +1,4 @@
-"""What clients have written, and what they are writing: the link between their streams and the PGs."""
+"""Clients' writes, completed and in flight: the link between clients' streams and PGs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,9 +14,9 @@ from stripesim.sim.engine.program import PENDING, Begun, Progress
 
 
 class ClientWrites:
-    """Tells PGs of completed writes, and settles those that a new interval cuts off.
+    """Records completed writes in PGs, and settles those that a new interval cuts off.
 
-    `interrupted` counts cut-off writes that some members had in their stores and others had not.
+    `interrupted` counts cut-off writes that only some members had in their stores.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class ClientWrites:
         ]
         self._progress: Progress | None = None
         self._is_noted = False
-        # Writes in flight of each PG at this moment; None: not asked for.
+        # Writes in flight of each PG at this moment, None if unknown.
         self._in_flight: dict[int, list[tuple[int, Begun]]] | None = None
         self._stores: dict[int, dict[int, int]] = {}
 
@@ -44,7 +44,7 @@ class ClientWrites:
         self._progress = progress
 
     def begin_moment(self) -> None:
-        """Forget what was in flight: time has passed."""
+        """Forget the writes in flight, after time has passed."""
         self._is_noted = False
         self._in_flight = None
 
@@ -69,7 +69,7 @@ class ClientWrites:
     def settle_cut_off(self, group: Group) -> None:
         """Settle the writes of a PG that a new interval cuts off.
 
-        Deviation: a client that sends a logged write again is answered at once in Ceph; here it is written.
+        Deviation: in Ceph a client that sends a logged write again gets its answer without another write.
         """
         in_flight = self._take_in_flight(group.number)
         if not in_flight:
@@ -112,17 +112,17 @@ class ClientWrites:
 
 
 class _ClientStream:
-    """Finds what one stream has written since the last look, and what it is writing."""
+    """Finds the completed writes of one stream since the last check, and those in flight."""
 
     def __init__(self, client: Foreground, stream: int) -> None:
         self._client = client
         self._stream = stream
-        # Requests before the oldest that has not ended need not be looked at again.
+        # Requests before the oldest pending one are not checked again.
         self._ended_count = 0
         self._seen = np.zeros(0, dtype=bool)
 
     def written(self, progress: Progress) -> IntArray:
-        """Return PG and object of each write that completed since the last look, shape (2, writes)."""
+        """Return PG and object of each write that completed since the last check, shape (2, writes)."""
         first = self._ended_count
         completed = progress.completed_ns(self._stream)[first:]
         seen = np.zeros(len(completed), dtype=bool)
@@ -139,7 +139,7 @@ class _ClientStream:
         return np.stack([planned.groups[writes], planned.objects[writes]])
 
     def writing(self, progress: Progress) -> Iterator[tuple[int, int, Begun]]:
-        """Yield PG, object and progress of the writes in flight, the last first."""
+        """Yield PG, object and progress of the writes in flight, the newest first."""
         planned = self._client.planned
         newest_first = sorted(
             progress.begun(self._stream), key=lambda begun: -begun.number

@@ -8,14 +8,14 @@ from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.engine.graph import IntArray
 
 UpSet = tuple[int, ...]
-# Changes of OSDs, after which CRUSH is asked again, and notes that move nothing.
+# Changes of OSDs, after which CRUSH is asked again, and records that move nothing.
 ChangeKind = Literal["down", "up", "out", "up_thru", "pg_temp"]
 OSD_CHANGES: tuple[ChangeKind, ...] = ("down", "up", "out")
 
 
 @dataclass(frozen=True)
 class MapChange:
-    """One thing that a new map says of an OSD, or of a PG for ``pg_temp``."""
+    """One change of an OSD, or of a PG for ``pg_temp``."""
 
     kind: ChangeKind
     subject: int
@@ -46,6 +46,8 @@ class MapUpdate:
 class ClusterMap:
     """The current map.
 
+    For another kind of change, `_apply` changes what CRUSH is asked; the rest follows from the up sets.
+
     Parameters
     ----------
     osds
@@ -53,7 +55,7 @@ class ClusterMap:
     crush
         Sorted tuple of the OSDs that are out → OSD of each shard of each PG, shape (groups, width).
     is_replicated
-        Whether OSDs of an up set may change places.
+        True if replicas keep their places in an up set.
     """
 
     def __init__(
@@ -67,14 +69,14 @@ class ClusterMap:
         self.epoch = 1
         self.up = set(range(osds))
         self.out: set[int] = set()
-        # The last map in which the monitors knew that an OSD was alive.
+        # Per OSD, the last epoch in which the monitors knew it to be alive.
         self.up_thru = dict.fromkeys(range(osds), 1)
         self._crush = crush
         self._is_replicated = is_replicated
         self.up_sets: list[UpSet] = [tuple(row) for row in crush(()).tolist()]
 
     def apply(self, changes: Sequence[MapChange]) -> MapUpdate:
-        """Enter the next epoch and return what it changes."""
+        """Begin the next epoch and return its changes."""
         self.epoch += 1
         for change in changes:
             self._apply(change)

@@ -1,4 +1,4 @@
-"""The state that all parts of a run under faults share: clock, map, PGs, and actions for the engine."""
+"""Shared state of all parts of a run under faults: clock, map, PGs and actions for the engine."""
 
 import heapq
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from stripesim.sim.ceph.failures.fault_plan import FaultPlan
 from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
 from stripesim.sim.ceph.failures.groups import Group, State
 from stripesim.sim.ceph.pool import Pool
-from stripesim.sim.engine.program import Action, SetGroup, Start, Stop, Wake
+from stripesim.sim.engine.program import Action, SetGroup
 
 # Writes of an object whose history is unknown: more than any log holds.
 _UNKNOWN_WRITES_COUNT = 1 << 20
@@ -37,7 +37,7 @@ class Timers:
         return self._entries[0][0] if self._entries else None
 
     def run(self, now_ns: int) -> None:
-        """Call all handlers due now, those that handlers set for now included."""
+        """Call all handlers due now, including those set meanwhile."""
         while self._entries and self._entries[0][0] <= now_ns:
             _, _, handler, arguments = heapq.heappop(self._entries)
             handler(now_ns, *arguments)
@@ -46,8 +46,8 @@ class Timers:
 class EngineActions:
     """Collects the actions of one moment.
 
-    Clients' requests belong to their PG's number; recovery, notes and scrubs belong to `shadow` of it, so
-    that clients can be held meanwhile.
+    Requests of clients belong to the number of their PG. Background work belongs to its `shadow`, so that the
+    engine can hold clients alone.
     """
 
     def __init__(self, groups_count: int) -> None:
@@ -59,35 +59,27 @@ class EngineActions:
         return group + self._groups_count
 
     def hold(self, group: int) -> None:
-        """Cut off what clients have in flight on a PG, and hold it."""
+        """Cut off the requests of clients to a PG, and hold them."""
         self._actions.append(SetGroup(group, held=True, interrupt=True))
 
     def release(self, group: int) -> None:
-        """Let the requests of clients to a PG go on."""
+        """Release the requests of clients to a PG."""
         self._actions.append(SetGroup(group, held=False, interrupt=False))
 
     def send_again(self, group: int) -> None:
-        """Cut off what clients have in flight on a PG, and issue it again."""
+        """Cut off the requests of clients to a PG, and issue them again."""
         self._actions.append(SetGroup(group, held=False, interrupt=True))
 
     def cut_background(self, group: int) -> None:
         """Cut off the background work of a PG."""
         self.send_again(self.shadow(group))
 
-    def stop(self, resources: Sequence[int]) -> None:
-        """Let resources die."""
-        self._actions.append(Stop(tuple(resources)))
-
-    def start(self, resources: Sequence[int]) -> None:
-        """Let resources work again."""
-        self._actions.append(Start(tuple(resources)))
-
-    def wake(self, stream: int) -> None:
-        """Announce that a stream has operations."""
-        self._actions.append(Wake(stream))
+    def add(self, action: Action) -> None:
+        """Add any other action."""
+        self._actions.append(action)
 
     def take(self) -> tuple[Action, ...]:
-        """Hand the actions over, and begin anew."""
+        """Return the actions, and begin with none."""
         actions = tuple(self._actions)
         self._actions.clear()
         return actions
@@ -95,7 +87,7 @@ class EngineActions:
 
 @dataclass(frozen=True)
 class ClusterState:
-    """The clock, the map, the PGs, and what the engine is to do."""
+    """The plan, the clock, the timeline, the map, the PGs, and actions for the engine."""
 
     pool: Pool
     plan: FaultPlan
@@ -111,7 +103,7 @@ class ClusterState:
         return self.plan.model
 
     def enter(self, now_ns: int, group: Group, state: State) -> None:
-        """Let a PG enter a state."""
+        """Set the state of a PG."""
         self.timeline.enter(now_ns, group.number, state)
 
     def state_of(self, group: Group) -> State:
@@ -120,7 +112,7 @@ class ClusterState:
 
 
 def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
-    """Return the state of a cluster in which nothing has failed yet.
+    """Return the state of a cluster before the first failure.
 
     Raises
     ------

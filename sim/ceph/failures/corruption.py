@@ -77,6 +77,6 @@ class CorruptShards:
         if group.interval.active:
             self.on_scrubbed(now_ns, group)
         elif group.number not in self._state.timeline.lost:
-            # A scrub waits until the PG serves again; the next tick is soon enough.
+            # A scrub waits until the PG serves again.
             tick_ns = self._state.model.monitor_tick_ns
             self._state.timers.at(now_ns + tick_ns, self._scrub, group)

@@ -1,4 +1,4 @@
-"""What failures cost: shards that OSDs held when they failed, and objects that can never be read again."""
+"""Data loss: shards on failed OSDs, and permanently lost objects."""
 
 from collections.abc import Set
 
@@ -11,7 +11,7 @@ from stripesim.sim.ceph.failures.groups import Group
 class DataLoss:
     """Counts lost shards and finds permanently lost objects.
 
-    `lost_shards_count` is of shards that failed OSDs held and that scrubs found bad.
+    `lost_shards_count` is the number of shards on failed OSDs, and of bad shards found by scrubs.
     """
 
     def __init__(self, state: ClusterState, writes: ClientWrites) -> None:
@@ -30,7 +30,7 @@ class DataLoss:
                     self.lost_shards_count += len(group.objects - copy.missing)
 
     def lose(self, now_ns: int, failure: Failure) -> None:
-        """Find the objects that no longer can be read, if a failure's data is gone for good."""
+        """Find permanently lost objects, if the data of a failure is gone for good."""
         if not failure.loses_data:
             return
         osds = set(failure.osds)
@@ -48,13 +48,13 @@ class DataLoss:
             )
 
     def replace(self, osd: int) -> None:
-        """Note that an OSD comes back with an empty device."""
+        """Empty an OSD that comes back with a new device."""
         for group in self._state.groups:
             group.wipe(osd)
         self._gone.discard(osd)
 
     def corrupt(self, group: Group, item: int, osd: int) -> None:
-        """Let the shard of an object on an OSD go bad."""
+        """Corrupt the shard of an object on an OSD."""
         for (holder, _), copy in group.copies.items():
             if holder == osd:
                 copy.corrupt.add(item)

@@ -1,4 +1,4 @@
-"""How a dead OSD is noticed: peers ping each other, and report silent ones to the monitors."""
+"""Detection of dead OSDs: peers ping each other, and report silent ones to the monitors."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from stripesim.sim.engine.graph import IntArray
 
 
 class Heartbeats:
-    """The clocks by which OSDs ping each other, and by which they notice silence.
+    """The clocks of OSDs that ping each other and notice silence.
 
     Parameters
     ----------
@@ -69,9 +69,9 @@ class Heartbeats:
 
 
 class Detection:
-    """Lets peers notice OSDs that do not answer, and the monitors mark them down.
+    """Reports of silent OSDs, by their peers to the monitors.
 
-    `silent` has the OSDs that do not answer, each with its failure.
+    `silent` maps each OSD that does not answer to its failure.
 
     References
     ----------
@@ -95,7 +95,7 @@ class Detection:
         return self.silent[osd].time_ns if osd in self.silent else now_ns
 
     def is_known_dead(self, osd: int) -> bool:
-        """Tell whether an OSD that is down is known not to run: its host refused connections."""
+        """Return True if an OSD that is down is known not to run, since its host refused connections."""
         return osd not in self.silent or self.silent[osd].kind == "process"
 
     @property
@@ -104,7 +104,7 @@ class Detection:
         return self._state.map.up - self.silent.keys()
 
     def watch(self, now_ns: int, osd: int) -> None:
-        """Let the peers of a silent OSD find out that it does not answer."""
+        """Schedule the moments at which the peers of a silent OSD notice it."""
         failure = self.silent[osd]
         watchers = self._heartbeats.watchers(osd)
         for watcher in watchers:
@@ -118,14 +118,14 @@ class Detection:
             self._time_out(now_ns, osd, failure)
 
     def forget_reports(self, osd: int) -> None:
-        """Drop what was reported of an OSD."""
+        """Forget the reports of an OSD."""
         self._reporting_hosts.pop(osd, None)
 
     def _notice(self, now_ns: int, osd: int, watcher: int, failure: Failure) -> None:
         if self.silent.get(osd) is not failure or osd not in self._state.map.up:
             return
         if watcher in self.silent:
-            # One reporter less: in the end the monitors notice by themselves.
+            # Without this reporter, the monitors may have to notice by themselves.
             self._time_out(failure.time_ns, osd, failure)
         elif failure.kind == "process":
             self._mark_down(now_ns, osd, "connection refused")
@@ -139,7 +139,7 @@ class Detection:
             self._mark_down(now_ns, osd, f"reported from {len(hosts)} hosts")
 
     def _time_out(self, since_ns: int, osd: int, failure: Failure) -> None:
-        """Let the monitors notice an OSD that has not reported to them for too long."""
+        """Schedule the moment at which the monitors notice an OSD that does not report to them."""
         due_ns = since_ns + self._state.model.report_timeout_ns
         self._state.timers.at(due_ns, self._timed_out, osd, failure)
 

@@ -1,4 +1,4 @@
-"""The director: it connects all parts of a cluster under faults, and speaks with the engine."""
+"""The director: it connects all parts of a cluster under faults, and talks to the engine."""
 
 from collections.abc import Sequence
 
@@ -25,26 +25,26 @@ from stripesim.sim.observe.client_requests import ClientRequests
 
 
 class FaultDirector:
-    """Makes things fail and lets the cluster deal with it, as Ceph's monitors and OSDs do.
+    """Simulates failures and the reaction of the cluster, as Ceph's monitors and OSDs do.
 
     Parameters
     ----------
     pool, book
         The pool, and the templates and bindings of the run.
     plan
-        What goes wrong.
+        Failures and corruption.
     layout
-        How PGs look to clients; it changes during the run.
+        Views of the PGs, which change during the run.
     clients
         The first streams of the run.
     feed_stream
-        Number of the stream of recovery; the next ones are those of notes and, if scrubs read, of scrubs.
+        Number of the stream of recovery. Notes and, if scrubs read, scrubs follow.
 
     Notes
     -----
-    Failure → silence or refused connections → reports → down in a new map → its PGs peer (held) → they serve
-    without the lost shards, if `min_size` are left → out → CRUSH names new OSDs → peering, with the old
-    members as stand-ins (``pg_temp``) → reservations → one object after another → a last map and peering →
+    Failure → silence or refused connections → reports → down in a new map → its PGs peer, with clients held →
+    they serve without the lost shards, if `min_size` are left → out → CRUSH names new OSDs → peering, with
+    the old members acting (``pg_temp``) → reservations → one object after another → a last map and peering →
     clean.
 
     References
@@ -62,46 +62,41 @@ class FaultDirector:
         *,
         feed_stream: int,
     ) -> None:
-        self.state = initial_state(pool, plan)
-        self._book = book
-        self._feed_stream = feed_stream
-        self._operations = OperationBook(pool, book, layout)
-        monitor = Monitor(self.state)
-        detection = Detection(self.state, monitor)
-        self._writes = ClientWrites(clients, book, self.state.groups, detection)
-        self._background = BackgroundWork(
-            self.state, self._operations, first_stream=feed_stream
-        )
+        state = initial_state(pool, plan)
+        monitor = Monitor(state)
+        detection = Detection(state, monitor)
+        operations = OperationBook(pool, book, layout)
+        background = BackgroundWork(state, operations, first_stream=feed_stream)
+        writes = ClientWrites(clients, book, state.groups, detection)
         activation = Activation(
-            self.state,
-            monitor,
-            detection,
-            self._writes,
-            layout,
-            book,
-            self._background,
+            state, monitor, detection, writes, layout, book, background
         )
-        self._data_loss = DataLoss(self.state, self._writes)
-        outages = Outages(self.state, monitor, detection, self._data_loss, activation)
-        corrupt_shards = CorruptShards(self.state, self._data_loss, activation)
-        self._background.connect(activation, corrupt_shards.on_scrubbed)
-        self._initial_loss = InitialLoss(self.state, activation)
-        peering = Peering(
-            self.state, monitor, self._writes, self._background, activation
-        )
+        data_loss = DataLoss(state, writes)
+        outages = Outages(state, monitor, detection, data_loss, activation)
+        corrupt_shards = CorruptShards(state, data_loss, activation)
+        background.connect(activation, corrupt_shards.on_scrubbed)
+        self._initial_loss = InitialLoss(state, activation)
+        peering = Peering(state, monitor, writes, background, activation)
         monitor.subscribers += [
-            DownOut(self.state, monitor).on_map,
+            DownOut(state, monitor).on_map,
             self._note_map,
             outages.on_map,
             peering.on_map,
         ]
+        self.state = state
+        self.monitor = monitor
+        self._book = book
+        self._operations = operations
+        self._writes = writes
+        self._background = background
+        self._data_loss = data_loss
 
     @property
     def feeds(self) -> list[OperationFeed]:
-        """Streams beside those of clients, in the order of their numbers."""
+        """Streams of background work, in the order of their numbers."""
         return self._background.feeds
 
-    # What the engine asks.
+    # The engine calls these.
 
     def begin(self, progress: Progress) -> None:
         """Take the engine's view of the run."""
@@ -119,8 +114,6 @@ class FaultDirector:
         self._background.hand_over()
         return self.state.actions.take()
 
-    # What reports ask.
-
     def finish(self, run: EngineRun, requested: ClientRequests) -> FaultRun:
         """Return the results of a run, with the requests of all its clients."""
         recovery = self._background.recovery
@@ -130,7 +123,7 @@ class FaultDirector:
             plan=self.state.plan,
             book=self._book,
             engine_run=run,
-            feed_stream=self._feed_stream,
+            feed_stream=self._background.first_stream,
             requested=requested,
             wake_ns=self.state.pool.cluster.resources.wake_ns,
             timeline=self.state.timeline,

@@ -1,4 +1,4 @@
-"""What goes wrong when: failures, returns and silent corruption, checked against the cluster."""
+"""The plan of a run under faults: failures, returns and silent corruption."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ FAILURE_KINDS: tuple[FailureKind, ...] = ("process", "power", "hang")
 
 
 class FaultError(ValueError):
-    """A plan that contradicts itself or the cluster; `event` numbers the faulty event."""
+    """A plan that contradicts itself or the cluster, at the event of a number."""
 
     def __init__(self, event: int, got: str, wanted: str) -> None:
         super().__init__(event, got, wanted)
@@ -30,17 +30,17 @@ class Failure:
 
     osds: tuple[int, ...]  #: Numbers of the OSDs
     time_ns: int  #: When they stop [ns]
-    back_ns: int | None = None  #: When they come back [ns]; None: never
-    #: ``process``: the daemon dies, connections are refused, and peers report it at once. ``power``: silence,
-    #: which only heartbeats reveal. ``hang``: silence too, but the daemon continues where it was.
+    back_ns: int | None = None  #: When they come back [ns], None for never
+    #: ``process``: the daemon dies, connections are refused, and peers report it immediately. ``power``:
+    #: silence, which only heartbeats reveal. ``hang``: silence too, but the daemon continues afterwards.
     kind: FailureKind = "process"
     #: Hosts whose processors and network stop as well: those that lose power entirely
     hosts: tuple[int, ...] = ()
-    keeps_data: bool = True  #: Whether OSDs that come back still hold their data
+    keeps_data: bool = True  #: True if OSDs come back with their data
 
     @property
     def loses_data(self) -> bool:
-        """Whether what the OSDs held is gone for good."""
+        """True if the data of the OSDs is gone for good."""
         return self.back_ns is None or not self.keeps_data
 
 
@@ -55,7 +55,7 @@ class Corruption:
 
 @dataclass(frozen=True, kw_only=True)
 class FaultPlan:
-    """All that goes wrong in a run, and how the cluster deals with it."""
+    """All failures and corruption of a run, and the constants of the cluster's reaction."""
 
     failures: Sequence[Failure] = ()
     corruptions: Sequence[Corruption] = ()
@@ -64,23 +64,21 @@ class FaultPlan:
     up_sets: Callable[[tuple[int, ...]], IntArray]
     image_objects: int  #: Objects of the image
     model: RecoveryModel
-    #: OSDs that were lost before the run: down and out, and what they held is gone
+    #: OSDs that were lost before the run: down and out, without their data
     lost_osds: tuple[int, ...] = ()
-    #: OSDs that are down from the beginning and stay in: what they held is missing and not rebuilt
+    #: OSDs that are down from the beginning and stay in: their shards are missing and not rebuilt
     missing_osds: tuple[int, ...] = ()
     #: Rack of each OSD: while a whole rack is down, none of its OSDs is marked out
     #: (``mon_osd_down_out_subtree_limit``). None: no racks, shape (osds,)
     osd_racks: IntArray | None = None
-    prefilled: bool = True  #: Whether all objects of the image exist beforehand
+    prefilled: bool = True  #: True if all objects of the image exist beforehand
     #: Writes that each object of a prefilled image has had since the pool was made: entries in the logs of
-    #: PGs. None: so long ago that no log still has one
+    #: PGs. None: more than any log holds
     object_writes_count: int | None = None
     #: Objects that each PG's log lists as deleted before the run
     log_deletions_count: int = 0
-    scrubs: bool = (
-        False  #: Whether scrubs read; else they find bad shards at once, free of charge
-    )
-    seed: int = 0  #: Of the phases of heartbeats and scrubs, and of what goes bad
+    scrubs: bool = False  #: True if scrubs read; otherwise they take no time
+    seed: int = 0  #: Of the phases of heartbeats and scrubs, and of corruption
     series_ns: int = (
         1_000_000_000  #: Width of the bins of the series in the result [ns]
     )

@@ -1,4 +1,4 @@
-"""What happened when: the events of a run under faults, and the state of every PG over time."""
+"""The timeline of a run under faults: events, and the state of every PG over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ import numpy as np
 from stripesim.sim.ceph.failures.groups import STATES, State
 from stripesim.sim.engine.graph import IntArray
 
-# The text of an event names at most so many OSDs.
+# OSDs that the text of an event names at most.
 _NAMED_OSDS_MAX = 4
 
 
@@ -38,7 +38,7 @@ class FaultEvent:
 
 
 class StateSpan(NamedTuple):
-    """The time that a PG spent in one state; `to_ns` is None up to the end of the run."""
+    """The time that a PG spent in one state, until `to_ns` (None: the end of the run)."""
 
     group: int
     from_ns: int
@@ -46,7 +46,7 @@ class StateSpan(NamedTuple):
     state: State
 
     def duration_ns(self, end_ns: int) -> int:
-        """Return how long it lasted in a run that ends at a time [ns]."""
+        """Return its length in a run that ends at a time [ns]."""
         return (end_ns if self.to_ns is None else self.to_ns) - self.from_ns
 
 
@@ -75,7 +75,7 @@ class FaultTimeline:
         self.events.append(FaultEvent(time_ns, what, text))
 
     def first_ns(self, what: str, after_ns: int = 0) -> int | None:
-        """Return when an event first happened, not before a time [ns]; None: it did not."""
+        """Return the time of the first event of a kind, not before a time [ns]."""
         for event in self.events:
             if event.what == what and event.time_ns >= after_ns:
                 return event.time_ns
@@ -92,7 +92,7 @@ class FaultTimeline:
 
     @property
     def all_clean(self) -> bool:
-        """Whether every PG that can be clean is clean now."""
+        """True if every PG that can be clean is clean now."""
         return self.clean_count >= self.groups - self.narrow
 
     def series(self) -> tuple[IntArray, IntArray]:
@@ -103,7 +103,7 @@ class FaultTimeline:
         times_ns
             When a count changes [ns], ascending from 0, shape (times,).
         counts
-            PGs in each of `STATES` from then on, shape (times, states).
+            PGs in each of `STATES` up to the next time, shape (times, states).
         """
         times: list[int] = [0]
         counts = np.zeros(len(STATES), dtype=np.int64)
@@ -137,5 +137,5 @@ class FaultTimeline:
         return sorted(spans, key=lambda span: (span.from_ns, span.group))
 
     def seconds_in(self, end_ns: int, *states: State) -> float:
-        """Return how long PGs were in some states, all together [s]."""
+        """Return the total time of PGs in some states [s]."""
         return sum(span.duration_ns(end_ns) for span in self.spans(states)) / 1e9

@@ -1,4 +1,4 @@
-"""Placement groups: what each OSD holds of one, which OSDs serve it, and its log."""
+"""Placement groups: the copies of their shards, their members, and their logs."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ STATES = tuple(State)
 class Copy:
     """One OSD's copy of one shard of a PG.
 
-    The OSD knows that it lacks the `missing` objects; nobody has noticed the `corrupt` ones. `missed_count`
+    The OSD knows that it lacks the `missing` objects. The `corrupt` ones are yet unnoticed. `missed_count`
     entries of the log are new to it. With `backfill` they are more than the log holds, and all objects are
     scanned. `cut_off` are missing objects of writes that the end of an interval cut off.
     """
@@ -56,9 +56,9 @@ class Copy:
 class Members:
     """The OSDs that serve a PG in one interval.
 
-    `acting` serves each shard, `joining` is brought up to date (`NO_OSD`: none): beside the acting OSD if it
-    is far behind, else it is the acting OSD and serves what it has. The OSD of one of `leaders` may be the
-    primary.
+    `acting` serves each shard, `joining` is brought up to date (`NO_OSD`: none). A joining OSD that is not
+    far behind is also the acting one, and serves the objects it has. The primary is the OSD of one of
+    `leaders`.
     """
 
     acting: tuple[int, ...]
@@ -67,7 +67,7 @@ class Members:
 
     @property
     def primary(self) -> int | None:
-        """Shard whose OSD leads: the first one served that may; None if there is none."""
+        """Shard of the primary: the first served one of `leaders`, or None."""
         for shard in self.leaders:
             if self.acting[shard] != NO_OSD:
                 return shard
@@ -75,7 +75,7 @@ class Members:
 
     @property
     def primary_osd(self) -> int | None:
-        """OSD that leads; None if there is none."""
+        """The primary, or None."""
         shard = self.primary
         return None if shard is None else self.acting[shard]
 
@@ -105,9 +105,9 @@ class Members:
 
 @dataclass
 class PgInterval:
-    """A period in which a PG has the same members; a map that changes them begins the next.
+    """A period in which a PG has the same members, up to a map that changes them.
 
-    `epoch` is the map it began with. The PG has `peered` once its primary knows what the members have; it is
+    It began with map `epoch`. The PG has `peered` once its primary knows the copies of all members. It is
     `active` while it serves clients, since `active_ns`.
     """
 
@@ -149,13 +149,13 @@ class Group:
     number
         Number of the PG.
     scheme
-        How its pool is protected.
+        Redundancy of its pool.
     up
         OSD of each shard as the first map has it, `NO_OSD` for none.
     objects
         Its objects.
     leaders
-        Shards whose OSD may be the primary; None: all.
+        Shards whose OSD may be the primary, None for all.
     deletions
         Objects that are gone but listed in the log: each OSD that gets the log has to note each.
     entries
@@ -193,20 +193,20 @@ class Group:
         no_joining = (NO_OSD,) * len(self.up)
         self.members = Members(self.up, no_joining, self._leaders)
         self.interval = PgInterval()
-        # Whether the map names, or will name, other OSDs to act for it (``pg_temp``).
+        # True if the current or the next map names other OSDs to act for it.
         self.has_pg_temp = False
         self.log = PgLog(log_lengths)
         self.log.append(entries, is_clean=self.is_clean)
 
-    # Which OSD holds what.
+    # Copies.
 
     @property
     def is_replicated(self) -> bool:
-        """Whether all shards hold the same."""
+        """True if all shards have the same content."""
         return self._scheme.kind == "replicated"
 
     def content(self, shard: int) -> int:
-        """Return what a shard holds: its own number, or 0 for each replica."""
+        """Return the content of a shard: its own number, or 0 for each replica."""
         return 0 if self.is_replicated else shard
 
     def copy_of(self, osd: int, shard: int) -> Copy:
@@ -221,7 +221,7 @@ class Group:
                 self.copies[key] = Copy(missing, missed_count=self.log.entries_count)
 
     def wipe(self, osd: int) -> None:
-        """Empty what an OSD holds that comes back with an empty device."""
+        """Empty the copies of an OSD that comes back with a new device."""
         for key in self.copies:
             if key[0] == osd:
                 self.copies[key] = Copy(
@@ -241,7 +241,7 @@ class Group:
         self.forget(strays)
 
     def is_held_by(self, osds: Set[int]) -> bool:
-        """Tell whether one of some OSDs has a copy."""
+        """Return True if one of some OSDs has a copy."""
         return any(osd in osds for osd, _ in self.copies)
 
     def holders(self, item: int, up: Set[int]) -> dict[int, int]:
@@ -267,9 +267,9 @@ class Group:
         return holder_of
 
     def is_decodable(self, item: int, gone: Set[int]) -> bool:
-        """Tell whether copies on OSDs that are not gone suffice to read an object.
+        """Return True if copies on OSDs that are not gone suffice to read an object.
 
-        Corruption counts, noticed or not.
+        Corrupt shards do not count, noticed or not.
         """
         contents = {
             content
@@ -280,10 +280,10 @@ class Group:
             return bool(contents)
         return self._scheme.can_decode(frozenset(range(len(self.up))) - contents)
 
-    # Which OSDs serve.
+    # Members.
 
     def choose_members(self, up: Set[int]) -> Members:
-        """Return which OSD serves each shard, given the OSDs that are up and what each holds."""
+        """Return the members, given the OSDs that are up and their copies."""
         complete = [self._is_complete(osd, shard) for shard, osd in enumerate(self.up)]
         used = {osd for osd, serves in zip(self.up, complete, strict=True) if serves}
         acting = []
@@ -318,7 +318,7 @@ class Group:
 
     @property
     def joining_inside(self) -> dict[int, Copy]:
-        """Those of the joining copies whose OSD serves meanwhile."""
+        """Joining copies whose OSDs serve meanwhile, by shard."""
         members = self.members
         return {
             shard: copy
@@ -328,17 +328,17 @@ class Group:
 
     @property
     def needs_pg_temp(self) -> bool:
-        """Whether an OSD is brought up to date beside the acting set."""
+        """True if an OSD outside the acting set is brought up to date."""
         return len(self.joining_inside) < len(self.joining_copies)
 
     @property
     def is_backfilled(self) -> bool:
-        """Whether a joining copy is too far behind for the log."""
+        """True if a joining copy is too far behind for the log."""
         return any(copy.backfill for copy in self.joining_copies.values())
 
     @property
     def is_clean(self) -> bool:
-        """Whether every shard is on its OSD of the up set, up to date."""
+        """True if every shard is up to date on its OSD of the up set."""
         acting = self.members.acting
         is_complete = acting == self.up and NO_OSD not in acting
         return self.interval.active and is_complete and not self.joining_copies
@@ -360,7 +360,7 @@ class Group:
     def settle_cut_off_write(
         self, item: int, touched: Set[int], reached: Set[int], alive: Set[int]
     ) -> bool:
-        """Decide on a write that was cut off, and return whether it stays.
+        """Settle a write that was cut off; return True if it stays.
 
         It stays if those of the `reached` shards whose OSDs are `alive` suffice to read the object. Then the
         other `touched` shards lack it. Otherwise the OSDs that have it roll it back.
@@ -392,7 +392,7 @@ class Group:
     def _copies_without(
         self, have: Set[int], touched: Set[int]
     ) -> Iterator[tuple[int, Copy]]:
-        """Yield OSD and copy of what a write should have reached, or missed as no member."""
+        """Yield OSD and copy of each shard that lacks a write."""
         acting = self.members.acting
         joining = self.members.joining
         members = self.members.osds
@@ -419,7 +419,7 @@ class Group:
         return copy is not None and not copy.missing
 
     def _substitute(self, shard: int, used: Set[int], up: Set[int]) -> int:
-        """Return the OSD that serves a shard until its OSD of the up set is up to date."""
+        """Return the OSD that serves a shard until that of the up set is up to date."""
         osd = self.up[shard]
         if osd == NO_OSD:
             return NO_OSD

@@ -13,9 +13,9 @@ from stripesim.sim.ceph.failures.cluster_state import ClusterState
 
 
 class StatusReports:
-    """The clocks by which news of PGs reaches the monitors: OSD to manager, manager to monitors.
+    """The clocks of reports on PGs, from OSDs to the manager and from there to the monitors.
 
-    The seed decides at which moment within its period each of them reports.
+    Each reports at a moment within its period that the seed decides.
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -28,13 +28,13 @@ class StatusReports:
         self._stats_phases_ns: list[int] = phases.tolist()
 
     def last_digest_ns(self, now_ns: int) -> int | None:
-        """Return when the monitors last kept a digest of the manager's [ns]; None: they keep none."""
+        """Return when the monitors last kept a digest of the manager [ns], None if they keep none."""
         if not self._digest_period_ns:
             return None
         return now_ns - (now_ns - self._digest_phase_ns) % self._digest_period_ns
 
     def seen_ns(self, time_ns: int, osd: int) -> int:
-        """Return when the cluster's status shows what an OSD knows of its PGs [ns]."""
+        """Return when the cluster's status shows a change of an OSD's PGs [ns]."""
         reported_ns = _next_tick(
             time_ns, self._stats_phases_ns[osd], self._stats_period_ns
         )
@@ -47,8 +47,8 @@ class Monitor:
     Notes
     -----
     Changes wait for the next map. Maps are at least ``propose_interval_ns`` apart, and
-    ``propose_min_wait_ns`` after the first change. What counts is the monitors' last commit of any kind: they
-    also keep each digest of the manager's. Deviation: every OSD and client has a map the moment it is
+    ``propose_min_wait_ns`` after the first change. Any commit of the monitors counts as a map here, also that
+    of a digest of the manager. Deviation: every OSD and client has a map the moment it is
     published.
 
     References
@@ -72,7 +72,7 @@ class Monitor:
             self._state.timers.at(self._next_map_ns(now_ns), self._publish)
 
     def pending(self, kind: ChangeKind) -> set[int]:
-        """Return the OSDs or PGs that the next map changes in a way."""
+        """Return the OSDs or PGs with a kind of change in the next map."""
         return {change.subject for change in self._pending if change.kind == kind}
 
     def _next_map_ns(self, now_ns: int) -> int:
@@ -105,7 +105,7 @@ class DownOut:
         self._state = state
         self._monitor = monitor
         self._down_since_ns: dict[int, int] = {}
-        # Due to be marked out, but too many are; looked at again when an OSD comes up.
+        # OSDs that were due but not marked out, and are checked again when an OSD comes up.
         self._kept_in: set[int] = set()
 
     def on_map(self, now_ns: int, update: MapUpdate) -> None:

@@ -10,6 +10,7 @@ from stripesim.sim.ceph.failures.fault_plan import Failure
 from stripesim.sim.ceph.failures.fault_timeline import osd_names
 from stripesim.sim.ceph.failures.groups import Group, State
 from stripesim.sim.ceph.failures.monitor import Monitor
+from stripesim.sim.engine.program import Start, Stop
 
 
 class Outages:
@@ -28,7 +29,7 @@ class Outages:
         self._detection = detection
         self._data_loss = data_loss
         self._activation = activation
-        # OSDs that are back before the monitors marked their former life down.
+        # OSDs that are back before they were marked down.
         self._booting: set[int] = set()
         for failure in state.plan.failures:
             state.timers.at(failure.time_ns, self._fail, failure)
@@ -36,7 +37,7 @@ class Outages:
                 state.timers.at(failure.back_ns, self._return, failure)
 
     def on_map(self, now_ns: int, update: MapUpdate) -> None:
-        """React to what a new map says of OSDs."""
+        """Process OSDs that a new map marks down or up."""
         for change in update.changes:
             osd = change.subject
             if change.kind == "down":
@@ -50,7 +51,7 @@ class Outages:
     def _fail(self, now_ns: int, failure: Failure) -> None:
         state = self._state
         osds = set(failure.osds)
-        state.actions.stop(self._resources(failure))
+        state.actions.add(Stop(self._resources(failure)))
         self._data_loss.count_held(osds)
         names = osd_names(failure.osds)
         state.timeline.note(now_ns, "failed", f"{names} ({failure.kind})")
@@ -64,7 +65,7 @@ class Outages:
             self._detection.watch(now_ns, osd)
 
     def _return(self, now_ns: int, failure: Failure) -> None:
-        self._state.actions.start(self._resources(failure))
+        self._state.actions.add(Start(self._resources(failure)))
         names = osd_names(failure.osds)
         emptied = "" if failure.keeps_data else " (empty)"
         self._state.timeline.note(now_ns, "returned", names + emptied)
@@ -83,7 +84,7 @@ class Outages:
         return osd in self._state.map.up - self._monitor.pending("down")
 
     def _resume(self, now_ns: int, osd: int) -> None:
-        """Continue after a hang that nobody has noticed: what was in flight is sent again."""
+        """Continue after an unnoticed hang: clients send their requests again."""
         for group in self._state.groups:
             if osd not in group.members.osds or not group.interval.peered:
                 continue
@@ -97,20 +98,20 @@ class Outages:
         if osd in self._detection.silent:
             return
         if osd in self._state.map.up:
-            # The monitors first mark the OSD's former life down.
+            # The monitors first mark the OSD down.
             self._booting.add(osd)
             self._monitor.propose(now_ns, "down", osd)
         else:
             self._monitor.propose(now_ns, "up", osd)
 
-    def _resources(self, failure: Failure) -> list[int]:
+    def _resources(self, failure: Failure) -> tuple[int, ...]:
         cluster = self._state.pool.cluster
         resources: list[int] = []
         for osd in failure.osds:
             resources += map(int, cluster.resources_of_osd(osd))
         for host in failure.hosts:
             resources += map(int, cluster.resources_of_host(host))
-        return resources
+        return tuple(resources)
 
 
 class InitialLoss:
@@ -160,7 +161,7 @@ class InitialLoss:
             )
 
     def _begin(self, now_ns: int, groups: list[Group]) -> None:
-        """Let PGs serve and recover that have peered before the run."""
+        """Activate the PGs that lost members, which have peered before the run."""
         plan = self._state.plan
         names = osd_names((*plan.lost_osds, *plan.missing_osds))
         self._state.timeline.note(now_ns, "failed", f"{names} (before the run)")

@@ -1,4 +1,4 @@
-"""Intervals: what a new map does to each PG, until its members have peered."""
+"""Peering: from a new map to a PG whose members know what each of them has."""
 
 from stripesim.sim.ceph.failures.activation import Activation
 from stripesim.sim.ceph.failures.background.streams import BackgroundWork
@@ -11,12 +11,12 @@ from stripesim.sim.ceph.pool import Pool
 
 
 class Peering:
-    """Lets PGs begin a new interval, peer, and activate.
+    """Takes PGs through new intervals.
 
-    A PG whose up set changes, or one of whose members goes down or comes up, holds its clients and asks its
-    members what they have. If an OSD is too far behind, a further map names others to act for it
-    (``pg_temp``). The monitors must know that the primary was alive in the interval (``up_thru``) before the
-    PG serves.
+    A PG begins an interval if its up set changes or if a member goes down or comes up. It holds its clients
+    while the primary queries the members. If an OSD is too far behind, another map names other OSDs to act
+    for it (``pg_temp``). Before the PG serves, the monitors must know that its primary was alive in the
+    interval (``up_thru``).
 
     References
     ----------
@@ -38,7 +38,7 @@ class Peering:
         self._activation = activation
         rounds_count = state.model.peering_rounds_count
         self._exchange_ns = rounds_count * _round_trip_ns(state.pool)
-        # PGs that wait for a map that says that their primary is alive.
+        # PGs that wait for a map with the ``up_thru`` of their primary.
         self._unrecorded: set[int] = set()
 
     def on_map(self, now_ns: int, update: MapUpdate) -> None:
@@ -63,13 +63,13 @@ class Peering:
                 self._activation.activate(now_ns, group)
 
     def _may_have_new_sources(self, group: Group, restarted: set[int]) -> bool:
-        """Tell whether restarted OSDs beyond the members have copies that recovery may need, or needed."""
+        """Return True if restarted OSDs outside a PG that recovers have copies of it."""
         if group.is_clean or not group.interval.peered:
             return False
         return group.is_held_by(restarted)
 
     def _begin(self, now_ns: int, group: Group) -> None:
-        """Begin a new interval: hold clients, and ask the members what they have."""
+        """Begin a new interval: hold clients, choose members, and query them."""
         state = self._state
         self._unrecorded.discard(group.number)
         self._writes.settle_cut_off(group)
@@ -92,7 +92,7 @@ class Peering:
         )
 
     def _exchanged(self, now_ns: int, group: Group, interval: int) -> None:
-        """Process the answers of all members: the primary knows what each has."""
+        """Process the answers of all members."""
         if group.interval.number != interval:
             return
         if group.needs_pg_temp and not group.has_pg_temp:
@@ -107,7 +107,7 @@ class Peering:
         self._monitor.propose(now_ns, "up_thru", lead)
 
     def _is_recorded(self, group: Group) -> bool:
-        """Tell whether the monitors know that the primary was alive in this interval."""
+        """Return True if the monitors know that the primary was alive in this interval."""
         lead = group.members.primary_osd
         if lead is None:
             return True

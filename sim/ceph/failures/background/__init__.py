@@ -1,6 +1,6 @@
-"""Background work: what a cluster does beside clients, as streams of operations for the engine.
+"""Background work of a cluster, as streams of operations for the engine.
 
-Start with `streams`, which has all three: `recovery` decides which PG rebuilds which object when, within
-`reservations`; `notes` are what members write as they peer; `scrubs` read and compare. `operations` plans
-each operation as templates and bindings.
+Start with `streams`, which connects all of them. `recovery` decides which PG rebuilds which object and when,
+within `reservations`. `scrubs` read and compare shards. `feed` is the form of every stream, and has the notes
+that members write as they peer. `operations` plans each operation as templates and bindings.
 """

@@ -1,4 +1,4 @@
-"""Feeds: streams of background operations, among them what members note about their intervals."""
+"""Feeds: streams of background operations, and the stream of members' notes."""
 
 from typing import Literal
 
@@ -11,18 +11,17 @@ from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import RequestChunk
 
 NoteReason = Literal["interval", "activation", "clean"]
-# Transactions in which a member notes that an interval begins (``PeeringState::start_peering_interval``),
-# that it is active and then that all are (``activate``, ``share_pg_info``), that all are clean
-# (``try_mark_clean``).
+# Transactions of a member: an interval begins (``PeeringState::start_peering_interval``); the member is
+# active, then all are (``activate``, ``share_pg_info``); all are clean (``try_mark_clean``).
 _TRANSACTIONS: dict[NoteReason, int] = {"interval": 1, "activation": 2, "clean": 1}
-# Notes of one PG in flight: two rounds for one interval, in blocks where its stand-ins need some.
+# Notes of one PG in flight: two rounds for one interval, in blocks if there are many members.
 _IN_FLIGHT_MAX = 8
 
 
 class OperationFeed:
     """A stream of operations that is filled during the run.
 
-    There are never more than `depth` operations in flight; their ends are reported if it `reports`.
+    The engine takes at most `depth` operations at a time. With `reports` it reports their ends.
     """
 
     feed = True
@@ -41,7 +40,7 @@ class OperationFeed:
         return self.pushed_count - 1
 
     def take(self, count: int) -> RequestChunk:
-        """Hand out the next operations."""
+        """Return the next operations, and remove them from the queue."""
         taken = self._queue[:count]
         self._queue = self._queue[count:]
         rows = np.array(taken, dtype=np.int64).reshape(-1, 3)
@@ -50,14 +49,14 @@ class OperationFeed:
         )
 
     def replan(self, indices: IntArray) -> RequestChunk:
-        """Refuse: operations that were cut off are not issued again."""
+        """Raise an error: operations that were cut off are not issued again."""
         raise AssertionError(
             f"background operations {indices.tolist()} cannot be planned again"
         )
 
 
 class IntervalNotes:
-    """The stream of members' notes; nothing waits for their ends."""
+    """The stream of notes that members write about their intervals."""
 
     def __init__(self, state: ClusterState, operations: OperationBook) -> None:
         self.feed = OperationFeed(_IN_FLIGHT_MAX * len(state.groups), reports=False)
@@ -66,11 +65,11 @@ class IntervalNotes:
         self._queue: list[tuple[Group, NoteReason]] = []
 
     def add(self, group: Group, reason: NoteReason) -> None:
-        """Have the members that a PG has at the end of the moment note something."""
+        """Queue a note by the members that a PG has at the end of the moment."""
         self._queue.append((group, reason))
 
     def hand_over(self) -> None:
-        """Give the engine what is to start, at the end of a moment."""
+        """Issue the queued notes to the engine, at the end of a moment."""
         queue = self._queue
         self._queue = []
         for group, reason in queue:

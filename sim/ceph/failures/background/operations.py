@@ -1,4 +1,4 @@
-"""Background operations as templates and bindings: what recovery moves, members note and scrubs read."""
+"""Background operations as templates and bindings: recovery, members' notes and scrubs."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ _DELETION_TRANSACTIONS = 2
 class Operation:
     """The recovery of one object on one or several OSDs.
 
-    Its `shards` are made on the OSDs that join. ``rebuild`` reads what the code needs, ``move`` copies a
-    shard from an OSD that still has it, ``delete`` notes that an object is gone.
+    It creates `shards` on the OSDs that join. ``rebuild`` decodes them, ``move`` copies a shard from an OSD
+    that still has it, ``delete`` records that an object is gone.
     """
 
     group: int
@@ -64,7 +64,7 @@ class OperationBook:
             self.shard_bytes = stripes_count * pool.stripe_unit_bytes
 
     def operations(self, group: Group, item: int, up: Set[int]) -> Iterator[Operation]:
-        """Yield the recovery operations for an object: none if no OSD lacks it, or none can supply it."""
+        """Yield the recovery operations for an object, if an OSD lacks it and another can supply it."""
         lacking = [
             shard
             for shard, copy in group.joining_copies.items()
@@ -83,7 +83,7 @@ class OperationBook:
     def plan(
         self, group: Group, operation: Operation, up: Set[int]
     ) -> PlannedOperation:
-        """Plan an operation as things are now."""
+        """Plan an operation for the current members."""
         holders = group.holders(operation.item, up)
         targets = [group.members.joining[shard] for shard in operation.shards]
         lead = group.members.primary
@@ -102,7 +102,7 @@ class OperationBook:
         return self._rebuild(group, row, lead, operation.shards)
 
     def notes(self, group: Group, transactions_count: int) -> Iterator[tuple[int, int]]:
-        """Yield template and binding row of what the members of a PG note, one after another."""
+        """Yield template and binding row of each note of a PG's members."""
         members = group.members
         if not members.osds:
             return
@@ -113,7 +113,7 @@ class OperationBook:
         block = len(group.up) - 1
         for start in range(0, max(1, len(others)), max(1, block)):
             row = [first, *others[start : start + block]]
-            # The primary notes it once.
+            # The primary writes its note once.
             noting = range(start > 0, len(row))
             yield self._note(group, row, noting, transactions_count)
 
@@ -225,7 +225,7 @@ class OperationBook:
         return template, self._bound(group, self._padded(row), 0)
 
     def _context_of(self, row: list[int]) -> PathContext:
-        """Return the context in which the first of some OSDs leads."""
+        """Return the context of a row of OSDs led by the first."""
         width = self._pool.cluster.width
         return self._layout.context(0, frozenset(range(len(row), width)))
 
@@ -241,7 +241,7 @@ class OperationBook:
         path: Callable[..., Template],
         sizes_bytes: list[int],
     ) -> list[int]:
-        """Return the template of each round, or of all in one."""
+        """Return the template of each round, or one template of all."""
         parts = [[size_bytes] for size_bytes in sizes_bytes]
         if self._in_one_graph:
             parts = [sizes_bytes]

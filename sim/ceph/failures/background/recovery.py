@@ -1,4 +1,4 @@
-"""Recovery: which PGs rebuild now, which objects, and at what pace."""
+"""Recovery: the order and the pace in which PGs rebuild their objects."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -17,8 +17,8 @@ from stripesim.sim.ceph.failures.background.reservations import Reservations
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
 from stripesim.sim.ceph.failures.groups import Group
 
-# What a PG that has to recover waits for: its reservations, other PGs of its primary, the primary's pause
-# between objects, or the object in progress.
+# Reasons for a PG in need of recovery to wait: its reservations, other PGs of its primary, the primary's
+# pause between objects, or the object in progress.
 WaitReason = Literal["max_backfills", "max_active", "sleep", "object"]
 WAIT_REASONS: tuple[WaitReason, ...] = (
     "max_backfills",
@@ -31,8 +31,8 @@ WAIT_REASONS: tuple[WaitReason, ...] = (
 class Priority(IntEnum):
     """Priorities of reservations (``src/osd/osd_types.h``).
 
-    A PG below its pool's min_size comes first, then recovery by the log, then backfill of what has lost
-    redundancy, then mere moves.
+    A PG below its pool's min_size comes first, then recovery by the log, then backfill of degraded PGs, then
+    mere moves.
     """
 
     INACTIVE = 220
@@ -51,20 +51,20 @@ class Priority(IntEnum):
 
 
 class RecoveryListener(Protocol):
-    """What hears of the recovery of PGs."""
+    """Receives the progress of recovery."""
 
     def recovery_started(self, now_ns: int, group: Group) -> None:
-        """Process a PG whose first operation may start."""
+        """Process the start of a PG's recovery."""
 
     def object_recovered(self, group: Group, item: int) -> None:
-        """Process an object that an acting member lacked and now has."""
+        """Process the recovery of an object that an acting member lacked."""
 
     def recovery_finished(self, now_ns: int, group: Group) -> None:
-        """Process a PG that has no operation left."""
+        """Process the end of a PG's recovery."""
 
 
 class RecoveryRound(NamedTuple):
-    """One round of an operation, as the engine got it."""
+    """One round of an operation, as issued to the engine."""
 
     operation: Operation
     is_last: bool
@@ -72,7 +72,7 @@ class RecoveryRound(NamedTuple):
 
 @dataclass
 class _RunningOperation:
-    """An operation in progress; `planned` has the rounds that are yet to start, None before the first."""
+    """An operation in progress. `planned` has its next rounds (None: not planned yet)."""
 
     operation: Operation
     planned: PlannedOperation | None = None
@@ -80,9 +80,10 @@ class _RunningOperation:
 
 @dataclass
 class _Task:
-    """What one PG has to recover in its interval.
+    """The recovery of one PG in its interval.
 
-    `lead`, the primary, does and counts the work. Reservations of `targets` are taken in that order.
+    The operations count against the limits of `lead`, the primary. Reservations are taken in the order of
+    `targets`.
     """
 
     group: Group
@@ -103,15 +104,15 @@ class _Task:
 
     @property
     def has_running(self) -> bool:
-        """Whether an operation is in progress."""
+        """True if an operation is in progress."""
         return bool(self.in_flight or self.starting)
 
 
 @dataclass(slots=True)
 class _OsdQueue:
-    """PGs that recover with an OSD as primary, and its limits.
+    """The PGs that recover with one OSD as primary.
 
-    `active_count` operations are in progress; the next may start at `free_ns`, for which a timer may be set.
+    `active_count` operations are in progress. The next one starts at `free_ns` or later.
     """
 
     groups: deque[int] = field(default_factory=deque)
@@ -121,9 +122,9 @@ class _OsdQueue:
 
 
 class RecoveryScheduler:
-    """Hands out recovery operations within the limits of every OSD.
+    """Issues recovery operations within the limits of every OSD.
 
-    `rounds` lists what the engine got; `waited_ns` sums how long PGs waited for each reason.
+    `rounds` lists all rounds issued. `waited_ns` sums the waits of PGs for each reason.
 
     References
     ----------
@@ -148,7 +149,7 @@ class RecoveryScheduler:
         self._starting: list[_Task] = []
 
     def request(self, now_ns: int, group: Group) -> None:
-        """Let a PG recover as soon as its reservations are granted.
+        """Queue a PG for recovery.
 
         Backfill takes a reservation at each OSD that it fills, recovery by the log one at every member.
         """
@@ -172,7 +173,7 @@ class RecoveryScheduler:
         self._advance(now_ns)
 
     def cancel(self, now_ns: int, group: Group) -> bool:
-        """Drop a PG's task; tell whether something is in flight, which is to be cut off."""
+        """Cancel a PG's recovery; return True if the engine has to cut off operations."""
         task = self._tasks.get(group.number)
         if task is None:
             return False
@@ -203,9 +204,9 @@ class RecoveryScheduler:
         self._advance(now_ns)
 
     def hand_over(self) -> None:
-        """Give the engine what is to start, at the end of a moment.
+        """Issue rounds to the engine, at the end of a moment.
 
-        Not earlier: what is cancelled within the moment must never reach the engine.
+        Rounds that are cancelled within the moment must never reach the engine.
         """
         tasks = self._starting
         self._starting = []
@@ -216,7 +217,7 @@ class RecoveryScheduler:
                 self._push_round(task, running)
 
     def stop_waiting(self, now_ns: int) -> None:
-        """Count the waits of unfinished tasks at the end of the run."""
+        """Add the waits of unfinished tasks at the end of the run."""
         for task in self._tasks.values():
             self._wait_for(now_ns, task, None)
 
@@ -263,11 +264,11 @@ class RecoveryScheduler:
                 self._start(now_ns, osd)
 
     def _reserved(self, now_ns: int, task: _Task) -> None:
-        """Ask for the next reservation, or begin."""
+        """Request the next reservation of a PG, or start its recovery."""
         if self._reservations.ask_next(task.number, task.priority, task.targets):
             return
         if not self._has_more(task):
-            # What is missing is nowhere to be had.
+            # No OSD can supply the missing objects.
             self._end(now_ns, task)
             interval = task.group.interval.number
             self._state.timers.at(now_ns, self._finish_idle, task.group, interval)
@@ -283,7 +284,7 @@ class RecoveryScheduler:
     # Operations.
 
     def _has_more(self, task: _Task) -> bool:
-        """Tell whether an operation is left to start, and queue it."""
+        """Queue the operations of the next object; return False if none is left."""
         while not task.queued and task.items:
             item = task.items.popleft()
             task.queued.extend(
@@ -292,7 +293,7 @@ class RecoveryScheduler:
         return bool(task.queued)
 
     def _start(self, now_ns: int, osd: int) -> None:
-        """Start the operations of an OSD that may start, and note what its other PGs wait for."""
+        """Start operations of an OSD within its limits, and record the waits of its other PGs."""
         self._fill(now_ns, osd)
         queue = self._queues[osd]
         idle: WaitReason = "sleep" if queue.free_ns > now_ns else "max_active"
@@ -301,9 +302,9 @@ class RecoveryScheduler:
             self._wait_for(now_ns, task, "object" if task.has_running else idle)
 
     def _fill(self, now_ns: int, osd: int) -> None:
-        """Start as many operations of an OSD as its limits allow, one PG after another.
+        """Start operations of an OSD within its limits, one PG after another.
 
-        A PG asks for its next object once the one before is complete: each request for recovery starts
+        A PG starts its next object once the one before is complete: each request for recovery starts
         ``osd_recovery_max_single_start`` = 1 objects, and a PG has one request in the queue at a time.
         """
         queue = self._queues[osd]
@@ -341,7 +342,7 @@ class RecoveryScheduler:
         self._start(now_ns, osd)
 
     def _wait_for(self, now_ns: int, task: _Task, reason: WaitReason | None) -> None:
-        """Note what a task waits for from now on."""
+        """Change the reason for which a task waits."""
         if task.waits_for is not None:
             self.waited_ns[task.waits_for] += now_ns - task.waits_since_ns
         task.waits_for = reason

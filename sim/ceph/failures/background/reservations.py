@@ -1,4 +1,4 @@
-"""Reservations: how many PGs an OSD lets recover at a time, and in which order they come."""
+"""Reservations: the number of PGs that recover on an OSD at a time, and their order."""
 
 import heapq
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ class Reserver:
         return group
 
     def holds(self, group: int) -> bool:
-        """Tell whether a PG has its reservation."""
+        """Return True if a PG has its reservation."""
         return group in self._granted
 
     def cancel(self, group: int) -> None:
@@ -58,11 +58,11 @@ class Reservations:
         self._remote = [Reserver(slots) for _ in range(osds)]
 
     def ask_primary(self, group: int, priority: int, lead: int) -> None:
-        """Ask the primary of a PG."""
+        """Request the reservation of a PG's primary."""
         self._local[lead].ask(group, priority)
 
     def ask_next(self, group: int, priority: int, targets: Sequence[int]) -> bool:
-        """Ask the first target that has not granted a reservation; return False if all have."""
+        """Request the first missing reservation of a target; return False if none is missing."""
         for osd in targets:
             if not self._remote[osd].holds(group):
                 self._remote[osd].ask(group, priority)
@@ -81,7 +81,7 @@ class Reservations:
                     yield group
 
     def release(self, group: int, lead: int, targets: Sequence[int]) -> None:
-        """Give up all reservations of a PG, and those it waits for."""
+        """Release all reservations of a PG, and cancel its requests."""
         self._local[lead].cancel(group)
         for osd in targets:
             self._remote[osd].cancel(group)

@@ -1,4 +1,4 @@
-"""Scrubs: each PG is read and compared in turn, as best effort beside clients."""
+"""Scrubs: each PG is read and compared in turn, as best effort."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -23,7 +23,7 @@ def deep_scrub_phase_ns(seed: int, group: int, interval_ns: int) -> int:
 
 
 class _Scrub(NamedTuple):
-    """The scrub of one PG by its members; `left` counts the objects of each step to come."""
+    """The scrub of one PG by its members. `left` has the number of objects of each remaining step."""
 
     deep: bool
     members: frozenset[int]
@@ -38,8 +38,8 @@ class Scrubs:
 
     Notes
     -----
-    Deviation: a PG that has to wait begins at once when it can, in Ceph at the OSD's next tick; members
-    proceed from object to object together, in Ceph from chunk to chunk; writes do not wait for a scrub.
+    Deviations: a PG that has to wait begins as soon as it can, in Ceph at the OSD's next tick. Members
+    proceed from object to object together, in Ceph from chunk to chunk. Writes do not wait for a scrub.
 
     References
     ----------
@@ -61,7 +61,7 @@ class Scrubs:
         self._starting: list[int] = []
 
     def schedule(self) -> None:
-        """Let each PG fall due at its moments."""
+        """Set the first scrub of each PG."""
         for group in self._state.groups:
             phase_ns = deep_scrub_phase_ns(
                 self._state.plan.seed,
@@ -86,13 +86,13 @@ class Scrubs:
             self._continue(now_ns, number)
 
     def done(self, now_ns: int, index: int) -> None:
-        """Continue a scrub whose members have read what they were asked for."""
+        """Continue a scrub after a step."""
         number = self._in_flight.pop(index, None)
         if number is not None:
             self._continue(now_ns, number)
 
     def cancel(self, number: int) -> bool:
-        """Give up a PG's scrub, which stays due; tell whether something is in flight."""
+        """Cancel a PG's scrub, which stays due; return True if a step is in flight."""
         in_flight = [
             index for index, group in self._in_flight.items() if group == number
         ]
@@ -105,7 +105,7 @@ class Scrubs:
         return bool(in_flight)
 
     def hand_over(self) -> None:
-        """Give the engine what is to start, at the end of a moment."""
+        """Issue steps to the engine, at the end of a moment."""
         starting = self._starting
         self._starting = []
         for number in starting:

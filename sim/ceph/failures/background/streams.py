@@ -11,11 +11,11 @@ from stripesim.sim.ceph.failures.background.recovery import (
 from stripesim.sim.ceph.failures.background.scrubs import Scrubs
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
 from stripesim.sim.ceph.failures.groups import Group
-from stripesim.sim.engine.program import Report
+from stripesim.sim.engine.program import Report, Wake
 
 
 class BackgroundWork:
-    """The streams beside those of clients; `first_stream` is recovery's number in the run."""
+    """The streams of background work, numbered from `first_stream`: recovery, notes, scrubs."""
 
     def __init__(
         self, state: ClusterState, operations: OperationBook, *, first_stream: int
@@ -24,9 +24,7 @@ class BackgroundWork:
         self.notes = IntervalNotes(state, operations)
         self.scrubs = Scrubs(state, operations)
         self._state = state
-        self._recovery_stream = first_stream
-        self._notes_stream = first_stream + 1
-        self._scrubs_stream = first_stream + 2
+        self.first_stream = first_stream
 
     @property
     def feeds(self) -> list[OperationFeed]:
@@ -39,14 +37,14 @@ class BackgroundWork:
     def connect(
         self, listener: RecoveryListener, on_scrubbed: Callable[[int, Group], None]
     ) -> None:
-        """Begin, with those who hear of the progress of recovery and scrubs."""
+        """Connect the parts that react to recovery and scrubs, and schedule the scrubs."""
         self.recovery.listener = listener
         self.scrubs.on_scrubbed = on_scrubbed
         if self._state.plan.scrubs:
             self.scrubs.schedule()
 
     def cancel(self, now_ns: int, group: Group) -> bool:
-        """Stop recovery and scrub of a PG; tell whether something is in flight, which is to be cut off."""
+        """Cancel recovery and scrub of a PG; return True if the engine has to cut off operations."""
         recovers = self.recovery.cancel(now_ns, group)
         scrubs = self.scrubs.cancel(group.number)
         return recovers or scrubs
@@ -54,19 +52,14 @@ class BackgroundWork:
     def process(self, now_ns: int, reports: Sequence[Report]) -> None:
         """Process the ends of operations."""
         for report in reports:
-            if report.stream == self._recovery_stream:
-                self.recovery.done(now_ns, report.index)
-            else:
-                self.scrubs.done(now_ns, report.index)
+            is_recovery = report.stream == self.first_stream
+            part = self.recovery if is_recovery else self.scrubs
+            part.done(now_ns, report.index)
 
     def hand_over(self) -> None:
-        """Give the engine what is to start, at the end of a moment."""
-        for part, stream in (
-            (self.notes, self._notes_stream),
-            (self.recovery, self._recovery_stream),
-            (self.scrubs, self._scrubs_stream),
-        ):
+        """Issue operations to the engine, at the end of a moment."""
+        for number, part in ((1, self.notes), (0, self.recovery), (2, self.scrubs)):
             pushed_count = part.feed.pushed_count
             part.hand_over()
             if part.feed.pushed_count > pushed_count:
-                self._state.actions.wake(stream)
+                self._state.actions.add(Wake(self.first_stream + number))

@@ -1,4 +1,4 @@
-"""What a run under faults comes to, as rows and a document.
+"""Results of a run under faults, as a row and a document.
 
 Start with `describe`. All modules read a `fault_run`: `fault_phases` (rates, latencies and blocked requests
 before, during and after), `recovery_results` (bytes moved and rebuilt, what limits the pace) and

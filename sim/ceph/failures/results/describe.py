@@ -1,4 +1,4 @@
-"""The description of a run under faults: a row of numbers, and a document of the whole story."""
+"""The description of a run under faults: a row of numbers, and a document of the story."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def describe_faults(run: FaultRun) -> tuple[dict[str, Any], dict[str, Any]]:
     Returns
     -------
     row
-        What faults add to a result row.
+        Numbers for the result row.
     document
         ``events``, ``pg_states``, ``phases``, ``end_s``, ``foreground``, ``recovery``, ``unavailable``,
         ``interrupted``, ``lost``, ``blocked`` and ``recovery_waits``.
@@ -54,7 +54,7 @@ def describe_faults(run: FaultRun) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _endings(run: FaultRun) -> dict[str, Any]:
-    """Count how requests ended; every one ended in one of three ways."""
+    """Count requests by their end: completed, failed or pending."""
     completed = run.requested.completed_ns
     retries = [stream.retries for stream in run.engine_run.streams[: run.feed_stream]]
     done = int((completed >= 0).sum())
@@ -98,7 +98,7 @@ def _seconds_between(start_ns: int | None, stop_ns: int | None) -> float | None:
 
 
 def _reach(run: FaultRun) -> dict[str, Any]:
-    """Count what clients could not reach, and permanently lost objects."""
+    """Count unavailable PGs and permanently lost objects."""
     timeline = run.timeline
     end_ns = run.end_ns
     groups = {span.group for span in timeline.spans()}

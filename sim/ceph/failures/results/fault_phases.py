@@ -1,4 +1,4 @@
-"""Phases of a run under faults, and what clients felt in each."""
+"""Phases of a run under faults, with rates, latencies and blocked requests of each."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -32,9 +32,9 @@ PhaseSpans = dict[str, list[Span]]
 def phase_spans(timeline: FaultTimeline, end_ns: int) -> PhaseSpans:
     """Return when each phase held; a phase that never came is left out.
 
-    ``before`` the first failure; then ``degraded`` while some PG is not clean and none recovers yet;
-    ``recovery`` from the first recovery operation to the moment when all are clean; ``after``: all clean
-    again. A later failure begins again with ``degraded``.
+    The phase is ``before`` up to the first failure, ``degraded`` while some PG is not clean and none recovers
+    yet, ``recovery`` from the first recovery operation until all PGs are clean, and ``after`` once they are.
+    A later failure begins again with ``degraded``.
     """
     times_ns, counts = timeline.series()
     clean_counts = counts[:, STATES.index(State.CLEAN)]
@@ -60,10 +60,10 @@ def phase_spans(timeline: FaultTimeline, end_ns: int) -> PhaseSpans:
 def held_ns(
     timeline: FaultTimeline, requested: ClientRequests, end_ns: int
 ) -> IntArray:
-    """Return how long the state of its PG held each request.
+    """Return the time for which the state of its PG held each request.
 
-    Before a dead member is noticed only those requests wait that need it: those that still wait when their
-    PG peers.
+    While a dead member is unnoticed only the requests that need it wait. These are the ones that still wait
+    when their PG peers.
 
     Returns
     -------
@@ -90,8 +90,8 @@ def describe_phases(
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return rates and latencies by phase, and the blocked requests by phase and reason.
 
-    Rates and latencies are of the requests that ran without being blocked. The rate counts a request in the
-    phase in which it completed, the latency in that in which it was issued.
+    Rates and latencies are of requests that were not blocked. A request counts for the rate when it
+    completed, and for the latency when it was issued.
     """
     requested = run.requested
     issued = requested.issued_ns

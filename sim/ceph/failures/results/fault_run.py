@@ -20,26 +20,26 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class FaultRun:
-    """A finished run under faults: what the engine measured, and what the director knows."""
+    """A finished run under faults, as the engine and the director saw it."""
 
     plan: FaultPlan
     book: Book
     engine_run: EngineRun
-    #: Number of recovery's stream; clients' streams come before, notes and, if scrubs read, scrubs after it
+    #: Number of the stream of recovery, after those of clients and before notes and scrubs
     feed_stream: int
     requested: ClientRequests
-    wake_ns: IntArray  #: What each resource takes to wake [ns]
+    wake_ns: IntArray  #: Time to wake each resource [ns]
     timeline: FaultTimeline
     objects_counts: Sequence[int]  #: Objects of each PG
-    rounds: Sequence[RecoveryRound]  #: Rounds of recovery, as the engine got them
-    #: How long PGs waited for each reason, all together [ns]
+    rounds: Sequence[RecoveryRound]  #: Rounds of recovery issued
+    #: Total waits of PGs in need of recovery, by reason [ns]
     waited_ns: Mapping[WaitReason, int]
     shard_bytes: int  #: Size of one shard of an object [B]
-    lost_shards: int  #: Shards that failed OSDs held and that scrubs found bad
+    lost_shards: int  #: Shards on failed OSDs, and bad shards found by scrubs
     lost_objects_at_start: int  #: Objects with a shard lost before the run
     lost_shards_at_start: int  #: Shards lost before the run
     deep_scrubs: int  #: Deep scrubs completed
-    #: Cut-off writes that some members had and others had not, by what became of them
+    #: Cut-off writes that only some members had: ``recovered`` or ``rolled back``
     interrupted_writes: Mapping[str, int]
 
     @property
@@ -64,13 +64,13 @@ class FaultRun:
 
     @cached_property
     def rounds_done(self) -> BoolArray:
-        """Whether each round of recovery completed, shape (rounds,)."""
+        """True for rounds of recovery that completed, shape (rounds,)."""
         done: BoolArray = self.recovery.completed_ns >= 0
         return done
 
     @cached_property
     def operations_done(self) -> BoolArray:
-        """Whether each round of recovery completed its operation, shape (rounds,)."""
+        """True for rounds of recovery that completed their operation, shape (rounds,)."""
         last = np.array([one.is_last for one in self._rounds], dtype=np.bool_)
         return self.rounds_done & last
 
@@ -85,12 +85,12 @@ class FaultRun:
 
     @cached_property
     def is_rebuild(self) -> BoolArray:
-        """Whether each round of recovery is one of a rebuild, shape (rounds,)."""
+        """True for rounds of recovery that rebuild, shape (rounds,)."""
         return np.array(
             [one.operation.kind == "rebuild" for one in self._rounds], dtype=np.bool_
         )
 
     @property
     def _rounds(self) -> Sequence[RecoveryRound]:
-        """Rounds that the engine issued; others came too late."""
+        """Rounds that started before the end of the run."""
         return self.rounds[: len(self.recovery.completed_ns)]

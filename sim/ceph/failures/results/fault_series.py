@@ -1,4 +1,4 @@
-"""Series over time: what clients got, and what recovery moved."""
+"""Series over time: rate and latency of clients, and bytes moved by recovery."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from stripesim.sim.ceph.failures.results.recovery_results import (
 )
 from stripesim.sim.engine.graph import COUNTER_INDEX, IntArray
 
-#: Bins of a series, which is coarser than asked for if a run would have more.
+#: Bins of a series at most. Longer runs have wider bins.
 SERIES_BINS_MAX = 1_000_000
 
 
 def bin_width_ns(series_ns: int, end_ns: int) -> int:
-    """Return the width of the bins of a series, a multiple of the one asked for if those are too many."""
+    """Return the width of the bins of a series, a multiple of `series_ns` if there were too many."""
     bins_count = -(-max(1, end_ns) // series_ns)
     return series_ns * -(-bins_count // SERIES_BINS_MAX)
 
@@ -41,7 +41,7 @@ def foreground_series(run: FaultRun, width_ns: int) -> dict[str, Any]:
 
 
 def recovery_series(run: FaultRun, width_ns: int) -> dict[str, Any]:
-    """Return what the operations completed in each bin rebuilt, read, wrote and sent, per second."""
+    """Return bytes rebuilt, read, written and sent per second, by operations completed in each bin."""
     done = run.rounds_done
     bins = _bins(run.end_ns, width_ns)
     bin_of = _bin_of(run.recovery.completed_ns[done], width_ns, len(bins))

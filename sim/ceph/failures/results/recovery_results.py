@@ -1,4 +1,4 @@
-"""What recovery moved and rebuilt, and what limited its pace."""
+"""Bytes moved and rebuilt by recovery, and the limit of its pace."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from stripesim.sim.engine.program import StreamRun, bound_rows
 from stripesim.sim.observe.critical_path import predecessors_of
 from stripesim.sim.observe.recording import account
 
-# Objects that take this many times what they take alone are held up by other work.
+# An object that takes this many times its time alone is delayed by other work.
 _CROWDED = 2.0
 
 
@@ -68,8 +68,8 @@ def describe_recovery(run: FaultRun) -> dict[str, Any]:
 def describe_repair(run: FaultRun) -> dict[str, Any]:
     """Sum the rebuild of OSDs lost before the run: objects, time, bytes per byte lost.
 
-    Shards that CRUSH moved and that were merely copied are left out. Of what is accounted once per service,
-    such as the log of a sync, rebuilds have their share by number of operations.
+    Shards that CRUSH moved and that were merely copied are left out. Costs that are accounted once per
+    service, such as the log of a sync, are shared by number of operations.
     """
     done = run.rounds_done & run.is_rebuild
     ended = np.flatnonzero(run.operations_done & run.is_rebuild)
@@ -102,7 +102,7 @@ def describe_repair(run: FaultRun) -> dict[str, Any]:
 def recovery_pace(
     run: FaultRun, phases: PhaseSpans
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what limits the recovery, and what its PGs wait for; both empty without recovery.
+    """Return the limit of the recovery and the waits of its PGs, both empty without recovery.
 
     A PG with its reservations waits for its primary's pause (``sleep``), for other PGs' objects
     (``max_active``) or for its own. If that takes twice as long as alone or longer, it is ``contention``
@@ -140,7 +140,7 @@ def _limit(waiting: Mapping[WaitReason, float], *, is_crowded: bool) -> str:
 
 
 def _longest_lease_ns(run: FaultRun) -> int:
-    """Return how long a PG waits for a lease, at most, after the last operation [ns]."""
+    """Return the longest wait of a PG for a lease after the last operation [ns]."""
     recovery = run.recovery
     last_ns = int(recovery.completed_ns[run.rounds_done].max())
     return max(
@@ -153,7 +153,7 @@ def _longest_lease_ns(run: FaultRun) -> int:
 
 
 def _object_times(run: FaultRun) -> tuple[float, float]:
-    """Return what an object takes, as it was and alone [ns]: its rounds follow each other without a pause."""
+    """Return the mean time of an object, in this run and alone [ns]."""
     recovery = run.recovery
     done = run.rounds_done
     objects_count = run.operations_done.sum() or 1
@@ -176,7 +176,7 @@ def _object_times(run: FaultRun) -> tuple[float, float]:
 
 
 def _alone_ns(template: Template, wakes_ns: IntArray) -> int:
-    """Return how long a template takes if nothing else runs; a step's thread is woken first [ns]."""
+    """Return the time of a template if nothing else runs, with the wake-up of each thread [ns]."""
     wake_ns = np.where(template.roles >= 0, wakes_ns[template.roles], 0)
     steps_ns = (template.demands_ns + wake_ns).tolist()
     ends_ns: list[int] = []
