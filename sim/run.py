@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from stripesim.sim.ceph.clients.loops import ClientLoops
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workload
 from stripesim.sim.ceph.failures import (
     FaultDirector,
@@ -14,6 +13,7 @@ from stripesim.sim.ceph.failures import (
     describe_faults,
 )
 from stripesim.sim.ceph.layout import Layout
+from stripesim.sim.ceph.loops import ClientLoops
 from stripesim.sim.ceph.planner import Foreground, RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table

@@ -12,8 +12,8 @@ from rich.table import Table
 from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.units import format_size, number_text
-from stripesim.sim.ceph.clients.loops import ClientStream
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.loops import ClientStream
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.engine.draws import seed_state
 from stripesim.sim.engine.graph import IntArray

@@ -208,10 +208,8 @@ def _verdict(
     *ends: float | None,
 ) -> Verdict:
     """Judge a value that must reach a bound, or not exceed it, by the ends of its interval if it has one."""
-    side, wanted_words = (
-        "or less" if most else "or more",
-        f"wanted {wanted * factor:,.4g}",
-    )
+    side = "or less" if most else "or more"
+    wanted_words = f"wanted {wanted * factor:,.4g}"
     if value is None:
         return Verdict(
             key, "uncertain", f"{key}: not known, {wanted_words} {unit} {side}"

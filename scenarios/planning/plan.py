@@ -109,9 +109,11 @@ def _name(candidate: Candidate) -> str:
 
 def _price_order(candidate: Candidate) -> tuple[float, ...]:
     """Order by cost, then raw bytes, then latency: the first that meets all is recommended."""
-    held, found = candidate.capacity, candidate.found
+    held = candidate.capacity
+    found = candidate.found
     raw, safe = (held.raw_bytes, held.usable_bytes_safe) if held else (None, None)
-    hosts, p99_ns = candidate.keys["hosts"], found.get("latency_p99_ns") or 0.0
+    hosts = candidate.keys["hosts"]
+    p99_ns = found.get("latency_p99_ns") or 0.0
     return found.get("cost") or 0.0, raw or 0.0, hosts, p99_ns, -(safe or 0.0)
 
 
@@ -299,7 +301,8 @@ def _rebuild_verdict(wanted: float, seconds: float | None, rebuild: Rebuild) -> 
             "failed",
             f"rebuild_s: no rebuild: {rebuild.reason or 'not finished'}",
         )
-    whole, half = rebuild.bytes_per_s, rebuild.half_bytes_per_s
+    whole = rebuild.bytes_per_s
+    half = rebuild.half_bytes_per_s
     ends = sorted((seconds, seconds * (whole / half) if whole and half else seconds))
     return at_most("rebuild_s", seconds, wanted, 1.0, "s to rebuild an OSD", *ends)
 
@@ -370,10 +373,12 @@ def _pareto(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Keep those that no other one beats in cost, capacity, latency and nines at once."""
 
     def goals(one: Candidate) -> tuple[float, ...]:
-        held, found = one.capacity, one.found
+        held = one.capacity
+        found = one.found
         assert held is not None
         cost = found["cost"] if found["cost"] is not None else (held.raw_bytes or 0.0)
-        p99_ns, nines = found["latency_p99_ns"] or 0.0, found["nines"] or 0.0
+        p99_ns = found["latency_p99_ns"] or 0.0
+        nines = found["nines"] or 0.0
         return cost, -(held.usable_bytes_safe or 0.0), p99_ns, -nines
 
     def beaten(mine: tuple[float, ...]) -> bool:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from stripesim.calibration.kernels.buffers import ceph_buffers
-from stripesim.calibration.kernels.store import default_table, named_table
 from stripesim.calibration.parameters.sets import (
     DEVICE_TABLES,
     ParameterSet,
@@ -29,8 +28,7 @@ from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.drive import DriveCapacity
 from stripesim.models.generations import OpThreads, generation, generations
 from stripesim.models.hdd import DeviceModel
-from stripesim.models.kernel.cost import KernelTable, KernelTableError
-from stripesim.models.kernel.interpolate import interpolated
+from stripesim.models.kernel.cost import KernelTableError
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
@@ -47,6 +45,7 @@ from stripesim.models.qos import Device
 from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.run.failures import plan_of, repair_plan
 from stripesim.scenarios.run.files import cached_by_content
+from stripesim.scenarios.run.kernel_costs import kernel_table
 from stripesim.scenarios.schema.geometry import (
     domain_count,
     domains_of_osds,
@@ -89,34 +88,17 @@ class CellInputs:
     newest_only: bool = False
 
 
-def kernel_table(scenario: Scenario) -> KernelTable:
-    """Return the table of encode and decode costs that a scenario names."""
-    name = scenario.cluster.kernel_table
-    try:
-        return named_table(name) if name else default_table()
-    except KernelTableError as error:
-        raise KernelTableError(
-            f"{scenario.where('cluster', 'kernel_table')}: {error}"
-        ) from None
-
-
 def build_models(scenario: Scenario) -> Models:
-    """Build the measured models that a scenario names; codes never timed get interpolated kernel costs."""
+    """Build the measured models that a scenario names."""
     cluster = scenario.cluster
     chosen = _parameter_set(scenario, "parameters", "client")
     drive = _device(scenario)
     release = generation(scenario.generation)
-    table = kernel_table(scenario)
-    for name in scenario.schemes:
-        added = interpolated(table, name)
-        table = table if added is None else added.table
     threads = _threads(
         cluster, chosen, release.op_threads("hdd" if drive.rotational else "ssd")
     )
-    public_bits_per_s, private_bits_per_s = (
-        cluster.public_gbit_per_s * 1e9,
-        cluster.private_gbit_per_s * 1e9,
-    )
+    public_bits_per_s = cluster.public_gbit_per_s * 1e9
+    private_bits_per_s = cluster.private_gbit_per_s * 1e9
     submit = (
         {}
         if scenario.client.threads is None
@@ -138,7 +120,7 @@ def build_models(scenario: Scenario) -> Models:
         threads=threads,
         ssd=drive,
         store=chosen.model(ObjectStoreModel, "store"),
-        kernel=table,
+        kernel=kernel_table(scenario),
         kernel_backend=cluster.kernel_backend,
         encode_buffers=ceph_buffers() if cluster.encode_buffers else None,
         ec=ec_policy(scenario),
@@ -148,7 +130,8 @@ def build_models(scenario: Scenario) -> Models:
 
 def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | None:
     """Return the queue in front of worker threads; None: in order of arrival."""
-    kind, profile = scenario.cluster.op_queue, scenario.cluster.mclock_profile
+    kind = scenario.cluster.op_queue
+    profile = scenario.cluster.mclock_profile
     if kind == "mclock_scheduler":
         device: Device = "hdd" if drive.rotational else "ssd"
         iops = drive.servers * 1e9 / drive.write_ns(4096)
@@ -170,8 +153,10 @@ def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | 
 
 def ec_policy(scenario: Scenario) -> EcPolicy:
     """Return how the scenario's erasure-coded pools are read and written."""
-    cluster, release = scenario.cluster, generation(scenario.generation)
-    offered, direct = release.ec, cluster.direct_reads
+    cluster = scenario.cluster
+    release = generation(scenario.generation)
+    offered = release.ec
+    direct = cluster.direct_reads
     optimised = (
         offered.optimised
         if cluster.ec_optimizations is None
@@ -284,7 +269,8 @@ def build_cell(
     pool = build_pool(
         scenario, scheme, models, down=() if scenario.repair else _down(scenario)
     )
-    workload, rotational = scenario.workload, models.ssd.rotational
+    workload = scenario.workload
+    rotational = models.ssd.rotational
 
     def sets_without(out: tuple[int, ...]) -> IntArray:
         return up_sets(scenario, scheme, out)
@@ -347,10 +333,8 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
 
 def check_optimised(scheme: RedundancyScheme, scenario: Scenario) -> None:
     """Raise `ValueError` where Ceph has no optimised pool of this scheme and stripe unit."""
-    wanted, unit_bytes = (
-        "or cluster.ec_optimizations = false",
-        scenario.cluster.stripe_unit_bytes,
-    )
+    wanted = "or cluster.ec_optimizations = false"
+    unit_bytes = scenario.cluster.stripe_unit_bytes
     if scheme.not_optimised_because:
         got = f"{scheme.name} in an optimised pool (FastEC of generation {scenario.generation})"
         raise scenario.problem(
@@ -484,7 +468,7 @@ def _too_few_domains(
     """Make the error of a cluster that has no place for every shard of a scheme."""
     few = f"places at most {placed} of the {scheme.width} shards of {scheme.name}"
     if scenario.cluster.crush_map is not None:
-        got = f"rule {_rule(scenario, scheme)}, which {few}"
+        got = f"rule {crush_rule(scenario, scheme)}, which {few}"
         return scenario.problem(
             "cluster.crush_map", got, "a map and a rule that place all"
         )
@@ -591,7 +575,8 @@ def crush_of(scenario: Scenario) -> CrushMap:
     return _map_of(cluster, _group_weights(scenario))
 
 
-def _rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
+def crush_rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
+    """Return the name of the CRUSH rule that places a scheme."""
     domain, _ = failure_domain(scenario, scheme)
     kind = "rep" if scheme.kind == "replicated" else "ec"
     return scenario.cluster.crush_rule or kind + (
@@ -604,11 +589,9 @@ def up_sets(
 ) -> IntArray:
     """Map the placement groups, with some OSDs out."""
     assert NO_OSD == NONE
-    crush, rule, groups = (
-        crush_of(scenario),
-        _rule(scenario, scheme),
-        scenario.cluster.pg_num,
-    )
+    crush = crush_of(scenario)
+    rule = crush_rule(scenario, scheme)
+    groups = scenario.cluster.pg_num
     reweights = dict.fromkeys(out, 0.0) if out else None
     return pg_mappings(crush, rule, POOL_ID, groups, scheme.width, reweights).astype(
         np.int64
@@ -627,7 +610,8 @@ def osd_hosts(scenario: Scenario) -> IntArray:
 
 def _osd_hosts(scenario: Scenario) -> IntArray:
     """Host of each OSD: by the scenario's counts, or by the buckets of type host of its CRUSH map."""
-    cluster, key = scenario.cluster, "cluster.crush_map"
+    cluster = scenario.cluster
+    key = "cluster.crush_map"
     if cluster.crush_map is None:
         return np.repeat(
             np.arange(cluster.host_count, dtype=np.int64), cluster.of_hosts("osds")
@@ -659,5 +643,5 @@ def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int |
     if scenario.cluster.crush_map is None:
         return dict(zip(osds, domains_of_osds(scenario, domain), strict=True))
     crush = crush_of(scenario)
-    named = crush.domains(crush.failure_domain(_rule(scenario, scheme)))
+    named = crush.domains(crush.failure_domain(crush_rule(scenario, scheme)))
     return {osd: named.get(osd, osd) for osd in osds}

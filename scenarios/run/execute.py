@@ -112,7 +112,8 @@ def run_scenario(
     limits: list[tuple[dict[str, Any], ...]] = []
     fingerprint = hashlib.sha256()
     requests = uses = 0
-    wall_s, stopped = 0.0, False
+    wall_s = 0.0
+    stopped = False
     try:
         for cell, result in run_cells(scenario, engine, models):
             row = row_of(scenario, cell, result)
@@ -208,6 +209,8 @@ def recovery_parameters(scenario: Scenario, models: Models) -> list[dict[str, An
 
 def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, Any]:
     """Say what gave the rows, so that they can be had again."""
+    kernel = models.kernel.provenance
+    measured_here = kernel.get("measured_here")
     made = made_from(
         scenario,
         generation=scenario.generation,
@@ -215,6 +218,7 @@ def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, 
         parameters=scenario.cluster.parameters,
         ssd=scenario.cluster.ssd,
         kernel_table=models.kernel.name,
-        kernel_cpu=models.kernel.provenance["cpu"],
+        kernel_cpu=kernel["cpu"],
+        **({"kernel_measured_here": measured_here} if measured_here else {}),
     )
     return {**made, "configuration": scenario.model_dump(mode="json")}

@@ -243,7 +243,8 @@ def _find(name_or_path: str) -> Path:
     if name_or_path in shipped:
         path = _SHIPPED_DIR / f"{name_or_path}.toml"
         return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    path, listed = Path(name_or_path), ", ".join(shipped)
+    path = Path(name_or_path)
+    listed = ", ".join(shipped)
     with contextlib.suppress(OSError):
         # Opening what is there but is no file gives the system's own reason.
         if name_or_path and path.exists():
@@ -318,12 +319,11 @@ def _override(document: _Document, item: str) -> None:
     written, equals, value = item.partition("=")
     path = _override_path(written)
     if not equals or path is None:
-        got, wanted = 'no "="', "key=value, such as workload.requests=2000"
+        got = 'no "="'
+        wanted = "key=value, such as workload.requests=2000"
         if equals:
-            got, wanted = (
-                f"{value_text(written)} for a key",
-                "one such as workload.requests",
-            )
+            got = f"{value_text(written)} for a key"
+            wanted = "one such as workload.requests"
         document.loose.append(f"--set: {shown}: got {got}, wanted {wanted}")
         return
     document.overrides[path] = "--set"
