@@ -27,8 +27,10 @@ from stripesim.scenarios.schema.loader import (
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Requests
 from stripesim.sim.ceph.cluster import NO_OSD, Models
-from stripesim.sim.ceph.failures.background.feed import OperationFeed
-from stripesim.sim.ceph.failures.background.operations import OperationBook
+from stripesim.sim.ceph.failures.background.operations import (
+    OperationBook,
+    OperationFeed,
+)
 from stripesim.sim.ceph.failures.cluster_map import aligned_up_set
 from stripesim.sim.ceph.failures.groups import Group
 from stripesim.sim.ceph.layout import Layout

@@ -187,7 +187,7 @@ class Activation:
         is_active = is_readable and group.members.served_count >= self._min_size
         if is_active and not interval.active:
             interval.active_ns = now_ns
-            self._background.notes.add(group, "activation")
+            self._background.note(group, "activation")
         interval.active = is_active
 
     def _next_state(self, group: Group, is_readable: bool) -> State:
@@ -241,7 +241,7 @@ class Activation:
     def _finish(self, now_ns: int, group: Group) -> None:
         """Clean up a PG that has become clean."""
         group.has_pg_temp = False
-        self._background.notes.add(group, "clean")
+        self._background.note(group, "clean")
         if self._state.plan.scrubs:
             self._state.timers.at(now_ns, self._background.scrubs.begin)
         group.drop_strays(self._state.map.up)

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 from stripesim.sim.ceph.failures.activation import Activation
-from stripesim.sim.ceph.failures.background.feed import OperationFeed
-from stripesim.sim.ceph.failures.background.operations import OperationBook
+from stripesim.sim.ceph.failures.background.operations import (
+    OperationBook,
+    OperationFeed,
+)
 from stripesim.sim.ceph.failures.background.streams import BackgroundWork
 from stripesim.sim.ceph.failures.client_writes import ClientWrites
 from stripesim.sim.ceph.failures.cluster_map import MapUpdate

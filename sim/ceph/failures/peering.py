@@ -85,7 +85,7 @@ class Peering:
         if not group.members.osds:
             state.enter(now_ns, group, State.INCOMPLETE)
             return
-        self._background.notes.add(group, "interval")
+        self._background.note(group, "interval")
         state.enter(now_ns, group, State.PEERING)
         state.timers.at(
             now_ns + self._exchange_ns, self._exchanged, group, group.interval.number

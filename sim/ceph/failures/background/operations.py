@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.groups import Group
 from stripesim.sim.ceph.layout import Layout
@@ -17,7 +19,8 @@ from stripesim.sim.ceph.paths import (
     scrub_path,
 )
 from stripesim.sim.ceph.pool import Book, Pool
-from stripesim.sim.engine.graph import Template
+from stripesim.sim.engine.graph import IntArray, Template
+from stripesim.sim.engine.program import RequestChunk
 
 # The object's deletion, then its place in the log (``PrimaryLogPG::remove_missing_object``).
 _DELETION_TRANSACTIONS = 2
@@ -42,6 +45,46 @@ class PlannedOperation(NamedTuple):
 
     templates: list[int]
     binding: int
+
+
+class OperationFeed:
+    """A stream of operations that is filled during the run.
+
+    The engine takes at most `depth` operations at a time. With `reports` it reports their ends. `has_new`
+    operations are yet to be announced.
+    """
+
+    feed = True
+    timeout_ns = 0
+
+    def __init__(self, depth: int, *, reports: bool = True) -> None:
+        self.depth = depth
+        self.reports = reports
+        self.has_new = False
+        self._pushed_count = 0
+        self._queue: list[tuple[int, int, int]] = []
+
+    def push(self, template: int, binding: int, group: int) -> int:
+        """Add an operation; return its number in the stream."""
+        self._queue.append((template, binding, group))
+        self.has_new = True
+        self._pushed_count += 1
+        return self._pushed_count - 1
+
+    def take(self, count: int) -> RequestChunk:
+        """Return the next operations, and remove them from the queue."""
+        taken = self._queue[:count]
+        self._queue = self._queue[count:]
+        rows = np.array(taken, dtype=np.int64).reshape(-1, 3)
+        return RequestChunk(
+            templates=rows[:, 0], bindings=rows[:, 1], groups=rows[:, 2]
+        )
+
+    def replan(self, indices: IntArray) -> RequestChunk:
+        """Raise an error: operations that were cut off are not issued again."""
+        raise AssertionError(
+            f"background operations {indices.tolist()} cannot be planned again"
+        )
 
 
 class OperationBook:

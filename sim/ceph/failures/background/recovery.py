@@ -7,10 +7,10 @@ from enum import IntEnum
 from typing import Literal, NamedTuple, Protocol
 
 from stripesim.sim.ceph.cluster import NO_OSD
-from stripesim.sim.ceph.failures.background.feed import OperationFeed
 from stripesim.sim.ceph.failures.background.operations import (
     Operation,
     OperationBook,
+    OperationFeed,
     PlannedOperation,
 )
 from stripesim.sim.ceph.failures.background.reservations import Reservations

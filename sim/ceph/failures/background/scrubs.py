@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stripesim.sim.ceph.failures.background.feed import OperationFeed
-from stripesim.sim.ceph.failures.background.operations import OperationBook
+from stripesim.sim.ceph.failures.background.operations import (
+    OperationBook,
+    OperationFeed,
+)
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
 from stripesim.sim.ceph.failures.groups import Group, State
 from stripesim.sim.ceph.paths import rounds_bytes
