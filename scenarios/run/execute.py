@@ -47,7 +47,7 @@ class ScenarioResult:
     ]  #: Where the scenario lies outside what its parameter set was calibrated on
     #: For each cell and class of resource: utilisation of its busiest member, share of waiting
     resources: Rows
-    #: Of a scenario with faults, one for each row; see `stripesim.sim.ceph.failures.report.describe_faults`
+    #: Of a scenario with faults, one for each row; see `stripesim.sim.ceph.failures.describe_faults`
     timelines: Rows = field(default_factory=list)
     #: Warnings of placement groups for which CRUSH has not found enough OSDs, and of reads of nothing
     holes: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from stripesim.scenarios.schema.tables import FaultsSpec, LifetimeSpec
 from stripesim.scenarios.schema.toml import KeyPath
 from stripesim.scenarios.schema.topology import Topology, nanoseconds
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultError, FaultPlan
-from stripesim.sim.ceph.failures.schedule import Kind
+from stripesim.sim.ceph.failures.fault_plan import FailureKind
 from stripesim.sim.engine.graph import IntArray
 
 #: Failures drawn for one run, at most: each is an event with repairs of its own.
@@ -160,7 +160,7 @@ def _of_unit(
     number: int,
     at_s: float,
     back_s: float | None,
-    kind: Kind,
+    kind: FailureKind,
 ) -> Failure:
     osds: tuple[int, ...] = (number,)
     hosts: tuple[int, ...] = ()

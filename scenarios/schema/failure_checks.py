@@ -137,7 +137,7 @@ def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
     """Say where an OSD fails that has failed already."""
     from stripesim.scenarios.schema.topology import Topology
     from stripesim.sim.ceph.failures import FaultError
-    from stripesim.sim.ceph.failures.schedule import check_failures
+    from stripesim.sim.ceph.failures.fault_plan import check_failures
 
     topology = Topology.of(cluster)
     failures = [topology.failure(event) for event in faults.events]
