@@ -54,7 +54,7 @@ _DEFAULT_TOML = """
 name = "explain"
 generation = "kraken"
 [cluster]
-parameters = "koh2017"
+parameters = "kraken"
 osds_per_host = 1
 pg_num = 64
 [workload]
