@@ -18,6 +18,9 @@ State = Literal["up", "down"]
 ENDS_MIN = 20
 """Fewer observed ends than this say nothing about a shape."""
 
+POOR_DISTANCE = 0.1
+"""Distance to Kaplan and Meier's curve beyond which a fit is called poor."""
+
 SHORTEST_S = 0.5
 """Clocks of failure traces count seconds; a span of 0 lasted about half a one."""
 
@@ -84,6 +87,11 @@ class SurvivalFit:
             )
             lines.append(
                 f"  {fit.name:<12} {numbers}; AIC +{fit.aic - best:.1f}, KS {fit.ks:.3f}"
+            )
+        nearest = min(fit.ks for fit in self.fits)
+        if nearest > POOR_DISTANCE:
+            lines.append(
+                f"  poor fit: every curve is off by {nearest:.0%} of the spans or more somewhere"
             )
         return "\n".join(lines)
 

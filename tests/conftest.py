@@ -29,6 +29,8 @@ from support.engines import engine_compiled, program, single
 
 # Tables have the width of a pipe, whatever the terminal says that tests are started in.
 os.environ.pop("COLUMNS", None)
+# Nor do kernel costs matter that somebody has saved on this machine.
+os.environ["XDG_DATA_HOME"] = str(Path(os.devnull) / "nothing-saved")
 
 # A commit passes or fails for what is in it, not for what was drawn that day; `make verify` draws anew.
 settings.register_profile("repeatable", derandomize=True, deadline=None)

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+
+from stripesim.models.jit import compiled
 
 BLOCK_BYTES = 4096
 """Grain at which reuse is looked at: the page of an operating system's cache."""
@@ -83,7 +84,7 @@ def first_touch(requests: pl.DataFrame) -> npt.NDArray[np.bool_]:
     return out
 
 
-@numba.njit(cache=True)
+@compiled
 def stack_distances(names: Ints, blocks: int) -> Ints:
     """Return, for names from 0, how many other names came since each one's last access; -1 at the first."""
     count = len(names)

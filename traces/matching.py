@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from stripesim.traces.budget import PENDING_BYTES, RowBudget
 from stripesim.traces.columns import CHUNK_SCHEMA, COMMAND_SCHEMA, ORDER_COLUMN
 from stripesim.traces.problems import FaultLog
 
@@ -57,6 +58,9 @@ class Matcher:
 
     def __init__(self, log: FaultLog) -> None:
         self._log = log
+        self._budget = RowBudget(log.source, PENDING_BYTES, "requests in flight")
+        # Requests and commands that `take` has not returned yet.
+        self._in_flight = 0
         self._queued: dict[_Place, list[tuple[_Request, int]]] = {}
         self._flying: dict[_Place, list[_Command]] = {}
         self._split_off: set[tuple[_Place, int]] = set()
@@ -80,7 +84,9 @@ class Matcher:
 
     def take(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return requests and commands that are over since the last call."""
+        self._budget.check(self._in_flight + len(self._split_off))
         requests, commands = self._requests, self._commands
+        self._in_flight -= len(requests) + len(commands)
         self._requests, self._commands = [], []
         return _request_rows(requests), pl.DataFrame(
             _common(commands), schema=COMMAND_SCHEMA
@@ -115,11 +121,13 @@ class Matcher:
             self._log.tally("split rests queued again")
             return
         request = _Request(line, time_ns, *place, sectors, sectors)
+        self._in_flight += 1
         self._queued.setdefault(place, []).append((request, sectors))
 
     def _dispatch(self, time_ns: int, place: _Place, sectors: int) -> None:
         device, is_write, sector = place
         command = _Command(time_ns, device, is_write, sector, sectors, sectors)
+        self._in_flight += 1
         end = sector + sectors
         at: int | None = sector
         while at is not None and at < end:
@@ -226,6 +234,7 @@ class Matcher:
             self._log.tally("requeues without a dispatch")
             return
         command = flying.pop(_best([one.sectors_left for one in flying], sectors))
+        self._in_flight -= 1
         if not flying:
             del self._flying[place]
         for request, at, taken in command.parts:

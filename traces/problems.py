@@ -91,6 +91,14 @@ class FaultLog:
         if count:
             self.counts[what] = self.counts.get(what, 0) + count
 
+    def extend(self, other: "FaultLog") -> None:
+        """Take over what was noted of a file that belongs to this one."""
+        kept = other.first[: KEPT_FAULTS - len(self.first)]
+        self.first += kept
+        self.count += other.count
+        for what, count in other.counts.items():
+            self.tally(what, count)
+
     def close(self) -> Faults:
         """Return the frozen result, in the order of the file."""
         # What concerns the whole file stands last.

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import importlib
 import lzma
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -59,10 +60,11 @@ class ByteStream(Protocol):
 
 @dataclass(frozen=True)
 class Head:
-    """The start of a file: first decompressed bytes, and first lines that are not blank."""
+    """The start of a file: first decompressed bytes, first lines that are not blank, and where it is."""
 
     data: bytes
     lines: tuple[str, ...]
+    path: Path
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,17 @@ _OPENERS: dict[bytes, Callable[[Path], ByteStream]] = {
 }
 
 
+def companion(path: Path, word: str) -> Path:
+    """Return the name of a second table of one trace.
+
+    >>> companion(Path("t.csv.gz"), "commands").name
+    't.commands.csv.gz'
+    """
+    match = re.fullmatch(r"(.*?)((\.(csv|parquet)(\.\w+)?)?)", path.name, re.DOTALL)
+    assert match is not None
+    return path.with_name(f"{match[1]}.{word}{match[2]}")
+
+
 @dataclass(frozen=True)
 class Break:
     """Why a stream ends before its time, as in a `Fault`."""
@@ -192,7 +205,7 @@ class TraceSource:
         lines = [line for line in text.split("\n") if line.strip()]
         # The last line of a full head is cut anywhere and would only mislead.
         complete = lines[:-1] if len(data) == HEAD_BYTES and len(lines) > 1 else lines
-        return Head(data, tuple(complete[:HEAD_LINES]))
+        return Head(data, tuple(complete[:HEAD_LINES]), self.path)
 
     def pieces(self, piece_bytes: int = _PIECE_BYTES) -> Iterator[bytes | Break]:
         """Yield the decompressed bytes as they come; where they end too early, a `Break` as the last item."""

@@ -99,8 +99,7 @@ def sequential_fraction(requests: pl.DataFrame) -> float:
 def footprint_bytes(requests: pl.DataFrame) -> int:
     """Return how many distinct bytes the requests touch: the size of the union of their extents."""
     extents = (
-        requests.lazy()
-        .select(
+        requests.select(
             "device",
             "offset_bytes",
             (pl.col("offset_bytes") + pl.col("length_bytes")).alias("end"),
@@ -121,7 +120,7 @@ def footprint_bytes(requests: pl.DataFrame) -> int:
             .alias("bytes")
         )
     )
-    return int(extents.collect()["bytes"][0])
+    return int(extents["bytes"][0])
 
 
 def arrivals(requests: pl.DataFrame) -> dict[str, Any]:

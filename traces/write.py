@@ -7,6 +7,7 @@ from stripesim.traces.columns import BlockTrace
 from stripesim.traces.failures.columns import FailureTrace
 from stripesim.traces.matching import SECTOR_BYTES
 from stripesim.traces.problems import TraceError, shown
+from stripesim.traces.source import companion
 
 SUFFIXES = (".parquet", ".csv", ".txt")
 """Parquet and CSV of the columns; text as blkparse prints it (block traces only)."""
@@ -35,7 +36,12 @@ def convert(trace: BlockTrace | FailureTrace, path: str | Path) -> list[Path]:
         )
         tables = {path: first}
         if more is not None:
-            tables[path.with_suffix(f".{word}{path.suffix}")] = more
+            tables[companion(path, word)] = more
+        elif companion(path, word).exists():
+            raise TraceError(
+                f"{companion(path, word)}: got {word} of another trace beside {path.name}, which has none; "
+                "wanted no such file: it would be read with it"
+            )
         for place in tables:
             _keep_source(trace, place)
         for place, table in tables.items():

@@ -114,10 +114,7 @@ def cold_rows(
         # A rotation of one random block costs a copy, not as much randomness as there is memory.
         turns = (turn % size_bytes for turn in range(max(2, cold_bytes // size_bytes)))
         data = [block[turn:] + block[:turn] for turn in turns]
-        buffers = itertools.cycle(data)
-        case = Case(
-            repeated(lambda k=kernel, b=buffers: k.encode(next(b))), calls=len(data)
-        )  # type: ignore[misc]
+        case = Case(_encode_in_turn(kernel.encode, data), calls=len(data))
         sample([case], rounds)
         verified = kernel.holds(kernel.encode(data[-1]), data[-1])
         row = row_of(
@@ -131,6 +128,12 @@ def cold_rows(
         )
         listed.append(row | {"buffers": "cold", "cores": 1})
     return listed
+
+
+def _encode_in_turn(encode: Callable[[bytes], object], data: Sequence[bytes]) -> Loop:
+    """Return a loop that encodes the next buffer in each call."""
+    buffers = itertools.cycle(data)
+    return repeated(lambda: encode(next(buffers)))
 
 
 def cores_rows(

@@ -5,6 +5,7 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -107,6 +108,16 @@ def named_table(name: str) -> KernelTable:
         # What was not measured here is taken from the table that ships.
         return merge_tables(name, [load_table(own), default_table()])
     return shipped_table(name)
+
+
+def costs_measured_here(scheme: str) -> KernelTable | None:
+    """The costs of a code that ``stripesim kernel --save`` keeps for this machine's processor, if any."""
+    path = user_table_dir() / f"{table_name(cpu_description())}.json"
+    if not path.exists():
+        return None
+    table = load_table(path)
+    costs = tuple(cost for cost in table.costs if cost.scheme == scheme)
+    return replace(table, costs=costs) if costs else None
 
 
 @lru_cache(maxsize=4)

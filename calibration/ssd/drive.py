@@ -1,6 +1,7 @@
 """A drive's parameter set written from its fitted service times, for `cluster.ssd` of a scenario."""
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,13 +60,21 @@ def drive_toml(
             ", a lower bound: as many were in flight" if found.channels_at_bound else ""
         )
         source = f"{fits[0].source}: rate of completions by commands in flight{bound}; whole channels"
-        entries["channels"] = _fitted(channels, source, found.channels_ci95)
+        interval = found.channels_ci95
+        if interval is not None:
+            interval = (math.floor(interval[0]), math.ceil(interval[1]))
+        entries["channels"] = _fitted(channels, source, interval)
     for fit in fits:
         sizes = sample_of(trace, fit.operation, "service").size_bytes
         entries |= _line_entries(fit, sizes, channels)
     lines = [
         f"# Drive fitted by `stripesim trace fit` to {fits[0].source}.",
         f"# What the trace does not show is as in the preset {like}.",
+        *(
+            f"# {fit.operation}s: {fit.held_out.poor()}"
+            for fit in fits
+            if fit.held_out.poor()
+        ),
     ]
     for key, entry in entries.items():
         lines += ["", f"[ssd.{key}]"]

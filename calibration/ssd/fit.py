@@ -192,9 +192,14 @@ def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> Line:
     (base_low, base_high), (slope_low, slope_high) = np.quantile(
         draws, [0.025, 0.975], axis=0
     ).T.tolist()
-    identified = bool(np.any(size != size[0]))
     return Line(
-        base, slope, (base_low, base_high), (slope_low, slope_high), count, identified
+        base,
+        slope,
+        # Percentiles of a skewed bootstrap may all lie on one side of the estimate.
+        (min(base_low, base), max(base_high, base)),
+        (min(slope_low, slope), max(slope_high, slope)),
+        count,
+        slope_identified=bool(np.any(size != size[0])),
     )
 
 

@@ -106,5 +106,6 @@ def _with_company(commands: pl.DataFrame) -> pl.DataFrame:
 
 def _interval(factor: Floats, rng: np.random.Generator) -> tuple[float, float]:
     means = [float(rng.choice(factor, size=len(factor)).mean()) for _ in range(200)]
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)
+    low, high = np.quantile(means, [0.025, 0.975]).tolist()
+    estimate = float(factor.mean())
+    return min(low, estimate), max(high, estimate)

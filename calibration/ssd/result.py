@@ -13,6 +13,9 @@ Floats = npt.NDArray[np.float64]
 Operation = Literal["read", "write"]
 Quantity = Literal["service", "response"]
 
+POOR_ERROR = {"mean": 0.25, "p50": 0.25, "p90": 0.25, "p99": 0.5}
+"""Errors on the unseen half beyond which a fit is called poor; the tail of half a trace is itself noisy."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -21,7 +24,7 @@ class Line:
     # Intercept [ns] and slope [ns/B], both at least 0.
     base_ns: float
     ns_per_byte: float
-    # Bootstrap intervals, 2.5 to 97.5 %.
+    # Bootstrap intervals, 2.5 to 97.5 %, extended to the estimate where it lies outside.
     base_ns_ci95: tuple[float, float]
     ns_per_byte_ci95: tuple[float, float]
     commands: int  # How many commands it was fitted to
@@ -65,6 +68,21 @@ class Score:
     p90_error: float
     p99_error: float
 
+    def poor(self) -> str | None:
+        """Return in words what is too far off; None for a fit that is good enough."""
+        errors = {
+            "mean": self.mean_error,
+            "p50": self.p50_error,
+            "p90": self.p90_error,
+            "p99": self.p99_error,
+        }
+        off = [
+            f"{name} is {abs(error):.0%} too {'high' if error > 0 else 'low'}"
+            for name, error in errors.items()
+            if abs(error) > POOR_ERROR[name]
+        ]
+        return f"poor fit: {', '.join(off)}" if off else None
+
 
 @dataclass(frozen=True)
 class ServiceFit:
@@ -107,6 +125,8 @@ class ServiceFit:
             f"  held out: KS {score.ks:.3f} ({score.ks_critical_5_percent:.3f} by chance at 5 %), mean "
             f"{score.mean_error:+.1%}, p50 {score.p50_error:+.1%}, p99 {score.p99_error:+.1%}",
         ]
+        if poor := score.poor():
+            listed.append(f"  {poor} on the half that was not fitted")
         if (
             self.concurrency
             and self.concurrency.channels
@@ -121,6 +141,7 @@ class ServiceFit:
         """Return the fit as plain data, with its provenance: kind, source, rows, objective."""
         return {
             **asdict(self),
+            "poor": self.held_out.poor(),
             "provenance": {
                 "kind": "fitted",
                 "source": self.source,

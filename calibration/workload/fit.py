@@ -90,6 +90,11 @@ class WorkloadFit:
                 for value in (score.fitted, score.synthetic, score.held_out)
             )
             lines.append(f"  {score.name:<26} {numbers}{mark}")
+        outside = sum(not score.passes for score in self.scores)
+        if outside:
+            lines.append(
+                f"  poor fit: {outside} of {len(self.scores)} outside the tolerance"
+            )
         return "\n".join(lines)
 
 

@@ -243,6 +243,8 @@ def _kernel(models: Models) -> dict[str, Any]:
     name = cpu.get("name", cpu) if hasattr(cpu, "get") else cpu
     kind = Provenance("measured", str(origin["basis"])).kind
     source = f"kernel table {models.kernel.name}: {name}"
+    for measured in origin.get("measured_here", ()):
+        source += f"; {measured['scheme']}: measured here on {measured['cpu']['name']}"
     found = {
         "name": _KERNEL,
         "value": None,

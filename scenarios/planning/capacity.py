@@ -96,7 +96,7 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
     """
     cluster, drive = scenario.cluster, device_set(scenario)
     parameters = ParameterSet(cluster.parameters)
-    of_hosts = _host_drive_bytes(scenario)
+    of_hosts = drive_bytes_of_hosts(scenario)
     own_bytes: float | None = cluster.drive_bytes
     if of_hosts:
         hosts = osd_hosts(scenario)
@@ -121,7 +121,7 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
 _GIVEN: Final = Provenance("given", "the scenario's cluster")
 
 
-def _host_drive_bytes(scenario: Scenario) -> list[float]:
+def drive_bytes_of_hosts(scenario: Scenario) -> list[float]:
     """List the capacity of one drive of each host [B]; empty where all are alike."""
     sizes = group_drive_bytes(scenario)
     if not sizes:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from stripesim.calibration.kernels.buffers import ceph_buffers
-from stripesim.calibration.kernels.store import default_table, named_table
 from stripesim.calibration.parameters.sets import (
     DEVICE_TABLES,
     REPLACED,
@@ -30,8 +29,7 @@ from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.drive import DriveCapacity
 from stripesim.models.generations import OpThreads, generation, generations
 from stripesim.models.hdd import DeviceModel
-from stripesim.models.kernel.cost import KernelTable, KernelTableError
-from stripesim.models.kernel.interpolate import interpolated
+from stripesim.models.kernel.cost import KernelTableError
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
@@ -48,6 +46,7 @@ from stripesim.models.qos import Device
 from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.run.failures import plan_of, repair_plan
 from stripesim.scenarios.run.files import cached_by_content
+from stripesim.scenarios.run.kernel_costs import kernel_table
 from stripesim.scenarios.schema.geometry import (
     domain_count,
     domains_of_osds,
@@ -90,27 +89,12 @@ class CellInputs:
     newest_only: bool = False
 
 
-def kernel_table(scenario: Scenario) -> KernelTable:
-    """Return the table of encode and decode costs that a scenario names."""
-    name = scenario.cluster.kernel_table
-    try:
-        return named_table(name) if name else default_table()
-    except KernelTableError as error:
-        raise KernelTableError(
-            f"{scenario.where('cluster', 'kernel_table')}: {error}"
-        ) from None
-
-
 def build_models(scenario: Scenario) -> Models:
-    """Build the measured models that a scenario names; codes never timed get interpolated kernel costs."""
+    """Build the measured models that a scenario names."""
     cluster = scenario.cluster
     chosen = _parameter_set(scenario, "parameters", "client")
     drive = _device(scenario)
     release = generation(scenario.generation)
-    table = kernel_table(scenario)
-    for name in scenario.schemes:
-        added = interpolated(table, name)
-        table = table if added is None else added.table
     threads = _threads(
         cluster, chosen, release.op_threads("hdd" if drive.rotational else "ssd")
     )
@@ -139,7 +123,7 @@ def build_models(scenario: Scenario) -> Models:
         threads=threads,
         ssd=drive,
         store=chosen.model(ObjectStoreModel, "store"),
-        kernel=table,
+        kernel=kernel_table(scenario),
         kernel_backend=cluster.kernel_backend,
         encode_buffers=ceph_buffers() if cluster.encode_buffers else None,
         ec=ec_policy(scenario),
@@ -487,7 +471,7 @@ def _too_few_domains(
     """Make the error of a cluster that has no place for every shard of a scheme."""
     few = f"places at most {placed} of the {scheme.width} shards of {scheme.name}"
     if scenario.cluster.crush_map is not None:
-        got = f"rule {_rule(scenario, scheme)}, which {few}"
+        got = f"rule {crush_rule(scenario, scheme)}, which {few}"
         return scenario.problem(
             "cluster.crush_map", got, "a map and a rule that place all"
         )
@@ -594,7 +578,8 @@ def crush_of(scenario: Scenario) -> CrushMap:
     return _map_of(cluster, _group_weights(scenario))
 
 
-def _rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
+def crush_rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
+    """Return the name of the CRUSH rule that places a scheme."""
     domain, _ = failure_domain(scenario, scheme)
     kind = "rep" if scheme.kind == "replicated" else "ec"
     return scenario.cluster.crush_rule or kind + (
@@ -609,7 +594,7 @@ def up_sets(
     assert NO_OSD == NONE
     crush, rule, groups = (
         crush_of(scenario),
-        _rule(scenario, scheme),
+        crush_rule(scenario, scheme),
         scenario.cluster.pg_num,
     )
     reweights = dict.fromkeys(out, 0.0) if out else None
@@ -662,5 +647,5 @@ def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int |
     if scenario.cluster.crush_map is None:
         return dict(zip(osds, domains_of_osds(scenario, domain), strict=True))
     crush = crush_of(scenario)
-    named = crush.domains(crush.failure_domain(_rule(scenario, scheme)))
+    named = crush.domains(crush.failure_domain(crush_rule(scenario, scheme)))
     return {osd: named.get(osd, osd) for osd in osds}

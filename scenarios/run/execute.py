@@ -208,6 +208,8 @@ def recovery_parameters(scenario: Scenario, models: Models) -> list[dict[str, An
 
 def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, Any]:
     """Say what gave the rows, so that they can be had again."""
+    kernel = models.kernel.provenance
+    measured_here = kernel.get("measured_here")
     made = made_from(
         scenario,
         generation=scenario.generation,
@@ -215,6 +217,7 @@ def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, 
         parameters=scenario.cluster.parameters,
         ssd=scenario.cluster.ssd,
         kernel_table=models.kernel.name,
-        kernel_cpu=models.kernel.provenance["cpu"],
+        kernel_cpu=kernel["cpu"],
+        **({"kernel_measured_here": measured_here} if measured_here else {}),
     )
     return {**made, "configuration": scenario.model_dump(mode="json")}

@@ -2,84 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
 from stripesim.models.generations import recovery_model
 from stripesim.models.recovery import RecoveryModel
 from stripesim.scenarios.run.files import cached_by_content
-from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
-from stripesim.scenarios.schema.tables import EventSpec, FaultsSpec, LifetimeSpec
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.tables import FaultsSpec, LifetimeSpec
 from stripesim.scenarios.schema.toml import KeyPath
+from stripesim.scenarios.schema.topology import Topology, nanoseconds
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultError, FaultPlan
 from stripesim.sim.ceph.failures.schedule import Kind
 from stripesim.sim.engine.graph import IntArray
 
-_SECOND_NS = 10**9
 #: Failures drawn for one run, at most: each is an event with repairs of its own.
 FAILURES_MAX = 1_000_000
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where OSDs and hosts stand.
-
-    osd_hosts: host of each OSD; racks: name of each host's rack, None: no racks. Racks are numbered in the
-    order of their hosts.
-    """
-
-    osd_hosts: IntArray
-    racks: Sequence[str] | None
-
-    @classmethod
-    def of(cls, cluster: ClusterSpec) -> Places:
-        """Return the places of a cluster without a CRUSH map."""
-        hosts = np.arange(cluster.host_count, dtype=np.int64)
-        return cls(np.repeat(hosts, cluster.of_hosts("osds")), cluster.rack_names)
-
-    def units(self, kind: str) -> int:
-        """Number of hosts, or of OSDs."""
-        return int(self.osd_hosts.max()) + 1 if kind == "host" else len(self.osd_hosts)
-
-    def osds_of_hosts(self, hosts: Sequence[int]) -> list[int]:
-        """List the OSDs of some hosts."""
-        return [
-            int(osd) for osd in np.flatnonzero(np.isin(self.osd_hosts, list(hosts)))
-        ]
-
-    def hosts_of_racks(self, racks: Sequence[int]) -> list[int]:
-        """List the hosts of some racks."""
-        if not racks:
-            return []
-        names = list(dict.fromkeys(self.racks or ()))
-        wanted = {names[rack] for rack in racks}
-        return [host for host, name in enumerate(self.racks or ()) if name in wanted]
-
-    @property
-    def osd_racks(self) -> IntArray | None:
-        """Rack of each OSD."""
-        if self.racks is None:
-            return None
-        _, numbers = np.unique(list(self.racks), return_inverse=True)
-        return numbers.astype(np.int64)[self.osd_hosts]
-
-    def failure(self, event: EventSpec) -> Failure:
-        """Return what an event of a scenario stops."""
-        hosts = sorted({*event.hosts, *self.hosts_of_racks(event.racks)})
-        return Failure(
-            osds=tuple(sorted({*event.osds, *self.osds_of_hosts(hosts)})),
-            hosts=tuple(hosts),
-            time_ns=_ns(event.at_s),
-            back_ns=None if event.return_s is None else _ns(event.return_s),
-            kind=event.kind,
-            keeps_data=event.data == "kept",
-        )
-
-
-def _ns(seconds: float) -> int:
-    return round(seconds * _SECOND_NS)
 
 
 def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
@@ -94,7 +33,7 @@ def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
             f"{name.removesuffix('_ns')}_s" if is_time else name.removesuffix("_count")
         )
         if (value := getattr(limits, key, None)) is not None:
-            given[name] = _ns(value) if is_time else value
+            given[name] = nanoseconds(value) if is_time else value
     return model.given(**given)
 
 
@@ -129,31 +68,33 @@ def plan_of(
     """Return what goes wrong in a scenario."""
     faults = scenario.faults
     assert faults is not None
-    places = Places(
+    topology = Topology(
         osd_hosts,
         scenario.cluster.rack_names if scenario.cluster.crush_map is None else None,
     )
-    failures = [places.failure(event) for event in faults.events]
+    failures = [topology.failure(event) for event in faults.events]
     if faults.drawn is not None:
-        failures += drawn_failures(scenario, places)
+        failures += drawn_failures(scenario, topology)
     if faults.replay is not None:
-        failures += replayed_failures(scenario, places)
+        failures += replayed_failures(scenario, topology)
     plan = FaultPlan(
         failures=tuple(failures),
         corruptions=tuple(
-            Corruption(osd=one.osd, time_ns=_ns(one.at_s), shards_count=one.shards)
+            Corruption(
+                osd=one.osd, time_ns=nanoseconds(one.at_s), shards_count=one.shards
+            )
             for one in faults.corruptions
         ),
         up_sets=up_sets,
         image_objects=scenario.images_bytes // scenario.cluster.object_bytes,
         model=limits_of(scenario, rotational=rotational),
-        osd_racks=places.osd_racks,
+        osd_racks=topology.osd_racks,
         prefilled=scenario.workload.image == "prefilled",
         seed=scenario.seed,
         object_writes_count=faults.object_writes,
         # Scrubs go on for ever: only where the run has an end of its own.
         scrubs=faults.scrub_interval_s is not None and scenario.duration_s is not None,
-        series_ns=_ns(faults.series_s),
+        series_ns=nanoseconds(faults.series_s),
     )
     try:
         plan.check(osd_hosts)
@@ -180,7 +121,7 @@ def _key_of(faults: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
 # Failures drawn from lifetimes.
 
 
-def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
+def drawn_failures(scenario: Scenario, topology: Topology) -> list[Failure]:
     """Draw failures of every OSD or host up to the end of the run, each from a stream of its own."""
     assert scenario.faults is not None
     drawn, horizon_s = scenario.faults.drawn, scenario.duration_s
@@ -193,7 +134,7 @@ def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
         )
     assert lifetime is not None
     found: list[Failure] = []
-    for unit in range(places.units(drawn.unit)):
+    for unit in range(topology.count(drawn.unit)):
         draw = np.random.default_rng([scenario.seed, 9, unit])
         at_s = _draw(lifetime, draw) / drawn.speed
         while at_s < horizon_s:
@@ -204,7 +145,7 @@ def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
             back_s = (
                 None if downtime is None else at_s + _draw(downtime, draw) / drawn.speed
             )
-            found.append(_of_unit(places, drawn.unit, unit, at_s, back_s, drawn.kind))
+            found.append(_of_unit(topology, drawn.unit, unit, at_s, back_s, drawn.kind))
             if back_s is None:
                 break
             at_s = back_s + max(1e-9, _draw(lifetime, draw) / drawn.speed)
@@ -212,7 +153,7 @@ def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
 
 
 def _of_unit(
-    places: Places,
+    topology: Topology,
     unit: str,
     number: int,
     at_s: float,
@@ -220,12 +161,12 @@ def _of_unit(
     kind: Kind,
 ) -> Failure:
     on_host = unit == "host"
-    start_ns = _ns(at_s)
+    start_ns = nanoseconds(at_s)
     return Failure(
-        osds=tuple(places.osds_of_hosts([number])) if on_host else (number,),
+        osds=tuple(topology.osds_of_hosts([number])) if on_host else (number,),
         hosts=(number,) if on_host else (),
         time_ns=start_ns,
-        back_ns=None if back_s is None else max(start_ns + 1, _ns(back_s)),
+        back_ns=None if back_s is None else max(start_ns + 1, nanoseconds(back_s)),
         kind=kind,
     )
 
@@ -262,13 +203,13 @@ def _fitted(path: str, trace_format: str | None) -> list[LifetimeSpec]:
 # Failures replayed from a trace.
 
 
-def replayed_failures(scenario: Scenario, places: Places) -> list[Failure]:
+def replayed_failures(scenario: Scenario, topology: Topology) -> list[Failure]:
     """Return the outages that a trace recorded, scaled, from the chosen moment on."""
     assert scenario.faults is not None
     replayed = scenario.faults.replay
     assert replayed is not None
     outages = _outages(str(scenario.resolve(replayed.trace)), replayed.trace_format)
-    units = places.units(replayed.unit)
+    units = topology.count(replayed.unit)
     numbers = {
         node: number
         for number, node in enumerate(dict.fromkeys(node for node, _, _ in outages))
@@ -281,12 +222,12 @@ def replayed_failures(scenario: Scenario, places: Places) -> list[Failure]:
     for node, start_s, stop_s in outages:
         at_s = max(0.0, (start_s - replayed.from_s) / replayed.speed)
         back_s = None if stop_s is None else (stop_s - replayed.from_s) / replayed.speed
-        if back_s is not None and _ns(back_s) <= _ns(at_s):
+        if back_s is not None and nanoseconds(back_s) <= nanoseconds(at_s):
             continue
         if scenario.duration_s is None or at_s < scenario.duration_s:
             found.append(
                 _of_unit(
-                    places, replayed.unit, numbers[node], at_s, back_s, replayed.kind
+                    topology, replayed.unit, numbers[node], at_s, back_s, replayed.kind
                 )
             )
     return found

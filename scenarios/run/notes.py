@@ -13,8 +13,8 @@ from stripesim.calibration.parameters.calibrated_range import (
 )
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
-from stripesim.models.kernel.interpolate import interpolated
-from stripesim.scenarios.run.build import kernel_table, up_sets
+from stripesim.scenarios.run.build import up_sets
+from stripesim.scenarios.run.kernel_costs import interpolated_codes
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.ceph.cluster import NO_OSD
@@ -70,15 +70,12 @@ def warnings_of_all(scenarios: Iterable[Scenario]) -> list[str]:
 
 def kernel_warnings(scenario: Scenario) -> list[str]:
     """Say which codes were never timed, and how well their costs are known."""
-    table = kernel_table(scenario)
-    codes = [(name, interpolated(table, name)) for name in scenario.schemes]
     return [
         f"{name}: encoding and decoding were never timed: their cost is interpolated from "
         f"{added.codes} timed codes, each of which it predicts from the others within "
         f"{added.error_median:.0%} (median; at worst {added.error_max:.0%}); `stripesim kernel "
         f"--scheme {name} --save` measures it"
-        for name, added in codes
-        if added is not None
+        for name, added in interpolated_codes(scenario).items()
     ]
 
 

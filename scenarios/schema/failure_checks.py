@@ -134,14 +134,14 @@ def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[Problem]:
 
 def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
     """Say where an OSD fails that has failed already."""
-    from stripesim.scenarios.run.failures import Places
+    from stripesim.scenarios.schema.topology import Topology
     from stripesim.sim.ceph.failures import FaultError
     from stripesim.sim.ceph.failures.schedule import check_failures
 
-    places = Places.of(cluster)
-    failures = [places.failure(event) for event in faults.events]
+    topology = Topology.of(cluster)
+    failures = [topology.failure(event) for event in faults.events]
     try:
-        check_failures(failures, len(places.osd_hosts), cluster.host_count)
+        check_failures(failures, len(topology.osd_hosts), cluster.host_count)
     except FaultError as error:
         yield problem(
             f"faults.events.{error.event}.at_s", error.got, error.wanted, *_COUNTS
@@ -152,15 +152,17 @@ def _room(
     scenario: Scenario, faults: FaultsSpec, schemes: Sequence[NumberedScheme]
 ) -> Iterator[Problem]:
     """Refuse failures for good that leave too few failure domains for a scheme."""
-    from stripesim.scenarios.run.failures import Places
+    from stripesim.scenarios.schema.topology import Topology
 
     gone = [
         index for index, event in enumerate(faults.events) if event.return_s is None
     ]
     if not gone:
         return
-    places = Places.of(scenario.cluster)
-    away = {osd for index in gone for osd in places.failure(faults.events[index]).osds}
+    topology = Topology.of(scenario.cluster)
+    away = {
+        osd for index in gone for osd in topology.failure(faults.events[index]).osds
+    }
     domains_left = {
         domain: _domains_left(scenario, domain, away)
         for domain in ("osd", "host", "rack")

@@ -25,11 +25,20 @@ _SOURCE: Final = (
     "traces/**/*.py",
     *(
         f"scenarios/run/{name}.py"
-        for name in ("build", "cell", "failures", "files", "replay")
+        for name in ("build", "cell", "failures", "files", "kernel_costs", "replay")
     ),
     *(
         f"scenarios/schema/{name}.py"
-        for name in ("geometry", "keys", "problems", "tables", "toml", "types", "units")
+        for name in (
+            "geometry",
+            "keys",
+            "problems",
+            "tables",
+            "toml",
+            "topology",
+            "types",
+            "units",
+        )
     ),
     *(f"scenarios/sweep/{name}.py" for name in ("stats", "task")),
 )
@@ -85,7 +94,8 @@ def make_task(
 ) -> SweepTask:
     """Name a task."""
     narrowed = _narrowed(scenario, cell, replication)
-    models, files = _models_sha256(*_models_key(scenario)), _files_sha256(narrowed)
+    models = _models_sha256(_models_key(scenario, cell.scheme))
+    files = _files_sha256(narrowed)
     named = {
         "scenario": narrowed.model_dump(mode="json", exclude={"name", "description"}),
         "cell": list(cell),
@@ -115,10 +125,10 @@ def run_task(task: SweepTask) -> dict[str, Any]:
     got = f"the source of another stripesim (here {__version__}), wanted that of the sweep"
     if task.code != code_sha256():
         raise ValueError(f"worker: got {got}")
-    key = _models_key(task.scenario)
-    if task.models != _models_sha256(*key):
+    key = _models_key(task.scenario, task.cell.scheme)
+    if task.models != _models_sha256(key):
         forget_models()
-    if task.models != _models_sha256(*key):
+    if task.models != _models_sha256(key):
         raise ValueError(
             "worker: got other parameter sets or kernel tables, wanted those of the sweep"
         )
@@ -126,7 +136,7 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         named = ", ".join(path for _, path in task.scenario.files())
         wanted = "the files that the sweep was planned with"
         raise ValueError(f"worker: got {named} with other content, wanted {wanted}")
-    result = run_cell(task.scenario, task.cell, task.engine, _models(*key))
+    result = run_cell(task.scenario, task.cell, task.engine, _models(key))
     found = result.requested
     reason = unsteady_reason(
         found.issued_ns, found.completed_ns, end_ns=result.engine_run.end_ns
@@ -210,32 +220,36 @@ def forget_models() -> None:
     _models_sha256.cache_clear()
 
 
-def _models_key(scenario: Scenario) -> tuple[str, ClusterSpec, str]:
-    """What the models depend on; a device file by its absolute path and its content."""
+class _ModelsKey(NamedTuple):
+    """What the models of a task depend on; a device file by its absolute path and its content."""
+
+    scheme: str
+    generation: str
+    cluster: ClusterSpec
+    device_sha256: str
+
+
+def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
     cluster = scenario.cluster
     if not names_file("ssd", cluster.ssd):
-        return scenario.generation, cluster, ""
+        return _ModelsKey(scheme, scenario.generation, cluster, "")
     path = scenario.resolve(cluster.ssd).absolute()
-    return (
-        scenario.generation,
-        cluster.model_copy(update={"ssd": str(path)}),
-        file_sha256(path),
-    )
+    cluster = cluster.model_copy(update={"ssd": str(path)})
+    return _ModelsKey(scheme, scenario.generation, cluster, file_sha256(path))
 
 
 @lru_cache(maxsize=64)
-def _models(generation: str, cluster: ClusterSpec, device_sha256: str) -> Models:
-    # Any scheme will do: the models depend on the cluster and the generation alone.
+def _models(key: _ModelsKey) -> Models:
     return build_models(
         Scenario.model_construct(
-            schemes=("none",), generation=generation, cluster=cluster
+            schemes=(key.scheme,), generation=key.generation, cluster=key.cluster
         )
     )
 
 
 @lru_cache(maxsize=4096)
-def _models_sha256(generation: str, cluster: ClusterSpec, device_sha256: str) -> str:
-    models = _models(generation, cluster, device_sha256)
+def _models_sha256(key: _ModelsKey) -> str:
+    models = _models(key)
     parameters = [
         list(model.parameters(f"{name}.")) for name, model in models.described().items()
     ]

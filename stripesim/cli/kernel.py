@@ -69,7 +69,10 @@ def kernel(
     ] = "full",
     save: Annotated[
         bool,
-        typer.Option("--save", help="Keep the cost table for `cluster.kernel_table`."),
+        typer.Option(
+            "--save",
+            help="Keep the costs: runs use them for codes that their kernel table lacks.",
+        ),
     ] = False,
     out: OutOption = None,
     json_to: JsonOption = None,
@@ -146,7 +149,8 @@ def kernel(
             )
     if saved is not None:
         print(
-            f"saved {saved}; use it with --set cluster.kernel_table={saved.stem}",
+            f"saved {saved}: runs use it for codes that their kernel table lacks; "
+            f"--set cluster.kernel_table={saved.stem} uses it for all",
             file=sys.stderr,
         )
     list_written(written)

@@ -1,4 +1,4 @@
-"""Imports run one way: models and traces know nothing else, then sim, calibration, scenarios."""
+"""Imports run one way: models know nothing else, then traces, sim, calibration, scenarios."""
 
 import ast
 from pathlib import Path
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The table of the design: what each folder may know of stripesim, besides itself.
 KNOWS = {
     "models": set(),
-    "traces": set(),
+    "traces": {"models"},
     "sim": {"models", "traces"},
     "calibration": {"models", "sim", "traces"},
     "scenarios": {"models", "traces", "sim", "calibration"},

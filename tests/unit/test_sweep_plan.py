@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stripesim.scenarios.run.failures import Places, replayed_failures
+from stripesim.scenarios.run.failures import replayed_failures
 from stripesim.scenarios.schema.keys import FILE_KEYS, cells, schema_json
+from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.sweep import task as sweep_task
 from stripesim.scenarios.sweep.dask import run_dask
 from stripesim.scenarios.sweep.plan import (
@@ -299,8 +300,8 @@ def test_a_process_reads_a_failure_trace_again_when_it_has_changed(tiny: Path) -
     def back_ns(back: int) -> int | None:
         trace.write_text(TRACE.format(back=back))
         (task, *_) = plan_sweep(tiny, sets=[*TIMED, *FAULTS["replay"]]).tasks
-        places = Places(np.arange(4, dtype=np.int64), None)
-        return replayed_failures(task.scenario, places)[0].back_ns
+        topology = Topology(np.arange(4, dtype=np.int64), None)
+        return replayed_failures(task.scenario, topology)[0].back_ns
 
     assert [back_ns(1015), back_ns(1018), back_ns(1015)] == [
         1_500_000_000,

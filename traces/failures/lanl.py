@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 
+from stripesim.traces.budget import FAILURE_BYTES, RowBudget
 from stripesim.traces.failures.columns import SPAN_SCHEMA, FailureTrace, events_of
 from stripesim.traces.lines import has_columns
 from stripesim.traces.problems import FaultLog, shown
@@ -70,9 +71,11 @@ class _Node:
 
 
 def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
+    budget = RowBudget(log.source, FAILURE_BYTES, "outages")
     nodes: dict[str, _Node] = {}
     sizes: dict[str, int] = {}
     for row in _rows(source, log):
+        budget.add(1)
         component = f"{row['System']}.{row['nodenumz']}"
         start_s, stop_s = _time_s(row["Prob Started"]), _time_s(row["Prob Fixed"])
         assert start_s is not None and stop_s is not None

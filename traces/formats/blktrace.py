@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models.jit import compiled
 from stripesim.traces.columns import INT64_MAX, Chunk
 from stripesim.traces.matching import SECTOR_BYTES, Event, Matcher
 from stripesim.traces.problems import FaultLog
@@ -250,7 +250,7 @@ def _gathered(
     return found
 
 
-@numba.njit(cache=True)
+@compiled
 def _walk(
     data: npt.NDArray[np.uint8], magic: npt.NDArray[np.uint8], little: bool
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:

@@ -14,11 +14,17 @@ from stripesim.traces.columns import (
     Chunk,
     request_rows,
 )
-from stripesim.traces.lines import ClockWatch, numbered_lines, sound_rows, with_cells
+from stripesim.traces.lines import (
+    ClockWatch,
+    cells_of,
+    numbered_lines,
+    sound_rows,
+    with_cells,
+)
 from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import Block, Head, TraceSource
 
-_REACH_NS = INT64_MAX // 4
+REACH_NS = INT64_MAX // 4
 """Times further than this (73 years) from the first are damage; differences within it fit 64 bits."""
 
 
@@ -63,6 +69,9 @@ class DelimitedFormat:
     #: Columns whose cells, joined by a dot, name the device; empty when there is but one
     device: tuple[str, ...] = ()
     response: Number | None = None  #: Time from issue to completion
+    #: `dispatch_ns` and `complete_ns` where a file holds them on the clock of `time`, each optional
+    other_times: tuple[Number, ...] = ()
+    quoted: bool = False  #: Whether cells may be quoted, as CSV writers do
     #: Whether lines are published in order of time. Where they are, a line earlier than the one above it is a
     #: fault (and kept); where they are not, it is counted.
     ordered: bool = True
@@ -125,7 +134,7 @@ class DelimitedFormat:
 
     @property
     def _numbers(self) -> tuple[Number, ...]:
-        held = (self.time, self.offset, self.length)
+        held = (self.time, self.offset, self.length, *self.other_times)
         return held if self.response is None else (*held, self.response)
 
     def _after_preamble(
@@ -173,7 +182,9 @@ class DelimitedFormat:
         data = block.data
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n")
-        data = _without_blanks(data, self.separator.encode())
+        quoted = self.quoted and b'"' in data
+        if not quoted:
+            data = _without_blanks(data, self.separator.encode())
         # A blank line would be dropped unseen, or pass for a row where all cells are text.
         if b"\r" in data or b"\n\n" in data or data[:1] in (b"\n", b""):
             return None
@@ -188,7 +199,7 @@ class DelimitedFormat:
                     for name in self.columns
                 },
                 separator=self.separator,
-                quote_char=None,
+                quote_char='"' if quoted else None,
                 truncate_ragged_lines=False,
             )
         except pl.exceptions.PolarsError:
@@ -206,7 +217,7 @@ class DelimitedFormat:
     def _parse_lines(self, block: Block, log: FaultLog) -> pl.DataFrame:
         """Parse each line by itself; a cell that is missing or no number becomes null."""
         lines = numbered_lines(block, log, heading=self._is_heading)
-        rows = with_cells(lines, self.columns, self.separator)
+        rows = with_cells(lines, self.columns, self.separator, quoted=self.quoted)
         integers = [number.column for number in self._numbers if not number.digits]
         # An optional cell may be empty, but it may not hold anything else than a number.
         spoiled = [
@@ -250,19 +261,22 @@ class DelimitedFormat:
         good = pl.col("whole") & (time >= self.time.least) & extent
         for name in self.device:
             good = good & pl.col(name).is_not_null()
+        for number in self.other_times:
+            cell = pl.col(number.column)
+            good = good & (cell.is_null() | (cell.abs() <= REACH_NS))
         if self.response is not None:
             response = pl.col(self.response.column)
-            sound = response.is_between(0, _REACH_NS // self.response.unit)
+            sound = response.is_between(0, REACH_NS // self.response.unit)
             good = good & (
                 sound | response.is_null() if self.response.optional else sound
             )
         good = good.fill_null(False)
         first = time.filter(good).first() if zero is None else pl.lit(zero)
-        return good & ((time - first).abs() <= _REACH_NS // self.time.unit)
+        return good & ((time - first).abs() <= REACH_NS // self.time.unit)
 
     def _explain(self, text: str) -> tuple[str, str]:
         """Say what is wrong with a line that is known to be faulty."""
-        cells = [cell.strip() for cell in text.split(self.separator)]
+        cells = cells_of(text, self.separator, quoted=self.quoted)
         wanted = self.separator.join(self.columns)
         if len(cells) != len(self.columns):
             return (
@@ -274,7 +288,7 @@ class DelimitedFormat:
             cell = row[number.column]
             if number.optional and not cell:
                 continue
-            pattern = r"\d+(\.\d*)?|\.\d+" if number.digits else r"\d+"
+            pattern = r"\d+(\.\d*)?|\.\d+" if number.digits else r"-?\d+"
             small = (
                 re.fullmatch(pattern, cell, re.ASCII) is None
                 or float(cell) < number.least
@@ -309,6 +323,7 @@ class DelimitedFormat:
         columns = {
             "issue_ns": issue_ns,
             "complete_ns": complete_ns,
+            **{one.column: pl.col(one.column) - zero for one in self.other_times},
             "device": device,
             "offset_bytes": pl.col(self.offset.column) * self.offset.unit,
             "length_bytes": pl.col(self.length.column) * self.length.unit,

@@ -170,6 +170,12 @@ class CrushMap:
                 waiting += by_id[here].items if here in by_id else ()
         return [one for one in seen if one >= 0]
 
+    def osds_of_rule(self, rule: int | str) -> set[int]:
+        """Return the OSDs in or below the buckets that a rule (id or name) takes."""
+        steps = self.rule(rule).steps
+        taken = [step.count for step in steps if step.op is StepOp.TAKE]
+        return {osd for item in taken for osd in self.osds_below(item)}
+
     def domains(self, type_name: str) -> dict[int, str]:
         """Name of the bucket of a type that each OSD is in; of shadow trees nothing is said."""
         types = {name: number for number, name in self.types}

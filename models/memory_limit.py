@@ -29,26 +29,41 @@ class MemoryLimit(NamedTuple):
     source: str
 
 
-class _Used(NamedTuple):
-    """Memory that this process has: of its address space, in RAM, and of its data."""
+class MemoryUse(NamedTuple):
+    """Memory of a process: what different limits count of it.
 
-    address_space_bytes: int
-    resident_bytes: int
-    data_bytes: int
+    Attributes
+    ----------
+    address_space_bytes
+        Addresses, used or not [bytes] (``RLIMIT_AS``).
+    resident_bytes
+        Memory in RAM [bytes].
+    data_bytes
+        Private memory that can be written to [bytes] (``RLIMIT_DATA``).
+    """
 
-    def plus(self, other: "_Used") -> "_Used":
+    address_space_bytes: int = 0
+    resident_bytes: int = 0
+    data_bytes: int = 0
+
+    def plus(self, other: "MemoryUse") -> "MemoryUse":
         """Return the sums."""
-        return _Used(*(own + more for own, more in zip(self, other, strict=True)))
+        return MemoryUse(*(own + more for own, more in zip(self, other, strict=True)))
 
 
 # What the libraries of a run take that are loaded when it starts, as measured.
-_LIBRARIES: Final = _Used(
+_LIBRARIES: Final = MemoryUse(
     address_space_bytes=600 << 20, resident_bytes=170 << 20, data_bytes=110 << 20
 )
 
 
-def memory_limit() -> MemoryLimit:
+def memory_limit(reserved: MemoryUse | None = None) -> MemoryLimit:
     """Return the smallest of all limits on the memory of this process.
+
+    Parameters
+    ----------
+    reserved
+        Memory that is taken off, as if it were used already.
 
     Returns
     -------
@@ -57,6 +72,8 @@ def memory_limit() -> MemoryLimit:
         cgroups (v1 and v2), whichever leaves least. Libraries that a run has yet to load are taken off.
     """
     used = _used()
+    if reserved is not None:
+        used = used.plus(reserved)
     if "numba" not in sys.modules:
         used = used.plus(_LIBRARIES)
     limits = [
@@ -97,15 +114,15 @@ def _resource_limit(name: str) -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-def _used() -> _Used:
+def _used() -> MemoryUse:
     try:
         pages = [int(field) for field in (_PROCESS / "statm").read_text().split()]
     except (OSError, ValueError):
         # Outside Linux the limits count as a whole.
-        return _Used(0, 0, 0)
+        return MemoryUse(0, 0, 0)
     size, resident, _, _, _, data, _ = pages
     page_bytes = os.sysconf("SC_PAGE_SIZE")
-    return _Used(size * page_bytes, resident * page_bytes, data * page_bytes)
+    return MemoryUse(size * page_bytes, resident * page_bytes, data * page_bytes)
 
 
 def _cgroup_limits() -> Iterator[int]:
