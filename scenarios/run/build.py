@@ -12,6 +12,7 @@ import numpy as np
 from stripesim.calibration.kernels.buffers import ceph_buffers
 from stripesim.calibration.parameters.sets import (
     DEVICE_TABLES,
+    REPLACED,
     ParameterSet,
     ParameterSetError,
     lognormal_factors,
@@ -225,12 +226,14 @@ def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
     """Return the set that a key of the cluster names; it must have a table that the key is about."""
     name = getattr(scenario.cluster, key)
     fitting = _sets_with(tables)
-    if name not in fitting:
-        what = "a parameter set of a cluster" if key == "parameters" else "a device"
-        raise ParameterSetError(
-            f"{scenario.where('cluster', key)}: got {value_text(name)}, wanted {what}: {', '.join(fitting)}"
-        )
-    return ParameterSet(name)
+    if name in fitting:
+        return ParameterSet(name)
+    what = "a parameter set of a cluster" if key == "parameters" else "a device"
+    wanted = f"{what}: {', '.join(fitting)}"
+    if key == "parameters":
+        wanted = REPLACED.get(name, wanted)
+    where = scenario.where("cluster", key)
+    raise ParameterSetError(f"{where}: got {value_text(name)}, wanted {wanted}")
 
 
 def device_set(scenario: Scenario) -> ParameterSet:

@@ -170,11 +170,11 @@ def serial_ns(models, scheme):
 @pytest.mark.parametrize("scheme", ["rep:1", "rep:2"])
 @pytest.mark.parametrize("depth", [4, 32])
 def test_one_group_serves_one_write_per_serial_time(
-    models, change, make_pool, scheme, engine, depth
+    sleepless, change, make_pool, scheme, engine, depth
 ):
     """A lock that spans the commit: whatever the depth, completions are one serial time apart."""
     # What the store does after a commit delays no later commit, and the client is fast.
-    built = change(models, cpu={"kv_finish_ns": 0}, client={"submit_ns": 1000})
+    built = change(sleepless, cpu={"kv_finish_ns": 0}, client={"submit_ns": 1000})
     result = simulate(
         make_pool(built, scheme),
         load("rand", 4 * KIB, read=False, depth=depth),
