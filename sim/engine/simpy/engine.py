@@ -1,8 +1,8 @@
 """The reference engine, on SimPy: the machine of sim/engine/ENGINE.md, to be read and extended.
 
-Read ``kernel.py`` first: the calendar and the ready list. Then ``resources.py`` and ``cores.py``, one class
-for each discipline, and this file: what a completed step makes ready. ``paths.py`` holds templates and requests,
-``streams.py`` the issue of requests, ``director.py`` what fails and comes back.
+Read ``kernel.py`` first: the calendar and the ready list. Then ``resources.py`` and ``cores.py``: one class
+for each discipline. Then this file: what a completed step makes ready. ``paths.py`` holds templates and
+requests, ``streams.py`` issues requests, ``director.py`` stops resources and cuts requests off.
 """
 
 from collections.abc import Iterable, Sequence
