@@ -410,7 +410,7 @@ def _number(text: str) -> float | None:
 
 def study_provenance(name: str, engine: str, **more: Any) -> dict[str, Any]:
     """Say what gave a study's rows, with what else they depend on as JSON values."""
-    from stripesim.scenarios.run.notes import where_and_when
+    from stripesim.scenarios.cells.notes import where_and_when
 
     return {
         "stripesim": __version__,

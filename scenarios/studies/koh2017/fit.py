@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from stripesim.calibration.fitting import Fit, fit_parameters
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.ceph16.fit import whole

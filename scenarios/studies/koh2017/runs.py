@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from stripesim.models.ssd import TRANSFER_MAX_BYTES
-from stripesim.scenarios.run.build import build_cell, build_models
-from stripesim.scenarios.run.cell import row_of
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import row_of
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.base import chosen
