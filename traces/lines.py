@@ -68,7 +68,7 @@ def with_cells(
     quoted: bool = False,
 ) -> pl.DataFrame:
     """Split `text` into a column per cell, null where empty; `whole` marks lines of the right length."""
-    if quoted:
+    if quoted and lines["text"].str.contains('"', literal=True).any():
         return _with_quoted_cells(lines, columns, separator)
     if separator == " ":
         lines = lines.with_columns(pl.col("text").str.replace_all(r"[ \t]+", " "))

@@ -69,8 +69,6 @@ class DelimitedFormat:
     #: Columns whose cells, joined by a dot, name the device; empty when there is but one
     device: tuple[str, ...] = ()
     response: Number | None = None  #: Time from issue to completion
-    #: `dispatch_ns` and `complete_ns` where a file holds them on the clock of `time`, each optional
-    other_times: tuple[Number, ...] = ()
     quoted: bool = False  #: Whether cells may be quoted, as CSV writers do
     #: Whether lines are published in order of time. Where they are, a line earlier than the one above it is a
     #: fault (and kept); where they are not, it is counted.
@@ -134,7 +132,7 @@ class DelimitedFormat:
 
     @property
     def _numbers(self) -> tuple[Number, ...]:
-        held = (self.time, self.offset, self.length, *self.other_times)
+        held = (self.time, self.offset, self.length)
         if self.response is None:
             return held
         return (*held, self.response)
@@ -267,9 +265,6 @@ class DelimitedFormat:
         good = pl.col("whole") & (time >= self.time.least) & extent
         for name in self.device:
             good = good & pl.col(name).is_not_null()
-        for number in self.other_times:
-            cell = pl.col(number.column)
-            good = good & (cell.is_null() | (cell.abs() <= REACH_NS))
         if self.response is not None:
             response = pl.col(self.response.column)
             sound = response.is_between(0, REACH_NS // self.response.unit)
@@ -294,7 +289,7 @@ class DelimitedFormat:
             cell = row[number.column]
             if number.optional and not cell:
                 continue
-            pattern = r"\d+(\.\d*)?|\.\d+" if number.digits else r"-?\d+"
+            pattern = r"\d+(\.\d*)?|\.\d+" if number.digits else r"\d+"
             small = (
                 re.fullmatch(pattern, cell, re.ASCII) is None
                 or float(cell) < number.least
@@ -330,7 +325,6 @@ class DelimitedFormat:
         columns = {
             "issue_ns": issue_ns,
             "complete_ns": complete_ns,
-            **{one.column: pl.col(one.column) - zero for one in self.other_times},
             "device": device,
             "offset_bytes": pl.col(self.offset.column) * self.offset.unit,
             "length_bytes": pl.col(self.length.column) * self.length.unit,
