@@ -80,7 +80,9 @@ def main(folder: Path) -> None:
         **{key: text.encode() for key, text in TEXTS.items()},
         **BINARIES,
     }.items():
-        (folder / f"{name}-forced").write_bytes(bytes([names.index(name.removesuffix("-parquet"))]) + data)
+        (folder / f"{name}-forced").write_bytes(
+            bytes([names.index(name.removesuffix("-parquet"))]) + data
+        )
         (folder / f"{name}-named").write_bytes(b"\0" + data)
 
 
