@@ -154,7 +154,9 @@ def split_lines(
 
     def explain(text: str) -> tuple[str, str]:
         count = len(cells_of(text, separator, quoted=quoted))
-        return f"{count or 'odd quotes, no'} columns in {shown(text)}", wanted
+        if not count:
+            return f"odd quotes in {shown(text)}", "quotes in pairs"
+        return f"{count} columns in {shown(text)}", wanted
 
     rows = with_cells(lines, columns, separator, quoted=quoted)
     return sound_rows(rows, pl.col("whole"), log, explain)
