@@ -35,7 +35,7 @@ PLUGINS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
 }
 _TIMEOUT_S = 600
-# Return the rows of a measured ``kernels.csv`` that time Ceph's plugins.
+# Rows of a measured ``kernels.csv`` that time Ceph's plugins.
 _LIBRARY = "ceph-16.2.15"
 _COLUMNS = (
     "lib",

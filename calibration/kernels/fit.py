@@ -105,6 +105,11 @@ def _fit_group(
     seconds = [row["seconds_median"] for row in group]
     copies = [row["copy_seconds_median"] for row in group]
     total = fit_affine(sizes, seconds)
+    copy = None
+    net = None
+    if None not in copies:
+        copy = fit_affine(sizes, copies)
+        net = fit_affine(sizes, np.subtract(seconds, copies), relative_to_s=seconds)
     residuals = relative_residuals(total, sizes, seconds)
     backend, scheme, op, erasures = key
     return KernelCost(
@@ -113,10 +118,8 @@ def _fit_group(
         op=op,  # type: ignore[arg-type]  # KernelCost checks it
         erasures=erasures,
         total=total,
-        copy=None if None in copies else fit_affine(sizes, copies),
-        net=None
-        if None in copies
-        else fit_affine(sizes, np.subtract(seconds, copies), relative_to_s=seconds),
+        copy=copy,
+        net=net,
         size_min_bytes=min(sizes),
         size_max_bytes=max(sizes),
         points=len(sizes),

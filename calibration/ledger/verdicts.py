@@ -270,7 +270,10 @@ class Ledger:
         for size, entry in measured:
             errors[self.groups.get(entry.claim.metric, entry.claim.metric)].append(size)
         every = sorted(size for size, _ in measured)
-        worst = max(measured, key=lambda pair: pair[0], default=None)
+        worst = None
+        if measured:
+            _, entry = max(measured, key=lambda pair: pair[0])
+            worst = {"id": entry.claim.id, "error": entry.error}
         verdicts = Counter(
             e.verdict for e in held_out if e.claim.compare in ("ordering", "trend")
         )
@@ -297,9 +300,7 @@ class Ledger:
                 }
                 for group, sizes in sorted(errors.items())
             },
-            "worst": None
-            if worst is None
-            else {"id": worst[1].claim.id, "error": worst[1].error},
+            "worst": worst,
             "spearman": rank,
             "spearman_rows": ranked,
             "disputed": [
@@ -319,11 +320,8 @@ class Ledger:
         """One row per claim; arrays become lists of one number or more, numbers lists of one."""
         rows = [_entry_json(entry) for entry in self.entries]
         for row, key in product(rows, ("published", "simulated")):
-            row[key] = (
-                row[key]
-                if row[key] is None or isinstance(row[key], list)
-                else [row[key]]
-            )
+            if row[key] is not None and not isinstance(row[key], list):
+                row[key] = [row[key]]
         number_lists = {
             "published": pl.List(pl.Float64),
             "simulated": pl.List(pl.Float64),

@@ -43,9 +43,9 @@ class StripeGeometry:
         ):
             require(number >= 0, f"stripe geometry: {name}", number, "0 or more")
         first = offset_bytes // self.stripe_bytes
-        return first, -(
-            -(offset_bytes + length_bytes) // self.stripe_bytes
-        ) if length_bytes else first
+        if not length_bytes:
+            return first, first
+        return first, -(-(offset_bytes + length_bytes) // self.stripe_bytes)
 
     def stripe_count(self, object_size_bytes: int) -> int:
         """Stripes an object of this size [B] fills, the last one padded."""

@@ -225,21 +225,20 @@ class RedundancyScheme(ABC):
         )
         if not lost or object_size_bytes == 0:
             return RepairPlan((), (), decode_stripes=0, decode_data_bytes=0, erasures=0)
-        erasure = self.kind == "erasure"
-        if erasure:
+        shard_bytes = object_size_bytes
+        stripes = 0
+        if self.kind == "erasure":
             shard_bytes = geometry.shard_size_bytes(object_size_bytes)
-        else:
-            shard_bytes = object_size_bytes
+            stripes = geometry.stripe_count(object_size_bytes)
         reads, erasures = self._repair_reads(
             Repair(lost, unavailable, sources, geometry, shard_bytes)
         )
+        read_bytes = sum(extent.length_bytes for extent in reads)
         return RepairPlan(
             reads=reads,
             writes=shard_extents(sorted(lost), ((0, shard_bytes),)),
-            decode_stripes=geometry.stripe_count(object_size_bytes) if erasure else 0,
-            decode_data_bytes=sum(extent.length_bytes for extent in reads)
-            if erasure
-            else 0,
+            decode_stripes=stripes,
+            decode_data_bytes=read_bytes if stripes else 0,
             erasures=erasures,
         )
 

@@ -207,18 +207,18 @@ def _with_primaries(
     return up, _at(up, places)
 
 
+def _is_up(osd_map: OsdMap, osd: int) -> bool:
+    known = 0 <= osd < len(osd_map.up)
+    return known and bool(osd_map.exists[osd] and osd_map.up[osd])
+
+
 def _with_temps(
     osd_map: OsdMap, pool: PlacedPool, up: Rows, up_primary: Rows, shift: bool
 ) -> tuple[Rows, Rows]:
     changed: dict[int, list[int]] = {}
     primaries = dict(_of_pool(pool, osd_map.primary_temp))
     for group, osds in _of_pool(pool, osd_map.pg_temp):
-        alive = [
-            osd
-            if 0 <= osd < len(osd_map.up) and osd_map.exists[osd] and osd_map.up[osd]
-            else NONE
-            for osd in osds
-        ]
+        alive = [osd if _is_up(osd_map, osd) else NONE for osd in osds]
         if shift:
             alive = [osd for osd in alive if osd != NONE]
         if alive:

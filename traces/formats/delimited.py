@@ -99,14 +99,7 @@ class DelimitedFormat:
         if self.preamble_end is not None:
             blocks = self._after_preamble(blocks, log)
         for block in blocks:
-            rows = self._parse_clean(block)
-            if (
-                rows is None
-                or not rows.select(self._good(zero).fill_null(False).all()).item()
-            ):
-                rows = sound_rows(
-                    self._parse_lines(block, log), self._good(zero), log, self._explain
-                )
+            rows = self._sound_rows(block, zero, log)
             if not rows.height:
                 continue
             if zero is None:
@@ -121,6 +114,15 @@ class DelimitedFormat:
                 requests = self._requests(rows, zero)
                 clock.check(requests["issue_ns"], requests[ORDER_COLUMN])
                 yield Chunk(requests, zero_ns=zero * self.time.unit)
+
+    def _sound_rows(
+        self, block: Block, zero: int | None, log: FaultLog
+    ) -> pl.DataFrame:
+        good = self._good(zero)
+        rows = self._parse_clean(block)
+        if rows is not None and rows.select(good.fill_null(False).all()).item():
+            return rows
+        return sound_rows(self._parse_lines(block, log), good, log, self._explain)
 
     def _is_heading(self, line: str) -> bool:
         return self.header is not None and self.header.match(line) is not None

@@ -247,16 +247,16 @@ class CrushMap:
         from stripesim.models.placement.crush.tables import flatten
 
         sets = dict(self.choose_args)
-        key = pool if pool in sets else -1 if -1 in sets else None
+        # The set −1 is for pools without a set.
+        key = pool if pool in sets else -1
         if key not in self._laid_flat:
-            changes = () if key is None else sets[key]
             self._laid_flat[key] = flatten(
-                self.buckets, changes, self.tunables.straw_calc_version
+                self.buckets, sets.get(key, ()), self.tunables.straw_calc_version
             )
         return self._laid_flat[key]
 
     @cached_property
-    def _laid_flat(self) -> dict[int | None, Tables]:
+    def _laid_flat(self) -> dict[int, Tables]:
         return {}
 
 

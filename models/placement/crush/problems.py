@@ -33,12 +33,14 @@ class Problems:
 
     def add(self, place: int | str, got: object, wanted: str) -> None:
         """Note a problem; None was got where nothing is."""
-        line, shown = (
-            (place, f"{place}") if isinstance(place, int) else (0, f" {place}")
-        )
-        got = "nothing" if got is None else got
+        line = 0
+        location = f" {place}"
+        if isinstance(place, int):
+            line = place
+            location = str(place)
+        value = "nothing" if got is None else str(got)[:120]
         self.found.append(
-            (line, f"{self.source}:{shown}: got {str(got)[:120]}, wanted {wanted}")
+            (line, f"{self.source}:{location}: got {value}, wanted {wanted}")
         )
 
     def finish(self) -> None:
