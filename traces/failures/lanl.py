@@ -66,7 +66,7 @@ _Row = tuple[dict[str, Any], int, int]
 
 
 @dataclass
-class _Node:
+class _FailingNode:
     system: str
     outages: list[_Outage]
     decommissioned_s: int | None
@@ -74,12 +74,12 @@ class _Node:
 
 def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
     budget = RowBudget(log.source, FAILURE_BYTES, "outages")
-    nodes: dict[str, _Node] = {}
+    nodes: dict[str, _FailingNode] = {}
     sizes: dict[str, int] = {}
     for row, start_s, stop_s in _rows(source, log):
         budget.add(1)
         component = f"{row['System']}.{row['nodenumz']}"
-        node = nodes.setdefault(component, _Node(row["System"], [], None))
+        node = nodes.setdefault(component, _FailingNode(row["System"], [], None))
         node.outages.append((start_s, stop_s, _reason(row)))
         node.decommissioned_s = node.decommissioned_s or _month_s(row["node decom"])
         if row["nodes"].isdecimal():
@@ -134,7 +134,7 @@ def _rows(source: TraceSource, log: FaultLog) -> Iterator[_Row]:
 
 
 def _spans(
-    component: str, node: _Node, end_s: int, log: FaultLog
+    component: str, node: _FailingNode, end_s: int, log: FaultLog
 ) -> Iterator[tuple[object, ...]]:
     joined: list[_Outage] = []
     for start, stop, why in node.outages:

@@ -29,7 +29,7 @@ REACH_NS = INT64_MAX // 4
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberColumn:
     """A column that holds a number.
 
     `unit` is the value of one, in nanoseconds or bytes; for decimals, of which so many `digits` after the
@@ -58,9 +58,9 @@ class DelimitedFormat:
         str
     ]  #: Matches a line of this format and of no other; only used to tell formats apart
     #: `time`, `offset`, `length`: the columns that hold them
-    time: Number
-    offset: Number
-    length: Number
+    time: NumberColumn
+    offset: NumberColumn
+    length: NumberColumn
     op: str  #: Column that holds the operation
     #: Takes the column's expression; true for writes, false for reads, null for anything else
     is_write: Callable[[pl.Expr], pl.Expr]
@@ -68,7 +68,7 @@ class DelimitedFormat:
     separator: str = ","  #: `,`, `;` or a blank, which matches any run of blanks
     #: Columns whose cells, joined by a dot, name the device; empty when there is but one
     device: tuple[str, ...] = ()
-    response: Number | None = None  #: Time from issue to completion
+    response: NumberColumn | None = None  #: Time from issue to completion
     quoted: bool = False  #: Whether cells may be quoted, as CSV writers do
     #: Whether lines are published in order of time. Where they are, a line earlier than the one above it is a
     #: fault (and kept); where they are not, it is counted.
@@ -133,7 +133,7 @@ class DelimitedFormat:
         ) > len(lines)
 
     @property
-    def _numbers(self) -> tuple[Number, ...]:
+    def _numbers(self) -> tuple[NumberColumn, ...]:
         held = (self.time, self.offset, self.length)
         if self.response is None:
             return held
@@ -348,7 +348,7 @@ def one_of(
     return is_write
 
 
-def _kind(number: Number) -> pl.DataType:
+def _kind(number: NumberColumn) -> pl.DataType:
     if number.digits:
         return pl.Decimal(28, number.digits)
     return pl.Int64()

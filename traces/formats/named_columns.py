@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from stripesim.traces.formats.delimited import DelimitedFormat, Number, one_of
+from stripesim.traces.formats.delimited import DelimitedFormat, NumberColumn, one_of
 from stripesim.traces.lines import cells_of
 from stripesim.traces.problems import TraceError, shown
 from stripesim.traces.source import TraceSource
@@ -77,8 +77,8 @@ def named_columns(source: TraceSource, roles: Mapping[str, str]) -> DelimitedFor
         separator=separator,
         row=_NO_ROW,
         time=_time_number(time),
-        offset=Number(offset, _SIZE_UNITS[offset.removeprefix("offset")]),
-        length=Number(size, _SIZE_UNITS[size.removeprefix("size")], least=1),
+        offset=NumberColumn(offset, _SIZE_UNITS[offset.removeprefix("offset")]),
+        length=NumberColumn(size, _SIZE_UNITS[size.removeprefix("size")], least=1),
         op=op,
         is_write=is_write,
         ops=op_values,
@@ -186,5 +186,5 @@ def _unnamed(cells: list[str | None]) -> tuple[str, ...]:
     return tuple(name or f"column {place}" for place, name in enumerate(cells, 1))
 
 
-def _time_number(role: str, *, optional: bool = False) -> Number:
-    return Number(role, 1, _TIME_DIGITS[role.rpartition("_")[2]], optional)
+def _time_number(role: str, *, optional: bool = False) -> NumberColumn:
+    return NumberColumn(role, 1, _TIME_DIGITS[role.rpartition("_")[2]], optional)
