@@ -314,7 +314,7 @@ def _distance(lifetimes: Lifetimes, survival: Callable[[Floats], Floats]) -> flo
 
 
 def _hessian(loss: Callable[[Floats], float], at: Floats) -> Floats:
-    """Second differences; the step balances the rounding of a sum against the curvature's change."""
+    """Compute second differences; the step balances the rounding of a sum against the curvature's change."""
     size = len(at)
     step = 1e-4
     out = np.empty((size, size))

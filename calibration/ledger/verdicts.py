@@ -173,7 +173,7 @@ def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
 def _split(
     simulated: float | Sequence[float] | str | bool | Observation,
 ) -> tuple[Numbers, str | None, bool | None]:
-    """Numbers, words and truth value of a study's result."""
+    """Return the numbers, words and truth value of a study's result."""
     if isinstance(simulated, bool):
         return None, "holds" if simulated else "does not hold", simulated
     if isinstance(simulated, str):
@@ -245,7 +245,7 @@ class Ledger:
         )
 
     def summary(self) -> dict[str, Any]:
-        """Counts, share, errors and rank correlation.
+        """Return counts, share, errors and rank correlation.
 
         The share that counts is ``right / held_out``, over *all* held-out rows. Mean absolute percentage
         errors, the worst row and the median cover held-out rows compared by `value`, `extremum` or
@@ -309,7 +309,7 @@ class Ledger:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Claims, summary and parameters as plain values that `json.dumps` takes."""
+        """Return the claims, summary and parameters as plain values that `json.dumps` takes."""
         return {
             "claims": [_entry_json(entry) for entry in self.entries],
             "summary": self.summary(),
@@ -317,7 +317,7 @@ class Ledger:
         }
 
     def to_frame(self) -> pl.DataFrame:
-        """One row per claim; arrays become lists of one number or more, numbers lists of one."""
+        """Return one row per claim; arrays become lists of one number or more, numbers lists of one."""
         rows = [_entry_json(entry) for entry in self.entries]
         for row, key in product(rows, ("published", "simulated")):
             if row[key] is not None and not isinstance(row[key], list):

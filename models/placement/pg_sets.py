@@ -63,7 +63,7 @@ class OsdMap:
     primary_temp: Mapping[Pg, int] = field(default_factory=dict)
 
     def reweight_vector(self) -> npt.NDArray[np.int64]:
-        """Weights for `CrushMap.map_many`: ids that the map has no OSD for are out."""
+        """Return the weights for `CrushMap.map_many`: ids that the map has no OSD for are out."""
         size = self.crush.max_devices
         vector = np.zeros(size, dtype=np.int64)
         known = min(size, len(self.weights))
@@ -124,7 +124,7 @@ def _keep(rows: Rows, wanted: npt.NDArray[np.bool_], shift: bool) -> Rows:
 
 
 def _at(rows: Rows, places: npt.NDArray[np.int64]) -> Rows:
-    """OSD at one place of each row; −1 where there is none."""
+    """Return the OSD at one place of each row; −1 where there is none."""
     if rows.shape[1] == 0:
         return np.full(len(rows), -1, dtype=np.int32)
     primaries = np.take_along_axis(rows, places[:, None], axis=1)[:, 0]

@@ -239,7 +239,7 @@ class DelimitedFormat:
         )
 
     def _decimals(self) -> list[pl.Expr]:
-        """Decimals become integers of their last digit kept: exact, where a float would not be."""
+        """Convert decimals to integers of their last digit kept: exact, where a float would not be."""
         return [
             pl.col(number.column)
             .cast(_kind(number), strict=False)

@@ -16,7 +16,7 @@ SCSI_WRITES: Final = (0x0A, 0x2A, 0x8A, 0xAA)
 
 
 def _spelt(codes: tuple[int, ...]) -> tuple[str, ...]:
-    """Codes in hexadecimal as traces spell them."""
+    """Return codes in hexadecimal as traces spell them."""
     return tuple(
         {
             form.format(code): None

@@ -58,7 +58,7 @@ class JsonReader(Problems):
     def whole(
         self, entry: Mapping[str, Any], key: str, names: str, least: int, most: int
     ) -> int:
-        """Whole number under the first of several names (parted by |) that is there."""
+        """Return the whole number under the first of several names (parted by |) that is there."""
         name = next(
             (name for name in names.split("|") if name in entry),
             names.partition("|")[0],
@@ -78,7 +78,7 @@ class JsonReader(Problems):
     def rows(
         self, entry: Mapping[str, Any], key: str, name: str
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Objects of a list, each with its key."""
+        """Return the objects of a list, each with its key."""
         value = entry.get(name)
         if not isinstance(value, list):
             self.add(f"{key}.{name}", shown(value), "a list")
