@@ -14,8 +14,7 @@ class CpuModel(MeasuredModel):
     -----
     Every term is a plain sum, so each can be set to zero for an ablation. A stage is one stay on a
     core: its time is the sum of the terms named by the path that builds it (see
-    `stripesim.sim.ceph.paths`). Hand-offs are counted per stage. Core frequency and caches
-    are inside the numbers.
+    `stripesim.sim.ceph.paths`). Core frequency and caches are inside the numbers.
 
     References
     ----------
@@ -79,9 +78,6 @@ class CpuModel(MeasuredModel):
     #: alone, 0 to 3. 0: a core has one thread, or the other times hold it.
     paired_slowdown_fraction: float
     user_fraction: float  #: Share of processor time spent in user mode, 0 to 1
-    switches_per_handoff_count: (
-        float  #: Context switches that one hand-off between threads costs
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -93,6 +93,11 @@ def _temporary_folder() -> str | None:
         return None
 
 
+def is_disabled() -> bool:
+    """Return True where the environment keeps Numba from compiling."""
+    return bool(_config.DISABLE_JIT)
+
+
 def _cache_of(function: Callable[..., Any]) -> _Cache | None:
     try:
         return _Cache(function)  # type: ignore[no-untyped-call]

@@ -26,18 +26,21 @@ class ThreadModel(MeasuredModel):
     (``handle_message_ack``; ``write_event`` sends pending messages of a connection that is not lossy).
     """
 
-    positive: ClassVar = ("op_shards_count", "op_threads_per_shard_count")
+    positive: ClassVar = (
+        "op_shards_count",
+        "op_threads_per_shard_count",
+        "messenger_threads_count",
+    )
     op_shards_count: int  #: Queues of operations; a placement group belongs to one
     op_threads_per_shard_count: int  #: Threads that serve one queue
-    #: Threads that send and receive messages; 0: a message needs a core, but no separate thread
-    messenger_threads_count: int
+    messenger_threads_count: int  #: Threads that send and receive messages
     #: Processor time of waking a thread that sleeps, and of its going to sleep again [ns]; a thread that
     #: finds more work when it is done costs nothing
     wake_ns: float
-    #: Wake-ups within one key-value sync, however shared: of the threads that write and flush the log,
+    #: Wake-ups within one key-value sync, whoever shares it: of the threads that write and flush the log,
     #: finish transactions and make the callbacks; beside that of the key-value thread
     sync_wakes_count: float
-    sync_ns: float  #: Processor time of one key-value sync with its wake-ups, however shared [ns]
+    sync_ns: float  #: Processor time of one key-value sync with its wake-ups, whoever shares it [ns]
     #: Time after which a process that had no core has lost what it left in the processor's caches [ns]: a
     #: wake-up before that costs as much less of `wake_ns`, in proportion; 0: it always costs all of it
     cool_ns: float
@@ -45,7 +48,7 @@ class ThreadModel(MeasuredModel):
     #: (``ShardedOpWQ::_enqueue``: ``notify_all``) and meet at its lock. Only the one that works costs
     #: processor time, the others find the caches warm.
     queue_wakes_count: float
-    ec_wakes_count: float  #: Extra wake-ups of a transaction of an erasure-coded pool over a replica's
+    ec_wakes_count: float  #: Wake-ups that a transaction of an erasure-coded pool takes beside a replica's
     #: Acknowledgements of one message between OSDs, each of which a messenger thread of the sender receives;
     #: clients' connections have none
     peer_acks_count: int
@@ -53,14 +56,12 @@ class ThreadModel(MeasuredModel):
     preemptions_per_wake_count: float
     #: With a `PgLockModel` of scope ``dispatch``. 1: an operation needs nothing of its placement group but
     #: the mutex that each of its stages takes; 0: a client's operation also takes the group's lock before it
-    #: queues for a thread, and keeps it while it is dispatched. Who waits for the mutex is decided elsewhere:
-    #: a worker thread where threads are modelled apart (`messenger_threads_count` above 0, or a queue with
-    #: classes), otherwise the operation, without a thread.
+    #: queues for a thread, and keeps it while it is dispatched.
     lock_waits_per_thread_count: int
     #: Time, not processor time, after an operation has been answered until its thread and what it holds serve
     #: the next [ns]
     hand_over_ns: float
-    #: Time that a thread with more work keeps its core while others wait [ns]; 0: one stage. With
+    #: How long a thread that finds more work keeps its core while others wait [ns]; 0: for one stage. With
     #: it, one thread submits and syncs the key-value pairs of an OSD, batch by batch.
     slice_ns: float
     #: Threads that finish what that thread has synced; 0: it does so itself, as all did up to v11.2

@@ -19,6 +19,8 @@ from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 _PACKAGE = "stripesim.calibration.parameters"
 #: Tables that describe the device of an OSD.
 DEVICE_TABLES = ("ssd", "hdd", "hdd_with_log")
+#: Sets that shipped once, and what replaces each.
+REPLACED = {"koh2017": '"kraken", the same cluster with threads that sleep and wake'}
 
 #: Longer than any service time, in nanoseconds; wider than any spread that was measured.
 _TIME_MAX_NS = 1e12
@@ -51,9 +53,8 @@ class ParameterSet:
     def __init__(self, name: str, path: Path | None = None) -> None:
         resource = files(_PACKAGE) / f"{name}.toml" if path is None else path
         if path is None and not resource.is_file():
-            raise ParameterSetError(
-                f"parameter set: got {name!r}, wanted one of {', '.join(names())}"
-            )
+            wanted = REPLACED.get(name, f"one of {', '.join(names())}")
+            raise ParameterSetError(f"parameter set: got {name!r}, wanted {wanted}")
         self.name = name.removesuffix(".toml")
         self._folder = files(_PACKAGE) if path is None else path.parent
         try:

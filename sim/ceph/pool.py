@@ -159,6 +159,7 @@ class Book:
 
     def __init__(self, bindings: IntArray) -> None:
         self.templates: list[Template] = []
+        self._known: set[int] = set()
         self._rows = bindings
         self._used = len(bindings)
 
@@ -168,7 +169,12 @@ class Book:
         return self._rows[: self._used]
 
     def add(self, template: Template) -> int:
-        """Add a template; return its index."""
+        """Add a template, with those that its requests start and that are new; return its index."""
+        spawned = template.dynamics.spawned if template.dynamics else ()
+        for other in spawned:
+            if id(other) not in self._known:
+                self.add(other)
+        self._known.add(id(template))
         self.templates.append(template)
         return len(self.templates) - 1
 

@@ -15,6 +15,7 @@ from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.base import chosen
 from stripesim.scenarios.studies.koh2017 import ablations as what_if
 from stripesim.scenarios.studies.koh2017.claims import required_cells
+from stripesim.scenarios.studies.koh2017.creation import CreationSource
 from stripesim.scenarios.studies.koh2017.paper import FIGURES, PAPER_FIGURES
 from stripesim.scenarios.studies.koh2017.series import BLOCK_BYTES, RUNS
 from stripesim.scenarios.studies.parameters import (
@@ -25,7 +26,6 @@ from stripesim.scenarios.studies.parameters import (
 )
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.ceph.creation import CreationSource
 from stripesim.sim.ceph.heartbeats import HeartbeatSource
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.observe.recording import bins_with_wake_ups
@@ -45,7 +45,7 @@ class Simulation:
     ``heartbeat`` (a row: what the pings carry); ``name`` is that of the series or the ablation. Without a
     duration, in simulated time [s], it takes the scenario's number of requests. A series may pause at the
     first write into each object [ns] (−1: as long as the object map takes), and fill objects, see
-    `stripesim.sim.ceph.creation.CreationSource`.
+    `stripesim.scenarios.studies.koh2017.creation.CreationSource`.
     """
 
     kind: str

@@ -30,7 +30,7 @@ def repair_path(
 
     Rounds (`rounds_bytes`) come one after another, as ``RecoveryOp`` does it: read, decode, push, commit.
     When one may begin is decided by reservations, limits and sleeps, which are the director's
-    (`stripesim.sim.ceph.failures.recovery`).
+    (`stripesim.sim.ceph.failures.background.recovery`).
 
     See Ceph v11.2.0, ``src/osd/ECBackend.cc`` (``continue_recovery_op``),
     ``src/osd/ReplicatedBackend.cc`` (``start_pushes``), ``get_recovery_chunk_size``.
@@ -252,9 +252,7 @@ def _read_runs(
         roles.shard_role(shard, roles.CPU),
     )
     step = stage.worker(worker, [after], what, shard)
-    step = stage.on_core(
-        cpu, cpu_ns, [step], what, handoffs=1 + len(pieces), shard=shard
-    )
+    step = stage.on_core(cpu, cpu_ns, [step], what, shard=shard)
     step = ssd_chain(stage, shard, pieces, lookup(stage, shard, step))
     return stage.graph.release(
         worker, after=[step], label=f"thread back from {what}", shard=shard

@@ -53,13 +53,18 @@ def ssd_read(
         read_ns, read_bytes = sum(map(ssd.read_ns, pieces)), sum(pieces)
         counted = {"device_read_bytes": read_bytes, "device_read_ops": requests}
         step = _device(stage, shard, roles.SSD, read_ns, [after], label, **counted)
-        if ssd.link_ns_per_byte:
-            link_ns = ssd.link_ns_per_byte * read_bytes
-            step = _device(
-                stage, shard, roles.SSD_LINK, link_ns, [step], "drive to host", FIXED
-            )
-        ends.append(step)
+        ends.append(_drive_to_host(stage, shard, read_bytes, step))
     return stage.graph.join(ends)
+
+
+def _drive_to_host(stage: Stage, shard: int, size_bytes: float, after: int) -> int:
+    """Transfer what was read over the drive's link, where the link is a queue of its own."""
+    link_ns = stage.models.ssd.link_ns_per_byte * size_bytes
+    if not link_ns:
+        return after
+    return _device(
+        stage, shard, roles.SSD_LINK, link_ns, [after], "drive to host", FIXED
+    )
 
 
 def ssd_chain(stage: Stage, shard: int, sizes_bytes: Sequence[int], after: int) -> int:
@@ -77,6 +82,7 @@ def ssd_chain(stage: Stage, shard: int, sizes_bytes: Sequence[int], after: int) 
             "device_read_ops": len(batch),
         }
         step = _device(stage, shard, roles.SSD, read_ns, [step], "SSD read", **counted)
+        step = _drive_to_host(stage, shard, counted["device_read_bytes"], step)
     return step
 
 
@@ -156,7 +162,7 @@ def lookup(stage: Stage, shard: int, after: int) -> int:
         return after
     read_ns = model.miss_fraction * stage.models.ssd.read_ns(model.read_bytes)
     read_bytes = round(model.miss_fraction * model.read_bytes)
-    return _device(
+    step = _device(
         stage,
         shard,
         roles.SSD,
@@ -165,6 +171,7 @@ def lookup(stage: Stage, shard: int, after: int) -> int:
         "metadata read",
         device_read_bytes=read_bytes,
     )
+    return _drive_to_host(stage, shard, read_bytes, step)
 
 
 def local_read(
@@ -197,8 +204,6 @@ def local_read(
         what,
         in_group=in_group,
         shard=shard,
-        # Waiting for the device is one more hand-off.
-        handoffs=2 if device_bytes else 1,
         then=read,
         after_reply=True,
     )
@@ -297,9 +302,7 @@ def encode_and_send(
         nonlocal prepared
         own_ns, wakes_count = _preparation(stage, writes[primary][1])
         label, core = "transaction", roles.PRIMARY_CPU
-        prepared = stage.on_core(
-            core, own_ns, [step], label, handoffs=0, wakes_count=wakes_count
-        )
+        prepared = stage.on_core(core, own_ns, [step], label, wakes_count=wakes_count)
         return prepared
 
     work_ns = (
