@@ -1,42 +1,16 @@
-"""CSV files whose columns have names: those that `trace convert` writes, and others with `--columns`.
-
-Cells may be quoted, but hold no line end. `OWN_CSV` reads the project's own columns, `named_columns` a CSV
-whose user says which column is which.
-"""
+"""Any CSV of requests whose user says which column is which: `--columns`."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
-import polars as pl
-
-from stripesim.traces.columns import (
-    CHUNK_SCHEMA,
-    COMMAND_SCHEMA,
-    REQUEST_SCHEMA,
-    Chunk,
-)
-from stripesim.traces.formats.delimited import (
-    REACH_NS,
-    DelimitedFormat,
-    Number,
-    one_of,
-)
-from stripesim.traces.lines import cells_of, has_columns
-from stripesim.traces.problems import FaultLog, TraceError, shown
-from stripesim.traces.source import (
-    TraceFormat,
-    TraceSource,
-    companion,
-)
-
-REQUEST_COLUMNS_NEEDED = ("issue_ns", "offset_bytes", "length_bytes", "is_write")
-"""Columns without which a CSV is not one that `trace convert` writes; the others may be missing."""
+from stripesim.traces.formats.delimited import DelimitedFormat, NumberColumn, one_of
+from stripesim.traces.lines import cells_of
+from stripesim.traces.problems import TraceError, shown
+from stripesim.traces.source import TraceSource
 
 COLUMNS_EXAMPLE = "time_us=NAME,offset=NAME,size=NAME,op=NAME"
 """Example of `--columns`, for messages."""
 
-COMMAND_COLUMNS_NEEDED = ("dispatch_ns", *REQUEST_COLUMNS_NEEDED[1:])
 _NO_ROW = re.compile(r"(?!)")
 
 # Digits after the point down to nanoseconds.
@@ -65,70 +39,6 @@ _NEEDED_ROLES = {
     "an operation": tuple(_OPS),
 }
 _OPTIONAL_ROLES = {"a response time": _RESPONSES, "a device": ("device",)}
-
-
-def _read_own(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-    """Yield the requests, then the commands of the companion file."""
-    zero_ns: int | None = None
-    for chunk in _own_format(source, "issue_ns", REQUEST_COLUMNS_NEEDED).read(
-        source, log
-    ):
-        zero_ns = chunk.zero_ns if zero_ns is None else zero_ns
-        yield chunk
-    commands = companion(source.path, "commands")
-    if zero_ns is None or not commands.exists():
-        return
-    beside = replace(source, path=commands)
-    own_log = FaultLog(str(commands))
-    no_requests = pl.DataFrame(schema=CHUNK_SCHEMA)
-    yield Chunk(no_requests, pl.DataFrame(schema=COMMAND_SCHEMA), zero_ns)
-    form = _own_format(beside, "dispatch_ns", COMMAND_COLUMNS_NEEDED)
-    for chunk in form.read(beside, own_log):
-        dispatch_ns = pl.col("issue_ns") + (chunk.zero_ns - zero_ns)
-        complete_ns = pl.col("complete_ns") + (chunk.zero_ns - zero_ns)
-        rows = chunk.requests.with_columns(
-            dispatch_ns=dispatch_ns, complete_ns=complete_ns
-        )
-        yield Chunk(no_requests, rows.select(COMMAND_SCHEMA.keys()), zero_ns)
-    log.extend(own_log)
-
-
-OWN_CSV = TraceFormat(
-    "columns-csv", lambda head: has_columns(head, REQUEST_COLUMNS_NEEDED), _read_own
-)
-"""The columnar form as CSV; commands are in `NAME.commands.csv` in the same folder."""
-
-
-def _own_format(
-    source: TraceSource, time: str, needed: tuple[str, ...]
-) -> DelimitedFormat:
-    first, cells = _heading(source, ",")
-    missing = [name for name in needed if name not in cells]
-    if missing:
-        raise TraceError(
-            f"{source.path}:1: got {shown(first)}, wanted a heading with {', '.join(missing)}"
-        )
-    known = [name if name in REQUEST_SCHEMA else None for name in cells]
-    other_times = [
-        Number(name, 1, optional=True, least=-REACH_NS)
-        for name in ("dispatch_ns", "complete_ns")
-        if name in cells and name != time
-    ]
-    return DelimitedFormat(
-        name=OWN_CSV.name,
-        columns=_unnamed(known),
-        row=_NO_ROW,
-        time=Number(time, 1, least=-REACH_NS),
-        offset=Number("offset_bytes", 1),
-        length=Number("length_bytes", 1, least=1),
-        op="is_write",
-        is_write=_TRUE_IS_WRITE,
-        ops=_OPS["is_write"][1],
-        device=("device",) if "device" in cells else (),
-        other_times=tuple(other_times),
-        header=re.compile(re.escape(first)),
-        quoted=True,
-    )
 
 
 def named_columns(source: TraceSource, roles: Mapping[str, str]) -> DelimitedFormat:
@@ -167,8 +77,8 @@ def named_columns(source: TraceSource, roles: Mapping[str, str]) -> DelimitedFor
         separator=separator,
         row=_NO_ROW,
         time=_time_number(time),
-        offset=Number(offset, _SIZE_UNITS[offset.removeprefix("offset")]),
-        length=Number(size, _SIZE_UNITS[size.removeprefix("size")], least=1),
+        offset=NumberColumn(offset, _SIZE_UNITS[offset.removeprefix("offset")]),
+        length=NumberColumn(size, _SIZE_UNITS[size.removeprefix("size")], least=1),
         op=op,
         is_write=is_write,
         ops=op_values,
@@ -276,5 +186,5 @@ def _unnamed(cells: list[str | None]) -> tuple[str, ...]:
     return tuple(name or f"column {place}" for place, name in enumerate(cells, 1))
 
 
-def _time_number(role: str, *, optional: bool = False) -> Number:
-    return Number(role, 1, _TIME_DIGITS[role.rpartition("_")[2]], optional)
+def _time_number(role: str, *, optional: bool = False) -> NumberColumn:
+    return NumberColumn(role, 1, _TIME_DIGITS[role.rpartition("_")[2]], optional)
