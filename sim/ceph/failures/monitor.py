@@ -62,16 +62,15 @@ class Monitor:
         self.subscribers: list[Callable[[MapUpdate], None]] = []
         self.status = StatusReports(state)
         self._state = state
-        self._pending: list[MapChange] = []
+        # An ordered set.
+        self._pending: dict[MapChange, None] = {}
         self._published_ns: int | None = None
 
     def propose(self, kind: ChangeKind, subject: int) -> None:
         """Put a change into the next map."""
-        if subject in self.pending(kind):
-            return
-        self._pending.append(MapChange(kind, subject))
-        if len(self._pending) == 1:
+        if not self._pending:
             self._state.clock.at(self._next_map_ns(), self._publish)
+        self._pending[MapChange(kind, subject)] = None
 
     def pending(self, kind: ChangeKind) -> set[int]:
         """Return the OSDs or PGs with a kind of change in the next map."""
@@ -85,8 +84,8 @@ class Monitor:
         return max(moments)
 
     def _publish(self) -> None:
-        changes = self._pending
-        self._pending = []
+        changes = list(self._pending)
+        self._pending = {}
         self._published_ns = self._state.now_ns
         update = self._state.map.apply(changes)
         for subscriber in self.subscribers:

@@ -80,7 +80,8 @@ class Outages:
                 self._state.clock.after(self._state.model.boot_ns, self._boot, osd)
 
     def _is_unnoticed(self, osd: int) -> bool:
-        return osd in self._state.map.up - self._monitor.pending("down")
+        is_up = osd in self._state.map.up
+        return is_up and osd not in self._monitor.pending("down")
 
     def _resume(self, osd: int) -> None:
         """Continue after an unnoticed hang: clients send their requests again."""
