@@ -5,7 +5,7 @@ from stripesim.sim.ceph.failures.background.streams import BackgroundWork
 from stripesim.sim.ceph.failures.client_writes import ClientWrites
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
 from stripesim.sim.ceph.failures.detection import Detection
-from stripesim.sim.ceph.failures.groups import Group, Members, State
+from stripesim.sim.ceph.failures.groups import Group, Members, PgInterval, State
 from stripesim.sim.ceph.failures.monitor import Monitor
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.pool import Book
@@ -210,10 +210,10 @@ class Activation:
             self._state.actions.release(group.number)
             return
         end_ns = self._leases.end_ns(group)
-        self._state.clock.at(end_ns, self._lease_ended, group, group.interval.number)
+        self._state.clock.at(end_ns, self._lease_ended, group, group.interval)
 
-    def _lease_ended(self, group: Group, interval: int) -> None:
-        if group.interval.number != interval or not group.interval.active:
+    def _lease_ended(self, group: Group, interval: PgInterval) -> None:
+        if group.interval is not interval or not interval.active:
             return
         if self._leases.must_wait(group):
             return

@@ -111,7 +111,6 @@ class PgInterval:
     `active` while it serves clients, since `active_ns`.
     """
 
-    number: int = 0
     epoch: int = 1
     peered: bool = True
     active: bool = True

@@ -74,12 +74,7 @@ class Peering:
         self._unrecorded.discard(group.number)
         self._writes.settle_cut_off(group)
         self._activation.deactivate(group)
-        group.interval = PgInterval(
-            group.interval.number + 1,
-            epoch=state.map.epoch,
-            peered=False,
-            active=False,
-        )
+        group.interval = PgInterval(state.map.epoch, peered=False, active=False)
         group.add_empty_copies()
         group.members = group.choose_members(state.map.up)
         if not group.members.osds:
@@ -87,13 +82,11 @@ class Peering:
             return
         self._background.note(group, "interval")
         state.enter(group, State.PEERING)
-        state.clock.after(
-            self._exchange_ns, self._exchanged, group, group.interval.number
-        )
+        state.clock.after(self._exchange_ns, self._exchanged, group, group.interval)
 
-    def _exchanged(self, group: Group, interval: int) -> None:
+    def _exchanged(self, group: Group, interval: PgInterval) -> None:
         """Process the answers of all members."""
-        if group.interval.number != interval:
+        if group.interval is not interval:
             return
         if group.needs_pg_temp and not group.has_pg_temp:
             group.has_pg_temp = True

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, get_args
 
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.background.operations import (
@@ -14,17 +14,11 @@ from stripesim.sim.ceph.failures.background.operations import (
 )
 from stripesim.sim.ceph.failures.background.reservations import Reservations
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
-from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.failures.groups import Group, PgInterval
 
 # Reasons for a PG in need of recovery to wait: its reservations, other PGs of its primary, the primary's
 # pause between objects, or the object in progress.
 WaitReason = Literal["max_backfills", "max_active", "sleep", "object"]
-WAIT_REASONS: tuple[WaitReason, ...] = (
-    "max_backfills",
-    "max_active",
-    "sleep",
-    "object",
-)
 
 
 class Priority(IntEnum):
@@ -136,7 +130,7 @@ class RecoveryScheduler:
         model = state.model
         self.feed = OperationFeed(osds * model.recovery_max_active_count)
         self.rounds: list[RecoveryRound] = []
-        self.waited_ns: dict[WaitReason, int] = dict.fromkeys(WAIT_REASONS, 0)
+        self.waited_ns: dict[WaitReason, int] = dict.fromkeys(get_args(WaitReason), 0)
         # Set before the run.
         self.listener: RecoveryListener
         self._state = state
@@ -270,15 +264,15 @@ class RecoveryScheduler:
         if not self._has_more(task):
             # No OSD can supply the missing objects.
             self._end(task)
-            interval = task.group.interval.number
+            interval = task.group.interval
             self._state.clock.after(0, self._finish_idle, task.group, interval)
             return
         self._queues[task.lead].groups.append(task.number)
         self._wait_for(task, "max_active")
         self.listener.recovery_started(task.group)
 
-    def _finish_idle(self, group: Group, interval: int) -> None:
-        if group.interval.number == interval:
+    def _finish_idle(self, group: Group, interval: PgInterval) -> None:
+        if group.interval is interval:
             self.listener.recovery_finished(group)
 
     # Operations.
