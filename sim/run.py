@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from stripesim.models import jit
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workload
 from stripesim.sim.ceph.failures import (
     FaultDirector,
@@ -94,6 +95,9 @@ def engine_named(name: str) -> Callable[[Program], EngineRun]:
 
         return engine_simpy.run
     if name == "compiled":
+        if jit.is_disabled():
+            wanted = "it unset, or engine simpy, which needs no compiled code"
+            raise ValueError(f"NUMBA_DISABLE_JIT: got 1, wanted {wanted}")
         from stripesim.sim.engine.compiled import engine as engine_compiled
 
         return engine_compiled.run

@@ -24,11 +24,11 @@ from stripesim.scenarios.run.build import (
     build_pool,
     check_host_count,
     device_set,
+    domain_type,
     group_drive_bytes,
     osd_domains,
     osd_hosts,
 )
-from stripesim.scenarios.schema.geometry import failure_domain
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.engine.graph import IntArray
@@ -322,7 +322,7 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
                 f"at most {limit / 1e12:,.4g} TB, which {scheme.name} holds on {held.osds} OSDs at the full "
                 "ratio"
             )
-        domain, _ = failure_domain(scenario, scheme)
+        domain = domain_type(scenario, scheme)
         if scheme.width > 1 and held.domains == scheme.width:
             found.append(
                 f"{scheme.name}: no {domain} is spare: {held.domains} for {held.domains} shards, so after "

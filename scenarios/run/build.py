@@ -12,6 +12,7 @@ import numpy as np
 from stripesim.calibration.kernels.buffers import ceph_buffers
 from stripesim.calibration.parameters.sets import (
     DEVICE_TABLES,
+    REPLACED,
     ParameterSet,
     ParameterSetError,
     lognormal_factors,
@@ -64,7 +65,7 @@ from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.failures import FaultPlan
-from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.ceph.pool import Pool, UnavailableError
 from stripesim.sim.ceph.qos import OpQueue, mclock, wpq
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.run import AnyWorkload
@@ -225,12 +226,14 @@ def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
     """Return the set that a key of the cluster names; it must have a table that the key is about."""
     name = getattr(scenario.cluster, key)
     fitting = _sets_with(tables)
-    if name not in fitting:
-        what = "a parameter set of a cluster" if key == "parameters" else "a device"
-        raise ParameterSetError(
-            f"{scenario.where('cluster', key)}: got {value_text(name)}, wanted {what}: {', '.join(fitting)}"
-        )
-    return ParameterSet(name)
+    if name in fitting:
+        return ParameterSet(name)
+    what = "a parameter set of a cluster" if key == "parameters" else "a device"
+    wanted = f"{what}: {', '.join(fitting)}"
+    if key == "parameters":
+        wanted = REPLACED.get(name, wanted)
+    where = scenario.where("cluster", key)
+    raise ParameterSetError(f"{where}: got {value_text(name)}, wanted {wanted}")
 
 
 def device_set(scenario: Scenario) -> ParameterSet:
@@ -325,6 +328,11 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
         except KernelTableError as error:
             measure = f"`stripesim kernel --scheme {name} --save` measures it here"
             problems.append(f"{scenario.where('schemes')}: {error}; {measure}")
+        except UnavailableError as error:
+            wanted = "an OSD for each, or more failure domains for CRUSH to find one"
+            problems.append(
+                f"{scenario.where('schemes')}: got {error}, wanted {wanted}"
+            )
         except ValueError as error:
             problems.append(str(error))
     if problems:
@@ -635,13 +643,19 @@ def _osd_hosts(scenario: Scenario) -> IntArray:
     return osd_hosts
 
 
+def domain_type(scenario: Scenario, scheme: RedundancyScheme) -> str:
+    """Return the type of a scheme's failure domains: of the scenario's key, or of its CRUSH map's rule."""
+    if scenario.cluster.crush_map is None:
+        return failure_domain(scenario, scheme)[0]
+    return crush_of(scenario).failure_domain(crush_rule(scenario, scheme))
+
+
 def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int | str]:
-    """Failure domain of a scheme that each OSD is in: of the scenario's key, or of its CRUSH map's rule."""
+    """Return the failure domain of a scheme that each OSD is in."""
     hosts = osd_hosts(scenario)
     osds = np.flatnonzero(hosts >= 0).tolist()
-    domain, _ = failure_domain(scenario, scheme)
+    domain = domain_type(scenario, scheme)
     if scenario.cluster.crush_map is None:
         return dict(zip(osds, domains_of_osds(scenario, domain), strict=True))
-    crush = crush_of(scenario)
-    named = crush.domains(crush.failure_domain(crush_rule(scenario, scheme)))
+    named = crush_of(scenario).domains(domain)
     return {osd: named.get(osd, osd) for osd in osds}

@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from stripesim.scenarios.explain.costs import cell_costs
 from stripesim.scenarios.planning.bound import bounds_of_cell
 from stripesim.scenarios.planning.capacity import drives_of, storage_warnings
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import load_rows_of, row_of, run_cells
+from stripesim.scenarios.run.costs import cell_costs
 from stripesim.scenarios.run.failures import limits_of
 from stripesim.scenarios.run.notes import (
     hole_warnings,

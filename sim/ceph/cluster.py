@@ -219,7 +219,7 @@ class Cluster:
         capacities = {
             "client.submit": models.client.submit_threads_count,
             "worker": models.threads.op_threads_per_shard_count,
-            "messenger": max(1, models.threads.messenger_threads_count),
+            "messenger": models.threads.messenger_threads_count,
             "reader": self._op_shards * models.threads.op_threads_per_shard_count,
             "ssd": models.ssd.servers,
             "ssd.write": max(
@@ -423,8 +423,7 @@ class Cluster:
             home, "public.rx"
         )
         rows[:, roles.PRIMARY_WORKER] = self.worker_resource(primary, groups)
-        if self.models.threads.messenger_threads_count:
-            rows[:, roles.PRIMARY_MESSENGER] = self.osd_resource(primary, "messenger")
+        rows[:, roles.PRIMARY_MESSENGER] = self.osd_resource(primary, "messenger")
         rows[:, roles.PRIMARY_CPU] = self.host_resource(home, "cpu")
         rows[:, roles.PG_LOCK] = self.group_resource(groups, "pg.lock")
         rows[:, roles.PG_EXEC] = self.group_resource(groups, "pg.exec")
@@ -446,8 +445,7 @@ class Cluster:
             rows[:, columns] = np.where(where, resources, UNBOUND)
 
         fill(roles.WORKER, self.worker_resource(member, groups), present)
-        if self.models.threads.messenger_threads_count:
-            fill(roles.MESSENGER, self.osd_resource(member, "messenger"), present)
+        fill(roles.MESSENGER, self.osd_resource(member, "messenger"), present)
         fill(roles.FINISHER, self.osd_resource(member, "finisher"), present)
         if self.models.threads.slice_ns:
             fill(roles.AIO, self.osd_resource(member, "aio"), present)

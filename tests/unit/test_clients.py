@@ -15,7 +15,7 @@ from stripesim.sim.run import RunResult, simulate
 
 GIB = 1 << 30
 SCENARIO = parse_scenario(
-    'schemes = ["rep:3", "rs:4,2"]\n[cluster]\nparameters = "koh2017"\n'
+    'schemes = ["rep:3", "rs:4,2"]\n[cluster]\nparameters = "kraken"\n'
     "hosts = 3\nosds_per_host = 2\npg_num = 64\n"
     'failure_domain_erasure = "osd"\n[workload]\nrequests = 1\n'
 )

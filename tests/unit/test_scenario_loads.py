@@ -13,7 +13,7 @@ from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
 
 CLUSTER = (
-    '[cluster]\nparameters = "koh2017"\nhosts = 3\nosds_per_host = 2\npg_num = 64\n'
+    '[cluster]\nparameters = "kraken"\nhosts = 3\nosds_per_host = 2\npg_num = 64\n'
     'failure_domain_erasure = "osd"\n'
 )
 ONE_CELL = 'ops = ["read"]\npatterns = ["rand"]\nblock_sizes_bytes = ["4k"]\nimage_bytes = "1GiB"\n'

@@ -28,7 +28,7 @@ TRIED = {"ssd.flush_base_ns": (2.5e5, 5e5), "threads.ec_wakes_count": (3, 4, 5, 
 # Weight of a row, the same for all: counts repeat within a few per cent.
 TOLERANCE = 0.02
 
-# Processor times of the stages relative to each other, as the set `koh2017` assumes them [ns]: two factors
+# Processor times of the stages relative to each other, as the set `kraken` assumes them [ns]: two factors
 # are fitted, one on operations and messages, one on transactions of the store, each named by its first.
 OPERATIONS_NS = {
     "cpu.op_prepare_ns": 40_000,

@@ -1,12 +1,11 @@
 """Fit the cluster's unknown costs to the study's calibration rows: 3-replication only.
 
-``python -m stripesim.scenarios.studies.koh2017.fit [SET]`` prints what stands in ``kraken.toml``, the
-study's set, where times of operations and transactions keep their proportions, or in ``koh2017.toml``.
+``python -m stripesim.scenarios.studies.koh2017.fit`` prints what stands in ``kraken.toml``, the study's set,
+where times of operations and transactions keep their proportions.
 Five numbers are fitted. Three see 3-replication only; the other two, which only erasure-coded writes
 exercise, see one row of RS(6,3) each, so that RS(10,4) and all other rows of RS(6,3) stay predictions.
 """
 
-import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -44,28 +43,21 @@ SHARED_ROWS = {
     "koh2017-045": Row("rep:3", "write", "seq", "latency_mean_ns", 1e-6, 4),
     "koh2017-053": Row("rep:3", "read", "seq", "latency_mean_ns", 1e-6, 7),
 }
-# Where the fit of each set begins: its three shared numbers, then those of erasure codes.
+# Where the fit begins: three shared numbers, then those of erasure codes.
 SHARED_PARAMETERS = {
-    "koh2017": {
-        "cpu.op_prepare_ns": 50_000.0,
-        "cpu.sub_write_send_ns": 125_000.0,
-        "cpu.kv_finish_ns": 110_000.0,
-    },
-    "kraken": {
-        "cpu.op_prepare_ns": 30_000.0,
-        "cpu.sub_write_send_ns": 135_000.0,
-        "cpu.store_transaction_ns": 20_000.0,
-    },
+    "cpu.op_prepare_ns": 30_000.0,
+    "cpu.sub_write_send_ns": 135_000.0,
+    "cpu.store_transaction_ns": 20_000.0,
 }
 ERASURE_ROWS = {
     "koh2017-046": Row("rs:6,3", "write", "seq", "latency_mean_ns", 1e-6),
     "koh2017-073": Row("rs:6,3", "write", "rand", "cpu_utilisation", 100.0),
 }
 ERASURE_PARAMETERS = {
-    "koh2017": {"cpu.ec_rollback_wait_ns": 450_000.0, "cpu.ec_kv_finish_factor": 3.0},
-    "kraken": {"cpu.ec_rollback_wait_ns": 500_000.0, "cpu.ec_kv_finish_factor": 25.0},
+    "cpu.ec_rollback_wait_ns": 500_000.0,
+    "cpu.ec_kv_finish_factor": 25.0,
 }
-REQUESTS = {"koh2017": 4000, "kraken": 1500}
+REQUESTS = 1500
 
 
 def simulated(
@@ -89,12 +81,9 @@ def simulated(
     return found
 
 
-def spread(values: Mapping[str, float], models: Models) -> dict[str, float]:
-    """Add what keeps its proportion to what a fit tries, where threads are modelled."""
-    return {
-        **(whole(values) if models.threads.messenger_threads_count else {}),
-        **values,
-    }
+def spread(values: Mapping[str, float]) -> dict[str, float]:
+    """Add what keeps its proportion to what a fit tries."""
+    return {**whole(values), **values}
 
 
 def fit(
@@ -108,7 +97,7 @@ def fit(
     tolerances = {claim.id: claim.tolerance or 0.0 for claim in claims_of("koh2017")}
 
     def simulate(values: Mapping[str, float]) -> dict[str, float]:
-        found = simulated(scenario, with_values(models, spread(values, models)), rows)
+        found = simulated(scenario, with_values(models, spread(values)), rows)
         bounded = [
             claim for claim, row in rows.items() if row.bounded_place is not None
         ]
@@ -122,18 +111,17 @@ def fit(
     )
 
 
-def main(chosen: str = "kraken") -> None:
-    """Fit a set and print."""
-    sets = [f"cluster.parameters={chosen}", f"workload.requests={REQUESTS[chosen]}"]
-    scenario = load_scenario("koh2017", sets=sets)
+def main() -> None:
+    """Fit and print."""
+    scenario = load_scenario("koh2017", sets=[f"workload.requests={REQUESTS}"])
     models = build_models(scenario)
     for rows, start in (
         (SHARED_ROWS, SHARED_PARAMETERS),
         (ERASURE_ROWS, ERASURE_PARAMETERS),
     ):
-        found = fit(rows, start[chosen], models, scenario)
+        found = fit(rows, start, models, scenario)
         models = with_values(
-            models, spread({p.name: p.value for p in found.parameters}, models)
+            models, spread({p.name: p.value for p in found.parameters})
         )
         for parameter in found.parameters:
             low, high = parameter.confidence_interval
@@ -143,4 +131,4 @@ def main(chosen: str = "kraken") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -21,7 +21,7 @@ from stripesim.scenarios.studies.nvme.measured import MeasuredRow, load
 from stripesim.scenarios.studies.nvme.runs import PARAMETERS, ROUNDS, predict
 from stripesim.scenarios.studies.parameters import Changes, changes_applied
 
-# Processor times of the stages relative to each other, as `koh2017` and `pacific` have them [ns]: one
+# Processor times of the stages relative to each other, as `kraken` and `pacific` have them [ns]: one
 # factor for those of any operation, one for what a write adds, one for the key-value thread.
 SPREAD = {
     "cpu.op_prepare_ns": {
@@ -79,7 +79,7 @@ STAGES = (
         _rows("upstream-mako-5x6", "021", "031", "035", "040", "053", "073", "077")
         + _rows("upstream-mako-10x6", "028"),
     ),
-    # Reads of 4 KiB. Starts: stages at a fifth of `koh2017`'s (Xeons of 2012); a second thread
+    # Reads of 4 KiB. Starts: stages at a quarter of `kraken`'s (Xeons of 2012); a second thread
     # on a core adds a quarter to its work (usual figures are 1.2 to 1.3 times): each takes 1.6 times as long.
     Stage(
         {
@@ -223,7 +223,7 @@ def write(fits: Sequence[Fit]) -> None:
                 said = (
                     source
                     if name == one.name
-                    else f"in proportion to {one.name}, as in koh2017; {source}"
+                    else f"in proportion to {one.name}, as in kraken; {source}"
                 )
                 _put(
                     name,

@@ -252,9 +252,7 @@ def _read_runs(
         roles.shard_role(shard, roles.CPU),
     )
     step = stage.worker(worker, [after], what, shard)
-    step = stage.on_core(
-        cpu, cpu_ns, [step], what, handoffs=1 + len(pieces), shard=shard
-    )
+    step = stage.on_core(cpu, cpu_ns, [step], what, shard=shard)
     step = ssd_chain(stage, shard, pieces, lookup(stage, shard, step))
     return stage.graph.release(
         worker, after=[step], label=f"thread back from {what}", shard=shard

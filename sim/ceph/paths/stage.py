@@ -151,10 +151,7 @@ class Stage:
             "private", (tx, wire, rx), size_bytes, step, what, phase, shard
         )
         step = self.messenger(receiver, size_bytes, step, what, shard=shard)
-        threads = self.models.threads
-        for _ in range(
-            threads.peer_acks_count if threads.messenger_threads_count else 0
-        ):
+        for _ in range(self.models.threads.peer_acks_count):
             self.messenger(sender, 0, step, f"{what} acknowledged", shard=shard)
         return step
 
@@ -220,10 +217,6 @@ class Stage:
         """
         frames, label = self.models.private_nic.frames(size_bytes), f"messenger, {what}"
         cpu_ns = self.models.cpu.message_ns(size_bytes, frames)
-        if not self.models.threads.messenger_threads_count:
-            return self.on_core(
-                cpu, cpu_ns, [after], label, shard=shard, part="messenger_ns"
-            )
         at_primary = cpu == roles.PRIMARY_CPU
         thread = (
             roles.PRIMARY_MESSENGER
@@ -313,13 +306,9 @@ class Stage:
             else roles.shard_role(shard, roles.WORKER)
         )
         mutex_shard = shard if at_primary else NO_SHARD
-        # A thread takes an operation from its queue, and then the placement group's mutex. Where threads are
-        # not modelled apart, operations wait for the mutex first.
-        inside = in_group and self._thread_first
-        outside = in_group and not inside
-        before = [self._group(after, label, mutex_shard)] if outside else after
-        thread = self.worker(worker, before, label, shard)
-        ready = self._group([thread], label, mutex_shard) if inside else thread
+        # A thread takes an operation from its queue, and then the placement group's mutex.
+        thread = self.worker(worker, after, label, shard)
+        ready = self._group([thread], label, mutex_shard) if in_group else thread
         step = self.on_core(
             cpu, cpu_ns, [ready], label, shard=shard, thread=thread, **more
         )
@@ -329,13 +318,11 @@ class Stage:
         if after_reply:
             step = self._after_reply(cpu, step, label, shard=shard)
         lingers = step != answered
-        if inside:
+        if in_group:
             step = self._group_back(step, label, mutex_shard)
         step = graph.release(
             worker, after=[step], label=f"thread back from {label}", shard=shard
         )
-        if outside:
-            step = self._group_back(step, label, mutex_shard)
         return (answered if lingers else step), step
 
     def worker(self, worker: int, after: Iterable[int], label: str, shard: int) -> int:
@@ -351,14 +338,6 @@ class Stage:
     def keeps_thread(self) -> bool:
         """Whether one thread takes a client's write from dispatch to the primary's own transaction."""
         return bool(self.models.threads.lock_waits_per_thread_count)
-
-    @property
-    def _thread_first(self) -> bool:
-        """Whether a thread waits for a placement group's mutex, not an operation in front of the thread."""
-        return (
-            bool(self.models.threads.messenger_threads_count)
-            or self.models.op_queue is not None
-        )
 
     def _group(self, after: Iterable[int], label: str, shard: int) -> int:
         """Take the placement group's own mutex, if there is one."""
@@ -383,9 +362,7 @@ class Stage:
             self.models.threads.hand_over_ns,
         )
         if after_ns:
-            after = self.on_core(
-                cpu, after_ns, [after], f"after {label}", handoffs=0, shard=shard
-            )
+            after = self.on_core(cpu, after_ns, [after], f"after {label}", shard=shard)
         if not hand_over_ns:
             return after
         label = f"hand over after {label}"
@@ -405,7 +382,6 @@ class Stage:
         after: Iterable[int],
         label: str,
         *,
-        handoffs: int = 1,
         wakes_count: float = 0,
         coding_ns: float = 0,
         encode_bytes: int = 0,
@@ -424,14 +400,13 @@ class Stage:
         cpu_ns += coding_ns
         if not cpu_ns:
             return self.graph.join(after)
-        switches = handoffs * self.models.cpu.switches_per_handoff_count + wakes_count
         slice_ns, pieces = self.models.threads.slice_ns, 1
         if slice_ns and thread is not None:
             # A thread whose slice is used up may lose its core in the middle of long work.
             pieces = min(-(-round(cpu_ns) // round(slice_ns)), TRANSFER_STEPS_MAX)
         amounts = {
             "cpu_ns": round(cpu_ns),
-            "context_switches": round(switches),
+            "context_switches": round(wakes_count),
             "encode_bytes": encode_bytes,
             "coding_ns": round(coding_ns),
             **({part: round(cpu_ns)} if part else {}),

@@ -204,8 +204,6 @@ def local_read(
         what,
         in_group=in_group,
         shard=shard,
-        # Waiting for the device is one more hand-off.
-        handoffs=2 if device_bytes else 1,
         then=read,
         after_reply=True,
     )
@@ -304,9 +302,7 @@ def encode_and_send(
         nonlocal prepared
         own_ns, wakes_count = _preparation(stage, writes[primary][1])
         label, core = "transaction", roles.PRIMARY_CPU
-        prepared = stage.on_core(
-            core, own_ns, [step], label, handoffs=0, wakes_count=wakes_count
-        )
+        prepared = stage.on_core(core, own_ns, [step], label, wakes_count=wakes_count)
         return prepared
 
     work_ns = (
