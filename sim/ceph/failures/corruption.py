@@ -56,9 +56,7 @@ class CorruptShards:
         """List PG and object of the shards that an OSD holds."""
         shards = []
         for group in self._state.groups:
-            copies = [
-                copy for (holder, _), copy in group.copies.items() if holder == osd
-            ]
+            copies = group.copies_on(osd)
             for item in sorted(group.objects):
                 if any(item not in copy.missing for copy in copies):
                     shards.append((group, item))

@@ -54,9 +54,8 @@ class DataLoss:
 
     def corrupt(self, group: Group, item: int, osd: int) -> None:
         """Corrupt the shard of an object on an OSD."""
-        for (holder, _), copy in group.copies.items():
-            if holder == osd:
-                copy.corrupt.add(item)
+        for copy in group.copies_on(osd):
+            copy.corrupt.add(item)
         self._find_lost(group, {item})
 
     def _find_lost(self, group: Group, items: Set[int]) -> None:

@@ -212,6 +212,10 @@ class Group:
         """Return an OSD's copy of a shard."""
         return self.copies[osd, self.content(shard)]
 
+    def copies_on(self, osd: int) -> list[Copy]:
+        """Return the copies on an OSD."""
+        return [copy for (holder, _), copy in self.copies.items() if holder == osd]
+
     def add_empty_copies(self) -> None:
         """Give every OSD of the up set that holds nothing an empty copy."""
         for key in self._up_keys():
