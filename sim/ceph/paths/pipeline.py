@@ -75,7 +75,8 @@ def leave_pipeline(
     roll_forward: Template,
 ) -> Template:
     """Leave the pipeline, which is rolled forward if it has drained; answer the client."""
-    graph, label = stage.graph, "roll forward if the pipeline has drained"
+    graph = stage.graph
+    label = "roll forward if the pipeline has drained"
     spawned = graph.spawn(roll_forward, after=unpinned, label=label, test=alone(ticket))
     graph.leave(ticket, after=[spawned], label="out of the pipeline")
     return graph.finish(reply=stage.reply(0, finished))
