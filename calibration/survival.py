@@ -26,12 +26,12 @@ SHORTEST_S = 0.5
 
 
 class SurvivalError(ValueError):
-    """A trace does not hold what a fit of lifetimes needs; its text says what was got and wanted."""
+    """A trace lacks the data that a fit of lifetimes needs; the text says what was got and wanted."""
 
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """Durations with what is known of their ends."""
+    """Durations, and whether their ends were seen."""
 
     duration_s: Floats  # Shape (n,), float64 [s]: age at which observation ended
     observed: npt.NDArray[np.bool_]
@@ -133,7 +133,8 @@ def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
 def fit_survival(trace: FailureTrace, state: State = "up") -> SurvivalFit:
     """Fit exponential, Weibull and lognormal distributions to a state's durations; see `fit_lifetimes`."""
     lifetimes = lifetimes_of(trace, state)
-    count, ends = len(lifetimes.observed), int(lifetimes.observed.sum())
+    count = len(lifetimes.observed)
+    ends = int(lifetimes.observed.sum())
     fits = fit_lifetimes(lifetimes)
     return SurvivalFit(
         Path(trace.source).name,
@@ -158,14 +159,12 @@ def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
 
     Klein, Moeschberger: Survival Analysis, 2nd edition 2003, sections 3.5 (likelihood), 4.6 (late entry).
     """
-    found = [
-        fit for family in _FAMILIES if (fit := _fit(family, lifetimes)) is not None
-    ]
-    if not found:
+    fits = [fit for family in _FAMILIES if (fit := _fit(family, lifetimes)) is not None]
+    if not fits:
         raise SurvivalError(
             "got durations whose likelihood has no maximum, wanted ones that differ"
         )
-    return tuple(sorted(found, key=lambda fit: fit.aic))
+    return tuple(sorted(fits, key=lambda fit: fit.aic))
 
 
 def kaplan_meier(lifetimes: Lifetimes) -> tuple[Floats, Floats]:
@@ -193,7 +192,7 @@ def piecewise_hazard(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return ages at which pieces begin [s] and the hazard of each [1/s], the last going on.
 
-    Each piece has about as many ends. Its hazard, ends seen over time spent at risk, is the maximum
+    Each piece has about equally many ends. Its hazard, ends seen over time spent at risk, is the maximum
     likelihood estimate.
 
     Friedman: Piecewise exponential models for survival data with covariates, Annals of Statistics 1982.
@@ -204,11 +203,10 @@ def piecewise_hazard(
     ((0.0,), (0.4,))
     """
     ends = lifetimes.duration_s[lifetimes.observed]
-    inner = (
-        np.unique(np.quantile(ends, np.arange(1, pieces) / pieces))
-        if pieces > 1
-        else np.zeros(0)
-    )
+    if pieces > 1:
+        inner = np.unique(np.quantile(ends, np.arange(1, pieces) / pieces))
+    else:
+        inner = np.zeros(0)
     edges = np.concatenate([[0.0], inner[inner > 0]])
     stops = np.append(edges[1:], np.inf)
     hazards = []
@@ -253,19 +251,21 @@ _FAMILIES = (
 def _fit(family: _Family, lifetimes: Lifetimes) -> LifetimeFit | None:
     """Fit one family; None where the likelihood has no maximum within, so that no interval exists."""
     unit_s = float(lifetimes.duration_s.mean())
-    t, entry = lifetimes.duration_s / unit_s, lifetimes.entry_s / unit_s
-    ended, censored, entered = (
-        t[lifetimes.observed],
-        t[~lifetimes.observed],
-        entry[entry > 0],
-    )
+    t = lifetimes.duration_s / unit_s
+    entry = lifetimes.entry_s / unit_s
+    ended = t[lifetimes.observed]
+    censored = t[~lifetimes.observed]
+    entered = entry[entry > 0]
 
     def loss(p: Floats) -> float:
-        law, at = family.law, family.at(p)
+        law = family.law
+        at = family.at(p)
         with np.errstate(all="ignore"):
             total = -law.logpdf(ended, **at).sum() - law.logsf(censored, **at).sum()
             total += law.logsf(entered, **at).sum()
-        return float(total) if np.isfinite(total) else 1e300
+        if np.isfinite(total):
+            return float(total)
+        return 1e300
 
     # Parameters are logarithms, in units of the mean duration: all start near 0.
     spread = float(np.std(np.log(ended)))
@@ -315,11 +315,13 @@ def _distance(lifetimes: Lifetimes, survival: Callable[[Floats], Floats]) -> flo
 
 def _hessian(loss: Callable[[Floats], float], at: Floats) -> Floats:
     """Second differences; the step balances the rounding of a sum against the curvature's change."""
-    size, step = len(at), 1e-4
+    size = len(at)
+    step = 1e-4
     out = np.empty((size, size))
     eye = np.eye(size) * step
     for i, j in np.ndindex(size, size):
-        up, down = at + eye[i], at - eye[i]
+        up = at + eye[i]
+        down = at - eye[i]
         corners = (
             loss(up + eye[j])
             - loss(up - eye[j])
@@ -331,4 +333,6 @@ def _hessian(loss: Callable[[Floats], float], at: Floats) -> Floats:
 
 
 def _text(key: str, value: float) -> str:
-    return f"{value / 3600:.4g} h" if key.endswith("_s") else f"{value:.3f}"
+    if key.endswith("_s"):
+        return f"{value / 3600:.4g} h"
+    return f"{value:.3f}"

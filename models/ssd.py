@@ -108,7 +108,7 @@ class SsdModel(MeasuredModel):
         return [TRANSFER_MAX_BYTES] * whole + ([rest] if rest else [])
 
     def parts_bytes(self, piece_bytes: int) -> list[int]:
-        """What the channels make of one request, in parallel [B]: like parts of at least `PART_BYTES`."""
+        """Return the equal parts of a request served in parallel [B], each at least `PART_BYTES`."""
         parts = max(1, min(self.servers, piece_bytes // PART_BYTES))
         size, rest = divmod(self.blocks_bytes(piece_bytes) // self.block_bytes, parts)
         parts_listed = [
@@ -122,7 +122,7 @@ class SsdModel(MeasuredModel):
         return self.read_base_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
 
     def read_next_ns(self, size_bytes: int) -> float:
-        """Mean time to read `size_bytes` near what was read last [ns]: a drive has no place to go to."""
+        """Return the mean time to read near the last read [ns]: a drive has no position."""
         return self.read_ns(size_bytes)
 
     def write_ns(self, size_bytes: int) -> float:

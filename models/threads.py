@@ -23,7 +23,7 @@ class ThreadModel(MeasuredModel):
     (``ms_async_op_threads``), ``src/os/bluestore/BlueStore.cc`` (``_kv_sync_thread``,
     ``_kv_finalize_thread``, ``_do_read``: a read waits for its ``aio_wait``),
     ``src/blk/kernel/KernelDevice.cc`` (``_aio_thread``), ``src/msg/async/ProtocolV2.cc``
-    (``handle_message_ack``; ``write_event`` sends what is due of a connection that is not lossy).
+    (``handle_message_ack``; ``write_event`` sends pending messages of a connection that is not lossy).
     """
 
     positive: ClassVar = (

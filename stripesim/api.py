@@ -263,7 +263,8 @@ def study(
         One of `studies`.
     sets
         Parameters to change, by the names that the ledger lists, such as
-        ``{"write.network_efficiency_fraction": 0.9}``.
+        ``{"write.network_efficiency_fraction": 0.9}`` of ``exstorus2019``; of a study with a scenario also
+        keys of that.
     ablate
         Names of ablations, or ``all``.
     engine, jobs

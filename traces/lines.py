@@ -67,7 +67,7 @@ def with_cells(
     *,
     quoted: bool = False,
 ) -> pl.DataFrame:
-    """Split `text` into a column per cell, null where empty; `whole` marks lines with so many cells."""
+    """Split `text` into a column per cell, null where empty; `whole` marks lines of the right length."""
     if quoted:
         return _with_quoted_cells(lines, columns, separator)
     if separator == " ":
@@ -139,7 +139,7 @@ def split_lines(
 
 
 def has_columns(head: Head, needed: tuple[str, ...]) -> bool:
-    """Whether the first line is a heading with all of these comma separated names."""
+    """Return True if the first line is a heading with all of these comma-separated names."""
     return bool(head.lines) and set(needed) <= set(
         cells_of(head.lines[0], ",", quoted=True)
     )

@@ -15,7 +15,7 @@ SLICE_ROWS = 1 << 20
 
 Schema = dict[str, pl.DataType]
 
-# A damaged file makes Polars panic, which is no Exception.
+# A damaged file makes Polars panic, and a panic is not an Exception.
 _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 

@@ -56,7 +56,7 @@ FAILURE_FORMATS: tuple[TraceFormat[FailureTrace], ...] = (
     backblaze.FORMAT,
     fta.FORMAT,
 )
-"""All formats of failure traces, likewise."""
+"""All formats of failure traces, in the order in which they are tried."""
 
 
 def load(
@@ -191,7 +191,9 @@ def describe(trace: BlockTrace | FailureTrace) -> dict[str, Any]:
     dict
         What `info` or `failure_info` returns.
     """
-    return failure_info(trace) if isinstance(trace, FailureTrace) else info(trace)
+    if isinstance(trace, FailureTrace):
+        return failure_info(trace)
+    return info(trace)
 
 
 def _located(path: str | Path) -> Path:
@@ -224,7 +226,7 @@ def _reader(
 
 
 def _unknown(head: Head, formats: Sequence[Format], kind: str) -> str:
-    """Say of a file that no format takes what it lacks."""
+    """Explain what a file lacks that no format accepts."""
     needed = ", ".join(REQUEST_COLUMNS_NEEDED)
     if head.data.startswith(MAGIC):
         columns = ", ".join(map(shown, parquet_columns(head.path)[:20])) or "none"

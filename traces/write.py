@@ -39,7 +39,7 @@ def convert(trace: BlockTrace | FailureTrace, path: str | Path) -> list[Path]:
             tables[companion(path, word)] = more
         elif companion(path, word).exists():
             raise TraceError(
-                f"{companion(path, word)}: got {word} of another trace beside {path.name}, which has none; "
+                f"{companion(path, word)}: got {word} of another trace next to {path.name}, which has none; "
                 "wanted no such file: it would be read with it"
             )
         for place in tables:
@@ -120,12 +120,12 @@ def _events(trace: BlockTrace) -> Iterator[tuple[int, str, str, bool, int, int]]
 
 
 def _device_names(devices: list[str]) -> dict[str, str]:
-    given = {
+    numbered = {
         d: d for d in devices if d.count(",") == 1 and d.replace(",", "").isdecimal()
     }
     free = (
         f"259,{minor}"
         for minor in range(len(devices) * 2)
-        if f"259,{minor}" not in given
+        if f"259,{minor}" not in numbered
     )
-    return {d: given.get(d) or next(free) for d in devices}
+    return {d: numbered.get(d) or next(free) for d in devices}

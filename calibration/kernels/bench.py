@@ -33,7 +33,7 @@ from stripesim.models.coding import CodecError, RedundancyScheme, parse_scheme
 
 #: Bytes that the buffers of a cold case fill together [B]: beyond the caches of one core.
 COLD_BYTES = 1 << 28
-#: Data that one line of the source's tables stands for [B].
+#: Data that one line of the source's tables represents [B].
 TABLE_BYTES = 1 << 30
 #: Data sizes of the sweep over sizes, in chunks of 4 KiB times k up to this [B].
 SWEEP_MAX_BYTES = 64 << 20
@@ -46,7 +46,7 @@ def sweep_sizes(k: int) -> list[int]:
     [16, 64, 256, 1024, 4096, 16384, 65536]
     """
     steps = range((SWEEP_MAX_BYTES // (4096 * k)).bit_length())
-    # The last step is a shorter one where k is no power of four.
+    # The last step is shorter if k is not a power of four.
     sizes = {min(4096 * k * 4**step, SWEEP_MAX_BYTES) for step in steps}
     return sorted({*sizes, SWEEP_MAX_BYTES})
 
@@ -55,7 +55,8 @@ def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows in the columns of the source's tables, each scaled to 1 GiB of data."""
     listed = []
     for row in rows:
-        scheme, size = parse_scheme(row["scheme"]), row["size_bytes"]
+        scheme = parse_scheme(row["scheme"])
+        size = row["size_bytes"]
         iterations = math.ceil(TABLE_BYTES / size)
         cells = {
             "seconds": row["seconds_median"] * iterations,
@@ -111,7 +112,7 @@ def cold_rows(
     rng = random.Random(1)
     for scheme, size_bytes, backend, kernel in _offered(schemes, sizes_bytes, backends):
         block = rng.randbytes(size_bytes)
-        # A rotation of one random block costs a copy, not as much randomness as there is memory.
+        # A rotation of one random block costs a copy; filling memory with random bytes costs far more.
         turns = (turn % size_bytes for turn in range(max(2, cold_bytes // size_bytes)))
         data = [block[turn:] + block[:turn] for turn in turns]
         case = Case(_encode_in_turn(kernel.encode, data), calls=len(data))
@@ -144,7 +145,7 @@ def cores_rows(
     cores: int | None = None,
     seconds: float = 0.3,
 ) -> list[Row]:
-    """Encode in as many processes as there are cores at once; speeds, over wall time, are added."""
+    """Encode in one process per core at the same time. Speeds, over wall time, are added."""
     count = len(os.sched_getaffinity(0)) if cores is None else cores
     if count < 1:
         raise KernelMeasureError(f"kernel: cores: got {count}, wanted at least 1")
@@ -190,9 +191,10 @@ def _encode_for(
     encoder = kernel_of(parse_scheme(scheme), backend)
     data = random.Random(1).randbytes(size_bytes)
     encoded = encoder.encode(data)
-    # All begin together; a worker that is handed two cases of one turn would wait for ever without a bound.
+    # All begin together. Without a bound, a worker that gets two cases of one turn would wait forever.
     _barrier.wait(timeout=60)
-    calls, start_s = 0, time.perf_counter()
+    calls = 0
+    start_s = time.perf_counter()
     while time.perf_counter() - start_s < seconds:
         encoded = encoder.encode(data)
         calls += 1
@@ -227,10 +229,10 @@ def benchmark(
     for name in dict.fromkeys(schemes):
         stage(f"{name}: calls")
         swept = sweep_sizes(parse_scheme(name).k) if sweep else None
-        found = measure([name], sizes_bytes or swept, backends, rounds=rounds)
-        rows += [row | {"buffers": "warm", "cores": 1} for row in found]
-        names = list(dict.fromkeys(row["backend"] for row in found))
-        parts.append((name, sorted({row["size_bytes"] for row in found}), names))
+        warm_rows = measure([name], sizes_bytes or swept, backends, rounds=rounds)
+        rows += [row | {"buffers": "warm", "cores": 1} for row in warm_rows]
+        names = list(dict.fromkeys(row["backend"] for row in warm_rows))
+        parts.append((name, sorted({row["size_bytes"] for row in warm_rows}), names))
     every_size = sorted({size for _, sizes, _ in parts for size in sizes})
     kinds = ("warm", "cold") if cold else ("warm",)
     for buffers in kinds:
@@ -256,13 +258,13 @@ def _raw_rows(
     scheme = parse_scheme(name)
     if not name.startswith("rs:") or not kernel_raw.available():
         return []
-    found = kernel_raw.measure_raw(
+    raw_rows = kernel_raw.measure_raw(
         [(scheme.k, scheme.m)],
         sorted({-(-size // scheme.k) for size in sizes_bytes}),
         rounds=rounds,
         cold_bytes=COLD_BYTES if buffers == "cold" else 0,
     )
-    return [row | {"buffers": buffers, "cores": 1} for row in found]
+    return [row | {"buffers": buffers, "cores": 1} for row in raw_rows]
 
 
 def memcpy_rows(
@@ -318,7 +320,7 @@ def _copy_loop(size_bytes: int, pairs: int) -> Loop:
 
 
 def with_roofline(rows: Iterable[Row]) -> list[Row]:
-    """Add ``roofline`` to rows that hold copies among them; None where no copy was measured alike.
+    """Add ``roofline`` to rows that include copies; None if no copy was measured under the same conditions.
 
     A copy of n bytes moves 2 n. Encoding n data bytes reads n and writes n m / k; decoding with e
     erasures reads n and writes n e / k (pyeclib also joins the data, which the kernel does not).

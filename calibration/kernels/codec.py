@@ -66,7 +66,7 @@ def available_backends() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Call:
-    """One call to time; `check` says whether what it returned is right."""
+    """One call to time; `check` returns True if its result is right."""
 
     op: Op
     erasures: int
@@ -108,11 +108,10 @@ class Codec:
         if driver is None:
             refused = f"got k = {k}, m = {m}, a shape this backend does not offer"
             null = backend == NULL_BACKEND
-            driver = (
-                _null_driver(k, m)
-                if null
-                else pyeclib_driver(backend, refused, k=k, m=m)
-            )
+            if null:
+                driver = _null_driver(k, m)
+            else:
+                driver = pyeclib_driver(backend, refused, k=k, m=m)
         self._driver: Any = driver
 
     def encode(self, data: bytes) -> list[bytes]:
@@ -144,10 +143,12 @@ class Codec:
     def erasures_max(self) -> int:
         """Erasures of any fragments that the backend bears: flat XOR codes of distance d bear d - 1."""
         prefix, _, distance = self.backend.rpartition("_")
-        return int(distance) - 1 if prefix == "flat_xor_hd" else self.m
+        if prefix == "flat_xor_hd":
+            return int(distance) - 1
+        return self.m
 
     def holds(self, fragments: list[bytes], data: bytes) -> bool:
-        """Whether the data can be had back after as many losses as the code bears for certain."""
+        """Return True if the data is recovered after the number of losses the code guarantees."""
         return self.decode(fragments[self.erasures_max :]) == data
 
     def calls(self, data: bytes) -> list[Call]:
@@ -180,7 +181,7 @@ class Codec:
         ]
 
     def copies(self, data: bytes) -> list[Call]:
-        """The same calls of the null code, which copies and computes nothing: what it returns is no data."""
+        """The same calls of the null code, which copies and computes nothing; its result is not data."""
         return Codec(NULL_BACKEND, k=self.k, m=self.m).calls(data)
 
     def _call(self, op: str, function: Callable[..., Any], *args: Any) -> Any:
@@ -189,12 +190,13 @@ class Codec:
         try:
             return function(*args)
         except ECDriverError as error:
-            given = (
-                "" if op == "encode" else f" of {len(args[0])} fragments (k = {self.k})"
-            )
+            if op == "encode":
+                fragments = ""
+            else:
+                fragments = f" of {len(args[0])} fragments (k = {self.k})"
             reason = str(error).split(". Please inspect")[0]
             raise CodecError(
-                f"codec: {self.backend}: {op}{given} failed: {reason}"
+                f"codec: {self.backend}: {op}{fragments} failed: {reason}"
             ) from None
 
 
@@ -231,7 +233,7 @@ def pyeclib_driver(backend: str, refused: str, **shape: int) -> Any:
         )
     try:
         with warnings.catch_warnings():
-            # pyeclib announces that jerasure support may go; the user asked for it all the same.
+            # pyeclib announces that jerasure support may go; the user requested it anyway.
             warnings.simplefilter("ignore", FutureWarning)
             return ec_iface.ECDriver(ec_type=backend, **shape)
     except (ec_iface.ECDriverError, TypeError):

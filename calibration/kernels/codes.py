@@ -44,7 +44,7 @@ class LrcCodec(Codec):
 
     @property
     def erasures_max(self) -> int:
-        """Any so many fragments may be lost; of larger sets the library decodes only some."""
+        """Number of fragments whose loss is always bearable; the library decodes some larger sets."""
         return self._erasures_max
 
 
@@ -61,7 +61,7 @@ class ClayKernel:
         return self.coder.encode(self._chunks(data))
 
     def holds(self, shards: Any, data: bytes) -> bool:
-        """Whether the data can be had back after as many losses as the code bears."""
+        """Return True if the data is recovered after the number of losses the code bears."""
         left = {
             shard: shards[shard] for shard in range(self.scheme.m, self.scheme.width)
         }
@@ -71,7 +71,9 @@ class ClayKernel:
 
     def calls(self, data: bytes) -> list[Call]:
         """Encode, decode without 0 to m data shards, and repair of shard 0 from its helpers' ready parts."""
-        scheme, coder, chunks = self.scheme, self.coder, self._chunks(data)
+        scheme = self.scheme
+        coder = self.coder
+        chunks = self._chunks(data)
         shards = coder.encode(chunks)
         parts = {
             s: coder.helper_part(shards[s], lost=0)
@@ -100,7 +102,7 @@ class ClayKernel:
         ]
 
     def copies(self, data: bytes) -> list[Call]:
-        """The same calls on sub-chunks of one byte: what the interpreter takes whatever the size."""
+        """The same calls on sub-chunks of one byte: the interpreter's share, whatever the size."""
         return self.calls(data[: self.scheme.k * self.scheme.shape.sub_chunks])
 
     def _chunks(self, data: bytes) -> Any:
@@ -118,7 +120,9 @@ def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
             raise CodecError(
                 f"kernel: backend of {scheme.name}: got {backend!r}, wanted {only}"
             )
-        return ClayKernel(scheme) if isinstance(scheme, Clay) else LrcCodec(scheme)
+        if isinstance(scheme, Clay):
+            return ClayKernel(scheme)
+        return LrcCodec(scheme)
     return Codec(backend, k=scheme.k, m=scheme.m)
 
 

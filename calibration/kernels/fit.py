@@ -24,7 +24,7 @@ def fit_affine(
     *,
     relative_to_s: npt.ArrayLike | None = None,
 ) -> AffineKnee:
-    """Fit a duration [s] that is linear in the data's size [B], with a knee where the data asks for one.
+    """Fit a duration [s] that is linear in the data's size [B], with a knee if the data requires one.
 
     Minimises the sum of ((fit - measured) / scale)^2 over non-negative coefficients (non-negative least
     squares). The scale is the measured duration itself unless `relative_to_s` gives another (for a small
@@ -35,11 +35,10 @@ def fit_affine(
     """
     x = np.asarray(size_bytes, dtype=np.float64)
     y_ns = np.asarray(seconds, dtype=np.float64) * 1e9
-    scale_ns = (
-        y_ns
-        if relative_to_s is None
-        else np.asarray(relative_to_s, dtype=np.float64) * 1e9
-    )
+    if relative_to_s is None:
+        scale_ns = y_ns
+    else:
+        scale_ns = np.asarray(relative_to_s, dtype=np.float64) * 1e9
     if not x.shape == y_ns.shape == scale_ns.shape or x.ndim != 1 or x.size == 0:
         raise ValueError(
             f"kernel fit: got shapes {x.shape} and {y_ns.shape}, wanted two equal ones of at least 1"
@@ -144,7 +143,8 @@ def _solve(
 
 def _best_knee(x: Floats, y_ns: Floats, scale_ns: Floats) -> float:
     sizes = np.unique(x)
-    low, high = math.log(sizes[1]), math.log(sizes[-2])
+    low = math.log(sizes[1])
+    high = math.log(sizes[-2])
 
     def loss(log_knee: float) -> float:
         return _solve(x, y_ns, scale_ns, math.exp(log_knee))[1]
@@ -152,5 +152,5 @@ def _best_knee(x: Floats, y_ns: Floats, scale_ns: Floats) -> float:
     grid = np.linspace(low, high, 25)
     best = int(np.argmin([loss(point) for point in grid]))
     bounds = (grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)])
-    found = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
-    return math.exp(found.x if found.fun < loss(grid[best]) else grid[best])
+    minimum = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
+    return math.exp(minimum.x if minimum.fun < loss(grid[best]) else grid[best])

@@ -1,4 +1,4 @@
-"""Where kernel tables lie: those that ship, those measured here, and how one gets its name."""
+"""Locate kernel tables: shipped tables, tables measured on this machine, and their names."""
 
 import datetime
 import os
@@ -70,7 +70,7 @@ def table_of_this_machine(rows: Iterable[Mapping[str, Any]]) -> KernelTable:
 
 
 def user_table_dir() -> Path:
-    """Where tables measured here are kept: ``$XDG_DATA_HOME/stripesim/kernel_tables``."""
+    """Return the folder of tables measured here: ``$XDG_DATA_HOME/stripesim/kernel_tables``."""
     base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Path(base) / "stripesim" / "kernel_tables"
 
@@ -105,7 +105,7 @@ def named_table(name: str) -> KernelTable:
     """A table by name: one measured here goes before one that ships."""
     own = user_table_dir() / f"{name}.json"
     if own.exists():
-        # What was not measured here is taken from the table that ships.
+        # Costs that were not measured here come from the shipped table.
         return merge_tables(name, [load_table(own), default_table()])
     return shipped_table(name)
 
@@ -117,7 +117,9 @@ def costs_measured_here(scheme: str) -> KernelTable | None:
         return None
     table = load_table(path)
     costs = tuple(cost for cost in table.costs if cost.scheme == scheme)
-    return replace(table, costs=costs) if costs else None
+    if costs:
+        return replace(table, costs=costs)
+    return None
 
 
 @lru_cache(maxsize=4)

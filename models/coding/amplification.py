@@ -1,4 +1,4 @@
-"""How many bytes a coded object occupies: division into chunks, and padding, in exact numbers."""
+"""Compute the bytes a coded object occupies: division into chunks, and padding, in exact numbers."""
 
 from fractions import Fraction
 
@@ -58,11 +58,10 @@ def stored_bytes(
     if policy.optimised and scheme.kind == "erasure":
         stored = ShardMap(geometry, scheme.width).stored(object_bytes)
         return sum(length(align(runs, min_alloc_bytes)) for runs in stored.values())
-    shard_bytes = (
-        object_bytes
-        if scheme.kind == "replicated"
-        else geometry.shard_size_bytes(object_bytes)
-    )
+    if scheme.kind == "replicated":
+        shard_bytes = object_bytes
+    else:
+        shard_bytes = geometry.shard_size_bytes(object_bytes)
     return scheme.width * (-(-shard_bytes // min_alloc_bytes) * min_alloc_bytes)
 
 

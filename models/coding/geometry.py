@@ -1,4 +1,4 @@
-"""Where an object's bytes lie: stripes of ``k`` chunks."""
+"""Layout of an object's bytes: stripes of ``k`` chunks."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from stripesim.models.coding.errors import require
 
 @dataclass(frozen=True)
 class StripeGeometry:
-    """How an object's bytes are dealt out to its data shards.
+    """Distribution of an object's bytes over its data shards.
 
-    Byte ``x`` of an object lies in stripe ``x // (k * u)``, on data shard
+    Byte ``x`` of an object is in stripe ``x // (k * u)``, on data shard
     ``x % (k * u) // u``, at offset ``x // (k * u) * u + x % u`` of that shard,
     with ``u`` the stripe unit. A shard stores whole chunks only, so the last
     stripe of an object is padded with zeros up to its end.

@@ -25,7 +25,7 @@ class ReedSolomon(RedundancyScheme):
 
     Writes follow Ceph v11.2.0: the shards of an object all have the same length, a multiple of the chunk, so
     the object's size for planning is its size rounded up to whole stripes. A head or tail stripe that the
-    write covers only in part is read whole if it lies below that size; every touched stripe is encoded and
+    write covers only in part is read whole if it is below that size; every touched stripe is encoded and
     all k + m chunks of it are written. A write beyond the end starts at the old end, so all stripes in
     between are zero-filled, encoded and written.
 

@@ -12,7 +12,8 @@ from stripesim.models.coding.galois import Bytes, cauchy_matrix
 from stripesim.models.coding.grouped import Group, GroupedCode
 
 #: Limits of Ceph's plugin.
-K_MAX, WIDTH_MAX = 12, 20
+K_MAX = 12
+WIDTH_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ class Shec(GroupedCode):
         """Ways to split m parities and c coverings over two layers; none or both of a layer's are 0."""
         for c1 in range(self.c // 2 + 1):
             for m1 in range(self.m + 1):
-                m2, c2 = self.m - m1, self.c - c1
+                m2 = self.m - m1
+                c2 = self.c - c1
                 if (
                     c1 <= m1
                     and c2 <= m2

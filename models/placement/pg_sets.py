@@ -23,7 +23,7 @@ Rows = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class PlacedPool:
-    """What of a pool decides where its groups lie.
+    """Properties of a pool that decide the placement of its groups.
 
     In an erasure-coded pool a slot without OSD stays empty; in a replicated one the others move up. `size`
     is the OSDs of a group (replicas, or k + m), `rule` the id of its CRUSH rule; `hashpspool` says whether
@@ -71,7 +71,7 @@ class OsdMap:
         return vector
 
     def is_out(self, osd: int) -> bool:
-        """Whether an OSD of the map has weight 0; an id that is none counts as in."""
+        """Return True if an OSD of the map has weight 0; an unknown id counts as in."""
         return 0 <= osd < len(self.weights) and int(self.weights[osd]) == 0
 
 
@@ -127,8 +127,8 @@ def _at(rows: Rows, places: npt.NDArray[np.int64]) -> Rows:
     """OSD at one place of each row; −1 where there is none."""
     if rows.shape[1] == 0:
         return np.full(len(rows), -1, dtype=np.int32)
-    found = np.take_along_axis(rows, places[:, None], axis=1)[:, 0]
-    return np.where(found == NONE, -1, found).astype(np.int32)
+    primaries = np.take_along_axis(rows, places[:, None], axis=1)[:, 0]
+    return np.where(primaries == NONE, -1, primaries).astype(np.int32)
 
 
 def _upmapped(osd_map: OsdMap, pool: PlacedPool, rows: Rows) -> Rows:
@@ -195,7 +195,7 @@ def _with_primaries(
         affinity = osd_map.affinities[osds]
         drawn = hash_pair(np.broadcast_to(seeds[:, None], osds.shape), osds) >> 16
         willing = present & ((affinity >= WEIGHT_ONE) | (drawn < affinity))
-        # Where none is willing the first is primary all the same.
+        # If no OSD is willing, the first is primary.
         places = np.where(willing.any(axis=1), np.argmax(willing, axis=1), places)
         if shift and places.any():
             columns = np.arange(up.shape[1])

@@ -11,8 +11,9 @@ from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.engine import graph
 from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, NO_SHARD, Template
-from stripesim.sim.engine.program import Program
+from stripesim.sim.engine.program import Program, bound_rows
 from stripesim.sim.engine.simpy.engine import SimpyEngine
+from stripesim.sim.engine.simpy.paths import Request, Step
 from stripesim.sim.observe.critical_path import predecessors_of
 
 # A single bin that holds the whole run: the engine counts into bins only where they are asked for.
@@ -59,22 +60,13 @@ class RecordingEngine(SimpyEngine):
     def __init__(self, program: Program) -> None:
         #: Template index → step → completion [ns].
         self.completions_ns: dict[int, dict[int, int]] = {}
-        self._template_of: dict[int, int] = {}
         super().__init__(program)
 
-    def path(self, template: int) -> Any:
-        """Return a template's plain lists and remember whose they are."""
-        found = super().path(template)
-        self._template_of[id(found)] = template
-        return found
-
-    def _account(self, path: Any, *rest: Any, **named: Any) -> None:
-        # Of what follows the path only the step's number matters here; the rest is the engine's affair.
-        step = next(value for value in rest if type(value) is int)
-        path = getattr(path, "path", path)
-        template = self._template_of[id(path)]
-        self.completions_ns.setdefault(template, {}).setdefault(step, int(self.now))
-        super()._account(path, *rest, **named)
+    def account(self, request: Request, step: Step) -> None:
+        """Account a completed step and note when it completed."""
+        completions_ns = self.completions_ns.setdefault(request.path.number, {})
+        completions_ns.setdefault(step.number, self.now_ns)
+        super().account(request, step)
 
 
 def record(program: Program) -> tuple[list[RecordedStep], int, list[int]]:
@@ -84,12 +76,13 @@ def record(program: Program) -> tuple[list[RecordedStep], int, list[int]]:
     issued = sum(len(stream.issued_ns) for stream in streams)
     if issued != 1:
         raise RecordingError(f"explain: got {issued} requests, wanted one")
-    chosen, binding = int(streams[0].templates[0]), int(streams[0].bindings[0])
+    chosen = int(streams[0].templates[0])
     reply_ns = int(streams[0].completed_ns[0])
     templates, ends_ns = program.book.templates, engine.completions_ns
     if ends_ns.get(chosen, {}).get(templates[chosen].reply) != reply_ns:
         raise RecordingError("explain: the recording does not hold the request's reply")
-    row = [*program.book.bindings[binding].tolist(), -1]
+    (bound,) = bound_rows(program.book, streams[0].bindings[:1])
+    row = [*bound.tolist(), -1]
     graphs = [chosen, *(number for number in ends_ns if number != chosen)]
     steps: list[RecordedStep] = []
     for number, template in enumerate(graphs):

@@ -46,7 +46,8 @@ def answer(
     progress: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Any]:
     """Answer a scenario's question about durability for each of its schemes."""
-    rows, skipped = [], []
+    rows = []
+    skipped = []
     recommended: dict[str, dict[str, str]] = {}
     defaults = _defaults(scenario)
     for scheme in scenario.schemes:
@@ -111,7 +112,9 @@ def system_of(scenario: Scenario, scheme: str) -> System:
     spec = scenario.durability
     if spec is None:
         raise scenario.problem("durability", "nothing", "a table [durability]")
-    groups, drives, drive_bytes = None, spec.drives or 0, spec.drive_bytes or 0.0
+    groups = None
+    drives = spec.drives or 0
+    drive_bytes = spec.drive_bytes or 0.0
     units: dict[str, Ints] = {}
     if spec.placement == "crush":
         models = build_models(scenario)
@@ -161,10 +164,12 @@ def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> Repair:
         if spec.repair_time
         else spec.placement != "clustered"
     )
-    pace, policy = spec.repair_bytes_per_s, spec.repair
+    pace = spec.repair_bytes_per_s
+    policy = spec.repair
     if policy == "simulated":
         rebuild = idle_rebuild(scenario, scheme)
-        pace, policy = rebuild.bytes_per_s, "parallel"
+        pace = rebuild.bytes_per_s
+        policy = "parallel"
         if pace is None:
             got = f"no pace for {scheme} ({rebuild.reason})"
             raise scenario.problem(

@@ -103,7 +103,8 @@ def idle_rebuild(
             )
     except ValueError as error:
         return Rebuild(scheme, reason=str(error))
-    half, whole = runs[_SAMPLES // 2 - 1], runs[-1]
+    half = runs[_SAMPLES // 2 - 1]
+    whole = runs[-1]
     return replace(whole, half_bytes_per_s=half.bytes_per_s, **_pace(runs))
 
 

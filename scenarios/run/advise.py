@@ -115,7 +115,8 @@ def gain_text(row: Mapping[str, Any], name: str) -> str:
     >>> gain_text({"iops_gain": 0.154, "iops_gain_low": 0.14, "iops_gain_high": 0.168}, "iops")
     '+15.4 ±1.4'
     """
-    low, high = row[f"{name}_gain_low"], row[f"{name}_gain_high"]
+    low = row[f"{name}_gain_low"]
+    high = row[f"{name}_gain_high"]
     about = "" if low is None else f" ±{100 * (high - low) / 2:.1f}"
     return f"{100 * row[f'{name}_gain']:+.1f}{about}"
 
@@ -197,7 +198,8 @@ def with_doubled(
 ) -> tuple[Scenario, Models]:
     """Return a scenario with twice as much of some resources, and its models."""
     for table, key in (one.key for one in purchases if one.key != _DRIVE):
-        own, groups = getattr(scenario, table), scenario.cluster.hosts
+        own = getattr(scenario, table)
+        groups = scenario.cluster.hosts
         value = getattr(own, key)
         if value is None:
             # Left out: the parameter set has it.

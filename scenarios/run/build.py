@@ -65,7 +65,7 @@ from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.failures import FaultPlan
-from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.ceph.pool import Pool, UnavailableError
 from stripesim.sim.ceph.qos import OpQueue, mclock, wpq
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.run import AnyWorkload
@@ -98,10 +98,8 @@ def build_models(scenario: Scenario) -> Models:
     threads = _threads(
         cluster, chosen, release.op_threads("hdd" if drive.rotational else "ssd")
     )
-    public_bits_per_s, private_bits_per_s = (
-        cluster.public_gbit_per_s * 1e9,
-        cluster.private_gbit_per_s * 1e9,
-    )
+    public_bits_per_s = cluster.public_gbit_per_s * 1e9
+    private_bits_per_s = cluster.private_gbit_per_s * 1e9
     submit = (
         {}
         if scenario.client.threads is None
@@ -133,7 +131,8 @@ def build_models(scenario: Scenario) -> Models:
 
 def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | None:
     """Return the queue in front of worker threads; None: in order of arrival."""
-    kind, profile = scenario.cluster.op_queue, scenario.cluster.mclock_profile
+    kind = scenario.cluster.op_queue
+    profile = scenario.cluster.mclock_profile
     if kind == "mclock_scheduler":
         device: Device = "hdd" if drive.rotational else "ssd"
         iops = drive.servers * 1e9 / drive.write_ns(4096)
@@ -155,8 +154,10 @@ def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | 
 
 def ec_policy(scenario: Scenario) -> EcPolicy:
     """Return how the scenario's erasure-coded pools are read and written."""
-    cluster, release = scenario.cluster, generation(scenario.generation)
-    offered, direct = release.ec, cluster.direct_reads
+    cluster = scenario.cluster
+    release = generation(scenario.generation)
+    offered = release.ec
+    direct = cluster.direct_reads
     optimised = (
         offered.optimised
         if cluster.ec_optimizations is None
@@ -271,7 +272,8 @@ def build_cell(
     pool = build_pool(
         scenario, scheme, models, down=() if scenario.repair else _down(scenario)
     )
-    workload, rotational = scenario.workload, models.ssd.rotational
+    workload = scenario.workload
+    rotational = models.ssd.rotational
 
     def sets_without(out: tuple[int, ...]) -> IntArray:
         return up_sets(scenario, scheme, out)
@@ -326,6 +328,11 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
         except KernelTableError as error:
             measure = f"`stripesim kernel --scheme {name} --save` measures it here"
             problems.append(f"{scenario.where('schemes')}: {error}; {measure}")
+        except UnavailableError as error:
+            wanted = "an OSD for each, or more failure domains for CRUSH to find one"
+            problems.append(
+                f"{scenario.where('schemes')}: got {error}, wanted {wanted}"
+            )
         except ValueError as error:
             problems.append(str(error))
     if problems:
@@ -334,10 +341,8 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
 
 def check_optimised(scheme: RedundancyScheme, scenario: Scenario) -> None:
     """Raise `ValueError` where Ceph has no optimised pool of this scheme and stripe unit."""
-    wanted, unit_bytes = (
-        "or cluster.ec_optimizations = false",
-        scenario.cluster.stripe_unit_bytes,
-    )
+    wanted = "or cluster.ec_optimizations = false"
+    unit_bytes = scenario.cluster.stripe_unit_bytes
     if scheme.not_optimised_because:
         got = f"{scheme.name} in an optimised pool (FastEC of generation {scenario.generation})"
         raise scenario.problem(
@@ -592,11 +597,9 @@ def up_sets(
 ) -> IntArray:
     """Map the placement groups, with some OSDs out."""
     assert NO_OSD == NONE
-    crush, rule, groups = (
-        crush_of(scenario),
-        crush_rule(scenario, scheme),
-        scenario.cluster.pg_num,
-    )
+    crush = crush_of(scenario)
+    rule = crush_rule(scenario, scheme)
+    groups = scenario.cluster.pg_num
     reweights = dict.fromkeys(out, 0.0) if out else None
     return pg_mappings(crush, rule, POOL_ID, groups, scheme.width, reweights).astype(
         np.int64
@@ -615,7 +618,8 @@ def osd_hosts(scenario: Scenario) -> IntArray:
 
 def _osd_hosts(scenario: Scenario) -> IntArray:
     """Host of each OSD: by the scenario's counts, or by the buckets of type host of its CRUSH map."""
-    cluster, key = scenario.cluster, "cluster.crush_map"
+    cluster = scenario.cluster
+    key = "cluster.crush_map"
     if cluster.crush_map is None:
         return np.repeat(
             np.arange(cluster.host_count, dtype=np.int64), cluster.of_hosts("osds")
@@ -639,13 +643,19 @@ def _osd_hosts(scenario: Scenario) -> IntArray:
     return osd_hosts
 
 
+def domain_type(scenario: Scenario, scheme: RedundancyScheme) -> str:
+    """Return the type of a scheme's failure domains: of the scenario's key, or of its CRUSH map's rule."""
+    if scenario.cluster.crush_map is None:
+        return failure_domain(scenario, scheme)[0]
+    return crush_of(scenario).failure_domain(crush_rule(scenario, scheme))
+
+
 def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int | str]:
-    """Failure domain of a scheme that each OSD is in: of the scenario's key, or of its CRUSH map's rule."""
+    """Return the failure domain of a scheme that each OSD is in."""
     hosts = osd_hosts(scenario)
     osds = np.flatnonzero(hosts >= 0).tolist()
-    domain, _ = failure_domain(scenario, scheme)
+    domain = domain_type(scenario, scheme)
     if scenario.cluster.crush_map is None:
         return dict(zip(osds, domains_of_osds(scenario, domain), strict=True))
-    crush = crush_of(scenario)
-    named = crush.domains(crush.failure_domain(crush_rule(scenario, scheme)))
+    named = crush_of(scenario).domains(domain)
     return {osd: named.get(osd, osd) for osd in osds}

@@ -55,10 +55,15 @@ def run_cell(
             warm_up=WARM_UP,
         )
     except StepsError as error:
-        key = f"schemes.{scenario.schemes.index(cell.scheme)}"
-        got = f"{cell.scheme}, which takes {error.steps} steps ({error.name})"
-        wanted = f"a scheme of fewer shards: an operation has at most {STEPS_MAX} steps"
-        raise scenario.problem(key, got, wanted) from None
+        raise steps_problem(scenario, cell.scheme, error) from None
+
+
+def steps_problem(scenario: Scenario, scheme: str, error: StepsError) -> ValueError:
+    """Make the error of a scheme of so many shards that an operation has too many steps."""
+    key = f"schemes.{scenario.schemes.index(scheme)}"
+    got = f"{scheme}, which takes {error.steps} steps ({error.name})"
+    wanted = f"a scheme of fewer shards: an operation has at most {STEPS_MAX} steps"
+    return scenario.problem(key, got, wanted)
 
 
 def _issued(

@@ -14,7 +14,7 @@ from stripesim.scenarios.schema.tables import FaultsSpec, LifetimeSpec
 from stripesim.scenarios.schema.toml import KeyPath
 from stripesim.scenarios.schema.topology import Topology, nanoseconds
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultError, FaultPlan
-from stripesim.sim.ceph.failures.schedule import Kind
+from stripesim.sim.ceph.failures.fault_plan import FailureKind
 from stripesim.sim.engine.graph import IntArray
 
 #: Failures drawn for one run, at most: each is an event with repairs of its own.
@@ -124,10 +124,12 @@ def _key_of(faults: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
 def drawn_failures(scenario: Scenario, topology: Topology) -> list[Failure]:
     """Draw failures of every OSD or host up to the end of the run, each from a stream of its own."""
     assert scenario.faults is not None
-    drawn, horizon_s = scenario.faults.drawn, scenario.duration_s
+    drawn = scenario.faults.drawn
+    horizon_s = scenario.duration_s
     assert drawn is not None
     assert horizon_s is not None, "the rules ask for workload.duration_s"
-    lifetime, downtime = drawn.lifetime, drawn.downtime
+    lifetime = drawn.lifetime
+    downtime = drawn.downtime
     if drawn.trace is not None:
         lifetime, downtime = _fitted(
             str(scenario.resolve(drawn.trace)), drawn.trace_format
@@ -158,22 +160,24 @@ def _of_unit(
     number: int,
     at_s: float,
     back_s: float | None,
-    kind: Kind,
+    kind: FailureKind,
 ) -> Failure:
-    on_host = unit == "host"
+    osds: tuple[int, ...] = (number,)
+    hosts: tuple[int, ...] = ()
+    if unit == "host":
+        osds = tuple(topology.osds_of_hosts([number]))
+        hosts = (number,)
     start_ns = nanoseconds(at_s)
-    return Failure(
-        osds=tuple(topology.osds_of_hosts([number])) if on_host else (number,),
-        hosts=(number,) if on_host else (),
-        time_ns=start_ns,
-        back_ns=None if back_s is None else max(start_ns + 1, nanoseconds(back_s)),
-        kind=kind,
-    )
+    back_ns = None
+    if back_s is not None:
+        back_ns = max(start_ns + 1, nanoseconds(back_s))
+    return Failure(osds=osds, hosts=hosts, time_ns=start_ns, back_ns=back_ns, kind=kind)
 
 
 def _draw(lifetime: LifetimeSpec, draw: np.random.Generator) -> float:
     # What a distribution needs is there: the scenario's rules ask for it.
-    scale, shape = lifetime.scale_s or 0.0, lifetime.shape or 0.0
+    scale = lifetime.scale_s or 0.0
+    shape = lifetime.shape or 0.0
     if lifetime.distribution == "exponential":
         return float(draw.exponential(scale))
     if lifetime.distribution == "weibull":
@@ -244,6 +248,7 @@ def _outages(
         trace = read_failures(path, format=trace_format)
     except (ValueError, OSError) as error:
         raise ValueError(f"faults.replay.trace: {error}") from error
+    rows: list[tuple[str, float, float | None]]
     if trace.spans is None:
         events = trace.events.filter(~trace.events["up"])
         start_s = int(trace.events["time_s"].min())  # type: ignore[arg-type]
@@ -263,13 +268,19 @@ def _outages(
     merged: dict[str, list[tuple[float, float | None]]] = {}
     for node, first_s, stop_s in rows:
         spans = merged.setdefault(node, [])
-        last_s = spans[-1][1] if spans else -1.0
-        if spans and (last_s is None or first_s <= last_s):
-            spans[-1] = (
-                spans[-1][0],
-                None if last_s is None or stop_s is None else max(last_s, stop_s),
-            )
-        else:
+        if not spans or not _reaches(spans[-1], first_s):
             spans.append((first_s, stop_s))
-    found = [(node, *span) for node, spans in merged.items() for span in spans]
-    return sorted(found, key=lambda outage: outage[1])
+            continue
+        begin_s, last_s = spans[-1]
+        end_s = None
+        if last_s is not None and stop_s is not None:
+            end_s = max(last_s, stop_s)
+        spans[-1] = (begin_s, end_s)
+    outages = [(node, *span) for node, spans in merged.items() for span in spans]
+    return sorted(outages, key=lambda outage: outage[1])
+
+
+def _reaches(span: tuple[float, float | None], time_s: float) -> bool:
+    """Return whether an outage lasts until a time; one without an end lasts for ever."""
+    _, end_s = span
+    return end_s is None or time_s <= end_s

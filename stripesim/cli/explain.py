@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from stripesim.cli.options import JsonOption, OutOption, SetOption
-from stripesim.cli.output import console, list_written, table, write_json
+from stripesim.cli.output import (
+    check_out,
+    check_page,
+    console,
+    list_written,
+    table,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,7 +33,8 @@ def explain(
     schemes: Annotated[
         list[str] | None,
         typer.Option(
-            "--scheme", help="Such as rep:3 or rs:6,3; several on one time axis."
+            "--scheme",
+            help="Such as rep:3 or rs:6,3; several on one time axis. Left out: the scenario's, or these two.",
         ),
     ] = None,
     size: Annotated[
@@ -63,7 +71,9 @@ def explain(
     ] = 1,
     scenario: Annotated[
         str | None,
-        typer.Option(help="Cluster of this scenario; left out: a host for each shard."),
+        typer.Option(
+            help="Cluster of this scenario (a plan: its largest); left out: a host a shard."
+        ),
     ] = None,
     sets: SetOption = None,
     steps: Annotated[bool, typer.Option(help="Print the table of steps.")] = True,
@@ -78,11 +88,13 @@ def explain(
     json_to: JsonOption = None,
 ) -> None:
     """Follow one request: each step, its time, its bytes, its locks, and where each number comes from."""
+    check_out(out)
+    check_page(page)
     from stripesim.scenarios.explain.request import explain as timelines_of
 
     timelines = timelines_of(
         op,
-        schemes or ["rep:3", "rs:6,3"],
+        schemes,
         _bytes("--size", size),
         offset_bytes=0 if offset.strip() == "0" else _bytes("--offset", offset),
         generation=generation or None,

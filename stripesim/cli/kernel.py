@@ -162,10 +162,13 @@ def _sizes_bytes(
     """Return the sizes to time [B]: those named, those of a recorded output, or that of a call of Ceph's."""
     from stripesim.scenarios.schema.units import parse_size_bytes
 
-    if sizes or ceph is not None:
-        return [parse_size_bytes(size) for size in sizes] or sorted(
-            {row["size_bytes"] for row in ceph or ()}
-        )
+    if sizes:
+        try:
+            return [parse_size_bytes(size) for size in sizes]
+        except ValueError as error:
+            raise ValueError(f"--size: {error}") from None
+    if ceph is not None:
+        return sorted({row["size_bytes"] for row in ceph})
     return [_CEPH_BYTES] if one_call else None
 
 

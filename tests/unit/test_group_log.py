@@ -7,6 +7,8 @@ from stripesim.models.generations import recovery_model
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.groups import Group
 
+EVERY_OSD = set(range(6))
+
 
 @pytest.mark.parametrize(
     ("release", "groups", "lengths"),
@@ -35,7 +37,7 @@ def group(*, entries=0, lengths=(10, 10)):
 def move(placed, *osds):
     placed.up = osds
     placed.add_empty_copies()
-    placed.members = placed.decide(lambda osd: True)
+    placed.members = placed.choose_members(EVERY_OSD)
 
 
 @pytest.mark.parametrize(("entries", "backfill"), [(10, False), (11, True)])
@@ -53,7 +55,7 @@ def test_who_returns_is_backfilled_if_it_missed_more_than_the_log_holds(
 ):
     placed = group(entries=100)
     move(placed, 0, 1, NO_OSD)
-    placed.written(2, writes)
+    placed.note_writes(2, writes)
     move(placed, 0, 1, 2)
     assert placed.copy_of(2, 2).backfill == backfill
     assert placed.copy_of(2, 2).missing == {2}
@@ -62,12 +64,12 @@ def test_who_returns_is_backfilled_if_it_missed_more_than_the_log_holds(
 def test_before_octopus_a_log_grows_while_its_group_is_degraded():
     placed = group(entries=100, lengths=(10, 3))
     move(placed, 0, 1, NO_OSD)
-    placed.written(2, 5)
-    placed.written(3, 5)
+    placed.note_writes(2, 5)
+    placed.note_writes(3, 5)
     move(placed, 0, 1, 2)
     assert not placed.copy_of(2, 2).backfill
     move(placed, 0, 1, NO_OSD)
-    placed.written(2, 1)
+    placed.note_writes(2, 1)
     move(placed, 0, 1, 2)
     assert placed.copy_of(2, 2).backfill
 
@@ -106,13 +108,14 @@ def test_a_write_that_was_cut_off_stays_where_it_can_be_read(
 ):
     placed = make()
     touched = set(range(len(placed.up)))
-    assert placed.interrupted(1, touched, reached, lambda osd: osd not in dead) == stays
+    alive = EVERY_OSD - dead
+    assert placed.settle_cut_off_write(1, touched, reached, alive) == stays
     assert lacking(placed, 1) == lack
 
 
 def test_a_write_of_some_shards_leaves_the_others_as_they_are():
     placed = coded()
-    assert placed.interrupted(1, {0, 4, 5}, {0, 5}, lambda osd: True)
+    assert placed.settle_cut_off_write(1, {0, 4, 5}, {0, 5}, EVERY_OSD)
     assert lacking(placed, 1) == {4}
 
 
@@ -121,4 +124,5 @@ def test_who_lacks_an_object_does_not_have_it_by_another_write():
     for shard in (0, 1, 2):
         placed.copy_of(shard, shard).missing.add(1)
     move(placed, *range(6))
-    assert not placed.interrupted(1, set(range(6)), set(range(6)), lambda osd: True)
+    every_shard = set(range(6))
+    assert not placed.settle_cut_off_write(1, every_shard, every_shard, EVERY_OSD)

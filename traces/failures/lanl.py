@@ -77,7 +77,8 @@ def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
     for row in _rows(source, log):
         budget.add(1)
         component = f"{row['System']}.{row['nodenumz']}"
-        start_s, stop_s = _time_s(row["Prob Started"]), _time_s(row["Prob Fixed"])
+        start_s = _time_s(row["Prob Started"])
+        stop_s = _time_s(row["Prob Fixed"])
         assert start_s is not None and stop_s is not None
         node = nodes.setdefault(component, _Node(row["System"], [], None))
         node.outages.append((start_s, stop_s, _reason(row)))
@@ -89,7 +90,8 @@ def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
     end_s = max(
         (stop for node in nodes.values() for _, stop, _ in node.outages), default=0
     )
-    spans, listed = [], []
+    spans = []
+    listed = []
     for component, node in nodes.items():
         node.outages.sort()
         listed += [
@@ -103,7 +105,7 @@ def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
     table = pl.DataFrame(spans, schema=SPAN_SCHEMA, orient="row").sort(
         "start_s", maintain_order=True
     )
-    # Overlapping outages are events of their own, though spans join them.
+    # Overlapping outages are separate events, though spans join them.
     events = pl.concat([events_of(outages), events_of(table.filter(table["up"]))]).sort(
         "time_s", "up", maintain_order=True
     )
@@ -148,7 +150,8 @@ def _rows(source: TraceSource, log: FaultLog) -> Iterator[dict[str, str]]:
                 )
                 continue
             row = dict(zip(heading, cells, strict=True))
-            start_s, stop_s = _time_s(row["Prob Started"]), _time_s(row["Prob Fixed"])
+            start_s = _time_s(row["Prob Started"])
+            stop_s = _time_s(row["Prob Fixed"])
             if start_s is None or stop_s is None or stop_s < start_s:
                 span = f"{shown(row['Prob Started'])} to {shown(row['Prob Fixed'])}"
                 log.add(
@@ -182,8 +185,8 @@ def _spans(
 
 
 def _reason(row: dict[str, str]) -> str:
-    given = [f"{cause}: {row[cause]}" for cause in _CAUSES if row[cause]]
-    return "; ".join(given) or "not stated"
+    causes = [f"{cause}: {row[cause]}" for cause in _CAUSES if row[cause]]
+    return "; ".join(causes) or "not stated"
 
 
 def _time_s(cell: str) -> int | None:
@@ -203,6 +206,7 @@ def _month_s(cell: str) -> int | None:
     if match is None or match[2] not in _MONTHS:
         return None
     short = int(match[1])
-    year, month = (1900 if short >= 90 else 2000) + short, _MONTHS.index(match[2]) + 1
+    year = (1900 if short >= 90 else 2000) + short
+    month = _MONTHS.index(match[2]) + 1
     # The end of the month: the first day of the next.
     return int(datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC).timestamp())

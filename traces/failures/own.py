@@ -1,4 +1,4 @@
-"""Failure traces that `trace convert` wrote: events, and spans in a file beside them, as CSV or Parquet."""
+"""Failure traces that `trace convert` wrote: events, and spans in a file next to them, as CSV or Parquet."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

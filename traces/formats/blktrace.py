@@ -1,6 +1,6 @@
 """Binary traces as blktrace writes them: one file per CPU, or one file of several merged by blkparse -d.
 
-Files named `STEM.blktrace.N` belong together: whichever is given, all that lie beside it are read and merged
+Files named `STEM.blktrace.N` belong together: given any of them, all in its folder are read and merged
 by time. What becomes of the events is in the blkparse format; times are whole nanoseconds. A place in a fault
 is a byte of the file, or, where a completion precedes its dispatch, an event in order of time.
 
@@ -94,7 +94,7 @@ def per_cpu_files(path: Path) -> list[Path]:
     match = _PER_CPU.fullmatch(path.name)
     if match is None:
         return [path]
-    found = {}
+    paths = {}
     for other in path.parent.iterdir():
         beside = _PER_CPU.fullmatch(other.name)
         same = (
@@ -102,30 +102,31 @@ def per_cpu_files(path: Path) -> list[Path]:
             and beside["stem"] == match["stem"]
             and beside["suffix"] == match["suffix"]
         )
-        # Blktrace leaves the files of idle CPUs empty.
+        # Files of idle CPUs are empty.
         if beside and same and other.stat().st_size:
-            found[int(beside["cpu"])] = other
-    return [found[cpu] for cpu in sorted(found)] or [path]
+            paths[int(beside["cpu"])] = other
+    return [paths[cpu] for cpu in sorted(paths)] or [path]
 
 
 def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[Event]:
-    action, size = records["action"], records["bytes"]
-    what = action & _ACTION_MASK
+    action = records["action"]
+    size = records["bytes"]
+    event = action & _ACTION_MASK
     plain = (action & (_NOTIFY | _PASSTHROUGH)) == 0
     for code, name in _TALLIED.items():
-        log.tally(name, int((plain & (what == code)).sum()))
+        log.tally(name, int((plain & (event == code)).sum()))
     log.tally(
         "events of other kinds",
-        int((~plain | ~np.isin(what, list(_NAMES) + list(_TALLIED))).sum()),
+        int((~plain | ~np.isin(event, list(_NAMES) + list(_TALLIED))).sum()),
     )
-    matched = plain & np.isin(what, list(_NAMES))
+    matched = plain & np.isin(event, list(_NAMES))
     discard = matched & ((action & _DISCARD) != 0)
-    log.tally("discards", int((discard & (what == 1)).sum()))
+    log.tally("discards", int((discard & (event == 1)).sum()))
     empty = matched & ~discard & (size == 0)
-    log.tally("flushes", int((empty & (what == 1) & ((action & _FLUSH) != 0)).sum()))
+    log.tally("flushes", int((empty & (event == 1) & ((action & _FLUSH) != 0)).sum()))
     log.tally(
         "requests without data",
-        int((empty & (what == 1) & ((action & _FLUSH) == 0)).sum()),
+        int((empty & (event == 1) & ((action & _FLUSH) == 0)).sum()),
     )
     held = matched & ~discard & ~empty
     sound = (
@@ -133,7 +134,7 @@ def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[E
         & (records["sector"] <= _SECTOR_MAX)
         & (records["new_sector"] <= _SECTOR_MAX)
     )
-    sound |= (what == 13) & (records["sector"] <= _SECTOR_MAX)
+    sound |= (event == 13) & (records["sector"] <= _SECTOR_MAX)
     # Times are put in 64 bits with a sign below.
     sound &= records["time"] - np.uint64(zero) <= INT64_MAX // 4
     for at in np.flatnonzero(held & ~sound):
@@ -146,7 +147,7 @@ def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[E
     held &= sound
     log.tally(
         "completions with an error",
-        int((held & (what == 8) & (records["error"] != 0)).sum()),
+        int((held & (event == 8) & (records["error"] != 0)).sum()),
     )
     kept = records[held]
     if not len(kept):
@@ -211,7 +212,8 @@ def _records(source: TraceSource, log: FaultLog, several: bool) -> Iterator[Reco
     )
     magic = np.frombuffer(MAGIC if little else MAGIC[::-1], dtype=np.uint8)
     where = f" of {source.path.name}" if several else ""
-    done, rest = 0, b""
+    done = 0
+    rest = b""
     for piece in source.pieces(max(HEADER_BYTES, min(source.block_bytes, 1 << 20))):
         if isinstance(piece, Break):
             log.add(done + len(rest), piece.got + where, piece.wanted)
@@ -239,15 +241,15 @@ def _gathered(
     layout: np.dtype[np.void],
 ) -> Records:
     headers = data[starts[:, None] + np.arange(HEADER_BYTES)].view(layout)[:, 0]
-    found = np.empty(len(starts), dtype=_MERGED)
+    records = np.empty(len(starts), dtype=_MERGED)
     for name in ("time", "sector", "bytes", "action", "device", "error"):
-        found[name] = headers[name]
-    found["new_sector"] = 0
+        records[name] = headers[name]
+    records["new_sector"] = 0
     # Only a split carries a number after its header, and that in network order.
     longer = np.flatnonzero(headers["pdu_len"] >= 8)
     tails = data[starts[longer, None] + HEADER_BYTES + np.arange(8)].view(">u8")
-    found["new_sector"][longer] = tails[:, 0] if len(longer) else 0
-    return found
+    records["new_sector"][longer] = tails[:, 0] if len(longer) else 0
+    return records
 
 
 @compiled
@@ -258,7 +260,10 @@ def _walk(
     total = len(data)
     starts = np.empty(total // HEADER_BYTES + 1, np.int64)
     gaps = np.empty((total // HEADER_BYTES + 2, 2), np.int64)
-    count, lost, at, gap = 0, 0, 0, -1
+    count = 0
+    lost = 0
+    at = 0
+    gap = -1
     while at + HEADER_BYTES <= total:
         if (
             data[at] == magic[0]
@@ -266,16 +271,17 @@ def _walk(
             and data[at + 2] == magic[2]
             and data[at + 3] == magic[3]
         ):
-            low, high = data[at + 46], data[at + 47]
-            tail = (
-                np.int64(low) + 256 * np.int64(high)
-                if little
-                else 256 * np.int64(low) + np.int64(high)
-            )
+            low = data[at + 46]
+            high = data[at + 47]
+            if little:
+                tail = np.int64(low) + 256 * np.int64(high)
+            else:
+                tail = 256 * np.int64(low) + np.int64(high)
             if at + HEADER_BYTES + tail > total:
                 break
             if gap >= 0:
-                gaps[lost, 0], gaps[lost, 1] = gap, at - gap
+                gaps[lost, 0] = gap
+                gaps[lost, 1] = at - gap
                 lost += 1
                 gap = -1
             starts[count] = at
@@ -286,6 +292,7 @@ def _walk(
                 gap = at
             at += 1
     if gap >= 0:
-        gaps[lost, 0], gaps[lost, 1] = gap, at - gap
+        gaps[lost, 0] = gap
+        gaps[lost, 1] = at - gap
         lost += 1
     return starts[:count], gaps[:lost], at

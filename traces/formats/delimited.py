@@ -1,4 +1,4 @@
-"""What the delimited text formats have in common: a format is a table of columns, read in blocks."""
+"""Base of the delimited text formats: a format is a table of columns, read in blocks."""
 
 import io
 import re
@@ -32,7 +32,7 @@ REACH_NS = INT64_MAX // 4
 class Number:
     """A column that holds a number.
 
-    `unit` is what one stands for, in nanoseconds or bytes; for decimals, of which so many `digits` after the
+    `unit` is the value of one, in nanoseconds or bytes; for decimals, of which so many `digits` after the
     point are kept, the value of the last one. `least` is the smallest value allowed, before the unit; an
     `optional` cell may be empty.
     """
@@ -64,8 +64,8 @@ class DelimitedFormat:
     op: str  #: Column that holds the operation
     #: Takes the column's expression; true for writes, false for reads, null for anything else
     is_write: Callable[[pl.Expr], pl.Expr]
-    ops: str  #: What the operation may be, for messages
-    separator: str = ","  #: `,`, `;` or a blank, which stands for any run of blanks
+    ops: str  #: Allowed operations, for messages
+    separator: str = ","  #: `,`, `;` or a blank, which matches any run of blanks
     #: Columns whose cells, joined by a dot, name the device; empty when there is but one
     device: tuple[str, ...] = ()
     response: Number | None = None  #: Time from issue to completion
@@ -83,7 +83,7 @@ class DelimitedFormat:
     skipped: Callable[[pl.Expr], pl.Expr] | None = None
 
     def sniff(self, head: Head) -> bool:
-        """Whether most of the first lines have the format's columns."""
+        """Return True if most of the first lines have the format's columns."""
         lines = head.lines
         if self.preamble_end is not None and any(
             self.preamble_end.match(line) for line in lines
@@ -135,7 +135,9 @@ class DelimitedFormat:
     @property
     def _numbers(self) -> tuple[Number, ...]:
         held = (self.time, self.offset, self.length, *self.other_times)
-        return held if self.response is None else (*held, self.response)
+        if self.response is None:
+            return held
+        return (*held, self.response)
 
     def _after_preamble(
         self, blocks: Iterator[Block], log: FaultLog
@@ -168,14 +170,16 @@ class DelimitedFormat:
             )
 
     def _step(self, state: str, line: str) -> str:
-        """Return where in a preamble a line stands: start (only blanks so far), text, end or rows."""
+        """Return the part of a preamble a line belongs to: start (only blanks so far), text, end or rows."""
         assert self.preamble_end is not None
         if self.preamble_end.match(line):
             return "end"
         if not line.strip() or state == "text":
             return state
         # A file may hold two preambles in a row; a row that is damaged is a row nevertheless.
-        return "rows" if line.count(self.separator) > 1 else "text"
+        if line.count(self.separator) > 1:
+            return "rows"
+        return "text"
 
     def _parse_clean(self, block: Block) -> pl.DataFrame | None:
         """Parse with the CSV reader; None when anything at all is odd, so that each line is looked at."""
@@ -212,7 +216,9 @@ class DelimitedFormat:
         rows = rows.with_columns(*self._decimals(), places, pl.lit(True).alias("whole"))
         optional = {number.column for number in self._numbers if number.optional}
         needed = [name for name in self.columns if name not in optional]
-        return None if any(rows.select(needed).null_count().row(0)) else rows
+        if any(rows.select(needed).null_count().row(0)):
+            return None
+        return rows
 
     def _parse_lines(self, block: Block, log: FaultLog) -> pl.DataFrame:
         """Parse each line by itself; a cell that is missing or no number becomes null."""
@@ -245,7 +251,7 @@ class DelimitedFormat:
         ]
 
     def _good(self, zero: int | None) -> pl.Expr:
-        """Whether rows are sound, their times so near the first that nanoseconds fit 64 bits."""
+        """Return the check of rows: sound cells, and times within `REACH_NS` of the first."""
         time, offset, length = (
             pl.col(one.column) for one in (self.time, self.offset, self.length)
         )
@@ -256,7 +262,7 @@ class DelimitedFormat:
             & self.is_write(pl.col(self.op)).is_not_null()
         ).fill_null(False)
         if self.skipped is not None:
-            # What is no request need not have an extent.
+            # A row that is not a request may lack an extent.
             extent = extent | self.skipped(pl.col(self.op)).fill_null(False)
         good = pl.col("whole") & (time >= self.time.least) & extent
         for name in self.device:
@@ -275,7 +281,7 @@ class DelimitedFormat:
         return good & ((time - first).abs() <= REACH_NS // self.time.unit)
 
     def _explain(self, text: str) -> tuple[str, str]:
-        """Say what is wrong with a line that is known to be faulty."""
+        """Explain the fault of a line that is known to be faulty."""
         cells = cells_of(text, self.separator, quoted=self.quoted)
         wanted = self.separator.join(self.columns)
         if len(cells) != len(self.columns):
@@ -317,9 +323,10 @@ class DelimitedFormat:
         complete_ns = pl.lit(None, pl.Int64)
         if self.response is not None:
             complete_ns = issue_ns + pl.col(self.response.column) * self.response.unit
-        device = (
-            pl.concat_str(self.device, separator=".") if self.device else pl.lit("0")
-        )
+        if self.device:
+            device = pl.concat_str(self.device, separator=".")
+        else:
+            device = pl.lit("0")
         columns = {
             "issue_ns": issue_ns,
             "complete_ns": complete_ns,
@@ -346,7 +353,9 @@ def one_of(
 
 
 def _kind(number: Number) -> pl.DataType:
-    return pl.Decimal(28, number.digits) if number.digits else pl.Int64()
+    if number.digits:
+        return pl.Decimal(28, number.digits)
+    return pl.Int64()
 
 
 def _without_blanks(data: bytes, separator: bytes) -> bytes:

@@ -34,7 +34,7 @@ REQUEST_COLUMNS_NEEDED = ("issue_ns", "offset_bytes", "length_bytes", "is_write"
 """Columns without which a CSV is not one that `trace convert` writes; the others may be missing."""
 
 COLUMNS_EXAMPLE = "time_us=NAME,offset=NAME,size=NAME,op=NAME"
-"""What `--columns` wants, for messages."""
+"""Example of `--columns`, for messages."""
 
 COMMAND_COLUMNS_NEEDED = ("dispatch_ns", *REQUEST_COLUMNS_NEEDED[1:])
 _NO_ROW = re.compile(r"(?!)")
@@ -68,7 +68,7 @@ _OPTIONAL_ROLES = {"a response time": _RESPONSES, "a device": ("device",)}
 
 
 def _read_own(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-    """Yield the requests, then the commands of the file beside them."""
+    """Yield the requests, then the commands of the companion file."""
     zero_ns: int | None = None
     for chunk in _own_format(source, "issue_ns", REQUEST_COLUMNS_NEEDED).read(
         source, log
@@ -96,7 +96,7 @@ def _read_own(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
 OWN_CSV = TraceFormat(
     "columns-csv", lambda head: has_columns(head, REQUEST_COLUMNS_NEEDED), _read_own
 )
-"""The columnar form as CSV; commands lie in `NAME.commands.csv` beside it."""
+"""The columnar form as CSV; commands are in `NAME.commands.csv` in the same folder."""
 
 
 def _own_format(
@@ -109,7 +109,7 @@ def _own_format(
             f"{source.path}:1: got {shown(first)}, wanted a heading with {', '.join(missing)}"
         )
     known = [name if name in REQUEST_SCHEMA else None for name in cells]
-    others = [
+    other_times = [
         Number(name, 1, optional=True, least=-REACH_NS)
         for name in ("dispatch_ns", "complete_ns")
         if name in cells and name != time
@@ -125,7 +125,7 @@ def _own_format(
         is_write=_TRUE_IS_WRITE,
         ops=_OPS["is_write"][1],
         device=("device",) if "device" in cells else (),
-        other_times=tuple(others),
+        other_times=tuple(other_times),
         header=re.compile(re.escape(first)),
         quoted=True,
     )
@@ -159,7 +159,7 @@ def named_columns(source: TraceSource, roles: Mapping[str, str]) -> DelimitedFor
     time, offset, size, op = (known[what] for what in _NEEDED_ROLES)
     assert time and offset and size and op
     response = known["a response time"]
-    is_write, words = _OPS[op]
+    is_write, op_values = _OPS[op]
     headless = all(name.isdecimal() for name in by_role.values())
     return DelimitedFormat(
         name="csv",
@@ -171,7 +171,7 @@ def named_columns(source: TraceSource, roles: Mapping[str, str]) -> DelimitedFor
         length=Number(size, _SIZE_UNITS[size.removeprefix("size")], least=1),
         op=op,
         is_write=is_write,
-        ops=words,
+        ops=op_values,
         device=("device",) if known["a device"] else (),
         response=_time_number(response, optional=True) if response else None,
         ordered=False,
@@ -198,21 +198,21 @@ def _with_units(roles: Mapping[str, str]) -> dict[str, str]:
 
 
 def _chosen_roles(roles: Mapping[str, str]) -> dict[str, str | None]:
-    """Return which role stands for each thing that a request has."""
-    chosen: dict[str, str | None] = {}
+    """Return the role that gives each property of a request."""
+    role_of: dict[str, str | None] = {}
     for what, names in (_NEEDED_ROLES | _OPTIONAL_ROLES).items():
         present = [name for name in names if name in roles]
         if len(present) > 1:
             raise TraceError(
                 f"--columns: got {' and '.join(present)}, wanted one of them"
             )
-        chosen[what] = present[0] if present else None
+        role_of[what] = present[0] if present else None
     missing = [
         f"{what} ({', '.join(names)})"
         for what, names in _NEEDED_ROLES.items()
-        if chosen[what] is None
+        if role_of[what] is None
     ]
-    unknown = [role for role in roles if role not in chosen.values()]
+    unknown = [role for role in roles if role not in role_of.values()]
     if unknown:
         groups = (_NEEDED_ROLES | _OPTIONAL_ROLES).values()
         every = ", ".join(name for group in groups for name in group)
@@ -223,7 +223,7 @@ def _chosen_roles(roles: Mapping[str, str]) -> dict[str, str | None]:
         raise TraceError(
             f"--columns: got no column for {' nor '.join(missing)}, wanted {COLUMNS_EXAMPLE}"
         )
-    return chosen
+    return role_of
 
 
 def _positions(

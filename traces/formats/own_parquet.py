@@ -32,7 +32,7 @@ _WANTED = (
 
 
 def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-    """Yield the requests, then the commands of the file beside them."""
+    """Yield the requests, then the commands of the companion file."""
     log.unit = "row"
     clock = ClockWatch(log, ordered=True)
     for rows in _slices(source, REQUEST_SCHEMA, REQUEST_COLUMNS_NEEDED, log):

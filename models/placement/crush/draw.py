@@ -57,7 +57,7 @@ class Tables(NamedTuple):
 
 
 # Places of the tunables in the array the kernel keeps them in while a rule's steps may change them; the
-# last is what is left of the budget of hashes.
+# last is the remaining budget of hashes.
 Q_DESCENTS, Q_LEAF_DESCENTS, Q_LOCAL, Q_LOCAL_FALLBACK, Q_VARY_R, Q_STABLE, Q_BUDGET = (
     range(7)
 )
@@ -135,7 +135,9 @@ def _mix(a, b, c):
 @inlined
 def padded_size(size: int) -> int:
     """Room a bucket's items take in the tables: whole vectors of hashes beat the odd ones at the end."""
-    return 4 if size <= 4 else (size + 15) & ~15
+    if size <= 4:
+        return 4
+    return (size + 15) & ~15
 
 
 @inlined
@@ -250,7 +252,7 @@ def _draw_older(t, bucket, x, r, scratch):
 
 @inlined
 def is_out(reweights, device, x):
-    """Whether the device's 16.16 reweight rejects this input."""
+    """Return True if the device's 16.16 reweight rejects this input."""
     if device >= reweights.size:
         return True
     reweight = reweights[device]
@@ -262,16 +264,18 @@ def is_out(reweights, device, x):
 @inlined
 def kind_of(t, item):
     """Type number of an item; 0 is a device."""
-    return 0 if item >= 0 else t.kind[-1 - item]
+    if item >= 0:
+        return 0
+    return t.kind[-1 - item]
 
 
 @inlined
 def is_in(values, start, stop, item):
-    """Whether values[start:stop] holds the item."""
-    found = False
+    """Return True if values[start:stop] holds the item."""
+    present = False
     for i in range(start, stop):
-        found |= values[i] == item
-    return found
+        present |= values[i] == item
+    return present
 
 
 @compiled
@@ -285,25 +289,25 @@ def descend(t, top, x, r, failures, stride, kind, position, local, q, scratch):
     Returns the item and the bucket it was drawn from; EMPTY for a bucket without items, NONE for a device
     where a bucket was wanted, and where the budget is used up.
     """
-    here = top
+    bucket = top
     fallback = q[Q_LOCAL_FALLBACK]
     while True:
-        size = t.size[here]
+        size = t.size[bucket]
         q[Q_BUDGET] -= size + 4
         if q[Q_BUDGET] < 0:
-            return np.int64(NONE), here
+            return np.int64(NONE), bucket
         if size == 0:
-            return np.int64(EMPTY), here
+            return np.int64(EMPTY), bucket
         if fallback > 0 and local >= size >> 1 and local > fallback:
-            item = _permuted(t, here, x, r, scratch)
-        elif t.alg[here] > ALG_STRAW:
-            item = _straw2(t, here, x, r, position, scratch)
-        elif t.alg[here] == ALG_UNIFORM and stride > 0 and size % stride == 0:
-            item = _permuted(t, here, x, r + failures, scratch)
+            item = _permuted(t, bucket, x, r, scratch)
+        elif t.alg[bucket] > ALG_STRAW:
+            item = _straw2(t, bucket, x, r, position, scratch)
+        elif t.alg[bucket] == ALG_UNIFORM and stride > 0 and size % stride == 0:
+            item = _permuted(t, bucket, x, r + failures, scratch)
         else:
-            item = _draw_older(t, here, x, r, scratch)
+            item = _draw_older(t, bucket, x, r, scratch)
         if kind_of(t, item) == kind:
-            return item, here
+            return item, bucket
         if item >= 0:
-            return np.int64(NONE), here
-        here = -1 - item
+            return np.int64(NONE), bucket
+        bucket = -1 - item

@@ -53,7 +53,8 @@ class Lines(Problems):
             body: list[Statement] | None = None
             depth = 0
             if position < len(statements) and statements[position][1] == ["{"]:
-                body, depth = [], 1
+                body = []
+                depth = 1
                 position += 1
             while depth and position < len(statements):
                 depth += {"{": 1, "}": -1}.get(statements[position][1][0], 0)
@@ -102,7 +103,7 @@ class Lines(Problems):
 
 
 def _statements(text: str) -> Iterator[Statement]:
-    """Split into lines without comments; a brace is a statement of its own."""
+    """Split into lines without comments; a brace is a separate statement."""
     for line, content in enumerate(text.split("\n"), start=1):
         words: list[str] = []
         for word in _WORD.findall(content.split("#", 1)[0]):
@@ -118,7 +119,7 @@ def _statements(text: str) -> Iterator[Statement]:
 
 
 class _Node(NamedTuple):
-    """A word, or an opening bracket and what stands up to its end."""
+    """Return a word, or an opening bracket and everything up to its end."""
 
     line: int
     word: str
@@ -128,7 +129,7 @@ class _Node(NamedTuple):
 def read_choose_args(
     line: int, body: list[Statement], lines: Lines
 ) -> Iterator[tuple[int, BucketArgs]]:
-    """Read what stands in ``choose_args N { … }``: each bucket's changes, and the line they begin on."""
+    """Read the content of ``choose_args N { … }``: each bucket's changes, and the line they begin on."""
     for entry in _nested(line, body, lines):
         if entry.word != "{":
             wanted = "'{ bucket_id N weight_set [ [ W … ] … ] ids [ N … ] }'"

@@ -49,7 +49,7 @@ class CrushMap:
     `build_map`, `parse_map` and `load_map` make one and check what they are given; the constructor does not.
 
     Buckets include shadow buckets of device classes; types go by number, 0 being the devices'. `choose_args`
-    are sets of weights and ids that stand in for the buckets' own, by the id of the pool they are for; −1 is
+    are sets of weights and ids that replace the buckets' own, by the id of the pool they are for; −1 is
     for all pools that have none (what the balancer writes in its mode crush-compat).
 
     Notes
@@ -58,7 +58,7 @@ class CrushMap:
     takes the largest: the item wins with probability w_i / sum(w) and a change of one weight moves data
     only to or from that item. The logarithm is CRUSH's own in fixed point. A bucket whose items all weigh 0
     gives its first item, as in Ceph. The older algorithms (uniform, list, tree, straw) draw as they do in
-    Ceph; see `straw_lengths` for what a map does not say about straws.
+    Ceph; see `straw_lengths` for details of straws that a map omits.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class CrushMap:
         """As `map_many`, and with it the length of each result, int32 of shape (n,)."""
         from stripesim.models.placement.crush.tables import run_rule
 
-        found = self.rule(rule)
+        known_rule = self.rule(rule)
         inputs = whole_numbers("xs", xs)
         if inputs.size > 0 and not (
             int(inputs.min()) >= -(2**31) and int(inputs.max()) < 2**32
@@ -139,7 +139,7 @@ class CrushMap:
         return run_rule(
             self._tables(pool),
             self.tunables,
-            found,
+            known_rule,
             inputs.astype(np.uint32),
             num_rep,
             shares,
@@ -162,12 +162,13 @@ class CrushMap:
     def osds_below(self, item: int) -> list[int]:
         """List the OSDs in or below an item, each once."""
         by_id = {bucket.id: bucket for bucket in self.buckets}
-        waiting, seen = [item], dict[int, None]()
+        waiting = [item]
+        seen = dict[int, None]()
         while waiting:
-            here = waiting.pop()
-            if here not in seen:
-                seen[here] = None
-                waiting += by_id[here].items if here in by_id else ()
+            bucket_id = waiting.pop()
+            if bucket_id not in seen:
+                seen[bucket_id] = None
+                waiting += by_id[bucket_id].items if bucket_id in by_id else ()
         return [one for one in seen if one >= 0]
 
     def osds_of_rule(self, rule: int | str) -> set[int]:
@@ -203,7 +204,9 @@ class CrushMap:
                 break
             if step.op in CHOOSE_OPS and (not domain or step.count != 1):
                 domain = step.type_id
-        return dict(self.types)[domain] if domain else "osd"
+        if domain:
+            return dict(self.types)[domain]
+        return "osd"
 
     def reweight_vector(self, reweights: Reweights) -> npt.NDArray[np.int64]:
         """Check reweights and bring them into 16.16 fixed point, int64 of shape (max_devices,)."""

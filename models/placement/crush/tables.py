@@ -1,6 +1,6 @@
 """From a map's dataclasses to the compiled kernels and back: the only way to them.
 
-What the bucket algorithms older than straw2 draw by is computed from weights, as Ceph's builder does.
+Straw lengths and other tables of algorithms older than straw2 follow from weights, as in Ceph's builder.
 
 See S. Weil, S. Brandt, E. Miller, C. Maltzahn, SC 2006, section 3.4. Ceph v16.2.15, src/crush/builder.c
 (crush_make_tree_bucket, crush_calc_straw), for numbering and rounding.
@@ -54,7 +54,9 @@ def flatten(
     for bucket in buckets:
         b = -1 - bucket.id
         first[b], weight_first[b], more_first[b] = len(items), len(weights), len(more)
-        size[b], kind[b], alg[b] = len(bucket.items), bucket.type_id, bucket.alg
+        size[b] = len(bucket.items)
+        kind[b] = bucket.type_id
+        alg[b] = bucket.alg
         change = changed.get(bucket.id, BucketArgs(bucket.id))
         sets = change.weight_sets or (bucket.weights,)
         positions[b] = len(sets)

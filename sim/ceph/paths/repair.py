@@ -30,7 +30,7 @@ def repair_path(
 
     Rounds (`rounds_bytes`) come one after another, as ``RecoveryOp`` does it: read, decode, push, commit.
     When one may begin is decided by reservations, limits and sleeps, which are the director's
-    (`stripesim.sim.ceph.failures.recovery`).
+    (`stripesim.sim.ceph.failures.background.recovery`).
 
     See Ceph v11.2.0, ``src/osd/ECBackend.cc`` (``continue_recovery_op``),
     ``src/osd/ReplicatedBackend.cc`` (``start_pushes``), ``get_recovery_chunk_size``.

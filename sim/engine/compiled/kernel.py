@@ -5,20 +5,34 @@ Read it next to ``simpy/engine.py``:
 =====================  =========================================================
 here                   there
 =====================  =========================================================
-``run_machine``        ``SimpyEngine.execute``, ``SimpyEngine._loop``
+``run_machine``        ``SimpyEngine.execute``, ``Kernel.work_off``
 ``_fill``              ``Stream.fill``
-``_signal``            ``Stream.arrive``, ``SimpyEngine.look_at``
-``_end_of_service``    ``SimpyEngine._loop`` (a use ends), ``SimpyEngine._end_batch``
-``_complete``          ``SimpyEngine._complete`` (a step that ended)
-``_begin``             ``SimpyEngine._complete`` (a step that became ready)
-``_pool``              ``SimpyEngine._pool``
-``_pool_shared``       ``SimpyEngine._join_shared``
-``account``            ``SimpyEngine._account``
-``account_service``    ``SimpyEngine._account_service``
+``_signal``            ``Stream._arrive``, ``Queued._look_at_queue``
+``_end_of_service``    ``Fifo.end``
+``_complete``          ``SimpyEngine.complete``
+``_pass_on``           ``SimpyEngine.complete``
+``skip``               ``SimpyEngine._skip_all``
+``_begin``             ``SimpyEngine._begin``
+``_pool``              ``Pool.begin``
+``_pool_shared``       ``Pool.begin``
+``wait``               ``Queued.arrive``
+``serve``              ``Fifo.serve``
+``dispatch``           ``Queued.dispatch``
+``hand_over``          ``Fifo.hand_over``
+``join``               ``ClassQueue.join``, ``FairQueue.join``
+``take``               ``ClassQueue.take``, ``FairQueue.take``
+``keep``               ``Cores.hand_over``
+``go_on``              ``Cores.begin``
+``core_ns``            ``Cores._on_thread``
+``end_flush``          ``ServedBatch.free_server``
+``pass_tickets``       ``Gate._pass_tickets``
+``change_pins``        ``Pins.pin``, ``Pins.unpin``
+``holds``              ``SimpyEngine._holds``
+``account``            ``SimpyEngine.account``
+``account_service``    ``SimpyEngine.account_service``
 ``account_taken``      ``SimpyEngine._account_taken``
-``dispatch``           ``SimpyEngine.dispatch``
 ``issue``              ``Stream.issue``
-``notice``             ``Stream.notice``
+``notice``             ``Stream.complete``
 ``spawn``              ``SimpyEngine._spawn``
 =====================  =========================================================
 

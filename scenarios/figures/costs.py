@@ -8,15 +8,14 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from stripesim.scenarios.explain.costs import (
-    COST_KEYS,
+from stripesim.scenarios.figures.captions import (
     STEP_LOOKS,
-    cost_key,
-    steps_with_time,
+    kind_words,
+    scheme_label,
 )
-from stripesim.scenarios.figures.captions import kind_words, scheme_label
 from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.run.costs import COST_KEYS, cost_key, steps_with_time
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.sim.observe.critical_path import STEPS
 
