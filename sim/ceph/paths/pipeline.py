@@ -82,13 +82,10 @@ def leave_pipeline(
     return graph.finish(reply=stage.reply(0, finished))
 
 
-def roll_forward_path(
-    context: PathContext, shards: Sequence[int] | None = None
-) -> Template:
-    """Compile the round that tells members (`shards`; None: all) to forget how to roll back."""
+def roll_forward_path(context: PathContext, shards: Sequence[int]) -> Template:
+    """Compile the round that tells members to forget how to roll back."""
     graph = GraphBuilder(f"roll forward {context.name}")
-    members = context.members if shards is None else shards
-    known = roll_forward(Stage(graph, context), members, graph.issue)
+    known = roll_forward(Stage(graph, context), shards, graph.issue)
     return graph.finish(reply=graph.join(known, label="all have forgotten"))
 
 
