@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from stripesim.calibration.ledger.verdicts import Claim
-    from stripesim.scenarios.figures.results import CaptionedFigure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,12 +138,6 @@ class Ceph16(Study):
             ),
             phases=frame_of_phases(phases),
         )
-
-    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Draw simulated against measured counts."""
-        from stripesim.scenarios.studies.ceph16.figures import draw
-
-        return draw(result.ledger)
 
     def tables(self, result: StudyResult) -> Mapping[str, Table]:
         """Return the phases of the repairs."""
