@@ -27,9 +27,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Literal, cast
 
+import numpy as np
 import polars as pl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
@@ -220,8 +222,17 @@ def figure_specs(study: str) -> dict[str, FigureSpec]:
 
 def claims_table(ledger: Ledger) -> pl.DataFrame:
     """Return a ledger as a table for queries; numbers that are ranges or lists are left empty."""
-    texts = ("id", "locus", "metric", "scheme", "baseline", "pattern", "op")
-    texts = (*texts, "block_size", "role", "compare", "published_text")
+    texts = [
+        "id",
+        "locus",
+        "metric",
+        "scheme",
+        "baseline",
+        "pattern",
+        "op",
+        "block_size",
+        "role",
+    ]
     rows = [
         {
             **{name: getattr(entry.claim, name) for name in texts},
@@ -428,8 +439,8 @@ def _draw_layer(
         label = spec.names.get(series, series) if layer.label is None else ""
         MARKS[layer.mark](panel, _Points(series, mine, look, layer.style, label))
     if layer.label and layer.mark in ("bars", "heap"):
-        look = {"color": layer.colour or GREY, "marker": "s", "s": 120}
-        panel.axes.scatter([], [], label=layer.label, **look)
+        colour = layer.colour or GREY
+        panel.axes.scatter([], [], label=layer.label, color=colour, marker="s", s=120)
     elif layer.label:
         empty = pl.DataFrame(schema=dict.fromkeys(("x", "y"), pl.Float64))
         look = {"color": layer.colour or GREY, "linestyle": "-", "marker": "o"}
@@ -593,21 +604,22 @@ _KEYS: Final = {"levels": "line", "whiskers": "line"}
 
 def _finish(panel: _Panel) -> None:
     """Scale and label the axes, and add the panel's own legend."""
-    axes, spec = panel.axes, panel.spec
-    along = "y" if spec.sideways else "x"
-    for which, axis in (("x", spec.x), ("y", spec.y)):
-        labels = panel.categories if which == along else []
-        _finish_axis(axes, which, axis, labels)
+    axes = panel.axes
+    spec = panel.spec
+    sideways = spec.sideways
+    _finish_axis(axes, "x", spec.x, [] if sideways else panel.categories)
+    _finish_axis(axes, "y", spec.y, panel.categories if sideways else [])
     if spec.grid is not None:
         axes.grid(visible=spec.grid)
     if spec.square:
         axes.set_aspect("equal")
     if spec.legend:
-        axes.legend(loc=spec.legend, fontsize=10)
+        handles, labels = axes.get_legend_handles_labels()
+        axes.legend(handles, labels, loc=cast(Any, spec.legend), fontsize=10)
 
 
 def _finish_axis(
-    axes: Axes, which: str, spec: AxisSpec, categories: Sequence[str]
+    axes: Axes, which: Literal["x", "y"], spec: AxisSpec, categories: Sequence[str]
 ) -> None:
     axis = axes.xaxis if which == "x" else axes.yaxis
     if spec.scale == "auto":
@@ -623,7 +635,7 @@ def _finish_axis(
     elif spec.scale != "auto":
         axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value, spec)))
     if spec.margin is not None:
-        axes.margins(**{which: spec.margin})
+        (axes.set_xmargin if which == "x" else axes.set_ymargin)(spec.margin)
     draw_rule = axes.axvline if which == "x" else axes.axhline
     for value in spec.rules:
         draw_rule(value, color="#444444", linewidth=1, zorder=0.5)
@@ -648,7 +660,8 @@ def _finish_axis(
 
 def _drawn_values(axes: Axes) -> list[float]:
     """Return the heights of all lines and marks that are not at zero."""
-    heights = [float(y) for line in axes.get_lines() for y in line.get_ydata()]
+    lines = [np.asarray(line.get_ydata(), dtype=float) for line in axes.get_lines()]
+    heights = [float(y) for line in lines for y in line]
     return [height for height in heights if math.isfinite(height)]
 
 
@@ -661,7 +674,7 @@ def _tick(value: float, spec: AxisSpec) -> str:
 
 
 def _add_legend(figure: Figure, spec: FigureSpec, panels: Iterable[_Panel]) -> None:
-    by_label = {}
+    by_label: dict[str, Artist] = {}
     for panel in panels:
         if not panel.spec.legend:
             handles, labels = panel.axes.get_legend_handles_labels()

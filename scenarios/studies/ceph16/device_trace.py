@@ -74,7 +74,8 @@ class DeviceRecorder(SimpyEngine):
         )
         if not read and not written:
             return
-        resource, now_ns = row[role], int(self.now)
+        resource = row[role]
+        now_ns = int(self.now)
         begin_ns = max(0, now_ns - self._demands_ns[id(path)][step])
         if logged:
             # Members of one sync complete at the same time.
@@ -182,7 +183,8 @@ def mix_of(traces: list[BlockTrace]) -> dict[str, float]:
             for frame in frames
         ]
     )
-    reads, writes = every.filter(~pl.col("is_write")), every.filter(pl.col("is_write"))
+    reads = every.filter(~pl.col("is_write"))
+    writes = every.filter(pl.col("is_write"))
     ends: set[tuple[str, int]] = set()
     follows = 0
     for device, offset, length in writes.select(

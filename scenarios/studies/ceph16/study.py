@@ -105,7 +105,10 @@ class Ceph16(Study):
         """Judge the counts."""
         from stripesim.models.coding import parse_scheme
         from stripesim.scenarios.run.results import rows_frame
-        from stripesim.scenarios.studies.ceph16.claims import CALIBRATION, ledger_for
+        from stripesim.scenarios.studies.ceph16.claims import (
+            calibration_runs,
+            ledger_for,
+        )
         from stripesim.scenarios.studies.ceph16.cluster import (
             KERNEL_TABLE,
             PARAMETERS,
@@ -134,7 +137,7 @@ class Ceph16(Study):
                 kernel_cpu=models_for(parse_scheme("rs:6,3")).kernel.provenance["cpu"],
                 data="shipped" if data is None else str(data),
                 rows=len(counted),
-                calibration_runs=list(CALIBRATION),
+                calibration_runs=list(calibration_runs(processors=False)),
             ),
             phases=frame_of_phases(phases),
         )

@@ -187,7 +187,8 @@ def _windows() -> Iterator[Row]:
 def _papers() -> Iterator[Row]:
     """Azure and Xorbas as their copied tables give them, and mlec-sim's notebooks on both."""
     fail = 0.25 / 8760
-    first, later = 0.1 * 399 / (8 * 16_000) * _HOUR_S, 2.0
+    first = 0.1 * 399 / (8 * 16_000) * _HOUR_S
+    later = 2.0
     yield _row("azure2012-1", _mean(3, 2, fail, [first, later]) / 8760, "markov")
     yield _row(
         "azure2012-2", _mean(9, 3, fail, [first / 6, later, later]) / 8760, "markov"
@@ -199,7 +200,8 @@ def _papers() -> Iterator[Row]:
         )
         yield _row(claim, mean_absorption(rates) / 8760, "markov")
     # Sathiamoorthy et al.: a stripe is rebuilt block by block at 1 Gbit/s, and there are 30 PB of stripes.
-    daily, blocks_a_day = 0.25 / 365, 125e6 * 86_400 / 256e6
+    daily = 0.25 / 365
+    blocks_a_day = 125e6 * 86_400 / 256e6
     for number, (scheme, reads) in enumerate(
         (("rep:3", [1] * 2), ("rs:10,4", [10] * 4), ("lrc:10,6,5", [5, 10, 10, 10]))
     ):
@@ -225,7 +227,8 @@ def _papers() -> Iterator[Row]:
 
 def _stages() -> Iterator[Row]:
     """The stages that mlec-sim's README prints for rs:7,3 on 100 drives, at its default rate of 5 %."""
-    rate, mend = -log1p(-0.05) / YEAR_S, 1e8 / (20 * _TB)
+    rate = -log1p(-0.05) / YEAR_S
+    mend = 1e8 / (20 * _TB)
     reached = []
     for level in (2, 3, 4):
         rates = birth_death(

@@ -14,7 +14,8 @@ WRITES = 50_000
 """Records of each run of the source (section 2.3): its tables give seconds for so many."""
 NS_PER_S = 1e9
 RECORD_SIZES_BYTES = tuple(size << 10 for size in (4, 16, 32, 64, 128))
-SMALL_BYTES, LARGE_BYTES = RECORD_SIZES_BYTES[0], RECORD_SIZES_BYTES[-1]
+SMALL_BYTES = RECORD_SIZES_BYTES[0]
+LARGE_BYTES = RECORD_SIZES_BYTES[-1]
 
 
 class TableEntry(NamedTuple):

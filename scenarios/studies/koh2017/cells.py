@@ -14,7 +14,10 @@ from stripesim.scenarios.studies.koh2017.paper import FIGURES
 KIB_BYTES = 1024
 SIZES_BYTES = tuple(KIB_BYTES << power for power in range(8))
 """The eight block sizes of the paper, 1 KiB to 128 KiB [bytes]."""
-REP, RS63, RS104, BARE = "rep:3", "rs:6,3", "rs:10,4", "none"
+REP = "rep:3"
+RS63 = "rs:6,3"
+RS104 = "rs:10,4"
+BARE = "none"
 CODES = (RS63, RS104)
 STORAGE = (REP, *CODES)
 

@@ -32,6 +32,7 @@ from stripesim.scenarios.studies.koh2017.cells import (
     SIZES_BYTES,
     STORAGE,
     Cell,
+    Names,
     Numbers,
     Quantity,
     Recorder,
@@ -125,8 +126,13 @@ def required_cells() -> tuple[Cell, ...]:
     """Return the cells (scheme, op, pattern, image, block size [bytes]) that the claims are computed from."""
     cells: set[Cell] = set()
     for claim in claims_of(STUDY):
-        cells |= _recorded(claim.id).cells
+        cells |= cells_of(claim.id)
     return tuple(sorted(cells))
+
+
+def cells_of(claim_id: str) -> set[Cell]:
+    """Return the cells that one claim is computed from."""
+    return _recorded(claim_id).cells
 
 
 def figures_asked(claim_id: str) -> frozenset[str]:
@@ -184,7 +190,7 @@ class DrawnRatios:
     def __init__(self, numbers: Numbers) -> None:
         self._numbers = numbers
 
-    def user_share(self, schemes: Iterable[str], figures: Iterable[str]) -> float:
+    def user_share(self, schemes: Names, figures: Names) -> float:
         """Return user-mode time over all CPU time of these cells [%]."""
         user = self._numbers.mean(CONSTANTS["USER_CPU"], schemes, figures)
         used = self._numbers.mean(CONSTANTS["CPU"], schemes, figures)
@@ -196,7 +202,8 @@ class DrawnRatios:
         """Return Fig 18's drawn ratios: random over sequential throughput."""
         random, sequential = ("8", "6") if op == "read" else ("7", "5")
         if scheme == BARE:
-            random, sequential = f"18-bare-rand-{op}", f"18-bare-seq-{op}"
+            random = f"18-bare-rand-{op}"
+            sequential = f"18-bare-seq-{op}"
         return self._numbers.ratios(THROUGHPUT, scheme, random, sizes, than=sequential)
 
     def drawn_over(

@@ -105,10 +105,17 @@ def tables_for(
     ]
     factors = compared(ablations)
     texts += _ablation_texts(factors)
+    summary = _table(_summary(entries))
+    parts = [
+        f"{row['x']} {number_text(row['published'])}, simulated {number_text(row['y'])} "
+        f"({row['verdict']}, {row['series']})"
+        for row in summary.iter_rows(named=True)
+    ]
+    texts.append({"stem": "fig01", "text": "; ".join(parts)})
     return {
         "sheets": sheets,
         "overlays": _table(_overlays(entries)),
-        "summary": _table(_summary(entries)),
+        "summary": summary,
         "courses": course_table(series),
         "factors": factors,
         "texts": _table(texts),
@@ -144,9 +151,11 @@ def sheet_table(rows: pl.DataFrame) -> pl.DataFrame:
     for stem, entry, column, factor, panel in sheets.iter_rows():
         mine = rows_of(rows, entry)
         if column in mine.columns and mine.height:
-            low, high = f"{column}_low", f"{column}_high"
+            low = f"{column}_low"
+            high = f"{column}_high"
             if column == "latency_mean_ns" and "latency_ci_low" in mine.columns:
-                low, high = "latency_ci_low", "latency_ci_high"
+                low = "latency_ci_low"
+                high = "latency_ci_high"
             interval = [low, high] if low in mine.columns else [column, column]
             parts.append(_sheet(mine, stem, panel, [column, *interval], factor))
     for op, random, sequential in (("read", "8", "6"), ("write", "7", "5")):
@@ -213,7 +222,7 @@ def _means(sheets: pl.DataFrame) -> dict[str, str]:
     return texts
 
 
-def _overlays(entries: Iterable[Entry]) -> Iterable[dict[str, Any]]:
+def _overlays(entries: Sequence[Entry]) -> Iterable[dict[str, Any]]:
     """Yield the published values that stand on sheets, with the tolerance as a band."""
     sheets = pl.read_csv((files(__package__) / "sheets.csv").read_bytes())
     for stem, entry, column, factor, panel in sheets.iter_rows():

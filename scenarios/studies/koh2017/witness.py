@@ -51,7 +51,8 @@ def witness_table(ledger: Ledger) -> Table:
     ]
     rows = []
     for entry in wrong:
-        claim, value = entry.claim, measured.get(entry.claim.id)
+        claim = entry.claim
+        value = measured.get(entry.claim.id)
         what = " ".join(
             word
             for word in (claim.metric.replace("_", " "), claim.pattern, claim.op)

@@ -23,7 +23,8 @@ OBJECT_BYTES = 4 << 20
 QUEUE_DEPTH = 64
 
 BASE = str(files("stripesim.scenarios.studies.recovery") / "base.toml")
-WPQ, MCLOCK = 'cluster.op_queue="wpq"', 'cluster.op_queue="mclock_scheduler"'
+WPQ = 'cluster.op_queue="wpq"'
+MCLOCK = 'cluster.op_queue="mclock_scheduler"'
 PROFILES = ("high_client_ops", "balanced", "high_recovery_ops")
 # Limits that the sources set, for WPQ in the second of its runs and for mClock always.
 LIFTED = ("faults.max_backfills=1000", "faults.recovery_max_active=1000")
@@ -136,7 +137,8 @@ def _clients(result: RunResult, start_s: float, stop_s: float) -> Row:
     """
     assert result.timeline is not None
     states = result.timeline["pg_states"]
-    times_s, quiet = np.array(states["time_s"]), np.array(states["peering"]) == 0
+    times_s = np.array(states["time_s"])
+    quiet = np.array(states["peering"]) == 0
     edges_s = np.clip([*times_s, stop_s], start_s, stop_s)
     requested = result.requested
     ended_s = requested.completed_ns[requested.done] / 1e9
