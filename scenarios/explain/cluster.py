@@ -23,7 +23,7 @@ DEFAULT_SCHEMES: Final = ("rep:3", "rs:6,3")
 _SMALL_CLUSTER: Final[dict[str, Any]] = {
     "name": "explain",
     "generation": "kraken",
-    "cluster": {"parameters": "koh2017", "osds_per_host": 1, "pg_num": 64},
+    "cluster": {"parameters": "kraken", "osds_per_host": 1, "pg_num": 64},
     "workload": {"requests": 1, "queue_depth": 1},
 }
 

@@ -5,14 +5,19 @@ from typing import Any, Literal
 
 import numpy as np
 
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.explain.cluster import ExplainError
-from stripesim.scenarios.run.build import build_cell, up_sets
 from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Requests
 from stripesim.sim.ceph.cluster import NO_OSD, Models
+from stripesim.sim.ceph.failures.background.operations import (
+    OperationBook,
+    OperationFeed,
+)
+from stripesim.sim.ceph.failures.cluster_map import aligned_up_set
 from stripesim.sim.ceph.failures.groups import Group
-from stripesim.sim.ceph.failures.work import OperationBook, RecoveryFeed
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import ObjectExtent, can_read_directly
 from stripesim.sim.ceph.planner import RequestPlanner
@@ -171,20 +176,17 @@ def _plan_repair(pool: Pool, lost_shard: int, up: IntArray) -> RequestPlan:
     acting = pool.cluster.acting[0]
     lost_osd = int(acting[lost_shard])
     group = Group(0, pool.scheme, acting.tolist(), [0])
-    group.copies = {
-        key: copy for key, copy in group.copies.items() if key[0] != lost_osd
-    }
-
-    def is_up(osd: int) -> bool:
-        return osd != lost_osd
-
-    group.up = group.aligned(up.tolist(), is_up)
+    group.forget({lost_osd})
+    up_osds = set(range(pool.cluster.osds)) - {lost_osd}
+    group.up = aligned_up_set(
+        group.up, up.tolist(), up_osds, is_replicated=group.is_replicated
+    )
     group.add_empty_copies()
-    group.members = group.decide(is_up)
+    group.members = group.choose_members(up_osds)
     book = Book(pool.bindings())
     layout = Layout(pool)
-    whole_object = OperationBook(pool, book, layout, whole=True)
-    operations = whole_object.operations(group, 0, is_up)
+    whole_object = OperationBook(pool, book, layout, in_one_graph=True)
+    operations = whole_object.operations(group, 0, up_osds)
     rebuild = next((one for one in operations if one.kind == "rebuild"), None)
     if rebuild is None:
         raise ExplainError(
@@ -192,12 +194,12 @@ def _plan_repair(pool: Pool, lost_shard: int, up: IntArray) -> RequestPlan:
             "wanted a spare failure domain"
         )
     try:
-        rounds, binding = whole_object.plan(group, rebuild, is_up)
+        rounds, binding = whole_object.plan(group, rebuild, up_osds)
     except ValueError:
         # Too large for one graph.
         in_rounds = OperationBook(pool, book, layout)
-        rounds, binding = in_rounds.plan(group, rebuild, is_up)
-    feed = RecoveryFeed(1)
+        rounds, binding = in_rounds.plan(group, rebuild, up_osds)
+    feed = OperationFeed(1)
     feed.push(rounds[0], binding, 0)
     return RequestPlan(book, feed, len(rounds))
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from stripesim.sim.ceph import roles
 from stripesim.sim.engine import graph
 from stripesim.sim.engine.graph import COUNTERS, NO_SHARD, Template
 from stripesim.sim.engine.program import UNBOUND, Program, bound_rows
 from stripesim.sim.engine.simpy.engine import SimpyEngine
+from stripesim.sim.engine.simpy.paths import Request, Step
 from stripesim.sim.observe.critical_path import predecessors_of
 
 # A single bin that holds the whole run: the engine counts into bins only where they are asked for.
@@ -55,22 +55,13 @@ class RecordingEngine(SimpyEngine):
     def __init__(self, program: Program) -> None:
         #: Template index → step → completion [ns].
         self.completions_ns: dict[int, dict[int, int]] = {}
-        self._template_of: dict[int, int] = {}
         super().__init__(program)
 
-    def path(self, template: int) -> Any:
-        """Return a template's plain lists and remember whose they are."""
-        lists = super().path(template)
-        self._template_of[id(lists)] = template
-        return lists
-
-    def _account(self, path: Any, *rest: Any, **named: Any) -> None:
-        # Of what follows the path only the step's number matters here; the rest is the engine's affair.
-        step = next(value for value in rest if type(value) is int)
-        path = getattr(path, "path", path)
-        template = self._template_of[id(path)]
-        self.completions_ns.setdefault(template, {}).setdefault(step, int(self.now))
-        super()._account(path, *rest, **named)
+    def account(self, request: Request, step: Step) -> None:
+        """Account a completed step and note when it completed."""
+        completions_ns = self.completions_ns.setdefault(request.path.number, {})
+        completions_ns.setdefault(step.number, self.now_ns)
+        super().account(request, step)
 
 
 def record(program: Program) -> tuple[list[RecordedStep], int, list[int]]:

@@ -98,7 +98,7 @@ class Timeline:
     kernel_notes: tuple[str, ...] = ()
 
     def totals(self) -> dict[str, int]:
-        """Sum what the steps account, by counter."""
+        """Sum what the steps account, by counter; what waking threads takes is in their durations only."""
         found: dict[str, int] = {}
         for entry in self.steps:
             for name, amount in entry.step.counted.items():

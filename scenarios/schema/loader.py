@@ -268,7 +268,8 @@ def _find(name_or_path: str) -> Path:
     if name_or_path in shipped:
         path = _SHIPPED_DIR / f"{name_or_path}.toml"
         return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    path, listed = Path(name_or_path), ", ".join(shipped)
+    path = Path(name_or_path)
+    listed = ", ".join(shipped)
     with contextlib.suppress(OSError):
         # Opening what is there but is no file gives the system's own reason.
         if name_or_path and path.exists():

@@ -34,21 +34,16 @@ def processor_use(
     for name, own in THREADS.items():
         first = kinds == own[0]
         in_use = run.held_ns[first] / (resources.capacities[first] * span_ns)
-        modelled = (
-            name != "messenger" or cluster.models.threads.messenger_threads_count > 0
-        )
         threads.append(
             {
                 "thread": name,
-                "count_per_osd": int(resources.capacities[first].sum()) // cluster.osds
-                if modelled
-                else None,
+                "count_per_osd": int(resources.capacities[first].sum()) // cluster.osds,
                 "cpu_ns_per_op": (
                     planned_ns[name] + int(woken[np.isin(kinds, own)].sum())
                 )
                 / row["requests"],
-                "in_use_mean": float(in_use.mean()) if modelled else None,
-                "in_use_highest": float(in_use.max()) if modelled else None,
+                "in_use_mean": float(in_use.mean()),
+                "in_use_highest": float(in_use.max()),
             }
         )
     cores = cluster.host_resource(np.arange(cluster.hosts), "cpu")

@@ -78,13 +78,8 @@ def woken_ns(cluster: Cluster, run: EngineRun) -> IntArray:
 def with_wake_ups(
     cluster: Cluster, run: EngineRun, counted: dict[str, int]
 ) -> dict[str, int]:
-    """Add to what the plans account what the run counted: threads that went to sleep and had to be woken.
-
-    Only where the threads of the messenger are modelled; elsewhere a plan states switches by hand-off.
-    """
+    """Add to what the plans account what the run counted: threads that went to sleep and had to be woken."""
     threads = cluster.models.threads
-    if not threads.messenger_threads_count:
-        return counted
     kinds = np.array(cluster.resources.kinds)
     sleeps = {kind: int(run.sleeps[kinds == kind].sum()) for kind in THREAD_KINDS}
     sleeps["worker"] = round(sleeps["worker"] * threads.queue_wakes_count)
@@ -106,9 +101,7 @@ def bins_with_wake_ups(cluster: Cluster, run: EngineRun) -> Floats:
         cluster.models.threads,
         cluster.resources,
     )
-    known = (
-        min(len(bins), len(run.sleep_bins)) if threads.messenger_threads_count else 0
-    )
+    known = min(len(bins), len(run.sleep_bins))
     sleeps = run.sleep_bins[:known] * np.isin(resources.kind_names, THREAD_KINDS)
     counts = np.array(
         [1 + threads.sync_wakes_count * (kind == "kv") for kind in resources.kind_names]

@@ -10,6 +10,8 @@ from stripesim.models.drive import (
     drive_writes_per_day,
 )
 from stripesim.models.provenance import Provenance
+from stripesim.scenarios.cells.build import build_pool
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.planning.capacity import (
     Drives,
     capacity_of,
@@ -17,13 +19,12 @@ from stripesim.scenarios.planning.capacity import (
     storage_warnings,
     wear_of,
 )
-from stripesim.scenarios.run.build import build_models, build_pool
 from stripesim.scenarios.schema.loader import parse_scenario, scenario_from
 
 TEXT = """
 schemes = ["rep:3", "rs:6,3"]
 [cluster]
-parameters = "koh2017"
+parameters = "kraken"
 hosts = 4
 osds_per_host = 6
 pg_num = 64
@@ -127,9 +128,7 @@ def test_drives_come_from_the_parameter_set_unless_the_scenario_gives_them(
 
 def test_a_set_without_capacity_or_rating_gives_none(models):
     loop = parse_scenario(
-        TEXT.replace(
-            'parameters = "koh2017"', 'ssd = "pacific"\nparameters = "pacific"'
-        )
+        TEXT.replace('parameters = "kraken"', 'ssd = "pacific"\nparameters = "pacific"')
     )
     found = drives_of(loop, models)
     assert (found.capacity, found.endurance, found.osd_bytes) == (None, None, None)

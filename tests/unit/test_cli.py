@@ -18,7 +18,7 @@ hosts = 4
 osds_per_host = 2
 pg_num = 16
 failure_domain_erasure = "osd"
-parameters = "koh2017"
+parameters = "kraken"
 
 [workload]
 ops = ["write"]

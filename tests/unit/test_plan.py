@@ -14,7 +14,7 @@ TEXT = """
 name = "buy"
 schemes = ["rep:3", "rs:4,2"]
 [cluster]
-parameters = "koh2017"
+parameters = "kraken"
 ssd = "nvme-tlc"
 pg_num = 64
 [workload]
