@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CellInputs:
-    """What one cell of a scenario runs on; newest_only is that of the engine's `Program`."""
+    """Everything that one cell of a scenario runs on; `newest_only` is that of the engine's `Program`."""
 
     pool: Pool
     workload: AnyWorkload | Sequence[AnyWorkload]
@@ -58,14 +58,13 @@ def build_cell(
     """Build what one cell runs on."""
     scheme = parse_scheme(cell.scheme)
     models = models or build_models(scenario)
-    # What a repair rebuilds is lost inside of the run.
-    pool = build_pool(
-        scenario,
-        scheme,
-        models,
-        down=() if scenario.repair else unreachable_osds(scenario),
-    )
+    # A repair loses its OSDs inside of the run.
+    down = [] if scenario.repair else unreachable_osds(scenario)
+    pool = build_pool(scenario, scheme, models, down=down)
     workload = scenario.workload
+    timeout_ns = 0
+    if workload.timeout_s is not None:
+        timeout_ns = max(1, round(workload.timeout_s * 1e9))
     rotational = models.ssd.rotational
 
     def sets_without(out: tuple[int, ...]) -> IntArray:
@@ -82,13 +81,9 @@ def build_cell(
         pool=pool,
         workload=build_loads(scenario, cell),
         prefilled=workload.image == "prefilled",
-        until_ns=None
-        if scenario.duration_s is None
-        else round(scenario.duration_s * 1e9),
+        until_ns=scenario.until_ns,
         faults=faults,
-        timeout_ns=0
-        if workload.timeout_s is None
-        else max(1, round(workload.timeout_s * 1e9)),
+        timeout_ns=timeout_ns,
         # A bare device is driven without the library that makes a client wait so.
         newest_only=workload.completions == "newest" and scheme.name != "none",
     )
@@ -180,14 +175,19 @@ def _synthetic(
     assert cell.pattern in ("seq", "rand")
     read_fraction = {"read": 1.0, "write": 0.0}.get(cell.op, load.read_fraction)
     assert read_fraction is not None
+    queue_depth = load.queue_depth
+    rate_per_s = None
+    if load.kind == "open":
+        queue_depth = 0
+        rate_per_s = load.rate_per_s
     return Synthetic(
         pattern=cell.pattern,
         block_bytes=cell.block_size_bytes,
         image_bytes=load.image_bytes,
         read_fraction=read_fraction,
         requests=load.requests,
-        queue_depth=0 if load.kind == "open" else load.queue_depth,
-        rate_per_s=load.rate_per_s if load.kind == "open" else None,
+        queue_depth=queue_depth,
+        rate_per_s=rate_per_s,
         # Each of several workloads draws for itself.
         seed=scenario.seed + first_client,
         clients=load.clients,
@@ -198,16 +198,18 @@ def _synthetic(
 
 
 def _client_hosts(scenario: Scenario, hosts: int) -> IntArray:
-    """Machine of each client: those of a workload share machines, or the storage hosts in turn."""
+    """Return the machine of each client: those of a workload share machines, or the storage hosts in turn."""
     machines = [
         np.arange(load.clients, dtype=np.int64) // load.clients_per_host
         for load in scenario.loads
     ]
     firsts = np.cumsum([0, *(int(own[-1]) + 1 for own in machines[:-1])])
-    found = np.concatenate(
+    numbers = np.concatenate(
         [own + first for own, first in zip(machines, firsts, strict=True)]
     )
-    return found % hosts if scenario.client.place == "osd-hosts" else found
+    if scenario.client.place == "osd-hosts":
+        return numbers % hosts
+    return numbers
 
 
 def build_pool(
@@ -218,30 +220,43 @@ def build_pool(
     down: Sequence[int] = (),
 ) -> Pool:
     """Place a scheme's pool on the scenario's cluster; without a scheme it is one drive and nothing else."""
-    found = scenario.cluster
     if scheme.name == "none":
-        cluster = Cluster(
-            osd_hosts=np.zeros(1, dtype=np.int64),
-            acting=np.zeros((1, 1), dtype=np.int64),
-            models=replace(models, ssd=models.ssd.single()),
-            client_hosts=_client_hosts(scenario, 1),
-        )
+        cluster = _one_drive(scenario, models)
     else:
-        hosts = padded_osd_hosts(scenario)
-        cluster = Cluster(
-            osd_hosts=hosts,
-            acting=acting_sets(scenario, scheme, len(hosts), down),
-            models=models,
-            client_hosts=_client_hosts(scenario, int(hosts.max()) + 1),
-            clients_on_osd_hosts=scenario.client.place == "osd-hosts",
-            one_network=found.networks == 1,
-            host_cores=None
-            if isinstance(found.hosts, int)
-            else np.array(host_values(scenario, "cores")),
-        )
+        cluster = _cluster(scenario, scheme, models, down)
     return Pool(
         cluster=cluster,
         scheme=scheme,
-        stripe_unit_bytes=found.stripe_unit_bytes,
-        object_bytes=found.object_bytes,
+        stripe_unit_bytes=scenario.cluster.stripe_unit_bytes,
+        object_bytes=scenario.cluster.object_bytes,
+    )
+
+
+def _one_drive(scenario: Scenario, models: Models) -> Cluster:
+    """Build a single drive without network or redundancy."""
+    return Cluster(
+        osd_hosts=np.zeros(1, dtype=np.int64),
+        acting=np.zeros((1, 1), dtype=np.int64),
+        models=replace(models, ssd=models.ssd.single()),
+        client_hosts=_client_hosts(scenario, 1),
+    )
+
+
+def _cluster(
+    scenario: Scenario, scheme: RedundancyScheme, models: Models, down: Sequence[int]
+) -> Cluster:
+    """Build the scenario's cluster with the placement groups of a scheme."""
+    spec = scenario.cluster
+    hosts = padded_osd_hosts(scenario)
+    host_cores = None
+    if not isinstance(spec.hosts, int):
+        host_cores = np.array(host_values(scenario, "cores"))
+    return Cluster(
+        osd_hosts=hosts,
+        acting=acting_sets(scenario, scheme, len(hosts), down),
+        models=models,
+        client_hosts=_client_hosts(scenario, int(hosts.max()) + 1),
+        clients_on_osd_hosts=scenario.client.place == "osd-hosts",
+        one_network=spec.networks == 1,
+        host_cores=host_cores,
     )

@@ -47,9 +47,7 @@ def repair_plan(
     assert scenario.repair is not None
     return FaultPlan(
         lost_osds=scenario.repair.lost_osds,
-        missing_osds=()
-        if scenario.degraded is None
-        else scenario.degraded.missing_osds,
+        missing_osds=scenario.missing_osds,
         up_sets=up_sets,
         image_objects=scenario.images_bytes // scenario.cluster.object_bytes,
         model=limits_of(scenario, rotational=rotational),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stripesim.calibration.kernels.buffers import ceph_buffers
 from stripesim.calibration.parameters.sets import (
@@ -39,9 +39,6 @@ from stripesim.scenarios.schema.problems import value_text
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.qos import OpQueue, mclock, wpq
 
-if TYPE_CHECKING:
-    pass
-
 
 def build_models(scenario: Scenario) -> Models:
     """Build the measured models that a scenario names."""
@@ -49,29 +46,22 @@ def build_models(scenario: Scenario) -> Models:
     chosen = _parameter_set(scenario, "parameters", "client")
     drive = _device(scenario)
     release = generation(scenario.generation)
-    threads = _threads(
-        cluster, chosen, release.op_threads("hdd" if drive.rotational else "ssd")
-    )
+    threads = _threads(cluster, chosen, release.op_threads(_device_kind(drive)))
     public_bits_per_s = cluster.public_gbit_per_s * 1e9
     private_bits_per_s = cluster.private_gbit_per_s * 1e9
-    submit = (
-        {}
-        if scenario.client.threads is None
-        else {"submit_threads_count": scenario.client.threads}
-    )
+    public_rate = {"rate_bits_per_s": public_bits_per_s}
+    private_rate = {"rate_bits_per_s": private_bits_per_s}
+    lock_scope = cluster.pg_lock_scope or release.pg_lock_scope
+    submit = {}
+    if scenario.client.threads is not None:
+        submit["submit_threads_count"] = scenario.client.threads
     return Models(
         client=chosen.model(ClientModel, "client", submit),
         cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": cluster.cores_per_host}),
-        public_nic=chosen.model(
-            NicModel, "public_nic", {"rate_bits_per_s": public_bits_per_s}
-        ),
-        private_nic=chosen.model(
-            NicModel, "private_nic", {"rate_bits_per_s": private_bits_per_s}
-        ),
+        public_nic=chosen.model(NicModel, "public_nic", public_rate),
+        private_nic=chosen.model(NicModel, "private_nic", private_rate),
         messages=chosen.model(MessageModel, "messages"),
-        pg_lock=PgLockModel(
-            scope=cluster.pg_lock_scope or release.pg_lock_scope, provenance={}
-        ),
+        pg_lock=PgLockModel(scope=lock_scope, provenance={}),
         threads=threads,
         ssd=drive,
         store=chosen.model(ObjectStoreModel, "store"),
@@ -83,16 +73,26 @@ def build_models(scenario: Scenario) -> Models:
     )
 
 
+def _device_kind(drive: DeviceModel) -> Device:
+    """Return the kind of device for which Ceph has defaults."""
+    if drive.rotational:
+        return "hdd"
+    return "ssd"
+
+
 def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | None:
     """Return the queue in front of worker threads; None: in order of arrival."""
     kind = scenario.cluster.op_queue
     profile = scenario.cluster.mclock_profile
     if kind == "mclock_scheduler":
-        device: Device = "hdd" if drive.rotational else "ssd"
         iops = drive.servers * 1e9 / drive.write_ns(4096)
         try:
             return mclock(
-                scenario.generation, profile, device, queues=queues, measured_iops=iops
+                scenario.generation,
+                profile,
+                _device_kind(drive),
+                queues=queues,
+                measured_iops=iops,
             )
         except ValueError as error:
             raise ValueError(
@@ -103,7 +103,9 @@ def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | 
         raise scenario.problem(
             "cluster.mclock_profile", got, 'op_queue "mclock_scheduler"'
         )
-    return wpq() if kind == "wpq" else None
+    if kind == "wpq":
+        return wpq()
+    return None
 
 
 def ec_policy(scenario: Scenario) -> EcPolicy:
@@ -112,15 +114,13 @@ def ec_policy(scenario: Scenario) -> EcPolicy:
     release = generation(scenario.generation)
     offered = release.ec
     direct = cluster.direct_reads
-    optimised = (
-        offered.optimised
-        if cluster.ec_optimizations is None
-        else cluster.ec_optimizations
-    )
+    optimised = cluster.ec_optimizations
+    if optimised is None:
+        optimised = offered.optimised
 
     def offering(flag: str) -> str:
         return ", ".join(
-            name for name, one in generations().items() if getattr(one.ec, flag)
+            name for name, each in generations().items() if getattr(each.ec, flag)
         )
 
     got = f"true with generation {release.name}"
@@ -206,11 +206,11 @@ def _device(scenario: Scenario) -> DeviceModel:
             given[f"{direction}_quantiles"] = lognormal_factors(
                 given.pop(f"{direction}_sigma")
             )
-    key = "drive" if given else "ssd"
     try:
         return device_set(scenario).device(given)
     except ParameterSetError as error:
-        place = scenario.where("cluster", key)
-        raise ParameterSetError(
-            f"{place}: {error}" if place not in str(error) else str(error)
-        ) from None
+        where = scenario.where("cluster", "drive" if given else "ssd")
+        message = str(error)
+        if where not in message:
+            message = f"{where}: {message}"
+        raise ParameterSetError(message) from None

@@ -118,9 +118,7 @@ def _device_capacity(scenario: Scenario, group: int) -> int:
 
 def unreachable_osds(scenario: Scenario) -> list[int]:
     """List the OSDs that are lost or missing when the run begins."""
-    lost = () if scenario.repair is None else scenario.repair.lost_osds
-    missing = () if scenario.degraded is None else scenario.degraded.missing_osds
-    return sorted({*lost, *missing})
+    return sorted({*scenario.lost_osds, *scenario.missing_osds})
 
 
 _map_of_file = cached_by_content(maxsize=4)(load_map)

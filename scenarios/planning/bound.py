@@ -132,8 +132,8 @@ def _stations_of(
     shares = _shares(scenario, rates)
     if shares is None:
         return ()
-    missing = () if scenario.degraded is None else scenario.degraded.missing_osds
-    pool = build_pool(scenario, parse_scheme(cell.scheme), models, down=missing)
+    scheme = parse_scheme(cell.scheme)
+    pool = build_pool(scenario, scheme, models, down=scenario.missing_osds)
     built = build_loads(scenario, cell)
     streams = built if isinstance(built, list) else [built]
     patterns = (

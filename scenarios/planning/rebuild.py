@@ -82,7 +82,7 @@ def idle_rebuild(
     code = parse_scheme(scheme)
     if code.failures_tolerated == 0:
         return Rebuild(scheme, reason="nothing to rebuild from: no redundancy")
-    missing = () if scenario.degraded is None else scenario.degraded.missing_osds
+    missing = scenario.missing_osds
     lost = next(osd for osd in range(len(missing) + 1) if osd not in missing)
     try:
         models = build_models(scenario)

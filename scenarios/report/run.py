@@ -106,13 +106,11 @@ def _cluster_words(report: RunReport) -> str:
 def _load_words(scenario: Scenario) -> str:
     """The load in one line."""
     words = "; ".join(_one_load(load) for load in scenario.loads)
-    losses = (
-        ""
-        if scenario.repair is None
-        else f"; OSDs lost and rebuilt: {len(scenario.repair.lost_osds)}"
-    )
-    if scenario.degraded is not None:
-        losses += f"; OSDs down: {len(scenario.degraded.missing_osds)}"
+    losses = ""
+    if scenario.lost_osds:
+        losses += f"; OSDs lost and rebuilt: {len(scenario.lost_osds)}"
+    if scenario.missing_osds:
+        losses += f"; OSDs down: {len(scenario.missing_osds)}"
     return f"Load: {words}{losses}."
 
 

@@ -378,14 +378,10 @@ def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[P
 
 
 def _dead_osds(scenario: Scenario) -> dict[str, tuple[int, ...]]:
-    """Key → OSDs that it names as lost or down."""
+    """Map each key to the OSDs that it names as lost or down."""
     return {
-        "repair.lost_osds": ()
-        if scenario.repair is None
-        else scenario.repair.lost_osds,
-        "degraded.missing_osds": ()
-        if scenario.degraded is None
-        else scenario.degraded.missing_osds,
+        "repair.lost_osds": scenario.lost_osds,
+        "degraded.missing_osds": scenario.missing_osds,
     }
 
 

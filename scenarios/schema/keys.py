@@ -441,6 +441,27 @@ class Scenario(Table):
         bounds = [load.duration_s for load in self.loads]
         return max((bound for bound in bounds if bound is not None), default=None)
 
+    @property
+    def until_ns(self) -> int | None:
+        """The same bound [ns]."""
+        if self.duration_s is None:
+            return None
+        return round(self.duration_s * 1e9)
+
+    @property
+    def missing_osds(self) -> tuple[int, ...]:
+        """OSDs that are missing from the start."""
+        if self.degraded is None:
+            return ()
+        return tuple(self.degraded.missing_osds)
+
+    @property
+    def lost_osds(self) -> tuple[int, ...]:
+        """OSDs that are lost when the run begins, and repaired."""
+        if self.repair is None:
+            return ()
+        return tuple(self.repair.lost_osds)
+
     def image_stride_bytes(self, load: WorkloadSpec) -> int:
         """Size of an image of a workload, in whole objects [bytes]."""
         return (
