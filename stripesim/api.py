@@ -13,12 +13,13 @@ from typing import Any, Literal
 from stripesim.calibration.ledger.verdicts import Claim, Ledger
 from stripesim.calibration.trace_fit import TraceFit, fit_trace, write_fit
 from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.scenarios.cells.build import build_cell, build_pool
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.explain.draw import draw_timelines
 from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.explain.text import table_rows
 from stripesim.scenarios.explain.timeline import Timeline
 from stripesim.scenarios.figures.results import CaptionedFigure, draw_all, save_figures
-from stripesim.scenarios.run.build import build_cell, build_models, build_pool
 from stripesim.scenarios.run.execute import ScenarioResult, run_scenario
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.keys import Scenario as _Scenario

@@ -8,6 +8,10 @@ from typing import Final
 import numpy as np
 
 from stripesim.models.generations import generations
+from stripesim.scenarios.cells.build import check_schemes
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import kernel_warnings
+from stripesim.scenarios.cells.run import steps_problem
 from stripesim.scenarios.explain.cluster import (
     ClusterChoice,
     ExplainError,
@@ -16,9 +20,6 @@ from stripesim.scenarios.explain.cluster import (
 from stripesim.scenarios.explain.plan import PlacedRequest, Question, place_request
 from stripesim.scenarios.explain.record import record, shares_of
 from stripesim.scenarios.explain.timeline import Timeline, critical_path, holds, located
-from stripesim.scenarios.run.build import build_models, check_schemes
-from stripesim.scenarios.run.cell import steps_problem
-from stripesim.scenarios.run.notes import kernel_warnings
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import Overrides
 from stripesim.sim.ceph.cluster import Models

@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripesim.cli.app import app
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.explain import record as record_module
 from stripesim.scenarios.explain.cluster import ExplainError
 from stripesim.scenarios.explain.record import RecordingError, record
 from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.explain.text import heading
 from stripesim.scenarios.explain.timeline import CATEGORIES, Timeline, TimelineStep
-from stripesim.scenarios.run.build import build_cell, build_models
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.loader import (
     load_scenario,

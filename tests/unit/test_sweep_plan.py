@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stripesim.scenarios.run.failures import replayed_failures
+from stripesim.scenarios.cells.failures import replayed_failures
 from stripesim.scenarios.schema.keys import FILE_KEYS, cells, schema_json
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.sweep import task as sweep_task
@@ -414,7 +414,7 @@ for name, module in sorted(sys.modules.items()):
         assert set(left) == {
             "stripesim._version",
             "stripesim.scenarios",
-            "stripesim.scenarios.run",
+            "stripesim.scenarios.cells",
             "stripesim.scenarios.schema",
             "stripesim.scenarios.sweep",
         }

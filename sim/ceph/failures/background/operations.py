@@ -1,6 +1,6 @@
 """Background operations as templates and bindings: recovery, members' notes and scrubs."""
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
@@ -9,13 +9,11 @@ import numpy as np
 
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.kinds import RequestPlan, kind_of
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import (
     PathContext,
-    move_path,
     note_path,
-    repair_path,
-    rounds_bytes,
     scrub_path,
 )
 from stripesim.sim.ceph.pool import Book, Pool
@@ -97,14 +95,12 @@ class OperationBook:
         self, pool: Pool, book: Book, layout: Layout, *, in_one_graph: bool = False
     ) -> None:
         self._pool = pool
+        self._kind = kind_of(pool)
+        self.shard_bytes = self._kind.shard_bytes
         self._book = book
         self._layout = layout
         self._in_one_graph = in_one_graph
-        self._templates: dict[tuple[object, ...], int] = {}
-        self.shard_bytes = pool.object_bytes
-        if pool.scheme.kind == "erasure":
-            stripes_count = pool.geometry.stripe_count(pool.object_bytes)
-            self.shard_bytes = stripes_count * pool.stripe_unit_bytes
+        self._templates: dict[Hashable, int] = {}
 
     def operations(self, group: Group, item: int, up: Set[int]) -> Iterator[Operation]:
         """Yield the recovery operations for an object, if an OSD lacks it and another can supply it."""
@@ -219,17 +215,8 @@ class OperationBook:
     ) -> PlannedOperation:
         missing = frozenset(shard for shard, osd in enumerate(row) if osd == NO_OSD)
         context = self._layout.context(lead, missing)
-        rounds = rounds_bytes(
-            self._pool.object_bytes,
-            context.recovery_chunk_bytes,
-            context.geometry.stripe_bytes,
-        )
-        templates = self._rounds(
-            ("rebuild", lead, missing, lost),
-            partial(repair_path, context, lost=lost),
-            rounds,
-        )
-        return PlannedOperation(templates, self._bound(group, row, lead))
+        plans = self._kind.plan_repair(context, lost, in_one_graph=self._in_one_graph)
+        return PlannedOperation(self._rounds(plans), self._bound(group, row, lead))
 
     def _move(
         self, group: Group, lead: int, source: int, target: int
@@ -239,13 +226,11 @@ class OperationBook:
         if source != lead:
             row.append(source)
             source_place = 2
-        context = self._context_of(row)
-        templates = self._rounds(
-            ("move", source_place),
-            partial(move_path, context, source=source_place, target=1),
-            rounds_bytes(self.shard_bytes, context.recovery_chunk_bytes),
+        plans = self._kind.plan_move(
+            self._context_of(row), source_place, 1, in_one_graph=self._in_one_graph
         )
-        return PlannedOperation(templates, self._bound(group, self._padded(row), 0))
+        binding = self._bound(group, self._padded(row), 0)
+        return PlannedOperation(self._rounds(plans), binding)
 
     def _note(
         self,
@@ -278,22 +263,11 @@ class OperationBook:
     def _bound(self, group: Group, row: Sequence[int], lead: int) -> int:
         return self._layout.row(self._book, row, lead, group.number)
 
-    def _rounds(
-        self,
-        key: tuple[object, ...],
-        path: Callable[..., Template],
-        sizes_bytes: list[int],
-    ) -> list[int]:
-        """Return the template of each round, or one template of all."""
-        parts = [[size_bytes] for size_bytes in sizes_bytes]
-        if self._in_one_graph:
-            parts = [sizes_bytes]
-        return [
-            self._compiled((*key, *part), partial(path, sizes_bytes=part))
-            for part in parts
-        ]
+    def _rounds(self, plans: Sequence[RequestPlan]) -> list[int]:
+        """Return the template of each round."""
+        return [self._compiled(plan.key, plan.compile) for plan in plans]
 
-    def _compiled(self, key: tuple[object, ...], path: Callable[[], Template]) -> int:
+    def _compiled(self, key: Hashable, path: Callable[[], Template]) -> int:
         """Return the index of a template, compiled if it is new."""
         if key not in self._templates:
             self._templates[key] = self._book.add(path())

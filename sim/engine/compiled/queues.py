@@ -1,19 +1,17 @@
-"""Queues that classes share, in the compiled engine.
+"""Queues of the compiled engine, in order of arrival and shared by classes. Part of the inner loop.
 
-Part of the inner loop, read beside ``simpy/shares.py``; `_tag` is ``Line.tag`` there, `set_look` is
-``SimpyEngine.look_at``.
+Read beside ``simpy/queues.py``.
 
-When to look at a queue stands in a tree of minima, `World.looks`: leaf by leaf the time of each queue, each
-node the lesser of its two children, the root at 1. Few runs have such queues, so nothing here is inlined.
+When to look at a queue that classes share stands in a tree of minima, `World.looks`: leaf by leaf the time of
+each queue, each node the lesser of its two children, the root at 1. Few runs have such queues, so nothing of
+them is inlined.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
 
-from stripesim.sim.engine.compiled.opcodes import INNER, at, inlined, thread_pool, wide
+from stripesim.sim.engine.compiled.opcodes import at, inlined, outlined, wide
 from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, World
 from stripesim.sim.engine.shares import (
     FAIR,
@@ -26,12 +24,29 @@ from stripesim.sim.engine.shares import (
 )
 
 _WEIGHT_SCALE = 1 << WEIGHT_BITS
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def outlined(function: _F) -> _F:
-    """Compile a function apart from its callers."""
-    return cast(_F, njit(**INNER)(function))
+@inlined
+def wait(world: World, resource: Any, cell: int) -> None:
+    """Join a queue."""
+    resource.waited_ns -= world.clock[0].now_ns
+    world.links[at(cell)] = NOBODY
+    if resource.waiting:
+        world.links[at(resource.last)] = cell
+    else:
+        resource.first = cell
+    resource.last = cell
+    resource.waiting += 1
+
+
+@inlined
+def first(world: World, resource: Any) -> int:
+    """Leave a queue at its head."""
+    resource.waited_ns += world.clock[0].now_ns
+    cell = resource.first
+    resource.first = world.links[at(cell)]
+    resource.waiting -= 1
+    return int(wide(cell))
 
 
 @inlined
@@ -61,10 +76,8 @@ def _special(world: World, cell: int) -> Any:
 
 @inlined
 def _tag(world: World, line: Any) -> None:
-    cost, joined_ns = (
-        _special(world, wide(line.first)).cost,
-        world.joined_ns[at(line.first)],
-    )
+    cost = _special(world, wide(line.first)).cost
+    joined_ns = world.joined_ns[at(line.first)]
     line.seen_ns = world.clock[0].now_ns
     if line.reservation:
         earliest_ns = line.reservation_ns + _increment(cost, line.reservation, NS_PER_S)
@@ -95,8 +108,10 @@ def _catch_up(world: World, share: Any, own: int) -> None:
 @outlined
 def join(world: World, place: int, cell: int) -> None:
     """Let a step wait in the queue of a resource that classes share."""
-    clock, resource = world.clock[0], world.resources[at(place)]
-    share, special = world.shares[at(resource.share - 1)], _special(world, cell)
+    clock = world.clock[0]
+    resource = world.resources[at(place)]
+    share = world.shares[at(resource.share - 1)]
+    special = _special(world, cell)
     own = share.first_line + (0 if share.kind == FAIR else special.share_class)
     line = world.lines[at(own)]
     tagged = not line.strict and share.kind == MCLOCK
@@ -119,7 +134,7 @@ def join(world: World, place: int, cell: int) -> None:
 
 
 @inlined
-def _first(world: World, resource: Any, line: Any) -> int:
+def first_of_line(world: World, resource: Any, line: Any) -> int:
     """Take the first item of a class."""
     resource.waited_ns += world.clock[0].now_ns
     resource.waiting -= 1
@@ -196,7 +211,7 @@ def _take_tagged(world: World, resource: Any, share: Any) -> int:
     if reserved == NOBODY and ready == NOBODY:
         return NOBODY
     line = world.lines[at(ready if reserved == NOBODY else reserved)]
-    cell = _first(world, resource, line)
+    cell = first_of_line(world, resource, line)
     if line.waiting:
         _tag(world, line)
     if reserved == NOBODY and line.reservation:
@@ -207,35 +222,6 @@ def _take_tagged(world: World, resource: Any, share: Any) -> int:
     return cell
 
 
-@inlined
-def _take_fair(world: World, resource: Any, share: Any) -> int:
-    line = world.lines[at(share.first_line)]
-    before = before_best = NOBODY
-    start_ns, best_flow = NEVER_NS, NOBODY
-    cell = wide(line.first)
-    while cell != NOBODY:
-        own_ns, flow, pool = world.joined_ns[at(cell)], NOBODY, thread_pool(world, cell)
-        if pool >= 0:
-            flow = wide(world.flows[at(pool)])
-            own_ns = max(own_ns, world.had_ns[at(flow)])
-        if own_ns < start_ns:
-            start_ns, best_flow, before_best = own_ns, flow, before
-        before, cell = cell, wide(world.links[at(cell)])
-    share.virtual_ns = max(share.virtual_ns, start_ns)
-    if best_flow >= 0:
-        world.had_ns[at(best_flow)] = start_ns
-    if before_best == NOBODY:
-        return _first(world, resource, line)
-    best = wide(world.links[at(before_best)])
-    world.links[at(before_best)] = world.links[at(best)]
-    if best == line.last:
-        line.last = before_best
-    resource.waited_ns += world.clock[0].now_ns
-    resource.waiting -= 1
-    line.waiting -= 1
-    return int(best)
-
-
 @outlined
 def take(world: World, place: int) -> int:
     """Take the step that may go on now from the queue of a resource; `NOBODY` if none may."""
@@ -243,8 +229,6 @@ def take(world: World, place: int) -> int:
     share = world.shares[at(resource.share - 1)]
     if resource.waiting == 0:
         return NOBODY
-    if share.kind == FAIR:
-        return _take_fair(world, resource, share)
     strict = NOBODY
     for number in range(share.first_line, share.first_line + share.lines):
         line = world.lines[at(number)]
@@ -256,7 +240,7 @@ def take(world: World, place: int) -> int:
         if share.kind != WPQ:
             return _take_tagged(world, resource, share)
         strict = _draw(world, share)
-    return _first(world, resource, world.lines[at(strict)])
+    return first_of_line(world, resource, world.lines[at(strict)])
 
 
 @outlined

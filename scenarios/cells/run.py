@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from stripesim.scenarios.run.build import build_cell, build_models, check_schemes
+from stripesim.scenarios.cells.build import build_cell, check_schemes
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells, load_cell
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.engine.graph import STEPS_MAX, IntArray, StepsError
@@ -36,7 +37,7 @@ def run_cell(
     """Run one cell; `until_ns` bounds it before the scenario does, `followed` are requests to follow."""
     if until_ns is None and scenario.duration_s is not None:
         # Imported here, because it changes no row: the source of rows is fingerprinted.
-        from stripesim.scenarios.run.length import check_length
+        from stripesim.scenarios.cells.length import check_length
 
         check_length(
             scenario,
@@ -79,7 +80,7 @@ def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> dict[str, Any]:
     """Return a result row: the cell's coordinates and what came of it."""
     row = {**cell._asdict(), "image": scenario.workload.image, **result.row}
     if scenario.workload.kind == "trace":
-        from stripesim.scenarios.run.replay import recorded_latency
+        from stripesim.scenarios.cells.replay import recorded_latency
 
         row |= recorded_latency(scenario)
     return {**row, "workload": ALL_LOADS} if result.load_rows else row

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stripesim.scenarios.run.files import cached_by_content
+from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.traces.columns import BlockTrace

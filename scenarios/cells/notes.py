@@ -13,8 +13,8 @@ from stripesim.calibration.parameters.calibrated_range import (
 )
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.run.build import up_sets
-from stripesim.scenarios.run.kernel_costs import interpolated_codes
+from stripesim.scenarios.cells.kernel_costs import interpolated_codes
+from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.ceph.cluster import NO_OSD

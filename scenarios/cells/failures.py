@@ -8,7 +8,7 @@ import numpy as np
 
 from stripesim.models.generations import recovery_model
 from stripesim.models.recovery import RecoveryModel
-from stripesim.scenarios.run.files import cached_by_content
+from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import FaultsSpec, LifetimeSpec
 from stripesim.scenarios.schema.toml import KeyPath
