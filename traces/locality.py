@@ -24,11 +24,17 @@ class Reuse:
     distances: Ints
     """Shape (accesses,), int64: distinct other blocks touched since the last access to the same block; -1 at
     the first."""
-    blocks: int  # Distinct blocks
-    requests: int  # Requests looked at
-    hottest_tenth_share: (
-        float  # Share of accesses that go to the most accessed tenth of the blocks
-    )
+    starts: Ints
+    """Shape (requests,), int64: the first access of each request looked at."""
+    blocks: int
+    """Distinct blocks."""
+    hottest_tenth_share: float
+    """Share of accesses that go to the most accessed tenth of the blocks."""
+
+    @property
+    def requests(self) -> int:
+        """Return the number of requests looked at."""
+        return len(self.starts)
 
     @property
     def accesses(self) -> int:
@@ -69,18 +75,19 @@ def reuse(requests: pl.DataFrame) -> Reuse:
     blocks = int(names.max()) + 1
     often = np.sort(np.bincount(names))[::-1]
     hottest = float(often[: max(1, blocks // 10)].sum() / len(names))
-    return Reuse(stack_distances(names, blocks), blocks, kept, hottest)
+    return Reuse(
+        distances=stack_distances(names, blocks),
+        starts=starts,
+        blocks=blocks,
+        hottest_tenth_share=hottest,
+    )
 
 
 def first_touch(requests: pl.DataFrame) -> npt.NDArray[np.bool_]:
     """Mark requests that start in a block untouched before; none past the first `ACCESSES_MAX` accesses."""
     reused = reuse(requests)
-    rows = requests.head(reused.requests)
-    first = (rows["offset_bytes"] // BLOCK_BYTES).to_numpy()
-    last = ((rows["offset_bytes"] + rows["length_bytes"] - 1) // BLOCK_BYTES).to_numpy()
-    counts = last - first + 1
     out = np.zeros(requests.height, dtype=np.bool_)
-    out[: rows.height] = reused.distances[(np.cumsum(counts) - counts)] < 0
+    out[: reused.requests] = reused.distances[reused.starts] < 0
     return out
 
 

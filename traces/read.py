@@ -7,17 +7,22 @@ from typing import Any, TypeVar
 
 from stripesim.traces.budget import REQUEST_BYTES, RowBudget
 from stripesim.traces.columns import BlockTrace, Chunk, assemble
-from stripesim.traces.failures import alibaba, backblaze, fta, lanl
-from stripesim.traces.failures import own as own_failures
+from stripesim.traces.converted import PARQUET_MAGIC, parquet_columns
+from stripesim.traces.failures import alibaba, backblaze, converted_events, fta, lanl
 from stripesim.traces.failures.columns import FailureTrace
 from stripesim.traces.failures.statistics import failure_info
-from stripesim.traces.formats import blkparse, blktrace, fio_iolog, tables, vscsi
-from stripesim.traces.formats import own as own_blocks
+from stripesim.traces.formats import (
+    blkparse,
+    blktrace,
+    converted_requests,
+    fio_iolog,
+    tables,
+    vscsi,
+)
+from stripesim.traces.formats.converted_requests import REQUEST_COLUMNS_NEEDED
 from stripesim.traces.formats.delimited import DelimitedFormat
 from stripesim.traces.formats.named_columns import COLUMNS_EXAMPLE, named_columns
-from stripesim.traces.formats.own import REQUEST_COLUMNS_NEEDED
 from stripesim.traces.lines import cells_of
-from stripesim.traces.own import PARQUET_MAGIC, parquet_columns
 from stripesim.traces.problems import FaultLog, TraceError, shown
 from stripesim.traces.source import BLOCK_BYTES, Head, TraceFormat, TraceSource
 from stripesim.traces.statistics import info
@@ -25,7 +30,7 @@ from stripesim.traces.statistics import info
 Format = TypeVar("Format", bound=TraceFormat[Any] | DelimitedFormat)
 
 FORMATS: tuple[TraceFormat[Iterator[Chunk]] | DelimitedFormat, ...] = (
-    own_blocks.FORMAT,
+    converted_requests.FORMAT,
     blktrace.FORMAT,
     blkparse.FORMAT,
     tables.MSR,
@@ -44,7 +49,7 @@ FORMATS: tuple[TraceFormat[Iterator[Chunk]] | DelimitedFormat, ...] = (
 """All formats of block traces, in the order in which they are asked."""
 
 FAILURE_FORMATS: tuple[TraceFormat[FailureTrace], ...] = (
-    own_failures.FORMAT,
+    converted_events.FORMAT,
     fta.SQLITE_FORMAT,
     lanl.FORMAT,
     alibaba.FORMAT,

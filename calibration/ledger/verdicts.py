@@ -259,21 +259,6 @@ class Ledger:
         }
         for entry in self.entries:
             counts[entry.claim.role][entry.verdict] += 1
-        measured = [
-            (abs(entry.error), entry)
-            for entry in held_out
-            if entry.error is not None
-            and entry.error_kind == "relative"
-            and entry.claim.compare in ("value", "extremum", "range")
-        ]
-        errors: dict[str, list[float]] = defaultdict(list)
-        for size, entry in measured:
-            errors[self.groups.get(entry.claim.metric, entry.claim.metric)].append(size)
-        every = sorted(size for size, _ in measured)
-        worst = None
-        if measured:
-            _, entry = max(measured, key=lambda pair: pair[0])
-            worst = {"id": entry.claim.id, "error": entry.error}
         verdicts = Counter(
             e.verdict for e in held_out if e.claim.compare in ("ordering", "trend")
         )
@@ -291,21 +276,47 @@ class Ledger:
             "orderings_and_trends": {
                 verdict: verdicts[verdict] for verdict in VERDICTS
             },
-            "mape_percent": 100 * sum(every) / len(every) if every else None,
-            "median_error_percent": 100 * median(every) if every else None,
-            "mape_percent_by_metric": {
-                group: {
-                    "mape_percent": 100 * sum(sizes) / len(sizes),
-                    "rows": len(sizes),
-                }
-                for group, sizes in sorted(errors.items())
-            },
-            "worst": worst,
+            **self._errors(held_out),
             "spearman": rank,
             "spearman_rows": ranked,
             "disputed": [
                 entry.claim.id for entry in self.entries if entry.claim.disputed
             ],
+        }
+
+    def _errors(self, held_out: list[Entry]) -> dict[str, Any]:
+        """Return mean, median and worst of the relative errors of values, extrema and ranges."""
+        measured = [
+            (abs(entry.error), entry)
+            for entry in held_out
+            if entry.error is not None
+            and entry.error_kind == "relative"
+            and entry.claim.compare in ("value", "extremum", "range")
+        ]
+        by_group: dict[str, list[float]] = defaultdict(list)
+        for size, entry in measured:
+            metric = entry.claim.metric
+            by_group[self.groups.get(metric, metric)].append(size)
+        summary: dict[str, Any] = {
+            "mape_percent": None,
+            "median_error_percent": None,
+            "mape_percent_by_metric": {
+                group: {
+                    "mape_percent": 100 * sum(sizes) / len(sizes),
+                    "rows": len(sizes),
+                }
+                for group, sizes in sorted(by_group.items())
+            },
+            "worst": None,
+        }
+        if not measured:
+            return summary
+        sizes = sorted(size for size, _ in measured)
+        _, worst = max(measured, key=lambda pair: pair[0])
+        return summary | {
+            "mape_percent": 100 * sum(sizes) / len(sizes),
+            "median_error_percent": 100 * median(sizes),
+            "worst": {"id": worst.claim.id, "error": worst.error},
         }
 
     def to_json(self) -> dict[str, Any]:

@@ -43,6 +43,19 @@ class NumberColumn:
     optional: bool = False
     least: int = 0
 
+    def explain(self, cell: str) -> tuple[str, str] | None:
+        """Explain why a cell is not such a number, as (got, wanted); None if it is one."""
+        if self.optional and not cell:
+            return None
+        kind = "an integer"
+        pattern = r"\d+"
+        if self.digits:
+            kind = "a number"
+            pattern = r"\d+(\.\d*)?|\.\d+"
+        if re.fullmatch(pattern, cell, re.ASCII) and float(cell) >= self.least:
+            return None
+        return f"{self.column} {shown(cell)}", f"{kind} of at least {self.least}"
+
 
 @dataclass(frozen=True)
 class DelimitedFormat:
@@ -252,30 +265,33 @@ class DelimitedFormat:
 
     def _good(self, zero: int | None) -> pl.Expr:
         """Return the check of rows: sound cells, and times within `REACH_NS` of the first."""
-        time, offset, length = (
-            pl.col(one.column) for one in (self.time, self.offset, self.length)
-        )
-        most = INT64_MAX // max(self.offset.unit, self.length.unit) // 2
-        extent = (
-            offset.is_between(self.offset.least, most)
-            & length.is_between(self.length.least, LENGTH_BYTES_MAX // self.length.unit)
-            & self.is_write(pl.col(self.op)).is_not_null()
-        ).fill_null(False)
-        if self.skipped is not None:
-            # A row that is not a request may lack an extent.
-            extent = extent | self.skipped(pl.col(self.op)).fill_null(False)
-        good = pl.col("whole") & (time >= self.time.least) & extent
+        time = pl.col(self.time.column)
+        good = pl.col("whole") & (time >= self.time.least) & self._has_extent()
         for name in self.device:
-            good = good & pl.col(name).is_not_null()
+            good &= pl.col(name).is_not_null()
         if self.response is not None:
             response = pl.col(self.response.column)
             sound = response.is_between(0, REACH_NS // self.response.unit)
-            good = good & (
-                sound | response.is_null() if self.response.optional else sound
-            )
+            if self.response.optional:
+                sound |= response.is_null()
+            good &= sound
         good = good.fill_null(False)
-        first = time.filter(good).first() if zero is None else pl.lit(zero)
+        first = pl.lit(zero)
+        if zero is None:
+            first = time.filter(good).first()
         return good & ((time - first).abs() <= REACH_NS // self.time.unit)
+
+    def _has_extent(self) -> pl.Expr:
+        """Return the check of offset, length and operation; a row that is not a request may lack them."""
+        offset_max = INT64_MAX // max(self.offset.unit, self.length.unit) // 2
+        length_max = LENGTH_BYTES_MAX // self.length.unit
+        offset = pl.col(self.offset.column).is_between(self.offset.least, offset_max)
+        length = pl.col(self.length.column).is_between(self.length.least, length_max)
+        op = pl.col(self.op)
+        extent = (offset & length & self.is_write(op).is_not_null()).fill_null(False)
+        if self.skipped is None:
+            return extent
+        return extent | self.skipped(op).fill_null(False)
 
     def _explain(self, text: str) -> tuple[str, str]:
         """Explain the fault of a line that is known to be faulty."""
@@ -288,20 +304,9 @@ class DelimitedFormat:
             )
         row = dict(zip(self.columns, cells, strict=True))
         for number in self._numbers:
-            cell = row[number.column]
-            if number.optional and not cell:
-                continue
-            pattern = r"\d+(\.\d*)?|\.\d+" if number.digits else r"\d+"
-            small = (
-                re.fullmatch(pattern, cell, re.ASCII) is None
-                or float(cell) < number.least
-            )
-            if small:
-                kind = "a number" if number.digits else "an integer"
-                return (
-                    f"{number.column} {shown(cell)}",
-                    f"{kind} of at least {number.least}",
-                )
+            fault = number.explain(row[number.column])
+            if fault is not None:
+                return fault
         for name in self.device:
             if not row[name]:
                 return f"no {name} in {shown(text)}", wanted

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from stripesim.traces.formats.delimited import DelimitedFormat, NumberColumn, one_of
 from stripesim.traces.lines import cells_of
@@ -62,19 +63,21 @@ def named_columns(source: TraceSource, roles: Mapping[str, str]) -> DelimitedFor
     """
     by_role = _with_units(roles)
     known = _chosen_roles(by_role)
-    separator, first, positions = _positions(source, by_role)
-    cells: list[str | None] = [None] * len(cells_of(first, separator, quoted=True))
-    for role, position in positions.items():
+    heading = _best_heading(source, by_role)
+    cells: list[str | None] = [None] * heading.width
+    for role, position in heading.positions.items():
         cells[position] = role
     time, offset, size, op = (known[what] for what in _NEEDED_ROLES)
     assert time and offset and size and op
     response = known["a response time"]
     is_write, op_values = _OPS[op]
-    headless = all(name.isdecimal() for name in by_role.values())
+    header = None
+    if not _are_numbers(by_role):
+        header = re.compile(re.escape(heading.line))
     return DelimitedFormat(
         name="csv",
         columns=_unnamed(cells),
-        separator=separator,
+        separator=heading.separator,
         row=_NO_ROW,
         time=_time_number(time),
         offset=NumberColumn(offset, _SIZE_UNITS[offset.removeprefix("offset")]),
@@ -85,7 +88,7 @@ def named_columns(source: TraceSource, roles: Mapping[str, str]) -> DelimitedFor
         device=("device",) if known["a device"] else (),
         response=_time_number(response, optional=True) if response else None,
         ordered=False,
-        header=None if headless else re.compile(re.escape(first)),
+        header=header,
         quoted=True,
     )
 
@@ -136,38 +139,31 @@ def _chosen_roles(roles: Mapping[str, str]) -> dict[str, str | None]:
     return role_of
 
 
-def _positions(
-    source: TraceSource, roles: Mapping[str, str]
-) -> tuple[str, str, dict[str, int]]:
-    """Return separator, first line, and the place of each role's column."""
-    headless = all(name.isdecimal() for name in roles.values())
-    best: tuple[str, str, dict[str, int]] | None = None
-    first = ""
-    for separator in (",", ";", " "):
-        first, cells = _heading(source, separator)
-        if headless:
-            numbered = {role: int(name) - 1 for role, name in roles.items()}
-            positions = {
-                role: number
-                for role, number in numbered.items()
-                if 0 <= number < len(cells)
-            }
-        else:
-            positions = {
-                role: cells.index(name)
-                for role, name in roles.items()
-                if cells.count(name) == 1
-            }
-        if best is None or len(positions) > len(best[2]):
-            best = (separator, first, positions)
-    assert best is not None
-    absent = [f"{name} ({role})" for role, name in roles.items() if role not in best[2]]
+class _Heading(NamedTuple):
+    """First line of a file, split by one separator."""
+
+    separator: str
+    line: str
+    width: int  # Number of columns
+    positions: dict[str, int]  # Column of each role that has exactly one
+
+
+def _best_heading(source: TraceSource, roles: Mapping[str, str]) -> _Heading:
+    """Split the first line by the separator that finds the most columns."""
+    lines = source.head().lines
+    first = lines[0].strip() if lines else ""
+    headings = [_heading(first, separator, roles) for separator in (",", ";", " ")]
+    best = max(headings, key=lambda heading: len(heading.positions))
+    absent = [
+        f"{name} ({role})" for role, name in roles.items() if role not in best.positions
+    ]
     if absent:
         raise TraceError(
             f"{source.path}:1: got {shown(first)}, wanted one column of each name that --columns gives: "
             f"there is not one {', '.join(absent)}"
         )
-    shared = [role for role in roles if list(roles.values()).count(roles[role]) > 1]
+    names = list(roles.values())
+    shared = [role for role, name in roles.items() if names.count(name) > 1]
     if shared:
         raise TraceError(
             f"--columns: got one column for {' and '.join(shared)}, wanted a column each"
@@ -175,10 +171,21 @@ def _positions(
     return best
 
 
-def _heading(source: TraceSource, separator: str) -> tuple[str, list[str]]:
-    lines = source.head().lines
-    first = lines[0].strip() if lines else ""
-    return first, cells_of(first, separator, quoted=True)
+def _heading(first: str, separator: str, roles: Mapping[str, str]) -> _Heading:
+    cells = cells_of(first, separator, quoted=True)
+    if _are_numbers(roles):
+        cells = [str(number) for number in range(1, len(cells) + 1)]
+    positions = {
+        role: cells.index(name)
+        for role, name in roles.items()
+        if cells.count(name) == 1
+    }
+    return _Heading(separator, first, len(cells), positions)
+
+
+def _are_numbers(roles: Mapping[str, str]) -> bool:
+    """Return True if columns are counted, in a file without a heading."""
+    return all(name.isdecimal() for name in roles.values())
 
 
 def _unnamed(cells: list[str | None]) -> tuple[str, ...]:

@@ -14,9 +14,9 @@ from stripesim.traces.columns import (
     REQUEST_SCHEMA,
     Chunk,
 )
+from stripesim.traces.converted import ConvertedTable
 from stripesim.traces.formats.delimited import REACH_NS
 from stripesim.traces.lines import ClockWatch
-from stripesim.traces.own import OwnTable
 from stripesim.traces.problems import FaultLog
 from stripesim.traces.source import TraceFormat, TraceSource, companion
 
@@ -27,10 +27,10 @@ REQUEST_COLUMNS_NEEDED = ("issue_ns", "offset_bytes", "length_bytes", "is_write"
 _DEVICE = pl.col("device").fill_null("0")
 
 
-def _table(schema: dict[str, pl.DataType], needed: tuple[str, ...]) -> OwnTable:
+def _table(schema: dict[str, pl.DataType], needed: tuple[str, ...]) -> ConvertedTable:
     times = [pl.col(name) for name in schema if name.endswith("_ns")]
     near = [time.is_null() | time.is_between(-REACH_NS, REACH_NS) for time in times]
-    return OwnTable(
+    return ConvertedTable(
         schema=schema,
         needed=needed,
         sound=pl.all_horizontal(

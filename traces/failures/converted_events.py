@@ -3,8 +3,8 @@
 import polars as pl
 
 from stripesim.traces.budget import FAILURE_BYTES, RowBudget
+from stripesim.traces.converted import ConvertedTable
 from stripesim.traces.failures.columns import EVENT_SCHEMA, SPAN_SCHEMA, FailureTrace
-from stripesim.traces.own import OwnTable
 from stripesim.traces.problems import FaultLog
 from stripesim.traces.source import TraceFormat, TraceSource, companion
 
@@ -16,13 +16,13 @@ _SECONDS = {"time_s": -SECONDS_MAX, "start_s": -SECONDS_MAX, "entry_age_s": 0}
 
 def _table(
     schema: dict[str, pl.DataType], needed: tuple[str, ...], order: pl.Expr
-) -> OwnTable:
+) -> ConvertedTable:
     bounded = [
         pl.col(name).is_null() | pl.col(name).is_between(least, SECONDS_MAX)
         for name, least in _SECONDS.items()
         if name in schema
     ]
-    return OwnTable(
+    return ConvertedTable(
         schema=schema,
         needed=needed,
         sound=pl.all_horizontal(order, *bounded),
@@ -53,7 +53,9 @@ def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
 FORMAT = TraceFormat("events", _EVENTS.recognises, _read)
 
 
-def _sorted_rows(table: OwnTable, source: TraceSource, log: FaultLog) -> pl.DataFrame:
+def _sorted_rows(
+    table: ConvertedTable, source: TraceSource, log: FaultLog
+) -> pl.DataFrame:
     budget = RowBudget(str(source.path), FAILURE_BYTES, "events or spans")
     parts = [pl.DataFrame(schema=table.schema)]
     for rows in table.rows(source, log):

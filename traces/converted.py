@@ -20,7 +20,7 @@ _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 @dataclass(frozen=True)
-class OwnTable:
+class ConvertedTable:
     """One kind of table: its columns, and the check of a row."""
 
     schema: dict[str, pl.DataType]
