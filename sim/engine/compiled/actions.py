@@ -27,7 +27,7 @@ from stripesim.sim.engine.program import BATCH, FIFO, GATE, PENDING, POOL
 
 @inlined
 def _server(world: World, cell: int) -> int:
-    """Return the server that a cell of the calendar is in service at, `NOBODY` if at none."""
+    """Return the server of a cell in the calendar, `NOBODY` if it has none."""
     clock = world.clock[0]
     request = world.requests[at(cell >> clock.cell_bits)]
     step = world.steps[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
@@ -63,8 +63,8 @@ def _leave_services(
     clock = world.clock[0]
     clock.calendar_end = layout.ROOT
     count = 0
-    for place in range(len(cells)):
-        cell = int(cells[place])
+    for position in range(len(cells)):
+        cell = int(cells[position])
         server = _server(world, cell)
         if server != NOBODY and world.resources[at(server)].discipline == BATCH:
             # The first that is left stands for the service now.
@@ -72,9 +72,9 @@ def _leave_services(
         elif marked[at(cell >> clock.cell_bits)]:
             cell = NOBODY
         if cell != NOBODY:
-            push(world, times_ns[place], cell)
+            push(world, times_ns[position], cell)
         elif server != NOBODY:
-            lost[count].end_ns = times_ns[place]
+            lost[count].end_ns = times_ns[position]
             lost[count].resource = server
             count += 1
     return count
@@ -124,7 +124,7 @@ def _leave_queue(world: World, marked: Array, resource: Any) -> None:
 
 @inlined
 def _give_back(world: World, slot: int, touched: Array) -> None:
-    """Give back what a request holds, and note whose it was; nobody goes on yet."""
+    """Give back what a request holds and mark the resources; serve no queue yet."""
     clock = world.clock[0]
     request = world.requests[at(slot)]
     cell = slot << clock.cell_bits
@@ -161,7 +161,7 @@ def cut_off(
     cells: Array,
     lost: Array,
 ) -> int:
-    """Take the requests of marked slots out of everything."""
+    """Drop the requests of marked slots everywhere."""
     clock = world.clock[0]
     count = _leave_services(world, marked, times_ns, cells, lost)
     for number in range(len(world.resources)):
@@ -185,10 +185,10 @@ def cut_off(
 def void_services(world: World, times_ns: Array, cells: Array) -> None:
     """Lay the calendar out again without the services of servers that have stopped."""
     world.clock[0].calendar_end = layout.ROOT
-    for place in range(len(cells)):
-        server = _server(world, cells[place])
+    for position in range(len(cells)):
+        server = _server(world, cells[position])
         if server == NOBODY or not world.resources[at(server)].stopped & layout.STOPPED:
-            push(world, times_ns[place], cells[place])
+            push(world, times_ns[position], cells[position])
     for number in range(len(world.shares)):
         if world.resources[at(world.shares[at(number)].resource)].stopped:
             set_look(world, number, NEVER_NS)
@@ -196,7 +196,7 @@ def void_services(world: World, times_ns: Array, cells: Array) -> None:
 
 @inlined
 def _wake_one(world: World, resource: Any) -> None:
-    """Let those go on that wait for what has been given back or has been started."""
+    """Serve the queue of a resource that got something back or was started."""
     clock = world.clock[0]
     if resource.share > 0:
         # What a director gives back is awake.
@@ -224,7 +224,7 @@ def _wake_one(world: World, resource: Any) -> None:
 
 @cached
 def wake(world: World, touched: Array) -> None:
-    """Let those go on that wait for one of the resources that are marked, ascending."""
+    """Serve the queues of marked resources, ascending."""
     for number in range(len(touched)):
         resource = world.resources[at(number)]
         if touched[number] and (not resource.stopped or resource.discipline == POOL):
@@ -240,12 +240,12 @@ def free_server(world: World, number: int) -> None:
 @cached
 def start_again(world: World, parked: Array, chosen: Array) -> None:
     """Start requests that were cut off or that waited; there is room for them."""
-    for place in range(len(parked)):
-        request = parked[place]
-        entry = world.log[at(parked[place].entry)]
-        template = chosen[place, 0]
-        row = chosen[place, 1]
-        retries = chosen[place, 2]
+    for position in range(len(parked)):
+        request = parked[position]
+        entry = world.log[at(parked[position].entry)]
+        template = chosen[position, 0]
+        row = chosen[position, 1]
+        retries = chosen[position, 2]
         entry.template = template
         entry.binding = row
         slot = start(
@@ -260,7 +260,7 @@ def start_again(world: World, parked: Array, chosen: Array) -> None:
 
 @cached
 def oldest_pending(world: World, index: int, entry: int) -> int:
-    """Return the first place in the log, from one on, of an unfinished request of a stream."""
+    """Return the first position in the log, from one on, of an unfinished request of a stream."""
     while entry < world.clock[0].logged:
         row = world.log[at(entry)]
         if row.stream == index and row.completed_ns == PENDING:

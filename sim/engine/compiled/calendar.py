@@ -6,7 +6,7 @@ from stripesim.sim.engine.compiled.world import NEVER_NS, ROOT, World
 
 @inlined
 def precedes(world: World, cell: int, other: int) -> bool:
-    """Tell whether a cell comes before another of the same time: by request, then step."""
+    """Return True if a cell comes before another of the same time: by request, then step."""
     bits = world.clock[0].cell_bits
     number = world.requests[at(cell >> bits)].number
     other_number = world.requests[at(other >> bits)].number
@@ -15,16 +15,16 @@ def precedes(world: World, cell: int, other: int) -> bool:
 
 @inlined
 def sift_down(world: World, time_ns: int, cell: int) -> None:
-    """Put an entry at the root and let it sink to its place."""
+    """Insert an entry at the root and sift it down."""
     times_ns = world.times_ns
     cells = world.cells
     end = world.clock[0].calendar_end
-    place = ROOT
+    node = ROOT
     while True:
-        child = 4 * place - 8
+        child = 4 * node - 8
         if child >= end:
             break
-        # Places of the last group that are not taken hold NEVER_NS.
+        # Unused nodes of the last group hold NEVER_NS.
         t0 = times_ns[at(child)]
         t1 = times_ns[at(child + 1)]
         t2 = times_ns[at(child + 2)]
@@ -49,47 +49,47 @@ def sift_down(world: World, time_ns: int, cell: int) -> None:
                     best = rival
         if least == time_ns and precedes(world, cell, wide(cells[at(best)])):
             break
-        times_ns[at(place)] = least
-        cells[at(place)] = cells[at(best)]
-        place = best
-    times_ns[at(place)] = time_ns
-    cells[at(place)] = cell
+        times_ns[at(node)] = least
+        cells[at(node)] = cells[at(best)]
+        node = best
+    times_ns[at(node)] = time_ns
+    cells[at(node)] = cell
 
 
 @inlined
 def push(world: World, time_ns: int, cell: int) -> None:
-    """Put a cell into the calendar."""
+    """Insert a cell into the calendar."""
     clock = world.clock[0]
     if clock.calendar_hole:
-        # The entry just taken left its place: no need to close it first.
+        # Reuse the root, which the entry taken last has left.
         clock.calendar_hole = 0
         sift_down(world, time_ns, cell)
         return
     times_ns = world.times_ns
     cells = world.cells
-    place = clock.calendar_end
-    clock.calendar_end = place + 1
-    if place & 3 == 0:
-        times_ns[at(place + 1)] = times_ns[at(place + 2)] = times_ns[at(place + 3)] = (
+    node = clock.calendar_end
+    clock.calendar_end = node + 1
+    if node & 3 == 0:
+        times_ns[at(node + 1)] = times_ns[at(node + 2)] = times_ns[at(node + 3)] = (
             NEVER_NS
         )
-    while place > ROOT:
-        parent = (place + 8) >> 2
+    while node > ROOT:
+        parent = (node + 8) >> 2
         above_ns = times_ns[at(parent)]
         if above_ns < time_ns or (
             above_ns == time_ns and not precedes(world, cell, wide(cells[at(parent)]))
         ):
             break
-        times_ns[at(place)] = above_ns
-        cells[at(place)] = cells[at(parent)]
-        place = parent
-    times_ns[at(place)] = time_ns
-    cells[at(place)] = cell
+        times_ns[at(node)] = above_ns
+        cells[at(node)] = cells[at(parent)]
+        node = parent
+    times_ns[at(node)] = time_ns
+    cells[at(node)] = cell
 
 
 @inlined
 def close_hole(world: World) -> None:
-    """Fill the place of the entry taken last with the calendar's last entry."""
+    """Move the calendar's last entry to the root, which the entry taken last has left."""
     clock = world.clock[0]
     clock.calendar_hole = 0
     end = clock.calendar_end - 1

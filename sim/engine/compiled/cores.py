@@ -68,7 +68,7 @@ def core_ns(world: World, cell: int, demand_ns: int) -> int:
 
 @inlined
 def paired_ns(world: World, resource: Any, demand_ns: int) -> int:
-    """Return a service's time where servers are threads that share cores; its own is taken already."""
+    """Return the time of a service on cores that two threads share; its own is already taken."""
     if not resource.paired:
         return demand_ns
     busy = resource.capacity - resource.free
@@ -90,26 +90,26 @@ def serve_on_core(world: World, resource: Any, cell: int, demand_ns: int) -> int
 
 
 @outlined
-def keep(world: World, place: int, cell: int) -> bool:
-    """Let a thread keep its core until the ready list is empty, unless its slice is used up."""
+def keep(world: World, index: int, cell: int) -> bool:
+    """Keep a core for its thread until the ready list is empty, unless the slice is used up."""
     clock = world.clock[0]
-    resource = world.resources[at(place)]
+    resource = world.resources[at(index)]
     pool = thread_pool(world, cell)
     since_ns = world.since_ns[at(cell)]
     if pool < 0 or (resource.waiting and clock.now_ns - since_ns >= resource.slice_ns):
         return False
-    clock.kept = place
+    clock.kept = index
     clock.kept_pool = pool
     clock.kept_since_ns = since_ns
     return True
 
 
 @outlined
-def go_on(world: World, place: int, cell: int) -> int:
-    """Begin a use if it is more work of the thread that keeps its core just now; return when it ends."""
+def go_on(world: World, index: int, cell: int) -> int:
+    """Begin a use on the core that its thread keeps; return when it ends, `NEVER_NS` if it keeps none."""
     clock = world.clock[0]
-    resource = world.resources[at(place)]
-    if clock.kept != place or clock.kept_pool != thread_pool(world, cell):
+    resource = world.resources[at(index)]
+    if clock.kept != index or clock.kept_pool != thread_pool(world, cell):
         return NEVER_NS
     clock.kept = NOBODY
     end_ns = serve_on_core(world, resource, cell, service_ns(world, cell))
@@ -118,9 +118,9 @@ def go_on(world: World, place: int, cell: int) -> int:
 
 
 @outlined
-def take_fair(world: World, place: int) -> int:
+def take_fair(world: World, index: int) -> int:
     """Take the step whose process has had least from the queue of cores; `NOBODY` if none waits."""
-    resource = world.resources[at(place)]
+    resource = world.resources[at(index)]
     if resource.waiting == 0:
         return NOBODY
     share = world.shares[at(resource.share - 1)]
@@ -160,14 +160,14 @@ def take_fair(world: World, place: int) -> int:
 
 @inlined
 def threads_idle(world: World, server: Any) -> bool:
-    """Whether the threads that serve a batch server have nothing else to do."""
+    """Return True if all threads that run a batch server are idle."""
     pool = world.resources[at(server.partner - 1)]
     return bool(pool.free == pool.capacity)
 
 
 @outlined
 def serve_by(world: World, pool: Any) -> None:
-    """Let threads that have nothing else to do serve their batch server."""
+    """Begin a batch if the threads that run its server are all idle."""
     if not pool.partner:
         return
     server = world.resources[at(pool.partner - 1)]
@@ -178,7 +178,7 @@ def serve_by(world: World, pool: Any) -> None:
 
 @inlined
 def begin_flush(world: World, server: Any) -> None:
-    """Let threads serve their batch server, which is already taken, and nothing else."""
+    """Begin a batch by threads; its server is already taken."""
     world.resources[at(server.partner - 1)].stopped |= layout.FLUSHING
     leader = wide(server.first)
     push(world, serve_batch(world, server), leader)
@@ -186,7 +186,7 @@ def begin_flush(world: World, server: Any) -> None:
 
 @outlined
 def end_flush(world: World, server: Any) -> None:
-    """Let the threads of a batch server go on with what waits for them, else with the next batch."""
+    """Return to the threads' own queue, or begin the next batch."""
     clock = world.clock[0]
     pool = world.resources[at(server.partner - 1)]
     pool.stopped &= ~layout.FLUSHING

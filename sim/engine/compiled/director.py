@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from stripesim.sim.engine.compiled.engine import CompiledRun
 
 
-class Direction:
+class DirectedRun:
     """A director at work on a run."""
 
     def __init__(self, run: CompiledRun, director: machine.Director) -> None:
         self.run = run
         self.director = director
         self._consulted = Consulted(director, run.program, run)
-        # How often requests were cut off to be issued again, by their place in the log.
+        # How often requests were cut off to be issued again, by their entry in the log.
         self.retries: dict[int, int] = {}
         self._next_ns: int | None = None
         # Services that nobody waits for: when they end, where.
@@ -162,9 +162,9 @@ class Direction:
             world.resources["discipline"], (machine.FIFO, machine.BATCH)
         ) & (world.resources["stopped"] != 0)
         batches = [
-            place
-            for place in stopped
-            if world.resources["discipline"][place] == machine.BATCH
+            resource
+            for resource in stopped
+            if world.resources["discipline"][resource] == machine.BATCH
         ]
         pools = [int(pool) - 1 for pool in world.resources["partner"][batches] if pool]
         world.resources["stopped"][pools] &= ~layout.FLUSHING

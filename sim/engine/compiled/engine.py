@@ -15,7 +15,7 @@ import numpy as np
 
 from stripesim.sim.engine.checks import check_chunk, check_program, planning
 from stripesim.sim.engine.compiled import world as layout
-from stripesim.sim.engine.compiled.director import Direction
+from stripesim.sim.engine.compiled.director import DirectedRun
 from stripesim.sim.engine.compiled.tables import Tables, grown
 from stripesim.sim.engine.compiled.world import Array, World, empty_world
 from stripesim.sim.engine.graph import IntArray
@@ -56,11 +56,11 @@ def _places(keys: Array, size: int) -> list[int]:
     taken: set[int] = set()
     places = []
     for home in homes.tolist():
-        place = home & (size - 1)
-        while place in taken:
-            place = (place + 1) & (size - 1)
-        taken.add(place)
-        places.append(place)
+        position = home & (size - 1)
+        while position in taken:
+            position = (position + 1) & (size - 1)
+        taken.add(position)
+        places.append(position)
     return places
 
 
@@ -72,7 +72,9 @@ class CompiledRun:
         self.program = program
         self.planning_s = 0.0
         self.last_arrivals_ns = [0] * len(program.streams)
-        self.direction = Direction(self, program.director) if program.director else None
+        self.direction = (
+            DirectedRun(self, program.director) if program.director else None
+        )
         self.world = empty_world(program, _LOG)
         self._tables = Tables(program)
 
@@ -237,7 +239,7 @@ class CompiledRun:
         self.world = self.world._replace(bins=larger, sleep_bins=sleeps)
 
     def _more_pins(self) -> None:
-        """Make room for so many pins as are wanted; place again those that there are."""
+        """Make room for so many pins as are wanted; insert the existing ones again."""
         world = self.world
         pins = world.pins[world.pins["count"] != 0]
         size = _power_of_two(max(_PINS, 4 * int(world.clock["wanting"][0])))

@@ -116,9 +116,9 @@ def _end_of_service(world: World, cell: int) -> None:
     clock.uses += 1
     if step.special & layout.ONCE:
         account_service(world, request, cell)
-    place = bound_to(world, request, step.role)
-    resource = world.resources[at(place)]
-    if resource.slice_ns and keep(world, place, cell):
+    bound = bound_to(world, request, step.role)
+    resource = world.resources[at(bound)]
+    if resource.slice_ns and keep(world, bound, cell):
         return
     hand_over(world, resource)
     if resource.discipline == BATCH:
@@ -142,12 +142,12 @@ def _pool(world: World, word: int, pool: Any, cell: int) -> None:
             return
         pool.free -= 1
         pool.spent_ns -= now_ns
-        # It had to be woken.
+        # Its thread had to be woken.
         world.pending[at(cell)] = layout.UNIT_WOKEN
         append(world, cell)
         return
     if pool.waiting and not pool.stopped:
-        # The unit changes hands; for the pool it is held without a gap.
+        # The unit changes hands and stays held.
         waiter = first(world, pool)
         world.pending[at(waiter)] = layout.UNIT_MOVED
         append(world, waiter)
@@ -163,15 +163,15 @@ def _pool(world: World, word: int, pool: Any, cell: int) -> None:
 
 @inlined
 def _pool_shared(world: World, word: int, pool: Any, cell: int) -> None:
-    """Join the queue of a pool that classes share; or give a unit back."""
-    place = world.shares[at(pool.share - 1)].resource
+    """Acquire or release a unit of a pool that classes share."""
+    index = world.shares[at(pool.share - 1)].resource
     if word == ACQUIRE:
-        join(world, place, cell)
-        dispatch(world, place, wide(0))
+        join(world, index, cell)
+        dispatch(world, index, wide(0))
         return
     pool.free += 1
     pool.spent_ns += world.clock[0].now_ns
-    if not dispatch(world, place, wide(1)):
+    if not dispatch(world, index, wide(1)):
         sleep(world, pool)
     world.pending[at(cell)] = layout.UNIT_MOVED
     append(world, cell)
@@ -188,7 +188,7 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
     bound = NOBODY
     if step.role >= 0:
         bound = bound_to(world, request, step.role)
-    # A step without a role that takes one is a `NONE` here.
+    # Words that need a role and have none are `NONE` here.
     if word == NONE or (bound < 0 and step.role >= 0):
         append(world, cell)
     elif word == DELAY:
@@ -227,7 +227,7 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
 
 @inlined
 def _lacks_for(world: World, request: Any, step: Any, cell: int, room: int) -> int:
-    """Tell what is missing to complete a step with more to it than the plain words, `GO_ON` if nothing."""
+    """Return what is missing to complete a step with special words, `GO_ON` if nothing."""
     clock = world.clock[0]
     if step.special & layout.NAMES_KEYS:
         slot = cell >> clock.cell_bits
@@ -250,22 +250,22 @@ def _lacks_for(world: World, request: Any, step: Any, cell: int, room: int) -> i
 def _skip_all(
     world: World, request: Any, first_cell: int, start: int, stop: int
 ) -> None:
-    for place in range(start, stop):
-        number_after = world.successors[at(place)]
+    for position in range(start, stop):
+        number_after = world.successors[at(position)]
         waits_for = world.steps[at(request.first_step + number_after)].waits_for
         skip(world, waits_for, first_cell + number_after)
 
 
 @inlined
 def _pass_on(world: World, cell: int) -> None:
-    """Take a skipped step from the ready list: it only tells those behind it."""
+    """Process a skipped step: skip its successors."""
     clock = world.clock[0]
     slot = cell >> clock.cell_bits
     request = world.requests[at(slot)]
     step = world.steps[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
-    first_place = wide(step.successors_from)
-    last_place = wide(step.successors_to)
-    _skip_all(world, request, slot << clock.cell_bits, first_place, last_place)
+    first_position = wide(step.successors_from)
+    last_position = wide(step.successors_to)
+    _skip_all(world, request, slot << clock.cell_bits, first_position, last_position)
     step_done(world, slot)
 
 
@@ -309,23 +309,23 @@ def _complete(world: World, cell: int) -> int:
         else:
             world.log[at(request.entry)].completed_ns = clock.now_ns
     first_cell = slot << clock.cell_bits
-    place_from = wide(step.successors_from)
-    place_to = wide(step.successors_to)
+    first_position = wide(step.successors_from)
+    last_position = wide(step.successors_to)
     if step.special & (layout.BRANCHES | layout.SPAWNS):
         special = world.specials[at(request.first_step + number_of_step)]
         bound = bound_to(world, request, step.role) if step.role >= 0 else NOBODY
         if step.special & layout.SPAWNS:
             spawn(world, request, slot, special, bound)
         else:
-            split = place_from + special.yes_count
+            split = first_position + special.yes_count
             if holds(world, slot, special, bound):
-                _skip_all(world, request, first_cell, split, place_to)
-                place_to = split
+                _skip_all(world, request, first_cell, split, last_position)
+                last_position = split
             else:
-                _skip_all(world, request, first_cell, place_from, split)
-                place_from = split
-    for place in range(place_from, place_to):
-        number_after = world.successors[at(place)]
+                _skip_all(world, request, first_cell, first_position, split)
+                first_position = split
+    for position in range(first_position, last_position):
+        number_after = world.successors[at(position)]
         cell_after = first_cell + number_after
         after = world.steps[at(request.first_step + number_after)]
         if after.waits_for:
@@ -360,7 +360,7 @@ def _arriving(world: World) -> int:
 
 @inlined
 def _signal(world: World) -> int:
-    """Make the look or the arrival that is due; return what is missing to do so."""
+    """Process the look or the arrival that is due; return what is missing to do so."""
     clock = world.clock[0]
     if clock.look_ns == clock.signal_ns:
         dispatch(world, looked_at(world), wide(0))
@@ -378,7 +378,7 @@ def _signal(world: World) -> int:
 
 @inlined
 def _fill(world: World) -> int:
-    """Issue what closed loops may have outstanding and note the first arrivals of open streams."""
+    """Fill closed loops and schedule the first arrivals of open streams."""
     clock = world.clock[0]
     while clock.streams_filled < len(world.streams):
         index = clock.streams_filled
@@ -450,7 +450,7 @@ def run_machine(world: World) -> int:
         else:
             clock.ready_from = clock.ready_to = 0
             if clock.kept != NOBODY:
-                # The thread that kept its core has found nothing more to do.
+                # The thread that kept its core has no more work.
                 give_up(world)
             if clock.calendar_hole:
                 close_hole(world)
@@ -464,7 +464,7 @@ def run_machine(world: World) -> int:
             if signals:
                 time_ns = clock.signal_ns
                 if time_ns == clock.direct_ns:
-                    # So it is, too, when nothing is left to be done.
+                    # Both are `NEVER_NS` at the end of the run.
                     return layout.DONE if time_ns == NEVER_NS else layout.DIRECT
             if time_ns > clock.until_ns:
                 clock.now_ns = clock.until_ns
@@ -483,10 +483,10 @@ def run_machine(world: World) -> int:
             clock.calendar_hole = 1
             cell = wide(world.cells[at(layout.ROOT)])
             _end_of_service(world, cell)
-        # The ready list's first step, or the calendar's, before which the list was empty.
+        # The first step of the ready list or, if that was empty, of the calendar.
         missing = _complete(world, cell)
         if missing != GO_ON:
-            # Back to the head of the list, to be completed when what is missing is there.
+            # Back to the head of the list, for the next call.
             clock.ready_from -= 1
             world.ready[at(clock.ready_from & (len(world.ready) - 1))] = cell
             return missing

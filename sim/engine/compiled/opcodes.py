@@ -67,7 +67,7 @@ def bound_to(world: World, request: Any, role: int) -> int:
 
 @inlined
 def step_done(world: World, slot: int) -> None:
-    """Note that a request needs its slot for one thing less."""
+    """Release one use of a request's slot; free the slot after the last."""
     request = world.requests[at(slot)]
     request.steps_left -= 1
     if request.steps_left == 0:
@@ -78,7 +78,7 @@ def step_done(world: World, slot: int) -> None:
 
 @inlined
 def skip(world: World, waits_for: int, cell: int) -> None:
-    """Tell a step that one of its predecessors does not run."""
+    """Process a step of which a predecessor does not run."""
     pending = world.pending[at(cell)]
     if waits_for == layout.MERGE:
         pending -= 1
@@ -94,7 +94,7 @@ def skip(world: World, waits_for: int, cell: int) -> None:
 
 @inlined
 def pass_tickets(world: World, gate: Any) -> None:
-    """Let tickets have their turn, the earliest first, up to the first that has not come to it."""
+    """Grant turns, the earliest ticket first, until one has not asked for its turn yet."""
     clock = world.clock[0]
     while gate.first != NOBODY and not gate.stopped:
         ticket = wide(gate.first)
@@ -157,29 +157,29 @@ def _scatter(key: int) -> int:
 
 
 @inlined
-def _pin_place(world: World, key: int) -> int:
-    """Return the place of a key in the table of pins, or the free place where it would stand."""
+def _pin_position(world: World, key: int) -> int:
+    """Return the position of a key in the table of pins, or the free one where it belongs."""
     mask = len(world.pins) - 1
-    place = _scatter(key) & mask
-    while world.pins[at(place)].count != 0 and world.pins[at(place)].key != key:
-        place = (place + 1) & mask
-    return int(place)
+    position = _scatter(key) & mask
+    while world.pins[at(position)].count != 0 and world.pins[at(position)].key != key:
+        position = (position + 1) & mask
+    return int(position)
 
 
 @inlined
-def _unpin_place(world: World, hole: int) -> None:
-    """Free a place of the table of pins; move up those that stand behind it for want of it."""
+def _unpin_position(world: World, hole: int) -> None:
+    """Free a position of the table of pins and move up displaced keys."""
     mask = len(world.pins) - 1
-    place = hole
+    position = hole
     while True:
-        place = (place + 1) & mask
-        if world.pins[at(place)].count == 0:
+        position = (position + 1) & mask
+        if world.pins[at(position)].count == 0:
             break
-        home = _scatter(world.pins[at(place)].key) & mask
-        if ((place - home) & mask) >= ((place - hole) & mask):
-            world.pins[at(hole)].key = world.pins[at(place)].key
-            world.pins[at(hole)].count = world.pins[at(place)].count
-            hole = place
+        home = _scatter(world.pins[at(position)].key) & mask
+        if ((position - home) & mask) >= ((position - hole) & mask):
+            world.pins[at(hole)].key = world.pins[at(position)].key
+            world.pins[at(hole)].count = world.pins[at(position)].count
+            hole = position
     world.pins[at(hole)].count = 0
 
 
@@ -189,16 +189,16 @@ def change_pins(world: World, keys: Any, which: int, change: int) -> None:
     clock = world.clock[0]
     keys.held[which] += change
     for key in range(keys.first[which], keys.stop[which]):
-        place = _pin_place(world, key)
-        count = world.pins[at(place)].count
+        position = _pin_position(world, key)
+        count = world.pins[at(position)].count
         if count == 0:
             clock.pinned += 1
         if count + change == 0:
             clock.pinned -= 1
-            _unpin_place(world, place)
+            _unpin_position(world, position)
         else:
-            world.pins[at(place)].key = key
-            world.pins[at(place)].count = count + change
+            world.pins[at(position)].key = key
+            world.pins[at(position)].count = count + change
 
 
 @inlined
@@ -208,14 +208,14 @@ def _pinned(world: World, keys: Any, which: int) -> bool:
         for other in range(2):
             if keys.first[other] <= key < keys.stop[other]:
                 own += keys.held[other]
-        if world.pins[at(_pin_place(world, key))].count <= own:
+        if world.pins[at(_pin_position(world, key))].count <= own:
             return False
     return True
 
 
 @inlined
 def lacks_room(world: World, slot: int, special: Any) -> int:
-    """Tell what is missing to do what may follow a step, `GO_ON` if nothing."""
+    """Return what is missing for the pins that may follow a step, `GO_ON` if nothing."""
     clock = world.clock[0]
     keys = world.keys[at(slot)]
     pins = 0
@@ -248,7 +248,7 @@ def holds(world: World, slot: int, special: Any, bound: int) -> bool:
 
 @inlined
 def act(world: World, word: int, bound: int, request: Any, cell: int) -> None:
-    """Do what a word beyond the plain ones does when its step becomes ready."""
+    """Begin a step with a word beyond the plain ones."""
     clock = world.clock[0]
     slot = cell >> clock.cell_bits
     special = world.specials[

@@ -28,7 +28,7 @@ _WEIGHT_SCALE = 1 << WEIGHT_BITS
 
 @inlined
 def wait(world: World, resource: Any, cell: int) -> None:
-    """Join a queue."""
+    """Enqueue a step."""
     resource.waited_ns -= world.clock[0].now_ns
     world.links[at(cell)] = NOBODY
     if resource.waiting:
@@ -41,7 +41,7 @@ def wait(world: World, resource: Any, cell: int) -> None:
 
 @inlined
 def first(world: World, resource: Any) -> int:
-    """Leave a queue at its head."""
+    """Dequeue the first step."""
     resource.waited_ns += world.clock[0].now_ns
     cell = resource.first
     resource.first = world.links[at(cell)]
@@ -106,10 +106,10 @@ def _catch_up(world: World, share: Any, own: int) -> None:
 
 
 @outlined
-def join(world: World, place: int, cell: int) -> None:
-    """Let a step wait in the queue of a resource that classes share."""
+def join(world: World, index: int, cell: int) -> None:
+    """Enqueue a step at a resource that classes share."""
     clock = world.clock[0]
-    resource = world.resources[at(place)]
+    resource = world.resources[at(index)]
     share = world.shares[at(resource.share - 1)]
     special = _special(world, cell)
     own = share.first_line + (0 if share.kind == FAIR else special.share_class)
@@ -135,7 +135,7 @@ def join(world: World, place: int, cell: int) -> None:
 
 @inlined
 def first_of_line(world: World, resource: Any, line: Any) -> int:
-    """Take the first item of a class."""
+    """Dequeue the first step of a class."""
     resource.waited_ns += world.clock[0].now_ns
     resource.waiting -= 1
     cell = line.first
@@ -223,9 +223,9 @@ def _take_tagged(world: World, resource: Any, share: Any) -> int:
 
 
 @outlined
-def take(world: World, place: int) -> int:
-    """Take the step that may go on now from the queue of a resource; `NOBODY` if none may."""
-    resource = world.resources[at(place)]
+def take(world: World, index: int) -> int:
+    """Dequeue the step that may be served now; `NOBODY` if there is none."""
+    resource = world.resources[at(index)]
     share = world.shares[at(resource.share - 1)]
     if resource.waiting == 0:
         return NOBODY
@@ -244,9 +244,9 @@ def take(world: World, place: int) -> int:
 
 
 @outlined
-def next_ns(world: World, place: int) -> int:
-    """Return when something of a queue may go on of which nothing may now."""
-    share = world.shares[at(world.resources[at(place)].share - 1)]
+def next_ns(world: World, index: int) -> int:
+    """Return when a step may be served, if none may now."""
+    share = world.shares[at(world.resources[at(index)].share - 1)]
     least_ns = NEVER_NS
     for number in range(share.first_line, share.first_line + share.lines):
         line = world.lines[at(number)]
@@ -269,7 +269,7 @@ def next_signal(world: World) -> None:
 
 @outlined
 def set_look(world: World, number: int, time_ns: int) -> None:
-    """Look at a queue, by its place among `World.shares`, at a time; `NEVER_NS`: not on its account."""
+    """Set the next look at a queue, by its index among `World.shares`; `NEVER_NS`: none."""
     looks = world.looks
     node = len(looks) // 2 + number
     if looks[at(node)] == time_ns:

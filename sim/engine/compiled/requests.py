@@ -15,7 +15,7 @@ ROW_MASK = (1 << ROW_BITS) - 1
 
 @inlined
 def lacks(world: World, stream: Any, wanted: int) -> int:
-    """Tell what is missing to issue a stream's next requests, `GO_ON` if nothing.
+    """Return what is missing to issue a stream's next requests, `GO_ON` if nothing.
 
     An open stream wants two planned requests: one to issue and one whose arrival is next.
     """
@@ -67,7 +67,7 @@ def issue(world: World, index: int) -> None:
 
 @inlined
 def _note(world: World, index: int, template: int, binding: int, group: int) -> int:
-    """Note the issue of a request; return its place in the log."""
+    """Record the issue of a request; return its entry in the log."""
     clock = world.clock[0]
     number = clock.logged
     clock.logged = number + 1
@@ -117,7 +117,7 @@ def start(
 
 @inlined
 def lets_issue(world: World, request: Any, stream: Any) -> int:
-    """Tell how many requests of its closed loop a reply makes room for."""
+    """Return how many requests its closed loop may issue after a reply."""
     if not stream.newest_only or stream.drained:
         return 1
     if request.number // len(world.streams) != stream.issued - 1:
@@ -127,10 +127,10 @@ def lets_issue(world: World, request: Any, stream: Any) -> int:
 
 @inlined
 def notice(world: World, request: Any, index: int, room: int) -> None:
-    """Note a client's completion; let a closed loop go on where it has room for requests.
+    """Record a completion and continue a closed loop.
 
-    Until the client looks at it, a completion hangs in a chain: the place of its time holds the entry of the
-    one before, from `LAST_UNNOTICED` downwards.
+    Completions that the client has not noticed form a chain: instead of its time, each holds the entry of the
+    previous one, counted down from `LAST_UNNOTICED`.
     """
     clock = world.clock[0]
     stream = world.streams[at(index)]
@@ -177,19 +177,19 @@ def spawn(world: World, request: Any, slot: int, special: Any, bound: int) -> No
 
 
 @inlined
-def report(world: World, index: int, place: int) -> None:
-    """Let the director hear of a completion as soon as the ready list is empty."""
+def report(world: World, stream: int, index: int) -> None:
+    """Report a completion to the director as soon as the ready list is empty."""
     clock = world.clock[0]
     report = world.reports[at(clock.reported)]
-    report.stream = index
-    report.index = place
+    report.stream = stream
+    report.index = index
     clock.reported += 1
     clock.direct_ns = clock.signal_ns = clock.now_ns
 
 
 @inlined
 def next_arrival(world: World, index: int) -> None:
-    """Note when a stream's next request arrives."""
+    """Schedule a stream's next arrival."""
     stream = world.streams[at(index)]
     stream.arrival_ns = (
         world.plan[index, stream.at, 1] if stream.at < stream.planned else NEVER_NS

@@ -21,14 +21,14 @@ def serve(world: World, resource: Any, cell: int, wake_ns: int) -> int:
 
 
 @outlined
-def dispatch(world: World, place: int, awake: int) -> int:
-    """Let free servers or units take what may go on of a queue that classes share."""
+def dispatch(world: World, index: int, awake: int) -> int:
+    """Serve all that may be served from a queue that classes share; return how many."""
     clock = world.clock[0]
-    resource = world.resources[at(place)]
+    resource = world.resources[at(index)]
     is_fair = world.shares[at(resource.share - 1)].kind == FAIR
     taken = 0
     while resource.free > 0 and not resource.stopped:
-        cell = take_fair(world, place) if is_fair else take(world, place)
+        cell = take_fair(world, index) if is_fair else take(world, index)
         if cell == NOBODY:
             break
         resource.free -= 1
@@ -46,14 +46,14 @@ def dispatch(world: World, place: int, awake: int) -> int:
         )
     look_ns = NEVER_NS
     if resource.free > 0 and not resource.stopped and resource.waiting:
-        look_ns = next_ns(world, place)
+        look_ns = next_ns(world, index)
     set_look(world, resource.share - 1, look_ns)
     return taken
 
 
 @inlined
 def hand_over(world: World, resource: Any) -> None:
-    """Let a server that has become free take what waits for it."""
+    """Pass a server on to the queue, or let it sleep."""
     if resource.partner:
         end_flush(world, resource)
         return
@@ -77,7 +77,7 @@ def hand_over(world: World, resource: Any) -> None:
 
 @outlined
 def give_up(world: World) -> None:
-    """Let others have the core that a thread kept."""
-    place = world.clock[0].kept
+    """Free the core of a thread that has no more work."""
+    index = world.clock[0].kept
     world.clock[0].kept = NOBODY
-    hand_over(world, world.resources[at(place)])
+    hand_over(world, world.resources[at(index)])

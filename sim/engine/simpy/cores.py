@@ -24,12 +24,12 @@ def thread_pool(request: Request, step: Step) -> Station | None:
 
 
 class Processes:
-    """What the processes of threads have had of the cores."""
+    """Processes and their use of cores."""
 
     def __init__(self, resources: Resources) -> None:
         self._warm_ns = resources.warm_ns
         self._cool_ns = resources.cool_ns
-        # The process of each pool, −1: none; who has a right to a share of its own there.
+        # Of each pool, its process (−1: none) and its flow.
         self._processes: list[int] = resources.processes.tolist()
         self._flows: list[int] = resources.flows.tolist()
         # Virtual time up to which each flow has had its share.
@@ -39,7 +39,7 @@ class Processes:
         self._runs_until_ns = [-self._cool_ns] * processes
 
     def spared_ns(self, pool: Station, now_ns: int) -> int:
-        """Return what waking a thread costs less because its process has just run."""
+        """Return the time that a wake-up is spared because its process has just run."""
         process = self._processes[pool.index]
         if process < 0 or not self._cool_ns:
             return 0
@@ -48,7 +48,7 @@ class Processes:
         return self._warm_ns * left_ns // self._cool_ns
 
     def run(self, pool: Station, now_ns: int, demand_ns: int) -> None:
-        """Note that a thread runs on a core."""
+        """Record that a thread runs on a core."""
         self._had_ns[self._flows[pool.index]] += demand_ns
         process = self._processes[pool.index]
         if process >= 0:
@@ -56,17 +56,17 @@ class Processes:
             self._runs_until_ns[process] = until_ns
 
     def had_ns(self, pool: Station | None) -> int:
-        """Return up to when the flow of a pool has had its share; 0 for work without a thread."""
+        """Return the virtual time up to which a flow has had its share; 0 for work without a thread."""
         return self._had_ns[self._flows[pool.index]] if pool else 0
 
     def begin_share(self, pool: Station | None, start_ns: int) -> None:
-        """Note that the flow of a pool gets its share from a virtual time on."""
+        """Record the virtual time at which a flow gets its next share."""
         if pool:
             self._had_ns[self._flows[pool.index]] = start_ns
 
 
 class FairQueue:
-    """The queue of cores that processes share: the visit whose process has had least goes first.
+    """The queue of cores that processes share: the process that has had least goes first.
 
     Goyal, Vin, Cheng: Start-time fair queueing, SIGCOMM 1996.
     """
@@ -84,11 +84,11 @@ class FairQueue:
         return (visit for _, visit in self._items)
 
     def join(self, visit: Visit) -> None:
-        """Enqueue a visit; its flow gets nothing for the time in which it wanted none."""
+        """Enqueue a visit. A flow that was idle is not compensated."""
         self._items.append((self._virtual_ns, visit))
 
     def take(self, now_ns: int) -> Visit | None:
-        """Dequeue the visit of the earliest start, of those alike the one that joined first."""
+        """Dequeue the visit with the earliest virtual start; ties go to the first that joined."""
         if not self._items:
             return None
         item = min(self._items, key=self._start_ns)
@@ -113,7 +113,7 @@ class FairQueue:
 
 
 class Cores(Fifo):
-    """Cores: threads keep one for a slice, wake up there, and may share it with a second thread."""
+    """Cores, on which threads wake up, which they keep for a slice, and which two may share."""
 
     def __init__(
         self, kernel: Kernel, index: int, queue: Queue, processes: Processes
@@ -129,7 +129,7 @@ class Cores(Fifo):
         self._kept: Service | None = None
 
     def begin(self, request: Request, step: Step) -> None:
-        """Go on with the work of the thread that keeps its core, else take a core or wait for one."""
+        """Continue on the core that the thread keeps; otherwise take a core or wait for one."""
         if self._kept and self._keeper() is thread_pool(request, step):
             now_ns = self.kernel.now_ns
             demand_ns = self.demand_ns(request, step)
@@ -147,7 +147,7 @@ class Cores(Fifo):
         return thread_pool(visit.request, visit.step)
 
     def hand_over(self, service: Service) -> None:
-        """Let the thread keep the core until the ready list is empty, unless its slice is used up."""
+        """Keep the core for its thread until the ready list is empty, unless the slice is used up."""
         visit = service.visit
         used_ns = self.kernel.now_ns - service.since_ns
         used_up = self.queue and used_ns >= self.slice_ns
@@ -159,12 +159,12 @@ class Cores(Fifo):
             self.free_server()
 
     def _give_up(self) -> None:
-        """Free the core of a thread that has found nothing more to do."""
+        """Free the core of a thread that has no more work."""
         self._kept = None
         self.free_server()
 
     def waking_ns(self, request: Request, step: Step) -> int:
-        """Return nothing where the core itself sees to the wake-up, as the service begins."""
+        """Return 0 on cores with a slice: they add wake-ups as services begin."""
         return 0 if self.slice_ns else super().waking_ns(request, step)
 
     def begin_service(self, visit: Visit, demand_ns: int, since_ns: int) -> None:
@@ -176,7 +176,7 @@ class Cores(Fifo):
         super().begin_service(visit, demand_ns, since_ns)
 
     def _on_thread(self, visit: Visit, demand_ns: int) -> int:
-        """Return the time of a use with that of waking its thread, and note that the thread runs."""
+        """Return the time of a use and of waking its thread; record that the thread runs."""
         request = visit.request
         thread = visit.step.thread
         pool = thread_pool(request, visit.step)
@@ -192,27 +192,27 @@ class Cores(Fifo):
         return demand_ns
 
     def _slower_ns(self, demand_ns: int) -> int:
-        """Return by how much a use takes longer because threads share cores; its own is taken already."""
+        """Return the time that sharing cores adds to a use whose own core is already taken."""
         busy = self.capacity - self.free
         sharing = max(0, 2 * (busy - (self.capacity + 1) // 2))
         return demand_ns * sharing * self.slowdown // (busy * PAIRED_UNIT)
 
 
 class ServedBatch(Batch):
-    """A batch server of which the threads of a pool are the servers, when they have nothing else to do."""
+    """A batch server that the threads of a pool run when they have no other work."""
 
     threads: "ServingPool"
 
     def can_serve(self) -> bool:
-        """Tell whether the threads have nothing else to do."""
+        """Return True if all threads are idle."""
         return super().can_serve() and self.threads.free == self.threads.capacity
 
     def in_service(self) -> bool:
-        """Tell whether a batch is in service, be it for nobody's benefit."""
+        """Return True if a batch is in service, even if its requests were cut off."""
         return bool(self.services or self.lost)
 
     def free_server(self) -> None:
-        """Let the threads go on with their queue, else with the next batch."""
+        """Return to the threads' own queue, or begin the next batch."""
         self.free += 1
         self.threads.dispatch(awake=0)
         if self.queue:
@@ -221,26 +221,26 @@ class ServedBatch(Batch):
             self.sleep()
 
     def stop(self) -> Sequence[Resource]:
-        """Lose the service; the threads may go on."""
+        """Lose the service; the threads resume."""
         super().stop()
         return [self.threads]
 
 
 class ServingPool(Pool):
-    """The threads that serve a batch server; meanwhile they do nothing else."""
+    """The threads that run a batch server, and nothing else meanwhile."""
 
     server: ServedBatch
 
     def can_serve(self) -> bool:
-        """Tell whether a thread is free."""
+        """Return True if no batch is in service."""
         return super().can_serve() and not self.server.in_service()
 
     def release(self) -> None:
-        """Let a thread go on with its queue, else with the batch server."""
+        """Pass on a thread to the queue, or begin a batch."""
         super().release()
         self.server.dispatch(awake=1)
 
-    def go_on(self) -> None:
-        """Let threads go on with their queue, else with the batch server."""
-        super().go_on()
+    def resume(self) -> None:
+        """Serve the queue, or begin a batch."""
+        super().resume()
         self.server.dispatch(awake=1)

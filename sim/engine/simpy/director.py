@@ -1,4 +1,4 @@
-"""What a director does to the SimPy engine: stop and start resources, cut requests off, issue them again."""
+"""The director at work on the SimPy engine: stops, starts, interruptions, timeouts, replanning."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stripesim.sim.engine.simpy.streams import Stream
 
 
 class DirectedKernel(Kernel):
-    """The engine, as far as a director's actions see it."""
+    """The state that a director's actions change."""
 
     planning_s: float
     resources: Sequence[Resource]
@@ -66,7 +66,7 @@ class Direction:
         return np.array(self.engine.streams[stream].completed_ns, dtype=np.int64)
 
     def begun(self, stream: int) -> Iterator[machine.Begun]:
-        """Yield what has begun of each of a stream's requests in flight."""
+        """Yield the begun steps of each of a stream's requests in flight."""
         log = self.engine.streams[stream]
         for request in self.engine.flying.values():
             place = request.place
@@ -75,13 +75,13 @@ class Direction:
                 yield machine.Begun(place, log.templates[place], steps)
 
     def report(self, stream: int, place: int) -> None:
-        """Let the director hear of a completion as soon as the ready list is empty."""
+        """Report a completion to the director as soon as the ready list is empty."""
         if not self._reports:
             self.engine.when_quiet.append(self._act_unasked)
         self._reports.append(machine.Report(stream, place))
 
     def _act_unasked(self) -> None:
-        """Ask the director what happens now, which it has not named as its moment."""
+        """Ask the director to act at a moment that it has not named."""
         if self._moment:
             self.engine.cancel(self._moment)
         self._act()
@@ -104,7 +104,7 @@ class Direction:
         engine = self.engine
         groups: set[int] = set()
         interrupted: set[int] = set()
-        # Resources at which others may go on.
+        # Resources to resume.
         touched: set[Resource] = set()
         for action in actions:
             match action:
@@ -125,23 +125,23 @@ class Direction:
                     engine.streams[stream].ended = False
         if interrupted:
             touched.update(self._interrupt(interrupted))
-        self._go_on(touched)
+        self._resume(touched)
         self._issue_waiting(groups)
         self._fill()
 
     def _fill(self) -> None:
-        """Issue what closed loops may have outstanding."""
+        """Issue requests up to the depths of closed loops."""
         if self._begun:
             for stream in self.engine.streams:
                 stream.fill()
 
-    def _go_on(self, touched: Iterable[Resource]) -> None:
-        """Let those go on that wait for what has been given back or started."""
+    def _resume(self, touched: Iterable[Resource]) -> None:
+        """Resume resources in their order."""
         for resource in sorted(touched, key=lambda resource: resource.index):
-            resource.go_on()
+            resource.resume()
 
     def _interrupt(self, groups: Collection[int]) -> list[Resource]:
-        """Cut off the requests of groups; return the resources that got something back."""
+        """Cut off the requests of groups; return the resources to resume."""
         for number in list(self.waiting):
             stream, place = self._at(number)
             if stream.feed and stream.groups[place] in groups:
@@ -169,7 +169,7 @@ class Direction:
         return self.engine.streams[stream], place
 
     def _cut_off(self, cut: Collection[Request]) -> list[Resource]:
-        """Take requests out of everything; return the resources that got something back."""
+        """Drop requests everywhere; return the resources to resume."""
         engine = self.engine
         assert not engine.ready, "requests are cut off before anything goes on"
         if not cut:
@@ -181,7 +181,7 @@ class Direction:
         return [resource for resource in engine.resources if resource.cut_off(cut)]
 
     def time_out(self, stream: Stream, places: Sequence[int]) -> None:
-        """Cut off requests of a stream whose time is out."""
+        """Cut off requests of a stream that have timed out."""
         cut = set()
         for place in places:
             number = stream.number(place)
@@ -189,11 +189,11 @@ class Direction:
             self.waiting.pop(number, None)
             if number in self.engine.flying:
                 cut.add(self.engine.flying[number])
-        self._go_on(self._cut_off(cut))
+        self._resume(self._cut_off(cut))
         self._fill()
 
     def _issue_waiting(self, groups: Collection[int]) -> None:
-        """Plan again what has not been issued of groups that are not held; issue what waits."""
+        """Replan unissued requests of groups that are not held; issue those that wait."""
         open_groups = [group for group in groups if not self.engine.held[group]]
         if not open_groups:
             return
@@ -212,7 +212,7 @@ class Direction:
     def _replan(
         self, stream: Stream, places: list[int], groups: Collection[int]
     ) -> None:
-        """Plan again what waits of a stream, by place, and what it has planned and not issued."""
+        """Replan waiting requests of a stream, by place, and planned ones not issued yet."""
         later: list[int] = []
         if stream.chunk is not None:
             later = np.flatnonzero(np.isin(stream.chunk.groups, list(groups))).tolist()
@@ -242,7 +242,7 @@ class Direction:
     def _known(
         self, stream: Stream, places: list[int], later: list[int]
     ) -> machine.RequestChunk:
-        """Return what stays as it was of requests that are planned again."""
+        """Return what replanning does not change: groups and keys."""
         groups = [stream.groups[place] for place in places]
         waiting = [self.waiting[stream.number(place)] for place in places]
         ranges = [[[keys.start, keys.stop] for keys in own] for own in waiting]

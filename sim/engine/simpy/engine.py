@@ -99,7 +99,7 @@ class SimpyEngine(DirectedKernel):
         return self._result(end_ns, wall_s)
 
     def _run_to(self, bound_ns: int | None) -> int:
-        """Run until nothing is left to happen, or to a bound; return the end [ns]."""
+        """Process all events up to a bound; return the time of the end [ns]."""
         while (next_ns := self.peek()) < inf:
             if bound_ns is not None and next_ns > bound_ns:
                 self.now_ns = bound_ns
@@ -152,7 +152,7 @@ class SimpyEngine(DirectedKernel):
     # ---------------------------------------------------------------------- requests
 
     def issue(self, stream: Stream, place: int, keys: Sequence[range]) -> None:
-        """Start a request, or let it wait for its placement group."""
+        """Start a request, or hold it for its placement group."""
         if self.held[stream.groups[place]]:
             assert self.direction is not None
             self.direction.waiting[stream.number(place)] = keys
@@ -174,12 +174,12 @@ class SimpyEngine(DirectedKernel):
         self.ready.append((request, path.steps[0]))
 
     def report(self, stream: int, place: int) -> None:
-        """Tell the director that a request has completed."""
+        """Report a completion to the director."""
         assert self.direction is not None
         self.direction.report(stream, place)
 
     def time_out(self, stream: Stream, places: Sequence[int]) -> None:
-        """Give requests up whose time is out."""
+        """Cut off requests that have timed out."""
         assert self.direction is not None
         self.direction.time_out(stream, places)
 
@@ -211,13 +211,14 @@ class SimpyEngine(DirectedKernel):
             self._skip_all(request, step.following)
             self._skip_all(request, step.otherwise)
             return
-        if self.program.bin_ns:
+        path = request.path
+        if self.bins.bin_ns:
             self.account(request, step)
-        if not request.path.planned:
+        if not path.planned:
             self._account_taken(request, step)
         if request.ends_ns is not None:
             request.ends_ns[step.number] = self.now_ns
-        if step is request.path.reply:
+        if step is path.reply:
             request.log.complete(request.place, self.now_ns)
         following = step.following
         if step.word == BRANCH:
@@ -258,7 +259,7 @@ class SimpyEngine(DirectedKernel):
         return step.otherwise
 
     def _skip_all(self, request: Request, steps: Sequence[Step]) -> None:
-        """Tell steps that one of their predecessors does not run."""
+        """Process steps of which a predecessor does not run."""
         for step in steps:
             if step in request.skipped:
                 continue
@@ -295,7 +296,7 @@ class SimpyEngine(DirectedKernel):
         return resource.alone(request, step.ticket)
 
     def _count_down(self, request: Request) -> None:
-        """Note that a step has completed or is skipped."""
+        """Count down the steps of a request that have not completed."""
         request.steps_left -= 1
         if not request.steps_left:
             del self.flying[request.number]
@@ -309,7 +310,7 @@ class SimpyEngine(DirectedKernel):
             bin_now += step.amounts
 
     def _account_taken(self, request: Request, step: Step) -> None:
-        """Add up what completed steps account that the plan does not tell of."""
+        """Add what a completed step accounts to its stream's totals."""
         if step.bound(request):
             request.log.taken += step.amounts
             request.log.taken_uses += step.word == USE and step.role != NO_ROLE

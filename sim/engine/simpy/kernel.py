@@ -1,4 +1,4 @@
-"""The kernel of the SimPy engine: the calendar and the ready list. It knows nothing of what requests mean."""
+"""The kernel of the SimPy engine: the calendar and the ready list."""
 
 from collections import deque
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from stripesim.sim.engine.graph import COUNTERS, IntArray
 from stripesim.sim.engine.program import Program
 from stripesim.sim.engine.simpy.paths import Request, Step
 
-# Of one time the lowest priority comes first. SimPy's own events have the priorities 0 and 1. What happens to
-# requests comes before them or, from `FIRST_STEP` on, after them.
+# Events of one time are processed by priority, the lowest first. SimPy's own events have the priorities 0
+# and 1. The priority of a step is its key, counted from `FIRST_STEP`.
 DIRECTOR = -(5 << 60)
 LOST_SERVICE = -(4 << 60)
 TIMEOUT = -(3 << 60)
@@ -26,17 +26,17 @@ FIRST_STEP = 2
 
 
 class Moment:
-    """Something that happens to requests at a time."""
+    """An event of the engine's own."""
 
     __slots__ = ()
 
     def act(self) -> None:
-        """Do what happens."""
+        """Process the event."""
         raise NotImplementedError
 
 
 class Call(Moment):
-    """A function that is called at a time."""
+    """A scheduled call of a function."""
 
     __slots__ = ("_action", "time_ns")
 
@@ -85,7 +85,7 @@ class Kernel(simpy.Environment):
         self._cancelled: set[Moment] = set()
         # Steps that have completed, in order.
         self.ready: deque[tuple[Request, Step]] = deque()
-        # What to do as soon as the ready list is empty.
+        # Functions to call, one by one, whenever the ready list is empty.
         self.when_quiet: deque[Callable[[], None]] = deque()
         self.uses = 0
         self.bins = Bins(program.bin_ns, len(COUNTERS))
@@ -122,7 +122,7 @@ class Kernel(simpy.Environment):
         heappush(self._calendar, entry)
 
     def peek(self) -> float:
-        """Return the time of what happens next, infinity if nothing does."""
+        """Return the time of the next event, infinity if there is none."""
         while self._calendar:
             time_ns, _, _, event = self._calendar[0]
             if event not in self._cancelled:
@@ -132,13 +132,13 @@ class Kernel(simpy.Environment):
         return inf
 
     def step(self) -> None:
-        """Process what happens next; SimPy's `run` calls this."""
+        """Process the next event."""
         if self.peek() == inf:
             raise simpy.core.EmptySchedule
         self.happen()
 
     def happen(self) -> None:
-        """Process the head of the calendar, and everything that follows from it at the same time."""
+        """Process the first entry of the calendar and everything that follows at the same time."""
         self.now_ns, _, _, event = heappop(self._calendar)
         if isinstance(event, Moment):
             event.act()

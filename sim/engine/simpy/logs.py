@@ -1,4 +1,4 @@
-"""Notes on the requests of a stream in the SimPy engine."""
+"""Logs of requests in the SimPy engine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stripesim.sim.engine.program import PENDING, StreamRun
 
 
 class Log:
-    """What is noted of the requests of a stream, in the order of issue, and of what they spawn."""
+    """The requests of a stream, in the order of issue."""
 
     def __init__(self, index: int, streams: int, first_number: int) -> None:
         self.index = index
@@ -22,7 +22,7 @@ class Log:
         self.retries: list[int] = []
         self.taken = np.zeros(len(COUNTERS), dtype=np.int64)
         self.taken_uses = 0
-        # Where the requests are noted that these spawn: those of spawned requests beside themselves.
+        # The log of the requests that these spawn. Spawned requests share one log with what they spawn.
         self.spawned = self
         self._streams = streams
         self._first_number = first_number
@@ -32,7 +32,7 @@ class Log:
         return self._first_number + place * self._streams + self.index
 
     def note(self, now_ns: int, template: int, binding: int, group: int) -> int:
-        """Note the issue of a request; return its place."""
+        """Record the issue of a request; return its place."""
         self.issued_ns.append(now_ns)
         self.completed_ns.append(PENDING)
         self.templates.append(template)
@@ -46,11 +46,11 @@ class Log:
         self.end(place, now_ns)
 
     def end(self, place: int, outcome: int) -> None:
-        """Note the completion of a request, or that it will not complete."""
+        """Record the completion time of a request, or why it has none."""
         self.completed_ns[place] = outcome
 
     def result(self, *, counted: bool) -> StreamRun:
-        """Return all that was noted."""
+        """Return the log as arrays."""
         return StreamRun(
             issued_ns=np.array(self.issued_ns, dtype=np.int64),
             completed_ns=np.array(self.completed_ns, dtype=np.int64),

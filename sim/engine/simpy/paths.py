@@ -27,7 +27,7 @@ _AT_RESOURCE = (USE, ACQUIRE, RELEASE, ENTER, TURN, LEAVE)
 
 
 class Station(Protocol):
-    """A resource, as far as a request sees it."""
+    """What a request needs to know of a resource."""
 
     index: int
     wake_ns: int
@@ -51,7 +51,7 @@ class Step:
     spread: int
     amounts: IntArray
     at_resource: bool
-    # Its successors; those of a branch's no side stand apart.
+    # Its successors. Those on the no side of a branch are in `otherwise`.
     following: list[Step] = field(default_factory=list)
     otherwise: list[Step] = field(default_factory=list)
     is_merge: bool = False
@@ -69,14 +69,14 @@ class Step:
     cost: int = 1
 
     def bound(self, request: Request) -> bool:
-        """Tell whether the step has no role, or one that is bound to a resource."""
+        """Return True if the step has no role, or one that is bound to a resource."""
         return self.role == NO_ROLE or request.row[self.role] is not None
 
 
 class Path:
     """A template as linked steps.
 
-    `counted` tells to count what each step takes, even where the plan could tell.
+    `counted`: the engine counts what each step takes, even where the plan states it.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class Request:
         # The resource of each role. The last entry, None, serves steps without a role.
         self.row = row
         self.keys = keys
-        # Where it is noted, and its place there.
+        # Its log, and its place there.
         self.log = log
         self.place = place
         self.seed = seed
@@ -184,11 +184,11 @@ class Request:
         self.awake: set[Step] = set()
         # How often it has pinned each of its key ranges.
         self.pinned = [0] * len(keys)
-        # When its steps ended, where it is followed.
+        # When its steps ended, if it is followed.
         self.ends_ns: list[int] | None = None
         self.steps_left = len(path.steps)
 
     def follow(self, ends_ns: list[int]) -> None:
-        """Note the ends of steps in a list, from now on."""
+        """Record the ends of steps in a list, from now on."""
         ends_ns[:] = [PENDING] * len(self.path.steps)
         self.ends_ns = ends_ns

@@ -1,4 +1,4 @@
-"""The pins of the SimPy engine: how often each key is pinned, by whom."""
+"""The pins of the SimPy engine."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ from stripesim.sim.engine.simpy.paths import Request
 
 
 class Pins:
-    """How often each key is pinned, by all requests together."""
+    """Counts how often each key is pinned."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
@@ -17,7 +17,7 @@ class Pins:
         self.counts.update(request.keys[which])
 
     def unpin(self, request: Request, which: int) -> None:
-        """Take back one pin of every key of a range."""
+        """Remove one pin of every key of a range."""
         request.pinned[which] -= 1
         for key in request.keys[which]:
             self.counts[key] -= 1
@@ -25,13 +25,13 @@ class Pins:
                 del self.counts[key]
 
     def unpin_all(self, request: Request) -> None:
-        """Take back all pins of a request."""
+        """Remove all pins of a request."""
         for which, times in enumerate(request.pinned):
             for _ in range(times):
                 self.unpin(request, which)
 
     def pinned_by_others(self, request: Request, which: int) -> bool:
-        """Tell whether each key of a range is pinned more often than by the request itself."""
+        """Return True if other requests pin each key of a range."""
         return all(
             self.counts[key] > self._pinned_by(request, key)
             for key in request.keys[which]

@@ -27,7 +27,7 @@ class Visit:
     step: Step
     demand_ns: int
     joined_ns: int
-    # Those that a batch serves with it.
+    # Other members of its batch.
     others: Sequence[Visit] = ()
 
 
@@ -42,10 +42,10 @@ class Queue(Protocol):
         """Enqueue a visit."""
 
     def take(self, now_ns: int) -> Visit | None:
-        """Dequeue the visit that may go on now; None if none may."""
+        """Dequeue the next visit that may be served now; None if there is none."""
 
     def next_ns(self) -> int | None:
-        """Return when a visit may go on of which none may now; None if that is not a matter of time."""
+        """Return when a visit may be served, if none may now; None if time does not matter."""
 
     def leave(self, cut: Collection[Request]) -> None:
         """Drop the visits of some requests."""
@@ -61,7 +61,7 @@ class FifoQueue(deque[Visit]):
         return self.popleft() if self else None
 
     def next_ns(self) -> None:
-        """Return None: a visit waits for nothing but a server."""
+        """Return None: visits wait only for servers."""
 
     def leave(self, cut: Collection[Request]) -> None:
         """Drop the visits of some requests."""
@@ -71,10 +71,10 @@ class FifoQueue(deque[Visit]):
 
 
 class BatchQueue(FifoQueue):
-    """All that wait are served together."""
+    """All waiting visits are served together."""
 
     def take(self, now_ns: int) -> Visit | None:
-        """Dequeue all visits as one, which takes as long as the longest."""
+        """Dequeue all visits as a batch, which takes as long as the longest."""
         if not self:
             return None
         leader = self.popleft()
@@ -116,7 +116,7 @@ class Line:
             self.proportion = max(joined, self.proportion + step)
 
     def competes_at(self) -> int:
-        """Return the tag by which the class competes for what is divided by weight."""
+        """Return the tag by which the class competes by weight."""
         return self.proportion + self.ahead
 
 
@@ -141,15 +141,15 @@ class ClassQueue:
             self.joined(line, visit)
 
     def next_ns(self) -> int | None:
-        """Return when a visit may go on of which none may now; None if that is not a matter of time."""
+        """Return when a visit may be served, if none may now; None if time does not matter."""
         return None
 
     def joined(self, line: Line, visit: Visit) -> None:
-        """Note a visit that has joined a line that is not strict."""
+        """Process a visit that has joined a line that is not strict."""
         raise NotImplementedError
 
     def take(self, now_ns: int) -> Visit | None:
-        """Dequeue the visit that may go on now; None if none may."""
+        """Dequeue the next visit that may be served now; None if there is none."""
         waiting = [line for line in self.lines if line.visits]
         strict = [line for line in waiting if line.rates.strict]
         if strict:
@@ -158,7 +158,7 @@ class ClassQueue:
         return self.take_shared(waiting, now_ns) if waiting else None
 
     def take_shared(self, waiting: list[Line], now_ns: int) -> Visit | None:
-        """Dequeue a visit of one of the lines that are not strict; None if none may go on."""
+        """Dequeue a visit of lines that are not strict; None if none may be served."""
         raise NotImplementedError
 
     def leave(self, cut: Collection[Request]) -> None:
@@ -169,7 +169,7 @@ class ClassQueue:
 
 
 class WpqQueue(ClassQueue):
-    """Ceph's weighted priority queue: draws a class by its weight, an expensive visit less often."""
+    """Ceph's weighted priority queue: draws classes by weight, expensive visits less often."""
 
     def __init__(self, share: shares.Share, state: int, resource: int) -> None:
         super().__init__(share)
@@ -179,11 +179,11 @@ class WpqQueue(ClassQueue):
         self._cost_max = 0
 
     def joined(self, line: Line, visit: Visit) -> None:
-        """Note the highest cost met so far."""
+        """Update the highest cost so far."""
         self._cost_max = max(self._cost_max, visit.step.cost)
 
     def take_shared(self, waiting: list[Line], now_ns: int) -> Visit:
-        """Draw lines until a visit is let through; the only line that waits needs no draw."""
+        """Draw lines until one is accepted; a single line needs no draw."""
         while len(waiting) > 1:
             line = self._drawn_line(waiting)
             threshold = self._cost_max - line.visits[0].step.cost * 9 // 10
@@ -216,7 +216,7 @@ class MClockQueue(ClassQueue):
         line.tag(visit.joined_ns)
 
     def _catch_up(self, line: Line, now_ns: int) -> None:
-        """Let a class that was idle compete from where the last of the others is."""
+        """Align the weight tag of an idle class with the least of the others."""
         others = [
             other.competes_at()
             for other in self.lines
@@ -229,7 +229,7 @@ class MClockQueue(ClassQueue):
             line.ahead = min(others) - shares.weight_clock(now_ns)
 
     def take_shared(self, waiting: list[Line], now_ns: int) -> Visit | None:
-        """Dequeue the visit whose reservation is due first, else by weight one that is within its limit."""
+        """Dequeue the visit with the earliest due reservation, otherwise by weight within limits."""
         due = [
             line
             for line in waiting
@@ -245,7 +245,7 @@ class MClockQueue(ClassQueue):
         line = min(within, key=Line.competes_at)
         visit = self._first(line, now_ns)
         if line.rates.reservation:
-            # What was served by weight is not taken from the reservation.
+            # Service by weight does not count against the reservation.
             line.reservation_ns -= shares.increment(
                 visit.step.cost, line.rates.reservation, shares.NS_PER_S
             )
@@ -258,7 +258,7 @@ class MClockQueue(ClassQueue):
         return visit
 
     def next_ns(self) -> int:
-        """Return when a visit may go on of which none may now."""
+        """Return when a visit may be served, if none may now."""
         times_ns = []
         for line in self.lines:
             if line.visits and line.rates.reservation:

@@ -69,11 +69,11 @@ class Resource:
             self.kernel.sleep_bins.at(self.kernel.now_ns)[self._kind] += 1
 
     def waited_ns(self, end_ns: int) -> int:
-        """Return the time that steps have waited, all together, up to the end of the run."""
+        """Return the total time that steps have waited, up to the end of the run."""
         raise NotImplementedError
 
     def held_ns(self, end_ns: int) -> int:
-        """Return the time for which units or tickets were out, up to the end of the run."""
+        """Return the total time that units or tickets were held, up to the end of the run."""
         return 0
 
     def users(self) -> Iterable[Request]:
@@ -81,11 +81,11 @@ class Resource:
         return ()
 
     def at_rest(self) -> bool:
-        """Tell whether nothing is taken and nothing waits."""
+        """Return True if nothing is taken and nothing waits."""
         raise NotImplementedError
 
     def stop(self) -> Sequence[Resource]:
-        """Stop; return the resources at which others may go on for it."""
+        """Stop; return the resources to resume because of it."""
         self.stopped = True
         return ()
 
@@ -94,21 +94,21 @@ class Resource:
         self.stopped = False
 
     def cut_off(self, cut: Collection[Request]) -> bool:
-        """Drop some requests; tell whether others may go on for it."""
+        """Drop some requests; return True if the resource has to be resumed."""
         raise NotImplementedError
 
-    def go_on(self) -> None:
-        """Let those go on that wait for what was given back or started."""
+    def resume(self) -> None:
+        """Serve waiting steps after something was given back or started."""
         raise NotImplementedError
 
 
 class Queued(Resource):
-    """A resource that has a queue. What a visit gets there, subclasses say."""
+    """A resource with a queue. Subclasses define what a visit gets."""
 
     def __init__(self, kernel: Kernel, index: int, queue: Queue) -> None:
         super().__init__(kernel, index)
         self.queue = queue
-        # Servers or units that nobody has.
+        # Idle servers or units.
         self.free = self.capacity
         self._waited_ns = 0
         self._look: Call | None = None
@@ -125,7 +125,7 @@ class Queued(Resource):
             self.dispatch(awake=0)
 
     def dispatch(self, awake: int) -> int:
-        """Serve what may go on; return how many were served. All but the first `awake` wake someone up."""
+        """Serve what may be served; return how many. All but the first `awake` wake a sleeper."""
         queue = self.queue
         now_ns = self.kernel.now_ns
         served = 0
@@ -143,15 +143,15 @@ class Queued(Resource):
         return served
 
     def can_serve(self) -> bool:
-        """Tell whether what is free may be given out."""
+        """Return True if an idle server or unit may be given out."""
         return not self.stopped
 
     def serve(self, visit: Visit, *, woken: bool) -> None:
-        """Give a server or a unit to a visit, which wakes it up if it sleeps."""
+        """Give a server or a unit to a visit, which may have to wake it."""
         raise NotImplementedError
 
     def _look_again(self) -> None:
-        """Look at the queue again as soon as a visit may go on that has to wait for nothing but time."""
+        """Schedule the next look at a queue whose visits wait only for time to pass."""
         look_ns = None
         if self.queue and self.free and self.can_serve():
             look_ns = self.queue.next_ns()
@@ -169,34 +169,36 @@ class Queued(Resource):
         self.dispatch(awake=0)
 
     def waited_ns(self, end_ns: int) -> int:
-        """Return the time that visits have waited, all together."""
+        """Return the total time that visits have waited."""
         return self._waited_ns + sum(end_ns - visit.joined_ns for visit in self.queue)
 
     def at_rest(self) -> bool:
-        """Tell whether nothing is taken and nothing waits."""
+        """Return True if nothing is taken and nothing waits."""
         return self.free == self.capacity and not self.queue
 
     def stop(self) -> Sequence[Resource]:
-        """Serve nobody any more."""
+        """Stop serving."""
         self.stopped = True
         self._look_again()
         return ()
 
     def cut_off(self, cut: Collection[Request]) -> bool:
-        """Drop visits from the queue. Others may go on for it only where they wait for a time."""
+        """Drop visits from the queue. Only a queue that waits for a look has to be resumed."""
         dropped = [visit for visit in self.queue if visit.request in cut]
+        if not dropped:
+            return False
         for visit in dropped:
             self._waited_ns += self.kernel.now_ns - visit.joined_ns
         self.queue.leave(cut)
-        return bool(dropped and self._look)
+        return self._look is not None
 
-    def go_on(self) -> None:
-        """Serve what waits. What a director gives back is awake."""
+    def resume(self) -> None:
+        """Serve waiting visits. What a director gives back is awake."""
         self.dispatch(awake=self.capacity)
 
 
 class Service(Moment):
-    """A service in progress: the moment of its end."""
+    """A service in progress; as a moment, its end."""
 
     __slots__ = ("end_ns", "server", "since_ns", "visit")
 
@@ -206,6 +208,9 @@ class Service(Moment):
         self.end_ns = end_ns
         # Since when the server works for the same thread.
         self.since_ns = since_ns
+        server.services[self] = None
+        priority = FIRST_STEP + visit.request.key + visit.step.number
+        server.kernel.put(end_ns, priority, self)
 
     def act(self) -> None:
         """End the service."""
@@ -218,7 +223,7 @@ class Fifo(Queued):
     def __init__(self, kernel: Kernel, index: int, queue: Queue) -> None:
         super().__init__(kernel, index, queue)
         self.services: dict[Service, None] = {}
-        # Services whose requests were cut off, which occupy their servers to the end.
+        # Services whose requests were all cut off. They occupy their servers to the end.
         self.lost: dict[Call, None] = {}
 
     def begin(self, request: Request, step: Step) -> None:
@@ -235,7 +240,7 @@ class Fifo(Queued):
         return step.demand_ns
 
     def waking_ns(self, request: Request, step: Step) -> int:
-        """Return by how much a use takes longer because its thread had to be woken."""
+        """Return the time that waking its thread adds to a use."""
         assert step.thread is not None
         pool = request.row[step.thread.role]
         assert pool is not None
@@ -252,17 +257,10 @@ class Fifo(Queued):
     def begin_service(self, visit: Visit, demand_ns: int, since_ns: int) -> None:
         """Begin a service by a server that is taken."""
         self.busy_ns += demand_ns
-        self._put(Service(self, visit, self.kernel.now_ns + demand_ns, since_ns))
-
-    def _put(self, service: Service) -> None:
-        """Put the end of a service into the calendar, under the key of its visit."""
-        visit = service.visit
-        self.services[service] = None
-        priority = FIRST_STEP + visit.request.key + visit.step.number
-        self.kernel.put(service.end_ns, priority, service)
+        Service(self, visit, self.kernel.now_ns + demand_ns, since_ns)
 
     def end(self, service: Service) -> None:
-        """End a service; hand its server over before the steps of its visits go on."""
+        """End a service: hand its server over before its steps complete."""
         del self.services[service]
         visit = service.visit
         kernel = self.kernel
@@ -276,7 +274,7 @@ class Fifo(Queued):
             kernel.ready.append((other.request, other.step))
 
     def hand_over(self, service: Service) -> None:
-        """Let the next visit have the server of a service that has ended."""
+        """Pass on the server of a service that has ended."""
         self.free_server()
 
     def free_server(self) -> None:
@@ -309,13 +307,13 @@ class Fifo(Queued):
         return super().cut_off(cut)
 
     def _leave_service(self, service: Service, left: list[Visit]) -> None:
-        """Serve on for the visits that are left; without any the server stays occupied all the same."""
+        """Continue a service for the visits that are left. Without any, it only occupies the server."""
         self.kernel.cancel(service)
         del self.services[service]
         if left:
             leader, *others = left
             leader.others = others
-            self._put(Service(self, leader, service.end_ns, service.since_ns))
+            Service(self, leader, service.end_ns, service.since_ns)
             return
 
         def end() -> None:
@@ -328,7 +326,7 @@ class Fifo(Queued):
 
 
 class Batch(Fifo):
-    """Servers of which one service serves all that waited when it began."""
+    """Servers of which one service serves all visits that waited when it began."""
 
     def __init__(self, kernel: Kernel, index: int) -> None:
         super().__init__(kernel, index, BatchQueue())
@@ -363,7 +361,7 @@ class Pool(Queued):
         self.kernel.ready.append((request, visit.step))
 
     def release(self) -> None:
-        """Hand a unit over that has been given back and is awake."""
+        """Pass on a unit that was given back."""
         if not self.dispatch(awake=1):
             self.sleep()
 
@@ -375,7 +373,7 @@ class Pool(Queued):
             del self._units[request]
 
     def held_ns(self, end_ns: int) -> int:
-        """Return the time for which units were out."""
+        """Return the total time that units were held."""
         return self._out.integral_ns(end_ns)
 
     def users(self) -> Iterable[Request]:
@@ -384,15 +382,15 @@ class Pool(Queued):
 
     def cut_off(self, cut: Collection[Request]) -> bool:
         """Drop visits in the queue and take units back."""
-        others_may_go_on = super().cut_off(cut)
+        to_resume = super().cut_off(cut)
         holders = [request for request in self._units if request in cut]
         for request in holders:
             self._give_back(request, self._units[request])
-        return others_may_go_on or bool(holders)
+        return to_resume or bool(holders)
 
 
 class Ticket:
-    """A place in a gate."""
+    """A request's place in a gate."""
 
     def __init__(self, request: Request, entered_ns: int) -> None:
         self.request = request
@@ -403,24 +401,24 @@ class Ticket:
 
 
 class Gate(Resource):
-    """Gives tickets out, and turns in the order of the tickets."""
+    """Grants turns in the order of tickets."""
 
     def __init__(self, kernel: Kernel, index: int) -> None:
         super().__init__(kernel, index)
         # Tickets that have not had their turn, the earliest first.
         self._tickets: deque[Ticket] = deque()
-        # Tickets that are out, by their request and the number of their enter step.
+        # Tickets not given back, by request and number of the enter step.
         self._out: dict[tuple[Request, int], Ticket] = {}
         self._count = Level()
         self._waited_ns = 0
 
     @property
     def idle(self) -> bool:
-        """Whether no ticket is out."""
+        """Whether every ticket was given back."""
         return not self._out
 
     def alone(self, request: Request, enter: int) -> bool:
-        """Tell whether no ticket is out but that of an enter step."""
+        """Return True if no ticket is out except that of an enter step."""
         others = len(self._out) - ((request, enter) in self._out)
         return others == 0
 
@@ -442,7 +440,7 @@ class Gate(Resource):
         self.kernel.ready.append((request, step))
 
     def _pass_tickets(self) -> None:
-        """Let tickets have their turn, the earliest first, up to the first that has not come to it."""
+        """Grant turns, the earliest ticket first, until one has not asked for its turn yet."""
         tickets = self._tickets
         while tickets and not self.stopped:
             ticket = tickets[0]
@@ -466,12 +464,12 @@ class Gate(Resource):
         self._count.change(-1, self.kernel.now_ns)
 
     def waited_ns(self, end_ns: int) -> int:
-        """Return the time that turns have waited, all together."""
+        """Return the total time that turns have waited."""
         waiting = [ticket.turn for ticket in self._tickets if ticket.turn]
         return self._waited_ns + sum(end_ns - turn.joined_ns for turn in waiting)
 
     def held_ns(self, end_ns: int) -> int:
-        """Return the time for which tickets were out."""
+        """Return the total time that tickets were out."""
         return self._count.integral_ns(end_ns)
 
     def users(self) -> Iterable[Request]:
@@ -479,37 +477,37 @@ class Gate(Resource):
         return (ticket.request for ticket in self._out.values())
 
     def at_rest(self) -> bool:
-        """Tell whether no ticket is out."""
+        """Return True if no ticket is out."""
         return not self._out
 
     def cut_off(self, cut: Collection[Request]) -> bool:
-        """Take tickets back, without letting others have their turn."""
+        """Take tickets back, without granting turns yet."""
         dropped = [key for key in self._out if key[0] in cut]
         for request, enter in dropped:
             self._give_back(request, enter)
         return bool(dropped)
 
-    def go_on(self) -> None:
-        """Let tickets have their turn."""
+    def resume(self) -> None:
+        """Grant turns."""
         self._pass_tickets()
 
 
 class Delays:
-    """Lapses of time without a queue."""
+    """Delays, which need no resource."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._running: dict[Delay, None] = {}
 
     def begin(self, request: Request, step: Step) -> None:
-        """Let time pass."""
+        """Begin a delay."""
         delay = Delay(self, request, step)
         self._running[delay] = None
         end_ns = self._kernel.now_ns + step.demand_ns
         self._kernel.put(end_ns, FIRST_STEP + request.key + step.number, delay)
 
     def end(self, delay: Delay) -> None:
-        """Complete a step whose time has passed."""
+        """Complete a delay."""
         del self._running[delay]
         self._kernel.ready.append((delay.request, delay.step))
 
@@ -522,7 +520,7 @@ class Delays:
 
 
 class Delay(Moment):
-    """The end of a lapse of time."""
+    """A delay in progress; as a moment, its end."""
 
     __slots__ = ("delays", "request", "step")
 
@@ -532,5 +530,5 @@ class Delay(Moment):
         self.step = step
 
     def act(self) -> None:
-        """End the lapse of time."""
+        """End the delay."""
         self.delays.end(self)

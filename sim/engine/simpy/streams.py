@@ -25,7 +25,7 @@ class Issuer(Protocol):
     planning_s: float
 
     def issue(self, stream: Stream, place: int, keys: Sequence[range]) -> None:
-        """Start a request, or let it wait for its placement group."""
+        """Start a request, or hold it for its placement group."""
 
     def call_at(self, time_ns: int, priority: int, action: Callable[[], None]) -> Call:
         """Call a function at a time."""
@@ -34,10 +34,10 @@ class Issuer(Protocol):
         """Take a moment out of the calendar."""
 
     def report(self, stream: int, place: int) -> None:
-        """Tell the director that a request has completed."""
+        """Report a completion to the director."""
 
     def time_out(self, stream: Stream, places: Sequence[int]) -> None:
-        """Give requests up whose time is out."""
+        """Cut off requests that have timed out."""
 
 
 class Deadline:
@@ -61,10 +61,10 @@ class Stream(Log):
         self.chunk: RequestChunk | None = None
         # Requests of the chunk that have been issued.
         self.chunk_issued = 0
-        # A feed that is woken has not ended after all.
+        # A feed may be woken after its end.
         self.ended = False
         self.outstanding = 0
-        # Places of what has completed without its client having looked at it.
+        # Places of completed requests that the client has not noticed yet.
         self.unnoticed: list[int] = []
         self.newest_only = index in program.newest_only
         self.drained = False
@@ -81,7 +81,7 @@ class Stream(Log):
         self._deadlines: dict[int, Deadline] = {}
 
     def refill(self) -> bool:
-        """Make sure a planned request is at hand; False at the stream's end."""
+        """Plan more requests if needed; return False at the stream's end."""
         if self.chunk is not None and self.chunk_issued < len(self.chunk):
             return True
         if self.ended:
@@ -99,7 +99,7 @@ class Stream(Log):
         return True
 
     def fill(self) -> None:
-        """Issue what a closed loop may have outstanding."""
+        """Issue requests up to the depth of a closed loop."""
         while self.outstanding < self.depth and self.refill():
             self.issue()
 
@@ -122,7 +122,7 @@ class Stream(Log):
         self.engine.issue(self, place, [range(first, stop) for first, stop in keys])
 
     def complete(self, place: int, now_ns: int) -> None:
-        """Process a reply; let a closed loop go on. A client may look at replies later than they come."""
+        """Process a reply and continue a closed loop. Some clients notice replies late."""
         if self.reports:
             self.engine.report(self.index, place)
         newest = len(self.issued_ns) - 1
@@ -141,7 +141,7 @@ class Stream(Log):
                 self.issue()
 
     def end(self, place: int, outcome: int) -> None:
-        """Note the completion of a request, or that it will not complete."""
+        """Record the completion time of a request, or why it has none."""
         self.completed_ns[place] = outcome
         self.outstanding -= 1
         issued_ns = self.issued_ns[place]
@@ -154,7 +154,7 @@ class Stream(Log):
             del self._deadlines[issued_ns]
 
     def _watch(self, place: int) -> None:
-        """See to it that a request times out."""
+        """Set the deadline of a request."""
         issued_ns = self.issued_ns[place]
         if issued_ns not in self._deadlines:
             moment = self.engine.call_at(
