@@ -75,8 +75,8 @@ class Layout:
     ) -> None:
         """Change the state of a placement group, or of one object (`item`) until the state of its PG changes.
 
-        `members` are the OSDs that receive the writes of each shard, or `NO_OSD`. Of the `missing` shards these
-        are the ones that catch up. `primary` is the shard whose OSD leads.
+        `members` are the OSDs that receive the writes of each shard, or `NO_OSD`. Of the `missing` ones these
+        catch up. `primary` is the shard whose OSD leads.
         """
         catching_up = frozenset(shard for shard in missing if members[shard] != NO_OSD)
         view = self._view(primary, missing, catching_up)
