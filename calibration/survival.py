@@ -248,60 +248,84 @@ _FAMILIES = (
 )
 
 
-def _fit(family: _Family, lifetimes: Lifetimes) -> LifetimeFit | None:
-    """Fit one family; None where the likelihood has no maximum within, so that no interval exists."""
-    unit_s = float(lifetimes.duration_s.mean())
-    t = lifetimes.duration_s / unit_s
-    entry = lifetimes.entry_s / unit_s
-    ended = t[lifetimes.observed]
-    censored = t[~lifetimes.observed]
-    entered = entry[entry > 0]
+class _Likelihood:
+    """Likelihood of lifetimes under one family, in units of their mean."""
 
-    def loss(p: Floats) -> float:
-        law = family.law
-        at = family.at(p)
+    def __init__(self, family: _Family, lifetimes: Lifetimes) -> None:
+        self.unit_s = float(lifetimes.duration_s.mean())
+        durations = lifetimes.duration_s / self.unit_s
+        entries = lifetimes.entry_s / self.unit_s
+        self._family = family
+        self._total = durations.sum()
+        self._ended = durations[lifetimes.observed]
+        self._censored = durations[~lifetimes.observed]
+        self._entered = entries[entries > 0]
+
+    def loss(self, logarithms: Floats) -> float:
+        """Return the negative log-likelihood of logarithms of the parameters."""
+        law = self._family.law
+        at = self._family.at(logarithms)
         with np.errstate(all="ignore"):
-            total = -law.logpdf(ended, **at).sum() - law.logsf(censored, **at).sum()
-            total += law.logsf(entered, **at).sum()
+            total = -law.logpdf(self._ended, **at).sum()
+            total -= law.logsf(self._censored, **at).sum()
+            total += law.logsf(self._entered, **at).sum()
         if np.isfinite(total):
             return float(total)
         return 1e300
 
-    # Parameters are logarithms, in units of the mean duration: all start near 0.
-    spread = float(np.std(np.log(ended)))
-    start = {
-        "exponential": [np.log(t.sum() / len(ended))],
-        "weibull": [np.log(t.sum() / len(ended)), 0.0],
-        "lognormal": [float(np.log(ended).mean()), np.log(max(spread, 1e-3))],
-    }[family.name]
-    options = {"xatol": 1e-7, "fatol": 1e-7, "maxiter": 4000}
-    best = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=options).x
-    curvature = _hessian(loss, best)
+    def start(self) -> list[float]:
+        """Return logarithms to start from: in units of the mean duration all are near 0."""
+        mean = np.log(self._total / len(self._ended))
+        logarithms = np.log(self._ended)
+        spread = float(np.std(logarithms))
+        starts = {
+            "exponential": [mean],
+            "weibull": [mean, 0.0],
+            "lognormal": [float(logarithms.mean()), np.log(max(spread, 1e-3))],
+        }
+        return starts[self._family.name]
+
+    def logarithm(self, logarithms: Floats) -> float:
+        """Return the log-likelihood of durations in seconds.
+
+        The survival function has no unit, so the change of unit falls on the densities alone.
+        """
+        return -self.loss(logarithms) - len(self._ended) * float(np.log(self.unit_s))
+
+
+def _fit(family: _Family, lifetimes: Lifetimes) -> LifetimeFit | None:
+    """Fit one family; None if the likelihood has no maximum within, so that no interval exists."""
+    likelihood = _Likelihood(family, lifetimes)
+    best = scipy.optimize.minimize(
+        likelihood.loss,
+        likelihood.start(),
+        method="Nelder-Mead",
+        options={"xatol": 1e-7, "fatol": 1e-7, "maxiter": 4000},
+    ).x
+    curvature = _hessian(likelihood.loss, best)
     if not np.isfinite(curvature).all() or np.linalg.eigvalsh(curvature).min() <= 0:
         return None
     half = scipy.special.ndtri(0.975) * np.sqrt(np.diag(np.linalg.inv(curvature)))
+    unit_s = likelihood.unit_s
     units = np.array([unit_s if key.endswith("_s") else 1.0 for key in family.names])
+    law_at_best = family.at(best)
     with np.errstate(over="ignore"):
-        value, low, high = (np.exp(p) * units for p in (best, best - half, best + half))
-        mean_s = float(family.law.mean(**family.at(best)) * unit_s)
-    # The survival function has no unit, so the constant of the change of unit falls on the densities alone.
-    log_likelihood = -loss(best) - len(ended) * np.log(unit_s)
-    if not np.isfinite([*value, *low, *high, mean_s, log_likelihood]).all():
+        values = (np.exp(best) * units).tolist()
+        low = (np.exp(best - half) * units).tolist()
+        high = (np.exp(best + half) * units).tolist()
+        mean_s = float(family.law.mean(**law_at_best) * unit_s)
+    log_likelihood = likelihood.logarithm(best)
+    if not np.isfinite([*values, *low, *high, mean_s, log_likelihood]).all():
         return None
+    intervals = zip(low, high, strict=True)
     return LifetimeFit(
         name=family.name,
-        parameters=dict(zip(family.names, value.tolist(), strict=True)),
-        ci95=dict(
-            zip(
-                family.names, zip(low.tolist(), high.tolist(), strict=True), strict=True
-            )
-        ),
-        log_likelihood=float(log_likelihood),
-        aic=float(2 * len(family.names) - 2 * log_likelihood),
+        parameters=dict(zip(family.names, values, strict=True)),
+        ci95=dict(zip(family.names, intervals, strict=True)),
+        log_likelihood=log_likelihood,
+        aic=2 * len(family.names) - 2 * log_likelihood,
         mean_s=mean_s,
-        ks=_distance(
-            lifetimes, lambda age: family.law.sf(age / unit_s, **family.at(best))
-        ),
+        ks=_distance(lifetimes, lambda age: family.law.sf(age / unit_s, **law_at_best)),
     )
 
 
@@ -314,7 +338,7 @@ def _distance(lifetimes: Lifetimes, survival: Callable[[Floats], Floats]) -> flo
 
 
 def _hessian(loss: Callable[[Floats], float], at: Floats) -> Floats:
-    """Second differences; the step balances the rounding of a sum against the curvature's change."""
+    """Compute second differences; the step balances the rounding of a sum against the curvature's change."""
     size = len(at)
     step = 1e-4
     out = np.empty((size, size))

@@ -27,11 +27,11 @@ class DriveEndurance(MeasuredModel):
     )
 
     def drive_writes_per_day(self, drive_bytes: float) -> float:
-        """Times a day that a drive of this capacity [B] may be written in full over its rated life [1/d]."""
+        """Return how often a day a drive of this capacity [B] may be written in full over its life [1/d]."""
         return self.rated_write_bytes / self.rated_days / drive_bytes
 
     def life_days(self, write_bytes_per_s: float) -> float:
-        """Days until the rated writes are used up at this rate to one drive [d].
+        """Return the days until the rated writes are used up at this rate to one drive [d].
 
         Notes
         -----
@@ -59,7 +59,7 @@ class FillLimits(MeasuredModel):
 
 
 def drive_writes_per_day(write_bytes_per_s: float, drive_bytes: float) -> float:
-    """Times a day that a drive is written in full at this rate to it [1/d].
+    """Return how often a day a drive is written in full at this rate to it [1/d].
 
     >>> drive_writes_per_day(10e6, 864e9)
     1.0

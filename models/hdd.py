@@ -97,7 +97,7 @@ class HddModel(MeasuredModel):
         return self.raid0_drives
 
     def single(self) -> HddModel:
-        """One disk of the set."""
+        """Return one disk of the set."""
         provenance = {
             **self.provenance,
             "raid0_drives": Provenance("given", "one bare device"),
@@ -109,7 +109,7 @@ class HddModel(MeasuredModel):
         return -(-size_bytes // self.block_bytes) * self.block_bytes
 
     def pieces_bytes(self, size_bytes: int) -> list[int]:
-        """Requests that the transfer of one extent becomes [B]."""
+        """Return the requests that the transfer of one extent becomes [B]."""
         whole, rest = divmod(size_bytes, self.run_bytes)
         return [self.run_bytes] * whole + ([rest] if rest else [])
 
@@ -118,7 +118,7 @@ class HddModel(MeasuredModel):
         return [piece_bytes]
 
     def read_ns(self, size_bytes: int) -> float:
-        """Mean time to read `size_bytes` of one extent [ns], equation (1)."""
+        """Return the mean time to read `size_bytes` of one extent [ns], equation (1)."""
         position_ns = self.read_mean_seek_ns + self.rotation_ns / 2
         return position_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
 
@@ -128,12 +128,12 @@ class HddModel(MeasuredModel):
         return position_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
 
     def write_ns(self, size_bytes: int) -> float:
-        """Mean time to write `size_bytes` of one extent [ns], equation (1)."""
+        """Return the mean time to write `size_bytes` of one extent [ns], equation (1)."""
         position_ns = self.write_mean_seek_ns + self.rotation_ns / 2
         return position_ns + self.write_ns_per_byte * self.blocks_bytes(size_bytes)
 
     def sync_ns(self, size_bytes: int) -> float:
-        """Mean time to write `size_bytes` and flush, as a commit does [ns]."""
+        """Return the mean time to write `size_bytes` and flush, as a commit does [ns]."""
         return self.write_ns(size_bytes) + self.flush_base_ns
 
     @cached_property
@@ -185,7 +185,7 @@ class HddWithLogModel(HddModel):
     log_write_ns_per_byte: float  #: Part that grows with the size [ns/B]
 
     def sync_ns(self, size_bytes: int) -> float:
-        """Mean time to write `size_bytes` to the log and flush, as a commit does [ns]."""
+        """Return the mean time to write `size_bytes` to the log and flush, as a commit does [ns]."""
         write_ns = (
             self.log_write_base_ns
             + self.log_write_ns_per_byte * self.blocks_bytes(size_bytes)

@@ -32,7 +32,7 @@ class MessageModel(MeasuredModel):
     roll_forward_bytes: int
 
     def sub_write_overhead_bytes(self, *, erasure: bool) -> int:
-        """Bytes of a sub-write without its data [B]."""
+        """Return the bytes of a sub-write without its data [B]."""
         return self.sub_write_header_bytes + (
             self.ec_sub_write_extra_bytes if erasure else 0
         )

@@ -91,7 +91,7 @@ class SsdModel(MeasuredModel):
         return self.channels * self.raid0_drives
 
     def single(self) -> SsdModel:
-        """One drive of the set."""
+        """Return one drive of the set."""
         provenance = {
             **self.provenance,
             "raid0_drives": Provenance("given", "one bare device"),
@@ -103,7 +103,7 @@ class SsdModel(MeasuredModel):
         return -(-size_bytes // self.block_bytes) * self.block_bytes
 
     def pieces_bytes(self, size_bytes: int) -> list[int]:
-        """Requests that the transfer of one extent becomes [B]."""
+        """Return the requests that the transfer of one extent becomes [B]."""
         whole, rest = divmod(size_bytes, TRANSFER_MAX_BYTES)
         return [TRANSFER_MAX_BYTES] * whole + ([rest] if rest else [])
 
@@ -118,7 +118,7 @@ class SsdModel(MeasuredModel):
         return parts_listed
 
     def read_ns(self, size_bytes: int) -> float:
-        """Mean time to read `size_bytes` [ns], equation (1)."""
+        """Return the mean time to read `size_bytes` [ns], equation (1)."""
         return self.read_base_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
 
     def read_next_ns(self, size_bytes: int) -> float:
@@ -126,12 +126,12 @@ class SsdModel(MeasuredModel):
         return self.read_ns(size_bytes)
 
     def write_ns(self, size_bytes: int) -> float:
-        """Mean time to write `size_bytes` [ns], equation (1) with the steady-state factor."""
+        """Return the mean time to write `size_bytes` [ns], equation (1) with the steady-state factor."""
         fresh_ns = self.write_base_ns + self.write_ns_per_byte * self.blocks_bytes(
             size_bytes
         )
         return fresh_ns * self.steady_state_write_factor
 
     def sync_ns(self, size_bytes: int) -> float:
-        """Mean time to write `size_bytes` and flush, as a commit does [ns]."""
+        """Return the mean time to write `size_bytes` and flush, as a commit does [ns]."""
         return self.write_ns(size_bytes) + self.flush_base_ns

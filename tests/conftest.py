@@ -16,8 +16,8 @@ from hypothesis import settings
 import stripesim
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.planning.rebuild import idle_rebuild
-from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.cluster import Cluster, Models
 from stripesim.sim.ceph.paths import PathContext

@@ -35,7 +35,7 @@ PLUGINS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
 }
 _TIMEOUT_S = 600
-# Return the rows of a measured ``kernels.csv`` that time Ceph's plugins.
+# Rows of a measured ``kernels.csv`` that time Ceph's plugins.
 _LIBRARY = "ceph-16.2.15"
 _COLUMNS = (
     "lib",
@@ -62,7 +62,7 @@ def ceph_rows_against(
     schemes: Sequence[str] = ("rs:6,2",),
     sizes_bytes: Sequence[int] = (1 << 20,),
 ) -> list[dict[str, Any]]:
-    """Rows of Ceph's benchmark: of the binary, run now, or of a file with its output.
+    """Return the rows of Ceph's benchmark: of the binary, run now, or of a file with its output.
 
     `path` is ``ceph_erasure_code_benchmark``, asked for these schemes and sizes, or a text in the columns
     seconds, KB, plugin, k, m, workload, iterations, size, erasures. `AgainstError` if it is not there,
@@ -206,7 +206,7 @@ def side_by_side(
 
 
 def ceph_rows(path: Path) -> list[dict[str, Any]]:
-    """Rows of Ceph's plugins from a file like ``ceph16/kernels.csv``; jerasure's reed_sol_van comes first.
+    """Read the rows of Ceph's plugins from a file like ``ceph16/kernels.csv``; jerasure's reed_sol_van first.
 
     Sizes have the plugin's padding: cauchy_good with its packets of 3,072 bytes encodes 576 KiB for 24 KiB.
     """

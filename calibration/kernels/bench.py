@@ -40,7 +40,7 @@ SWEEP_MAX_BYTES = 64 << 20
 
 
 def sweep_sizes(k: int) -> list[int]:
-    """Data sizes from 4 KiB times k, fourfold each, to 64 MiB [B].
+    """Return the data sizes from 4 KiB times k, fourfold each, to 64 MiB [B].
 
     >>> [size >> 10 for size in sweep_sizes(4)]
     [16, 64, 256, 1024, 4096, 16384, 65536]
@@ -52,7 +52,7 @@ def sweep_sizes(k: int) -> list[int]:
 
 
 def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows in the columns of the source's tables, each scaled to 1 GiB of data."""
+    """Return the rows in the columns of the source's tables, each scaled to 1 GiB of data."""
     listed = []
     for row in rows:
         scheme = parse_scheme(row["scheme"])
@@ -76,7 +76,7 @@ def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def format_table(rows: Iterable[Mapping[str, Any]]) -> str:
-    """The source's tables as text, one line per row."""
+    """Return the source's tables as text, one line per row."""
     lines = [
         f"{'seconds':<12}{'KB':<10}{'plugin':<26}{'k':<3}{'m':<3}{'work.':<12}{'iter.':<7}{'size':<10}eras."
     ]
@@ -91,7 +91,7 @@ def format_table(rows: Iterable[Mapping[str, Any]]) -> str:
 def _offered(
     schemes: Sequence[str], sizes_bytes: Sequence[int], backends: Sequence[str]
 ) -> Iterator[tuple[RedundancyScheme, int, str, Kernel]]:
-    """Every case whose backend offers the shape."""
+    """Return every case whose backend offers the shape."""
     for scheme, size_bytes, backend in itertools.product(
         map(parse_scheme, schemes), sizes_bytes, backends
     ):
@@ -186,7 +186,7 @@ def _set_barrier(barrier: Any) -> None:
 def _encode_for(
     backend: str, scheme: str, size_bytes: int, seconds: float
 ) -> tuple[float, bool]:
-    """Worker: bytes per second of encode calls in some wall time, and whether the last one was right."""
+    """Return bytes per second of encode calls in some wall time, and whether the last one was right."""
     raise_malloc_thresholds()
     encoder = kernel_of(parse_scheme(scheme), backend)
     data = random.Random(1).randbytes(size_bytes)
@@ -213,7 +213,7 @@ def benchmark(
     rounds: int = 9,
     progress: Callable[[str], None] | None = None,
 ) -> list[Row]:
-    """Everything in one run: calls, copies, the kernel alone, cold buffers, all cores.
+    """Run everything: calls, copies, the kernel alone, cold buffers, all cores.
 
     Parameters and errors are those of `measure`. Where no sizes are named, `sweep` takes `sweep_sizes` of
     each code. `cores` are the processes of the last part: all that this process may use where left out; 0
@@ -254,7 +254,7 @@ def benchmark(
 def _raw_rows(
     name: str, sizes_bytes: Sequence[int], buffers: str, rounds: int
 ) -> list[Row]:
-    """The kernel alone, where there is one to call: ISA-L and a Reed-Solomon code."""
+    """Measure the kernel alone, if it can be called: ISA-L and a Reed-Solomon code."""
     scheme = parse_scheme(name)
     if not name.startswith("rs:") or not kernel_raw.available():
         return []

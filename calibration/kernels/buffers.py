@@ -65,7 +65,7 @@ def fit_buffers(
 
 @cache
 def ceph_buffers() -> EncodeBufferModel:
-    """The shipped model of Ceph 16.2.15's buffers."""
+    """Return the shipped model of Ceph 16.2.15's buffers."""
     text = (files("stripesim.calibration.kernels.tables") / FILE).read_text("utf-8")
     document = tomllib.loads(text)["buffers"]
     return EncodeBufferModel(

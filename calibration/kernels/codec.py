@@ -40,7 +40,7 @@ _VAND_DATA_MAX_AT_PARITY_MAX: Final = 21
 
 
 def library_versions() -> dict[str, str]:
-    """Versions of ``pyeclib`` and the ``liberasurecode`` it carries; empty where pyeclib is absent."""
+    """Return the versions of ``pyeclib`` and its ``liberasurecode``; empty if pyeclib is absent."""
     try:
         ec_iface, _ = _pyeclib("version")
     except CodecError:
@@ -54,7 +54,7 @@ def library_versions() -> dict[str, str]:
 
 
 def available_backends() -> tuple[str, ...]:
-    """Backends of `BACKENDS` that this machine can load; empty where pyeclib is absent."""
+    """Return the backends of `BACKENDS` that this machine can load; empty where pyeclib is absent."""
     try:
         ec_iface, _ = _pyeclib("backends")
     except CodecError:
@@ -115,7 +115,7 @@ class Codec:
         self._driver: Any = driver
 
     def encode(self, data: bytes) -> list[bytes]:
-        """All k + m fragments of some data, each with its header, data first; `CodecError` if it is empty."""
+        """Return all k + m fragments of some data, with headers, data first; `CodecError` if it is empty."""
         if not data:
             raise CodecError(
                 f"codec: {self.backend}: encode: got no data, wanted at least one byte"
@@ -124,12 +124,12 @@ class Codec:
         return fragments
 
     def decode(self, fragments: Sequence[bytes]) -> bytes:
-        """The data as given to `encode`, from any of its fragments that suffice."""
+        """Return the data as given to `encode`, from any of its fragments that suffice."""
         data: bytes = self._call("decode", self._driver.decode, list(fragments))
         return data
 
     def reconstruct(self, fragments: Sequence[bytes], index: int) -> bytes:
-        """One fragment of 0 to k + m - 1, header on, from others of one `encode` that suffice."""
+        """Return one fragment of 0 to k + m - 1, header on, from others of one `encode` that suffice."""
         if not 0 <= index < self.k + self.m:
             raise CodecError(
                 f"codec: {self.backend}: index: got {index}, wanted 0 to {self.k + self.m - 1}"
@@ -181,7 +181,7 @@ class Codec:
         ]
 
     def copies(self, data: bytes) -> list[Call]:
-        """The same calls of the null code, which copies and computes nothing; its result is not data."""
+        """Return the same calls of the null code, which computes nothing; its result is not data."""
         return Codec(NULL_BACKEND, k=self.k, m=self.m).calls(data)
 
     def _call(self, op: str, function: Callable[..., Any], *args: Any) -> Any:
@@ -201,7 +201,7 @@ class Codec:
 
 
 def payload(fragment: bytes) -> bytes:
-    """A fragment without its header; `CodecError` if it is too short to have one."""
+    """Return a fragment without its header; `CodecError` if it is too short to have one."""
     if len(fragment) < HEADER_BYTES:
         raise CodecError(
             f"codec: fragment: got {len(fragment)} bytes, wanted at least {HEADER_BYTES}"
@@ -210,7 +210,7 @@ def payload(fragment: bytes) -> bytes:
 
 
 def _pyeclib(backend: str) -> tuple[Any, Any]:
-    """Pyeclib's interface, and the module with its driver class."""
+    """Return pyeclib's interface, and the module with its driver class."""
     try:
         from pyeclib import core, ec_iface
     except ImportError:
@@ -222,7 +222,7 @@ def _pyeclib(backend: str) -> tuple[Any, Any]:
 
 
 def pyeclib_driver(backend: str, refused: str, **shape: int) -> Any:
-    """The pyeclib driver, or a `CodecError` that says which part is missing or that the shape is refused."""
+    """Return the pyeclib driver; `CodecError` names the missing part or the refused shape."""
     ec_iface, _ = _pyeclib(backend)
     if backend not in ec_iface.VALID_EC_TYPES or not ec_iface.check_backend_available(
         backend
@@ -241,7 +241,7 @@ def pyeclib_driver(backend: str, refused: str, **shape: int) -> Any:
 
 
 def _null_driver(k: int, m: int) -> Any:
-    """The library's null code through pyeclib's own driver class: same copies, no computing."""
+    """Return the library's null code through pyeclib's own driver class: same copies, no computing."""
     driver = _pyeclib(NULL_BACKEND)[1].ECPyECLibDriver
     # pyeclib does not name the null backend; 0 is its number in liberasurecode's enumeration.
     return driver(k=k, m=m, hd=m, ec_type=SimpleNamespace(value=0))

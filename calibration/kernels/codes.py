@@ -57,7 +57,7 @@ class ClayKernel:
         self.scheme, self.coder = scheme, coder_of(scheme.shape)
 
     def encode(self, data: bytes) -> Any:
-        """All shards."""
+        """Return all shards."""
         return self.coder.encode(self._chunks(data))
 
     def holds(self, shards: Any, data: bytes) -> bool:
@@ -102,7 +102,7 @@ class ClayKernel:
         ]
 
     def copies(self, data: bytes) -> list[Call]:
-        """The same calls on sub-chunks of one byte: the interpreter's share, whatever the size."""
+        """Return the same calls on sub-chunks of one byte: the interpreter's share, whatever the size."""
         return self.calls(data[: self.scheme.k * self.scheme.shape.sub_chunks])
 
     def _chunks(self, data: bytes) -> Any:
@@ -113,7 +113,7 @@ Kernel = Codec | ClayKernel
 
 
 def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
-    """The kernel of a code by a backend; `CodecError` if that is absent, or does not offer the code."""
+    """Return a backend's kernel of a code; `CodecError` if it is absent or does not offer the code."""
     only = CLAY_BACKEND if isinstance(scheme, Clay) else LRC_BACKEND
     if isinstance(scheme, LRC | CephLRC | Clay):
         if backend != only:
@@ -127,7 +127,7 @@ def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
 
 
 def kernels_of(scheme: RedundancyScheme, backends: list[str] | None) -> list[Kernel]:
-    """A kernel per backend; by default of those that offer the shape, named ones must."""
+    """Return a kernel per backend; by default of those that offer the shape, named ones must."""
     if isinstance(scheme, LRC | CephLRC | Clay):
         backends = backends or [
             CLAY_BACKEND if isinstance(scheme, Clay) else LRC_BACKEND
@@ -145,5 +145,5 @@ def kernels_of(scheme: RedundancyScheme, backends: list[str] | None) -> list[Ker
 
 
 def clay_size_bytes(scheme: Clay, size_bytes: int) -> int:
-    """A data size [B] rounded up to k chunks of whole sub-chunks, as a stripe of the scheme is."""
+    """Return a data size [B] rounded up to k chunks of whole sub-chunks, as a stripe of the scheme is."""
     return scheme.geometry(-(-size_bytes // scheme.k)).stripe_bytes

@@ -63,7 +63,7 @@ def fit_affine(
 def relative_residuals(
     fit: AffineKnee, size_bytes: npt.ArrayLike, seconds: npt.ArrayLike
 ) -> Floats:
-    """|fit / measured - 1| for each measurement, shape (n,)."""
+    """Return |fit / measured - 1| for each measurement, shape (n,)."""
     x = np.asarray(size_bytes, dtype=np.float64)
     fitted_ns = np.array([fit.duration_ns(size) for size in x], dtype=np.float64)
     return np.asarray(
@@ -72,7 +72,7 @@ def relative_residuals(
 
 
 def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
-    """Costs of all operations in measured rows, in order; a row that failed verification is refused."""
+    """Return the costs of all operations in measured rows, in order; refuse rows that failed verification."""
     groups: dict[tuple[str, str, str, int], list[Mapping[str, Any]]] = {}
     for row in rows:
         key = (row["backend"], row["scheme"], row["op"], row["erasures"])
@@ -87,7 +87,7 @@ def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
 def table_from_rows(
     rows: Iterable[Mapping[str, Any]], *, name: str, provenance: Mapping[str, Any]
 ) -> KernelTable:
-    """The table fitted to measured rows; the fits' residuals are added to its provenance."""
+    """Return the table fitted to measured rows; the fits' residuals are added to its provenance."""
     costs = fit_rows(rows)
     residuals = {
         "cost_count": len(costs),
@@ -105,6 +105,11 @@ def _fit_group(
     seconds = [row["seconds_median"] for row in group]
     copies = [row["copy_seconds_median"] for row in group]
     total = fit_affine(sizes, seconds)
+    copy = None
+    net = None
+    if None not in copies:
+        copy = fit_affine(sizes, copies)
+        net = fit_affine(sizes, np.subtract(seconds, copies), relative_to_s=seconds)
     residuals = relative_residuals(total, sizes, seconds)
     backend, scheme, op, erasures = key
     return KernelCost(
@@ -113,10 +118,8 @@ def _fit_group(
         op=op,  # type: ignore[arg-type]  # KernelCost checks it
         erasures=erasures,
         total=total,
-        copy=None if None in copies else fit_affine(sizes, copies),
-        net=None
-        if None in copies
-        else fit_affine(sizes, np.subtract(seconds, copies), relative_to_s=seconds),
+        copy=copy,
+        net=net,
         size_min_bytes=min(sizes),
         size_max_bytes=max(sizes),
         points=len(sizes),
@@ -128,7 +131,7 @@ def _fit_group(
 def _solve(
     x: Floats, y_ns: Floats, scale_ns: Floats, knee_bytes: float
 ) -> tuple[Floats, float]:
-    """Coefficients for a given knee, and the sum of squared relative residuals."""
+    """Return the coefficients for a given knee, and the sum of squared relative residuals."""
     below = np.minimum(x, knee_bytes)
     columns = [np.ones_like(x), below]
     if math.isfinite(knee_bytes):

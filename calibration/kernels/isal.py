@@ -30,7 +30,7 @@ VARIANTS = ("", "base", "sse", "avx", "avx2", "avx512")
 
 @cache
 def isal_path() -> Path:
-    """The ISA-L library inside the installed pyeclib; `CodecError` where there is none."""
+    """Return the ISA-L library inside the installed pyeclib; `CodecError` where there is none."""
     try:
         listed = distribution("pyeclib").files or ()
     except PackageNotFoundError:
@@ -52,7 +52,7 @@ def available() -> bool:
 
 
 def aligned(size_bytes: int) -> Bytes:
-    """Bytes at an address that is a multiple of `ALIGN_BYTES`, shape (size_bytes,)."""
+    """Return the bytes at an address that is a multiple of `ALIGN_BYTES`, shape (size_bytes,)."""
     room = np.zeros(size_bytes + ALIGN_BYTES, dtype=np.uint8)
     skip = -room.ctypes.data % ALIGN_BYTES
     return room[skip : skip + size_bytes]
@@ -107,7 +107,7 @@ class RawKernel:
         self._function(*shape, inputs.ctypes.data, outputs.ctypes.data)
 
     def loop(self, sets: Sequence[tuple[Sequence[Bytes], Sequence[Bytes]]]) -> Loop:
-        """A compiled loop of calls round the given sets of (inputs, outputs); one set stays in the cache."""
+        """Return a compiled loop of calls over sets of (inputs, outputs); one set stays in the cache."""
         inputs = np.stack([_addresses(one) for one, _ in sets])
         outputs = np.stack([_addresses(one) for _, one in sets])
         run = _compiled_loop(self._function)
@@ -164,12 +164,12 @@ def _compiled_loop(function: Any) -> Any:
 
 
 def coefficients(k: int, m: int) -> Bytes:
-    """Parity rows of the Cauchy code, shape (m, k); the same as ISA-L's own."""
+    """Return the parity rows of the Cauchy code, shape (m, k); the same as ISA-L's own."""
     return cauchy_matrix(k, m)[-m:]
 
 
 def decode_rows(parity: Bytes, erased: Sequence[int]) -> tuple[Bytes, list[int]]:
-    """Rows that rebuild erased chunks, at most m, from the first k that are left; and which these are."""
+    """Return the rows that rebuild erased chunks, at most m, from the first k left; and these k."""
     m, k = parity.shape
     full = np.concatenate([np.eye(k, dtype=np.uint8), parity])
     kept = [chunk for chunk in range(k + m) if chunk not in set(erased)][:k]

@@ -36,7 +36,7 @@ _PLAIN = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0"}
 
 
 def bit_matrix(element: int) -> Bits:
-    """Multiplication by an element of GF(2^8): column j holds ``element * 2**j``, lowest bit first."""
+    """Return multiplication by an element of GF(2^8): column j is ``element * 2**j``, lowest bit first."""
     columns = [int(PRODUCTS[element, 1 << j]) for j in range(WORD_BITS)]
     return np.array(
         [[column >> i & 1 for column in columns] for i in range(WORD_BITS)],
@@ -45,7 +45,7 @@ def bit_matrix(element: int) -> Bits:
 
 
 def cauchy_bits(k: int) -> Bits:
-    """Bit matrix of two parities with few ones, shape (16, 8 k).
+    """Return the bit matrix of two parities with few ones, shape (16, 8 k).
 
     The first parity is the plain sum; the second takes the k elements whose bit matrices hold the fewest
     ones. Any distinct non-zero elements give a code that bears two losses.
@@ -56,7 +56,7 @@ def cauchy_bits(k: int) -> Bits:
 
 
 def liberation_bits(k: int, w: int) -> Bits:
-    """Bit matrix of a Liberation code, shape (2 w, k w); w prime, at least k and above 2."""
+    """Return the bit matrix of a Liberation code, shape (2 w, k w); w prime, at least k and above 2."""
     if w < 3 or w < k or any(w % d == 0 for d in range(2, w)):
         raise ValueError(
             f"liberation: w: got {w}, wanted a prime of at least {max(3, k)}"
@@ -124,7 +124,7 @@ def _table_kernel() -> Any:
 def software_encoder(
     code: str, k: int, block_bytes: int, stripes: int
 ) -> tuple[Callable[[], None], Callable[[], bool]]:
-    """An encode of some stripes of two parities by one of `CODES`, and a check of its output."""
+    """Return an encode of some stripes of two parities by one of `CODES`, and a check of its output."""
     rng = np.random.default_rng(1)
     if code == "RS":
         elements = [1 << j for j in range(k)]

@@ -30,7 +30,7 @@ class Case:
 
 
 def repeated(call: Callable[[], Any]) -> Loop:
-    """A loop in Python over a call."""
+    """Return a loop in Python over a call."""
 
     def loop(calls: int) -> None:
         for _ in range(calls):
@@ -70,7 +70,7 @@ def row_of(
     verified: bool | None = True,
     **more: Any,
 ) -> Row:
-    """A row of measurements from seconds per call; `copy_s` and `verified` are None where not known."""
+    """Return a row of measurements from seconds per call; `copy_s` and `verified` are None if unknown."""
     p10_s, median_s, p90_s = (float(q) for q in np.quantile(samples_s, (0.1, 0.5, 0.9)))
     return {
         "backend": backend,

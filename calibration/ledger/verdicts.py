@@ -173,7 +173,7 @@ def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
 def _split(
     simulated: float | Sequence[float] | str | bool | Observation,
 ) -> tuple[Numbers, str | None, bool | None]:
-    """Numbers, words and truth value of a study's result."""
+    """Return the numbers, words and truth value of a study's result."""
     if isinstance(simulated, bool):
         return None, "holds" if simulated else "does not hold", simulated
     if isinstance(simulated, str):
@@ -245,7 +245,7 @@ class Ledger:
         )
 
     def summary(self) -> dict[str, Any]:
-        """Counts, share, errors and rank correlation.
+        """Return counts, share, errors and rank correlation.
 
         The share that counts is ``right / held_out``, over *all* held-out rows. Mean absolute percentage
         errors, the worst row and the median cover held-out rows compared by `value`, `extremum` or
@@ -270,7 +270,10 @@ class Ledger:
         for size, entry in measured:
             errors[self.groups.get(entry.claim.metric, entry.claim.metric)].append(size)
         every = sorted(size for size, _ in measured)
-        worst = max(measured, key=lambda pair: pair[0], default=None)
+        worst = None
+        if measured:
+            _, entry = max(measured, key=lambda pair: pair[0])
+            worst = {"id": entry.claim.id, "error": entry.error}
         verdicts = Counter(
             e.verdict for e in held_out if e.claim.compare in ("ordering", "trend")
         )
@@ -297,9 +300,7 @@ class Ledger:
                 }
                 for group, sizes in sorted(errors.items())
             },
-            "worst": None
-            if worst is None
-            else {"id": worst[1].claim.id, "error": worst[1].error},
+            "worst": worst,
             "spearman": rank,
             "spearman_rows": ranked,
             "disputed": [
@@ -308,7 +309,7 @@ class Ledger:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Claims, summary and parameters as plain values that `json.dumps` takes."""
+        """Return the claims, summary and parameters as plain values that `json.dumps` takes."""
         return {
             "claims": [_entry_json(entry) for entry in self.entries],
             "summary": self.summary(),
@@ -316,14 +317,11 @@ class Ledger:
         }
 
     def to_frame(self) -> pl.DataFrame:
-        """One row per claim; arrays become lists of one number or more, numbers lists of one."""
+        """Return one row per claim; arrays become lists of one number or more, numbers lists of one."""
         rows = [_entry_json(entry) for entry in self.entries]
         for row, key in product(rows, ("published", "simulated")):
-            row[key] = (
-                row[key]
-                if row[key] is None or isinstance(row[key], list)
-                else [row[key]]
-            )
+            if row[key] is not None and not isinstance(row[key], list):
+                row[key] = [row[key]]
         number_lists = {
             "published": pl.List(pl.Float64),
             "simulated": pl.List(pl.Float64),

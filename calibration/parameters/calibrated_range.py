@@ -24,7 +24,7 @@ class CalibratedRange:
     notes: tuple[str, ...] = ()
 
     def warnings(self, asked: Mapping[str, Any]) -> list[str]:
-        """A line for each key of a scenario (nested mappings) that lies outside, then the notes.
+        """Return a line for each key of a scenario (nested mappings) that lies outside, then the notes.
 
         A key that is missing or None is not asked about.
         """

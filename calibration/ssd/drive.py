@@ -135,7 +135,7 @@ def _line_entries(
 
 
 def _parts(sizes: Floats, channels: int) -> tuple[Floats, Floats]:
-    """Channels that serve a request alone on the drive, and the bytes of each, as `SsdModel` splits it."""
+    """Return the channels that serve a request alone, and the bytes of each, as `SsdModel` splits it."""
     pieces = np.ceil(sizes / TRANSFER_MAX_BYTES)
     parts = np.clip(sizes // PART_BYTES, 1, channels)
     together = np.where(pieces > 1, np.minimum(pieces, channels), parts)

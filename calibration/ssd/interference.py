@@ -61,7 +61,11 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1) -> tuple[Interference,
                 continue
             compared = ratios.filter(pl.col("company") == code)
             factor = (compared["time_ns"] / compared["typical_ns"]).to_numpy()
-            outcome = len(factor) >= COMMANDS_MIN
+            slowdown = None
+            interval = None
+            if len(factor) >= COMMANDS_MIN:
+                slowdown = float(factor.mean())
+                interval = _interval(factor, rng)
             interferences.append(
                 Interference(
                     operation=operation,
@@ -69,8 +73,8 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1) -> tuple[Interference,
                     commands=len(mine),
                     mean_ns=float(mine.mean()),
                     p50_ns=float(np.median(mine)),
-                    slowdown=float(factor.mean()) if outcome else None,
-                    slowdown_ci95=_interval(factor, rng) if outcome else None,
+                    slowdown=slowdown,
+                    slowdown_ci95=interval,
                 )
             )
     return tuple(interferences)
@@ -79,8 +83,8 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1) -> tuple[Interference,
 def _with_company(commands: pl.DataFrame) -> pl.DataFrame:
     """Add service time, size class and company: 0 alone, 1 own kind, 2 other kind."""
     parts = []
-    for one in commands.partition_by("device", maintain_order=True):
-        flown = one.drop_nulls("dispatch_ns")
+    for of_device in commands.partition_by("device", maintain_order=True):
+        flown = of_device.drop_nulls("dispatch_ns")
         start = flown["dispatch_ns"].to_numpy()
         # A command that never completed is in flight to the end.
         end = flown["complete_ns"].fill_null(np.iinfo(np.int64).max).to_numpy()

@@ -18,7 +18,7 @@ def stored_bytes(
     min_alloc_bytes: int = 1,
     policy: EcPolicy = WHOLE_STRIPES,
 ) -> int:
-    r"""Bytes that all shards of one object occupy [B].
+    r"""Return the bytes that all shards of one object occupy [B].
 
     `object_bytes` is the object as written, at least 1; `geometry` is without meaning for replication. An
     optimised pool stores whole pages, not whole stripes: a byte takes one page and m more.
@@ -72,7 +72,7 @@ def padded_amplification(
     *,
     min_alloc_bytes: int = 1,
 ) -> Fraction:
-    """Bytes stored per byte written, without metadata: equation (1) of `stored_bytes` over the size.
+    """Return bytes stored per byte written, without metadata: equation (1) of `stored_bytes` over the size.
 
     It is n / k where whole stripes are written and never less; at most n times the stripe unit over the size
     for objects below a stripe.

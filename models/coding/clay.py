@@ -101,7 +101,7 @@ class Clay(ReedSolomon):
         return ClayShape(self.k, self.m, self.d)
 
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
-        """Stripes of k chunks, the unit [B] padded to sub-chunks of 32 bytes: 5184 for 4096 and 9,3,11."""
+        """Return stripes of k chunks, the unit [B] padded to 32-byte sub-chunks: 5184 for 4096 and 9,3,11."""
         align = self.shape.sub_chunks * SUB_CHUNK_ALIGN_BYTES
         # A unit of 0 or less stays so, and is refused there.
         return StripeGeometry(
@@ -109,7 +109,7 @@ class Clay(ReedSolomon):
         )
 
     def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
-        """The needed sub-chunks of d helpers, or k whole chunks; no two runs of a shard touch."""
+        """Return the needed sub-chunks of d helpers, or k whole chunks; no two runs of a shard touch."""
         helpers = self.helpers(repair.lost, repair.unavailable)
         if not helpers:
             extents = shard_extents(repair.sources, ((0, repair.shard_bytes),))
@@ -127,7 +127,7 @@ class Clay(ReedSolomon):
     def helpers(
         self, lost: frozenset[int], unavailable: frozenset[int] = frozenset()
     ) -> list[int]:
-        """The d shards that rebuild a lost one from parts, its column first; empty: a whole decode."""
+        """Return the d shards that rebuild a lost one from parts, its column first; empty: a whole decode."""
         if len(lost) != 1:
             return []
         (shard,) = lost

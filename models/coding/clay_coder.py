@@ -84,7 +84,7 @@ class ClayShape:
         ]
 
     def repair_runs(self, shard: int) -> list[tuple[int, int]]:
-        """Runs (first, count) that helpers read: planes whose digit of the lost node's column is its x."""
+        """Return the runs (first, count) helpers read: planes whose digit at the lost column is its x."""
         y, x = divmod(self.node(shard), self.q)
         count = self.q ** (self.t - 1 - y)
         return [((run * self.q + x) * count, count) for run in range(self.q**y)]
@@ -154,7 +154,7 @@ class ClayCoder:
         self._solver = lru_cache(maxsize=256)(self._make_solver)
 
     def encode(self, data: Bytes) -> Bytes:
-        """All shards, shape (k + m, chunk), of data chunks (k, chunk) of a multiple of q^t bytes."""
+        """Return all shards, shape (k + m, chunk), of data chunks (k, chunk) of a multiple of q^t bytes."""
         wanted = f"({self.shape.k}, chunk)"
         require(
             data.ndim == 2 and data.shape[0] == self.shape.k,
@@ -235,7 +235,7 @@ class ClayCoder:
         return rebuilt
 
     def _grid(self, shards: Mapping[int, Bytes], planes: Indices) -> Bytes:
-        """Chunks as symbols of these planes, shape (nodes, all planes, bytes); zeros elsewhere."""
+        """Return the chunks as symbols of these planes, shape (nodes, all planes, bytes); zeros elsewhere."""
         sizes = {chunk.size for chunk in shards.values()}
         if len(sizes) != 1 or min(sizes) % len(planes):
             wanted = f"one multiple of {len(planes)} sub-chunks"
@@ -275,7 +275,7 @@ class ClayCoder:
                 uncoupled[node, step.planes] = total
 
     def _make_solver(self, gone: tuple[int, ...]) -> tuple[Indices, Bytes]:
-        """Nodes to solve from, and the coefficients of each, shape (gone, nodes to solve from)."""
+        """Return the nodes to solve from, and the coefficients of each, shape (gone, nodes to solve from)."""
         width = self._generator.shape[1]
         left = [node for node in range(self.shape.nodes) if node not in gone]
         sources = np.array(left[:width], dtype=np.int64)
@@ -315,11 +315,11 @@ def _times(weight: int, symbols: Bytes) -> Bytes:
 
 
 def _flat(grid: Bytes) -> Bytes:
-    """A view of shape (nodes * planes, bytes)."""
+    """Return a view of shape (nodes * planes, bytes)."""
     return grid.reshape(-1, grid.shape[2])
 
 
 @lru_cache(maxsize=64)
 def coder_of(shape: ClayShape) -> ClayCoder:
-    """The coder of a shape, made once."""
+    """Return the coder of a shape, made once."""
     return ClayCoder(shape)

@@ -44,7 +44,7 @@ POWERS, PRODUCTS, INVERSES = _tables()
 
 
 def matrix_product(a: Bytes, b: Bytes) -> Bytes:
-    """Matrix product over GF(2^8), of shapes (rows, inner) and (inner, columns)."""
+    """Return the matrix product over GF(2^8), of shapes (rows, inner) and (inner, columns)."""
     result = np.zeros((a.shape[0], b.shape[1]), dtype=np.uint8)
     for inner in range(a.shape[1]):
         result ^= PRODUCTS[a[:, inner, None], b[inner]]
@@ -52,7 +52,7 @@ def matrix_product(a: Bytes, b: Bytes) -> Bytes:
 
 
 def invert(matrix: Bytes) -> Bytes:
-    """Inverse of a square matrix, by Gauss-Jordan elimination; `DataLossError` if it is singular."""
+    """Invert a square matrix by Gauss-Jordan elimination; `DataLossError` if it is singular."""
     size = matrix.shape[0]
     work = np.concatenate([matrix, np.eye(size, dtype=np.uint8)], axis=1)
     for column in range(size):
@@ -70,7 +70,7 @@ def invert(matrix: Bytes) -> Bytes:
 
 
 def vandermonde_matrix(k: int, m: int) -> Bytes:
-    """Systematic generator whose parity row ``r`` is ``(2^r)^j``: the form of ISA-L's ``gf_gen_rs_matrix``.
+    """Return the generator whose parity row ``r`` is ``(2^r)^j``, as ISA-L's ``gf_gen_rs_matrix``.
 
     The identity is above the parity rows, k and m being at most 256 together.
 
@@ -85,7 +85,7 @@ def vandermonde_matrix(k: int, m: int) -> Bytes:
 
 
 def cauchy_matrix(k: int, m: int) -> Bytes:
-    """Systematic generator whose parity is ``1 / (i xor j)``: the form of ISA-L's ``gf_gen_cauchy1_matrix``.
+    """Return the generator whose parity is ``1 / (i xor j)``, as ISA-L's ``gf_gen_cauchy1_matrix``.
 
     The identity is above the parity rows, row i running from k to k + m - 1 and k + m being at most 256.
     Every k rows are independent.

@@ -108,7 +108,7 @@ class GroupedCode(ReedSolomon):
     def _local_sources(
         self, lost: frozenset[int], unavailable: frozenset[int]
     ) -> list[int] | None:
-        """Shards from which the lost ones can be mended group by group; None if they cannot."""
+        """Return the shards from which the lost ones can be mended group by group; None if they cannot."""
         sources: set[int] = set()
         waiting = set(lost)
         while waiting:
@@ -126,7 +126,7 @@ class GroupedCode(ReedSolomon):
         return sorted(sources)
 
     def _sources(self, missing: frozenset[int]) -> list[int]:
-        """The k shards to read: data first, then parities that add to it, in the scheme's order."""
+        """Return the k shards to read: data first, then parities that add to it, in the scheme's order."""
         if not self.can_decode(missing):
             raise self._data_loss(missing, f"shards of rank {self.k}")
         present = [

@@ -245,7 +245,7 @@ class CephLRC(LocalCode):
 
 
 def ceph_lrc(k: int, m: int, locality: int) -> CephLRC:
-    """Ceph's lrc from its own k, m (Reed-Solomon parities) and l, the shards of a group without its parity.
+    """Build Ceph's lrc from its k, m (Reed-Solomon parities) and l, a group's shards without its parity.
 
     `locality` is at least 2 and divides k + m, and the number of groups that gives divides k and m.
     """

@@ -157,7 +157,7 @@ class RedundancyScheme(ABC):
         return self.m
 
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
-        """Stripes of k chunks of that size [B]; a copy's address space is the object's own."""
+        """Return stripes of k chunks of that size [B]; a copy's address space is the object's own."""
         return StripeGeometry(k=self.k, stripe_unit_bytes=stripe_unit_bytes)
 
     def can_decode(self, missing: frozenset[int]) -> bool:
@@ -225,21 +225,20 @@ class RedundancyScheme(ABC):
         )
         if not lost or object_size_bytes == 0:
             return RepairPlan((), (), decode_stripes=0, decode_data_bytes=0, erasures=0)
-        erasure = self.kind == "erasure"
-        if erasure:
+        shard_bytes = object_size_bytes
+        stripes = 0
+        if self.kind == "erasure":
             shard_bytes = geometry.shard_size_bytes(object_size_bytes)
-        else:
-            shard_bytes = object_size_bytes
+            stripes = geometry.stripe_count(object_size_bytes)
         reads, erasures = self._repair_reads(
             Repair(lost, unavailable, sources, geometry, shard_bytes)
         )
+        read_bytes = sum(extent.length_bytes for extent in reads)
         return RepairPlan(
             reads=reads,
             writes=shard_extents(sorted(lost), ((0, shard_bytes),)),
-            decode_stripes=geometry.stripe_count(object_size_bytes) if erasure else 0,
-            decode_data_bytes=sum(extent.length_bytes for extent in reads)
-            if erasure
-            else 0,
+            decode_stripes=stripes,
+            decode_data_bytes=read_bytes if stripes else 0,
             erasures=erasures,
         )
 
@@ -252,14 +251,14 @@ class RedundancyScheme(ABC):
         """Plan a read that has been checked and returns something."""
 
     def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
-        """Extents that a repair reads, here the sources whole, and how many shards it solves for."""
+        """Return the extents a repair reads (here whole sources) and the number of shards it solves for."""
         return shard_extents(repair.sources, ((0, repair.shard_bytes),)), len(
             repair.lost
         )
 
     @abstractmethod
     def _sources(self, missing: frozenset[int]) -> list[int]:
-        """The shards to read, ascending; `DataLossError` where those left do not suffice."""
+        """Return the shards to read, ascending; `DataLossError` where those left do not suffice."""
 
     def _present(self, missing: frozenset[int]) -> list[int]:
         return [shard for shard in range(self.width) if shard not in missing]
@@ -305,7 +304,7 @@ class RedundancyScheme(ABC):
 def shard_extents(
     shards: Iterable[int], runs: Iterable[tuple[int, int]]
 ) -> tuple[ShardExtent, ...]:
-    """The same runs of bytes (start, stop) on each of these shards."""
+    """Return the same runs of bytes (start, stop) on each of these shards."""
     runs = tuple(runs)
     return tuple(
         ShardExtent(shard, start, stop - start)

@@ -123,7 +123,7 @@ class ReedSolomon(RedundancyScheme):
         require(unit % PAGE_BYTES == 0, f"{self.name}: stripe_unit", unit, wanted)
 
     def _sources(self, missing: frozenset[int]) -> list[int]:
-        """The k shards to read: data first, then parity in index order."""
+        """Return the k shards to read: data first, then parity in index order."""
         if not self.can_decode(missing):
             raise self._data_loss(missing, f"at least {self.k} of {self.width} shards")
         return self._present(missing)[: self.k]

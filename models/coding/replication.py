@@ -81,10 +81,10 @@ class Replication(RedundancyScheme):
         )
 
     def _sources(self, missing: frozenset[int]) -> list[int]:
-        """The first copy that is there."""
+        """Return the first copy that is there."""
         if not self.can_decode(missing):
             raise self._data_loss(missing, "at least one copy")
         return self._present(missing)[:1]
 
     def _check_geometry(self, geometry: StripeGeometry) -> None:
-        """Any will do."""
+        """Accept any geometry."""

@@ -80,7 +80,7 @@ class Shec(GroupedCode):
         return matrix
 
     def _splits(self) -> Iterator[tuple[int, int]]:
-        """Ways to split m parities and c coverings over two layers; none or both of a layer's are 0."""
+        """Yield the splits of m parities and c coverings over two layers; a layer has none or both."""
         for c1 in range(self.c // 2 + 1):
             for m1 in range(self.m + 1):
                 m2 = self.m - m1
@@ -104,7 +104,7 @@ class Shec(GroupedCode):
         ]
 
     def _reads(self, shingles: list[list[int]]) -> int:
-        """Reads to rebuild each shard once, summed: a data shard's smallest shingle, a parity's own."""
+        """Sum the reads that rebuild each shard once: a data shard's smallest shingle, a parity's own."""
         smallest = [
             min(len(s) for s in shingles if shard in s) for shard in range(self.k)
         ]

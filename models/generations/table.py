@@ -150,7 +150,7 @@ def _numbers(table: dict[str, Any], version: str) -> dict[str, Number]:
 
 
 def _taken_over(number: Number, base: Generation) -> Number:
-    """The number of another release, which the code of this one was not read for."""
+    """Return the number of another release, which the code of this one was not read for."""
     origin = number.provenance
     if origin.kind == "code":
         origin = Provenance("assumed", f"as in {base.name}: {origin.source}")

@@ -92,7 +92,7 @@ class KernelCost:
             )
 
     def duration_ns(self, data_bytes: float, *, without_copy: bool = False) -> float:
-        """Duration of a call on k chunks [ns]; `without_copy`: the arithmetic alone, if it was measured."""
+        """Return the duration of a call on k chunks [ns]; `without_copy`: arithmetic alone, if measured."""
         if data_bytes < 0:
             raise KernelTableError(
                 f"kernel cost: data_bytes: got {data_bytes}, wanted 0 or more"
@@ -146,7 +146,7 @@ class KernelTable:
         return tuple(dict.fromkeys(cost.backend for cost in self.costs))
 
     def schemes(self, backend: str | None = None) -> tuple[str, ...]:
-        """Schemes in the table, of one backend or of any."""
+        """Return the schemes in the table, of one backend or of any."""
         return tuple(
             dict.fromkeys(c.scheme for c in self.costs if backend in (None, c.backend))
         )

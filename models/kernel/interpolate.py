@@ -91,7 +91,7 @@ def _errors(group: Sequence[KernelCost]) -> list[float]:
 def _added(
     costs: tuple[KernelCost, ...], scheme: str
 ) -> tuple[tuple[KernelCost, ...], int, float, float] | None:
-    """New costs, timed codes behind them, and the median and largest error of leaving one out."""
+    """Return the new costs, timed codes behind them, and the median and largest error of leaving one out."""
     groups: dict[tuple[str, str, int], list[KernelCost]] = {}
     for cost in costs:
         if _shape(cost.scheme):

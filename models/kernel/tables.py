@@ -18,7 +18,7 @@ FORMAT = "stripesim-kernel-table-1"
 
 
 def table_to_json(table: KernelTable) -> str:
-    """The table as a JSON document; an infinite knee is written as null."""
+    """Return the table as a JSON document; an infinite knee is written as null."""
     head = {"format": FORMAT, "name": table.name, "provenance": dict(table.provenance)}
     # A line per cost keeps a large table readable and its differences small.
     lines = ",\n  ".join(
@@ -81,7 +81,7 @@ def _finite(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _typed(raw: Any, key: str, kind: type) -> Any:
-    """The value of a key, of the kind wanted; an int will do for a float."""
+    """Return the value of a key, of the kind wanted; an int will do for a float."""
     if not isinstance(raw, dict) or key not in raw:
         raise KernelTableError(f"{key}: missing")
     value = raw[key]
@@ -92,7 +92,7 @@ def _typed(raw: Any, key: str, kind: type) -> Any:
 
 
 def _cost(raw: Any) -> KernelCost:
-    """A cost of the JSON form: its fields by their kinds, its fits as objects, perhaps without knees."""
+    """Return a cost from its JSON form: fields by kind, fits as objects, perhaps without knees."""
     values: dict[str, Any] = {}
     for name, kind in get_type_hints(KernelCost).items():
         if kind in (str, int, float):

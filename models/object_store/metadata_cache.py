@@ -65,7 +65,7 @@ class BlueStoreCacheModel(MeasuredModel):
         )
 
     def kv_bytes(self, objects: float, object_bytes: float) -> float:
-        """The same, as the key-value store holds them [B]."""
+        """Return the same, as the key-value store holds them [B]."""
         return objects * (
             self.kv_onode_bytes + self.kv_bytes_per_data_byte * object_bytes
         )
@@ -83,7 +83,7 @@ class BlueStoreCacheModel(MeasuredModel):
         return missed * max(0.0, 1 - self.kv_fraction * self.cache_bytes / wanted_kv)
 
     def lookup_bytes(self, object_bytes: float) -> int:
-        """Device bytes of a look-up that finds nothing in memory: whole blocks [B]."""
+        """Return the device bytes of a look-up that finds nothing in memory: whole blocks [B]."""
         blocks = -(-self.kv_bytes(1, object_bytes) // self.kv_block_bytes)
         return int(blocks) * self.kv_block_bytes
 

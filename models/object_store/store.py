@@ -73,7 +73,7 @@ class ObjectStoreModel(MeasuredModel):
     read_cache_bytes: int  #: Read cache of one OSD [B]: blocks read stay cached, blocks written are dropped
 
     def metadata_log_bytes(self, *, erasure: bool) -> int:
-        """Log bytes of one member's transaction without deferred data [B]."""
+        """Return the log bytes of one member's transaction without deferred data [B]."""
         return self.metadata_bytes + (self.ec_metadata_extra_bytes if erasure else 0)
 
     def write_io(
@@ -135,7 +135,7 @@ class ObjectStoreModel(MeasuredModel):
         return StoreIo(read, data, self.metadata_bytes + logged, deferred)
 
     def read_bytes(self, offset_bytes: int, length_bytes: int) -> int:
-        """Device bytes of reading an extent: whole allocation units [B]."""
+        """Return the device bytes of reading an extent: whole allocation units [B]."""
         if length_bytes <= 0:
             return 0
         unit = self.min_alloc_bytes
@@ -170,7 +170,7 @@ class FileStoreModel(ObjectStoreModel):
     def write_io(
         self, offset_bytes: int, length_bytes: int, *, existing_bytes: int
     ) -> StoreIo:
-        """Device traffic of writing an extent: its bytes in the journal, its blocks in the file."""
+        """Return the device traffic of a write: its bytes in the journal, its blocks in the file."""
         if length_bytes <= 0:
             return StoreIo(0, 0, self.metadata_bytes, 0)
         blocks_bytes = self.read_bytes(offset_bytes, length_bytes)

@@ -42,7 +42,7 @@ class PgAutoscaleModel(MeasuredModel):
             )
 
     def wanted(self, *, raw_used_fraction: float, osds: int, width: int) -> int:
-        """Placement groups that equation (1) gives, to the nearest power of two.
+        """Return the placement groups that equation (1) gives, to the nearest power of two.
 
         `raw_used_fraction` is the part of the raw capacity that the pool takes, 1 for a pool marked ``bulk``;
         `osds` those that its rule can reach; `width` the shards or copies of an object.

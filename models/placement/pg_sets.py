@@ -63,7 +63,7 @@ class OsdMap:
     primary_temp: Mapping[Pg, int] = field(default_factory=dict)
 
     def reweight_vector(self) -> npt.NDArray[np.int64]:
-        """Weights for `CrushMap.map_many`: ids that the map has no OSD for are out."""
+        """Return the weights for `CrushMap.map_many`: ids that the map has no OSD for are out."""
         size = self.crush.max_devices
         vector = np.zeros(size, dtype=np.int64)
         known = min(size, len(self.weights))
@@ -124,7 +124,7 @@ def _keep(rows: Rows, wanted: npt.NDArray[np.bool_], shift: bool) -> Rows:
 
 
 def _at(rows: Rows, places: npt.NDArray[np.int64]) -> Rows:
-    """OSD at one place of each row; −1 where there is none."""
+    """Return the OSD at one place of each row; −1 where there is none."""
     if rows.shape[1] == 0:
         return np.full(len(rows), -1, dtype=np.int32)
     primaries = np.take_along_axis(rows, places[:, None], axis=1)[:, 0]
@@ -207,18 +207,18 @@ def _with_primaries(
     return up, _at(up, places)
 
 
+def _is_up(osd_map: OsdMap, osd: int) -> bool:
+    known = 0 <= osd < len(osd_map.up)
+    return known and bool(osd_map.exists[osd] and osd_map.up[osd])
+
+
 def _with_temps(
     osd_map: OsdMap, pool: PlacedPool, up: Rows, up_primary: Rows, shift: bool
 ) -> tuple[Rows, Rows]:
     changed: dict[int, list[int]] = {}
     primaries = dict(_of_pool(pool, osd_map.primary_temp))
     for group, osds in _of_pool(pool, osd_map.pg_temp):
-        alive = [
-            osd
-            if 0 <= osd < len(osd_map.up) and osd_map.exists[osd] and osd_map.up[osd]
-            else NONE
-            for osd in osds
-        ]
+        alive = [osd if _is_up(osd_map, osd) else NONE for osd in osds]
         if shift:
             alive = [osd for osd in alive if osd != NONE]
         if alive:

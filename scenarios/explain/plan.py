@@ -5,8 +5,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.explain.cluster import ExplainError
-from stripesim.scenarios.run.build import build_cell, up_sets
 from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Requests

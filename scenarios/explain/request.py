@@ -8,17 +8,19 @@ from typing import Final
 import numpy as np
 
 from stripesim.models.generations import generations
+from stripesim.scenarios.cells.build import check_schemes
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import kernel_warnings
+from stripesim.scenarios.cells.run import steps_problem
 from stripesim.scenarios.explain.cluster import (
     ClusterChoice,
     ExplainError,
     with_one_request,
 )
 from stripesim.scenarios.explain.plan import PlacedRequest, Question, place_request
-from stripesim.scenarios.explain.record import record, shares_of
+from stripesim.scenarios.explain.record import record
+from stripesim.scenarios.explain.shares import shares_of
 from stripesim.scenarios.explain.timeline import Timeline, critical_path, holds, located
-from stripesim.scenarios.run.build import build_models, check_schemes
-from stripesim.scenarios.run.cell import steps_problem
-from stripesim.scenarios.run.notes import kernel_warnings
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import Overrides
 from stripesim.sim.ceph.cluster import Models
@@ -99,13 +101,16 @@ def explain(
     >>> sum(one.latency_by_category_ns().values()) == one.latency_ns
     True
     """
+    if isinstance(schemes, str):
+        schemes = [schemes]
+    if isinstance(generation, str):
+        generation = [generation]
     question = Question(op, size_bytes, offset_bytes, state, image, lost_shard)
-    releases = [generation] if isinstance(generation, str) else generation
-    _check(question, schemes, releases or ())
+    _check(question, schemes, generation or ())
     choice = ClusterChoice(
         scenario=scenario,
-        schemes=[schemes] if isinstance(schemes, str) else schemes,
-        generations=releases,
+        schemes=schemes,
+        generations=generation,
         stripe_unit_bytes=stripe_unit_bytes,
         object_bytes=size_bytes if op == "repair" else None,
         direct_reads=direct_reads,
@@ -123,7 +128,7 @@ def explain(
 
 
 def _check(
-    question: Question, schemes: Sequence[str] | str | None, releases: Sequence[str]
+    question: Question, schemes: Sequence[str] | None, releases: Sequence[str]
 ) -> None:
     """Raise `ExplainError` where the question itself is wrong, whatever the cluster."""
     op = question.op
@@ -140,7 +145,7 @@ def _check(
         example = "a scheme such as rep:3 or rs:6,3"
         if not schemes:
             raise _wrong("--scheme", "none", example)
-        if "none" in ([schemes] if isinstance(schemes, str) else schemes):
+        if "none" in schemes:
             raise _wrong("--scheme", "none, a bare device", example)
     if op != "repair":
         return
@@ -186,7 +191,8 @@ def _timeline(question: Question, scenario: Scenario, scheme: str) -> Timeline:
 
 def _record(request: PlacedRequest, models: Models) -> Timeline:
     """Run the request on the reference engine; the release is left to be filled in."""
-    question, pool = request.question, request.pool
+    question = request.question
+    pool = request.pool
     plan = request.plan(models)
     program = Program(
         resources=pool.cluster.resources,

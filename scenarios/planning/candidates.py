@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final, Literal, NamedTuple, Self
 
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.planning.bound import Bound, bounds_of
 from stripesim.scenarios.planning.capacity import Capacity, capacity_of, drives_of
 from stripesim.scenarios.planning.prices import cost_of
-from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, scenario_from
 from stripesim.scenarios.schema.tables import VARIED, PlanSpec

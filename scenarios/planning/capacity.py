@@ -20,10 +20,10 @@ from stripesim.models.drive import (
     drive_writes_per_day,
 )
 from stripesim.models.provenance import Provenance
-from stripesim.scenarios.run.build import (
-    build_pool,
+from stripesim.scenarios.cells.build import build_pool
+from stripesim.scenarios.cells.models import device_set
+from stripesim.scenarios.cells.placement import (
     check_host_count,
-    device_set,
     domain_type,
     group_drive_bytes,
     osd_domains,

@@ -8,12 +8,13 @@ import numpy as np
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.models.recovery import SECOND_NS, RecoveryModel
+from stripesim.scenarios.cells.build import build_pool
+from stripesim.scenarios.cells.failures import limits_of
+from stripesim.scenarios.cells.files import cached_by_content
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import made_from
 from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.planning.rebuild import idle_rebuild
-from stripesim.scenarios.run.build import build_models, build_pool
-from stripesim.scenarios.run.failures import limits_of
-from stripesim.scenarios.run.files import cached_by_content
-from stripesim.scenarios.run.notes import made_from
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec
 from stripesim.sim.durability.assess import (

@@ -5,6 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from stripesim.models.drive import drive_writes_per_day
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import made_from, warnings_of_all
+from stripesim.scenarios.cells.run import row_of, run_cells
 from stripesim.scenarios.planning.candidates import (
     Candidate,
     Verdict,
@@ -17,9 +20,6 @@ from stripesim.scenarios.planning.candidates import (
 from stripesim.scenarios.planning.capacity import Drives, drives_of
 from stripesim.scenarios.planning.durability import DETECTION_S, system_of
 from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, without_osd
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import row_of, run_cells
-from stripesim.scenarios.run.notes import made_from, warnings_of_all
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import assess, recommended_method

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import Any, Final, NamedTuple
 
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.intervals import Interval, student_interval

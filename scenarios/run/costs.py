@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.loops import ClientStream

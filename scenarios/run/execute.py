@@ -7,13 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from stripesim.scenarios.planning.bound import bounds_of_cell
-from stripesim.scenarios.planning.capacity import drives_of, storage_warnings
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import load_rows_of, row_of, run_cells
-from stripesim.scenarios.run.costs import cell_costs
-from stripesim.scenarios.run.failures import limits_of
-from stripesim.scenarios.run.notes import (
+from stripesim.scenarios.cells.failures import limits_of
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import (
     hole_warnings,
     kernel_warnings,
     load_sentences,
@@ -21,6 +17,10 @@ from stripesim.scenarios.run.notes import (
     pristine_warnings,
     warnings_of,
 )
+from stripesim.scenarios.cells.run import load_rows_of, row_of, run_cells
+from stripesim.scenarios.planning.bound import bounds_of_cell
+from stripesim.scenarios.planning.capacity import drives_of, storage_warnings
+from stripesim.scenarios.run.costs import cell_costs
 from stripesim.scenarios.run.results import rows_frame
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.keys import Cell, Scenario

@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from stripesim.scenarios.run.files import first_line
+from stripesim.scenarios.cells.files import first_line
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.sim.observe.limits import LATENCY, NEAR
 

@@ -94,7 +94,9 @@ def check_out(out: Path | None, *, report: bool = False) -> None:
         raise ValueError(
             "--report: got no --out, wanted the folder to write report.html into"
         )
-    for path in () if out is None else (out, *out.parents):
+    if out is None:
+        return
+    for path in (out, *out.parents):
         if path.exists() and not path.is_dir():
             raise ValueError(f"--out: {out}: got the file {path}, wanted a folder")
 
@@ -131,11 +133,9 @@ def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None
         print(f"warning: outside the calibrated range: {warnings[0]}", file=sys.stderr)
         return
     named = ", ".join(dict.fromkeys(line.split(":")[0] for line in warnings))
-    where = (
-        "--out DIR --report, or --json -"
-        if report is None
-        else str(report / "report.html")
-    )
+    where = "--out DIR --report, or --json -"
+    if report is not None:
+        where = str(report / "report.html")
     print(
         f"warning: outside the calibrated range in {len(warnings)} respects: {named}; in full: {where}",
         file=sys.stderr,

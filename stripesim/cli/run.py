@@ -127,8 +127,8 @@ def _print(result: ScenarioResult, *, costs: bool) -> None:
         repair_lines,
         timeline_table,
     )
+    from stripesim.scenarios.cells.notes import load_sentences
     from stripesim.scenarios.run.advise import notable
-    from stripesim.scenarios.run.notes import load_sentences
     from stripesim.scenarios.run.results import print_table
 
     terminal = output.console()

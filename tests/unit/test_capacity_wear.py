@@ -10,6 +10,8 @@ from stripesim.models.drive import (
     drive_writes_per_day,
 )
 from stripesim.models.provenance import Provenance
+from stripesim.scenarios.cells.build import build_pool
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.planning.capacity import (
     Drives,
     capacity_of,
@@ -17,7 +19,6 @@ from stripesim.scenarios.planning.capacity import (
     storage_warnings,
     wear_of,
 )
-from stripesim.scenarios.run.build import build_models, build_pool
 from stripesim.scenarios.schema.loader import parse_scenario, scenario_from
 
 TEXT = """

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.run.build import build_models, build_pool
+from stripesim.scenarios.cells.build import build_pool
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.pool import Pool

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from stripesim.cli.costs import ROWS_MAX, print_costs
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.figures.costs import draw_costs
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.run.costs import (
     COST_KEYS,
     SAMPLE_MAX,

@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripesim.cli.app import app
-from stripesim.scenarios.explain import record as record_module
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.explain import shares as shares_module
 from stripesim.scenarios.explain.cluster import ExplainError
 from stripesim.scenarios.explain.record import RecordingError, record
 from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.explain.text import heading
 from stripesim.scenarios.explain.timeline import CATEGORIES, Timeline, TimelineStep
-from stripesim.scenarios.run.build import build_cell, build_models
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.loader import (
     load_scenario,
@@ -359,7 +360,7 @@ def test_every_scenario_is_explained_or_refused_by_key_whatever_the_option(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # Which parameters a step comes from takes most of the time and depends on none of this.
-    monkeypatch.setattr(record_module, "_doubled", lambda models: ())
+    monkeypatch.setattr(shares_module, "_doubled", lambda models: ())
     # Each kind of request meets each option with some scenario.
     combination = list(OPTIONS).index(option) + len(scenario or "")
     op = ("write", "read", "repair")[combination % 3]

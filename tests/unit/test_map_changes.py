@@ -87,7 +87,7 @@ def test_data_moves_off_an_osd_that_is_out_although_it_is_up(
 
     def begin_and_mark_out(director, progress):
         directors.append(director)
-        director.state.timers.at(SECOND_NS, director.monitor.propose, "out", 1)
+        director.state.clock.at(SECOND_NS, director.monitor.propose, "out", 1)
         begin(director, progress)
 
     monkeypatch.setattr(FaultDirector, "begin", begin_and_mark_out)

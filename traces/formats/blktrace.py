@@ -53,7 +53,10 @@ _EMPTY = np.empty(0, dtype=_MERGED)
 Records = npt.NDArray[np.void]
 
 # The lower half of `action` says what happened, the upper half to what kind of request.
-_NAMES = {1: "Q", 6: "R", 7: "D", 8: "C", 13: "X"}
+_QUEUE = 1
+_COMPLETION = 8
+_SPLIT = 13
+_NAMES = {_QUEUE: "Q", 6: "R", 7: "D", _COMPLETION: "C", _SPLIT: "X"}
 _TALLIED = {2: "back merges", 3: "front merges", 6: "requeues", 13: "splits"}
 _ACTION_MASK = 0xFF
 _WRITE, _FLUSH, _PASSTHROUGH, _NOTIFY, _DISCARD = (
@@ -109,63 +112,70 @@ def per_cpu_files(path: Path) -> list[Path]:
 
 
 def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[Event]:
+    """Yield the events that carry data; count the others, and note those out of range."""
+    carries = _carries_data(records, log)
+    sound = _in_range(records, zero)
+    for at in np.flatnonzero(carries & ~sound):
+        odd = records[at]
+        log.add(
+            0,
+            f"event {seen + int(at) + 1}: sector {odd['sector']}, {odd['bytes']} B, time {odd['time']} ns",
+            f"whole sectors of {SECTOR_BYTES} B, an end below 2**62 B, times within 73 years of the first",
+        )
+    kept = carries & sound
+    if not kept.any():
+        return
+    places = np.flatnonzero(kept) + seen + 1
+    records = records[kept]
+    event = records["action"] & _ACTION_MASK
+    failed = (event == _COMPLETION) & (records["error"] != 0)
+    log.tally("completions with an error", int(failed.sum()))
+    times = (records["time"] - np.uint64(zero)).astype(np.int64)
+    numbers, codes = np.unique(records["device"], return_inverse=True)
+    names = [f"{number >> 20},{number & 0xFFFFF}" for number in numbers]
+    sectors = records["bytes"] // SECTOR_BYTES
+    yield from zip(
+        places.tolist(),
+        [_NAMES[code] for code in event.tolist()],
+        times.tolist(),
+        [names[code] for code in codes.tolist()],
+        ((records["action"] & _WRITE) != 0).tolist(),
+        records["sector"].tolist(),
+        np.where(event == _SPLIT, records["new_sector"], sectors).tolist(),
+        strict=True,
+    )
+
+
+def _carries_data(records: Records, log: FaultLog) -> npt.NDArray[np.bool_]:
+    """Mark events that move data; count the others by kind."""
     action = records["action"]
-    size = records["bytes"]
     event = action & _ACTION_MASK
     plain = (action & (_NOTIFY | _PASSTHROUGH)) == 0
     for code, name in _TALLIED.items():
         log.tally(name, int((plain & (event == code)).sum()))
-    log.tally(
-        "events of other kinds",
-        int((~plain | ~np.isin(event, list(_NAMES) + list(_TALLIED))).sum()),
-    )
+    known = np.isin(event, [*_NAMES, *_TALLIED])
+    log.tally("events of other kinds", int((~plain | ~known).sum()))
     matched = plain & np.isin(event, list(_NAMES))
-    discard = matched & ((action & _DISCARD) != 0)
-    log.tally("discards", int((discard & (event == 1)).sum()))
-    empty = matched & ~discard & (size == 0)
-    log.tally("flushes", int((empty & (event == 1) & ((action & _FLUSH) != 0)).sum()))
-    log.tally(
-        "requests without data",
-        int((empty & (event == 1) & ((action & _FLUSH) == 0)).sum()),
-    )
-    held = matched & ~discard & ~empty
-    sound = (
-        (size % SECTOR_BYTES == 0)
-        & (records["sector"] <= _SECTOR_MAX)
-        & (records["new_sector"] <= _SECTOR_MAX)
-    )
-    sound |= (event == 13) & (records["sector"] <= _SECTOR_MAX)
-    # Times are put in 64 bits with a sign below.
-    sound &= records["time"] - np.uint64(zero) <= INT64_MAX // 4
-    for at in np.flatnonzero(held & ~sound):
-        one = records[at]
-        log.add(
-            0,
-            f"event {seen + int(at) + 1}: sector {one['sector']}, {one['bytes']} B, time {one['time']} ns",
-            f"whole sectors of {SECTOR_BYTES} B, an end below 2**62 B, times within 73 years of the first",
-        )
-    held &= sound
-    log.tally(
-        "completions with an error",
-        int((held & (event == 8) & (records["error"] != 0)).sum()),
-    )
-    kept = records[held]
-    if not len(kept):
-        return
-    times = (kept["time"] - np.uint64(zero)).astype(np.int64)
-    numbers, codes = np.unique(kept["device"], return_inverse=True)
-    names = [f"{number >> 20},{number & 0xFFFFF}" for number in numbers]
-    split = (kept["action"] & _ACTION_MASK) == 13
-    yield from zip(
-        (np.flatnonzero(held) + seen + 1).tolist(),
-        [_NAMES[code] for code in (kept["action"] & _ACTION_MASK).tolist()],
-        times.tolist(),
-        [names[code] for code in codes.tolist()],
-        ((kept["action"] & _WRITE) != 0).tolist(),
-        kept["sector"].tolist(),
-        np.where(split, kept["new_sector"], kept["bytes"] // SECTOR_BYTES).tolist(),
-        strict=True,
-    )
+    queued = matched & (event == _QUEUE)
+    discard = (action & _DISCARD) != 0
+    empty = ~discard & (records["bytes"] == 0)
+    flush = (action & _FLUSH) != 0
+    log.tally("discards", int((queued & discard).sum()))
+    log.tally("flushes", int((queued & empty & flush).sum()))
+    log.tally("requests without data", int((queued & empty & ~flush).sum()))
+    carries: npt.NDArray[np.bool_] = matched & ~discard & ~empty
+    return carries
+
+
+def _in_range(records: Records, zero: int) -> npt.NDArray[np.bool_]:
+    """Mark events whose extent is in whole sectors and whose time fits 64 bits with a sign."""
+    split = (records["action"] & _ACTION_MASK) == _SPLIT
+    whole_sectors = records["bytes"] % SECTOR_BYTES == 0
+    new_sector = records["new_sector"] <= _SECTOR_MAX
+    extent = (whole_sectors & new_sector) | split
+    near = records["time"] - np.uint64(zero) <= INT64_MAX // 4
+    sound: npt.NDArray[np.bool_] = extent & (records["sector"] <= _SECTOR_MAX) & near
+    return sound
 
 
 @dataclass

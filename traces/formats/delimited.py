@@ -29,7 +29,7 @@ REACH_NS = INT64_MAX // 4
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberColumn:
     """A column that holds a number.
 
     `unit` is the value of one, in nanoseconds or bytes; for decimals, of which so many `digits` after the
@@ -58,9 +58,9 @@ class DelimitedFormat:
         str
     ]  #: Matches a line of this format and of no other; only used to tell formats apart
     #: `time`, `offset`, `length`: the columns that hold them
-    time: Number
-    offset: Number
-    length: Number
+    time: NumberColumn
+    offset: NumberColumn
+    length: NumberColumn
     op: str  #: Column that holds the operation
     #: Takes the column's expression; true for writes, false for reads, null for anything else
     is_write: Callable[[pl.Expr], pl.Expr]
@@ -68,9 +68,7 @@ class DelimitedFormat:
     separator: str = ","  #: `,`, `;` or a blank, which matches any run of blanks
     #: Columns whose cells, joined by a dot, name the device; empty when there is but one
     device: tuple[str, ...] = ()
-    response: Number | None = None  #: Time from issue to completion
-    #: `dispatch_ns` and `complete_ns` where a file holds them on the clock of `time`, each optional
-    other_times: tuple[Number, ...] = ()
+    response: NumberColumn | None = None  #: Time from issue to completion
     quoted: bool = False  #: Whether cells may be quoted, as CSV writers do
     #: Whether lines are published in order of time. Where they are, a line earlier than the one above it is a
     #: fault (and kept); where they are not, it is counted.
@@ -101,14 +99,7 @@ class DelimitedFormat:
         if self.preamble_end is not None:
             blocks = self._after_preamble(blocks, log)
         for block in blocks:
-            rows = self._parse_clean(block)
-            if (
-                rows is None
-                or not rows.select(self._good(zero).fill_null(False).all()).item()
-            ):
-                rows = sound_rows(
-                    self._parse_lines(block, log), self._good(zero), log, self._explain
-                )
+            rows = self._sound_rows(block, zero, log)
             if not rows.height:
                 continue
             if zero is None:
@@ -124,6 +115,15 @@ class DelimitedFormat:
                 clock.check(requests["issue_ns"], requests[ORDER_COLUMN])
                 yield Chunk(requests, zero_ns=zero * self.time.unit)
 
+    def _sound_rows(
+        self, block: Block, zero: int | None, log: FaultLog
+    ) -> pl.DataFrame:
+        good = self._good(zero)
+        rows = self._parse_clean(block)
+        if rows is not None and rows.select(good.fill_null(False).all()).item():
+            return rows
+        return sound_rows(self._parse_lines(block, log), good, log, self._explain)
+
     def _is_heading(self, line: str) -> bool:
         return self.header is not None and self.header.match(line) is not None
 
@@ -133,8 +133,8 @@ class DelimitedFormat:
         ) > len(lines)
 
     @property
-    def _numbers(self) -> tuple[Number, ...]:
-        held = (self.time, self.offset, self.length, *self.other_times)
+    def _numbers(self) -> tuple[NumberColumn, ...]:
+        held = (self.time, self.offset, self.length)
         if self.response is None:
             return held
         return (*held, self.response)
@@ -239,7 +239,7 @@ class DelimitedFormat:
         )
 
     def _decimals(self) -> list[pl.Expr]:
-        """Decimals become integers of their last digit kept: exact, where a float would not be."""
+        """Convert decimals to integers of their last digit kept: exact, where a float would not be."""
         return [
             pl.col(number.column)
             .cast(_kind(number), strict=False)
@@ -267,9 +267,6 @@ class DelimitedFormat:
         good = pl.col("whole") & (time >= self.time.least) & extent
         for name in self.device:
             good = good & pl.col(name).is_not_null()
-        for number in self.other_times:
-            cell = pl.col(number.column)
-            good = good & (cell.is_null() | (cell.abs() <= REACH_NS))
         if self.response is not None:
             response = pl.col(self.response.column)
             sound = response.is_between(0, REACH_NS // self.response.unit)
@@ -294,7 +291,7 @@ class DelimitedFormat:
             cell = row[number.column]
             if number.optional and not cell:
                 continue
-            pattern = r"\d+(\.\d*)?|\.\d+" if number.digits else r"-?\d+"
+            pattern = r"\d+(\.\d*)?|\.\d+" if number.digits else r"\d+"
             small = (
                 re.fullmatch(pattern, cell, re.ASCII) is None
                 or float(cell) < number.least
@@ -330,7 +327,6 @@ class DelimitedFormat:
         columns = {
             "issue_ns": issue_ns,
             "complete_ns": complete_ns,
-            **{one.column: pl.col(one.column) - zero for one in self.other_times},
             "device": device,
             "offset_bytes": pl.col(self.offset.column) * self.offset.unit,
             "length_bytes": pl.col(self.length.column) * self.length.unit,
@@ -352,7 +348,7 @@ def one_of(
     return is_write
 
 
-def _kind(number: Number) -> pl.DataType:
+def _kind(number: NumberColumn) -> pl.DataType:
     if number.digits:
         return pl.Decimal(28, number.digits)
     return pl.Int64()

@@ -213,7 +213,7 @@ def _takes_delta(
 
 
 def _partial_pages(request: Request) -> list[int]:
-    """Offsets in the object [B] of the pages that a request covers only in part."""
+    """Return the offsets in the object [B] of the pages that a request covers only in part."""
     ends = (request.offset_bytes, request.end_bytes)
     return [end // PAGE_BYTES * PAGE_BYTES for end in ends if end % PAGE_BYTES]
 

@@ -100,7 +100,7 @@ def rule_name(
     kind: Literal["replicated", "erasure"],
     failure_domain: Literal["osd", "host", "rack"],
 ) -> str:
-    """Name of a built map's rule, such as ``ec_osd``."""
+    """Return the name of a built map's rule, such as ``ec_osd``."""
     stem = "rep" if kind == "replicated" else "ec"
     if failure_domain == "host":
         return stem

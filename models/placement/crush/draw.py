@@ -80,7 +80,7 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 @inlined
 def _hash2(a, b):
-    """`rjenkins.hash_pair` on 32-bit words."""
+    """Return `rjenkins.hash_pair` of 32-bit words."""
     h = np.uint32(np.uint32(HASH_SEED) ^ a ^ b)
     x = np.uint32(PAD_X)
     y = np.uint32(PAD_Y)
@@ -119,7 +119,7 @@ def _hash4(a, b, c, d):
 
 @inlined
 def _mix(a, b, c):
-    """One round. Each line casts back, because Numba widens 32-bit results to 64 bits."""
+    """Mix one round. Each line casts back, because Numba widens 32-bit results to 64 bits."""
     a = np.uint32(np.uint32(a - b - c) ^ (c >> np.uint32(13)))
     b = np.uint32(np.uint32(b - c - a) ^ np.uint32(a << np.uint32(8)))
     c = np.uint32(np.uint32(c - a - b) ^ (b >> np.uint32(13)))
@@ -134,7 +134,7 @@ def _mix(a, b, c):
 
 @inlined
 def padded_size(size: int) -> int:
-    """Room a bucket's items take in the tables: whole vectors of hashes beat the odd ones at the end."""
+    """Return the room of a bucket's items in the tables: whole vectors of hashes are faster than a rest."""
     if size <= 4:
         return 4
     return (size + 15) & ~15
@@ -142,7 +142,7 @@ def padded_size(size: int) -> int:
 
 @inlined
 def _straw2(t, bucket, x, r, position, scratch):
-    """The item whose log(hash) / weight is largest; the first of equals; the first item if none weighs."""
+    """Return the item of largest log(hash) / weight; the first of equals, and if none has weight."""
     # Unsigned, because an index that may be negative keeps the compiler from vectorising the hashes.
     first = np.uint64(t.first[bucket])
     size = np.uint64(t.size[bucket])
@@ -171,7 +171,7 @@ def _straw2(t, bucket, x, r, position, scratch):
 
 @compiled
 def _permuted(t, bucket, x, r, scratch):
-    """Item r (modulo size) of a pseudo-random permutation of the bucket.
+    """Return item r (modulo size) of a pseudo-random permutation of the bucket.
 
     Uniform buckets draw so, and the legacy exhaustive search.
     """
@@ -189,7 +189,7 @@ def _permuted(t, bucket, x, r, scratch):
 
 @compiled
 def _list(t, bucket, x, r):
-    """From the last item to the first: take it with the share it has of the weights so far."""
+    """Go from the last item to the first: take it with the share it has of the weights so far."""
     first = t.first[bucket]
     weights = t.weight_first[bucket]
     sums = t.more_first[bucket]
@@ -205,7 +205,7 @@ def _list(t, bucket, x, r):
 
 @compiled
 def _tree(t, bucket, x, r):
-    """Down a binary tree whose nodes are numbered in order: left or right by the weights below."""
+    """Descend a binary tree whose nodes are numbered in order: left or right by the weights below."""
     nodes = t.more_first[bucket]
     step = 1
     while step < t.size[bucket]:
@@ -222,7 +222,7 @@ def _tree(t, bucket, x, r):
 
 @compiled
 def _straw(t, bucket, x, r):
-    """The item with the longest straw: its length times a hash; the first of equals."""
+    """Return the item with the longest straw: its length times a hash; the first of equals."""
     first = t.first[bucket]
     straws = t.more_first[bucket]
     best = 0
@@ -263,7 +263,7 @@ def is_out(reweights, device, x):
 
 @inlined
 def kind_of(t, item):
-    """Type number of an item; 0 is a device."""
+    """Return the type number of an item; 0 is a device."""
     if item >= 0:
         return 0
     return t.kind[-1 - item]

@@ -181,7 +181,7 @@ def choose_indep(
 def _choose(
     t, reweights, x, op, asked, kind, q, tops, n_tops, out, leaves, limit, scratch
 ):
-    """One choose step: from each bucket in tops[:n_tops], into out; return how many came out."""
+    """Make one choose step: from each bucket in tops[:n_tops], into out; return how many came out."""
     to_leaf = op in (OP_CHOOSELEAF_FIRSTN, OP_CHOOSELEAF_INDEP)
     firstn = op in (OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN)
     count = asked if asked > 0 else asked + limit

@@ -39,7 +39,7 @@ class Lines(Problems):
         self._seen: dict[tuple[str, object], int] = {}
 
     def declarations(self, text: str) -> Iterator[Declaration]:
-        """Lines, each with its block, blocks inside it included."""
+        """Yield lines, each with its block, blocks inside it included."""
         statements = list(_statements(text))
         if not statements:
             self.add(1, "an empty map", "the text crushtool -d prints")
@@ -66,14 +66,14 @@ class Lines(Problems):
             yield Declaration(line, words, body)
 
     def whole(self, text: str, least: int, most: int, what: str, line: int) -> int:
-        """A whole number within bounds; where it is none, a number below them that nothing else has."""
+        """Return a whole number within bounds; for any other text a unique number below them."""
         if _INTEGER.fullmatch(text) and least <= int(text) <= most:
             return int(text)
         self.add(line, f"{what} {text!r}", f"a whole number from {least} to {most}")
         return least - len(self.found)
 
     def weight(self, text: str, line: int) -> int:
-        """A weight in 16.16 fixed point, through a 32-bit float and cut off, as Ceph's compiler does."""
+        """Return a weight in 16.16 fixed point, through a 32-bit float and cut off, as in Ceph's compiler."""
         try:
             value = float(text)
         except ValueError:

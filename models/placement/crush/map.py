@@ -119,7 +119,7 @@ class CrushMap:
         *,
         pool: int = 0,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """As `map_many`, and with it the length of each result, int32 of shape (n,)."""
+        """Return the results of `map_many` with the length of each result, int32 of shape (n,)."""
         from stripesim.models.placement.crush.tables import run_rule
 
         known_rule = self.rule(rule)
@@ -152,7 +152,7 @@ class CrushMap:
         num_rep: int,
         reweights: Reweights = None,
     ) -> list[list[int]]:
-        """As `map_many`, each result as a list of its true length: what ``crushtool --test`` prints."""
+        """Return each result of `map_many` as a list of its true length: what ``crushtool --test`` prints."""
         rows, lengths = self.map_with_lengths(rule, xs, num_rep, reweights)
         return [
             row[:length]
@@ -178,7 +178,7 @@ class CrushMap:
         return {osd for item in taken for osd in self.osds_below(item)}
 
     def domains(self, type_name: str) -> dict[int, str]:
-        """Name of the bucket of a type that each OSD is in; of shadow trees nothing is said."""
+        """Return the name of the bucket of a type that each OSD is in; shadow trees are left out."""
         types = {name: number for number, name in self.types}
         return {
             osd: bucket.name
@@ -247,21 +247,21 @@ class CrushMap:
         from stripesim.models.placement.crush.tables import flatten
 
         sets = dict(self.choose_args)
-        key = pool if pool in sets else -1 if -1 in sets else None
+        # The set −1 is for pools without a set.
+        key = pool if pool in sets else -1
         if key not in self._laid_flat:
-            changes = () if key is None else sets[key]
             self._laid_flat[key] = flatten(
-                self.buckets, changes, self.tunables.straw_calc_version
+                self.buckets, sets.get(key, ()), self.tunables.straw_calc_version
             )
         return self._laid_flat[key]
 
     @cached_property
-    def _laid_flat(self) -> dict[int | None, Tables]:
+    def _laid_flat(self) -> dict[int, Tables]:
         return {}
 
 
 def whole_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """An array of one axis of whole numbers; `PlacementError` for another."""
+    """Return an array of one axis of whole numbers; `PlacementError` for another."""
     numbers = np.asarray(values)
     if numbers.ndim != 1 or (numbers.size > 0 and numbers.dtype.kind not in "iu"):
         got = f"{name}: got an array of {numbers.dtype} with {numbers.ndim} axes"

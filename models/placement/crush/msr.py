@@ -99,7 +99,7 @@ def _pass(
     q,
     scratch,
 ):
-    """One pass over a block's positions, depth first; `frames[0]` holds the range to fill.
+    """Make one pass over a block's positions, depth first; `frames[0]` holds the range to fill.
 
     `used[level]` holds what the strides of a step have chosen, `dropped[level]` what this pass is to free.
     Deviation: written with a stack of frames, not recursive as in Ceph, for Numba cannot cache recursion.

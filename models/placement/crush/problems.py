@@ -33,12 +33,14 @@ class Problems:
 
     def add(self, place: int | str, got: object, wanted: str) -> None:
         """Note a problem; None was got where nothing is."""
-        line, shown = (
-            (place, f"{place}") if isinstance(place, int) else (0, f" {place}")
-        )
-        got = "nothing" if got is None else got
+        line = 0
+        location = f" {place}"
+        if isinstance(place, int):
+            line = place
+            location = str(place)
+        value = "nothing" if got is None else str(got)[:120]
         self.found.append(
-            (line, f"{self.source}:{shown}: got {str(got)[:120]}, wanted {wanted}")
+            (line, f"{self.source}:{location}: got {value}, wanted {wanted}")
         )
 
     def finish(self) -> None:
@@ -56,7 +58,7 @@ class JsonReader(Problems):
     def whole(
         self, entry: Mapping[str, Any], key: str, names: str, least: int, most: int
     ) -> int:
-        """Whole number under the first of several names (parted by |) that is there."""
+        """Return the whole number under the first of several names (parted by |) that is there."""
         name = next(
             (name for name in names.split("|") if name in entry),
             names.partition("|")[0],
@@ -76,7 +78,7 @@ class JsonReader(Problems):
     def rows(
         self, entry: Mapping[str, Any], key: str, name: str
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Objects of a list, each with its key."""
+        """Return the objects of a list, each with its key."""
         value = entry.get(name)
         if not isinstance(value, list):
             self.add(f"{key}.{name}", shown(value), "a list")

@@ -12,7 +12,7 @@ from stripesim.models.placement.crush.problems import depth_first
 
 
 def shadow_name(bucket_name: str, device_class: str) -> str:
-    """Name of a bucket's shadow, as Ceph writes it."""
+    """Return the name of a bucket's shadow, as Ceph writes it."""
     return f"{bucket_name}~{device_class}"
 
 

@@ -46,19 +46,19 @@ _LAST_COARSE_LOG = (
 
 
 def _coarse_reciprocal(k: int) -> int:
-    """ceil(2**48 / (1 + k/128)), exactly."""
+    """Return ceil(2**48 / (1 + k/128)), exactly."""
     return -(-_ONE * _COARSE_STEPS // (_COARSE_STEPS + k))
 
 
 def _coarse_log(k: int) -> int:
-    """floor(2**48 * log2(1 + k/128)); a double's 53 bits suffice, as the tests check."""
+    """Return floor(2**48 * log2(1 + k/128)); a double's 53 bits suffice, as the tests check."""
     if k == _COARSE_STEPS:
         return _LAST_COARSE_LOG
     return math.floor(_ONE * math.log2(1 + k / _COARSE_STEPS))
 
 
 def _fine_log(k: int) -> int:
-    """floor(2**48 * log2(1 + k/2**15)) with the excess the released table has."""
+    """Return floor(2**48 * log2(1 + k/2**15)) with the excess of the released table."""
     usual = USUAL_EXCESS if k >= FIRST_WITH_EXCESS else 0
     return math.floor(_ONE * math.log2(1 + k / (1 << 15))) + EXCESS_AT.get(k, usual)
 

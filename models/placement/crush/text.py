@@ -152,7 +152,7 @@ class _Reader(Lines):
     def _buckets(
         self, declared: list[Declaration], devices: list[Device]
     ) -> tuple[Bucket, ...]:
-        """The hierarchy with its shadow buckets; names of devices and buckets share one space."""
+        """Return the hierarchy with its shadow buckets; names of devices and buckets share one space."""
         blocks = []
         for line, words, body in declared:
             match words:
@@ -293,7 +293,7 @@ class _Reader(Lines):
         )
 
     def _in_place(self, block: _Block) -> list[_Item]:
-        """Items in the order of the places they name; those that name none fill the gaps."""
+        """Return the items in the order of the places they name; those that name none fill the gaps."""
         count = len(block.items)
         placed = {
             item.position: item for item in block.items if item.position is not None
@@ -402,7 +402,7 @@ class _Reader(Lines):
     def _choose_args(
         self, declared: list[Declaration], buckets: tuple[Bucket, ...]
     ) -> tuple[tuple[int, tuple[BucketArgs, ...]], ...]:
-        """Sets of choose_args, each entry held against the bucket it is for."""
+        """Return the sets of choose_args, each entry held against the bucket it is for."""
         by_id = {bucket.id: bucket for bucket in buckets}
         found = []
         for line, words, body in declared:

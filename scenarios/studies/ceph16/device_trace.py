@@ -176,7 +176,8 @@ def mix_of(traces: list[BlockTrace]) -> dict[str, float]:
             for frame in frames
         ]
     )
-    reads, writes = every.filter(~pl.col("is_write")), every.filter(pl.col("is_write"))
+    reads = every.filter(~pl.col("is_write"))
+    writes = every.filter(pl.col("is_write"))
     ends: set[tuple[str, int]] = set()
     follows = 0
     for device, offset, length in writes.select(

@@ -20,27 +20,32 @@ from stripesim.sim.engine.program import Action, SetGroup
 _UNKNOWN_WRITES_COUNT = 1 << 20
 
 
-class Timers:
-    """A calendar of handlers, each called with the time and its own arguments."""
+class Clock:
+    """The current time, and handlers to call later, by time, then in the order in which they were set."""
 
     def __init__(self) -> None:
+        self.now_ns = 0
         self._entries: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._set_count = 0
 
     def at(self, time_ns: int, handler: Callable[..., None], *arguments: Any) -> None:
-        """Call ``handler(time_ns, *arguments)`` at a time [ns]."""
+        """Call ``handler(*arguments)`` at a time [ns]."""
         heapq.heappush(self._entries, (time_ns, self._set_count, handler, arguments))
         self._set_count += 1
 
+    def after(self, delay_ns: int, handler: Callable[..., None], *args: Any) -> None:
+        """Call ``handler(*args)`` after a delay [ns]."""
+        self.at(self.now_ns + delay_ns, handler, *args)
+
     def next_ns(self) -> int | None:
-        """Return the time of the first timer [ns]."""
+        """Return the time of the next handler [ns]."""
         return self._entries[0][0] if self._entries else None
 
-    def run(self, now_ns: int) -> None:
+    def run_due(self) -> None:
         """Call all handlers due now, including those set meanwhile."""
-        while self._entries and self._entries[0][0] <= now_ns:
+        while self._entries and self._entries[0][0] <= self.now_ns:
             _, _, handler, arguments = heapq.heappop(self._entries)
-            handler(now_ns, *arguments)
+            handler(*arguments)
 
 
 class EngineActions:
@@ -91,7 +96,7 @@ class ClusterState:
 
     pool: Pool
     plan: FaultPlan
-    timers: Timers
+    clock: Clock
     timeline: FaultTimeline
     map: ClusterMap
     groups: list[Group]
@@ -102,9 +107,18 @@ class ClusterState:
         """Constants of the monitors and OSDs."""
         return self.plan.model
 
-    def enter(self, now_ns: int, group: Group, state: State) -> None:
+    @property
+    def now_ns(self) -> int:
+        """The current time [ns]."""
+        return self.clock.now_ns
+
+    def note(self, what: str, text: str) -> None:
+        """Add an event to the timeline."""
+        self.timeline.note(self.now_ns, what, text)
+
+    def enter(self, group: Group, state: State) -> None:
         """Set the state of a PG."""
-        self.timeline.enter(now_ns, group.number, state)
+        self.timeline.enter(self.now_ns, group.number, state)
 
     def state_of(self, group: Group) -> State:
         """Return the state of a PG."""
@@ -132,7 +146,7 @@ def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
     state = ClusterState(
         pool=pool,
         plan=plan,
-        timers=Timers(),
+        clock=Clock(),
         timeline=FaultTimeline(cluster.groups),
         map=cluster_map,
         groups=_initial_groups(pool, plan, cluster_map.up_sets),
@@ -141,7 +155,7 @@ def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
     for group in state.groups:
         if NO_OSD in group.up:
             state.timeline.narrow += 1
-            state.enter(0, group, State.DEGRADED)
+            state.enter(group, State.DEGRADED)
     return state
 
 

@@ -29,7 +29,7 @@ class DataLoss:
                 if osd in osds:
                     self.lost_shards_count += len(group.objects - copy.missing)
 
-    def lose(self, now_ns: int, failure: Failure) -> None:
+    def lose(self, failure: Failure) -> None:
         """Find permanently lost objects, if the data of a failure is gone for good."""
         if not failure.loses_data:
             return
@@ -41,8 +41,7 @@ class DataLoss:
                 self._find_lost(group, group.objects)
         more = self._lost_count() - before
         if more:
-            self._state.timeline.note(
-                now_ns,
+            self._state.note(
                 "lost",
                 f"{more} objects: fewer shards are left than the code needs",
             )
@@ -55,9 +54,8 @@ class DataLoss:
 
     def corrupt(self, group: Group, item: int, osd: int) -> None:
         """Corrupt the shard of an object on an OSD."""
-        for (holder, _), copy in group.copies.items():
-            if holder == osd:
-                copy.corrupt.add(item)
+        for copy in group.copies_on(osd):
+            copy.corrupt.add(item)
         self._find_lost(group, {item})
 
     def _find_lost(self, group: Group, items: Set[int]) -> None:

@@ -90,9 +90,9 @@ class Detection:
         # Hosts from which a silent OSD was reported.
         self._reporting_hosts: dict[int, set[int]] = {}
 
-    def last_answer_ns(self, now_ns: int, osd: int) -> int:
+    def last_answer_ns(self, osd: int) -> int:
         """Return when an OSD answered last [ns]: now unless it is silent."""
-        return self.silent[osd].time_ns if osd in self.silent else now_ns
+        return self.silent[osd].time_ns if osd in self.silent else self._state.now_ns
 
     def is_known_dead(self, osd: int) -> bool:
         """Return True if an OSD that is down is known not to run, since its host refused connections."""
@@ -103,13 +103,14 @@ class Detection:
         """OSDs that are up and answer."""
         return self._state.map.up - self.silent.keys()
 
-    def watch(self, now_ns: int, osd: int) -> None:
+    def watch(self, osd: int) -> None:
         """Schedule the moments at which the peers of a silent OSD notice it."""
+        now_ns = self._state.now_ns
         failure = self.silent[osd]
         watchers = self._heartbeats.watchers(osd)
         for watcher in watchers:
             noticed_ns = self._heartbeats.noticed_ns(watcher, now_ns, failure.kind)
-            self._state.timers.at(
+            self._state.clock.at(
                 max(now_ns, noticed_ns), self._notice, osd, watcher, failure
             )
         hosts = {self._hosts[watcher] for watcher in watchers}
@@ -121,36 +122,36 @@ class Detection:
         """Forget the reports of an OSD."""
         self._reporting_hosts.pop(osd, None)
 
-    def _notice(self, now_ns: int, osd: int, watcher: int, failure: Failure) -> None:
+    def _notice(self, osd: int, watcher: int, failure: Failure) -> None:
         if self.silent.get(osd) is not failure or osd not in self._state.map.up:
             return
         if watcher in self.silent:
             # Without this reporter, the monitors may have to notice by themselves.
             self._time_out(failure.time_ns, osd, failure)
         elif failure.kind == "process":
-            self._mark_down(now_ns, osd, "connection refused")
+            self._mark_down(osd, "connection refused")
         else:
-            self._report(now_ns, osd, watcher)
+            self._report(osd, watcher)
 
-    def _report(self, now_ns: int, osd: int, watcher: int) -> None:
+    def _report(self, osd: int, watcher: int) -> None:
         hosts = self._reporting_hosts.setdefault(osd, set())
         hosts.add(self._hosts[watcher])
         if len(hosts) >= self._state.model.min_down_reporters_count:
-            self._mark_down(now_ns, osd, f"reported from {len(hosts)} hosts")
+            self._mark_down(osd, f"reported from {len(hosts)} hosts")
 
     def _time_out(self, since_ns: int, osd: int, failure: Failure) -> None:
         """Schedule the moment at which the monitors notice an OSD that does not report to them."""
         due_ns = since_ns + self._state.model.report_timeout_ns
-        self._state.timers.at(due_ns, self._timed_out, osd, failure)
+        self._state.clock.at(due_ns, self._timed_out, osd, failure)
 
-    def _timed_out(self, now_ns: int, osd: int, failure: Failure) -> None:
+    def _timed_out(self, osd: int, failure: Failure) -> None:
         if self.silent.get(osd) is failure:
-            self._mark_down(now_ns, osd, "silent to the monitors")
+            self._mark_down(osd, "silent to the monitors")
 
-    def _mark_down(self, now_ns: int, osd: int, reason: str) -> None:
+    def _mark_down(self, osd: int, reason: str) -> None:
         if osd in self._state.map.up and osd not in self._monitor.pending("down"):
-            self._state.timeline.note(now_ns, "detected", f"osd.{osd} {reason}")
-            self._monitor.propose(now_ns, "down", osd)
+            self._state.note("detected", f"osd.{osd} {reason}")
+            self._monitor.propose("down", osd)
 
 
 def _tick_from(time_ns: int, phase_ns: int, period_ns: int) -> int:

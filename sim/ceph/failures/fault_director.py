@@ -106,20 +106,22 @@ class FaultDirector:
 
     def next_ns(self) -> int | None:
         """Return the next moment at which something happens [ns]."""
-        return self.state.timers.next_ns()
+        return self.state.clock.next_ns()
 
     def act(self, now_ns: int, reports: Sequence[Report]) -> Sequence[Action]:
         """Process all events due now."""
+        self.state.clock.now_ns = now_ns
         self._writes.begin_moment()
-        self._background.process(now_ns, reports)
-        self.state.timers.run(now_ns)
+        self._background.process(reports)
+        self.state.clock.run_due()
         self._background.hand_over()
         return self.state.actions.take()
 
     def finish(self, run: EngineRun, requested: ClientRequests) -> FaultRun:
         """Return the results of a run, with the requests of all its clients."""
+        self.state.clock.now_ns = run.end_ns
         recovery = self._background.recovery
-        recovery.stop_waiting(run.end_ns)
+        recovery.stop_waiting()
         at_start = self._initial_loss
         return FaultRun(
             plan=self.state.plan,
@@ -140,8 +142,6 @@ class FaultDirector:
             interrupted_writes=self._writes.interrupted,
         )
 
-    def _note_map(self, now_ns: int, update: MapUpdate) -> None:
+    def _note_map(self, update: MapUpdate) -> None:
         for change in update.osd_changes:
-            self.state.timeline.note(
-                now_ns, change.kind, f"osd.{change.subject}, map {update.epoch}"
-            )
+            self.state.note(change.kind, f"osd.{change.subject}, map {update.epoch}")

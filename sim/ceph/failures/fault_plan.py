@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.engine.graph import IntArray
 
 FailureKind = Literal["process", "power", "hang"]
-FAILURE_KINDS: tuple[FailureKind, ...] = ("process", "power", "hang")
 
 
 class FaultError(ValueError):
@@ -124,10 +123,9 @@ def check_failures(failures: Sequence[Failure], osds: int, hosts: int) -> None:
 
 
 def _check_failure(event: int, failure: Failure, osds: int, hosts: int) -> None:
-    if failure.kind not in FAILURE_KINDS:
-        raise FaultError(
-            event, f"kind {failure.kind!r}", f"one of {', '.join(FAILURE_KINDS)}"
-        )
+    kinds = get_args(FailureKind)
+    if failure.kind not in kinds:
+        raise FaultError(event, f"kind {failure.kind!r}", f"one of {', '.join(kinds)}")
     _check_numbers(event, "host", failure.hosts, hosts)
     if not failure.osds:
         raise FaultError(event, "no OSD", "at least one")

@@ -111,7 +111,6 @@ class PgInterval:
     `active` while it serves clients, since `active_ns`.
     """
 
-    number: int = 0
     epoch: int = 1
     peered: bool = True
     active: bool = True
@@ -212,6 +211,10 @@ class Group:
     def copy_of(self, osd: int, shard: int) -> Copy:
         """Return an OSD's copy of a shard."""
         return self.copies[osd, self.content(shard)]
+
+    def copies_on(self, osd: int) -> list[Copy]:
+        """Return the copies on an OSD."""
+        return [copy for (holder, _), copy in self.copies.items() if holder == osd]
 
     def add_empty_copies(self) -> None:
         """Give every OSD of the up set that holds nothing an empty copy."""

@@ -20,25 +20,27 @@ class StatusReports:
 
     def __init__(self, state: ClusterState) -> None:
         model = state.model
-        self._stats_period_ns = model.stats_period_ns
-        self._digest_period_ns = model.digest_period_ns
+        self._state = state
         draw = np.random.default_rng([state.plan.seed, 10])
         self._digest_phase_ns = int(draw.integers(max(1, model.digest_period_ns)))
         phases = draw.integers(max(1, model.stats_period_ns), size=state.map.osds)
         self._stats_phases_ns: list[int] = phases.tolist()
 
-    def last_digest_ns(self, now_ns: int) -> int | None:
+    def last_digest_ns(self) -> int | None:
         """Return when the monitors last kept a digest of the manager [ns], None if they keep none."""
-        if not self._digest_period_ns:
+        period_ns = self._state.model.digest_period_ns
+        if not period_ns:
             return None
-        return now_ns - (now_ns - self._digest_phase_ns) % self._digest_period_ns
+        now_ns = self._state.now_ns
+        return now_ns - (now_ns - self._digest_phase_ns) % period_ns
 
-    def seen_ns(self, time_ns: int, osd: int) -> int:
-        """Return when the cluster's status shows a change of an OSD's PGs [ns]."""
+    def seen_ns(self, osd: int) -> int:
+        """Return when the cluster's status shows a change of an OSD's PGs that happens now [ns]."""
+        model = self._state.model
         reported_ns = _next_tick(
-            time_ns, self._stats_phases_ns[osd], self._stats_period_ns
+            self._state.now_ns, self._stats_phases_ns[osd], model.stats_period_ns
         )
-        return _next_tick(reported_ns, self._digest_phase_ns, self._digest_period_ns)
+        return _next_tick(reported_ns, self._digest_phase_ns, model.digest_period_ns)
 
 
 class Monitor:
@@ -57,38 +59,37 @@ class Monitor:
     """
 
     def __init__(self, state: ClusterState) -> None:
-        self.subscribers: list[Callable[[int, MapUpdate], None]] = []
+        self.subscribers: list[Callable[[MapUpdate], None]] = []
         self.status = StatusReports(state)
         self._state = state
-        self._pending: list[MapChange] = []
+        # An ordered set.
+        self._pending: dict[MapChange, None] = {}
         self._published_ns: int | None = None
 
-    def propose(self, now_ns: int, kind: ChangeKind, subject: int) -> None:
+    def propose(self, kind: ChangeKind, subject: int) -> None:
         """Put a change into the next map."""
-        if subject in self.pending(kind):
-            return
-        self._pending.append(MapChange(kind, subject))
-        if len(self._pending) == 1:
-            self._state.timers.at(self._next_map_ns(now_ns), self._publish)
+        if not self._pending:
+            self._state.clock.at(self._next_map_ns(), self._publish)
+        self._pending[MapChange(kind, subject)] = None
 
     def pending(self, kind: ChangeKind) -> set[int]:
         """Return the OSDs or PGs with a kind of change in the next map."""
         return {change.subject for change in self._pending if change.kind == kind}
 
-    def _next_map_ns(self, now_ns: int) -> int:
-        moments = [now_ns + self._state.model.propose_min_wait_ns]
-        for commit_ns in (self._published_ns, self.status.last_digest_ns(now_ns)):
+    def _next_map_ns(self) -> int:
+        moments = [self._state.now_ns + self._state.model.propose_min_wait_ns]
+        for commit_ns in (self._published_ns, self.status.last_digest_ns()):
             if commit_ns is not None:
                 moments.append(commit_ns + self._state.model.propose_interval_ns)
         return max(moments)
 
-    def _publish(self, now_ns: int) -> None:
-        changes = self._pending
-        self._pending = []
-        self._published_ns = now_ns
+    def _publish(self) -> None:
+        changes = list(self._pending)
+        self._pending = {}
+        self._published_ns = self._state.now_ns
         update = self._state.map.apply(changes)
         for subscriber in self.subscribers:
-            subscriber(now_ns, update)
+            subscriber(update)
 
 
 class DownOut:
@@ -108,43 +109,43 @@ class DownOut:
         # OSDs that were due but not marked out, and are checked again when an OSD comes up.
         self._kept_in: set[int] = set()
 
-    def on_map(self, now_ns: int, update: MapUpdate) -> None:
+    def on_map(self, update: MapUpdate) -> None:
         """Start and stop the clocks of OSDs that go down and come up."""
         for change in update.changes:
             if change.kind == "down":
-                self._start(now_ns, change.subject)
+                self._start(change.subject)
             elif change.kind == "up":
-                self._stop(now_ns, change.subject)
+                self._stop(change.subject)
 
-    def _start(self, now_ns: int, osd: int) -> None:
-        self._down_since_ns[osd] = now_ns
+    def _start(self, osd: int) -> None:
+        self._down_since_ns[osd] = self._state.now_ns
         if osd not in self._state.map.out:
-            self._check_later(now_ns + self._state.model.down_out_interval_ns, osd)
+            self._check_later(osd, self._state.model.down_out_interval_ns)
 
-    def _stop(self, now_ns: int, osd: int) -> None:
+    def _stop(self, osd: int) -> None:
         self._down_since_ns.pop(osd, None)
         self._kept_in.discard(osd)
         for other in sorted(self._kept_in):
-            self._check_later(now_ns, other)
+            self._check_later(other, delay_ns=0)
         self._kept_in.clear()
 
-    def _check_later(self, time_ns: int, osd: int) -> None:
-        """Check an OSD at the monitors' next tick."""
+    def _check_later(self, osd: int, delay_ns: int) -> None:
+        """Check an OSD at the monitors' next tick after a delay."""
         tick_ns = self._state.model.monitor_tick_ns
-        due_ns = -(-time_ns // tick_ns) * tick_ns
-        self._state.timers.at(due_ns, self._check, osd, self._down_since_ns[osd])
+        ticks = -(-(self._state.now_ns + delay_ns) // tick_ns)
+        self._state.clock.at(
+            ticks * tick_ns, self._check, osd, self._down_since_ns[osd]
+        )
 
-    def _check(self, now_ns: int, osd: int, down_since_ns: int) -> None:
+    def _check(self, osd: int, down_since_ns: int) -> None:
         if self._down_since_ns.get(osd) != down_since_ns or osd in self._state.map.out:
             return
         reason = self._reason_to_keep(osd)
         if reason is None:
-            self._monitor.propose(now_ns, "out", osd)
+            self._monitor.propose("out", osd)
             return
         self._kept_in.add(osd)
-        self._state.timeline.note(
-            now_ns, "kept in", f"osd.{osd} is not marked out: {reason}"
-        )
+        self._state.note("kept in", f"osd.{osd} is not marked out: {reason}")
 
     def _reason_to_keep(self, osd: int) -> str | None:
         cluster_map = self._state.map

@@ -32,11 +32,11 @@ class Outages:
         # OSDs that are back before they were marked down.
         self._booting: set[int] = set()
         for failure in state.plan.failures:
-            state.timers.at(failure.time_ns, self._fail, failure)
+            state.clock.at(failure.time_ns, self._fail, failure)
             if failure.back_ns is not None:
-                state.timers.at(failure.back_ns, self._return, failure)
+                state.clock.at(failure.back_ns, self._return, failure)
 
-    def on_map(self, now_ns: int, update: MapUpdate) -> None:
+    def on_map(self, update: MapUpdate) -> None:
         """Process OSDs that a new map marks down or up."""
         for change in update.changes:
             osd = change.subject
@@ -44,46 +44,46 @@ class Outages:
                 self._detection.forget_reports(osd)
                 if osd in self._booting:
                     self._booting.discard(osd)
-                    self._monitor.propose(now_ns, "up", osd)
+                    self._monitor.propose("up", osd)
             elif change.kind == "up" and osd in self._detection.silent:
-                self._detection.watch(now_ns, osd)
+                self._detection.watch(osd)
 
-    def _fail(self, now_ns: int, failure: Failure) -> None:
+    def _fail(self, failure: Failure) -> None:
         state = self._state
         osds = set(failure.osds)
         state.actions.add(Stop(self._resources(failure)))
         self._data_loss.count_held(osds)
         names = osd_names(failure.osds)
-        state.timeline.note(now_ns, "failed", f"{names} ({failure.kind})")
+        state.note("failed", f"{names} ({failure.kind})")
         for group in state.groups:
             if group.interval.active and not osds.isdisjoint(group.members.osds):
-                state.enter(now_ns, group, State.STALE)
-        self._data_loss.lose(now_ns, failure)
+                state.enter(group, State.STALE)
+        self._data_loss.lose(failure)
         for osd in failure.osds:
             self._booting.discard(osd)
             self._detection.silent[osd] = failure
-            self._detection.watch(now_ns, osd)
+            self._detection.watch(osd)
 
-    def _return(self, now_ns: int, failure: Failure) -> None:
+    def _return(self, failure: Failure) -> None:
         self._state.actions.add(Start(self._resources(failure)))
         names = osd_names(failure.osds)
         emptied = "" if failure.keeps_data else " (empty)"
-        self._state.timeline.note(now_ns, "returned", names + emptied)
+        self._state.note("returned", names + emptied)
         for osd in failure.osds:
             del self._detection.silent[osd]
             self._detection.forget_reports(osd)
             if not failure.keeps_data:
                 self._data_loss.replace(osd)
             if failure.kind == "hang" and self._is_unnoticed(osd):
-                self._resume(now_ns, osd)
+                self._resume(osd)
             else:
-                boot_ns = now_ns + self._state.model.boot_ns
-                self._state.timers.at(boot_ns, self._boot, osd)
+                self._state.clock.after(self._state.model.boot_ns, self._boot, osd)
 
     def _is_unnoticed(self, osd: int) -> bool:
-        return osd in self._state.map.up - self._monitor.pending("down")
+        is_up = osd in self._state.map.up
+        return is_up and osd not in self._monitor.pending("down")
 
-    def _resume(self, now_ns: int, osd: int) -> None:
+    def _resume(self, osd: int) -> None:
         """Continue after an unnoticed hang: clients send their requests again."""
         for group in self._state.groups:
             if osd not in group.members.osds or not group.interval.peered:
@@ -92,17 +92,17 @@ class Outages:
                 self._state.actions.send_again(group.number)
             else:
                 self._state.actions.hold(group.number)
-            self._activation.activate(now_ns, group)
+            self._activation.activate(group)
 
-    def _boot(self, now_ns: int, osd: int) -> None:
+    def _boot(self, osd: int) -> None:
         if osd in self._detection.silent:
             return
         if osd in self._state.map.up:
             # The monitors first mark the OSD down.
             self._booting.add(osd)
-            self._monitor.propose(now_ns, "down", osd)
+            self._monitor.propose("down", osd)
         else:
-            self._monitor.propose(now_ns, "up", osd)
+            self._monitor.propose("up", osd)
 
     def _resources(self, failure: Failure) -> tuple[int, ...]:
         cluster = self._state.pool.cluster
@@ -131,7 +131,7 @@ class InitialLoss:
         plan = state.plan
         if plan.lost_osds or plan.missing_osds:
             state.map.lose(set(plan.lost_osds), set(plan.missing_osds))
-            state.timers.at(0, self._begin, self._remapped_groups())
+            state.clock.at(0, self._begin, self._remapped_groups())
 
     def _remapped_groups(self) -> list[Group]:
         """Move PGs to their new up sets; return those that change."""
@@ -160,13 +160,13 @@ class InitialLoss:
                 f"{up_set.index(NO_OSD)}; wanted a spare failure domain"
             )
 
-    def _begin(self, now_ns: int, groups: list[Group]) -> None:
+    def _begin(self, groups: list[Group]) -> None:
         """Activate the PGs that lost members, which have peered before the run."""
         plan = self._state.plan
         names = osd_names((*plan.lost_osds, *plan.missing_osds))
-        self._state.timeline.note(now_ns, "failed", f"{names} (before the run)")
+        self._state.note("failed", f"{names} (before the run)")
         for group in groups:
-            self._activation.activate(now_ns, group)
+            self._activation.activate(group)
             group.has_pg_temp = group.needs_pg_temp
             shards_count = _rebuilt_shards(group)
             if shards_count:

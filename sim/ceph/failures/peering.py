@@ -41,7 +41,7 @@ class Peering:
         # PGs that wait for a map with the ``up_thru`` of their primary.
         self._unrecorded: set[int] = set()
 
-    def on_map(self, now_ns: int, update: MapUpdate) -> None:
+    def on_map(self, update: MapUpdate) -> None:
         """Begin a new interval of every PG that a new map concerns."""
         restarted = update.subjects("down", "up")
         remapped = update.subjects("pg_temp")
@@ -53,14 +53,14 @@ class Peering:
             if has_moved or is_hit or number in remapped:
                 self._writes.note_completed()
                 group.up = up_set
-                self._begin(now_ns, group)
+                self._begin(group)
             elif self._may_have_new_sources(group, restarted):
-                self._activation.activate(now_ns, group)
+                self._activation.activate(group)
         for number in sorted(self._unrecorded):
             group = self._state.groups[number]
             if self._is_recorded(group):
                 self._unrecorded.discard(number)
-                self._activation.activate(now_ns, group)
+                self._activation.activate(group)
 
     def _may_have_new_sources(self, group: Group, restarted: set[int]) -> bool:
         """Return True if restarted OSDs outside a PG that recovers have copies of it."""
@@ -68,43 +68,36 @@ class Peering:
             return False
         return group.is_held_by(restarted)
 
-    def _begin(self, now_ns: int, group: Group) -> None:
+    def _begin(self, group: Group) -> None:
         """Begin a new interval: hold clients, choose members, and query them."""
         state = self._state
         self._unrecorded.discard(group.number)
         self._writes.settle_cut_off(group)
-        self._activation.deactivate(now_ns, group)
-        group.interval = PgInterval(
-            group.interval.number + 1,
-            epoch=state.map.epoch,
-            peered=False,
-            active=False,
-        )
+        self._activation.deactivate(group)
+        group.interval = PgInterval(state.map.epoch, peered=False, active=False)
         group.add_empty_copies()
         group.members = group.choose_members(state.map.up)
         if not group.members.osds:
-            state.enter(now_ns, group, State.INCOMPLETE)
+            state.enter(group, State.INCOMPLETE)
             return
         self._background.note(group, "interval")
-        state.enter(now_ns, group, State.PEERING)
-        state.timers.at(
-            now_ns + self._exchange_ns, self._exchanged, group, group.interval.number
-        )
+        state.enter(group, State.PEERING)
+        state.clock.after(self._exchange_ns, self._exchanged, group, group.interval)
 
-    def _exchanged(self, now_ns: int, group: Group, interval: int) -> None:
+    def _exchanged(self, group: Group, interval: PgInterval) -> None:
         """Process the answers of all members."""
-        if group.interval.number != interval:
+        if group.interval is not interval:
             return
         if group.needs_pg_temp and not group.has_pg_temp:
             group.has_pg_temp = True
-            self._monitor.propose(now_ns, "pg_temp", group.number)
+            self._monitor.propose("pg_temp", group.number)
             return
         lead = group.members.primary_osd
         if lead is None or self._is_recorded(group):
-            self._activation.activate(now_ns, group)
+            self._activation.activate(group)
             return
         self._unrecorded.add(group.number)
-        self._monitor.propose(now_ns, "up_thru", lead)
+        self._monitor.propose("up_thru", lead)
 
     def _is_recorded(self, group: Group) -> bool:
         """Return True if the monitors know that the primary was alive in this interval."""

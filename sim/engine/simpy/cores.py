@@ -177,7 +177,8 @@ class Cores(Fifo):
 
     def _on_thread(self, visit: Visit, demand_ns: int) -> int:
         """Return the time of a use with that of waking its thread, and note that the thread runs."""
-        request, thread = visit.request, visit.step.thread
+        request = visit.request
+        thread = visit.step.thread
         pool = thread_pool(request, visit.step)
         if pool is None or thread is None:
             return demand_ns

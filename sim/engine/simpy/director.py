@@ -226,7 +226,8 @@ class Direction:
             again = source.replan(np.array(indices, dtype=np.int64))
         known = self._known(stream, places, later)
         check_replanned(self.engine.program, stream.index, again, known)
-        templates, bindings = again.templates.tolist(), again.bindings.tolist()
+        templates = again.templates.tolist()
+        bindings = again.bindings.tolist()
         for place in places:
             stream.templates[place] = templates.pop(0)
             stream.bindings[place] = bindings.pop(0)

@@ -329,7 +329,8 @@ def make_resources(engine: SimpyEngine) -> list[Resource]:
     made = [_resource(engine, index) for index in range(len(resources))]
     for server, threads in enumerate(resources.served_by.tolist()):
         if threads >= 0:
-            batch, pool = made[server], made[threads]
+            batch = made[server]
+            pool = made[threads]
             assert isinstance(batch, ServedBatch) and isinstance(pool, ServingPool)
             batch.threads = pool
             pool.server = batch

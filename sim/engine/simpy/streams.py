@@ -105,7 +105,8 @@ class Stream(Log):
 
     def issue(self) -> None:
         """Issue the next planned request."""
-        chunk, row = self.chunk, self.chunk_issued
+        chunk = self.chunk
+        row = self.chunk_issued
         assert chunk is not None
         self.chunk_issued += 1
         place = self.note(

@@ -1,10 +1,9 @@
 """Recovery: the order and the pace in which PGs rebuild their objects."""
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, get_args
 
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.background.operations import (
@@ -15,17 +14,11 @@ from stripesim.sim.ceph.failures.background.operations import (
 )
 from stripesim.sim.ceph.failures.background.reservations import Reservations
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
-from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.failures.groups import Group, PgInterval
 
 # Reasons for a PG in need of recovery to wait: its reservations, other PGs of its primary, the primary's
 # pause between objects, or the object in progress.
 WaitReason = Literal["max_backfills", "max_active", "sleep", "object"]
-WAIT_REASONS: tuple[WaitReason, ...] = (
-    "max_backfills",
-    "max_active",
-    "sleep",
-    "object",
-)
 
 
 class Priority(IntEnum):
@@ -53,13 +46,13 @@ class Priority(IntEnum):
 class RecoveryListener(Protocol):
     """Receives the progress of recovery."""
 
-    def recovery_started(self, now_ns: int, group: Group) -> None:
+    def recovery_started(self, group: Group) -> None:
         """Process the start of a PG's recovery."""
 
     def object_recovered(self, group: Group, item: int) -> None:
         """Process the recovery of an object that an acting member lacked."""
 
-    def recovery_finished(self, now_ns: int, group: Group) -> None:
+    def recovery_finished(self, group: Group) -> None:
         """Process the end of a PG's recovery."""
 
 
@@ -137,7 +130,7 @@ class RecoveryScheduler:
         model = state.model
         self.feed = OperationFeed(osds * model.recovery_max_active_count)
         self.rounds: list[RecoveryRound] = []
-        self.waited_ns: dict[WaitReason, int] = dict.fromkeys(WAIT_REASONS, 0)
+        self.waited_ns: dict[WaitReason, int] = dict.fromkeys(get_args(WaitReason), 0)
         # Set before the run.
         self.listener: RecoveryListener
         self._state = state
@@ -148,7 +141,7 @@ class RecoveryScheduler:
         self._running: dict[int, tuple[_Task, _RunningOperation]] = {}
         self._starting: list[_Task] = []
 
-    def request(self, now_ns: int, group: Group) -> None:
+    def request(self, group: Group) -> None:
         """Queue a PG for recovery.
 
         Backfill takes a reservation at each OSD that it fills, recovery by the log one at every member.
@@ -159,34 +152,35 @@ class RecoveryScheduler:
         if lead is None:
             lead = min(joining)
         targets = joining if group.is_backfilled else members.osds
-        missing = _union(copy.missing for copy in group.joining_copies.values())
+        copies = group.joining_copies.values()
+        missing = set().union(*(copy.missing for copy in copies))
         task = _Task(
             group,
             lead,
             tuple(sorted(targets - {lead})),
             Priority.of(group),
             items=deque(sorted(missing)),
-            waits_since_ns=now_ns,
+            waits_since_ns=self._state.now_ns,
         )
         self._tasks[group.number] = task
         self._reservations.ask_primary(group.number, task.priority, lead)
-        self._advance(now_ns)
+        self._advance()
 
-    def cancel(self, now_ns: int, group: Group) -> bool:
+    def cancel(self, group: Group) -> bool:
         """Cancel a PG's recovery; return True if the engine has to cut off operations."""
         task = self._tasks.get(group.number)
         if task is None:
             return False
-        self._end(now_ns, task)
+        self._end(task)
         for index in task.in_flight:
             del self._running[index]
         running_count = len(task.in_flight) + len(task.starting)
         self._queues[task.lead].active_count -= running_count
         task.starting = []
-        self._state.timers.at(now_ns, self._advance)
+        self._state.clock.after(0, self._advance)
         return bool(task.in_flight)
 
-    def done(self, now_ns: int, index: int) -> None:
+    def done(self, index: int) -> None:
         """Process the end of a round."""
         task, running = self._running.pop(index)
         task.in_flight.discard(index)
@@ -197,11 +191,11 @@ class RecoveryScheduler:
         self._queues[task.lead].active_count -= 1
         self._note_recovered(task.group, running.operation)
         if task.has_running or self._has_more(task):
-            self._start(now_ns, task.lead)
+            self._start(task.lead)
             return
-        self._end(now_ns, task)
-        self.listener.recovery_finished(now_ns, task.group)
-        self._advance(now_ns)
+        self._end(task)
+        self.listener.recovery_finished(task.group)
+        self._advance()
 
     def hand_over(self) -> None:
         """Issue rounds to the engine, at the end of a moment.
@@ -216,10 +210,10 @@ class RecoveryScheduler:
             for running in starting:
                 self._push_round(task, running)
 
-    def stop_waiting(self, now_ns: int) -> None:
+    def stop_waiting(self) -> None:
         """Add the waits of unfinished tasks at the end of the run."""
         for task in self._tasks.values():
-            self._wait_for(now_ns, task, None)
+            self._wait_for(task, None)
 
     def _push_round(self, task: _Task, running: _RunningOperation) -> None:
         if running.planned is None:
@@ -244,10 +238,10 @@ class RecoveryScheduler:
         if not group.joining_inside.keys().isdisjoint(operation.shards):
             self.listener.object_recovered(group, operation.item)
 
-    def _end(self, now_ns: int, task: _Task) -> None:
+    def _end(self, task: _Task) -> None:
         """Remove a task and its reservations."""
         del self._tasks[task.number]
-        self._wait_for(now_ns, task, None)
+        self._wait_for(task, None)
         self._reservations.release(task.number, task.lead, task.targets)
         groups = self._queues[task.lead].groups
         if task.number in groups:
@@ -255,31 +249,31 @@ class RecoveryScheduler:
 
     # Reservations.
 
-    def _advance(self, now_ns: int) -> None:
+    def _advance(self) -> None:
         """Grant the reservations that can be granted, then start the operations that may start."""
         for number in self._reservations.granted():
-            self._reserved(now_ns, self._tasks[number])
+            self._reserved(self._tasks[number])
         for osd, queue in enumerate(self._queues):
             if queue.groups:
-                self._start(now_ns, osd)
+                self._start(osd)
 
-    def _reserved(self, now_ns: int, task: _Task) -> None:
+    def _reserved(self, task: _Task) -> None:
         """Request the next reservation of a PG, or start its recovery."""
         if self._reservations.ask_next(task.number, task.priority, task.targets):
             return
         if not self._has_more(task):
             # No OSD can supply the missing objects.
-            self._end(now_ns, task)
-            interval = task.group.interval.number
-            self._state.timers.at(now_ns, self._finish_idle, task.group, interval)
+            self._end(task)
+            interval = task.group.interval
+            self._state.clock.after(0, self._finish_idle, task.group, interval)
             return
         self._queues[task.lead].groups.append(task.number)
-        self._wait_for(now_ns, task, "max_active")
-        self.listener.recovery_started(now_ns, task.group)
+        self._wait_for(task, "max_active")
+        self.listener.recovery_started(task.group)
 
-    def _finish_idle(self, now_ns: int, group: Group, interval: int) -> None:
-        if group.interval.number == interval:
-            self.listener.recovery_finished(now_ns, group)
+    def _finish_idle(self, group: Group, interval: PgInterval) -> None:
+        if group.interval is interval:
+            self.listener.recovery_finished(group)
 
     # Operations.
 
@@ -292,16 +286,18 @@ class RecoveryScheduler:
             )
         return bool(task.queued)
 
-    def _start(self, now_ns: int, osd: int) -> None:
+    def _start(self, osd: int) -> None:
         """Start operations of an OSD within its limits, and record the waits of its other PGs."""
-        self._fill(now_ns, osd)
+        self._fill(osd)
         queue = self._queues[osd]
-        idle: WaitReason = "sleep" if queue.free_ns > now_ns else "max_active"
+        idle: WaitReason = (
+            "sleep" if queue.free_ns > self._state.now_ns else "max_active"
+        )
         for number in queue.groups:
             task = self._tasks[number]
-            self._wait_for(now_ns, task, "object" if task.has_running else idle)
+            self._wait_for(task, "object" if task.has_running else idle)
 
-    def _fill(self, now_ns: int, osd: int) -> None:
+    def _fill(self, osd: int) -> None:
         """Start operations of an OSD within its limits, one PG after another.
 
         A PG starts its next object once the one before is complete: each request for recovery starts
@@ -311,7 +307,7 @@ class RecoveryScheduler:
         active_max = self._state.model.recovery_max_active_count
         busy_count = 0
         while busy_count < len(queue.groups) and queue.active_count < active_max:
-            if queue.free_ns > now_ns:
+            if queue.free_ns > self._state.now_ns:
                 self._wait_for_pause(osd)
                 return
             task = self._tasks[queue.groups[0]]
@@ -325,7 +321,7 @@ class RecoveryScheduler:
                 continue
             self._start_soon(task, _RunningOperation(task.queued.popleft()))
             queue.active_count += 1
-            queue.free_ns = now_ns + self._state.model.recovery_sleep_ns
+            queue.free_ns = self._state.now_ns + self._state.model.recovery_sleep_ns
 
     def _start_soon(self, task: _Task, running: _RunningOperation) -> None:
         task.starting.append(running)
@@ -335,19 +331,15 @@ class RecoveryScheduler:
         queue = self._queues[osd]
         if not queue.has_timer:
             queue.has_timer = True
-            self._state.timers.at(queue.free_ns, self._pause_ended, osd)
+            self._state.clock.at(queue.free_ns, self._pause_ended, osd)
 
-    def _pause_ended(self, now_ns: int, osd: int) -> None:
+    def _pause_ended(self, osd: int) -> None:
         self._queues[osd].has_timer = False
-        self._start(now_ns, osd)
+        self._start(osd)
 
-    def _wait_for(self, now_ns: int, task: _Task, reason: WaitReason | None) -> None:
+    def _wait_for(self, task: _Task, reason: WaitReason | None) -> None:
         """Change the reason for which a task waits."""
         if task.waits_for is not None:
-            self.waited_ns[task.waits_for] += now_ns - task.waits_since_ns
+            self.waited_ns[task.waits_for] += self._state.now_ns - task.waits_since_ns
         task.waits_for = reason
-        task.waits_since_ns = now_ns
-
-
-def _union(sets: Iterable[set[int]]) -> set[int]:
-    return set().union(*sets)
+        task.waits_since_ns = self._state.now_ns

@@ -51,7 +51,7 @@ class Scrubs:
     def __init__(self, state: ClusterState, operations: OperationBook) -> None:
         self.feed = OperationFeed(len(state.groups))
         # Set before the run.
-        self.on_scrubbed: Callable[[int, Group], None]
+        self.on_scrubbed: Callable[[Group], None]
         self.deep_count = 0
         self._state = state
         self._operations = operations
@@ -71,9 +71,9 @@ class Scrubs:
                 self._state.model.scrub_interval_ns,
             )
             turn, first_ns = divmod(phase_ns, self._period_ns)
-            self._state.timers.at(first_ns, self._fall_due, group.number, -turn)
+            self._state.clock.at(first_ns, self._fall_due, group.number, -turn)
 
-    def begin(self, now_ns: int) -> None:
+    def begin(self) -> None:
         """Begin the scrubs that are due and possible, the first due first."""
         busy = {osd for scrub in self._running.values() for osd in scrub.members}
         for number, deep in list(self._due.items()):
@@ -85,13 +85,13 @@ class Scrubs:
             steps = rounds_bytes(len(group.objects), 1 if deep else CHUNK_OBJECTS)
             self._running[number] = _Scrub(deep, members, steps)
             busy |= members
-            self._continue(now_ns, number)
+            self._continue(number)
 
-    def done(self, now_ns: int, index: int) -> None:
+    def done(self, index: int) -> None:
         """Continue a scrub after a step."""
         number = self._in_flight.pop(index, None)
         if number is not None:
-            self._continue(now_ns, number)
+            self._continue(number)
 
     def cancel(self, number: int) -> bool:
         """Cancel a PG's scrub, which stays due; return True if a step is in flight."""
@@ -119,23 +119,21 @@ class Scrubs:
             index = self.feed.push(template, binding, shadow)
             self._in_flight[index] = number
 
-    def _fall_due(self, now_ns: int, number: int, turn: int) -> None:
-        self._state.timers.at(
-            now_ns + self._period_ns, self._fall_due, number, turn + 1
-        )
+    def _fall_due(self, number: int, turn: int) -> None:
+        self._state.clock.after(self._period_ns, self._fall_due, number, turn + 1)
         is_deep = turn % SCRUBS_PER_DEEP == 0
         self._due[number] = self._due.get(number, False) or is_deep
-        self.begin(now_ns)
+        self.begin()
 
     def _is_ready(self, group: Group) -> bool:
         return group.is_clean and self._state.state_of(group) == State.CLEAN
 
-    def _continue(self, now_ns: int, number: int) -> None:
+    def _continue(self, number: int) -> None:
         if self._running[number].left:
             self._starting.append(number)
             return
         scrub = self._running.pop(number)
         if scrub.deep:
             self.deep_count += 1
-            self.on_scrubbed(now_ns, self._state.groups[number])
-        self._state.timers.at(now_ns, self.begin)
+            self.on_scrubbed(self._state.groups[number])
+        self._state.clock.after(0, self.begin)

@@ -49,7 +49,7 @@ class BackgroundWork:
         return feeds
 
     def connect(
-        self, listener: RecoveryListener, on_scrubbed: Callable[[int, Group], None]
+        self, listener: RecoveryListener, on_scrubbed: Callable[[Group], None]
     ) -> None:
         """Connect the parts that react to recovery and scrubs, and schedule the scrubs."""
         self.recovery.listener = listener
@@ -57,18 +57,18 @@ class BackgroundWork:
         if self._state.plan.scrubs:
             self.scrubs.schedule()
 
-    def cancel(self, now_ns: int, group: Group) -> bool:
+    def cancel(self, group: Group) -> bool:
         """Cancel recovery and scrub of a PG; return True if the engine has to cut off operations."""
-        recovers = self.recovery.cancel(now_ns, group)
+        recovers = self.recovery.cancel(group)
         scrubs = self.scrubs.cancel(group.number)
         return recovers or scrubs
 
-    def process(self, now_ns: int, reports: Sequence[Report]) -> None:
+    def process(self, reports: Sequence[Report]) -> None:
         """Process the ends of operations."""
         for report in reports:
             is_recovery = report.stream == self.first_stream
             part = self.recovery if is_recovery else self.scrubs
-            part.done(now_ns, report.index)
+            part.done(report.index)
 
     def note(self, group: Group, reason: NoteReason) -> None:
         """Queue a note by the members that a PG has at the end of the moment."""

@@ -71,15 +71,15 @@ class FaultRun:
     @cached_property
     def operations_done(self) -> BoolArray:
         """True for rounds of recovery that completed their operation, shape (rounds,)."""
-        last = np.array([one.is_last for one in self._rounds], dtype=np.bool_)
+        last = np.array([is_last for _, is_last in self._rounds], dtype=np.bool_)
         return self.rounds_done & last
 
     @cached_property
     def shards_done(self) -> IntArray:
         """Shards that each round of recovery completed, all in an operation's last, shape (rounds,)."""
         shards = [
-            0 if one.operation.kind == "delete" else len(one.operation.shards)
-            for one in self._rounds
+            0 if operation.kind == "delete" else len(operation.shards)
+            for operation, _ in self._rounds
         ]
         return np.array(shards, dtype=np.int64) * self.operations_done
 
@@ -87,7 +87,8 @@ class FaultRun:
     def is_rebuild(self) -> BoolArray:
         """True for rounds of recovery that rebuild, shape (rounds,)."""
         return np.array(
-            [one.operation.kind == "rebuild" for one in self._rounds], dtype=np.bool_
+            [operation.kind == "rebuild" for operation, _ in self._rounds],
+            dtype=np.bool_,
         )
 
     @property
