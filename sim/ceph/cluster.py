@@ -39,10 +39,10 @@ NO_OSD = 2147483647
 _HOST_KINDS = ("cpu", "public.tx", "public.rx", "private.tx", "private.rx")
 # An OSD has a pool of threads ("worker") for each of its queues of operations, before these.
 _OSD_KINDS = ("messenger", "ssd", "kv", "sync", "finisher")
-# Threads of a device where threads keep their cores: the one that collects what it has done, and those that
-# wait for a read.
+# Threads of a device if threads keep their cores: the one that collects completions, and those that wait for
+# a read.
 _WAITING_KINDS = ("aio", "reader")
-# What a drive with queues of its own by direction has beside its channels.
+# Further queues of a drive with separate queues for each direction.
 _DRIVE_KINDS = ("ssd.link", "ssd.write")
 #: Kinds of resources that are threads: one that finds nothing to do goes to sleep.
 THREAD_KINDS = ("worker", "messenger", "kv", "finisher", *_WAITING_KINDS)
@@ -117,7 +117,7 @@ class Models:
         )
 
     def decode_ns(self, scheme: str, data_bytes: float, erasures: int) -> float:
-        """Processor time of decoding one stripe with so many shards absent [ns]."""
+        """Return the processor time of decoding one stripe with some shards absent [ns]."""
         first = self.kernel.cost(
             scheme=scheme, op="decode", erasures=1, backend=self.backend_for(scheme)
         )
@@ -130,7 +130,7 @@ class Models:
         )
 
     def rebuild_ns(self, scheme: str, data_bytes: float, erasures: int) -> float:
-        """Processor time of rebuilding so many lost shards of one stripe [ns]."""
+        """Return the processor time of rebuilding some lost shards of one stripe [ns]."""
         if erasures > 1:
             return self.decode_ns(scheme, data_bytes, erasures)
         try:
@@ -141,7 +141,7 @@ class Models:
                 backend=self.backend_for(scheme),
             )
         except KernelTableError:
-            # Ceph's plugins have no call of their own for one shard: theirs is a decode of one erasure.
+            # Ceph's plugins have no separate call for one shard. They decode one erasure.
             cost = self.kernel.cost(
                 scheme=scheme, op="decode", erasures=1, backend=self.backend_for(scheme)
             )
@@ -229,7 +229,7 @@ class Cluster:
         servers[self.host_resource(np.arange(self.hosts), "cpu")] = self.cores
         pools = (*THREAD_KINDS, "pg.lock", "pg.exec")
         disciplines = {**dict.fromkeys(pools, POOL), "sync": BATCH, "pg.pipeline": GATE}
-        # What it costs to wake a thread; the key-value thread bears a sync's time.
+        # Cost of waking a thread. The key-value thread includes the time of a sync.
         wakes_ns = dict.fromkeys(THREAD_KINDS, round(threads.wake_ns))
         wakes_ns["kv"] = round(threads.wake_ns + threads.sync_ns)
         slowdown = round(models.cpu.paired_slowdown_fraction * PAIRED_UNIT)
@@ -252,7 +252,7 @@ class Cluster:
 
     @property
     def _capacities(self) -> dict[str, int]:
-        """Servers of each kind of resource that may have several; cores are those of each host."""
+        """Servers of each kind of resource that may have several, except cores."""
         client = self.models.client
         threads = self.models.threads
         drive = self.models.ssd

@@ -1,4 +1,4 @@
-"""How each placement group looks to clients just now: who leads, what is missing, who is bound."""
+"""The current state of each placement group: primary, missing shards, bindings."""
 
 from collections.abc import Sequence
 
@@ -13,22 +13,22 @@ from stripesim.sim.engine.graph import IntArray
 class Layout:
     """Views and bindings of a pool's placement groups, which may change during a run.
 
-    `contexts` are the different ways a placement group has looked so far. What is catching up is missing to
-    reads and writes alike; writes reach it as well.
+    `contexts` are the distinct states of placement groups until now. Shards that are catching up count as
+    missing, but receive writes.
     """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self.contexts: list[PathContext] = list(pool.contexts)
-        # Place in `contexts`, and binding row, of each placement group, shape (groups, 2).
+        # Index in `contexts`, and binding row, of each placement group, shape (groups, 2).
         rows = np.arange(pool.cluster.groups, dtype=np.int64)
-        self._looks = np.stack([np.array(pool.views, dtype=np.int64), rows], axis=1)
-        self._known = {
+        self._states = np.stack([np.array(pool.views, dtype=np.int64), rows], axis=1)
+        self._view_numbers = {
             (context.primary, context.missing, context.catching_up): index
             for index, context in enumerate(self.contexts)
         }
-        # View and binding row of what is served otherwise, by placement group and object.
-        self._apart: dict[int, dict[int, tuple[int, int]]] = {}
+        # View and binding row of objects that differ from their PG, by PG and object.
+        self._exceptions: dict[int, dict[int, tuple[int, int]]] = {}
         self._rows: dict[tuple[int, ...], int] = {}
 
     def context(
@@ -37,11 +37,11 @@ class Layout:
         missing: frozenset[int],
         catching_up: frozenset[int] = frozenset(),
     ) -> PathContext:
-        """Return the context of one way to look."""
+        """Return the context of one state of a placement group."""
         return self.contexts[self._view(primary, missing, catching_up)]
 
     def row(self, book: Book, acting: Sequence[int], primary: int, group: int) -> int:
-        """Return the binding row of these OSDs, made where it is new."""
+        """Return the binding row of these OSDs, added to the book if it is new."""
         key = (group, primary, *acting)
         if key not in self._rows:
             rows = self._pool.cluster.bind(
@@ -52,14 +52,17 @@ class Layout:
             self._rows[key] = int(book.add_bindings(rows)[0])
         return self._rows[key]
 
-    def look(self, groups: IntArray, objects: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the place in `contexts` and the binding row of objects, by their placement groups."""
-        looks = self._looks[groups]
-        if self._apart:
-            for place in np.flatnonzero(np.isin(groups, list(self._apart))).tolist():
-                apart = self._apart[int(groups[place])]
-                looks[place] = apart.get(int(objects[place]), looks[place])
-        return looks[:, 0], looks[:, 1]
+    def states_of(
+        self, groups: IntArray, objects: IntArray
+    ) -> tuple[IntArray, IntArray]:
+        """Return the index in `contexts` and the binding row of objects, by their placement groups."""
+        states = self._states[groups]
+        if self._exceptions:
+            has_exceptions = np.isin(groups, list(self._exceptions))
+            for index in np.flatnonzero(has_exceptions).tolist():
+                of_group = self._exceptions[int(groups[index])]
+                states[index] = of_group.get(int(objects[index]), states[index])
+        return states[:, 0], states[:, 1]
 
     def set(
         self,
@@ -70,27 +73,25 @@ class Layout:
         primary: int,
         item: int | None = None,
     ) -> None:
-        """Let a placement group look otherwise from now on, or one object (`item`) until the group does.
+        """Change the state of a placement group, or of one object (`item`) until the state of its PG changes.
 
-        `members` are the OSDs that writes of each shard reach, or `NO_OSD`: of `missing` shards those that
-        are brought up to date. `primary` is the shard whose OSD leads.
+        `members` are the OSDs that receive the writes of each shard, or `NO_OSD`. Of the `missing` ones these
+        catch up. `primary` is the shard whose OSD leads.
         """
         catching_up = frozenset(shard for shard in missing if members[shard] != NO_OSD)
-        look = (
-            self._view(primary, missing, catching_up),
-            self.row(book, members, primary, group),
-        )
+        view = self._view(primary, missing, catching_up)
+        row = self.row(book, members, primary, group)
         if item is None:
-            self._looks[group] = look
-            self._apart.pop(group, None)
+            self._states[group] = view, row
+            self._exceptions.pop(group, None)
         else:
-            self._apart.setdefault(group, {})[item] = look
+            self._exceptions.setdefault(group, {})[item] = (view, row)
 
     def _view(
         self, primary: int, missing: frozenset[int], catching_up: frozenset[int]
     ) -> int:
         key = (primary, missing, catching_up)
-        if key not in self._known:
-            self._known[key] = len(self.contexts)
+        if key not in self._view_numbers:
+            self._view_numbers[key] = len(self.contexts)
             self.contexts.append(self._pool.context(primary, missing, catching_up))
-        return self._known[key]
+        return self._view_numbers[key]

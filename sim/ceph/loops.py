@@ -1,4 +1,4 @@
-"""Closed loops of several clients: each a stream of its own to the engine, planned together in rounds."""
+"""Closed loops of several clients, planned together in rounds. Each is a separate stream to the engine."""
 
 from collections import deque
 from itertools import pairwise
@@ -34,7 +34,7 @@ class ClientLoops:
             return False
         chunk = self.planner.plan(self._workload.take(self._rounds))
         if not len(chunk):
-            # Every client asks once more at its end; drawing rounds for nobody would take most of a run.
+            # Each client calls once more at its end. Drawing empty rounds would take most of a run.
             self._has_ended = True
             return False
         clients = self.planner.newest.clients - self._workload.first_client
@@ -66,7 +66,7 @@ class ClientStream:
         self._rows: list[IntArray] = [np.zeros(0, dtype=np.int64)]
 
     def add(self, chunk: RequestChunk, rows: IntArray) -> None:
-        """Take over the client's share of a round; `rows` are its rows among all that was planned."""
+        """Queue the client's share of a round. `rows` are its rows among all planned requests."""
         self._coming.append(chunk)
         self._rows.append(rows)
 
@@ -84,7 +84,7 @@ class ClientStream:
 
     @property
     def planned(self) -> Planned:
-        """All that was planned of this client so far."""
+        """All requests of this client planned until now."""
         return self._loops.planner.planned.at(self._all_rows())
 
     @property

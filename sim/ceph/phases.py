@@ -1,4 +1,4 @@
-"""What the time of a request is spent on: the phase that each step of a path is stamped with."""
+"""Phases of a request. Each step of a path belongs to one, which its time is attributed to."""
 
 from enum import IntEnum
 

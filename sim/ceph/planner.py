@@ -1,6 +1,6 @@
 """From requests to templates: object, placement group, shape, all of it before the clock runs.
 
-`RequestPlanner` follows one workload. What a request's graph is belongs to the kind of pool, see
+`RequestPlanner` follows one workload. The kind of pool decides the graph of a request, see
 `stripesim.sim.ceph.kinds`.
 """
 
@@ -27,7 +27,7 @@ _IMAGE_STRIDE = np.int64(1) << 40
 
 @dataclass(frozen=True)
 class Planned:
-    """What a planner handed out, one row per part of a request; objects count over all images."""
+    """Planned requests, one row per part of a request. Objects are numbered over all images."""
 
     owners: IntArray  #: Number of the request that a part belongs to
     is_write: npt.NDArray[np.bool_]
@@ -48,15 +48,15 @@ class Planned:
 
 
 class Foreground(RequestSource, Protocol):
-    """The client's stream, which remembers what it planned."""
+    """The stream of a client, with a record of its planned requests."""
 
     @property
     def planned(self) -> Planned:
-        """All that was planned so far."""
+        """All requests planned until now."""
 
 
 class PoolGraphs:
-    """The graphs of a pool's requests: makes one for each shape and state of a group, once.
+    """The graphs of a pool's requests, one for each shape and state of a PG.
 
     All workloads of a run share them, and with them the read caches of the pool's kind.
     """
@@ -67,7 +67,7 @@ class PoolGraphs:
         self._book = book
         self._shapes: list[RequestShape] = []
         self._shape_numbers: dict[tuple[Any, ...], int] = {}
-        # Template by view and shape, and by what it really depends on.
+        # Template by view and shape, and by view and key of the plan.
         self._templates: dict[tuple[int, int], int] = {}
         self._by_plan: dict[object, int] = {}
 
@@ -97,7 +97,7 @@ class PoolGraphs:
         return template
 
     def _planned(self, view: int, shape: RequestShape) -> int:
-        """Return the template of a shape that is new, which another may have as well."""
+        """Return the template of a new shape, which may be the template of another shape too."""
         context = self.layout.contexts[view]
         plan = self.kind.plan(context, shape)
         key = (view, shape.is_write, plan.key)
@@ -109,24 +109,24 @@ class PoolGraphs:
 class RequestPlanner:
     """Plans a workload on a pool, chunk by chunk, in the order of issue.
 
-    A request that crosses objects becomes several parts, each its own request to the engine. What depends on
-    the sequence of requests is decided here: the size of an object at the time of issue, and what the stores
-    hold in memory. What depends on requests in flight is asked in time, by the graphs.
+    A request that crosses objects becomes several parts, each a separate request to the engine. The planner
+    tracks the size of each object and the memory of the stores in order of issue. Graphs check at run time
+    which requests are in flight.
 
     Parameters
     ----------
     pool, book
         The pool that requests go to, and the templates and bindings of the run.
     workload
-        Where the requests come from.
+        Source of the requests.
     prefilled
-        Whether all objects exist in full before the first request.
+        True if all objects exist in full before the first request.
     layout
         State of the placement groups, if it changes during the run.
     timeout_ns
-        When a client gives a request up [ns]; 0: never.
+        Timeout of a request [ns]. 0: none.
     beside
-        Planner of another workload on the same pool, with which to share templates and read caches.
+        Planner of another workload on the same pool. Both share templates and read caches.
     """
 
     reports = False
@@ -196,12 +196,12 @@ class RequestPlanner:
 
     @property
     def newest(self) -> Planned:
-        """What was planned last."""
+        """The requests of the last chunk."""
         return self._planned[-1]
 
     @property
     def planned(self) -> Planned:
-        """All that was planned so far."""
+        """All requests planned until now."""
         if len(self._planned) > 1:
             columns = zip(*(part.columns for part in self._planned), strict=True)
             self._planned = [Planned(*(np.concatenate(column) for column in columns))]
@@ -228,8 +228,8 @@ class RequestPlanner:
         )
 
     def _chunk(self, planned: Planned) -> RequestChunk:
-        """Return what the engine needs of requests, in the present state of their placement groups."""
-        views, rows = self._graphs.layout.look(planned.groups, planned.objects)
+        """Return requests for the engine, in the present state of their placement groups."""
+        views, rows = self._graphs.layout.states_of(planned.groups, planned.objects)
         return RequestChunk(
             templates=self._graphs.templates_of(views, planned.shapes),
             bindings=self.pool.binding_of(rows, planned.clients),

@@ -1,4 +1,4 @@
-"""A pool on a cluster: its scheme, its objects, and how each placement group looks just now."""
+"""A pool on a cluster: its scheme, its objects, and the state of its placement groups."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -58,7 +58,7 @@ class Pool:
             lost = int(np.flatnonzero(~present.any(axis=1))[0])
             raise UnavailableError(f"placement group {lost:x}: no OSD is left")
         may_lead = np.isin(np.arange(self.scheme.width), self.leaders)
-        # Where none of them is left the data is lost, which the caller says.
+        # If none of them is left, data is lost, which the caller reports.
         leading = present & (may_lead | ~(present & may_lead).any(axis=1)[:, None])
         first: IntArray = leading.argmax(axis=1).astype(np.int64)
         return first
@@ -69,7 +69,7 @@ class Pool:
         missing: frozenset[int],
         catching_up: frozenset[int] = frozenset(),
     ) -> PathContext:
-        """Return what a path depends on, for one way that a placement group looks."""
+        """Return the context of paths for one state of a placement group."""
         return PathContext(
             models=self.cluster.models,
             scheme=self.scheme,
@@ -87,7 +87,7 @@ class Pool:
         unique, firsts, inverse = np.unique(
             looks, axis=0, return_index=True, return_inverse=True
         )
-        # Numbered in the order in which placement groups first look so.
+        # Numbered in order of the first placement group in each state.
         order = np.argsort(firsts)
         number_of = np.empty(len(order), dtype=np.int64)
         number_of[order] = np.arange(len(order))
@@ -109,7 +109,7 @@ class Pool:
 
     @property
     def contexts(self) -> list[PathContext]:
-        """The different ways a placement group looks: primary and missing shards."""
+        """The distinct states of placement groups: primary and missing shards."""
         return self._views[0]
 
     @property

@@ -1,4 +1,4 @@
-"""Roles: who takes part in a request, by what it is there, never by which one it is."""
+"""Roles of resources in a request, such as the primary's cores, whichever host the primary is on."""
 
 from typing import NamedTuple
 

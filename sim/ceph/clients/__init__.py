@@ -1,1 +1,1 @@
-"""Clients: the requests that load generators and recorded traces issue."""
+"""Workloads: the requests of load generators and recorded traces. Start with `workload`."""

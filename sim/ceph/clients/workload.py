@@ -50,7 +50,7 @@ class Workload(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Synthetic:
-    """What a load generator such as fio gets as its job."""
+    """The job of a load generator such as fio."""
 
     #: ``seq``: one block after the other, from the image's start, around its end. ``rand``: any block of the
     #: image, each draw independent (``norandommap``).
@@ -128,7 +128,7 @@ class SyntheticStream:
         self.depth = workload.queue_depth
         self._taken = 0
         self._clock_ns = 0.0
-        # Streams of their own, so that the direction mix does not disturb the offsets: the
+        # Separate streams, so that the direction mix does not disturb the offsets: the
         # same seed gives the same offsets to every scheme and to reads and writes.
         self._offsets, self._directions, self._gaps, self._clients = (
             np.random.default_rng([workload.seed, index]) for index in range(4)
@@ -183,7 +183,7 @@ class SyntheticLoops:
         )
 
     def take(self, rounds: int) -> Requests:
-        """Return the next requests of all clients, so many of each, in turn; none after the end."""
+        """Return the next `rounds` requests of each client, in turn; none after the end."""
         load = self.workload
         clients = np.tile(np.arange(self.clients, dtype=np.int64), rounds)
         numbers = np.repeat(

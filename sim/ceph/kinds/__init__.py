@@ -1,8 +1,8 @@
-"""Kinds of pools, each of which plans its own writes, reads and repairs; start with `kind`."""
+"""Kinds of pools. Each kind plans its own writes, reads and repairs. Start with `kind`."""
 
 from stripesim.sim.ceph.kinds.bare import Bare
 from stripesim.sim.ceph.kinds.classic import Classic
-from stripesim.sim.ceph.kinds.kind import PoolKind, StoreMemory
+from stripesim.sim.ceph.kinds.kind import PoolKind
 from stripesim.sim.ceph.kinds.optimised import Optimised
 from stripesim.sim.ceph.kinds.pipelined import Pipelined
 from stripesim.sim.ceph.kinds.replicated import Replicated
@@ -13,19 +13,7 @@ from stripesim.sim.ceph.kinds.requests import (
 )
 from stripesim.sim.ceph.pool import Pool
 
-__all__ = [
-    "Bare",
-    "Classic",
-    "ObjectRequests",
-    "Optimised",
-    "Pipelined",
-    "PoolKind",
-    "Replicated",
-    "RequestPlan",
-    "RequestShape",
-    "StoreMemory",
-    "kind_of",
-]
+__all__ = ["ObjectRequests", "PoolKind", "RequestPlan", "RequestShape", "kind_of"]
 
 
 def kind_of(pool: Pool) -> PoolKind:

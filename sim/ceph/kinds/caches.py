@@ -1,4 +1,4 @@
-"""What stores hold in memory, in the order of issue: blocks read, units that small writes cover in part."""
+"""Memory of the stores, in order of issue: cached blocks, and units of deferred small writes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from stripesim.sim.engine.graph import IntArray
 class ReadCache:
     """A least-recently-used set of blocks.
 
-    Reads fill it, writes drop what they touch. It is evaluated at planning, in the order
-    of issue, as one cache of the cluster's size. What that leaves out: requests that
+    Reads fill it, writes evict the blocks that they touch. It is evaluated at planning, in
+    order of issue, as one cache of the cluster's size. What that leaves out: requests that
     overtake each other, and OSDs that hold more than their share.
     """
 
@@ -56,7 +56,7 @@ class ReadCache:
 
 
 class CachedBlocks:
-    """Counts the blocks at both ends of reads that a cache holds; writes drop what they touch."""
+    """Count the cached blocks at both ends of reads. Writes evict the blocks that they touch."""
 
     def __init__(
         self, cache: ReadCache, block_bytes: int, blocks_per_object: int
@@ -91,7 +91,7 @@ class CachedBlocks:
         return heads, tails
 
     def _write(self, origin: int, start_byte: int, end_byte: int) -> tuple[int, int]:
-        """Write bytes of the object whose first block is `origin`; return what the write need not read."""
+        """Write to the object at block `origin`; return the cached blocks that the write needs."""
         first = origin + start_byte // self._block_bytes
         stop = origin - (-end_byte // self._block_bytes)
         self._cache.drop(first, stop)
@@ -99,7 +99,7 @@ class CachedBlocks:
 
 
 class CachedStripes(CachedBlocks):
-    """The same where a write reads its partial stripes first: counts those of them that are held."""
+    """Count cached blocks of reads, and cached partial stripes of writes, which read them first."""
 
     def __init__(
         self,
@@ -134,12 +134,12 @@ class CachedStripes(CachedBlocks):
 
 
 class SmallWrites:
-    """Tells, for each write of a replicated pool, the states of its first and its last unit.
+    """Track the state of the first and the last unit of each write to a replicated pool.
 
-    What the `depth` requests in flight wrote is still in memory (0, an open loop: nothing is); `prefilled`:
-    every unit holds data. A unit that is overwritten in part goes into the log at once and later to its
-    place, once for all of a batch of deferred writes of its group; it is read first, unless it waits in the
-    batch or is in flight.
+    Data of the `depth` requests in flight is still in memory. In an open loop (0) no data is. If `prefilled`,
+    every unit holds data. A partly overwritten unit goes to the log immediately, and in place later, together
+    with the other deferred writes of its PG. The store reads the unit first, unless it is in the batch or in
+    flight.
 
     See Ceph v16.2.15, ``src/os/bluestore/BlueStore.cc`` (``_do_write_small``, ``_deferred_queue``).
     """

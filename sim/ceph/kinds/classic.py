@@ -1,6 +1,6 @@
 """Erasure-coded pools: what all have in common, and those whose writes hold the group's lock."""
 
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from math import lcm
 
 import numpy as np
@@ -18,8 +18,10 @@ from stripesim.sim.ceph.paths import (
     can_read_directly,
     direct_read_path,
     read_path,
+    roll_forward_path,
     write_path,
 )
+from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray, Template
 
 
@@ -29,6 +31,11 @@ class ErasureCoded(PoolKind):
     The shape of a read holds the blocks at its ends that read caches have.
     """
 
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        # One round for all writes with the same members.
+        self._roll_forward = cache(roll_forward_path)
+
     @property
     def granule_bytes(self) -> int:
         """Return the data of a stripe [B]."""
@@ -36,14 +43,14 @@ class ErasureCoded(PoolKind):
 
     @cached_property
     def period_bytes(self) -> int:
-        """Return whole stripes whose chunks begin at the same place of an allocation unit [B]."""
+        """Return the fewest whole stripes whose chunks fill whole allocation units [B]."""
         unit_bytes = self.pool.stripe_unit_bytes
         alloc_bytes = self.pool.cluster.models.store.min_alloc_bytes
         return self.granule_bytes * (lcm(unit_bytes, alloc_bytes) // unit_bytes)
 
     @cached_property
     def block_bytes(self) -> int:
-        """Return what a read is widened to [B]; a cached stripe takes one chunk on each of k OSDs."""
+        """Return the granularity of reads [B]. A cached stripe occupies one chunk on each of k OSDs."""
         blocks_bytes = {
             "stripes": self.granule_bytes,
             "chunks": self.pool.stripe_unit_bytes,
@@ -82,12 +89,12 @@ class ErasureCoded(PoolKind):
 
     @property
     def _reads_stripes(self) -> bool:
-        """Whether reads are widened to whole stripes."""
+        """True if reads are widened to whole stripes."""
         return self.pool.cluster.models.ec.reads == "stripes"
 
 
 class Classic(ErasureCoded):
-    """An erasure-coded pool that pads to whole stripes; a write holds its group's lock to the commit.
+    """An erasure-coded pool that pads to whole stripes. A write holds the lock of its PG until the commit.
 
     The shape of a write holds whether its partial stripes are in the read caches.
     """
@@ -112,7 +119,7 @@ class Classic(ErasureCoded):
     def _write_key(
         self, context: PathContext, shape: RequestShape, cached: frozenset[int]
     ) -> tuple[object, ...]:
-        """Return what the graph of a write depends on: the plan, not the place within its stripes."""
+        """Return everything that determines the graph of a write: its plan, not its exact offset."""
         plan = context.plan_write(**shape.extent)
         stripes = context.geometry.stripe_count(shape.object_size_bytes)
         return shape.length_bytes, plan, stripes, cached
@@ -130,6 +137,6 @@ class Classic(ErasureCoded):
         return frozenset(cached)
 
     def _last_origins(self, requests: ObjectRequests) -> IntArray:
-        """Return the object's end where it comes first: stripes are filled from there to the request."""
+        """Return the object's end if it precedes the request: the gap is filled with stripes."""
         whole_bytes = rounded_up(requests.sizes_bytes, self.granule_bytes)
         return np.minimum(requests.offsets_bytes, whole_bytes)

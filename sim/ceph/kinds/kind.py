@@ -1,4 +1,4 @@
-"""What every kind of pool offers: plans of its writes, reads and repairs."""
+"""The protocol of a kind of pool: plans of writes, reads and repairs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -24,17 +24,17 @@ from stripesim.sim.engine.graph import IntArray, Template
 
 
 class StoreMemory(Protocol):
-    """What the stores hold in memory, as requests come and go."""
+    """The part of the data that stores hold in memory."""
 
     def ends_of(self, requests: ObjectRequests) -> tuple[IntArray, IntArray]:
-        """Return what is held of the beginning and the end of each request, and remember the requests."""
+        """Return the cached beginning and end of each request, and record the requests."""
 
 
 class PoolKind(ABC):
-    """How one kind of pool serves requests.
+    """A kind of pool, such as `Replicated`, which plans requests to a pool.
 
-    A request has a shape, which says what its graph depends on. Requests that lie whole periods of the layout
-    apart have the same shape.
+    The graph of a request depends on the shape of the request. Requests at a distance of whole periods of the
+    layout have the same shape.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -45,21 +45,21 @@ class PoolKind(ABC):
     @property
     @abstractmethod
     def granule_bytes(self) -> int:
-        """What an object is allocated and padded in [B]."""
+        """Unit in which an object is allocated and padded [B]."""
 
     @property
     def period_bytes(self) -> int:
-        """Distance in an object after which requests are alike [B], a multiple of `granule_bytes`."""
+        """Period of the layout [B], a multiple of `granule_bytes`."""
         return self.granule_bytes
 
     @property
     def block_bytes(self) -> int:
-        """What a read cache holds or does not [B]; a granule holds whole blocks."""
+        """Unit of the read caches [B]. A granule is a whole number of blocks."""
         return self.granule_bytes
 
     @property
     def shard_bytes(self) -> int:
-        """What one shard has of a full object [B]."""
+        """Size of one shard of a full object [B]."""
         return self.pool.object_bytes
 
     @property
@@ -77,16 +77,16 @@ class PoolKind(ABC):
         """The read caches of the pool's stores, which all workloads share."""
         return ReadCache.of_cluster(self.pool.cluster, self.block_bytes)
 
-    # What a request depends on.
+    # Shapes of requests.
 
     def memory(self, *, requests_in_flight: int, prefilled: bool) -> StoreMemory:
-        """Return the memory of the stores as one workload finds it: here the read caches alone."""
+        """Return the memory of the stores for one workload: by default the read caches."""
         return CachedBlocks(self.cache, self.block_bytes, self.blocks_per_object)
 
     def shapes(
         self, requests: ObjectRequests, held: tuple[IntArray, IntArray]
     ) -> Iterator[tuple[Any, ...]]:
-        """Yield the fields of each request's `RequestShape`; `held` comes from `memory`."""
+        """Yield the fields of the `RequestShape` of each request, given the result of `memory`."""
         period = self.period_bytes
         origins = self._last_origins(requests) // period * period
         offsets = requests.offsets_bytes - origins
@@ -97,11 +97,11 @@ class PoolKind(ABC):
         return zip(*(column.tolist() for column in columns), strict=True)
 
     def _last_origins(self, requests: ObjectRequests) -> IntArray:
-        """Return the last byte of each object that a shape can be measured from [B]."""
+        """Return the last possible origin of the offsets of each shape [B]."""
         return requests.offsets_bytes
 
     def key_ranges(self, requests: ObjectRequests) -> IntArray | None:
-        """Return the key ranges that the graphs ask for, shape (n, ranges, 2); None: they ask for none."""
+        """Return the key ranges of the requests, shape (n, ranges, 2), or None if graphs need no keys."""
         return None
 
     # Plans.

@@ -1,6 +1,6 @@
 """Optimised erasure-coded pools (FastEC): touched shards and parities, in pages."""
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -14,22 +14,15 @@ from stripesim.sim.ceph.kinds.requests import (
 from stripesim.sim.ceph.paths import (
     PathContext,
     optimised_write_path,
-    roll_forward_path,
     written_shards,
 )
 from stripesim.sim.ceph.paths.optimised import OBJECT, ROWS
-from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray
 
 
 class Optimised(ErasureCoded):
-    """An erasure-coded pool with ``allow_ec_optimizations``; objects have holes instead of padding."""
-
-    def __init__(self, pool: Pool) -> None:
-        super().__init__(pool)
-        # One round for all writes of a context that end alike.
-        self._roll_forward = cache(roll_forward_path)
+    """An erasure-coded pool with ``allow_ec_optimizations``. Objects have holes instead of padding."""
 
     def plan_write(self, context: PathContext, shape: RequestShape) -> RequestPlan:
         """Plan a write of the pages of touched shards and of parities."""
@@ -43,7 +36,7 @@ class Optimised(ErasureCoded):
         return RequestPlan(key, compile_it)
 
     def key_ranges(self, requests: ObjectRequests) -> IntArray | None:
-        """Return the pages of a shard that each write writes on any of them, and its object."""
+        """Return the pages that each write changes on any shard, and its object."""
         k = self.pool.geometry.k
         unit_bytes = self.pool.stripe_unit_bytes
         offsets = requests.offsets_bytes

@@ -1,6 +1,6 @@
 """Erasure-coded pools whose writes overlap in a pipeline of their placement group."""
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -13,24 +13,17 @@ from stripesim.sim.ceph.kinds.requests import (
 from stripesim.sim.ceph.paths import (
     PathContext,
     pipelined_write_path,
-    roll_forward_path,
 )
 from stripesim.sim.ceph.paths.pipeline import PARTIAL, WRITTEN
-from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray
 
 
 class Pipelined(Classic):
-    """An erasure-coded pool that pads to whole stripes; writes of a group overlap in its pipeline.
+    """An erasure-coded pool that pads to whole stripes. Writes of a PG overlap in its pipeline.
 
-    The planner only names the stripes of each write. Which of them are in flight is asked in time.
+    Key ranges name the stripes of each write. At run time, graphs check which of them are in flight.
     """
-
-    def __init__(self, pool: Pool) -> None:
-        super().__init__(pool)
-        # One round for all writes of a context.
-        self._roll_forward = cache(roll_forward_path)
 
     def plan_write(self, context: PathContext, shape: RequestShape) -> RequestPlan:
         """Plan a write of whole stripes in the pipeline."""
@@ -45,7 +38,7 @@ class Pipelined(Classic):
         return RequestPlan(self._write_key(context, shape, cached), compile_it)
 
     def key_ranges(self, requests: ObjectRequests) -> IntArray | None:
-        """Return the stripes that each write writes, and the partial one that it asks for first."""
+        """Return the stripes of each write, and the partial stripe that it requests first."""
         stripe_bytes = self.granule_bytes
         offsets = requests.offsets_bytes
         first = offsets // stripe_bytes

@@ -16,8 +16,8 @@ from stripesim.sim.engine.graph import IntArray
 class Replicated(PoolKind):
     """Copies of whole objects, allocated in units of the store.
 
-    Shapes hold, of a read, the units in the read cache; of a write, the states of the first and the last unit
-    (see `stripesim.models.object_store.store`), where the store defers small writes.
+    The shape of a read holds the cached units. If stores defer small writes, the shape of a write holds the
+    states of its first and last unit (see `stripesim.models.object_store.store`).
     """
 
     @property
@@ -56,7 +56,7 @@ class Replicated(PoolKind):
 
     @property
     def _defers(self) -> bool:
-        """Whether stores write small changes to their log first, and to their place in batches."""
+        """True if stores write small changes to their log first, and in place in batches."""
         return bool(self.pool.cluster.models.store.deferred_batch_count)
 
 

@@ -13,12 +13,12 @@ from stripesim.sim.engine.graph import IntArray, Template
 
 @dataclass(frozen=True)
 class ObjectRequests:
-    """Requests that each stay within one object, in the order of issue; arrays have shape (n,)."""
+    """Requests that each stay within one object, in order of issue. Arrays have shape (n,)."""
 
     is_write: npt.NDArray[np.bool_]
     objects: IntArray  #: Number of the object over all images
     groups: IntArray  #: Placement group of the object
-    offsets_bytes: IntArray  #: Where the request begins in the object [B]
+    offsets_bytes: IntArray  #: First byte of the request in the object [B]
     lengths_bytes: IntArray
     sizes_bytes: IntArray  #: Size of the object before the request [B]
 
@@ -27,19 +27,18 @@ class ObjectRequests:
 
     @property
     def ends_bytes(self) -> IntArray:
-        """Where each request ends in its object [B]."""
+        """End of each request in its object [B]."""
         return self.offsets_bytes + self.lengths_bytes
 
 
 class RequestShape(NamedTuple):
-    """What the graph of a request depends on, apart from the state of its placement group."""
+    """Everything that determines the graph of a request, except the state of its PG."""
 
     is_write: bool
     offset_bytes: int
     length_bytes: int
     object_size_bytes: int
-    #: `head`, `tail`: what the stores hold in memory of the request's beginning and end, in the terms of the
-    #: kind of pool
+    #: `head`, `tail`: cached part of the request's beginning and end, in the units of the kind of pool
     head: int
     tail: int
 
@@ -54,7 +53,7 @@ class RequestShape(NamedTuple):
 
 
 class RequestPlan(NamedTuple):
-    """How a request is served. Plans with equal keys have equal graphs, whatever these are called."""
+    """The plan of a request. Plans with equal keys have equal graphs except for the name."""
 
     key: Hashable
     compile: Callable[[], Template]

@@ -1,4 +1,4 @@
-"""A bare device: what the scheme ``none`` means, with no cluster around it."""
+"""A bare device without a cluster, which the scheme ``none`` names."""
 
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext

@@ -1,4 +1,4 @@
-"""What a path depends on: the models, the scheme, and who of a placement group is there."""
+"""The context of a path: models, scheme, and the state of the placement group."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -40,13 +40,13 @@ class PathContext:
     catching_up: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
-        # How long the lock is held may depend on the kind of pool, which is known here.
+        # The scope of the lock may depend on the kind of pool, which is known here.
         lock = self.models.pg_lock.of_pool(erasure=self.erasure)
         object.__setattr__(self, "models", replace(self.models, pg_lock=lock))
 
     @property
     def erasure(self) -> bool:
-        """Whether objects are erasure-coded."""
+        """True if objects are erasure-coded."""
         return self.scheme.kind == "erasure"
 
     @property
@@ -67,7 +67,7 @@ class PathContext:
         return sum(shard != self.primary for shard in shards)
 
     def plan_read(self, **extent: Unpack[ObjectExtent]) -> ReadPlan:
-        """Plan a read from what is up to date."""
+        """Plan a read from shards that are up to date."""
         return self.scheme.plan_read(
             **extent,
             geometry=self.geometry,
@@ -78,7 +78,7 @@ class PathContext:
     def plan_write(
         self, *, in_cache: bool = False, **extent: Unpack[ObjectExtent]
     ) -> WritePlan:
-        """Plan a write: read from what is up to date, write to all members."""
+        """Plan a write: read from shards that are up to date, write to all members."""
 
         def plan(missing: frozenset[int]) -> WritePlan:
             return self.scheme.plan_write(

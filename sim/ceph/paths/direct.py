@@ -16,7 +16,7 @@ from stripesim.sim.engine.graph import GraphBuilder, Template
 
 
 def can_read_directly(context: PathContext, plan: ReadPlan) -> bool:
-    """Whether a client reads the shards itself: something is there to read, and all of it is up to date."""
+    """Return True if a client can read the shards itself: data exists, and all of it is up to date."""
     return (
         context.models.ec.direct_reads and bool(plan.reads) and not plan.decode_stripes
     )

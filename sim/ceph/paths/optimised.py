@@ -31,18 +31,30 @@ def optimised_write_path(
 ) -> Template:
     """Compile one write of an optimised pool.
 
-    `roll_forward` is `roll_forward_path` of the same context and of the shards that `written_shards` gives.
-    The template wants two key ranges: the pages written, and the object.
+    Parameters
+    ----------
+    context
+        State of the placement group.
+    roll_forward
+        The `roll_forward_path` of the same context, for the shards that `written_shards` returns.
+    **extent
+        Extent in the object, and the object's size [B].
 
-    The order is that of `pipelined_write_path`; what differs is which shards take part (see
+    Notes
+    -----
+    The template needs two key ranges: the pages written, and the object.
+
+    The order is that of `pipelined_write_path`, but fewer shards take part (see
     `stripesim.models.coding.optimised.plan_write`). Pages that writes in flight hold are not read. If they
     hold other pages of the object, it is in the extent cache and parities are reconstructed, not written as
     deltas. Only shards with a transaction are waited for, and only they roll forward.
 
-    Deviation: the extent cache forgets a page when the last write that pins it has finished; Ceph keeps
-    recent ones until room is needed. Pages in flight are taken to be there on all shards.
+    Deviation: the extent cache evicts a page when the last write that pins it has finished. Ceph keeps recent
+    pages until it needs room. Pages in flight are assumed to be cached for all shards.
 
-    See Ceph main (0009f3f5), ``src/osd/ECTransaction.cc``, ``src/osd/ECCommon.cc`` (``RMWPipeline``),
+    References
+    ----------
+    Ceph main (0009f3f5), ``src/osd/ECTransaction.cc``, ``src/osd/ECCommon.cc`` (``RMWPipeline``),
     ``src/osd/ECExtentCache.h``.
     """
     plan = context.plan_write(**extent)

@@ -26,13 +26,25 @@ def pipelined_write_path(
 ) -> Template:
     """Compile one erasure-coded write in the pipeline of its placement group.
 
-    `cached_stripes` lie in the read caches of the stores and need no device read; `roll_forward` is
-    `roll_forward_path` of the same context. The template wants two key ranges: the stripes written, and the
-    partial stripe below the object's end that is asked for first (the head if it is partial, else the tail).
+    Parameters
+    ----------
+    context
+        State of the placement group.
+    cached_stripes
+        Stripes in the read caches, which need no device read.
+    roll_forward
+        The `roll_forward_path` of the same context.
+    **extent
+        Extent in the object, and the object's size [B].
+
+    Notes
+    -----
+    The template needs two key ranges: the stripes written, and the partial stripe below the object's end that
+    the write requests first (the head if it is partial, else the tail).
 
     Dispatch gives the operation its place in the pipeline and pins the stripes that it writes;
-    until it finishes, later writes take them from the primary's memory. A partial stripe that nobody
-    has pinned is gathered from k shards. Operations overlap, but none encodes before those ahead of
+    until it finishes, later writes take them from the primary's memory. A partial stripe that no
+    write has pinned is gathered from k shards. Operations overlap, but none encodes before those ahead of
     it have, because its stripes may be theirs. An operation that finishes while no other is in the
     pipeline is followed by a roll-forward, a transaction of metadata on all members.
 
@@ -40,7 +52,9 @@ def pipelined_write_path(
     Left out: a tail that is pinned while something before it is not, which takes two writes in
     flight that overlap at random.
 
-    See Ceph v16.2.15, ``src/osd/ECBackend.cc`` (``start_rmw``, ``try_state_to_reads``,
+    References
+    ----------
+    Ceph v16.2.15, ``src/osd/ECBackend.cc`` (``start_rmw``, ``try_state_to_reads``,
     ``try_reads_to_commit``, ``try_finish_rmw``), ``src/osd/ExtentCache.h``.
     """
     plan = context.plan_write(**extent)

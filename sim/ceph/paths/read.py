@@ -21,11 +21,19 @@ def read_path(
     cached_tail_bytes: int = 0,
     **extent: Unpack[ObjectExtent],
 ) -> Template:
-    """Compile one read.
+    """Compile one read through the primary.
 
-    `cached_head_bytes` and `cached_tail_bytes` are what the read cache of each source holds of the
-    beginning and the end of what it is asked for.
+    Parameters
+    ----------
+    context
+        State of the placement group.
+    cached_head_bytes, cached_tail_bytes
+        Cached part of the beginning and the end of the data at each source [B].
+    **extent
+        Extent in the object, and the object's size [B].
 
+    Notes
+    -----
     A replica's read is synchronous: thread and lock are held during the device read. A
     stripe is gathered at the primary from k shards; with `scope = "commit"` the lock is
     held until all of it is there, otherwise only while the primary dispatches.
@@ -116,7 +124,7 @@ def device_reads(
 
 
 def _gather(stage: Stage, plan: ReadPlan, devices: dict[int, int], after: int) -> int:
-    """Bring what the plan reads to the primary; return the step after which the reply goes out."""
+    """Gather the reads of the plan at the primary; return the step after which the reply leaves."""
     cpu = stage.models.cpu
     scope = stage.models.pg_lock.scope
     reads = by_shard(plan.reads)

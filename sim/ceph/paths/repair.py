@@ -1,4 +1,4 @@
-"""The repair of one object: read what the code needs, decode, write to the new home."""
+"""The repair of one object: read the sources, decode, write to the new OSD."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -82,7 +82,7 @@ def note_path(
 
 
 def _note(stage: Stage, shard: int, count: int) -> int:
-    """Let one member note transactions in turn; return when the primary knows."""
+    """Write notes at one member, one after another; return when the primary has the reply."""
     models = stage.models
     message_bytes = models.messages.sub_reply_bytes
     is_remote = shard != stage.context.primary
@@ -138,7 +138,7 @@ def scrub_path(
 
 
 def rounds_bytes(size_bytes: int, most_bytes: int, unit_bytes: int = 1) -> list[int]:
-    """Split what has to move into rounds of whole units [B].
+    """Split a size into rounds of whole units [B].
 
     >>> rounds_bytes(20, 8), rounds_bytes(20, 8, 6)
     ([8, 8, 4], [12, 8])
@@ -194,7 +194,7 @@ def _push(stage: Stage, shard: int, payload_bytes: int, after: int) -> int:
 def _gather_runs(
     stage: Stage, reads: Mapping[int, list[ShardExtent]], after: int
 ) -> int:
-    """Bring what the code needs to the primary.
+    """Gather the sources of a repair at the primary.
 
     A source with one run is read as for any other gather. One with several, as sub-chunks make
     them, asks its store once for each, one after another on one thread; the device reads whole
@@ -238,7 +238,7 @@ def _answer(
     after: int,
     what: str,
 ) -> int:
-    """Have a shard read several pieces and send the primary what it made of them."""
+    """Read several pieces at a shard and send one answer to the primary."""
     cpu = stage.models.cpu
     messages = stage.models.messages
     if shard == stage.context.primary:
@@ -265,7 +265,7 @@ def _read_runs(
 
 
 def _device_runs(extents: list[ShardExtent], unit_bytes: int) -> list[int]:
-    """What the device reads for each extent in turn [B], without units that an earlier one brought."""
+    """Return the device reads of each extent in turn [B], without units that were read before."""
     pieces = []
     known = 0
     for extent in sorted(extents):

@@ -1,4 +1,4 @@
-"""What all paths are made of: a message, a stay on a core, a lock."""
+"""Building blocks of all paths: messages, work on a core, locks."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,8 +17,8 @@ from stripesim.sim.ceph.qos import (
 from stripesim.sim.ceph.roles import Osd
 from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder
 
-# Most steps that one transfer, or one stay on a core, becomes. What has more pieces becomes steps that stand
-# for several, one after another, so that a graph holds any object; the times add up alike.
+# Largest number of steps of one transfer, or of one stay on a core. With more pieces, each step represents
+# several, one after another, so that a graph holds any object. The sum of the times is the same.
 TRANSFER_STEPS_MAX = 64
 
 # Sender's interface, wire, receiver's interface.
@@ -38,19 +38,19 @@ class Stage:
         self.graph = graph
         self.context = context
         self.models = context.models
-        # Of what comes to a worker thread next: its class, and its bytes where it is not immediate.
+        # Class and size of the next item in the queue of worker threads.
         self._op_class = IMMEDIATE
         self._op_bytes = 0
 
     def recovers(self, size_bytes: int) -> None:
-        """Mark what worker threads do from here on as recovery of so many bytes."""
+        """Mark the following work of worker threads as recovery of an item of this size."""
         queue = self.models.op_queue
         item_bytes = queue.recovery_item_bytes if queue else 0
         self._op_class = RECOVERY
         self._op_bytes = item_bytes or size_bytes
 
     def scrubs(self) -> None:
-        """Mark what worker threads do from here on as scrub."""
+        """Mark the following work of worker threads as scrub."""
         self._op_class = BEST_EFFORT
         self._op_bytes = SCRUB_EVENT_BYTES
 
@@ -92,7 +92,7 @@ class Stage:
         graph = self.graph
         if not self.models.threads.slice_ns:
             return self._submission(held_ns, graph.issue)
-        # Bound where the client's thread has no core of its own.
+        # Bound only if clients share the cores of the storage hosts.
         thread = graph.acquire(
             roles.CLIENT_THREAD,
             after=[graph.issue],
@@ -136,7 +136,7 @@ class Stage:
     ) -> int:
         """Send a message from the primary to a shard; return its arrival.
 
-        `phase` is what the wire's time is spent on.
+        `phase` is the phase of the steps on the wire.
         """
         receiver = roles.osd_of(shard)
         step = self._messenger(roles.PRIMARY, size_bytes, after, what, shard)
@@ -157,9 +157,9 @@ class Stage:
         return step
 
     def _acknowledge(self, sender: Osd, after: int, what: str, shard: int) -> None:
-        """Let the sender's messenger take the acknowledgement, for which nothing waits.
+        """Process the acknowledgement at the sender's messenger. No step waits for it.
 
-        It goes out with what the receiver's thread does anyway; its bytes are within the messages' sizes.
+        Sending it is part of the receiver's work, and its bytes are part of the messages' sizes.
         """
         for _ in range(self.models.threads.peer_acks_count):
             self._messenger(sender, 0, after, f"{what} acknowledged", shard)
@@ -293,8 +293,8 @@ class Stage:
     ) -> int:
         """Add a stage of the primary: under the placement group's own mutex, on a worker thread.
 
-        `more` is as in `work`. With `goes_on` or `after_reply` something leaves here: the step returned is
-        where it does, before the thread and the placement group are given back.
+        `more` is as in `work`. Return the step after which the answer leaves. With `goes_on` or `after_reply`
+        this precedes the release of the thread and the placement group.
         """
         left, _ = self.work(roles.PRIMARY, cpu_ns, after, label, in_group=True, **more)
         return left
@@ -315,9 +315,9 @@ class Stage:
     ) -> tuple[int, int]:
         """Add a stage of an OSD, by its host's cores, on a worker thread.
 
-        `in_group`: under the placement group's own mutex. `then`: what the thread waits for once it has left
-        the core. `goes_on`: what it works on once the answer has left; `after_reply`: and then the rest that
-        follows an answer. `more` is as in `on_core`.
+        `in_group`: under the mutex of the placement group. `then` adds the wait of the thread after its work,
+        `goes_on` its work after its answer, `after_reply` the fixed work that follows an answer. `more`: see
+        `on_core`.
 
         Return the step after which the answer leaves, and that at which the thread is back.
         """
@@ -372,7 +372,7 @@ class Stage:
 
     @property
     def keeps_thread(self) -> bool:
-        """Whether one thread takes a client's write from dispatch to the primary's own transaction."""
+        """True if one thread processes a client's write from dispatch to the primary's transaction."""
         return bool(self.models.threads.lock_waits_per_thread_count)
 
     def _group(self, after: int, label: str, shard: int) -> int:
@@ -428,9 +428,9 @@ class Stage:
     ) -> int:
         """Stay on a core; no step at all if there is nothing to do.
 
-        `phase` None: that of the OSD. `part`: counter of the class of thread, if it is no worker.
+        `phase` None: that of the OSD. `part`: counter of the class of thread, except workers.
         `thread`: the `acquire` of the thread that works, which may have to be woken first. `wakes_count`:
-        wake-ups of other threads that go with this work whatever the load.
+        wake-ups of other threads that this work causes at any load.
         """
         threads = self.models.threads
         cpu_ns += wakes_count * threads.wake_ns
@@ -468,7 +468,7 @@ class Stage:
     # The lock of the placement group.
 
     def lock(self, after: int) -> int:
-        """Take the lock of the placement group, if there is one; threads that wait for it hold its mutex."""
+        """Take the lock of the placement group, if there is one."""
         if self._without_lock:
             return after
         return self.graph.acquire(
@@ -477,7 +477,7 @@ class Stage:
 
     @property
     def _without_lock(self) -> bool:
-        """Whether operations need no lock beyond the mutex that each of their stages takes."""
+        """True if operations need no lock besides the mutex that each of their stages takes."""
         scope = self.models.pg_lock.scope
         return scope == "none" or (scope == "dispatch" and self.keeps_thread)
 

@@ -1,4 +1,4 @@
-"""What stores do for a path: reads, writes, commits; and what the primary gathers, decodes and encodes."""
+"""Reads, writes and commits of stores. Gathering, decoding and encoding at the primary."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
@@ -12,7 +12,7 @@ from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import SSD_READ, SSD_WRITE
 
 Item = TypeVar("Item")
-# What is known of the first and last unit of a write; None: nothing apart.
+# States of the first and last unit of a write. None: unknown.
 UnitStates = tuple[int, int] | None
 # By shard the payload of its sub-write [B] and the store's traffic.
 Writes = Mapping[int, tuple[int, StoreIo]]
@@ -57,7 +57,7 @@ def ssd_chain(stage: Stage, shard: int, sizes_bytes: Sequence[int], after: int) 
 def ssd_write(
     stage: Stage, shard: int, size_bytes: int, after: int, label: str = "SSD write"
 ) -> int:
-    """Write to a shard's device: at once into a buffer that takes all of it, else in its pieces."""
+    """Write to a shard's device: in one transfer to a write buffer if there is one, else in pieces."""
     ssd = stage.models.ssd
     transfers = _transfers(stage, size_bytes)
     if ssd.write_servers_count:
@@ -104,7 +104,7 @@ def _device_reads(
 
 
 def _drive_to_host(stage: Stage, shard: int, size_bytes: float, after: int) -> int:
-    """Transfer what was read over the drive's link, where the link is a queue of its own."""
+    """Transfer data over the drive's link to the host, if the link is a separate queue."""
     link_ns = stage.models.ssd.link_ns_per_byte * size_bytes
     if not link_ns:
         return after
@@ -143,7 +143,7 @@ def _wake(stage: Stage, shard: int, after: int, *parts: int) -> int:
 
 
 def _transfers(stage: Stage, size_bytes: int) -> list[tuple[Sequence[int], int]]:
-    """Return what a device serves in parallel [B], each with the requests that it is counted as."""
+    """Return the transfers that a device serves in parallel [B], each with its number of requests."""
     device = stage.models.ssd
     pieces = device.pieces_bytes(size_bytes)
     if len(pieces) == 1:
@@ -156,7 +156,7 @@ def _transfers(stage: Stage, size_bytes: int) -> list[tuple[Sequence[int], int]]
 
 
 def batches(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
-    """Split items into runs of equal length, but the last, of which there are at most so many.
+    """Split items into at most `most` runs of equal length, except the last.
 
     >>> [len(run) for run in batches(range(7), 3)]
     [3, 3, 1]
@@ -269,7 +269,7 @@ def stripe_sources(
 
 
 def decoding_ns(stage: Stage, plan: ReadPlan | WritePlan) -> float:
-    """Processor time of decoding what a plan lacks, stripe by stripe [ns]."""
+    """Return the processor time of decoding the missing data of a plan, stripe by stripe [ns]."""
     if not plan.decode_stripes:
         return 0.0
     piece_bytes = plan.decode_data_bytes / plan.decode_stripes
@@ -288,7 +288,7 @@ def encode_and_send(
     first_ns: float = 0,
     after_reply: bool = False,
 ) -> tuple[int, int | None]:
-    """Decode what is missing, encode by stripes (a parity delta costs as much), make the sub-writes.
+    """Decode missing data, encode stripe by stripe (a parity delta costs the same), send sub-writes.
 
     `first_ns` of the operation's dispatch come first on the same thread. Where a thread keeps a write
     (`Stage.keeps_thread`), it prepares the primary's own transaction in the end, still in the group. Return
@@ -333,8 +333,8 @@ def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
     """Commit through the store's key-value log; return the commit.
 
     One thread of the OSD submits a transaction; one sync serves all transactions that wait for
-    it. After the commit the transaction is finished: nobody waits for that, but a thread is busy. Where
-    threads keep their cores, the first makes the syncs too, so it is given back behind the sync's queue.
+    it. After the commit a thread finishes the transaction. No request waits for that. If threads keep their
+    cores, the thread that submits makes the syncs too, and is released once the sync is queued.
     """
     graph = stage.graph
     makes_syncs = bool(stage.models.threads.slice_ns)
@@ -382,7 +382,7 @@ def _sync(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
         device_log_bytes=log_bytes,
         device_write_ops=1,
     )
-    # What a sync writes once, however many transactions it serves.
+    # Bytes that a sync writes once, for all its transactions.
     shared_bytes = stage.models.store.sync_log_bytes
     if shared_bytes:
         stage.graph.per_service(
@@ -449,7 +449,7 @@ def transaction(
 
 
 def _stored(stage: Stage, shard: int, io: StoreIo, step: int) -> int:
-    """Write what a transaction has prepared, and commit it; return the commit."""
+    """Write the data of a prepared transaction, and commit it; return the commit."""
     if io.read_bytes:
         step = ssd_read(stage, shard, io.read_bytes, step, "SSD read (padding)")
         step = _wake(stage, shard, step, roles.AIO, roles.READER)
@@ -484,7 +484,7 @@ def commit_all(stage: Stage, writes: Writes, sent: int, prepared: int | None) ->
 
 
 def roll_forward(stage: Stage, shards: Collection[int], after: int) -> list[int]:
-    """Tell members to forget how to roll back (``try_finish_rmw``); return when each has."""
+    """Make members forget how to roll back (``try_finish_rmw``); return when each has."""
     models = stage.models
     work_ns = stage.context.remote(shards) * models.cpu.sub_op_send_ns
     step = stage.primary_cpu(work_ns, [after], "roll forward")
@@ -504,8 +504,8 @@ def shard_writes(
 ) -> dict[int, tuple[int, StoreIo]]:
     """Return each written shard's payload [B] and its store's device traffic.
 
-    `unit_states` tells what is known of the first and last unit (see `stripesim.models.object_store.store`);
-    None: what lies below the object's size is there and has to be read.
+    `unit_states` are the states of the first and last unit (see `stripesim.models.object_store.store`). None:
+    data below the object's size exists, and is read.
     """
     written = by_shard(plan.writes)
     return {

@@ -1,4 +1,4 @@
-"""The write: client to primary, read what is needed, encode, sub-writes, commits, reply."""
+"""The write: client to primary, reads of partial stripes, encoding, sub-writes, commits, reply."""
 
 from typing import Unpack
 
@@ -16,21 +16,32 @@ def write_path(
     unit_states: tuple[int, int] | None = None,
     **extent: Unpack[ObjectExtent],
 ) -> Template:
-    """Compile one write.
+    """Compile one write under the lock of its placement group.
 
-    `cached_stripes` lie in the read caches and need no device read; `unit_states` is what a store knows of
-    the first and last unit of a replica's write.
+    Parameters
+    ----------
+    context
+        State of the placement group.
+    cached_stripes
+        Stripes in the read caches, which need no device read.
+    unit_states
+        States of the first and last unit of a replica's write; None: unknown.
+    **extent
+        Extent in the object, and the object's size [B].
 
-    Order: lock, dispatch, reads of partial stripes, (decode,) encode, sub-writes to all members at once, each
-    member's transaction, all commits, unlock, reply. The lock is given back at the last commit (`scope =
-    "commit"`) or when the sub-writes have left (`"dispatch"`). After the reply come, waited for by nobody:
-    deferred writes, background work of the stores, and for erasure codes the roll-forward round, which goes
-    out whenever no other write of the placement group is in the pipeline; with a lock that is held to the
-    commit that is always.
+    Notes
+    -----
+    Order: lock, dispatch, reads of partial stripes, (decode,) encode, sub-writes to all members in parallel,
+    transactions of the members, all commits, unlock, reply. The lock is released at the last commit (`scope =
+    "commit"`) or when the sub-writes have left (`"dispatch"`). No request waits for what follows the reply:
+    deferred writes, and the roll-forward round of erasure codes. Ceph sends that round when no other write of
+    the placement group is in the pipeline. With a lock until the commit this is always so.
 
-    With `scope = "dispatch"` erasure-coded writes take `pipelined_write_path` instead.
+    With `scope = "dispatch"` erasure-coded writes use `pipelined_write_path`.
 
-    See Ceph v11.2.0, ``src/osd/PrimaryLogPG.cc``, ``src/osd/ECBackend.cc`` (``start_rmw``,
+    References
+    ----------
+    Ceph v11.2.0, ``src/osd/PrimaryLogPG.cc``, ``src/osd/ECBackend.cc`` (``start_rmw``,
     ``try_reads_to_commit``, ``try_finish_rmw``), ``src/osd/ReplicatedBackend.cc``.
     """
     cpu = context.models.cpu
@@ -57,7 +68,7 @@ def write_path(
     sent, prepared = store.encode_and_send(
         stage, plan, writes, step, first_ns=work_ns, after_reply=True
     )
-    # What is overwritten is saved first, so that it can be brought back.
+    # Overwritten stripes are saved first for a roll-back.
     first, stop = plan.write_stripes
     overwritten = max(0, min(stop, context.geometry.stripe_count(size_bytes)) - first)
     wait_ns = overwritten * cpu.ec_rollback_wait_ns
