@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import sys
 from pathlib import Path
 
-from stripesim.traces import FAILURE_FORMATS, FORMATS
+import polars as pl
+
+from stripesim.traces import EVENT_SCHEMA, FAILURE_FORMATS, FORMATS, REQUEST_SCHEMA
 
 TEXTS = {
     "blkparse": "8,0 1 17 0.000012345 4020 Q R 8 + 8 [java]\n8,0 1 18 0.000013 4020 D R 8 + 8 [java]\n"
@@ -23,6 +26,9 @@ TEXTS = {
     "disksim": "0.250000 3 8 16 1\n",
     "ssdsim": "938513000 4 8 16 0\n",
     "fta": "1 0 1 5 n1 1 160 900 4022\n2 0 1 5 n1 0 900 1000 NULL\n",
+    "columns": "issue_ns,dispatch_ns,complete_ns,device,offset_bytes,length_bytes,is_write\n"
+    '0,,9,"8,0",4096,512,true\n',
+    "events": 'time_s,component,node,rack,up,reason\n1,c,n,,false,"a, b"\n2,c,n,,true,\n',
     "alibaba-ssd": "model,failure_time,failure,app,disk_id,node_id,rack_id\n"
     "A1,2018-01-02 00:00:30,1,W,7,70,7\n",
     "backblaze": "date,serial_number,model,failure,smart_9_raw\n2023-01-01,S1,M,1,100\n",
@@ -49,6 +55,19 @@ BINARIES = {
 }
 
 
+def parquet(rows: list[tuple[object, ...]], schema: dict[str, pl.DataType]) -> bytes:
+    """Return a table as Parquet."""
+    file = io.BytesIO()
+    pl.DataFrame(rows, schema=schema, orient="row").write_parquet(file)
+    return file.getvalue()
+
+
+BINARIES["columns-parquet"] = parquet(
+    [(0, None, 9, "8,0", 4096, 512, True)], REQUEST_SCHEMA
+)
+BINARIES["events-parquet"] = parquet([(1, "c", "n", None, False, "a")], EVENT_SCHEMA)
+
+
 def main(folder: Path) -> None:
     """Write each format twice: as itself, and to be distinguished."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,7 +80,9 @@ def main(folder: Path) -> None:
         **{key: text.encode() for key, text in TEXTS.items()},
         **BINARIES,
     }.items():
-        (folder / f"{name}-forced").write_bytes(bytes([names.index(name)]) + data)
+        (folder / f"{name}-forced").write_bytes(
+            bytes([names.index(name.removesuffix("-parquet"))]) + data
+        )
         (folder / f"{name}-named").write_bytes(b"\0" + data)
 
 

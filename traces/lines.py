@@ -1,5 +1,7 @@
 """Lines of a text as rows of cells, with the faulty ones and times that run backwards reported."""
 
+import csv
+import io
 from collections.abc import Callable, Iterator
 
 import polars as pl
@@ -7,6 +9,8 @@ import polars as pl
 from stripesim.traces.columns import ORDER_COLUMN
 from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import Block, Head, TraceSource
+
+_OWN_COLUMNS = (ORDER_COLUMN, "text", "whole", "cells")
 
 
 def numbered_lines(
@@ -40,10 +44,33 @@ def numbered_lines(
     return rest
 
 
+def cells_of(text: str, separator: str, *, quoted: bool = False) -> list[str]:
+    """Return the cells of a line; none where quotes do not come in pairs.
+
+    >>> cells_of('1,"8,0",R', ",", quoted=True)
+    ['1', '8,0', 'R']
+    """
+    if separator == " ":
+        text = " ".join(text.split())
+    if not quoted:
+        return [cell.strip() for cell in text.split(separator)]
+    try:
+        cells = next(csv.reader([text], delimiter=separator, strict=True), [])
+    except csv.Error:
+        return []
+    return [cell.strip() for cell in cells]
+
+
 def with_cells(
-    lines: pl.DataFrame, columns: tuple[str, ...], separator: str
+    lines: pl.DataFrame,
+    columns: tuple[str, ...],
+    separator: str,
+    *,
+    quoted: bool = False,
 ) -> pl.DataFrame:
-    """Split `text` into a column per cell, null where empty; `whole` marks lines with so many cells."""
+    """Split `text` into a column per cell, null where empty; `whole` marks lines of the right length."""
+    if quoted and lines["text"].str.contains('"', literal=True).any():
+        return _with_quoted_cells(lines, columns, separator)
     if separator == " ":
         lines = lines.with_columns(pl.col("text").str.replace_all(r"[ \t]+", " "))
     last = len(columns) - 1
@@ -59,6 +86,43 @@ def with_cells(
     )
     stripped = pl.col(columns).str.strip_chars()
     return rows.with_columns(pl.when(pl.col("whole") & (stripped != "")).then(stripped))
+
+
+def _with_quoted_cells(
+    lines: pl.DataFrame, columns: tuple[str, ...], separator: str
+) -> pl.DataFrame:
+    table = _clean_cells(lines["text"], columns, separator)
+    whole = pl.lit(True)
+    if table is None:
+        cells = [cells_of(text, separator, quoted=True) for text in lines["text"]]
+        right = [len(row) == len(columns) for row in cells]
+        nothing = [None] * len(columns)
+        rows = [row if ok else nothing for row, ok in zip(cells, right, strict=True)]
+        schema = dict.fromkeys(columns, pl.String())
+        table = pl.DataFrame(rows, schema=schema, orient="row")
+        whole = pl.lit(pl.Series(right, dtype=pl.Boolean))
+    stripped = pl.col(columns).str.strip_chars()
+    filled = table.with_columns(pl.when(stripped != "").then(stripped))
+    return lines.hstack(filled).with_columns(whole=whole)
+
+
+def _clean_cells(
+    texts: pl.Series, columns: tuple[str, ...], separator: str
+) -> pl.DataFrame | None:
+    """Parse with the CSV reader; None if any line is odd, so that each is parsed alone."""
+    try:
+        table = pl.read_csv(
+            io.BytesIO("\n".join(texts).encode()),
+            has_header=False,
+            schema=dict.fromkeys(columns, pl.String()),
+            separator=separator,
+        )
+    except pl.exceptions.PolarsError:
+        return None
+    # A line with a cell too few lacks its last one.
+    if table.height != len(texts) or table[columns[-1]].null_count():
+        return None
+    return table
 
 
 def sound_rows(
@@ -82,42 +146,50 @@ def split_lines(
     *,
     comment: str | None = None,
     heading: Callable[[str], bool] | None = None,
+    quoted: bool = False,
 ) -> pl.DataFrame:
     """Return the cells of each line that has the right number of them; other lines are faults."""
     lines = numbered_lines(block, log, comment=comment, heading=heading)
     wanted = f"{len(columns)} columns: {separator.join(columns)}"
-    return sound_rows(
-        with_cells(lines, columns, separator),
-        pl.col("whole"),
-        log,
-        lambda text: (f"{text.count(separator) + 1} columns in {shown(text)}", wanted),
-    )
+
+    def explain(text: str) -> tuple[str, str]:
+        count = len(cells_of(text, separator, quoted=quoted))
+        if not count:
+            return f"odd quotes in {shown(text)}", "quotes in pairs"
+        return f"{count} columns in {shown(text)}", wanted
+
+    rows = with_cells(lines, columns, separator, quoted=quoted)
+    return sound_rows(rows, pl.col("whole"), log, explain)
 
 
 def has_columns(head: Head, needed: tuple[str, ...]) -> bool:
-    """Whether the first line is a heading with all of these comma separated names."""
-    return bool(head.lines) and set(needed) <= {
-        cell.strip() for cell in head.lines[0].split(",")
-    }
+    """Return True if the first line is a heading with all of these comma-separated names."""
+    return bool(head.lines) and set(needed) <= set(
+        cells_of(head.lines[0], ",", quoted=True)
+    )
 
 
 def rows_under_heading(
-    source: TraceSource, needed: tuple[str, ...], log: FaultLog
+    source: TraceSource, needed: tuple[str, ...], log: FaultLog, *, quoted: bool = False
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows of a comma separated file by the names in its first line, block by block."""
     columns: tuple[str, ...] | None = None
     for block in source.blocks(log):
         if columns is None:
             first = block.lines()[0].strip()
-            columns = tuple(first.split(","))
-            if not set(needed) <= set(columns) or len(set(columns)) != len(columns):
+            names = cells_of(first, ",", quoted=quoted)
+            if not set(needed) <= set(names) or len(set(names)) != len(names):
                 log.add(
                     1,
                     shown(first),
                     f"a heading with {', '.join(needed)}, no name twice",
                 )
                 return
-        yield split_lines(block, columns, ",", log, heading=",".join(columns).__eq__)
+            columns = tuple(
+                f"column {place}" if name in _OWN_COLUMNS else name
+                for place, name in enumerate(names, 1)
+            )
+        yield split_lines(block, columns, ",", log, heading=first.__eq__, quoted=quoted)
 
 
 BACKWARD_COUNT = "lines earlier than the line above"

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from stripesim.traces.budget import PENDING_BYTES, RowBudget
 from stripesim.traces.columns import CHUNK_SCHEMA, COMMAND_SCHEMA, ORDER_COLUMN
 from stripesim.traces.problems import FaultLog
 
@@ -46,7 +47,7 @@ class _Command:
 class Matcher:
     """State of the requests in flight; feed it events in file order.
 
-    A dispatch D covers sectors [s, s + n). It takes the queued requests (Q) that lie there, same device and
+    A dispatch D covers sectors [s, s + n). It takes the queued requests (Q) in that range, same device and
     direction, first come first: several after a merge (M, F), a part of one after a split. The rest of a
     split request stays queued at its own sector, so its completion is that of its last part. A completion C
     ends the oldest dispatch at its sector, preferring one of equal length; a shorter C ends a part. A C
@@ -57,6 +58,9 @@ class Matcher:
 
     def __init__(self, log: FaultLog) -> None:
         self._log = log
+        self._budget = RowBudget(log.source, PENDING_BYTES, "requests in flight")
+        # Requests and commands that `take` has not returned yet.
+        self._in_flight = 0
         self._queued: dict[_Place, list[tuple[_Request, int]]] = {}
         self._flying: dict[_Place, list[_Command]] = {}
         self._split_off: set[tuple[_Place, int]] = set()
@@ -80,14 +84,18 @@ class Matcher:
 
     def take(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return requests and commands that are over since the last call."""
-        requests, commands = self._requests, self._commands
-        self._requests, self._commands = [], []
+        self._budget.check(self._in_flight + len(self._split_off))
+        requests = self._requests
+        commands = self._commands
+        self._in_flight -= len(requests) + len(commands)
+        self._requests = []
+        self._commands = []
         return _request_rows(requests), pl.DataFrame(
             _common(commands), schema=COMMAND_SCHEMA
         )
 
     def finish(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return what is still in flight at the end of the file, with null times where nothing was seen."""
+        """Return requests and commands in flight at the end of the file, with null times if not seen."""
         commands = [command for flying in self._flying.values() for command in flying]
         held = {
             id(request): request
@@ -104,7 +112,8 @@ class Matcher:
         self._log.tally("requests never completed", len(held))
         self._requests.extend(sorted(held.values(), key=lambda request: request.line))
         self._commands.extend(commands)
-        self._queued, self._flying = {}, {}
+        self._queued = {}
+        self._flying = {}
         return self.take()
 
     def _queue(self, line: int, time_ns: int, place: _Place, sectors: int) -> None:
@@ -115,11 +124,13 @@ class Matcher:
             self._log.tally("split rests queued again")
             return
         request = _Request(line, time_ns, *place, sectors, sectors)
+        self._in_flight += 1
         self._queued.setdefault(place, []).append((request, sectors))
 
     def _dispatch(self, time_ns: int, place: _Place, sectors: int) -> None:
         device, is_write, sector = place
         command = _Command(time_ns, device, is_write, sector, sectors, sectors)
+        self._in_flight += 1
         end = sector + sectors
         at: int | None = sector
         while at is not None and at < end:
@@ -137,7 +148,7 @@ class Matcher:
         self._flying.setdefault(place, []).append(command)
 
     def _take_queued(self, place: _Place, room: int) -> tuple[_Request, int] | None:
-        """Take what is queued at `place`, at most `room` sectors of it."""
+        """Take up to `room` sectors of the requests queued at `place`."""
         queue = self._queued.get(place)
         if not queue:
             return None
@@ -145,8 +156,11 @@ class Matcher:
             del self._queued[place]
             return queue[0]
         # The longest that fits, else the oldest in part: a merge takes requests whole.
-        whole = [index for index, (_, sectors) in enumerate(queue) if sectors <= room]
-        index = max(whole, key=lambda candidate: queue[candidate][1]) if whole else 0
+        fitting = [index for index, (_, sectors) in enumerate(queue) if sectors <= room]
+        if fitting:
+            index = max(fitting, key=lambda candidate: queue[candidate][1])
+        else:
+            index = 0
         request, sectors = queue.pop(index)
         if not queue:
             del self._queued[place]
@@ -178,11 +192,10 @@ class Matcher:
             self._complete_undispatched(time_ns, place, sectors)
             return
         # One command at a place is the rule.
-        index = (
-            0
-            if len(flying) == 1
-            else _best([command.sectors_left for command in flying], sectors)
-        )
+        if len(flying) == 1:
+            index = 0
+        else:
+            index = _best([command.sectors_left for command in flying], sectors)
         command = flying[index]
         if time_ns < command.dispatch_ns:
             # That the time ran backwards has been reported where it did.
@@ -226,6 +239,7 @@ class Matcher:
             self._log.tally("requeues without a dispatch")
             return
         command = flying.pop(_best([one.sectors_left for one in flying], sectors))
+        self._in_flight -= 1
         if not flying:
             del self._flying[place]
         for request, at, taken in command.parts:

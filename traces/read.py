@@ -1,23 +1,31 @@
 """Reading a trace file: the formats, how one is recognised, whole or in bounded chunks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from stripesim.traces.budget import REQUEST_BYTES, RowBudget
 from stripesim.traces.columns import BlockTrace, Chunk, assemble
 from stripesim.traces.failures import alibaba, backblaze, fta, lanl
+from stripesim.traces.failures import own as own_failures
 from stripesim.traces.failures.columns import FailureTrace
 from stripesim.traces.failures.statistics import failure_info
 from stripesim.traces.formats import blkparse, blktrace, fio_iolog, tables, vscsi
+from stripesim.traces.formats import own as own_blocks
 from stripesim.traces.formats.delimited import DelimitedFormat
+from stripesim.traces.formats.named_columns import COLUMNS_EXAMPLE, named_columns
+from stripesim.traces.formats.own import REQUEST_COLUMNS_NEEDED
+from stripesim.traces.lines import cells_of
+from stripesim.traces.own import PARQUET_MAGIC, parquet_columns
 from stripesim.traces.problems import FaultLog, TraceError, shown
-from stripesim.traces.source import BLOCK_BYTES, TraceFormat, TraceSource
+from stripesim.traces.source import BLOCK_BYTES, Head, TraceFormat, TraceSource
 from stripesim.traces.statistics import info
 
 Format = TypeVar("Format", bound=TraceFormat[Any] | DelimitedFormat)
 
 FORMATS: tuple[TraceFormat[Iterator[Chunk]] | DelimitedFormat, ...] = (
+    own_blocks.FORMAT,
     blktrace.FORMAT,
     blkparse.FORMAT,
     tables.MSR,
@@ -36,17 +44,22 @@ FORMATS: tuple[TraceFormat[Iterator[Chunk]] | DelimitedFormat, ...] = (
 """All formats of block traces, in the order in which they are asked."""
 
 FAILURE_FORMATS: tuple[TraceFormat[FailureTrace], ...] = (
+    own_failures.FORMAT,
     fta.SQLITE_FORMAT,
     lanl.FORMAT,
     alibaba.FORMAT,
     backblaze.FORMAT,
     fta.FORMAT,
 )
-"""All formats of failure traces, likewise."""
+"""All formats of failure traces, in the order in which they are tried."""
 
 
 def load(
-    path: str | Path, *, format: str | None = None, strict: bool = False
+    path: str | Path,
+    *,
+    format: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    strict: bool = False,
 ) -> BlockTrace | FailureTrace:
     """Read a trace of any format.
 
@@ -58,6 +71,9 @@ def load(
     format : str, optional
         One of the names in `FORMATS` or `FAILURE_FORMATS`; recognised from the start of the file when not
         given.
+    columns : mapping, optional
+        For any other CSV of requests: the column of each role, by its name in the heading or its number from
+        1, such as ``{"time_us": "ts", "offset": "lba", "size": "bytes", "op": "rw"}``; see `named_columns`.
     strict : bool
         Refuse a file with any fault. Otherwise faulty lines are left out, counted and located in `.faults`.
 
@@ -71,6 +87,8 @@ def load(
         When the file cannot be read, its format is not known, it holds no valid request or event, or
         (`strict`) it holds a fault. One line per problem.
     """
+    if columns is not None:
+        return read_trace(path, format=format, columns=columns, strict=strict)
     if format is None:
         head = TraceSource(_located(path)).head()
         failures = bool(head.data.strip()) and any(
@@ -84,17 +102,32 @@ def load(
 
 
 def read_trace(
-    path: str | Path, *, format: str | None = None, strict: bool = False
+    path: str | Path,
+    *,
+    format: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    strict: bool = False,
 ) -> BlockTrace:
     """Read a block trace; see `load`."""
     source = TraceSource(_located(path))
-    reader = _reader(source, format, FORMATS, "block")
+    reader: TraceFormat[Iterator[Chunk]] | DelimitedFormat
+    if columns is None:
+        reader = _reader(source, format, FORMATS, "block")
+    elif format is None:
+        reader = named_columns(source, columns)
+    else:
+        raise TraceError(
+            f"--columns: got --format {shown(format)} as well, wanted one of both"
+        )
     log = FaultLog(str(path))
-    chunks = [
-        chunk
-        for chunk in reader.read(source, log)
-        if chunk.requests.height or chunk.commands is not None
-    ]
+    budget = RowBudget(str(path), REQUEST_BYTES, "requests and commands")
+    chunks = []
+    for chunk in reader.read(source, log):
+        budget.add(chunk.requests.height)
+        if chunk.commands is not None:
+            budget.add(chunk.commands.height)
+        if chunk.requests.height or chunk.commands is not None:
+            chunks.append(chunk)
     _refuse_faults(log, strict)
     if not any(chunk.requests.height for chunk in chunks):
         seen = (
@@ -153,7 +186,9 @@ def describe(trace: BlockTrace | FailureTrace) -> dict[str, Any]:
     dict
         What `info` or `failure_info` returns.
     """
-    return failure_info(trace) if isinstance(trace, FailureTrace) else info(trace)
+    if isinstance(trace, FailureTrace):
+        return failure_info(trace)
+    return info(trace)
 
 
 def _located(path: str | Path) -> Path:
@@ -182,9 +217,25 @@ def _reader(
     for one in formats:
         if one.sniff(head):
             return one
-    first = shown(head.lines[0] if head.lines else "")
-    wanted = f"wanted a {kind} trace ({_names(formats)}); --format forces one"
-    raise TraceError(f"{source.path}:1: got {first}, {wanted}")
+    raise TraceError(_unknown(head, formats, kind))
+
+
+def _unknown(head: Head, formats: Sequence[Format], kind: str) -> str:
+    """Explain what a file lacks that no format accepts."""
+    needed = ", ".join(REQUEST_COLUMNS_NEEDED)
+    if head.data.startswith(PARQUET_MAGIC):
+        columns = ", ".join(map(shown, parquet_columns(head.path)[:20])) or "none"
+        return f"{head.path}: got a Parquet file with the columns {columns}, wanted {needed}"
+    first = head.lines[0] if head.lines else ""
+    wanted = f"a {kind} trace ({_names(formats)}); --format forces one"
+    if "," not in first:
+        return f"{head.path}:1: got {shown(first)}, wanted {wanted}"
+    names = cells_of(first, ",", quoted=True)
+    missing = [name for name in REQUEST_COLUMNS_NEEDED if name not in names]
+    return (
+        f"{head.path}:1: got {shown(first)}, a CSV without the columns {', '.join(missing)}, "
+        f"wanted {wanted}, --columns {COLUMNS_EXAMPLE} says which columns of another CSV are which"
+    )
 
 
 def _names(formats: Sequence[Format]) -> str:

@@ -1,4 +1,4 @@
-"""What a fit of service times holds: line, distribution, scores, provenance."""
+"""Result of a fit of service times: line, distribution, scores, provenance."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -13,6 +13,9 @@ Floats = npt.NDArray[np.float64]
 Operation = Literal["read", "write"]
 Quantity = Literal["service", "response"]
 
+POOR_ERROR = {"mean": 0.25, "p50": 0.25, "p90": 0.25, "p99": 0.5}
+"""Errors on the unseen half beyond which a fit is called poor; the tail of half a trace is itself noisy."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -21,10 +24,10 @@ class Line:
     # Intercept [ns] and slope [ns/B], both at least 0.
     base_ns: float
     ns_per_byte: float
-    # Bootstrap intervals, 2.5 to 97.5 %.
+    # Bootstrap intervals, 2.5 to 97.5 %, extended to the estimate where it lies outside.
     base_ns_ci95: tuple[float, float]
     ns_per_byte_ci95: tuple[float, float]
-    commands: int  # How many commands it was fitted to
+    commands: int  # Number of commands it was fitted to
     slope_identified: bool  # False when all commands have one size, so that the slope had to be taken as 0
 
     def mean_ns(self, size_bytes: npt.ArrayLike) -> Floats:
@@ -51,19 +54,36 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Score:
-    """How well the model's times agree with one half of the data."""
+    """Agreement of the model's times with one half of the data."""
 
     part: str  # `train` or `held-out`
     commands: int  # How many
     ks: float  # Largest distance between the two distribution functions
     ks_critical_5_percent: float
-    """What independent draws would exceed once in twenty; commands of a trace are not independent, and on the
+    """Distance that independent draws exceed once in twenty. Commands are not independent, and on the
     fitting half the distance is too small by construction."""
     # model / data - 1.
     mean_error: float
     p50_error: float
     p90_error: float
     p99_error: float
+
+    def poor(self) -> str | None:
+        """Return a sentence on the errors that are too large; None for a good fit."""
+        errors = {
+            "mean": self.mean_error,
+            "p50": self.p50_error,
+            "p90": self.p90_error,
+            "p99": self.p99_error,
+        }
+        off = [
+            f"{name} is {abs(error):.0%} too {'high' if error > 0 else 'low'}"
+            for name, error in errors.items()
+            if abs(error) > POOR_ERROR[name]
+        ]
+        if off:
+            return f"poor fit: {', '.join(off)}"
+        return None
 
 
 @dataclass(frozen=True)
@@ -89,14 +109,15 @@ class ServiceFit:
     held_out: Score
     concurrency: (
         Concurrency | None
-    )  # What overlap tells about channels; None for responses
+    )  # Channels estimated from overlap; None for responses
     # Seed and number of resamplings behind the intervals.
     seed: int
     bootstrap: int
 
     def summary(self) -> str:
         """Return a few lines for a terminal."""
-        line, score = self.line, self.held_out
+        line = self.line
+        score = self.held_out
         base = [v / 1e3 for v in (line.base_ns, *line.base_ns_ci95)]
         slope = [v * 1024 for v in (line.ns_per_byte, *line.ns_per_byte_ci95)]
         listed = [
@@ -107,6 +128,8 @@ class ServiceFit:
             f"  held out: KS {score.ks:.3f} ({score.ks_critical_5_percent:.3f} by chance at 5 %), mean "
             f"{score.mean_error:+.1%}, p50 {score.p50_error:+.1%}, p99 {score.p99_error:+.1%}",
         ]
+        if poor := score.poor():
+            listed.append(f"  {poor} on the half that was not fitted")
         if (
             self.concurrency
             and self.concurrency.channels
@@ -121,6 +144,7 @@ class ServiceFit:
         """Return the fit as plain data, with its provenance: kind, source, rows, objective."""
         return {
             **asdict(self),
+            "poor": self.held_out.poor(),
             "provenance": {
                 "kind": "fitted",
                 "source": self.source,

@@ -15,7 +15,6 @@ from stripesim.models.placement import (
     PlacedPool,
     PlacementError,
     Rule,
-    StepOp,
     pg_sets,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
@@ -285,8 +284,7 @@ def osds_of_rule(osd_map: OsdMap, rule: Rule | None) -> tuple[int, ...]:
     """Return the OSDs that exist below the buckets that a rule takes."""
     if rule is None:
         return ()
-    takes = [step.count for step in rule.steps if step.op is StepOp.TAKE]
-    below = {osd for take in takes for osd in osd_map.crush.osds_below(take)}
+    below = osd_map.crush.osds_of_rule(rule.id)
     return tuple(
         sorted(
             osd for osd in below if osd < len(osd_map.exists) and osd_map.exists[osd]

@@ -39,7 +39,8 @@ def fault_rules(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
 ) -> Iterator[Problem]:
     """Apply every rule about faults: who fails is there, comes back later than it fails, and only once."""
-    faults, cluster = scenario.faults, scenario.cluster
+    faults = scenario.faults
+    cluster = scenario.cluster
     if faults is None:
         if scenario.workload.timeout_s is not None:
             wanted = "this key only with [faults]"
@@ -134,14 +135,14 @@ def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[Problem]:
 
 def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
     """Say where an OSD fails that has failed already."""
-    from stripesim.scenarios.run.failures import Places
+    from stripesim.scenarios.schema.topology import Topology
     from stripesim.sim.ceph.failures import FaultError
-    from stripesim.sim.ceph.failures.schedule import check_failures
+    from stripesim.sim.ceph.failures.fault_plan import check_failures
 
-    places = Places.of(cluster)
-    failures = [places.failure(event) for event in faults.events]
+    topology = Topology.of(cluster)
+    failures = [topology.failure(event) for event in faults.events]
     try:
-        check_failures(failures, len(places.osd_hosts), cluster.host_count)
+        check_failures(failures, len(topology.osd_hosts), cluster.host_count)
     except FaultError as error:
         yield problem(
             f"faults.events.{error.event}.at_s", error.got, error.wanted, *_COUNTS
@@ -152,15 +153,17 @@ def _room(
     scenario: Scenario, faults: FaultsSpec, schemes: Sequence[NumberedScheme]
 ) -> Iterator[Problem]:
     """Refuse failures for good that leave too few failure domains for a scheme."""
-    from stripesim.scenarios.run.failures import Places
+    from stripesim.scenarios.schema.topology import Topology
 
     gone = [
         index for index, event in enumerate(faults.events) if event.return_s is None
     ]
     if not gone:
         return
-    places = Places.of(scenario.cluster)
-    away = {osd for index in gone for osd in places.failure(faults.events[index]).osds}
+    topology = Topology.of(scenario.cluster)
+    away = {
+        osd for index in gone for osd in topology.failure(faults.events[index]).osds
+    }
     domains_left = {
         domain: _domains_left(scenario, domain, away)
         for domain in ("osd", "host", "rack")
@@ -200,7 +203,8 @@ def durability_rules(
         yield problem("durability.afr", got, wanted, "durability.lifetime")
     if spec.lifetime is not None:
         yield from _lifetime(spec.lifetime)
-    crush, placement = spec.placement == "crush", "durability.placement"
+    crush = spec.placement == "crush"
+    placement = "durability.placement"
     where = f'since {placement} is "{spec.placement}"'
     for key in ("drives", "drive_bytes"):
         if not crush and getattr(spec, key) is None:
@@ -214,7 +218,8 @@ def durability_rules(
             f"no such key, {where}: [cluster] has them",
             placement,
         )
-    repair, pace = "durability.repair", "durability.repair_bytes_per_s"
+    repair = "durability.repair"
+    pace = "durability.repair_bytes_per_s"
     if spec.repair == "simulated":
         if not crush:
             wanted = f'"serial", "parallel" or "shared", {where}'
@@ -236,7 +241,8 @@ def durability_rules(
             "durability.sector_error_rate too",
         )
     for item in () if crush else schemes:
-        key, width = f"schemes.{item.number}", item.scheme.width
+        key = f"schemes.{item.number}"
+        width = item.scheme.width
         if spec.drives is not None and width > spec.drives:
             got = f"{item.text} ({width} shards) on {spec.drives} drives"
             yield problem(
@@ -248,7 +254,8 @@ def durability_rules(
 
 
 def _lifetime(spec: AgeingSpec) -> Iterator[Problem]:
-    needed, of = _NUMBERS[spec.distribution], f'a lifetime "{spec.distribution}"'
+    needed = _NUMBERS[spec.distribution]
+    of = f'a lifetime "{spec.distribution}"'
     optional = {"distribution", "age_s"}
     if spec.distribution == "trace":
         optional |= {"trace_format", "pieces"}
@@ -279,9 +286,11 @@ def _lifetime(spec: AgeingSpec) -> Iterator[Problem]:
 
 
 def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[Problem]:
-    cluster, crush = scenario.cluster, spec.placement == "crush"
+    cluster = scenario.cluster
+    crush = spec.placement == "crush"
     for index, burst in enumerate(spec.bursts):
-        key, unit = f"durability.bursts.{index}", burst.unit
+        key = f"durability.bursts.{index}"
+        unit = burst.unit
         if not crush and unit != "drive":
             wanted = f'"drive", since a {spec.placement} pool has no others'
             yield problem(f"{key}.unit", f'"{unit}"', wanted)

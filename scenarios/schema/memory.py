@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from stripesim.models.memory_limit import MemoryLimit, memory_limit
 from stripesim.scenarios.schema.geometry import (
     NumberedScheme,
     loads_with_keys,
     max_width,
 )
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
-from stripesim.scenarios.schema.memory_limit import MemoryLimit, memory_limit
 from stripesim.scenarios.schema.problems import Problem, problem
 from stripesim.scenarios.schema.units import bytes_text, format_size, number_text
 

@@ -341,11 +341,12 @@ class Study:
                     problems.append(f"--set: {key}: got {value}, wanted a number")
                 else:
                     numbers[key] = number
-            elif self.scenario is None:
+            elif not self._is_scenario_key(key):
                 near = difflib.get_close_matches(key, sorted(names), n=3, cutoff=0.0)
+                also = "" if self.scenario is None else ", or a key of its scenario"
                 problems.append(
                     f"--set: {key}: got no parameter of study {self.name}, wanted one of its {len(names)}, "
-                    f"such as {', '.join(near)}"
+                    f"such as {', '.join(near)}{also}"
                 )
             else:
                 scenario.append(text)
@@ -356,6 +357,12 @@ class Study:
 
             load_scenario(self.scenario, sets=(*self.scenario_sets, *scenario))
         return Changes(numbers, tuple(scenario))
+
+    def _is_scenario_key(self, key: str) -> bool:
+        from stripesim.scenarios.schema.keys import Scenario
+
+        table = key.partition(".")[0].strip()
+        return self.scenario is not None and table in Scenario.model_fields
 
     def save(self, result: StudyResult, out: Path) -> list[Path]:
         """Write ledger, rows, figures and report into a folder, and those of ablations; list the files."""
@@ -416,7 +423,7 @@ def _number(text: str) -> float | None:
 
 def study_provenance(name: str, engine: str, **more: Any) -> dict[str, Any]:
     """Say what gave a study's rows, with what else they depend on as JSON values."""
-    from stripesim.scenarios.run.notes import where_and_when
+    from stripesim.scenarios.cells.notes import where_and_when
 
     return {
         "stripesim": __version__,

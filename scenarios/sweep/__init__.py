@@ -1,1 +1,1 @@
-"""Many scenarios at once: planned, run on processes or a Dask cluster, resumed, and tabulated."""
+"""Plan many scenarios at once, run them on processes or a Dask cluster, resume and tabulate them."""

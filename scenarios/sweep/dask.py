@@ -1,4 +1,4 @@
-"""The tasks of a sweep on a Dask cluster."""
+"""Run the tasks of a sweep on a Dask cluster."""
 
 import importlib
 import json
@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from stripesim.scenarios.run.files import first_line
+from stripesim.scenarios.cells.files import first_line
 from stripesim.scenarios.sweep.plan import SweepError
 from stripesim.scenarios.sweep.task import Outcome, SweepTask, attempt, code_sha256
 
 _CONNECT_TIMEOUT_S: Final = 20
 
-#: How long a sweep waits for workers once all have gone [s].
+#: Time that a sweep waits for workers once all are gone [s].
 TIMEOUT_S: Final = 300.0
 _LOOK_EVERY_S: Final = 10.0
 
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 
 class SweepLostError(SweepError):
-    """What ran the tasks went away before all were done; rows that had come stay."""
+    """The cluster went away before all tasks were done; the rows so far are kept."""
 
 
 def run_dask(
@@ -35,7 +35,7 @@ def run_dask(
     """Run tasks on a Dask cluster whose workers all see traces and maps by the scenario's paths."""
     distributed = _distributed()
     client = _connect(distributed, address)
-    # Dask logs a traceback of its own when the scheduler goes away; that is said below, in a line.
+    # Dask logs a traceback of its own when the scheduler goes away; the error below says so in a line.
     log = logging.getLogger("distributed.client")
     level_before = log.level
     log.setLevel(logging.CRITICAL)
@@ -45,7 +45,7 @@ def run_dask(
         _check_workers(client, address)
         watch.start()
         for task in tasks:
-            # The name is that of the content, so what Dask already has under it is the same row.
+            # The key names the content, so a result that Dask already has under it is the same row.
             key = f"stripesim-{task.task_id}"
             futures[client.submit(attempt, task, key=key, pure=True)] = task
         for future in distributed.as_completed(list(futures), loop=client.loop):
@@ -75,31 +75,39 @@ def run_dask(
         log.setLevel(level_before)
 
 
-def _lost(address: str, error: Exception) -> SweepLostError:
-    got = first_line(error)
-    return SweepLostError(
-        f"--dask: {address}: got {got}, wanted a scheduler that stays"
-    )
-
-
 def map_dask(
     address: str, work: Callable[[int], Result], numbers: Iterable[int]
 ) -> list[Result]:
-    """Apply a pure function to numbers on a Dask cluster; raises as `run_dask` does."""
+    """Apply a pure function to numbers on a Dask cluster.
+
+    Raises
+    ------
+    SweepError
+        If the cluster cannot be reached, or has no workers of this version.
+    SweepLostError
+        If the cluster goes away.
+    """
     client = _connect(_distributed(), address)
     try:
         _check_workers(client, address)
-        found: list[Result] = client.gather(client.map(work, list(numbers), pure=False))
-        return found
+        futures = client.map(work, list(numbers), pure=False)
+        results: list[Result] = client.gather(futures)
+        return results
     except OSError as error:
         raise _lost(address, error) from None
     finally:
         client.close(timeout=5)
 
 
+def _lost(address: str, error: Exception) -> SweepLostError:
+    return SweepLostError(
+        f"--dask: {address}: got {first_line(error)}, wanted a scheduler that stays"
+    )
+
+
 def _distributed() -> Any:
     try:
-        # By name, so that type checkers do not ask for what is an extra.
+        # By name, so that type checkers do not require an optional dependency.
         return importlib.import_module("distributed")
     except ImportError:
         raise SweepError(
@@ -108,13 +116,15 @@ def _distributed() -> Any:
 
 
 class _Watch(threading.Thread):
-    """Looks every few seconds whether there are workers, and cancels what waits for them in vain."""
+    """Checks every few seconds that there are workers; without any for too long it cancels all tasks."""
 
     def __init__(
         self, client: Any, futures: dict[Any, SweepTask], timeout_s: float
     ) -> None:
         super().__init__(daemon=True)
-        self._client, self._futures, self._timeout_s = client, futures, timeout_s
+        self._client = client
+        self._futures = futures
+        self._timeout_s = timeout_s
         self._ended = threading.Event()
         self.gave_up = False
 
@@ -126,10 +136,15 @@ class _Watch(threading.Thread):
             except Exception:
                 # A scheduler that went away shows in the tasks themselves.
                 return
-            missed_s = 0.0 if workers else missed_s + _LOOK_EVERY_S
-            if not workers:
-                words = f"no worker for {missed_s:.0f} s, waiting up to {self._timeout_s:g} s"
-                print(f"--dask: {words}", file=sys.stderr, flush=True)
+            if workers:
+                missed_s = 0.0
+                continue
+            missed_s += _LOOK_EVERY_S
+            print(
+                f"--dask: no worker for {missed_s:.0f} s, waiting up to {self._timeout_s:g} s",
+                file=sys.stderr,
+                flush=True,
+            )
             if missed_s >= self._timeout_s:
                 self.gave_up = True
                 self._client.cancel(list(self._futures), force=True)
@@ -143,26 +158,19 @@ def _connect(distributed: Any, address: str) -> Any:
     wanted = "wanted the address of a Dask scheduler, such as tcp://127.0.0.1:8786"
     scheme, separator, _ = address.partition("://")
     if separator and scheme not in _SCHEMES:
-        # A client refuses it as well, but then spends most of a minute on closing what it never opened.
+        # A client refuses it as well, but takes most of a minute to close the connection it never opened.
         raise SweepError(f"--dask: {address}: got the scheme {scheme}, {wanted}")
-    how = "address"
+    option = "address"
     if Path(address).is_file():
-        how = "scheduler_file"
-        try:
-            described = json.loads(Path(address).read_bytes())
-            sound = isinstance(described, dict) and isinstance(
-                described.get("address"), str
-            )
-        except (ValueError, OSError):
-            sound = False
-        if not sound:
+        option = "scheduler_file"
+        if not _is_scheduler_file(Path(address)):
             # A client tries for most of a minute to read it.
             raise SweepError(
                 f"--dask: {address}: got a file that no scheduler wrote, {wanted}"
             )
     try:
         return distributed.Client(
-            **{how: address}, timeout=_CONNECT_TIMEOUT_S, set_as_default=False
+            **{option: address}, timeout=_CONNECT_TIMEOUT_S, set_as_default=False
         )
     except (OSError, ValueError) as error:
         raise SweepError(
@@ -170,20 +178,34 @@ def _connect(distributed: Any, address: str) -> Any:
         ) from None
 
 
+def _is_scheduler_file(path: Path) -> bool:
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, OSError):
+        return False
+    return isinstance(content, dict) and isinstance(content.get("address"), str)
+
+
 def _check_workers(client: Any, address: str) -> None:
+    """Require workers, all with the source of this process."""
     try:
         client.wait_for_workers(1, timeout=_CONNECT_TIMEOUT_S)
-        found = client.run(code_sha256)
+        code_of_workers = client.run(code_sha256)
     except TimeoutError:
         raise SweepError(
             f"--dask: {address}: got a scheduler without workers, wanted one or more"
         ) from None
     except ImportError as error:
-        got = f"workers without stripesim ({first_line(error)})"
-        raise SweepError(f"--dask: {address}: got {got}, wanted it there") from None
-    others = sorted(worker for worker, code in found.items() if code != code_sha256())
-    if others:
-        got = f"another stripesim at {', '.join(others)}"
+        reason = first_line(error)
         raise SweepError(
-            f"--dask: {address}: got {got}, wanted the same on all workers"
+            f"--dask: {address}: got workers without stripesim ({reason}), wanted it there"
+        ) from None
+    own_code = code_sha256()
+    differing = sorted(
+        worker for worker, code in code_of_workers.items() if code != own_code
+    )
+    if differing:
+        raise SweepError(
+            f"--dask: {address}: got another stripesim at {', '.join(differing)}, wanted the same on all "
+            "workers"
         )

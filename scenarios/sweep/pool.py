@@ -1,8 +1,8 @@
-"""Worker processes that may die: the item of a dead one is given to another.
+"""Run items on worker processes that may die; another worker takes the item of a dead one.
 
-Light to import: a worker sets its environment before it loads what it is to do. The pools of pebble and loky
-were tried: pebble's workers (5.2) share one pipe and one lock, so that one killed at a bad moment stops the
-sweep for good, and one death fails all items of loky (3.7). Here each worker has a pipe of its own.
+Importing this is cheap, since a worker sets its environment before it loads its function. The pools of pebble
+and loky were tried: pebble's workers (5.2) share one pipe and one lock, so that one killed at a bad moment
+stops the sweep for good, and one death fails all items of loky (3.7). Here each worker has its own pipe.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: An item whose workers died this often is given up.
+#: Deaths of workers after which an item is given up.
 ATTEMPTS_MAX: Final = 3
-#: Deaths before any worker got ready, after which starting more of them is pointless.
+#: Deaths before any worker is ready after which no more are started.
 _FALSE_STARTS_MAX: Final = 3
 _STOP_TIMEOUT_S: Final = 5.0
-#: A worker for each core: more threads inside them would only get in each other's way.
+#: Variables that limit a worker to one thread, since there is a worker for each core.
 _ONE_THREAD: Final = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -38,7 +38,7 @@ _ONE_THREAD: Final = (
 
 
 class PoolError(ValueError):
-    """Worker processes that cannot be started; the text says why in one line."""
+    """Worker processes cannot be started; the text says why in one line."""
 
 
 class Death(NamedTuple):
@@ -55,10 +55,10 @@ class _Job(NamedTuple, Generic[T]):
 
 
 def _work(pipe: connection.Connection[Any, Any], pickled: bytes) -> None:
-    """Say that all is loaded (None), then answer each item with a result until the pipe ends."""
+    """Send None once all is loaded, then answer each item with a result until the pipe ends."""
     for name in _ONE_THREAD:
         os.environ.setdefault(name, "1")
-    # The parent alone decides what a Ctrl-C means; it ends workers with SIGTERM.
+    # Only the parent reacts to Ctrl-C; it ends workers with SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
     do: Callable[[Any], Any] = pickle.loads(pickled)
@@ -69,7 +69,7 @@ def _work(pipe: connection.Connection[Any, Any], pickled: bytes) -> None:
 
 
 def _follow_parent() -> None:
-    """End with the parent, even in the middle of a long item, should it be killed."""
+    """Exit with the parent, even in the middle of a long item, if it is killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
@@ -77,7 +77,7 @@ def _follow_parent() -> None:
 
 
 class _Worker(Generic[T]):
-    """A process, the pipe to it, and what it is doing."""
+    """A process, the pipe to it, and its current job."""
 
     def __init__(self, pickled: bytes) -> None:
         # Numba's and Polars' threads do not survive a fork, so a fresh interpreter is started.
@@ -93,19 +93,19 @@ class _Worker(Generic[T]):
             self.process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        # With our copy closed, the death of the worker shows as the end of the pipe.
+        # With this copy closed, the death of the worker shows as the end of the pipe.
         theirs.close()
         self.ready = False
         self.job: _Job[T] | None = None
 
     def give(self, job: _Job[T]) -> None:
         self.job = job
-        # A worker that has died meanwhile is noticed where its answer is awaited.
+        # A worker that has died meanwhile is noticed when its answer is awaited.
         with contextlib.suppress(ConnectionError):
             self.pipe.send(job.item)
 
     def answer(self) -> tuple[Any] | None:
-        """Take what the worker sent; None if it has died, be it in the middle of a message."""
+        """Return what the worker sent; None if it has died, perhaps in the middle of a message."""
         try:
             return (self.pipe.recv(),)
         except (EOFError, OSError):
@@ -120,7 +120,7 @@ class _Worker(Generic[T]):
             self.process.join()
         self.process.close()
 
-    def last_words(self) -> str:
+    def cause_of_death(self) -> str:
         self.process.join(_STOP_TIMEOUT_S)
         code = self.process.exitcode
         if code is not None and code < 0:
@@ -142,11 +142,15 @@ def run_pool(
     jobs: int,
     attempts_max: int = ATTEMPTS_MAX,
 ) -> Generator[tuple[T, R | Death], None, None]:
-    """Yield each item with what `do` makes of it, in order of completion, or with a `Death`.
+    """Yield each item with the result of `do`, in order of completion, or with a `Death`.
 
-    `do` is a function of a module that workers can import and must not raise. Closing the iterator, or an
-    exception in it such as KeyboardInterrupt, stops all workers at once; what they were doing is lost. Raises
-    `PoolError` if worker after worker dies before it is ready.
+    `do` is a function of a module that workers can import, and must not raise. Closing the iterator, or an
+    exception in it such as KeyboardInterrupt, stops all workers at once; unfinished items are lost.
+
+    Raises
+    ------
+    PoolError
+        If several workers in a row die before they are ready.
     """
     waiting = deque(_Job(item, 0) for item in items)
     workers: list[_Worker[T]] = []
@@ -160,32 +164,33 @@ def run_pool(
                 workers.append(_Worker(pickled))
             ready = connection.wait([worker.pipe for worker in workers])
             for worker in [worker for worker in workers if worker.pipe in ready]:
-                answer, job = worker.answer(), worker.job
+                answer = worker.answer()
+                job = worker.job
                 if answer is not None:
-                    worker.job, worker.ready, false_starts = None, True, 0
+                    worker.job = None
+                    worker.ready = True
+                    false_starts = 0
                     if waiting:
                         worker.give(waiting.popleft())
                     if job is not None:
                         yield job.item, answer[0]
                     continue
                 workers.remove(worker)
-                words = worker.last_words()
+                cause = worker.cause_of_death()
                 worker.stop()
                 if not worker.ready:
                     false_starts += 1
                     if false_starts >= _FALSE_STARTS_MAX:
                         raise PoolError(
-                            f"workers: got {words} before they were ready, wanted them to start"
+                            f"workers: got {cause} before they were ready, wanted them to start"
                         )
                 elif job is not None and job.deaths + 1 < attempts_max:
                     waiting.appendleft(_Job(job.item, job.deaths + 1))
                 elif job is not None:
-                    yield (
-                        job.item,
-                        Death(f"{attempts_max} workers died over it, the last {words}"),
-                    )
+                    reason = f"{attempts_max} workers died over it, the last {cause}"
+                    yield job.item, Death(reason)
     finally:
-        # Stopped all at once, they end side by side.
+        # Terminate all first, so that they end in parallel.
         for worker in workers:
             worker.process.terminate()
         for worker in workers:

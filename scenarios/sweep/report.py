@@ -1,4 +1,4 @@
-"""The report of a sweep: its means, figure, warnings and failures on one page that loads nothing."""
+"""Write the report of a sweep: its means, figure, warnings and failures on one self-contained page."""
 
 from stripesim.scenarios.figures.results import CaptionedFigure
 from stripesim.scenarios.report.page.render import Table, figure_blocks, render
@@ -7,7 +7,7 @@ from stripesim.scenarios.report.words import moment_text
 from stripesim.scenarios.sweep.plan import SweepPlan
 from stripesim.scenarios.sweep.run import NOTE, SweepResult, aggregated_table
 
-# Columns of words behind the keys: scheme, op, pattern, block.
+# Columns of text after the keys: scheme, op, pattern, block.
 _CELL_COLUMNS = 4
 
 
@@ -15,28 +15,33 @@ def report_of_sweep(
     plan: SweepPlan, result: SweepResult, figure: CaptionedFigure | None
 ) -> str:
     """Write the report of a sweep."""
-    source, keys = result.provenance, ", ".join(plan.keys) or "nothing, one point"
+    source = result.provenance
+    keys = ", ".join(plan.keys) or "nothing, one point"
+    progress = f"{result.rows.height} of {len(plan.tasks)} rows are done"
+    if result.stopped is not None:
+        progress += f"; stopped: {result.stopped}"
     contents = [("results", "Every point"), ("provenance", "Provenance")]
     failed = None
     if result.failed:
         contents.insert(1, ("failed", "Failed"))
-        named = [key for key in result.failed[0] if key != "task"]
-        lines = [[str(one.get(key, "–")) for key in named] for one in result.failed]
+        headings = [key for key in result.failed[0] if key != "task"]
+        lines = [[str(row.get(key, "–")) for key in headings] for row in result.failed]
         failed = Table(
-            "Cells without a result", named, lines, form="stack", numeric=False
+            "Cells without a result", headings, lines, form="stack", numeric=False
         )
+    figures = {}
     if figure is not None:
         contents.insert(0, ("figures", "Figure"))
+        figures["sweep"] = figure
     columns, rows = aggregated_table(result.aggregated, plan.keys)
-    words = [*range(len(plan.keys) + _CELL_COLUMNS), len(columns) - 1]
+    text_columns = [*range(len(plan.keys) + _CELL_COLUMNS), len(columns) - 1]
     return render(
         "sweep.html.j2",
         kind="Sweep",
         title=plan.name,
         introduction=plan.scenario.description or f"Swept: {keys}.",
         meta=[
-            f"Swept keys: {keys}. {result.rows.height} of {len(plan.tasks)} rows are done"
-            + ("" if result.stopped is None else f"; stopped: {result.stopped}"),
+            f"Swept keys: {keys}. {progress}",
             f"stripesim {source['stripesim']} · {moment_text(source['time'])} · seed {source['seed']} · "
             f"replications of each cell: {source['replications']}",
         ],
@@ -44,8 +49,10 @@ def report_of_sweep(
         inside="Every key of every point that its parameter set speaks of lies inside what the set was "
         "calibrated or checked on.",
         contents=contents,
-        figures=figure_blocks({} if figure is None else {"sweep": figure}),
-        results=Table("Means of every point and cell", columns, rows, words=words),
+        figures=figure_blocks(figures),
+        results=Table(
+            "Means of every point and cell", columns, rows, words=text_columns
+        ),
         note=NOTE,
         failed=failed,
         provenance=pretty({k: v for k, v in source.items() if k != "configuration"}),

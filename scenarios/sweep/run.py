@@ -1,4 +1,4 @@
-"""Run the tasks of a sweep, keep each row as it comes, and put the tables together."""
+"""Run the tasks of a sweep, store each row as it comes, and build the tables."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
@@ -8,7 +8,7 @@ from typing import Any, Final
 import polars as pl
 
 from stripesim._version import __version__
-from stripesim.scenarios.run.notes import warnings_of_all, where_and_when
+from stripesim.scenarios.cells.notes import warnings_of_all, where_and_when
 from stripesim.scenarios.run.results import (
     COLUMNS,
     RESULT_SCHEMA,
@@ -25,19 +25,17 @@ from stripesim.scenarios.sweep.task import Outcome, SweepTask, attempt, code_sha
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep gave, complete or not."""
+    """The result of a sweep, complete or not."""
 
-    rows: (
-        pl.DataFrame
-    )  #: A row for each task that has one, in the order of the plan; see `sweep_frame`
+    #: A row for each task that has one, in the order of the plan; see `sweep_frame`
+    rows: pl.DataFrame
     aggregated: pl.DataFrame  #: Means and intervals over replications, see `aggregate`
-    failed: list[
-        dict[str, Any]
-    ]  #: Tasks without a row that were tried: coordinates and ``reason``
+    #: Tasks that were tried and have no row: coordinates and ``reason``
+    failed: list[dict[str, Any]]
     damaged: int  #: Rows on disk that could not be used and were computed again
     stopped: str | None  #: Why the sweep ended early
     provenance: dict[str, Any]
-    #: Where points lie outside of what their parameter sets were calibrated on, each line once
+    #: Points outside the range that their parameter sets were calibrated on, each line once
     warnings: list[str]
 
     def to_json(self) -> dict[str, Any]:
@@ -60,18 +58,32 @@ def run_sweep(
     store: PartStore | None = None,
     progress: Callable[[Outcome], None] = lambda outcome: None,
 ) -> SweepResult:
-    """Run what a plan asks for and is not there yet, all first replications before any second."""
-    there = {} if store is None else store.rows
+    """Run the tasks of a plan whose rows are not stored yet, all first replications before any second.
+
+    Parameters
+    ----------
+    plan
+        The tasks.
+    jobs
+        Worker processes; None: one per core.
+    dask
+        Address of a Dask scheduler, instead of processes.
+    dask_timeout_s
+        Time to wait for workers once all are gone [s].
+    store
+        Rows on disk, from which the sweep resumes and to which it adds.
+    progress
+        Called with the outcome of each task.
+    """
+    stored = {} if store is None else store.rows
     rows = {
-        task.task_id: there[task.task_id]
+        task.task_id: stored[task.task_id]
         for task in plan.tasks
-        if task.task_id in there
+        if task.task_id in stored
     }
     kept = len(rows)
-    missing = sorted(
-        (task for task in plan.tasks if task.task_id not in rows),
-        key=lambda task: task.replication,
-    )
+    missing = [task for task in plan.tasks if task.task_id not in rows]
+    missing.sort(key=lambda task: task.replication)
     failed: list[Outcome] = []
     stopped = None
     try:
@@ -79,10 +91,11 @@ def run_sweep(
             for outcome in outcomes:
                 if outcome.row is None:
                     failed.append(outcome)
-                else:
-                    if store is not None:
-                        store.add(outcome.task, outcome.row)
-                    rows[outcome.task.task_id] = outcome.row
+                    progress(outcome)
+                    continue
+                if store is not None:
+                    store.add(outcome.task, outcome.row)
+                rows[outcome.task.task_id] = outcome.row
                 progress(outcome)
     except KeyboardInterrupt:
         stopped = "interrupted"
@@ -96,6 +109,8 @@ def run_sweep(
         "rows": len(rows),
         "kept": kept,
         "executed": len(rows) - kept,
+        "failed": len(failed),
+        "stopped": stopped,
     }
     return SweepResult(
         rows=frame,
@@ -103,27 +118,27 @@ def run_sweep(
         failed=[_failure_row(outcome) for outcome in failed],
         damaged=0 if store is None else store.damaged,
         stopped=stopped,
-        provenance=_provenance(
-            plan, {**counts, "failed": len(failed), "stopped": stopped}
-        ),
+        provenance=_provenance(plan, counts),
         warnings=warnings_of_all(task.scenario for task in plan.tasks),
     )
 
 
 def sweep_frame(plan: SweepPlan, rows: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
-    """Put the table of a sweep together."""
-    done = [task for task in plan.tasks if task.task_id in rows]
+    """Build the table of a sweep, in the order of the plan."""
     frame = rows_frame(
-        {**task.swept, **rows[task.task_id], "task": task.task_id} for task in done
+        {**task.swept, **rows[task.task_id], "task": task.task_id}
+        for task in plan.tasks
+        if task.task_id in rows
     )
     first = [*plan.keys, "replication", "seed"]
-    # What a row lacks and what is null may differ in memory and on disk; neither shows in the table.
+    # A value may be null in memory and absent on disk; neither shows in the table.
     further = sorted(
         name
         for name in frame.columns
-        if name not in RESULT_SCHEMA and name not in first
+        if name not in RESULT_SCHEMA
+        and name not in first
+        and frame[name].null_count() < frame.height
     )
-    further = [name for name in further if frame[name].null_count() < frame.height]
     missing = [pl.lit(None).alias(name) for name in first if name not in frame.columns]
     return frame.with_columns(missing).select(*first, *RESULT_SCHEMA, *further)
 
@@ -134,19 +149,21 @@ def _outcomes(
     dask: str | None,
     dask_timeout_s: float,
 ) -> Generator[Outcome, None, None]:
-    processes = min(cores_usable() if jobs is None else jobs, len(tasks))
-    if tasks and dask is not None:
+    if not tasks:
+        return
+    if dask is not None:
         yield from run_dask(tasks, dask, dask_timeout_s)
-    elif processes == 1:
+        return
+    processes = min(cores_usable() if jobs is None else jobs, len(tasks))
+    if processes == 1:
         yield from map(attempt, tasks)
-    elif tasks:
-        with closing(run_pool(attempt, tasks, jobs=processes)) as answers:
-            for task, answer in answers:
-                yield (
-                    Outcome(task, None, answer.reason)
-                    if isinstance(answer, Death)
-                    else answer
-                )
+        return
+    with closing(run_pool(attempt, tasks, jobs=processes)) as answers:
+        for task, answer in answers:
+            if isinstance(answer, Death):
+                yield Outcome(task, None, answer.reason)
+            else:
+                yield answer
 
 
 def _failure_row(outcome: Outcome) -> dict[str, Any]:
@@ -172,12 +189,12 @@ def _provenance(plan: SweepPlan, counts: Mapping[str, Any]) -> dict[str, Any]:
         "points": plan.points,
         "sweep": {**plan.asked, **counts},
         **where_and_when(),
-        # With the swept keys at their values of the first point.
+        # The swept keys have their values of the first point.
         "configuration": plan.scenario.model_dump(mode="json"),
     }
 
 
-#: What the abbreviations and signs of the table mean.
+#: Abbreviations and signs of the table.
 NOTE: Final = (
     "MB = 10⁶ bytes; latency = mean; ± half of the 95 % interval over replications;"
     " ! no steady state"
@@ -197,7 +214,7 @@ _NUMBERS: Final = tuple(
 def aggregated_table(
     aggregated: pl.DataFrame, keys: Sequence[str]
 ) -> tuple[list[str], list[list[str]]]:
-    """Write a sweep's means."""
+    """Write a sweep's means as columns and rows of text."""
     columns = [
         *keys,
         *_CELL,
@@ -205,16 +222,15 @@ def aggregated_table(
         *(column.short_heading for column in _NUMBERS),
         "bottleneck",
     ]
-    rows = [
-        [
-            *(str(row[name]) for name in (*keys, *_CELL)),
-            block_text(row),
-            *(
-                one.padded_text(row, (f"{one.key}_ci_low", f"{one.key}_ci_high"))
-                for one in _NUMBERS
-            ),
-            f"{row.get('bottleneck') or '–'}{'' if row.get('steady', True) else ' !'}",
-        ]
-        for row in aggregated.iter_rows(named=True)
-    ]
+    rows = []
+    for row in aggregated.iter_rows(named=True):
+        cells = [str(row[name]) for name in (*keys, *_CELL)]
+        cells.append(block_text(row))
+        for column in _NUMBERS:
+            ends = (f"{column.key}_ci_low", f"{column.key}_ci_high")
+            cells.append(column.padded_text(row, ends))
+        bottleneck = row.get("bottleneck") or "–"
+        if not row.get("steady", True):
+            bottleneck += " !"
+        rows.append([*cells, bottleneck])
     return columns, rows

@@ -1,4 +1,4 @@
-"""What replications say together, and whether a run was long enough to say anything."""
+"""Average replications, and check that a run was long enough to show its steady state."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,18 +10,17 @@ import polars as pl
 
 from stripesim.sim.observe.intervals import mser5, student_interval
 
-#: What tells one cell of a point from another.
+#: Columns that distinguish the cells of a point.
 CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")
 
-#: MSER-5 looks at batches of five requests; below ten batches its minimum is chance.
+#: MSER-5 compares batches of five requests; with fewer than ten batches its minimum is chance.
 _BATCH_REQUESTS: Final = 5
 _BATCHES_MIN: Final = 10
 
-#: `stripesim.sim.observe.recording.describe` falls back on the whole run below this many requests in its
-#: window.
+#: Fewest requests in a window; with fewer `stripesim.sim.observe.window.window_of` takes the whole run.
 _WINDOW_REQUESTS_MIN: Final = 20
 
-#: Columns with nothing to average: bounds within one run, and the machine's own time.
+#: Columns that are not averaged: bounds within one run, and the machine's own time.
 _NOT_AVERAGED: Final = frozenset(
     {
         "replication",
@@ -40,11 +39,11 @@ def unsteady_reason(
     *,
     end_ns: int,
 ) -> str | None:
-    """Say why a run does not show its steady state; None if it does.
+    """Explain why a run does not show its steady state; None if it does.
 
     MSER-5 searches the first half of a run for the end of the transient. Three outcomes mean that the
     row's means are not those of a steady state: fewer than ten batches of five requests; a minimum at the
-    end of the search, which says that the transient may go on; fewer than 20 completions between the end of
+    end of the search, so that the transient may be longer; fewer than 20 completions between the end of
     the transient and the last issue, where the row falls back on the whole run. A slow drift with a
     period longer than the run cannot be seen from within it.
 
@@ -58,16 +57,19 @@ def unsteady_reason(
     """
     done = completed_ns >= 0
     count = int(done.sum())
-    if count < _BATCHES_MIN * _BATCH_REQUESTS:
-        return f"{count} requests completed, wanted at least {_BATCHES_MIN * _BATCH_REQUESTS}"
+    count_min = _BATCHES_MIN * _BATCH_REQUESTS
+    if count < count_min:
+        return f"{count} requests completed, wanted at least {count_min}"
     times_ns = completed_ns[done]
     order = np.argsort(times_ns, kind="stable")
     skipped = mser5((times_ns - issued_ns[done])[order])
     if skipped >= _BATCH_REQUESTS * (count // _BATCH_REQUESTS // 2):
         return "the transient takes half of the run or more"
     start_ns = times_ns[order][skipped - 1] if skipped else 0
-    # A closed loop runs dry after the last issue; a run bounded by time does not.
-    last_ns = int(issued_ns[-1]) if done.all() else end_ns
+    last_ns = end_ns
+    if done.all():
+        # A closed loop runs dry after the last issue; a run bounded by time does not.
+        last_ns = int(issued_ns[-1])
     inside = int(((times_ns > start_ns) & (times_ns <= last_ns)).sum())
     if inside < _WINDOW_REQUESTS_MIN:
         return f"{inside} requests complete between the transient and the last issue, wanted at least 20"
@@ -77,6 +79,8 @@ def unsteady_reason(
 def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
     r"""Average replications, cell by cell.
 
+    Notes
+    -----
     Over the n replications that hold a value,
 
     .. math:: \bar x \pm t_{0.975, n-1} \, s / \sqrt n \tag{1}
@@ -90,36 +94,34 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
     [(2, 2.0, -10.706)]
     """
     keys = list(dict.fromkeys([*swept, *CELL_COLUMNS]))
-    apart = {*keys, *_NOT_AVERAGED}
+    not_averaged = {*keys, *_NOT_AVERAGED}
     numbers = [
         name
         for name, dtype in rows.schema.items()
-        if dtype.is_numeric() and name not in apart
+        if dtype.is_numeric() and name not in not_averaged
     ]
-    listed: list[dict[str, Any]] = []
+    schema: dict[str, Any] = {name: rows.schema[name] for name in keys}
+    schema["replications"] = pl.Int64
+    for name in ("steady", "bottleneck"):
+        if name in rows.columns:
+            schema[name] = rows.schema[name]
+    for name in numbers:
+        schema |= dict.fromkeys((name, f"{name}_ci_low", f"{name}_ci_high"), pl.Float64)
+    means: list[dict[str, Any]] = []
     for _, group in rows.group_by(keys, maintain_order=True):
-        row: dict[str, Any] = {
-            **{name: group[name][0] for name in keys},
-            "replications": group.height,
-        }
+        row: dict[str, Any] = {name: group[name][0] for name in keys}
+        row["replications"] = group.height
         if "steady" in group.columns:
             row["steady"] = bool(group["steady"].all())
         if "bottleneck" in group.columns:
             counted = Counter(group["bottleneck"].drop_nulls().sort()).most_common()
             row["bottleneck"] = ", ".join(name for name, _ in counted) or None
         for name in numbers:
-            known = group[name].drop_nulls().cast(pl.Float64).to_numpy()
-            ends = student_interval(known) if len(known) else (None, None, None)
-            row[name], row[f"{name}_ci_low"], row[f"{name}_ci_high"] = ends
-        listed.append(row)
-    schema: dict[str, Any] = {name: rows.schema[name] for name in keys} | {
-        "replications": pl.Int64
-    }
-    schema |= {
-        name: rows.schema[name]
-        for name in ("steady", "bottleneck")
-        if name in rows.columns
-    }
-    for name in numbers:
-        schema |= dict.fromkeys((name, f"{name}_ci_low", f"{name}_ci_high"), pl.Float64)
-    return pl.DataFrame(listed, schema=schema)
+            values = group[name].drop_nulls().cast(pl.Float64).to_numpy()
+            if len(values):
+                interval = student_interval(values)
+                row[name] = interval.mean
+                row[f"{name}_ci_low"] = interval.low
+                row[f"{name}_ci_high"] = interval.high
+        means.append(row)
+    return pl.DataFrame(means, schema=schema)

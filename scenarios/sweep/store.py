@@ -1,4 +1,4 @@
-"""Rows of a sweep on disk as they come: each in a Parquet file of its own until there are many."""
+"""Store the rows of a sweep on disk as they come: each in its own Parquet file until there are many."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stripesim.scenarios.run.results import rows_frame, write_files
 from stripesim.scenarios.sweep.plan import SweepError
 from stripesim.scenarios.sweep.task import SweepTask
 
-#: Files of one row each, gathered into one from this number on: a folder of 100,000 files serves nobody.
+#: Number of files of one row each from which they are merged into one.
 _SINGLE_FILES_MAX: Final = 256
 
 _TASK: Final = "task"
@@ -28,9 +28,9 @@ _SWEPT: Final = "swept"
 class PartStore:
     """The folder ``parts`` of a sweep's output, held by one process at a time.
 
-    A file is written under another name and then renamed, and its name ends in the SHA-256 of its bytes:
-    neither half a file nor a flipped bit passes for a result. Files that cannot be used are renamed to
-    ``*.damaged`` and counted; their tasks are to be run again.
+    A file is written under another name and then renamed, and its name ends in the SHA-256 of its bytes, so
+    that neither half a file nor a flipped bit passes for a result. Damaged files are renamed to
+    ``*.damaged`` and counted; their tasks run again.
     """
 
     def __init__(self, out_dir: Path, *, resume: bool) -> None:
@@ -45,28 +45,10 @@ class PartStore:
                 f"--out: {out_dir}: got {error.strerror or error}, wanted a folder results can be written to"
             ) from None
         try:
-            self._take(out_dir, resume=resume)
+            self._open(out_dir, resume=resume)
         except BaseException:
             os.close(self._lock)
             raise
-
-    def _take(self, out_dir: Path, *, resume: bool) -> None:
-        got = ""
-        try:
-            # The system lets go of it when the process ends, however that happens.
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            got = "a folder that another sweep is writing to, wanted one of its own"
-        files = self._files()
-        if files and not resume and not got:
-            got = "a folder with rows of a sweep, wanted --resume to go on with it, or another folder"
-        if got:
-            raise SweepError(f"--out: {out_dir}: got {got}")
-        for stale in self._folder.glob(".*.tmp"):
-            stale.unlink(missing_ok=True)
-        for path in files:
-            self._read(path)
-        self._gather()
 
     def __enter__(self) -> PartStore:
         return self
@@ -75,26 +57,41 @@ class PartStore:
         os.close(self._lock)
 
     def add(self, task: SweepTask, row: Mapping[str, Any]) -> None:
-        """Keep the row of a task."""
+        """Store the row of a task."""
         values = {_TASK: task.task_id, _SWEPT: json.dumps(dict(task.swept)), **row}
         self._write(task.task_id, [values])
         self.rows[task.task_id] = dict(row)
         self._singles += 1
         if self._singles >= _SINGLE_FILES_MAX:
-            self._gather()
+            self._merge()
+
+    def _open(self, out_dir: Path, *, resume: bool) -> None:
+        """Lock the folder and read the rows in it."""
+        try:
+            # The system releases the lock when the process ends, in whatever way.
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SweepError(
+                f"--out: {out_dir}: got a folder that another sweep is writing to, wanted one of its own"
+            ) from None
+        files = self._files()
+        if files and not resume:
+            raise SweepError(
+                f"--out: {out_dir}: got a folder with rows of a sweep, wanted --resume to go on with it, or "
+                "another folder"
+            )
+        for stale in self._folder.glob(".*.tmp"):
+            stale.unlink(missing_ok=True)
+        for path in files:
+            self._read(path)
+        self._merge()
 
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob("*.parquet"))
 
     def _write(self, stem: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        frame = rows_frame(
-            [
-                {key: value for key, value in row.items() if value is not None}
-                for row in rows
-            ]
-        )
         buffer = BytesIO()
-        frame.write_parquet(buffer)
+        rows_frame(_without_nulls(row) for row in rows).write_parquet(buffer)
         content = buffer.getvalue()
         write_files(self._folder, {f"{stem}.{_digest(content)}.parquet": content})
 
@@ -107,13 +104,13 @@ class PartStore:
             self.damaged += 1
             path.rename(path.with_suffix(".damaged"))
             return
-        for found in pl.read_parquet(BytesIO(content)).to_dicts():
-            row = {name: value for name, value in found.items() if value is not None}
+        for stored in pl.read_parquet(BytesIO(content)).to_dicts():
+            row = _without_nulls(stored)
             del row[_SWEPT]
             self.rows[row.pop(_TASK)] = row
 
-    def _gather(self) -> None:
-        """Merge files of one row each into one file; whatever moment this is cut short at, no row is lost."""
+    def _merge(self) -> None:
+        """Merge files of one row each into one file; no row is lost if this is interrupted."""
         singles = [path for path in self._files() if not path.name.startswith(_MERGED)]
         self._singles = len(singles)
         if self._singles < _SINGLE_FILES_MAX:
@@ -125,6 +122,10 @@ class PartStore:
         for path in singles:
             path.unlink(missing_ok=True)
         self._singles = 0
+
+
+def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None}
 
 
 def _digest(content: bytes) -> str:

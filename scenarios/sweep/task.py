@@ -1,4 +1,4 @@
-"""One task of a sweep: a cell of a scenario under one seed, named by all that its row depends on."""
+"""Run one task of a sweep: a cell of a scenario under one seed, named by all that its row depends on."""
 
 import hashlib
 import json
@@ -10,26 +10,44 @@ from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
 from stripesim.models.kernel.tables import table_to_json
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import row_of, run_cell
-from stripesim.scenarios.run.files import file_sha256, first_line
+from stripesim.scenarios.cells.files import file_sha256, first_line
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import row_of, run_cell
 from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario, names_file
 from stripesim.scenarios.sweep.stats import unsteady_reason
 from stripesim.sim.ceph.cluster import Models
 
-#: Source that rows come from. Not what reads parameter sets and kernel tables, nor what checks a scenario:
-#: their outcome is hashed. A test compares this with the modules that a task loads.
+#: Source that rows come from. Readers of parameter sets and kernel tables and checks of scenarios are left
+#: out, since their outcome is hashed. A test compares this with the modules that a task loads.
 _SOURCE: Final = (
     "models/**/*.py",
     "sim/**/*.py",
     "traces/**/*.py",
     *(
-        f"scenarios/run/{name}.py"
-        for name in ("build", "cell", "failures", "files", "replay")
+        f"scenarios/cells/{name}.py"
+        for name in (
+            "build",
+            "failures",
+            "files",
+            "kernel_costs",
+            "models",
+            "placement",
+            "replay",
+            "run",
+        )
     ),
     *(
         f"scenarios/schema/{name}.py"
-        for name in ("geometry", "keys", "problems", "tables", "toml", "types", "units")
+        for name in (
+            "geometry",
+            "keys",
+            "problems",
+            "tables",
+            "toml",
+            "topology",
+            "types",
+            "units",
+        )
     ),
     *(f"scenarios/sweep/{name}.py" for name in ("stats", "task")),
 )
@@ -41,8 +59,8 @@ class SweepTask:
 
     The name covers the scenario (every default written out, without its name and description, which no row
     depends on), cell, replication, engine, version and source of stripesim, the numbers of the parameter sets
-    and kernel table, and the content of every file that the scenario names (traces, CRUSH map). What a row
-    does not depend on is left out: the cells beside it. So a sweep that is widened later keeps its rows.
+    and kernel table, and the content of every file that the scenario names (traces, CRUSH map). It leaves out
+    the other cells, on which a row does not depend, so that a sweep that is widened later keeps its rows.
     """
 
     task_id: str  # SHA-256 of what the row depends on, 64 hex digits
@@ -50,25 +68,23 @@ class SweepTask:
     cell: Cell
     replication: int  # from 0
     engine: str
-    swept: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # swept key → its value at this point
+    # swept key → its value at this point
+    swept: Mapping[str, Any] = field(default_factory=dict)
     code: str  # SHA-256 of the source that rows come from
     models: str  # SHA-256 of the numbers the models hold
-    files: tuple[
-        str, ...
-    ]  # SHA-256 of each file that the scenario names, in the order of `Scenario.files`
+    # SHA-256 of each file that the scenario names, in the order of `Scenario.files`
+    files: tuple[str, ...]
 
     @property
     def label(self) -> str:
-        """The task in a few words, for messages."""
+        """Return a short description of the task, for messages."""
         parts = [str(part) for part in self.cell if part is not None]
         parts += [f"{key}={value}" for key, value in self.swept.items()]
         return " ".join([*parts, f"replication {self.replication}"])
 
 
 class Outcome(NamedTuple):
-    """What became of a task: its row, or why there is none."""
+    """The outcome of a task: its row, or why there is none."""
 
     task: SweepTask
     row: dict[str, Any] | None
@@ -83,16 +99,18 @@ def make_task(
     engine: str = "compiled",
     swept: Mapping[str, Any],
 ) -> SweepTask:
-    """Name a task."""
+    """Return the task of a cell and replication, named by all that its row depends on."""
     narrowed = _narrowed(scenario, cell, replication)
-    models, files = _models_sha256(*_models_key(scenario)), _files_sha256(narrowed)
+    code = code_sha256()
+    models = _models_sha256(_models_key(scenario, cell.scheme))
+    files = _files_sha256(narrowed)
     named = {
         "scenario": narrowed.model_dump(mode="json", exclude={"name", "description"}),
         "cell": list(cell),
         "replication": replication,
         "engine": engine,
         "stripesim": __version__,
-        "code": code_sha256(),
+        "code": code,
         "models": models,
         "files": files,
     }
@@ -104,32 +122,41 @@ def make_task(
         replication=replication,
         engine=engine,
         swept=dict(swept),
-        code=code_sha256(),
+        code=code,
         models=models,
         files=files,
     )
 
 
 def run_task(task: SweepTask) -> dict[str, Any]:
-    """Run a task."""
-    got = f"the source of another stripesim (here {__version__}), wanted that of the sweep"
+    """Run a task and return its row.
+
+    Raises
+    ------
+    ValueError
+        If the source, the models or the files are not those that the sweep was planned with.
+    """
     if task.code != code_sha256():
-        raise ValueError(f"worker: got {got}")
-    key = _models_key(task.scenario)
-    if task.models != _models_sha256(*key):
+        raise ValueError(
+            f"worker: got the source of another stripesim (here {__version__}), wanted that of the sweep"
+        )
+    key = _models_key(task.scenario, task.cell.scheme)
+    if task.models != _models_sha256(key):
         forget_models()
-    if task.models != _models_sha256(*key):
+    if task.models != _models_sha256(key):
         raise ValueError(
             "worker: got other parameter sets or kernel tables, wanted those of the sweep"
         )
     if task.files != _files_sha256(task.scenario):
-        named = ", ".join(path for _, path in task.scenario.files())
-        wanted = "the files that the sweep was planned with"
-        raise ValueError(f"worker: got {named} with other content, wanted {wanted}")
-    result = run_cell(task.scenario, task.cell, task.engine, _models(*key))
-    found = result.requested
+        names = ", ".join(path for _, path in task.scenario.files())
+        raise ValueError(
+            f"worker: got {names} with other content, wanted the files that the sweep was planned with"
+        )
+    result = run_cell(task.scenario, task.cell, task.engine, _models(key))
     reason = unsteady_reason(
-        found.issued_ns, found.completed_ns, end_ns=result.engine_run.end_ns
+        result.requested.issued_ns,
+        result.requested.completed_ns,
+        end_ns=result.engine_run.end_ns,
     )
     row = {
         **row_of(task.scenario, task.cell, result),
@@ -143,56 +170,55 @@ def run_task(task: SweepTask) -> dict[str, Any]:
 
 
 def attempt(task: SweepTask) -> Outcome:
-    """Run a task; an error becomes the reason why it has no row, so that it can cross between processes."""
+    """Run a task; return an error as the reason, since exceptions do not always cross between processes."""
     try:
         return Outcome(task, run_task(task), None)
     except (ValueError, OSError) as error:
         return Outcome(task, None, first_line(error))
     except Exception as error:
-        # A fault in stripesim itself: one cell must not take the others' rows away.
+        # A fault in stripesim itself in one cell must not cost the rows of the others.
         return Outcome(task, None, f"{type(error).__name__}: {first_line(error)}")
 
 
 def _narrowed(scenario: Scenario, cell: Cell, replication: int) -> Scenario:
-    """Leave only what one cell depends on."""
-    given = {
+    """Return the scenario of one cell only."""
+    coordinates = {
         "ops": cell.op,
         "patterns": cell.pattern,
         "block_sizes_bytes": cell.block_size_bytes,
     }
-    own = {
+    narrowed = {
         key: (value,)
-        for key, value in given.items()
+        for key, value in coordinates.items()
         if value not in ("mixed", "trace", None)
     }
-    seed, workload = (
-        scenario.seed + replication,
-        scenario.workload.model_copy(update=own),
-    )
     return scenario.model_copy(
-        update={"schemes": (cell.scheme,), "seed": seed, "workload": workload}
+        update={
+            "schemes": (cell.scheme,),
+            "seed": scenario.seed + replication,
+            "workload": scenario.workload.model_copy(update=narrowed),
+        }
     )
 
 
 @cache
 def code_sha256() -> str:
-    """Fingerprint of the source that rows come from: the version alone does not tell two checkouts apart."""
-    found = hashlib.sha256()
+    """Return a fingerprint of the source that rows come from, since checkouts may share a version."""
+    digest = hashlib.sha256()
     for name, path in sorted(source_files().items()):
-        found.update(f"{name}\0".encode())
-        found.update(hashlib.sha256(path.read_bytes()).digest())
-    return found.hexdigest()
+        digest.update(f"{name}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def source_files() -> dict[str, Path]:
-    """Files that `code_sha256` covers, by their names within the package."""
-    import stripesim
-
-    root = Path(next(iter(stripesim.__path__)))
+    """Return the files that `code_sha256` covers, by their names within the package."""
+    # The folder that holds scenarios/: the package, or the root of a checkout.
+    root = Path(__file__).resolve().parents[2]
     files: dict[str, Path] = {}
-    for package, _, below in (pattern.partition("/") for pattern in _SOURCE):
-        # Each folder may be a link to one that stands elsewhere, and globs do not follow links.
-        folder = (root / package).resolve()
+    for pattern in _SOURCE:
+        package, _, below = pattern.partition("/")
+        folder = root / package
         files |= {
             f"{package}/{path.relative_to(folder).as_posix()}": path
             for path in folder.glob(below)
@@ -205,46 +231,49 @@ def _files_sha256(scenario: Scenario) -> tuple[str, ...]:
 
 
 def forget_models() -> None:
-    """Read parameter sets and kernel tables again: a long-lived process may hold those of an hour ago."""
+    """Forget parameter sets and kernel tables, which may be out of date in a long-lived process."""
     _models.cache_clear()
     _models_sha256.cache_clear()
 
 
-def _models_key(scenario: Scenario) -> tuple[str, ClusterSpec, str]:
-    """What the models depend on; a device file by its absolute path and its content."""
+class _ModelsKey(NamedTuple):
+    """All that the models of a task depend on; a device file by its absolute path and its content."""
+
+    scheme: str
+    generation: str
+    cluster: ClusterSpec
+    device_sha256: str
+
+
+def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
     cluster = scenario.cluster
     if not names_file("ssd", cluster.ssd):
-        return scenario.generation, cluster, ""
+        return _ModelsKey(scheme, scenario.generation, cluster, "")
     path = scenario.resolve(cluster.ssd).absolute()
-    return (
-        scenario.generation,
-        cluster.model_copy(update={"ssd": str(path)}),
-        file_sha256(path),
-    )
+    cluster = cluster.model_copy(update={"ssd": str(path)})
+    return _ModelsKey(scheme, scenario.generation, cluster, file_sha256(path))
 
 
 @lru_cache(maxsize=64)
-def _models(generation: str, cluster: ClusterSpec, device_sha256: str) -> Models:
-    # Any scheme will do: the models depend on the cluster and the generation alone.
+def _models(key: _ModelsKey) -> Models:
     return build_models(
         Scenario.model_construct(
-            schemes=("none",), generation=generation, cluster=cluster
+            schemes=(key.scheme,), generation=key.generation, cluster=key.cluster
         )
     )
 
 
 @lru_cache(maxsize=4096)
-def _models_sha256(generation: str, cluster: ClusterSpec, device_sha256: str) -> str:
-    models = _models(generation, cluster, device_sha256)
+def _models_sha256(key: _ModelsKey) -> str:
+    models = _models(key)
     parameters = [
         list(model.parameters(f"{name}.")) for name, model in models.described().items()
     ]
-    found = json.dumps(parameters, sort_keys=True, default=_plain)
-    return hashlib.sha256(
-        f"{found}\n{table_to_json(models.kernel)}".encode()
-    ).hexdigest()
+    text = json.dumps(parameters, sort_keys=True, default=_plain)
+    kernel = table_to_json(models.kernel)
+    return hashlib.sha256(f"{text}\n{kernel}".encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:
-    """Convert NumPy's scalars and arrays, so that a row is the same wherever it was computed."""
+    """Convert NumPy's scalars and arrays, so that rows do not depend on where they were computed."""
     return value.tolist() if hasattr(value, "tolist") else value

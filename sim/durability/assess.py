@@ -1,4 +1,4 @@
-"""The rows that a user sees: nines by each method, their interval, what they rest on, how data is lost."""
+"""Assess durability: a row per method, with nines, their interval, assumptions and the paths to loss."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -14,10 +14,10 @@ from stripesim.sim.durability.system import YEAR_S, System, group_bytes
 Method = Literal["markov", "splitting", "burst"]
 Spread = Callable[[Callable[[int], Batch], Iterable[int]], Iterable[Batch]]
 
-#: Intervals of splitting are not shown narrower than this to either side [nines]: no more digits are meant.
+#: Least half-width of a splitting interval as shown [nines]: further digits have no meaning.
 LEAST_HALF_NINES: Final = 0.05
 
-#: The chain's error for placement groups, as measured; see docs/durability.md.
+#: Measured error of the chain for placement groups; see docs/durability.md.
 APPROXIMATION: Final = (
     "An approximation, to first order in the failure rate, of groups that are rebuilt in turn: within 0.12 "
     "nines of splitting on 31 random pools, within 0.2 on 5 with exponential repair times."
@@ -25,22 +25,40 @@ APPROXIMATION: Final = (
 
 METHODS: Final[tuple[Method, ...]] = ("markov", "splitting", "burst")
 
+_ORDINALS: Final = (
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+)
+
 
 def why_not(system: System, method: Method) -> str | None:
-    """Say why a method cannot answer for a system, or None."""
-    if method == "markov" and not system.lifetime.constant:
+    """Explain why a method cannot answer for a system; None if it can."""
+    if method == "markov":
+        return _why_no_chain(system)
+    if method == "burst":
+        return None if system.bursts else "there are no bursts"
+    if system.placement == "declustered":
+        for burst in system.bursts:
+            if burst.unit != "drive":
+                return f"a declustered pool has no {burst.unit}s"
+    return None
+
+
+def _why_no_chain(system: System) -> str | None:
+    if not system.lifetime.constant:
         return "drives age, and a chain has no memory: it needs exponential lifetimes"
-    if method == "markov" and system.spares is not None:
+    if system.spares is not None:
         return "a chain keeps no account of spare drives"
-    if method == "markov" and bool((system.layout < 0).any()):
+    if bool((system.layout < 0).any()):
         return (
             "CRUSH left placement groups incomplete, and a chain begins with whole ones"
         )
-    if method == "burst" and not system.bursts:
-        return "there are no bursts"
-    if method == "splitting" and system.bursts and system.placement == "declustered":
-        odd = [burst.unit for burst in system.bursts if burst.unit != "drive"]
-        return f"a declustered pool has no {odd[0]}s" if odd else None
     return None
 
 
@@ -50,14 +68,14 @@ def applicable(system: System) -> list[Method]:
 
 
 class Recommendation(NamedTuple):
-    """The method whose answer to use for a system, and why."""
+    """The method whose answer to use for a system, and the reason."""
 
     method: Method
     reason: str
 
 
 def recommended_method(system: System) -> Recommendation:
-    """Choose the method whose answer to use: the chain where it counts all that is asked, else simulation.
+    """Choose the method whose answer to use: the chain where it covers all threats, else simulation.
 
     Raises
     ------
@@ -66,18 +84,13 @@ def recommended_method(system: System) -> Recommendation:
     """
     methods = applicable(system)
     if "markov" in methods and not system.bursts:
+        reason = "the chain takes milliseconds and is within 0.2 nines of splitting"
         if chain_of(system).exact:
-            return Recommendation("markov", "the chain is exact here")
-        return Recommendation(
-            "markov",
-            "the chain takes milliseconds and is within 0.2 nines of splitting",
-        )
+            reason = "the chain is exact here"
+        return Recommendation("markov", reason)
     if "splitting" in methods:
-        reason = (
-            why_not(system, "markov")
-            or "only simulation counts bursts beside single failures"
-        )
-        return Recommendation("splitting", reason)
+        reason = "only simulation counts bursts beside single failures"
+        return Recommendation("splitting", why_not(system, "markov") or reason)
     if not methods:
         raise ValueError(
             f"durability: {system.code.name}: {why_not(system, 'splitting')}"
@@ -93,36 +106,270 @@ def assess(
     walks: int = WALKS,
     spread: Spread | None = None,
 ) -> dict[str, Any]:
-    """Answer a question about durability by one method.
+    """Estimate the probability of data loss by one method.
 
-    `seed`, `walks`, `spread` are as for `stripesim.sim.durability.splitting.split`.
+    Parameters
+    ----------
+    system
+        Scheme, drives, repair and bursts.
+    method
+        One of those that `applicable` lists.
+    seed, walks, spread
+        As for `stripesim.sim.durability.splitting.split`; other methods ignore them.
 
-    The row's ``nines``, ``nines_low`` and ``nines_high`` are −log10 of the probability of any loss within the
-    horizon and its 95 % interval: a point where the method is exact, no interval (None) where the method is
-    an approximation, and None throughout where no loss was seen at all.
+    Returns
+    -------
+    dict
+        The row. Its ``nines``, ``nines_low`` and ``nines_high`` are −log10 of the probability of any loss
+        within the horizon and its 95 % interval: a point where the method is exact, no interval (None) where
+        the method is an approximation, and None throughout where no loss was seen at all.
     """
     begun = time.perf_counter()
-    row = (
-        {"markov": _markov, "burst": _burst}[method](system)
-        if method != "splitting"
-        else _splitting(split(system, seed=seed, walks=walks, spread=spread), system)
+    if method == "markov":
+        row = _markov(system)
+    elif method == "burst":
+        row = _burst(system)
+    else:
+        row = _splitting(split(system, seed=seed, walks=walks, spread=spread), system)
+    return {
+        "scheme": system.code.name,
+        "method": method,
+        **row,
+        "wall_s": time.perf_counter() - begun,
+        "unavailability": unavailability(system),
+        "assumptions": assumptions(system, method),
+    }
+
+
+def unavailability(system: System) -> float | None:
+    """Compute the share of time and of placement groups with fewer shards than clients need (``min_size``).
+
+    Notes
+    -----
+    From independent failures: the chain's share for pools of a clustered placement, elsewhere binomial, each
+    shard away for the detection and half the rebuild. From bursts: their rate, the time that struck units are
+    down and the mean share of groups hit beyond `missing_allowed`. Data that is lost counts as available.
+    None where drives age.
+    """
+    if not system.lifetime.constant:
+        return None
+    allowed = system.missing_allowed
+    if system.placement == "clustered":
+        share = chain_of(system).share_of_time(allowed)
+    else:
+        width = system.code.width
+        away_s = system.repair.detection_s + system.transfer_s / 2
+        away = away_s / (away_s + 1 / system.lifetime.rate_per_s)
+        share = sum(
+            comb(width, i) * away**i * (1 - away) ** (width - i)
+            for i in range(allowed + 1, width + 1)
+        )
+    for burst in system.bursts:
+        if burst.down_s:
+            loss = loss_of_burst(system, burst)
+            share += min(1.0, burst.rate_per_s * burst.down_s) * loss.unavailable
+    return min(1.0, share)
+
+
+def path_text(path: tuple[int, ...], system: System) -> str:
+    """Describe what led to loss, level by level."""
+    if set(path) == {draws.ELSEWHERE}:
+        return _overlap_text(system)
+    parts: list[str] = []
+    for level, cause in enumerate(path):
+        ordinal = _ORDINALS[level] if level < len(_ORDINALS) else f"{level + 1}th"
+        if cause >= draws.AS_ONE:
+            burst = f"burst {system.bursts[cause - draws.AS_ONE].name}"
+            if parts and parts[-1].startswith(burst):
+                parts[-1] = f"{burst} (shards {ordinal} and before)"
+            else:
+                parts.append(burst)
+        elif cause == draws.SECTOR:
+            parts.append("a latent sector error met by the rebuild")
+        elif cause == draws.SAME_HOST:
+            parts.append(f"{ordinal} drive in the same host during rebuild")
+        elif cause == draws.SAME_RACK:
+            parts.append(f"{ordinal} drive in the same rack during rebuild")
+        elif level:
+            parts.append(f"{ordinal} drive elsewhere during rebuild")
+    return ", then ".join(dict.fromkeys(parts))
+
+
+def assumptions(system: System, method: Method) -> list[str]:
+    """List the assumptions that an answer rests on."""
+    burst_only = method == "burst"
+    lines = [_failure_assumption(system, burst_only=burst_only)]
+    lines += _placement_assumptions(system)
+    if not burst_only:
+        lines += _repair_assumptions(system, method)
+    if method == "markov" and system.bursts:
+        lines.append("Bursts are left out: see the other methods.")
+    if method == "markov" and system.placement == "crush":
+        lines.append(APPROXIMATION)
+    if method == "splitting":
+        lines.append(
+            "The interval is statistical, and shown no narrower than ± 0.05 nines; it does not cover what "
+            "the model leaves out."
+        )
+    if system.sector_errors and not burst_only:
+        lines.append(
+            f"A drive has {system.sector_errors:.3g} latent sector errors on average; one in what the last "
+            "rebuild reads is loss."
+        )
+    code = system.code
+    if code.tolerated < code.width - code.k and code.distances is None:
+        lines.append(
+            f"More than {code.tolerated} missing shards count as loss, though some such sets decode."
+        )
+    return lines
+
+
+def _failure_assumption(system: System, *, burst_only: bool) -> str:
+    if burst_only:
+        return "The cluster is whole when a burst strikes; independent failures are left out."
+    if system.lifetime.constant:
+        rate = system.lifetime.rate_per_s * YEAR_S
+        return f"Drives fail independently, at any age alike, {rate:.4g} times a year."
+    return (
+        f"Drives fail independently with a hazard that depends on age; all are "
+        f"{system.age_s / YEAR_S:.3g} years old at the start, replaced ones are new."
     )
-    head = {"scheme": system.code.name, "method": method}
-    unavailable = unavailability(system)
-    tail = {"wall_s": time.perf_counter() - begun, "unavailability": unavailable}
-    return {**head, **row, **tail, "assumptions": assumptions(system, method)}
 
 
-def _nines(probability: float) -> float | None:
-    return None if probability <= 0 else abs(-log10(probability))
+def _placement_assumptions(system: System) -> list[str]:
+    if system.placement == "crush":
+        return [
+            f"{len(system.layout)} placement groups as CRUSH maps them; a rebuilt shard counts as back in "
+            "its place."
+        ]
+    if system.placement == "declustered":
+        stripes = "every set of drives has some"
+        if system.stripes:
+            stripes = f"there are {system.stripes:.4g}"
+        progress = "; a failure exposes its whole share, whatever had been rebuilt."
+        if system.repair.progress:
+            progress = ", and what is rebuilt is safe."
+        return [
+            f"Stripes lie on any drives; {stripes}; survivors share each rebuild, stripes nearest to loss "
+            f"first{progress}"
+        ]
+    lines = [
+        f"{system.pools} pools of {system.code.width} drives lose data independently of one another."
+    ]
+    unused = system.drives - system.pools * system.code.width
+    if unused:
+        lines.append(
+            f"{unused} of {system.drives} drives fill no pool and hold nothing."
+        )
+    return lines
 
 
-def _row(
-    system: System, probability: float, lost_bytes: float, **more: Any
-) -> dict[str, Any]:
-    """The columns that every method has; MTTDL from a constant rate unless given."""
-    rate = -log1p(-probability) / system.horizon_s if probability < 1 else None
+def _repair_assumptions(system: System, method: Method) -> list[str]:
+    repair = system.repair
+    lines = []
+    if system.placement != "declustered":
+        policy = {
+            "parallel": "each failed drive at its own pace",
+            "serial": "one drive at a time in a pool",
+            "shared": "failed drives share one pace",
+        }[repair.policy]
+        # A chain over the drives of a pool has exponential times only.
+        memoryless = method == "markov" and system.placement != "crush"
+        times = "exponential" if memoryless or not repair.fixed else "fixed"
+        lines.append(f"Repair: {policy}; times are {times}.")
+    if system.spares is None:
+        rebuild_h = (repair.detection_s + system.transfer_s) / 3600
+        lines.append(
+            f"A drive is rebuilt in {rebuild_h:.4g} h, {repair.detection_s:.4g} s of it detection; spare "
+            "space is there at once."
+        )
+    else:
+        lines.append(
+            f"{system.spares} spares, each free again {system.replacement_s / 3600:.4g} h after its use."
+        )
+    return lines
+
+
+def _markov(system: System) -> dict[str, Any]:
+    chain = chain_of(system)
+    row = _row(system, chain.loss_probability(system.horizon_s), _lost_bytes(system))
+    mttdl_s = chain.mttdl_s
+    row |= {
+        "exact": chain.exact,
+        "mttdl_hours": None if isinf(mttdl_s) else mttdl_s / 3600,
+        "dominant_path": f"all losses: {_overlap_text(system)}",
+    }
+    if not chain.exact:
+        # The error of an approximation is not statistical.
+        row |= {"nines_low": None, "nines_high": None}
+    return row
+
+
+def _splitting(estimate: Estimate, system: System) -> dict[str, Any]:
+    row = _row(system, estimate.probability, estimate.lost_bytes)
+    nines, low, high = estimate.nines
+    paths = [
+        {"path": path_text(path, system), "share": share}
+        for path, share in estimate.paths[:8]
+    ]
+    row |= {
+        "exact": False,
+        "nines_low": min(low, max(0.0, nines - LEAST_HALF_NINES)),
+        "nines_high": None if isinf(high) else max(high, nines + LEAST_HALF_NINES),
+        "trajectories": estimate.walks,
+        "events": estimate.events,
+        "paths": paths,
+    }
+    if paths:
+        first = paths[0]
+        row["dominant_path"] = f"{first['share']:.0%} of losses: {first['path']}"
+    return row
+
+
+def _burst(system: System) -> dict[str, Any]:
+    bursts: list[dict[str, Any]] = []
+    rate = rate_low = rate_high = 0.0
+    exact = True
+    for burst in system.bursts:
+        loss = loss_of_burst(system, burst)
+        rate += burst.rate_per_s * loss.probability
+        rate_low += burst.rate_per_s * loss.low
+        rate_high += burst.rate_per_s * loss.high
+        exact = exact and loss.low == loss.high
+        bursts.append(
+            {
+                "name": burst.name,
+                "unit": burst.unit,
+                "units": burst.units,
+                "per_year": burst.rate_per_s * YEAR_S,
+                "loss_probability": loss.probability,
+                "low": loss.low,
+                "high": loss.high,
+                "unavailable_share": loss.unavailable,
+            }
+        )
+    row = _row(system, -expm1(-rate * system.horizon_s), _lost_bytes(system))
+    row |= {
+        "exact": exact,
+        "nines_low": _nines(-expm1(-rate_high * system.horizon_s)),
+        "nines_high": _nines(-expm1(-rate_low * system.horizon_s)),
+        "bursts": bursts,
+    }
+    if rate:
+        worst = max(bursts, key=lambda row: row["per_year"] * row["loss_probability"])
+        share = worst["per_year"] * worst["loss_probability"] / (rate * YEAR_S)
+        row["dominant_path"] = (
+            f"{share:.0%} of losses: burst {worst['name']} of {worst['units']} {worst['unit']}s"
+        )
+    return row
+
+
+def _row(system: System, probability: float, lost_bytes: float) -> dict[str, Any]:
+    """Return the columns of every method, as for an exact one with losses at a constant rate."""
     nines = _nines(probability)
+    rate = None
+    if probability < 1:
+        rate = -log1p(-probability) / system.horizon_s
     return {
         "nines": nines,
         "nines_low": nines,
@@ -136,12 +383,17 @@ def _row(
         "dominant_path": None,
         "paths": [],
         "bursts": [],
-        **more,
     }
 
 
+def _nines(probability: float) -> float | None:
+    if probability <= 0:
+        return None
+    return abs(-log10(probability))
+
+
 def _lost_bytes(system: System) -> float:
-    """Client data that a loss destroys [B]: of a pool, of stripes on tolerated + 1 drives, of one group."""
+    """Compute the client data in a pool, in a group, or in the stripes on tolerated + 1 drives [B]."""
     code = system.code
     if system.placement != "declustered":
         return code.k * group_bytes(system)
@@ -151,243 +403,15 @@ def _lost_bytes(system: System) -> float:
     return code.k * system.drive_bytes * shared
 
 
-def _markov(system: System) -> dict[str, Any]:
-    chain = chain_of(system)
-    probability = chain.loss_probability(system.horizon_s)
-    mttdl_s = chain.mttdl_s
-    # An approximation's error is no matter of chance.
-    interval = {} if chain.exact else {"nines_low": None, "nines_high": None}
-    return _row(
-        system,
-        probability,
-        _lost_bytes(system),
-        exact=chain.exact,
-        mttdl_hours=None if isinf(mttdl_s) else mttdl_s / 3600,
-        dominant_path=f"all losses: {_together(system)}",
-        **interval,
-    )
-
-
-def _splitting(found: Estimate, system: System) -> dict[str, Any]:
-    paths = [
-        {"path": path_words(path, system), "share": share}
-        for path, share in found.paths[:8]
-    ]
-    middle, low, high = found.nines
-    return _row(
-        system,
-        found.probability,
-        found.lost_bytes,
-        exact=False,
-        nines_low=min(low, max(0.0, middle - LEAST_HALF_NINES)),
-        nines_high=None if isinf(high) else max(high, middle + LEAST_HALF_NINES),
-        trajectories=found.walks,
-        events=found.events,
-        paths=paths,
-        dominant_path=f"{paths[0]['share']:.0%} of losses: {paths[0]['path']}"
-        if paths
-        else None,
-    )
-
-
-def _burst(system: System) -> dict[str, Any]:
-    rate, low_rate, high_rate = 0.0, 0.0, 0.0
-    found: list[dict[str, Any]] = []
-    exact = True
-    for burst in system.bursts:
-        lost, low, high, below = loss_of_burst(system, burst)
-        rate, low_rate, high_rate = (
-            total + burst.rate_per_s * share
-            for total, share in ((rate, lost), (low_rate, low), (high_rate, high))
-        )
-        exact = exact and low == high
-        found.append(
-            {
-                "name": burst.name,
-                "unit": burst.unit,
-                "units": burst.units,
-                "per_year": burst.rate_per_s * YEAR_S,
-                "loss_probability": lost,
-                "low": low,
-                "high": high,
-                "unavailable_share": below,
-            }
-        )
-    worst = max(found, key=lambda one: one["per_year"] * one["loss_probability"])
-    ends = [-expm1(-total * system.horizon_s) for total in (rate, low_rate, high_rate)]
-    share = (
-        worst["per_year"] * worst["loss_probability"] / (rate * YEAR_S) if rate else 0.0
-    )
-    return _row(
-        system,
-        ends[0],
-        _lost_bytes(system),
-        exact=exact,
-        nines_low=_nines(ends[2]),
-        nines_high=_nines(ends[1]),
-        bursts=found,
-        dominant_path=f"{share:.0%} of losses: burst {worst['name']} of {worst['units']} {worst['unit']}s"
-        if rate
-        else None,
-    )
-
-
-def unavailability(system: System) -> float | None:
-    """Share of time and of placement groups with fewer shards than clients need (``min_size``).
-
-    From independent failures: the chain's share for pools of a clustered placement, elsewhere binomial, each
-    shard away for the detection and half the rebuild. From bursts: their rate, the time that struck units are
-    down and the mean share of groups hit beyond `missing_allowed`. Data that is lost counts as available.
-    """
-    allowed, code = system.missing_allowed, system.code
-    if not system.lifetime.constant:
-        share = None
-    elif system.placement == "clustered":
-        share = chain_of(system).share_of_time(allowed)
-    else:
-        away_s = system.repair.detection_s + system.transfer_s / 2
-        away = away_s / (away_s + 1 / system.lifetime.rate_per_s)
-        share = sum(
-            comb(code.width, i) * away**i * (1 - away) ** (code.width - i)
-            for i in range(allowed + 1, code.width + 1)
-        )
-    if share is None:
-        return None
-    for burst in system.bursts:
-        if burst.down_s:
-            below = loss_of_burst(system, burst)[3]
-            share += min(1.0, burst.rate_per_s * burst.down_s) * below
-    return min(1.0, share)
-
-
-def _together(system: System) -> str:
-    count = system.code.tolerated + 1
-    where = {
+def _overlap_text(system: System) -> str:
+    """Describe a loss by independent failures only."""
+    if system.code.tolerated == 0:
+        return "the first drive that fails"
+    of_what = {
         "clustered": " of one pool",
         "declustered": "",
         "crush": " of one placement group",
-    }
+    }[system.placement]
     return (
-        f"{count} drives{where[system.placement]} fail within one another's repair"
-        if count > 1
-        else ("the first drive that fails")
+        f"{system.code.tolerated + 1} drives{of_what} fail within one another's repair"
     )
-
-
-def path_words(path: tuple[int, ...], system: System) -> str:
-    """Say what led to loss, level by level."""
-    if set(path) == {draws.ELSEWHERE}:
-        return _together(system)
-    ordinals = (
-        "first",
-        "second",
-        "third",
-        "fourth",
-        "fifth",
-        "sixth",
-        "seventh",
-        "eighth",
-    )
-    parts: list[str] = []
-    for number, cause in enumerate(path):
-        which = ordinals[number] if number < len(ordinals) else f"{number + 1}th"
-        if cause >= draws.AS_ONE:
-            words = f"burst {system.bursts[cause - draws.AS_ONE].name}"
-            if parts and parts[-1].startswith(words):
-                parts[-1] = f"{words} (shards {which} and before)"
-                continue
-            parts.append(words)
-        elif cause == draws.SECTOR:
-            parts.append("a latent sector error met by the rebuild")
-        elif cause == draws.SAME_HOST:
-            parts.append(f"{which} drive in the same host during rebuild")
-        elif cause == draws.SAME_RACK:
-            parts.append(f"{which} drive in the same rack during rebuild")
-        elif number:
-            parts.append(f"{which} drive elsewhere during rebuild")
-    return ", then ".join(dict.fromkeys(parts))
-
-
-def assumptions(system: System, method: Method) -> list[str]:
-    """Say in words what an answer rests on."""
-    code, repair = system.code, system.repair
-    said = []
-    if method == "burst":
-        said.append(
-            "The cluster is whole when a burst strikes; independent failures are left out."
-        )
-    elif system.lifetime.constant:
-        rate = system.lifetime.rate_per_s * YEAR_S
-        said.append(
-            f"Drives fail independently, at any age alike, {rate:.4g} times a year."
-        )
-    else:
-        said.append(
-            f"Drives fail independently with a hazard that depends on age; all are "
-            f"{system.age_s / YEAR_S:.3g} years old at the start, replaced ones are new."
-        )
-    if system.placement == "clustered":
-        said.append(
-            f"{system.pools} pools of {code.width} drives lose data independently of one another."
-        )
-        left = system.drives - system.pools * code.width
-        if left:
-            said.append(
-                f"{left} of {system.drives} drives fill no pool and hold nothing."
-            )
-    elif system.placement == "declustered":
-        said.append(
-            "Stripes lie on any drives; "
-            + (
-                f"there are {system.stripes:.4g}"
-                if system.stripes
-                else "every set of drives has some"
-            )
-            + "; survivors share each rebuild, stripes nearest to loss first"
-            + (
-                ", and what is rebuilt is safe."
-                if repair.progress
-                else "; a failure exposes its whole share, whatever had been rebuilt."
-            )
-        )
-    else:
-        said.append(
-            f"{len(system.layout)} placement groups as CRUSH maps them; a rebuilt shard counts as back in "
-            "its place."
-        )
-    if method != "burst":
-        how = {
-            "parallel": "each failed drive at its own pace",
-            "serial": "one drive at a time in a pool",
-            "shared": "failed drives share one pace",
-        }[repair.policy]
-        # A chain of whole drives has no other times.
-        memoryless = method == "markov" and system.placement != "crush"
-        times = "exponential" if memoryless or not repair.fixed else "fixed"
-        if system.placement != "declustered":
-            said.append(f"Repair: {how}; times are {times}.")
-        said.append(
-            f"A drive is rebuilt in {(repair.detection_s + system.transfer_s) / 3600:.4g} h, "
-            f"{repair.detection_s:.4g} s of it detection; spare space is there at once."
-            if system.spares is None
-            else f"{system.spares} spares, each free again {system.replacement_s / 3600:.4g} h after its use."
-        )
-    if method == "markov" and system.bursts:
-        said.append("Bursts are left out: see the other methods.")
-    if method == "markov" and system.placement == "crush":
-        said.append(APPROXIMATION)
-    if method == "splitting":
-        said.append(
-            "The interval is statistical, and shown no narrower than ± 0.05 nines; it does not cover what "
-            "the model leaves out."
-        )
-    if system.sector_errors and method != "burst":
-        said.append(
-            f"A drive has {system.sector_errors:.3g} latent sector errors on average; one in what the last "
-            "rebuild reads is loss."
-        )
-    if code.tolerated < code.width - code.k and code.distances is None:
-        said.append(
-            f"More than {code.tolerated} missing shards count as loss, though some such sets decode."
-        )
-    return said

@@ -1,12 +1,12 @@
-"""Markov chains of data loss: their absorption within a horizon and its mean time.
+"""Compute when Markov chains of data loss are absorbed: the probability within a horizon, and the mean time.
 
-Nothing here subtracts: probabilities of 1e-30 keep their leading digits.
+No formula here subtracts, so that probabilities of 1e-30 keep their leading digits.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb, expm1, inf, log1p, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,45 +23,54 @@ class Chain:
     rates: Any
     """Shape (states, states + 1): from each state to each other [1/s]; the last column is data loss, the
     diagonal is unused. An array, or a sparse matrix."""
-    missing: npt.NDArray[
-        np.int64
-    ]  # Shape (states,): shards missing in the worst stripe
+    # Shape (states,): shards missing in the worst stripe.
+    missing: npt.NDArray[np.int64]
     copies: float = 1.0  # Independent chains of which any may end
     exact: bool = True  # Whether it is the model itself, or an approximation of it
 
     def loss_probability(self, horizon_s: float) -> float:
-        """Probability that any copy ends within a time."""
+        """Return the probability that any copy ends within a time."""
         return any_of(absorption(self.rates, horizon_s), self.copies)
 
     @property
     def mttdl_s(self) -> float:
-        """Mean time to the first loss of all copies [s]: of one, over their number."""
+        """Return the mean time to the first loss among all copies [s]."""
         return mean_absorption(self.rates) / self.copies
 
     def share_of_time(self, missing_allowed: int) -> float:
-        """Share of the time before loss that a stripe of one copy misses more shards than that."""
+        """Return the share of time before loss that a stripe of one copy misses more shards than allowed."""
         below = (self.missing > missing_allowed).astype(float)
         return mean_absorption(self.rates, below) / mean_absorption(self.rates)
+
+
+class _Steps(NamedTuple):
+    """The steps of uniformisation."""
+
+    rate_per_s: float
+    losses: Floats  # Conditional probability of loss at each step
+    left: Floats  # Probability of survival before the first step and after each
+    shape: Floats  # The final distribution among the states
 
 
 @dataclass(frozen=True)
 class PatternChain(Chain):
     """A chain with a state for each pattern of losses that can be decoded, the first the whole stripe.
 
-    Uniformisation step by step. Once the distribution among the states keeps its shape, what is left shrinks
-    by the same factor with each step, and the rest of the sum over Poisson-distributed steps is closed.
+    It is solved by uniformisation, step by step. Once the distribution among the states is stationary, the
+    probability of survival shrinks by the same factor with each step, and the rest of the sum over
+    Poisson-distributed steps has a closed form.
     """
 
     @cached_property
-    def _steps(self) -> tuple[float, Floats, Floats, Floats]:
-        """The rate of steps, what is lost by each, what is left after each, and the final shape."""
+    def _steps(self) -> _Steps:
         exits = np.asarray(self.rates.sum(axis=1)).ravel()
         q = 2 * float(exits.max())
         jump = (self.rates[:, :-1] / q + scipy.sparse.diags(1 - exits / q)).T.tocsr()
         lethal = self.rates[:, -1].toarray().ravel() / q
         shape = np.zeros(len(exits))
         shape[0] = 1.0
-        left, losses = [1.0], []
+        left = [1.0]
+        losses = []
         for step in range(200_000):
             losses.append(float(lethal @ shape))
             after = jump @ shape
@@ -70,15 +79,15 @@ class PatternChain(Chain):
             left.append(left[-1] * (1 - losses[-1]))
             settled = losses[-1] > 0
             if settled and step % 8 == 0 and change < 1e-15:
-                older = losses[-8:]
-                if max(older) - min(older) <= 1e-11 * losses[-1]:
+                recent = losses[-8:]
+                if max(recent) - min(recent) <= 1e-11 * losses[-1]:
                     break
-        return q, np.array(losses), np.array(left), shape
+        return _Steps(q, np.array(losses), np.array(left), shape)
 
     def loss_probability(self, horizon_s: float) -> float:
-        """As `Chain.loss_probability`."""
-        q, losses, left, _ = self._steps
-        mean = q * horizon_s
+        """Return the probability that any copy ends within a time."""
+        rate_per_s, losses, left, _ = self._steps
+        mean = rate_per_s * horizon_s
         gone = np.append(0.0, np.cumsum(losses * left[:-1]))
         spread = 12 * np.sqrt(mean) + 40
         steps = np.arange(max(0.0, np.floor(mean - spread)), np.ceil(mean + spread))
@@ -92,37 +101,40 @@ class PatternChain(Chain):
 
     @property
     def mttdl_s(self) -> float:
-        """As `Chain.mttdl_s`."""
-        q, losses, left, _ = self._steps
-        return (
-            (float(left[:-1].sum()) + float(left[-1]) / float(losses[-1]))
-            / q
-            / self.copies
-        )
+        """Return the mean time to the first loss among all copies [s]."""
+        rate_per_s, losses, left, _ = self._steps
+        steps = float(left[:-1].sum()) + float(left[-1]) / float(losses[-1])
+        return steps / rate_per_s / self.copies
 
     def share_of_time(self, missing_allowed: int) -> float:
-        """As `Chain.share_of_time`."""
-        return float(np.sum(self._steps[3][self.missing > missing_allowed]))
+        """Return the share of time before loss that a stripe of one copy misses more shards than allowed."""
+        return float(np.sum(self._steps.shape[self.missing > missing_allowed]))
 
 
 def any_of(probability: float, copies: float) -> float:
-    """Probability that at least one of independent copies does what each does with this probability.
+    """Return the probability that at least one of independent copies has an event, from that of each.
 
     >>> any_of(1e-30, 1000)
     1e-27
     """
-    return 1.0 if probability >= 1 else -expm1(copies * log1p(-probability))
+    if probability >= 1:
+        return 1.0
+    return -expm1(copies * log1p(-probability))
 
 
 def absorption(rates: Floats, horizon_s: float) -> float:
-    """Probability to be absorbed within a time, from state 0; rates [1/s] as in `Chain`.
+    """Return the probability of absorption within a time, from state 0; rates [1/s] as in `Chain`.
 
+    Notes
+    -----
     Uniformisation over a step so short that the chain hardly moves, exp(Qh) = sum of Poisson(qh; j) U^j with
     U = I + Q/q, then repeated squaring. q is twice the largest exit rate, so that every element of U is a sum
     of positive terms; relative errors double with each squaring and stay below 1e-6.
 
-    See Jensen: Markoff chains as an aid in the study of Markoff processes, 1953. Moler and Van Loan: Nineteen
-    dubious ways to compute the exponential of a matrix, 2003, method 3.
+    References
+    ----------
+    Jensen: Markoff chains as an aid in the study of Markoff processes, 1953.
+    Moler and Van Loan: Nineteen dubious ways to compute the exponential of a matrix, 2003, method 3.
     """
     size = len(rates)
     full = np.zeros((size + 1, size + 1))
@@ -151,44 +163,59 @@ def absorption(rates: Floats, horizon_s: float) -> float:
 
 
 def mean_absorption(rates: Floats, reward: Floats | None = None) -> float:
-    """Mean of what is gathered before absorption from state 0: time [s], or reward by state times time.
+    """Return the mean reward before absorption from state 0: by default 1 per second, hence the time [s].
 
-    See Grassmann, Taksar, Heyman: Regenerative analysis and steady state distributions for Markov chains,
-    Operations Research 33(5), 1985: elimination of states without subtraction.
+    States are eliminated one by one, without subtraction.
+
+    References
+    ----------
+    Grassmann, Taksar, Heyman: Regenerative analysis and steady state distributions for Markov chains,
+    Operations Research 33(5), 1985.
     """
-    work = np.array(rates, dtype=float)
-    np.fill_diagonal(work[:, :-1], 0.0)
-    gathered = np.ones(len(work)) if reward is None else np.array(reward, dtype=float)
-    for last in range(len(work) - 1, 0, -1):
-        onward = np.append(work[last, :last], work[last, -1])
-        through = work[:last, last] / onward.sum()
-        work[:last, :last] += np.outer(through, onward[:-1])
-        work[:last, -1] += through * onward[-1]
-        gathered[:last] += through * gathered[last]
-        np.fill_diagonal(work[:, :-1], 0.0)
-    loss = float(work[0, -1])
-    return inf if loss == 0 else float(gathered[0]) / loss
+    remaining = np.array(rates, dtype=float)
+    np.fill_diagonal(remaining[:, :-1], 0.0)
+    if reward is None:
+        reward = np.ones(len(remaining))
+    rewards = np.array(reward, dtype=float)
+    for last in range(len(remaining) - 1, 0, -1):
+        onward = np.append(remaining[last, :last], remaining[last, -1])
+        through = remaining[:last, last] / onward.sum()
+        remaining[:last, :last] += np.outer(through, onward[:-1])
+        remaining[:last, -1] += through * onward[-1]
+        rewards[:last] += through * rewards[last]
+        np.fill_diagonal(remaining[:, :-1], 0.0)
+    loss = float(remaining[0, -1])
+    if loss == 0:
+        return inf
+    return float(rewards[0]) / loss
 
 
 def birth_death(up: list[float], down: list[float], lethal: list[float]) -> Floats:
-    """Rates of a chain over shards missing.
+    """Return the rates of a chain whose state is the number of missing shards.
 
     `up` leads from state i to i + 1 [1/s], the last to loss; `down` from i + 1 to i, one fewer; `lethal` is
     the share of each `up` that ends in loss at once.
     """
-    size = len(up)
-    rates = np.zeros((size, size + 1))
-    for i in range(size):
-        rates[i, i + 1] += up[i] * (1 - lethal[i]) if i + 1 < size else up[i]
-        if i + 1 < size:
-            rates[i, -1] += up[i] * lethal[i]
-            rates[i + 1, i] = down[i]
+    last = len(up) - 1
+    rates = np.zeros((last + 1, last + 2))
+    rates[last, -1] = up[last]
+    for i in range(last):
+        rates[i, i + 1] = up[i] * (1 - lethal[i])
+        rates[i, -1] += up[i] * lethal[i]
+        rates[i + 1, i] = down[i]
     return rates
 
 
 def chain_of(system: System) -> Chain:
     """Return the chain of a system whose drives do not age.
 
+    Raises
+    ------
+    ValueError
+        If drives age.
+
+    Notes
+    -----
     Clustered: a pool of n drives, each failing at rate λ; rebuilt at μ = 1 / (detection + transfer), each
     ("parallel") or one at a time ("serial"; sharing one pace gives the same rate). Exact; codes whose
     patterns matter have a state for each pattern (`PatternChain`).
@@ -217,7 +244,8 @@ def chain_of(system: System) -> Chain:
 
 
 def _pool_chain(system: System) -> Chain:
-    code, rate = system.code, system.lifetime.rate_per_s
+    code = system.code
+    rate = system.lifetime.rate_per_s
     mean_s = system.repair.detection_s + system.transfer_s
     parallel = system.repair.policy == "parallel"
     if code.distances is not None:
@@ -230,8 +258,10 @@ def _pool_chain(system: System) -> Chain:
 
 
 def levels_of(system: System) -> Levels:
-    """Return how long each level of exposure lasts and how it leads on, whatever the placement.
+    """Return the duration of each level of exposure, and the failures that lead from it to the next.
 
+    Notes
+    -----
     Declustered: i overlapping failures share a fraction prod((n - j) / (N - j), j = 1 … i - 1) of a drive's
     stripes, of which one shard each is rebuilt, with the bandwidth of N - i survivors, each rebuilt byte
     costing `repair_reads` bytes read and one written.
@@ -248,10 +278,13 @@ def levels_of(system: System) -> Levels:
 
 
 def _stripe_levels(system: System) -> Levels:
-    code, total, repair = system.code, system.drives, system.repair
+    code = system.code
+    repair = system.repair
+    total = system.drives
     n = code.width
     times_s: list[float] = []
-    reach, volumes = [float(total)], [1.0]
+    reach = [float(total)]
+    volumes = [1.0]
     for level in range(1, code.tolerated + 1):
         share = prod((n - j) / (total - j) for j in range(1, level))
         pace = repair.bytes_per_s * (total - level) / (code.repair_reads + 1)
@@ -271,7 +304,7 @@ def _stripe_levels(system: System) -> Levels:
 
 
 def _sector_losses(system: System, volumes: list[float]) -> list[float]:
-    """Probability, by level, that the next failure is lethal since a stripe then meets a latent error.
+    """Return the probability, by level, that the next failure exposes a latent error and is lethal.
 
     `volumes` are the shares of a drive's bytes that each level exposes.
     """
@@ -286,7 +319,7 @@ def _sector_losses(system: System, volumes: list[float]) -> list[float]:
 def _pattern_chain(
     code: Code, fail: float, mend: float, copies: float, *, parallel: bool
 ) -> PatternChain:
-    """Chain over every decodable pattern of losses; one at a time, each missing shard is as likely next."""
+    """Return the chain of every decodable pattern of losses; serial repair picks any missing shard."""
     assert code.distances is not None
     masks = np.flatnonzero(code.distances > 0).astype(np.int64)
     size = len(masks)

@@ -1,12 +1,13 @@
-"""Fixed-effort multilevel splitting: rare loss as a product of steps that are not rare."""
+"""Estimate rare losses by fixed-effort multilevel splitting: a product of steps that are not rare."""
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from math import inf, log10
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,16 +21,16 @@ from stripesim.sim.durability.system import System, group_bytes
 BATCHES: Final = 20
 WALKS: Final = 1000
 
-#: An interval wider than this is narrowed by four times as many walks, within the limits below.
+#: Widest interval that is not narrowed by four times as many walks, within the limits below [nines].
 WIDTH_NINES: Final = 0.3
-#: Walks begun and events in them, of a round that saw losses and of one that saw none.
+#: Most walks begun and events in them, of a round that saw losses and of one that saw none [count].
 EFFORT_MAX: Final = 50_000_000
 UNSEEN_EFFORT_MAX: Final = 5_000_000
-#: States of a batch with those it goes on from [B]. It does not depend on the machine, as results do not.
+#: Most memory for the states of a batch and their copies [B]; fixed, since results depend on it.
 STATES_BYTES_MAX: Final = 100_000_000
 _WALKS_MIN: Final = 10
 
-#: Above so many concurrent failures a further one need not be helped along.
+#: Concurrent failures above which further ones are drawn at their own rate [count].
 _PLENTY: Final = 3.0
 
 _POLICY: Final = {"parallel": 0, "serial": 1, "shared": 2}
@@ -37,33 +38,32 @@ _UNITS: Final = ("drive", "host", "rack")
 
 
 class Prepared(NamedTuple):
-    """A system as the compiled walks take it."""
+    """A system in the form that compiled walks take."""
 
     layout: Any
-    drives_born: int  # Drives whose age is kept; 0 where it does not matter
+    ages: int  # Drives whose age is tracked; 0 where drives do not age
     age_s: float
     room: int  # Concurrent failures that a state has room for
     copies: int  # Independent pools, of which one is simulated
     loss_bytes: float
-    """Client data that one lost placement group held, or one lost byte of a shard stands for [B]."""
+    """Client data per lost placement group, or per lost byte of a shard [B]."""
 
 
 class Batch(NamedTuple):
-    """What one independent batch of walks gave."""
+    """The result of one independent batch of walks."""
 
     probability: float  # Of loss within the horizon, of the part that is simulated
     steps: tuple[float, ...]  # Conditional probability of each level
     walks: int
     events: int
     lost_bytes: float  # Client data lost, the mean of walks that lose some [B]
-    paths: dict[
-        tuple[int, ...], float
-    ]  # Causes of levels 1, 2, …, by share of the walks that end in loss
+    # Share of the walks that end in loss, by their causes of levels 1, 2, ….
+    paths: dict[tuple[int, ...], float]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Batches put together."""
+    """The result of all batches."""
 
     # Of any loss within the horizon, with a 95 % interval.
     probability: float
@@ -76,67 +76,72 @@ class Estimate:
 
     @property
     def nines(self) -> tuple[float, float, float]:
-        """Nines, and the ends of their interval; infinite where no walk was lost."""
-        values = [
-            inf if p == 0 else abs(-log10(p))
-            for p in (self.probability, self.high, self.low)
-        ]
-        return values[0], values[1], values[2]
+        """Return the nines and the ends of their interval; infinite where no walk was lost."""
+        return _nines(self.probability), _nines(self.high), _nines(self.low)
+
+
+def _nines(probability: float) -> float:
+    return abs(-log10(probability)) if probability else inf
 
 
 def prepare(system: System, *, biased: bool = True) -> Prepared:
-    """Bring a system into the form that walks take; `biased`: the most exposed fail more often."""
-    code, repair = system.code, system.repair
-    alone = (
+    """Bring a system into the form that walks take.
+
+    `biased`: failures in the most exposed groups are drawn more often than they happen.
+    """
+    code = system.code
+    # Pools that share nothing are equal and independent: one stands for all.
+    one_pool = (
         system.placement == "clustered" and not system.bursts and system.spares is None
     )
-    drives = code.width if alone else system.drives
+    drives = code.width if one_pool else system.drives
     threats = _threats(system, drives, biased=biased)
+    layout: walk_pool.Pool | walk_groups.Layout
+    if system.placement == "declustered":
+        layout = _pool(system, threats)
+        loss_bytes = float(code.k)
+    else:
+        layout = _layout(system, drives, threats)
+        loss_bytes = code.k * group_bytes(system)
+    return Prepared(
+        layout,
+        ages=0 if system.lifetime.constant else drives,
+        age_s=system.age_s,
+        room=_room(system, drives),
+        copies=system.pools if one_pool else 1,
+        loss_bytes=loss_bytes,
+    )
+
+
+def _room(system: System, drives: int) -> int:
+    """Return how many concurrent failures to make room for at first."""
     struck = sum(
         _drives_of(system, burst.unit) * burst.units for burst in system.bursts
     )
-    seconds = repair.detection_s + system.transfer_s
-    together = (
-        drives
-        * system.lifetime.rate_per_s
-        * seconds
-        * (4 if repair.policy != "parallel" else 1)
-    )
-    room = int(min(drives, 16 + struck + 4 * together))
-    born = 0 if system.lifetime.constant else drives
-    if system.placement == "declustered":
-        pool = walk_pool.Pool(
-            threats=threats,
-            drives=system.drives,
-            width=code.width,
-            shard_bytes=system.drives * system.drive_bytes / code.width,
-            drive_bytes=float(system.drive_bytes),
-            stripes=inf if system.stripes is None else float(system.stripes),
-            pace_bytes_per_s=repair.bytes_per_s / (code.repair_reads + 1),
-            progress=repair.progress,
-        )
-        return Prepared(pool, born, system.age_s, room, 1, float(code.k))
-    layout = _layout(system, drives, threats)
-    copies = system.pools if alone else 1
-    return Prepared(
-        layout, born, system.age_s, room, copies, code.k * group_bytes(system)
-    )
+    seconds = system.repair.detection_s + system.transfer_s
+    slowed = 1 if system.repair.policy == "parallel" else 4
+    together = drives * system.lifetime.rate_per_s * seconds * slowed
+    return int(min(drives, 16 + struck + 4 * together))
 
 
 def _threats(system: System, drives: int, *, biased: bool) -> Threats:
-    code, bursts, repair = system.code, system.bursts, system.repair
+    code = system.code
+    bursts = system.bursts
     rates = np.array([burst.rate_per_s for burst in bursts])
     lost = np.array([burst.lost_fraction for burst in bursts])
-    drawn_rates, drawn_lost = rates, lost
+    drawn_rates = rates
+    drawn_lost = lost
+    bias_s = np.zeros(code.tolerated + 1)
+    if biased:
+        bias_s = np.array(_bias_s(system, drives))
     if biased and bursts:
-        # About half of what would lose data is struck; there is a burst in every third walk at least.
-        struck_each = np.array(
+        # Draw a burst in every third walk at least, and strike about half of what would lose data.
+        drawn_rates = np.maximum(rates, 0.3 / system.horizon_s)
+        struck = np.array(
             [_drives_of(system, burst.unit) * burst.units for burst in bursts]
         )
-        drawn_lost = np.minimum(
-            1.0, np.maximum(lost, (code.tolerated + 1) / 2 / struck_each)
-        )
-        drawn_rates = np.maximum(rates, 0.3 / system.horizon_s)
+        half_lethal = (code.tolerated + 1) / 2 / struck
+        drawn_lost = np.minimum(1.0, np.maximum(lost, half_lethal))
     return Threats(
         tolerated=code.tolerated,
         edges_s=np.array(system.lifetime.edges_s),
@@ -146,32 +151,31 @@ def _threats(system: System, drives: int, *, biased: bool) -> Threats:
         burst_units=np.array([burst.units for burst in bursts], dtype=np.int32),
         drawn_rates=drawn_rates,
         drawn_lost=drawn_lost,
-        bias_s=np.array(_bias_s(system, drives))
-        if biased
-        else np.zeros(code.tolerated + 1),
-        detection_s=0.0 if _repairs_in_one(system) else repair.detection_s,
+        bias_s=bias_s,
+        detection_s=0.0 if _repairs_in_one(system) else system.repair.detection_s,
         horizon_s=system.horizon_s,
         sector_errors=system.sector_errors,
     )
 
 
 def _repairs_in_one(system: System) -> bool:
-    """Return True where one exponential time covers detection and rebuild of a drive, as in the chain."""
+    """Return True if one exponential time covers detection and rebuild of a drive, as in the chain."""
     return system.placement == "clustered" and not system.repair.fixed
 
 
 def _bias_s(system: System, drives: int) -> list[float]:
-    """Within how long a failure is hoped for at each level: about as long as a walk is there.
+    """Return the time scale on which failures are drawn at each level: about as long as a walk stays there.
 
-    That is one stay, at most the horizon, and the share of the horizon that the level takes up anyway.
-    Weights then stay near 1: a walk that spent many times as long would carry a weight of e to that number.
+    That is one stay, at most the horizon, plus the share of the horizon spent at the level anyway.
+    Weights then remain near 1: a walk that stayed n times as long would carry a weight of e to the n.
     """
-    levels, rate = levels_of(system), system.lifetime.rate_per_s
+    levels = levels_of(system)
+    rate = system.lifetime.rate_per_s
     times_s = levels.times_s
     if system.spares is not None:
         times_s = [time_s + system.replacement_s for time_s in times_s]
     bias_s = [1.0]
-    # Walks at a level at any moment, the mean.
+    # Mean number of failures at a level at any moment.
     present = drives * rate
     if times_s and present * times_s[0] > _PLENTY:
         bias_s.append(0.0)
@@ -185,14 +189,31 @@ def _bias_s(system: System, drives: int) -> list[float]:
 
 
 def _drives_of(system: System, unit: str) -> int:
-    return 1 if unit == "drive" else int(np.bincount(system.units[unit]).max())
+    """Return the most drives in a unit."""
+    if unit == "drive":
+        return 1
+    return int(np.bincount(system.units[unit]).max())
+
+
+def _pool(system: System, threats: Threats) -> walk_pool.Pool:
+    width = system.code.width
+    return walk_pool.Pool(
+        threats=threats,
+        drives=system.drives,
+        width=width,
+        shard_bytes=system.drives * system.drive_bytes / width,
+        drive_bytes=float(system.drive_bytes),
+        stripes=inf if system.stripes is None else float(system.stripes),
+        pace_bytes_per_s=system.repair.bytes_per_s / (system.code.repair_reads + 1),
+        progress=system.repair.progress,
+    )
 
 
 def _layout(system: System, drives: int, threats: Threats) -> walk_groups.Layout:
-    code, repair = system.code, system.repair
-    members = np.ascontiguousarray(
-        system.layout[:1] if drives == code.width else system.layout
-    )
+    code = system.code
+    repair = system.repair
+    groups = system.layout[:1] if drives == code.width else system.layout
+    members = np.ascontiguousarray(groups)
     flat = members.ravel()
     held = np.flatnonzero(flat >= 0)
     order = held[np.argsort(flat[held], kind="stable")]
@@ -205,6 +226,10 @@ def _layout(system: System, drives: int, threats: Threats) -> walk_groups.Layout
         if unit in system.units and drives == system.drives:
             unit_of[index] = system.units[unit]
             counts[index] = int(system.units[unit].max()) + 1
+    burst_units = [_UNITS.index(burst.unit) for burst in system.bursts]
+    distances = np.zeros(0, dtype=np.uint8)
+    if code.distances is not None:
+        distances = code.distances
     item_s = group_bytes(system) / repair.bytes_per_s
     if _repairs_in_one(system):
         item_s += repair.detection_s
@@ -216,12 +241,8 @@ def _layout(system: System, drives: int, threats: Threats) -> walk_groups.Layout
         shard=(order % code.width).astype(np.int32),
         unit_of=unit_of,
         unit_counts=counts,
-        burst_unit=np.array(
-            [_UNITS.index(burst.unit) for burst in system.bursts], dtype=np.int32
-        ),
-        distances=np.zeros(0, dtype=np.uint8)
-        if code.distances is None
-        else code.distances,
+        burst_unit=np.array(burst_units, dtype=np.int32),
+        distances=distances,
         item_s=item_s,
         replacement_s=system.replacement_s,
         policy=_POLICY[repair.policy],
@@ -231,17 +252,18 @@ def _layout(system: System, drives: int, threats: Threats) -> walk_groups.Layout
     )
 
 
-def _beginning(prepared: Prepared) -> Any:
-    """The state of a whole system at its beginning, alone on the first axis."""
-    lay, room = prepared.layout, prepared.room
+def _initial_state(prepared: Prepared) -> Any:
+    """Return the state of a system without failures, as the only one on the first axis."""
+    lay = prepared.layout
+    room = prepared.room
     common: dict[str, Any] = {
-        **{name: np.zeros(1) for name in ("time_s", "lost")},
-        **{
-            name: np.zeros(1, dtype=np.int32)
-            for name in ("failed", "burst", "struck_left")
-        },
+        "time_s": np.zeros(1),
+        "lost": np.zeros(1),
+        "failed": np.zeros(1, dtype=np.int32),
+        "burst": np.zeros(1, dtype=np.int32),
+        "struck_left": np.zeros(1, dtype=np.int32),
         "drive": np.zeros((1, room), dtype=np.int32),
-        "born_s": np.full((1, prepared.drives_born), -prepared.age_s),
+        "born_s": np.full((1, prepared.ages), -prepared.age_s),
         "cause": np.zeros((1, lay.threats.tolerated + 2), dtype=np.int32),
     }
     if isinstance(lay, walk_pool.Pool):
@@ -249,14 +271,14 @@ def _beginning(prepared: Prepared) -> Any:
         return walk_pool.PoolStates(
             **common, exposed_bytes=exposed, detected_s=np.zeros((1, room))
         )
-    units = lay.threats.burst_units
+    burst_units = max(lay.threats.burst_units, default=0)
     return walk_groups.States(
         **common,
         virtual_s=np.zeros(1),
         item=np.zeros((1, room), dtype=np.int32),
         ready_s=np.zeros((1, room)),
         done=np.zeros((1, room, int(np.diff(lay.first).max())), dtype=np.uint8),
-        struck=np.zeros((1, int(units.max()) if len(units) else 0), dtype=np.int32),
+        struck=np.zeros((1, int(burst_units)), dtype=np.int32),
         spares_due_s=np.zeros((1, max(0, lay.spares))),
     )
 
@@ -266,60 +288,64 @@ def run_batch(
 ) -> Batch:
     """Run one batch of so many walks at each level; without `levels` each goes on to loss or the horizon.
 
+    Notes
+    -----
     States that reach a level are drawn, for the next one, in proportion to their weights (systematic
-    resampling), and the level's probability is the mean weight: the product is unbiased. So it is where they
-    are drawn alike and carry their weights on.
+    resampling), and the level's probability is the mean weight, so that the product is unbiased. It also is
+    where states are drawn uniformly and keep their weights.
 
-    Garvels: The splitting method in rare event simulation, 2000, chapter 2. Del Moral, Garnier: Genealogical
-    particle analysis of rare events, Annals of Applied Probability 15(4), 2005.
+    References
+    ----------
+    Garvels: The splitting method in rare event simulation, 2000, chapter 2.
+    Del Moral, Garnier: Genealogical particle analysis of rare events, Annals of Applied Probability 15(4),
+    2005.
     """
-    lay, tolerated = prepared.layout, prepared.layout.threats.tolerated
-    step = walk_pool.stage if isinstance(lay, walk_pool.Pool) else walk_groups.stage
-    generator = np.random.default_rng((seed, number))
-    states, picks = _beginning(prepared), np.zeros(walks, dtype=np.int64)
+    layout = prepared.layout
+    tolerated = layout.threats.tolerated
+    stage: Any = walk_groups.stage
+    if isinstance(layout, walk_pool.Pool):
+        stage = walk_pool.stage
     targets = range(1, tolerated + 2) if levels else [tolerated + 1]
-    steps, events, begun = [], 0, 0
-    # Where bursts are drawn more often than they strike, states that they led to would hardly be drawn
-    # again in proportion to their weights: they are drawn alike, and keep their weights.
-    alike = len(lay.threats.burst_rates) > 0
-    carried, reached, before = np.ones(1), 1.0, 1.0
+    # Bursts are drawn more often than they strike. States after a burst thus have low weights and would
+    # hardly be drawn again in proportion to them: with bursts, states are drawn uniformly.
+    has_bursts = len(layout.threats.burst_rates) > 0
+    generator = np.random.default_rng((seed, number))
+    states = _initial_state(prepared)
+    picks = np.zeros(walks, dtype=np.int64)
+    carried = np.ones(1)
+    reached = 1.0
+    before = 1.0
+    steps: list[float] = []
+    events = 0
     for target in targets:
-        states, weights = (
-            type(states)(*(part[picks] for part in states)),
-            np.zeros(walks),
-        )
-        done = step(lay, states, target, int(generator.integers(1 << 62)), weights)
-        if done < 0:
-            return run_batch(
-                prepared._replace(room=2 * prepared.room),
-                seed,
-                number,
-                walks,
-                levels=levels,
-            )
-        events += int(done)
-        begun += walks
+        states = type(states)(*(part[picks] for part in states))
+        weights = np.zeros(walks)
+        stage_seed = int(generator.integers(1 << 62))
+        stage_events = int(stage(layout, states, target, stage_seed, weights))
+        if stage_events < 0:
+            roomier = prepared._replace(room=2 * prepared.room)
+            return run_batch(roomier, seed, number, walks, levels=levels)
+        events += stage_events
         weights *= carried[picks]
         estimated = reached * float(weights.mean())
         steps.append(estimated / before)
         before = estimated
         if steps[-1] == 0:
-            return Batch(0.0, tuple(steps), begun, events, 0.0, {})
-        drawn_alike = alike and target <= tolerated
-        shares = (weights > 0).astype(float) if drawn_alike else weights
+            return Batch(0.0, tuple(steps), walks * len(steps), events, 0.0, {})
+        shares = weights
+        carried = np.ones(walks)
+        if has_bursts and target <= tolerated:
+            shares = (weights > 0).astype(float)
+            carried = weights
         reached *= float(shares.mean())
-        carried = weights if drawn_alike else np.ones(walks)
-        places = (np.arange(walks) + generator.random()) / walks
-        picks = np.searchsorted(np.cumsum(shares) / shares.sum(), places).clip(
-            max=walks - 1
-        )
-    paths: Counter[tuple[int, ...]] = Counter(
-        tuple(row) for row in states.cause[picks, 1:].tolist()
-    )
+        quantiles = (np.arange(walks) + generator.random()) / walks
+        picks = np.searchsorted(np.cumsum(shares) / shares.sum(), quantiles)
+        picks = picks.clip(max=walks - 1)
+    paths = Counter(tuple(row) for row in states.cause[picks, 1:].tolist())
     return Batch(
         float(np.prod(steps)),
         tuple(steps),
-        begun,
+        walks * len(steps),
         events,
         float(states.lost[picks].mean()) * prepared.loss_bytes,
         {path: count / walks for path, count in paths.items()},
@@ -327,31 +353,36 @@ def run_batch(
 
 
 def estimate(batches: list[Batch], copies: int) -> Estimate:
-    """Put batches together: Student's interval on the logarithm of their mean.
+    """Combine batches: Student's interval on the logarithm of their mean.
 
     The batches are independent and each is unbiased; the relative standard error of their mean is taken as
     that of its logarithm, which holds as long as it is small. Where no batch saw a loss, the interval ends
-    at what three walks of all would have given.
+    at what three of all walks would have given.
     """
     values = np.array([min(1.0, batch.probability) for batch in batches])
-    walks, events = sum(b.walks for b in batches), sum(b.events for b in batches)
+    walks = sum(batch.walks for batch in batches)
+    events = sum(batch.events for batch in batches)
     mean = float(values.mean())
     if mean == 0:
         reached = max(float(np.prod(batch.steps[:-1])) for batch in batches)
-        high = any_of(min(1.0, 3 * reached / (walks / len(batches[0].steps))), copies)
+        walks_per_level = walks / len(batches[0].steps)
+        high = any_of(min(1.0, 3 * reached / walks_per_level), copies)
         return Estimate(0.0, 0.0, high, walks, events, 0.0, ())
     error = float(values.std(ddof=1)) / len(values) ** 0.5 / mean
     half = float(scipy.special.stdtrit(len(values) - 1, 0.975)) * error
-    paths: Counter[tuple[int, ...]] = Counter()
+    paths: dict[tuple[int, ...], float] = defaultdict(float)
     for batch in batches:
         for path, share in batch.paths.items():
-            paths[path] += float(share * batch.probability / values.sum())  # type: ignore[assignment]
-    lost = float(sum(b.lost_bytes * b.probability for b in batches) / values.sum())
-    low, high = (
-        any_of(min(1.0, mean * float(np.exp(sign * half))), copies) for sign in (-1, 1)
-    )
+            paths[path] += float(share * batch.probability / values.sum())
+    lost_bytes = sum(batch.lost_bytes * batch.probability for batch in batches)
     return Estimate(
-        any_of(mean, copies), low, high, walks, events, lost, tuple(paths.most_common())
+        any_of(mean, copies),
+        any_of(min(1.0, mean * float(np.exp(-half))), copies),
+        any_of(min(1.0, mean * float(np.exp(half))), copies),
+        walks,
+        events,
+        float(lost_bytes / values.sum()),
+        tuple(sorted(paths.items(), key=itemgetter(1), reverse=True)),
     )
 
 
@@ -366,45 +397,56 @@ def split(
 ) -> Estimate:
     """Estimate the probability of loss by splitting.
 
-    So many independent batches of so many walks that each begin at every level, at first: see `WIDTH_NINES`.
-    `spread` maps a function over batch numbers; left out: threads on all cores.
+    Parameters
+    ----------
+    system
+        Scheme, drives, repair and bursts.
+    seed
+        Of the random streams.
+    batches
+        Independent batches.
+    walks
+        Walks of a batch that begin at every level, at first: see `WIDTH_NINES`.
+    spread
+        Maps a function over batch numbers; by default on threads of all cores.
     """
     prepared = prepare(system)
     walks_max = _walks_max(prepared)
     walks = min(walks, walks_max)
     while True:
-        work = partial(run_batch, prepared, seed, walks=walks)
+        run = partial(run_batch, prepared, seed, walks=walks)
         if spread is not None:
-            found = estimate(list(spread(work, range(batches))), prepared.copies)
+            results = list(spread(run, range(batches)))
         else:
             with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-                found = estimate(list(pool.map(work, range(batches))), prepared.copies)
-        if _is_final(found) or 4 * walks > walks_max:
-            return found
+                results = list(pool.map(run, range(batches)))
+        result = estimate(results, prepared.copies)
+        if _is_final(result) or 4 * walks > walks_max:
+            return result
         walks *= 4
 
 
-def _is_final(found: Estimate) -> bool:
-    """Return True where an estimate is narrow enough, or a narrower one would take too long."""
-    if found.low > 0 and log10(found.high / found.low) <= WIDTH_NINES:
+def _is_final(result: Estimate) -> bool:
+    """Return True if an estimate is narrow enough, or a narrower one would take too long."""
+    if result.low > 0 and log10(result.high / result.low) <= WIDTH_NINES:
         return True
-    most = EFFORT_MAX if found.probability else UNSEEN_EFFORT_MAX
-    return 4 * (found.walks + found.events) > most
+    effort_max = EFFORT_MAX if result.probability else UNSEEN_EFFORT_MAX
+    return 4 * (result.walks + result.events) > effort_max
 
 
 def _walks_max(prepared: Prepared) -> int:
     """Return the walks of a batch whose states fit into `STATES_BYTES_MAX`."""
-    state_bytes: int = sum(part.nbytes for part in _beginning(prepared))
+    state_bytes: int = sum(part.nbytes for part in _initial_state(prepared))
     return max(_WALKS_MIN, STATES_BYTES_MAX // (2 * state_bytes))
 
 
 def plain_monte_carlo(
     system: System, *, seed: int = 1, batches: int = BATCHES, walks: int = WALKS
 ) -> Estimate:
-    """Estimate the same without splitting and without helping failures along: the check on `split`."""
+    """Estimate the probability of loss without splitting or importance sampling, as a check of `split`."""
     prepared = prepare(system, biased=False)
-    found = [
+    results = [
         run_batch(prepared, seed, number, walks, levels=False)
         for number in range(batches)
     ]
-    return estimate(found, prepared.copies)
+    return estimate(results, prepared.copies)

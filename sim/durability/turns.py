@@ -1,7 +1,7 @@
-"""Placement groups that are rebuilt in turn: what the failure of one drive leads to, level by level.
+"""Compute, level by level, what the failure of one drive leads to if placement groups are rebuilt in turn.
 
 A failed drive's groups are rebuilt one after another, and each is exposed until its turn. A later failure
-therefore meets only the groups that still wait, and a prioritised rebuild takes the groups that it hits next.
+therefore hits only the groups that still wait, and a prioritised rebuild takes the groups hit next.
 `turn_levels` counts how drives share groups, and computes how long each level lasts and how often it leads
 on; `stripesim.sim.durability.chain` makes a Markov chain of both.
 
@@ -37,17 +37,15 @@ class Levels(NamedTuple):
 
     times_s: list[float]  # Mean duration of each level, from 1 [s]
     reach: list[float]  # Drives whose failure leads from each level to the next, from 0
-    lethal: list[
-        float
-    ]  # Share of the steps from each level, from 0, that meet a latent sector error
+    # Share of the steps from each level, from 0, that expose a latent sector error.
+    lethal: list[float]
 
 
 class Sharing(NamedTuple):
     """How other drives share the groups that miss the same shards."""
 
-    partners: (
-        float  # Drives that hold a shard of such a group, if all were equally likely to
-    )
+    # Drives that may hold a shard of such a group, as if all were equally likely to.
+    partners: float
     chance: float  # Probability that one of these drives holds a shard of a given group
 
 
@@ -59,15 +57,15 @@ class _Level:
     size: float  # Groups in an item [count]
     group_s: float  # Time to rebuild one group [s]
     drive_s: float  # Time to rebuild a whole drive [s]
-    carried: (
-        float  # Remaining time of the group under way, over its time at the level below
-    )
-    waited: float  # Wait for the groups hit if none of them is under way, over the same
+    # Over the time of the group being rebuilt at the level below: its remaining time, and the
+    # wait for the groups hit if it is none of them.
+    carried: float
+    waited: float
 
     def hits(self, counts: int, exposed: float) -> Floats:
-        """Failures that hit exactly j of c items, over the failure rate of one drive; shape (c, j).
+        """Return the rate of failures that hit exactly j of c items, over that of one drive; shape (c, j).
 
-        Each item is still exposed with a probability.
+        `exposed` is the probability that an item still is.
         """
         number = np.arange(counts)
         chances = scipy.stats.binom.pmf(
@@ -83,12 +81,12 @@ def turn_levels(system: System) -> Levels:
     Notes
     -----
     First order in the failure rate λ: only failures that take a group one level up count. Let c items be at
-    level i, and let the one under way end after δ. A failure that hits j of them comes at the rate
+    level i, and let the rebuild of one of them end after δ. A failure that hits j of them comes at the rate
     λ A Binomial(c, ρ)(j), with A and ρ as in `Sharing`. The mean number of later entries of a level is then a
     polynomial in δ, whose coefficients follow from those of level i + 1 (`_Recursion`). Rebuilds of unrelated
     drives slow one another only where they share a pace or take turns.
     """
-    tolerated, rate = system.code.tolerated, system.lifetime.rate_per_s
+    tolerated = system.code.tolerated
     if tolerated == 0:
         return Levels([], [float(system.drives)], [0.0])
     levels = _levels_of(system)
@@ -101,17 +99,16 @@ def turn_levels(system: System) -> Levels:
         by_items = recursion.worth(levels[: target - 1], worth, stay=stay)
         return float(np.interp(items, np.arange(counts), by_items).mean())
 
-    one = np.ones(counts)
-    entries = [mean_worth(level, one) for level in range(1, tolerated + 2)]
-    stays_s = [
-        mean_worth(level + 1, one, stay=True) for level in range(1, tolerated + 1)
-    ]
+    ones = np.ones(counts)
+    entries = [mean_worth(level, ones) for level in range(1, tolerated + 2)]
     # A level that is never entered may last any time.
-    times_s, reach = [system.transfer_s] * tolerated, [0.0] * tolerated
-    for index, stay_s in enumerate(stays_s):
+    times_s = [system.transfer_s] * tolerated
+    reach = [0.0] * tolerated
+    for index in range(tolerated):
+        stay_s = mean_worth(index + 2, ones, stay=True)
         if stay_s:
             times_s[index] = stay_s / entries[index]
-            reach[index] = entries[index + 1] / (rate * stay_s)
+            reach[index] = entries[index + 1] / (system.lifetime.rate_per_s * stay_s)
     lethal = [0.0] * (tolerated + 1)
     if system.sector_errors and entries[tolerated - 1]:
         lost = _sector_losses(system, levels[-1].size, counts)
@@ -120,22 +117,20 @@ def turn_levels(system: System) -> Levels:
 
 
 def _sector_losses(system: System, size: float, counts: int) -> Floats:
-    """Probability, by items that become critical, that a rebuild of one of them meets a latent error."""
-    code = system.code
-    read_drives = (
-        (code.width - code.tolerated) * group_bytes(system) / system.drive_bytes
-    )
-    return np.asarray(
-        -np.expm1(-system.sector_errors * read_drives * size * np.arange(counts))
-    )
+    """Return the probability, by items that become critical, that their rebuild meets a latent error."""
+    shards = system.code.width - system.code.tolerated
+    read_drives = shards * group_bytes(system) / system.drive_bytes
+    errors = system.sector_errors * read_drives * size * np.arange(counts)
+    return np.asarray(-np.expm1(-errors))
 
 
 def _levels_of(system: System) -> list[_Level]:
     """Describe each level from 1 to the highest that is tolerated."""
-    repair, advancing = system.repair, _advancing(system.code)
+    repair = system.repair
+    advancing = _advancing(system.code)
     slowed = 1.0
     if repair.policy != "parallel":
-        # Rebuilds of unrelated drives take a part of the pace, or of the turns.
+        # Rebuilds of unrelated drives share the pace, or take turns.
         busy = system.drives * system.lifetime.rate_per_s * system.transfer_s
         slowed = 1 / (1 - min(busy, _BUSY_MAX))
     most_held = np.bincount(system.layout[system.layout >= 0]).max()
@@ -159,13 +154,14 @@ def _levels_of(system: System) -> list[_Level]:
             waited *= _first_of_two(repair.detection_s / group_s)
         of_items = Sharing(sharing.partners, chance_of_item)
         levels.append(_Level(of_items, size, group_s, drive_s, carried, waited))
-        # Groups hit in an item that is hit.
-        size *= chance / chance_of_item if chance else 1.0
+        if chance:
+            # Groups hit in an item that is hit.
+            size *= chance / chance_of_item
     return levels
 
 
 def _first_of(drives: int) -> float:
-    """Mean time until the first of several drives has rebuilt a group, over the time that one drive takes.
+    """Return the mean time until the first of several drives has rebuilt a group, over that of one drive.
 
     Each finishes a group and then takes the same next one. Times are exponential, so that the first drive has
     done both within ∫ ((1 + x) exp(-x))^n dx, where one takes 2.
@@ -175,9 +171,9 @@ def _first_of(drives: int) -> float:
 
 
 def _first_of_two(detection: float) -> float:
-    """Mean time until the group under way is done or the new failure is detected, over the former's mean.
+    """Return the mean time until a group is rebuilt or the new failure is detected, over a group's time.
 
-    `detection` is in units of a group's time, of which any part may be over.
+    `detection` is in units of a group's time, of which any part may have passed.
     """
     if detection >= 1:
         return 1.0
@@ -191,7 +187,7 @@ def _count_sharing(system: System) -> list[Sharing]:
     holders = _Holders(groups, system.drives)
     by_level = []
     for level in range(1, system.code.tolerated + 1):
-        sampled = others = pairs = shared_pairs = 0.0
+        sampled = healthy = pairs = shared_pairs = 0.0
         for number in generator.integers(0, len(groups), size=_SAMPLES):
             members = groups[number][groups[number] >= 0]
             if len(members) <= level:
@@ -201,25 +197,20 @@ def _count_sharing(system: System) -> list[Sharing]:
             _, counts = np.unique(hit[hit >= 0], return_counts=True)
             shared = float((counts * (counts - 1)).sum())
             sampled += 1
-            others += len(members) - level
+            healthy += len(members) - level
             pairs += len(hit) - 1
             # The lost drives are in every pair of groups.
             shared_pairs += shared / len(hit) - level * (len(hit) - 1)
-        mean_others = others / sampled if sampled else 0.0
-        by_level.append(
-            _sharing(mean_others, pairs, shared_pairs, system.drives - level)
-        )
+        if not healthy:
+            by_level.append(Sharing(0.0, 0.0))
+            continue
+        # Equally likely drives with as many shards of a group, and of a pair of groups, as counted.
+        shards = healthy / sampled
+        partners = float(system.drives - level)
+        if shared_pairs > 0:
+            partners = max(shards, shards**2 * pairs / shared_pairs)
+        by_level.append(Sharing(partners, shards / partners))
     return by_level
-
-
-def _sharing(others: float, pairs: float, shared_pairs: float, drives: int) -> Sharing:
-    """Return the equally likely drives that give a group and a pair of groups as many shards as counted."""
-    if not others:
-        return Sharing(0.0, 0.0)
-    partners = float(drives)
-    if shared_pairs > 0:
-        partners = max(others, others**2 * pairs / shared_pairs)
-    return Sharing(partners, others / partners)
 
 
 class _Holders:
@@ -244,9 +235,9 @@ class _Holders:
 
 
 def _advancing(code: Code) -> list[float]:
-    """Probability, by level from 0, that a further lost shard takes a group one level up.
+    """Return the probability, by level from 0, that a further lost shard takes a group one level up.
 
-    It is below 1 where the pattern of losses decides. A group that stays at its level counts no further.
+    It is below 1 where the pattern of losses decides. A group that keeps its level is not followed further.
     """
     if code.distances is None:
         return [1.0] * (code.tolerated + 1)
@@ -266,7 +257,7 @@ class _Recursion:
     """Follows exposed groups from the highest level down to the failure of the first drive.
 
     Rows of `waiting` and `working` are coefficients of δ⁰, δ¹, …, columns the numbers of items at a level:
-    while none of the items is under way, and while one of them is. Once δ is over, row 0 is left.
+    while none of the items is being rebuilt, and while one of them is. After δ only row 0 counts.
     """
 
     def __init__(self, system: System, counts: int) -> None:
@@ -274,33 +265,31 @@ class _Recursion:
         self._rate = system.lifetime.rate_per_s
         self._number = np.arange(counts)
         self._hits: dict[tuple[_Level, float], Floats] = {}
-        self._orders = np.arange(system.code.tolerated + 2)[:, None]
-        # Mean of the p-th power of a turn's time, over that of its mean.
-        self._moments = np.ones(len(self._orders))
+        orders = range(system.code.tolerated + 2)
+        self._orders = np.array(orders)[:, None]
+        # Mean of the p-th power of a turn's time, over that power of its mean.
+        self._moments = np.ones(len(orders))
         if not system.repair.fixed:
-            self._moments = np.array(
-                [float(factorial(order)) for order in range(len(self._orders))]
-            )
+            self._moments = np.array([float(factorial(order)) for order in orders])
 
     def worth(self, levels: list[_Level], worth: Floats, *, stay: bool) -> Floats:
-        """Mean worth of the entries of the level above the last, by items of the drive that failed first.
+        """Return the mean worth of entries of the level above the last, by items of the first failed drive.
 
         An entry with j items has a worth `worth[j]`; with `stay` the time at the last level counts [s].
         """
         waiting = np.zeros((len(self._orders), len(worth)))
         waiting[0] = worth
         working = waiting
-        # Probability that the item under way is one of j that are hit, of c.
-        under_way = self._number[None, :] / np.maximum(self._number, 1)[:, None]
+        # Probability that the item being rebuilt is one of j that are hit, of c.
+        own_share = self._number[None, :] / np.maximum(self._number, 1)[:, None]
         for above, level in enumerate(reversed(levels)):
             stays = stay and above == 0
             hits = self._rates(level, 1.0, stays=stays)
-            own = hits * under_way
-            others = hits - own
+            own = hits * own_share
             carried = level.carried**self._orders * working
             waited = level.waited**self._orders * waiting
             lower_waiting = self._integral(waiting @ hits.T)
-            lower_working = self._integral(carried @ own.T + waited @ others.T)
+            lower_working = self._integral(carried @ own.T + waited @ (hits - own).T)
             if self._repair.prioritised:
                 lower_waiting[0] = self._in_turn(level, lower_working)
             else:
@@ -308,21 +297,22 @@ class _Recursion:
                     level, waiting[0], above, stays=stays
                 )
             lower_working[0, 1:] = lower_waiting[0, :-1]
-            waiting, working = lower_waiting, lower_working
+            waiting = lower_waiting
+            working = lower_working
         after_detection = self._repair.detection_s**self._orders * waiting
         return np.asarray(after_detection.sum(axis=0))
 
     def _rates(self, level: _Level, exposed: float, *, stays: bool) -> Floats:
-        """Rates of failures that hit exactly j of c items [1/s]; with `stays` 1 while any is exposed."""
-        if not stays:
-            if (level, exposed) not in self._hits:
-                self._hits[level, exposed] = self._rate * level.hits(
-                    len(self._number), exposed
-                )
-            return self._hits[level, exposed]
-        rates = np.zeros((len(self._number), len(self._number)))
-        rates[:, 1] = 1 - (1 - exposed) ** self._number
-        return rates
+        """Return the rates of failures that hit exactly j of c items [1/s]; with `stays` 1 while exposed."""
+        counts = len(self._number)
+        if stays:
+            rates = np.zeros((counts, counts))
+            rates[:, 1] = 1 - (1 - exposed) ** self._number
+            return rates
+        key = (level, exposed)
+        if key not in self._hits:
+            self._hits[key] = self._rate * level.hits(counts, exposed)
+        return self._hits[key]
 
     def _integral(self, coefficients: Floats) -> Floats:
         """Integrate polynomials from 0 to δ."""
@@ -331,7 +321,7 @@ class _Recursion:
         return integral
 
     def _in_turn(self, level: _Level, working: Floats) -> Floats:
-        """Worth of items that are rebuilt one after another, before anything else."""
+        """Return the worth of items that are rebuilt one after another, before anything else."""
         turns = self._moments[:, None] * level.group_s**self._orders * working
         of_turns = level.size * turns[1:].sum(axis=0)
         of_turns[0] = 0.0
@@ -340,9 +330,9 @@ class _Recursion:
     def _in_any_order(
         self, level: _Level, after: Floats, above: int, *, stays: bool
     ) -> Floats:
-        """Worth of items at random places of the queue of a whole drive.
+        """Return the worth of items at random positions in the queue of a whole drive.
 
-        `after` holds at the beginning of the queue and goes with the `above`-th power of what is left of it.
+        `after` is the worth at the beginning of the queue, and scales with the `above`-th power of its rest.
         """
         worth = np.zeros(len(self._number))
         for left, share in zip(_POINTS, _SHARES, strict=True):

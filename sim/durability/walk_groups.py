@@ -1,4 +1,4 @@
-"""One walk over placement groups, compiled: drives fail, groups are rebuilt, until a level is reached.
+"""Simulate one walk over placement groups: drives fail and groups are rebuilt until a level is reached.
 
 A *level* is how near the worst placement group is to loss: 0 whole, `tolerated` critical, `tolerated` + 1
 lost. `stage` takes walks from recorded states to those in which they reach the next level. Failures of drives
@@ -15,13 +15,13 @@ from stripesim.sim.durability import draws
 from stripesim.sim.durability.draws import State, compiled, inner, uniform
 from stripesim.sim.durability.system import Floats, Ints
 
-#: What a failed drive does when no item of it is being rebuilt.
+#: Values of `States.item` while no item of a failed drive is being rebuilt.
 WAITING: Final = -1
 DETECTING: Final = -2
 
 
 class Layout(NamedTuple):
-    """What stays the same during a walk."""
+    """The constants of a walk."""
 
     threats: draws.Threats
     members: Ints  # Shape (groups, width): drive of each shard, -1 for none
@@ -45,30 +45,29 @@ class Layout(NamedTuple):
 class States(NamedTuple):
     """Recorded states, one in each element of the first axis."""
 
-    # Now, and how far a repair that shares nothing would have come.
+    # Real time, and the progress of a repair that shares nothing.
     time_s: Floats
     virtual_s: Floats
     failed: Ints  # Failed drives; the rest of a row of `drive` is unused
-    # Shape (states, room): failed drives, and the shard of each that is being rebuilt, or `WAITING`, or
+    # Shape (states, room): failed drives, and the shard of each that is being rebuilt, else `WAITING` or
     # `DETECTING`.
     drive: Ints
     item: Ints
-    ready_s: Floats  # Shape (states, room): when that is done: detection in real, rebuilding in virtual time
+    ready_s: Floats  # Shape (states, room): end of detection (real time) or rebuilding (virtual time)
     done: npt.NDArray[np.uint8]  # Shape (states, room, most shards of a drive)
     # The burst that is striking, and how many units it has left.
     burst: Ints
     struck_left: Ints
     struck: Ints  # Shape (states, most units)
     born_s: Floats  # Shape (states, drives or 0): when each drive was new
-    spares_due_s: (
-        Floats  # Shape (states, spares or 0): when each used spare is free again
-    )
+    # Shape (states, spares or 0): when each used spare is free again.
+    spares_due_s: Floats
     cause: Ints  # Shape (states, tolerated + 2): what led to each level
     lost: Floats  # Groups lost, at the end
 
 
 class Tables(NamedTuple):
-    """What a walk knows of its state by group, level and drive; `down`: slot of a failed drive, plus 1."""
+    """A walk's state by group, level and drive; `down` is the slot of a failed drive, plus 1."""
 
     missing: Ints
     mask: Ints
@@ -80,7 +79,7 @@ class Tables(NamedTuple):
 
 @inner
 def _level(lay: Layout, tab: Tables, group: int) -> int:
-    """How near a group is to loss."""
+    """Return how near a group is to loss."""
     if len(lay.distances):
         return int(lay.threats.tolerated + 1 - lay.distances[tab.mask[group]])
     return int(min(tab.missing[group], lay.threats.tolerated + 1))
@@ -88,7 +87,7 @@ def _level(lay: Layout, tab: Tables, group: int) -> int:
 
 @inner
 def _move(lay: Layout, tab: Tables, i: int, step: int) -> int:
-    """Take a shard from its group (step 1) or give it back (-1); return the group's level then."""
+    """Take a shard from its group (step 1) or return it (-1); return the group's new level."""
     group = lay.group[i]
     tab.levels[_level(lay, tab, group)] -= 1
     tab.missing[group] += step
@@ -100,7 +99,7 @@ def _move(lay: Layout, tab: Tables, i: int, step: int) -> int:
 
 @inner
 def _tables(lay: Layout) -> Tables:
-    """Tables of a whole system: nothing is missing but holes in the layout."""
+    """Return the tables of a system without failures: only holes in the layout are missing."""
     groups, width = lay.members.shape
     tab = Tables(
         np.zeros(groups, dtype=np.int32),
@@ -132,22 +131,25 @@ def _place_failed(lay: Layout, st: States, at: int, tab: Tables, step: int) -> N
 
 @inner
 def _cause(lay: Layout, tab: Tables, drive: int, group: int) -> int:
-    """How near a drive that failed by itself is to one that its group had lost before."""
+    """Return how near a drive that failed by itself is to one that its group had lost before."""
     cause = draws.ELSEWHERE
     for shard in range(lay.members.shape[1]):
         other = lay.members[group, shard]
-        if other >= 0 and other != drive and tab.down[other] > 0:
-            if (
-                lay.unit_counts[1] > 1
-                and lay.unit_of[1, other] == lay.unit_of[1, drive]
-            ):
-                cause = draws.SAME_HOST
-            elif (
-                lay.unit_counts[2] > 1
-                and lay.unit_of[2, other] == lay.unit_of[2, drive]
-            ):
-                cause = max(cause, draws.SAME_RACK)
+        if other < 0 or other == drive or tab.down[other] == 0:
+            continue
+        if _same_unit(lay, 1, other, drive):
+            cause = draws.SAME_HOST
+        elif _same_unit(lay, 2, other, drive):
+            cause = max(cause, draws.SAME_RACK)
     return cause
+
+
+@inner
+def _same_unit(lay: Layout, kind: int, first: int, second: int) -> bool:
+    """Return True if two drives are in one of several units of a kind."""
+    if lay.unit_counts[kind] <= 1:
+        return False
+    return bool(lay.unit_of[kind, first] == lay.unit_of[kind, second])
 
 
 @inner
@@ -162,7 +164,8 @@ def _strike(
     rng: State,
 ) -> tuple[int, float]:
     """Fail a drive; return the level afterwards, -1 without room, and the likelihood ratio of the draws."""
-    slot, tolerated = st.failed[at], lay.threats.tolerated
+    slot = st.failed[at]
+    tolerated = lay.threats.tolerated
     held = lay.first[drive + 1] - lay.first[drive]
     if held == 0:
         return worst, 1.0
@@ -174,21 +177,24 @@ def _strike(
     st.item[at, slot] = DETECTING
     st.ready_s[at, slot] = st.time_s[at] + lay.threats.detection_s
     st.done[at, slot, :] = 0
-    ratio, before = 1.0, worst
+    ratio = 1.0
+    before = worst
     for i in range(lay.first[drive], lay.first[drive + 1]):
-        level, cause, group = _move(lay, tab, i, 1), why, lay.group[i]
+        level = _move(lay, tab, i, 1)
+        cause = why
+        group = lay.group[i]
         if level == tolerated and lay.threats.sector_errors > 0:
             # One latent error among the shards that the critical group's rebuild reads is loss.
             healthy = lay.members.shape[1] - tab.missing[group]
-            chance = -np.expm1(
-                -lay.threats.sector_errors * healthy * (1.0 / max(1, held))
-            )
+            errors = lay.threats.sector_errors * healthy * (1.0 / max(1, held))
+            chance = -np.expm1(-errors)
             lost, drawn = draws.sector_lost(lay.threats, chance, rng)
             ratio *= drawn
             if lost:
                 tab.levels[level] -= 1
-                level, cause = tolerated + 1, draws.SECTOR
+                level = tolerated + 1
                 tab.levels[level] += 1
+                cause = draws.SECTOR
         if level > worst:
             if why == draws.ELSEWHERE and cause == draws.ELSEWHERE:
                 cause = _cause(lay, tab, drive, group)
@@ -209,7 +215,8 @@ def _strike_unit(
     which = st.burst[at]
     kind = lay.burst_unit[which]
     position = lay.threats.burst_units[which] - st.struck_left[at]
-    unit, fresh = 0, False
+    unit = 0
+    fresh = False
     while not fresh:
         unit = int(uniform(rng) * lay.unit_counts[kind])
         fresh = True
@@ -217,7 +224,11 @@ def _strike_unit(
             fresh = fresh and st.struck[at, earlier] != unit
     st.struck[at, position] = unit
     st.struck_left[at] -= 1
-    start, stop = (unit, unit + 1) if kind == 0 else (0, len(tab.down))
+    start = 0
+    stop = len(tab.down)
+    if kind == 0:
+        start = unit
+        stop = unit + 1
     taken = 0
     for drive in range(start, stop):
         if lay.unit_of[kind, drive] != unit or tab.down[drive] > 0:
@@ -237,45 +248,63 @@ def _strike_unit(
 
 @inner
 def _begin(lay: Layout, st: States, at: int, tab: Tables, rng: State) -> None:
-    """Give every failed drive that waits something to rebuild, as far as the policy and spares allow."""
-    active = 0
-    for slot in range(st.failed[at]):
-        active += st.item[at, slot] >= 0
+    """Start a rebuild for every failed drive that waits, as far as the policy and spares allow."""
+    active = _active(st, at)
     for slot in range(st.failed[at]):
         if st.item[at, slot] != WAITING or (lay.policy == 1 and active):
             continue
         drive = st.drive[at, slot]
-        first, stop = lay.first[drive], lay.first[drive + 1]
+        first = lay.first[drive]
+        stop = lay.first[drive + 1]
         if lay.spares >= 0 and not st.done[at, slot, : stop - first].any():
-            free = -1
-            for spare in range(lay.spares):
-                if st.spares_due_s[at, spare] <= st.time_s[at]:
-                    free = spare
-            if free < 0:
-                # Looked at again when the next spare arrives.
+            spare = _free_spare(lay, st, at)
+            if spare < 0:
+                # Try again when the next spare arrives.
                 st.item[at, slot] = DETECTING
-                st.ready_s[at, slot] = (
-                    st.spares_due_s[at].min() if lay.spares else np.inf
-                )
+                st.ready_s[at, slot] = np.inf
+                if lay.spares:
+                    st.ready_s[at, slot] = st.spares_due_s[at].min()
                 continue
-            st.spares_due_s[at, free] = st.time_s[at] + lay.replacement_s
-        best, chosen = -1, -1
+            st.spares_due_s[at, spare] = st.time_s[at] + lay.replacement_s
+        worst = -1
         for i in range(first, stop):
             if st.done[at, slot, i - first] == 0:
                 level = _level(lay, tab, lay.group[i]) if lay.prioritised else 0
-                if level > best:
-                    best, chosen = level, i - first
-        st.item[at, slot] = chosen
-        length = lay.item_s if lay.fixed else lay.item_s * draws.exponential(rng)
-        st.ready_s[at, slot] = st.virtual_s[at] + length
+                if level > worst:
+                    worst = level
+                    st.item[at, slot] = i - first
+        length_s = lay.item_s
+        if not lay.fixed:
+            length_s *= draws.exponential(rng)
+        st.ready_s[at, slot] = st.virtual_s[at] + length_s
         active += 1
 
 
 @inner
+def _active(st: States, at: int) -> int:
+    """Count the failed drives that are being rebuilt."""
+    active = 0
+    for slot in range(st.failed[at]):
+        active += st.item[at, slot] >= 0
+    return active
+
+
+@inner
+def _free_spare(lay: Layout, st: States, at: int) -> int:
+    """Return a free spare, -1 if there is none."""
+    free = -1
+    for spare in range(lay.spares):
+        if st.spares_due_s[at, spare] <= st.time_s[at]:
+            free = spare
+    return free
+
+
+@inner
 def _mend(lay: Layout, st: States, at: int, slot: int, tab: Tables) -> None:
-    """Finish what a failed drive was having rebuilt; take the drive out of the list after its last."""
+    """Finish the item that a failed drive is rebuilding; remove the drive from the list after its last."""
     drive = st.drive[at, slot]
-    first, stop = lay.first[drive], lay.first[drive + 1]
+    first = lay.first[drive]
+    stop = lay.first[drive + 1]
     _move(lay, tab, first + st.item[at, slot], -1)
     st.done[at, slot, st.item[at, slot]] = 1
     st.item[at, slot] = WAITING
@@ -312,12 +341,13 @@ def _find_worst(lay: Layout, st: States, at: int, tab: Tables, level: int) -> in
 
 @inner
 def _next_due(lay: Layout, st: States, at: int) -> tuple[int, float, float]:
-    """The failed drive whose detection or rebuilding ends first (-1: none), when, and the rebuilds' pace."""
-    active = 0
-    for slot in range(st.failed[at]):
-        active += st.item[at, slot] >= 0
-    pace = 1.0 / active if lay.policy == 2 and active > 1 else 1.0
-    first_slot, first_s = -1, lay.threats.horizon_s
+    """Return the drive whose detection or rebuilding ends first (-1: none), when, and the rebuilds' pace."""
+    active = _active(st, at)
+    pace = 1.0
+    if lay.policy == 2 and active > 1:
+        pace = 1.0 / active
+    first_slot = -1
+    first_s = lay.threats.horizon_s
     for slot in range(st.failed[at]):
         if st.item[at, slot] >= 0:
             due = st.time_s[at] + (st.ready_s[at, slot] - st.virtual_s[at]) / pace
@@ -326,12 +356,14 @@ def _next_due(lay: Layout, st: States, at: int) -> tuple[int, float, float]:
         else:
             continue
         if due < first_s:
-            first_slot, first_s = slot, due
+            first_slot = slot
+            first_s = due
     return first_slot, first_s, pace
 
 
 @inner
 def _healthy(lay: Layout, tab: Tables, group: int) -> int:
+    """Count the healthy drives of a group."""
     count = 0
     for shard in range(lay.members.shape[1]):
         drive = lay.members[group, shard]
@@ -341,15 +373,15 @@ def _healthy(lay: Layout, tab: Tables, group: int) -> int:
 
 @inner
 def _pick_exposed(lay: Layout, tab: Tables, worst_count: int, rng: State) -> int:
-    """A healthy drive of one of the worst groups, -1 if it has none."""
+    """Draw a healthy drive of one of the worst groups; -1 if it has none."""
     group = tab.worst[int(uniform(rng) * worst_count)]
     wanted = int(uniform(rng) * _healthy(lay, tab, group))
     drive = -1
     for shard in range(lay.members.shape[1]):
-        other = lay.members[group, shard]
-        if other >= 0 and tab.down[other] == 0:
+        member = lay.members[group, shard]
+        if member >= 0 and tab.down[member] == 0:
             if wanted == 0:
-                drive = other
+                drive = member
             wanted -= 1
     return drive
 
@@ -358,7 +390,7 @@ def _pick_exposed(lay: Layout, tab: Tables, worst_count: int, rng: State) -> int
 def _helped(
     lay: Layout, tab: Tables, drive: int, level: int, bias: float, worst_count: int
 ) -> float:
-    """Rate at which a drive's failure is drawn beyond its own [1/s]."""
+    """Return the rate at which a drive's failure is drawn beyond its own [1/s]."""
     if level == 0:
         return bias / len(tab.down)
     drawn = 0.0
@@ -373,13 +405,17 @@ def _helped(
 def _walk(
     lay: Layout, st: States, at: int, tab: Tables, target: int, rng: State
 ) -> tuple[float, int]:
-    """Walk one state on; return the walk's weight (0: the horizon came first; -1: no room) and its events."""
-    threats, drives, width = lay.threats, len(tab.down), lay.members.shape[1]
+    """Advance one walk; return its weight (0: the horizon came first; -1: no room) and its events."""
+    threats = lay.threats
+    drives = len(tab.down)
     fastest = threats.hazards.max()
     bursts = threats.drawn_rates.sum()
     extra = bursts - threats.burst_rates.sum()
-    weight, events, worst_count = 1.0, 0, 0
-    known_level, known_count = -1, -1
+    weight = 1.0
+    events = 0
+    worst_count = 0
+    known_level = -1
+    known_count = -1
     while True:
         level = threats.tolerated + 1
         while level > 0 and tab.levels[level] == 0:
@@ -401,15 +437,15 @@ def _walk(
             # One event cannot take one group out of the worst level and another one in.
             if known_level != level or known_count != tab.levels[level]:
                 worst_count = _find_worst(lay, st, at, tab, level)
-                known_level, known_count = level, tab.levels[level]
-            natural = fastest * min(drives, worst_count * width)
-            bias = (
-                max(0.0, 0.7 / threats.bias_s[level] - natural) if worst_count else 0.0
-            )
+                known_level = level
+                known_count = tab.levels[level]
+            if worst_count:
+                exposed = min(drives, worst_count * lay.members.shape[1])
+                bias = max(0.0, 0.7 / threats.bias_s[level] - fastest * exposed)
         first_slot, first_s, pace = _next_due(lay, st, at)
         now = st.time_s[at]
         rate = drives * fastest + bias + bursts
-        step = draws.exponential(rng) / rate if rate > 0 else np.inf
+        step = draws.next_event_s(rate, rng)
         if now + step >= first_s:
             if first_slot < 0:
                 return 0.0, events
@@ -429,10 +465,7 @@ def _walk(
         st.virtual_s[at] += step * pace
         draw = uniform(rng) * rate
         if draw < bursts:
-            which = draws.burst_at(threats, draw)
-            weight *= threats.burst_rates[which] / threats.drawn_rates[which]
-            st.burst[at] = which
-            st.struck_left[at] = threats.burst_units[which]
+            weight *= draws.begin_burst(threats, st, at, draw)
             continue
         forced = draw < bursts + bias
         if forced and level > 0:
@@ -457,14 +490,14 @@ def _walk(
 
 @compiled
 def stage(lay: Layout, st: States, target: int, seed: int, weights: Floats) -> int:
-    """Walk from states until the target level or the horizon, each on in its own element.
+    """Walk from states until the target level or the horizon, each in its own element.
 
-    Writes the likelihood ratio of each walk that reached the level (0 for others) into `weights`; returns the
-    failures, repairs and strikes in all, or -1 if the list of failed drives overflowed.
+    Write the likelihood ratio of each walk that reached the level (0 for others) into `weights`; return the
+    total of failures, repairs and strikes, or -1 if the list of failed drives overflowed.
     """
     tab = _tables(lay)
-    whole = tab.levels.copy()
-    events = 0
+    intact = tab.levels.copy()
+    total = 0
     rng = np.zeros(1, dtype=np.uint64)
     for walk in range(len(weights)):
         if st.lost[walk] > 0:
@@ -472,12 +505,12 @@ def stage(lay: Layout, st: States, target: int, seed: int, weights: Floats) -> i
             continue
         draws.seeded(rng, seed, walk)
         _place_failed(lay, st, walk, tab, 1)
-        weight, found = _walk(lay, st, walk, tab, target, rng)
+        weight, events = _walk(lay, st, walk, tab, target, rng)
         if weight < 0:
             return -1
-        events += found
+        total += events
         weights[walk] = weight
         st.lost[walk] = tab.levels[lay.threats.tolerated + 1]
         _place_failed(lay, st, walk, tab, -1)
-        tab.levels[:] = whole
-    return events
+        tab.levels[:] = intact
+    return total

@@ -1,10 +1,10 @@
-"""One walk over a declustered pool, compiled: stripes lie on any drives, the worst are rebuilt first.
+"""Simulate one walk over a declustered pool: stripes are on any drives, the worst are rebuilt first.
 
 With so many stripes that every combination of drives has some, only bytes by number of missing shards matter.
-Where progress counts they flow: rebuilding the worst level fills the one below it, and the next failure finds
-only what is left. Where it does not, each failed drive brings the shares of its stripes that miss 1, 2, …
-shards, the worst of which are rebuilt first, whatever had been rebuilt before: so calculators by Markov chain
-have it, and Wang et al. (mlec-sim, SC'23).
+If progress counts, rebuilding the worst level fills the one below it, and the next failure exposes only what
+is left. Otherwise each failed drive adds the shares of its stripes that miss 1, 2, … shards, the worst of
+which are rebuilt first, whatever had been rebuilt before. Calculators by Markov chain and Wang et al.
+(mlec-sim, SC'23) assume the same.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from stripesim.sim.durability.system import Floats, Ints
 
 
 class Pool(NamedTuple):
-    """What stays the same during a walk."""
+    """The constants of a walk."""
 
     threats: draws.Threats
     drives: int
@@ -36,8 +36,8 @@ class PoolStates(NamedTuple):
     failed: Ints  # Failed drives since the pool was last whole
     drive: Ints  # Shape (states, room): which; only where drives age
     exposed_bytes: Floats
-    """Shape (states, tolerated + 1): by shards missing, one shard's bytes of the stripes that miss so many;
-    element 0 is unused."""
+    """Shape (states, tolerated + 1): one shard's bytes of the stripes, by missing shards; element 0 is
+    unused."""
     detected_s: Floats  # Shape (states, room): when each failure is detected
     burst: Ints
     struck_left: Ints
@@ -48,35 +48,36 @@ class PoolStates(NamedTuple):
 
 @inner
 def _worst(exposed: Floats, level: int) -> int:
-    """The highest level, from one on down, at which anything is exposed."""
+    """Return the highest level, at most `level`, at which anything is exposed."""
     while level > 0 and exposed[level] <= 0:
         level -= 1
     return level
 
 
 @inner
-def _some(expected: float, one: float, rng: State) -> float:
-    """Bytes of an expected size, or where that is less than one stripe: one stripe, or none."""
-    if expected >= one:
+def _some(expected: float, stripe: float, rng: State) -> float:
+    """Return bytes of an expected size; if that is less than one stripe, draw one stripe or none."""
+    if expected >= stripe:
         return expected
-    return one if uniform(rng) < -np.expm1(-expected / one) else 0.0
+    if uniform(rng) < -np.expm1(-expected / stripe):
+        return stripe
+    return 0.0
 
 
 @inner
-def _shift(pool: Pool, exposed: Floats, good: float, one: float, rng: State) -> float:
+def _shift(
+    pool: Pool, exposed: Floats, good: float, stripe: float, rng: State
+) -> float:
     """Move stripes with a shard on the failed drive one level up; return what is lost."""
-    whole, lost, tolerated = (
-        pool.shard_bytes - exposed.sum(),
-        0.0,
-        pool.threats.tolerated,
-    )
+    tolerated = pool.threats.tolerated
+    unexposed = pool.shard_bytes - exposed.sum()
+    lost = 0.0
     for level in range(tolerated, -1, -1):
-        have = whole if level == 0 else exposed[level]
-        moved = (
-            min(have, _some(have * (pool.width - level) / good, one, rng))
-            if have > 0
-            else 0.0
-        )
+        have = unexposed if level == 0 else exposed[level]
+        moved = 0.0
+        if have > 0:
+            expected = have * (pool.width - level) / good
+            moved = min(have, _some(expected, stripe, rng))
         if level > 0:
             exposed[level] -= moved
         if level == tolerated:
@@ -88,29 +89,30 @@ def _shift(pool: Pool, exposed: Floats, good: float, one: float, rng: State) -> 
 
 @inner
 def _expose(
-    pool: Pool, exposed: Floats, before: int, failed: int, one: float, rng: State
+    pool: Pool, exposed: Floats, before: int, failed: int, stripe: float, rng: State
 ) -> float:
     """Expose the failed drive's stripes as if nothing had been rebuilt yet; return what is lost."""
     top = before + 1
     while top > 1:
         # Stripes on all of so many given drives.
         shared = pool.drive_bytes
-        for other in range(1, top):
-            shared *= (pool.width - other) / (pool.drives - other)
-        if _some(shared, one, rng) > 0:
+        for drive in range(1, top):
+            shared *= (pool.width - drive) / (pool.drives - drive)
+        if _some(shared, stripe, rng) > 0:
             break
         top -= 1
     if top > pool.threats.tolerated:
-        return max(one, shared)
-    # Of the new drive's stripes, those with 0, 1, … of the others that have failed: hypergeometric.
-    others, good = failed - 1, pool.drives - failed
+        return max(stripe, shared)
+    # Of the new drive's stripes, those with 0, 1, … of the drives failed before: hypergeometric.
+    earlier = failed - 1
+    good = pool.drives - failed
     for level in range(1, top + 1):
-        share = 1.0
-        if level - 1 > others:
+        if level - 1 > earlier:
             continue
+        share = 1.0
         for i in range(level - 1):
             share *= (
-                (others - i) / (i + 1) * (pool.width - 1 - i) / (pool.drives - 1 - i)
+                (earlier - i) / (i + 1) * (pool.width - 1 - i) / (pool.drives - 1 - i)
             )
         for i in range(pool.width - level):
             share *= (good - i) / (pool.drives - level - i)
@@ -123,38 +125,34 @@ def _strike(
     pool: Pool, st: PoolStates, at: int, drive: int, why: int, rng: State
 ) -> float:
     """Fail a drive: stripes move one level up. Return the likelihood ratio, -1 without room for it."""
-    count, m = st.failed[at], pool.threats.tolerated
+    count = st.failed[at]
     if count >= st.detected_s.shape[1]:
         return -1.0
-    st.detected_s[at, count] = st.time_s[at] + pool.threats.detection_s
+    threats = pool.threats
+    tolerated = threats.tolerated
+    st.detected_s[at, count] = st.time_s[at] + threats.detection_s
     st.drive[at, count] = drive
     st.failed[at] = count + 1
     exposed = st.exposed_bytes[at]
-    one = pool.shard_bytes / pool.stripes
-    before, ratio = _worst(exposed, m), 1.0
+    stripe = pool.shard_bytes / pool.stripes
+    before = _worst(exposed, tolerated)
     if pool.progress:
-        st.lost[at] += _shift(pool, exposed, float(pool.drives - count), one, rng)
+        st.lost[at] += _shift(pool, exposed, float(pool.drives - count), stripe, rng)
     else:
-        st.lost[at] += _expose(pool, exposed, before, count + 1, one, rng)
-    after = _worst(exposed, m)
+        st.lost[at] += _expose(pool, exposed, before, count + 1, stripe, rng)
+    top = _worst(exposed, tolerated)
     cause = why
-    if (
-        after == m
-        and after > before
-        and pool.threats.sector_errors > 0
-        and st.lost[at] == 0
-    ):
-        read = (
-            pool.threats.sector_errors
-            * exposed[m]
-            * (pool.width - m)
-            / pool.drive_bytes
-        )
-        lost, ratio = draws.sector_lost(pool.threats, -np.expm1(-read), rng)
+    ratio = 1.0
+    has_errors = threats.sector_errors > 0
+    if has_errors and before < top == tolerated and st.lost[at] == 0:
+        read_bytes = exposed[tolerated] * (pool.width - tolerated)
+        errors = threats.sector_errors * read_bytes / pool.drive_bytes
+        lost, ratio = draws.sector_lost(threats, -np.expm1(-errors), rng)
         if lost:
             cause = draws.SECTOR
-            st.lost[at] = min(one, exposed[m])
-    top = m + 1 if st.lost[at] > 0 else after
+            st.lost[at] = min(stripe, exposed[tolerated])
+    if st.lost[at] > 0:
+        top = tolerated + 1
     for level in range(before + 1, top + 1):
         st.cause[at, level] = cause
     return ratio
@@ -162,8 +160,9 @@ def _strike(
 
 @inner
 def _release(pool: Pool, st: PoolStates, at: int) -> None:
-    """Take drives off the list, oldest first, as far as what is still exposed fills fewer of them."""
-    missing, level = 0.0, 0
+    """Remove drives from the list, oldest first, as far as the bytes still exposed fill fewer of them."""
+    missing = 0.0
+    level = 0
     for i in range(1, pool.threats.tolerated + 1):
         missing += st.exposed_bytes[at, i] * (i if pool.progress else 1)
         if st.exposed_bytes[at, i] > 0:
@@ -190,7 +189,7 @@ def _is_failed(st: PoolStates, at: int, drive: int) -> bool:
 
 @inner
 def _any_good(pool: Pool, st: PoolStates, at: int, rng: State) -> int:
-    """A drive that has not failed; any number will do where drives do not age."""
+    """Draw a drive that has not failed; any number serves where drives do not age."""
     if not st.born_s.shape[1]:
         return 0
     drive = int(uniform(rng) * pool.drives)
@@ -203,21 +202,23 @@ def _any_good(pool: Pool, st: PoolStates, at: int, rng: State) -> int:
 def _walk(
     pool: Pool, st: PoolStates, at: int, target: int, rng: State
 ) -> tuple[float, int]:
-    """Walk one state on; return the walk's weight (0: the horizon came first; -1: no room) and its events."""
-    threats, ageing = pool.threats, st.born_s.shape[1] > 0
+    """Advance one walk; return its weight (0: the horizon came first; -1: no room) and its events."""
+    threats = pool.threats
+    ageing = st.born_s.shape[1] > 0
     fastest = threats.hazards.max()
     bursts = threats.drawn_rates.sum()
     extra = bursts - threats.burst_rates.sum()
-    weight, events, exposed = 1.0, 0, st.exposed_bytes[at]
+    weight = 1.0
+    events = 0
+    exposed = st.exposed_bytes[at]
     while True:
-        level = (
-            threats.tolerated + 1
-            if st.lost[at] > 0
-            else _worst(exposed, threats.tolerated)
-        )
+        level = threats.tolerated + 1
+        if st.lost[at] <= 0:
+            level = _worst(exposed, threats.tolerated)
         if level >= target:
             return weight, events
-        now, count = st.time_s[at], st.failed[at]
+        now = st.time_s[at]
+        count = st.failed[at]
         good = pool.drives - count
         if st.struck_left[at] > 0:
             which = st.burst[at]
@@ -225,51 +226,47 @@ def _walk(
             lost, ratio = draws.loses_data(threats, which, rng)
             weight *= ratio
             if lost:
-                ratio = _strike(
-                    pool,
-                    st,
-                    at,
-                    _any_good(pool, st, at, rng),
-                    draws.AS_ONE + which,
-                    rng,
-                )
+                drive = _any_good(pool, st, at, rng)
+                ratio = _strike(pool, st, at, drive, draws.AS_ONE + which, rng)
                 events += 1
                 if ratio < 0:
                     return ratio, events
                 weight *= ratio
             continue
-        undetected, next_s = 0, threats.horizon_s
+        undetected = 0
+        next_s = threats.horizon_s
         for i in range(count):
             if st.detected_s[at, i] > now:
                 undetected += 1
                 next_s = min(next_s, st.detected_s[at, i])
-        # What only an undetected failure exposes cannot be rebuilt yet.
+        # Data that only an undetected failure exposes cannot be rebuilt yet.
         working = _worst(exposed, max(0, level - undetected))
         pace = pool.pace_bytes_per_s * good
         finishing = False
         if working > 0 and pace > 0 and now + exposed[working] / pace <= next_s:
-            next_s, finishing = now + exposed[working] / pace, True
+            next_s = now + exposed[working] / pace
+            finishing = True
         natural = (pool.drives if ageing else good) * fastest
         bias = 0.0
         if threats.bias_s[level] > 0 and good > 0:
-            hoped = (
-                1.0 / threats.horizon_s if level == 0 else 0.7 / threats.bias_s[level]
-            )
-            bias = max(0.0, hoped - natural)
+            wanted = 1.0 / threats.horizon_s
+            if level > 0:
+                wanted = 0.7 / threats.bias_s[level]
+            bias = max(0.0, wanted - natural)
         rate = natural + bias + bursts
-        step = draws.exponential(rng) / rate if rate > 0 else np.inf
+        step = draws.next_event_s(rate, rng)
         span = min(step, next_s - now)
         weight *= np.exp((bias + extra) * span)
         st.time_s[at] = now + span
+        due = step >= next_s - now
         if working > 0:
-            moved = (
-                exposed[working] if finishing and step >= next_s - now else pace * span
-            )
-            moved = min(moved, exposed[working])
+            moved = exposed[working]
+            if not (finishing and due):
+                moved = min(pace * span, moved)
             exposed[working] -= moved
             if pool.progress and working > 1:
                 exposed[working - 1] += moved
-        if step >= next_s - now:
+        if due:
             if next_s >= threats.horizon_s:
                 return 0.0, events
             events += 1
@@ -278,12 +275,10 @@ def _walk(
             continue
         draw = uniform(rng) * rate
         if draw < bursts:
-            which = draws.burst_at(threats, draw)
-            weight *= threats.burst_rates[which] / threats.drawn_rates[which]
-            st.burst[at] = which
-            st.struck_left[at] = threats.burst_units[which]
+            weight *= draws.begin_burst(threats, st, at, draw)
             continue
-        own, drive = fastest, 0
+        own = fastest
+        drive = 0
         if ageing:
             forced = draw < bursts + bias
             drive = int(uniform(rng) * pool.drives)
@@ -294,7 +289,8 @@ def _walk(
             own = draws.hazard(threats, st.time_s[at] - st.born_s[at, drive])
             if not forced and uniform(rng) * fastest >= own:
                 continue
-        weight *= own / (own + bias / good) if bias > 0 else 1.0
+        if bias > 0:
+            weight *= own / (own + bias / good)
         _release(pool, st, at)
         ratio = _strike(pool, st, at, drive, draws.ELSEWHERE, rng)
         events += 1
@@ -305,13 +301,13 @@ def _walk(
 
 @compiled
 def stage(pool: Pool, st: PoolStates, target: int, seed: int, weights: Floats) -> int:
-    """Walk from states until the target level or the horizon; as `walk_groups.stage`."""
-    events = 0
+    """Walk from states until the target level or the horizon; see `walk_groups.stage`."""
+    total = 0
     rng = np.zeros(1, dtype=np.uint64)
     for walk in range(len(weights)):
         draws.seeded(rng, seed, walk)
-        weights[walk], found = _walk(pool, st, walk, target, rng)
+        weights[walk], events = _walk(pool, st, walk, target, rng)
         if weights[walk] < 0:
             return -1
-        events += found
-    return events
+        total += events
+    return total

@@ -1,1 +1,1 @@
-"""What a run shows: rates, latencies, its steady state, and where the time of a request went."""
+"""Turn a run into results: rates, latencies, the steady state, limits, and where requests spend time."""

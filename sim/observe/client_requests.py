@@ -1,8 +1,9 @@
-"""The client's requests of a run, joined from the parts and streams that the engine knows."""
+"""Join the parts and streams that the engine knows to the client's requests of a run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,8 @@ from stripesim.sim.engine.program import StreamRun
 class ClientRequests:
     """The client's requests, parts joined, in order of issue."""
 
-    # Shape (n,). First part issued, last part completed [ns]; else the worst that a part came to: `FAILED`,
-    # `PENDING`.
+    # Shape (n,). First part issued, last part completed [ns]; of incomplete requests the worst state of a
+    # part: `FAILED`, `PENDING`.
     issued_ns: IntArray
     completed_ns: IntArray
     lengths_bytes: IntArray  # Shape (n,).
@@ -26,13 +27,13 @@ class ClientRequests:
 
     @cached_property
     def done(self) -> npt.NDArray[np.bool_]:
-        """Which requests completed."""
+        """Return which requests completed."""
         completed: npt.NDArray[np.bool_] = self.completed_ns >= 0
         return completed
 
     @property
     def latencies_ns(self) -> IntArray:
-        """Latencies of the completed requests, in order of issue [ns]."""
+        """Return the latencies of the completed requests, in order of issue [ns]."""
         return (self.completed_ns - self.issued_ns)[self.done]
 
 
@@ -44,9 +45,8 @@ def join_parts(stream: StreamRun, planned: Planned) -> ClientRequests:
         empty = np.empty(0, dtype=np.int64)
         return ClientRequests(empty, empty, empty, np.empty(0, dtype=bool), empty)
     first = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]])
-    last, worst = (
-        pick.reduceat(stream.completed_ns, first) for pick in (np.maximum, np.minimum)
-    )
+    last = np.maximum.reduceat(stream.completed_ns, first)
+    worst = np.minimum.reduceat(stream.completed_ns, first)
     groups = stream.groups
     if len(first) < issued:
         latest = np.lexsort((stream.completed_ns, owners))
@@ -61,32 +61,28 @@ def join_parts(stream: StreamRun, planned: Planned) -> ClientRequests:
 
 
 def joined_requests(parts: Sequence[ClientRequests]) -> ClientRequests:
-    """Join the requests of several streams, in order of issue; at one moment in the order of the streams."""
+    """Join the requests of several streams by time of issue, ties in the order of the streams."""
     if len(parts) == 1:
         return parts[0]
-    issued_ns = np.concatenate([part.issued_ns for part in parts])
-    order = np.argsort(issued_ns, kind="stable")
-    return ClientRequests(
-        issued_ns[order],
-        np.concatenate([part.completed_ns for part in parts])[order],
-        np.concatenate([part.lengths_bytes for part in parts])[order],
-        np.concatenate([part.is_write for part in parts])[order],
-        np.concatenate([part.groups for part in parts])[order],
-    )
+    columns = _concatenated(parts, [field.name for field in fields(ClientRequests)])
+    order = np.argsort(columns["issued_ns"], kind="stable")
+    return ClientRequests(**{name: column[order] for name, column in columns.items()})
 
 
 def joined_streams(streams: Sequence[StreamRun]) -> StreamRun:
-    """Join what was noted of several streams, one behind the other."""
+    """Concatenate the records of several streams."""
     if len(streams) == 1:
         return streams[0]
     names = ("issued_ns", "completed_ns", "templates", "bindings", "groups", "retries")
-    columns = {
-        name: np.concatenate([getattr(stream, name) for stream in streams])
-        for name in names
-    }
     return StreamRun(
-        **columns,
+        **_concatenated(streams, names),
         taken=np.sum([stream.taken for stream in streams], axis=0),
         taken_uses=sum(stream.taken_uses for stream in streams),
         counted=streams[0].counted,
     )
+
+
+def _concatenated(parts: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
+    return {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+    }

@@ -1,4 +1,4 @@
-"""Where the time of a request went: its critical path, split over steps, each into service and waiting."""
+"""Split the critical path of a request over steps, and each step into service and waiting."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ from stripesim.sim.engine.graph import (
 )
 from stripesim.sim.engine.program import PENDING
 
-#: What a latency consists of, in the order of a write: the phases that steps are stamped with, the coding
-#: inside of the primary's processor time, and the time before a request was issued for the last time.
-#: Each part is service, or waiting for what serves it.
+#: The steps that a latency consists of, in the order of a write: the phases of operations, the coding within
+#: the primary's processor time, and the time before a request was issued for the last time (*hung*).
+#: Each is split into service and waiting.
 STEPS: Final = (
     "client",
     "public_net",
@@ -38,9 +38,9 @@ STEPS: Final = (
     "pause",
     "hung",
 )
-#: Steps that have a service; a lock is only waited for, and so is being issued again.
+#: Steps with service; locks, and being issued again, are only waited for.
 SERVED_STEPS: Final = tuple(step for step in STEPS if step not in ("lock", "hung"))
-#: Steps that can be waited for; encoding waits for the primary's processor, a pause for nobody.
+#: Steps with waiting; encoding waits as part of the primary's processor time, a pause for nothing.
 WAITED_STEPS: Final = tuple(step for step in STEPS if step not in ("encode", "pause"))
 
 _INDEX: Final = {step: index for index, step in enumerate(STEPS)}
@@ -52,15 +52,15 @@ _CODING: Final = COUNTER_INDEX["coding_ns"]
 
 @dataclass(frozen=True)
 class PathTimes:
-    """What one request's critical path consists of."""
+    """The critical path of one request, split over steps."""
 
-    # Shape (len(STEPS). Time in service and time waiting, by step [ns]; together they are the latency.
+    # Shape (len(STEPS),). Service and waiting time by step [ns]; their sum is the latency.
     served_ns: IntArray
     waited_ns: IntArray
 
     @property
     def latency_ns(self) -> int:
-        """From issue to reply [ns]."""
+        """Return the time from issue to reply [ns]."""
         return int(self.served_ns.sum() + self.waited_ns.sum())
 
 
@@ -77,7 +77,7 @@ def predecessors_of(template: Template) -> list[tuple[int, ...]]:
 def critical_steps(
     before: Sequence[Sequence[int]], ends_ns: Sequence[int], reply: int
 ) -> list[int]:
-    """Walk back from the reply, each time to the predecessor that was complete last.
+    """Return the critical path: from the reply back to the predecessor that completed last, and so on.
 
     >>> critical_steps([[], [0], [0], [1, 2]], [0, 50, 30, 60], 3)
     [0, 1, 3]
@@ -106,21 +106,25 @@ class PathSplitter:
     ) -> PathTimes:
         """Split the time between issue and reply over the steps of the critical path.
 
-        A step on the path is ready when its last predecessor is complete. Of what lies between that and its
-        end the last part is service, as much as it demands, and the rest waiting. A transaction in a sync
-        that serves several has the service that it would have had alone; what it took longer for the
-        others' sake counts as waiting. What lies before the first step is waiting too, *hung*: the request
-        had been issued, to a member that died or a group that was held, until it was issued for the last
-        time.
+        A step on the path is ready when its last predecessor is complete. From then to its end it waits and
+        then is served, the latter as long as it demands. A transaction
+        in a sync that serves several has the service that it would have had alone; the rest counts as
+        waiting. The time before the first step is waiting too, *hung*: the request had been issued to a
+        member that died or a group that was held, until it was issued for the last time.
+
+        Raises
+        ------
+        ValueError
+            If the request has no reply, or if a step without a phase takes time.
         """
         template = self.template
-        served, waited = [0] * len(STEPS), [0] * len(STEPS)
-        step = template.reply
-        if ends_ns[step] == PENDING:
+        if ends_ns[template.reply] == PENDING:
             raise ValueError(
                 f"{template.name}: got a request without a reply, wanted one that completed"
             )
-        path = critical_steps(self._before, ends_ns, step)
+        served = np.zeros(len(STEPS), dtype=np.int64)
+        waited = np.zeros(len(STEPS), dtype=np.int64)
+        path = critical_steps(self._before, ends_ns, template.reply)
         for last, step in pairwise(path):
             span_ns = ends_ns[step] - ends_ns[last]
             if not span_ns:
@@ -136,20 +140,19 @@ class PathSplitter:
             served[part] += service_ns - coding_ns
             waited[part] += span_ns - service_ns
         waited[_HUNG] += ends_ns[path[0]] - issued_ns
-        return PathTimes(
-            np.array(served, dtype=np.int64), np.array(waited, dtype=np.int64)
-        )
+        return PathTimes(served, waited)
 
     def _demand_ns(self, number: int, step: int, retries: int) -> int:
-        """Return what a step of a request takes in service [ns], its random factor included."""
+        """Return the service time of a step of a request [ns], its random factor included."""
         template = self.template
         if template.words[step] not in (USE, DELAY):
             return 0
-        demand_ns, spread = int(template.demands_ns[step]), int(template.spreads[step])
+        demand_ns = int(template.demands_ns[step])
+        spread = int(template.spreads[step])
         if not spread:
             return demand_ns
-        key = number << STEP_BITS | step
-        state = retried_state(self.seed_state, retries) if retries else self.seed_state
-        return scaled_ns(
-            demand_ns, int(self.factor_tables[spread][factor_index(state, key)])
-        )
+        state = self.seed_state
+        if retries:
+            state = retried_state(state, retries)
+        index = factor_index(state, number << STEP_BITS | step)
+        return scaled_ns(demand_ns, int(self.factor_tables[spread][index]))

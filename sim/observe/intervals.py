@@ -1,4 +1,4 @@
-"""Where the steady state begins, and how sure a mean of one run is: batches that are nearly independent."""
+"""Find where the steady state begins, and confidence intervals of one run from nearly independent batches."""
 
 from math import sqrt
 from typing import NamedTuple
@@ -56,7 +56,7 @@ class Interval(NamedTuple):
 
 
 def student_interval(values: npt.ArrayLike, *, least: int = 2) -> Interval:
-    r"""Return the mean of independent values with Student's interval, from so many of them on.
+    r"""Return the mean of independent values with Student's interval, if there are at least `least`.
 
     Of :math:`n` values, :math:`\bar x \pm t_{0.975, n-1} \, s / \sqrt n`.
     """
@@ -73,10 +73,10 @@ def student_interval(values: npt.ArrayLike, *, least: int = 2) -> Interval:
 # From many short batches to few long ones, each twice as long as those before.
 _BATCHES = (160, 80)
 _BATCHES_MIN = 20
-# Moments of completion that a batch holds at least: a client in bursts has few.
+# Fewest moments of completion in a batch: a client that issues in bursts has few.
 _MOMENTS_MIN = 4
-# If few long batches say so much less of the variance than many short ones, what one batch has more the
-# next has less. Of independent ones in 20 batches, 1 run in 60 falls below.
+# If the variance from few long batches is this much smaller than that from many short ones, neighbouring
+# batches compensate one another. Of independent ones in 20 batches, 1 run in 60 falls below.
 _SHRUNK_BELOW = 0.4
 
 
@@ -84,15 +84,19 @@ def batches_of(times_ns: Floats, start_ns: float) -> tuple[Floats, np.ndarray]:
     """Cut completions into batches at moments of completion.
 
     A client that issues in bursts notices many completions at one moment. Batches end at such moments and
-    hold as many of them each, hence whole periods of the load.
+    hold equally many of them, hence whole periods of the load.
+
+    Returns
+    -------
+    tuple
+        The batches' lengths [ns] and the index of each one's first completion; empty for too few moments.
     """
-    empty = np.zeros(0), np.zeros(0, dtype=np.int64)
-    if not len(times_ns):
-        return empty
-    ends = np.flatnonzero(np.r_[times_ns[1:] != times_ns[:-1], True])
+    is_last = np.ones(len(times_ns), dtype=bool)
+    is_last[:-1] = times_ns[1:] != times_ns[:-1]
+    ends = np.flatnonzero(is_last)
     count = next((count for count in _BATCHES if len(ends) >= count * _MOMENTS_MIN), 0)
     if not count:
-        return empty
+        return np.zeros(0), np.zeros(0, dtype=np.int64)
     last = ends[np.arange(1, count + 1) * len(ends) // count - 1]
     edges = np.r_[start_ns, times_ns[last]]
     return np.diff(edges), np.r_[0, last[:-1] + 1]
@@ -101,46 +105,53 @@ def batches_of(times_ns: Floats, start_ns: float) -> tuple[Floats, np.ndarray]:
 def ratio_interval(totals: Floats, sizes: Floats) -> Interval:
     r"""Return the ratio of two sums with a 95 % interval, from batches.
 
+    Notes
+    -----
     With the ratio :math:`R = \sum Y_i / \sum T_i` and residuals :math:`z_i = Y_i - R T_i`, its variance is
     that of the mean residual over :math:`\bar T`. Neighbouring batches must not be correlated: positively
-    where the load drifts or batches are shorter than its memory, negatively where what one batch
-    completes is missing to the next (at a server that never rests: its rate is far more certain than
-    batches say). Batches are doubled in length until neighbours are uncorrelated at that length and at all
+    where the load drifts or batches are shorter than its memory, negatively where completions of one batch
+    are missing in the next (at a server that is always busy: its rate is far more certain than batches
+    suggest). Batches are doubled in length until neighbours are uncorrelated at that length and at all
     longer ones; where the variance of the mean shrinks with their length, no interval is given.
 
-    See Law: Simulation Modeling and Analysis, 5th ed., 2015, section 9.5.3.
+    References
+    ----------
+    Law: Simulation Modeling and Analysis, 5th ed., 2015, section 9.5.3.
     """
-    mean = float(totals.sum() / sizes.sum()) if len(sizes) and sizes.sum() > 0 else 0.0
+    mean = 0.0
+    if sizes.sum() > 0:
+        mean = float(totals.sum() / sizes.sum())
     residuals = totals - mean * sizes
     good: Floats | None = None
     first = _variance_of_sum(residuals)
     while len(residuals) >= _BATCHES_MIN:
-        if abs(_correlation(residuals)) <= 2 / sqrt(len(residuals)):
-            good = residuals if good is None else good
-        else:
+        if abs(_correlation(residuals)) > 2 / sqrt(len(residuals)):
             good = None
+        elif good is None:
+            good = residuals
         last = _variance_of_sum(residuals)
         residuals = residuals.reshape(-1, 2).sum(axis=1)
     if good is None or mean <= 0 or last < _SHRUNK_BELOW * first:
         return Interval(mean, None, None)
-    size = sizes.sum() / len(good)
-    half = float(
-        stdtrit(len(good) - 1, 0.975) * good.std(ddof=1) / sqrt(len(good)) / size
-    )
-    return (
-        Interval(mean, mean - half, mean + half)
-        if half < mean
-        else Interval(mean, None, None)
-    )
+    count = len(good)
+    error = stdtrit(count - 1, 0.975) * good.std(ddof=1) / sqrt(count)
+    half = float(error / (sizes.sum() / count))
+    if half >= mean:
+        return Interval(mean, None, None)
+    return Interval(mean, mean - half, mean + half)
 
 
 def _variance_of_sum(values: Floats) -> float:
-    """Variance of the sum of values, if they are independent."""
-    return float(values.var(ddof=1)) * len(values) if len(values) > 1 else 0.0
+    """Return the variance of the sum of values, if they are independent."""
+    if len(values) < 2:
+        return 0.0
+    return float(values.var(ddof=1)) * len(values)
 
 
 def _correlation(values: Floats) -> float:
-    """Correlation of neighbours; 1 where all values are the same: nothing can be said then."""
+    """Return the correlation of neighbours; 1 if all values are equal and it is undefined."""
     centred = values - values.mean()
     spread = float((centred**2).sum())
-    return float((centred[1:] * centred[:-1]).sum()) / spread if spread > 0 else 1.0
+    if spread <= 0:
+        return 1.0
+    return float((centred[1:] * centred[:-1]).sum()) / spread

@@ -1,4 +1,4 @@
-"""What a run says: latencies, rates, amplification, and which resource held it back."""
+"""Compute the numbers of a result row: latencies, rates, amplification, and processor time."""
 
 import hashlib
 from typing import Any
@@ -17,7 +17,7 @@ from stripesim.sim.engine.program import (
 )
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.intervals import Floats, batches_of, ratio_interval
-from stripesim.sim.observe.window import Window
+from stripesim.sim.observe.window import NO_INTERVALS, Window
 
 
 def account(
@@ -27,36 +27,36 @@ def account(
     spawned: StreamRun | None = None,
     completed_only: bool = True,
 ) -> dict[str, int]:
-    """Sum what the completed requests account: by plan, or as the run took it.
+    """Sum the counters of the completed requests.
 
-    It is as the run took it where a branch stands, and everywhere in a run with a director.
+    The engine has counted requests with branches, and all requests of a run with a director; the others
+    count as planned.
     """
-    chosen = (
-        stream.completed_ns >= 0
-        if completed_only
-        else np.ones(len(stream.issued_ns), bool)
-    )
-    if stream.counted:
-        chosen = np.zeros(len(stream.issued_ns), dtype=bool)
+    planned = np.full(len(stream.issued_ns), not stream.counted)
+    if completed_only:
+        planned &= stream.completed_ns >= 0
     # Which roles are bound depends on the placement group's row alone: a client binds all of its own.
-    rows, _ = rows_of(stream.bindings[chosen])
+    rows, _ = rows_of(stream.bindings[planned])
     pairs, counts = np.unique(
-        stream.templates[chosen] << ROW_BITS | rows, return_counts=True
+        stream.templates[planned] << ROW_BITS | rows, return_counts=True
     )
     totals = stream.taken.copy()
     uses = stream.taken_uses
-    # Rows are alike in few ways.
+    # Few distinct binding patterns exist, so memoise.
     known: dict[tuple[int, bytes], tuple[IntArray, int]] = {}
     for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-        path = book.templates[pair >> ROW_BITS]
+        template = pair >> ROW_BITS
+        row = pair & ((1 << ROW_BITS) - 1)
+        path = book.templates[template]
         if not path.planned:
             continue
-        bound = np.append(book.bindings[pair & ((1 << ROW_BITS) - 1)] != UNBOUND, False)
-        key = (pair >> ROW_BITS, bound.tobytes())
+        bound = np.append(book.bindings[row] != UNBOUND, False)
+        key = (template, bound.tobytes())
         if key not in known:
             known[key] = (path.totals(bound), path.uses(bound))
-        totals += known[key][0] * count
-        uses += known[key][1] * count
+        path_totals, path_uses = known[key]
+        totals += path_totals * count
+        uses += path_uses * count
     if spawned is not None:
         more = account(spawned, book, completed_only=completed_only)
         totals += np.array([more[name] for name in COUNTERS], dtype=np.int64)
@@ -65,60 +65,49 @@ def account(
 
 
 def completions_sha256(requested: ClientRequests) -> str:
-    """Fingerprint of every completion time, in order of issue."""
+    """Return a fingerprint of every completion time, in order of issue."""
     return hashlib.sha256(requested.completed_ns.astype("<i8").tobytes()).hexdigest()
 
 
 def woken_ns(cluster: Cluster, run: EngineRun) -> IntArray:
-    """Return what waking threads took of the processors, by resource [ns]."""
-    found: IntArray = run.sleeps * cluster.resources.wake_ns - run.warm_ns
-    return found
+    """Return the processor time of waking threads, by resource [ns]."""
+    times_ns: IntArray = run.sleeps * cluster.resources.wake_ns - run.warm_ns
+    return times_ns
 
 
 def with_wake_ups(
     cluster: Cluster, run: EngineRun, counted: dict[str, int]
 ) -> dict[str, int]:
-    """Add to what the plans account what the run counted: threads that went to sleep and had to be woken.
-
-    Only where the threads of the messenger are modelled; elsewhere a plan states switches by hand-off.
-    """
+    """Add the wake-ups of threads that the run counted to the planned counters."""
     threads = cluster.models.threads
-    if not threads.messenger_threads_count:
-        return counted
     kinds = np.array(cluster.resources.kinds)
     sleeps = {kind: int(run.sleeps[kinds == kind].sum()) for kind in THREAD_KINDS}
     sleeps["worker"] = round(sleeps["worker"] * threads.queue_wakes_count)
     # The key-value thread wakes those that write and flush.
     in_syncs = round(sleeps["kv"] * threads.sync_wakes_count)
     voluntary = counted["context_switches"] + sum(sleeps.values()) + in_syncs
+    preemptions = round(voluntary * threads.preemptions_per_wake_count)
     return {
         **counted,
-        "context_switches": voluntary
-        + round(voluntary * threads.preemptions_per_wake_count),
+        "context_switches": voluntary + preemptions,
         "cpu_ns": counted["cpu_ns"] + int(woken_ns(cluster, run).sum()),
     }
 
 
 def bins_with_wake_ups(cluster: Cluster, run: EngineRun) -> Floats:
-    """Return a run's counters by time with what `with_wake_ups` adds; a wake-up always costs all of it."""
-    bins, threads, resources = (
-        run.bins.astype(np.float64),
-        cluster.models.threads,
-        cluster.resources,
-    )
-    known = (
-        min(len(bins), len(run.sleep_bins)) if threads.messenger_threads_count else 0
-    )
-    sleeps = run.sleep_bins[:known] * np.isin(resources.kind_names, THREAD_KINDS)
-    counts = np.array(
-        [1 + threads.sync_wakes_count * (kind == "kv") for kind in resources.kind_names]
-    )
-    wakes_ns = dict(zip(resources.kinds, resources.wake_ns.tolist(), strict=True))
-    bins[:known, COUNTER_INDEX["context_switches"]] += sleeps @ counts
-    bins[:, COUNTER_INDEX["context_switches"]] *= 1 + threads.preemptions_per_wake_count
-    bins[:known, COUNTER_INDEX["cpu_ns"]] += sleeps @ np.array(
-        [*map(wakes_ns.get, resources.kind_names)]
-    )
+    """Return a run's counters by time with what `with_wake_ups` adds, each wake-up at its full cost."""
+    resources = cluster.resources
+    threads = cluster.models.threads
+    bins = run.bins.astype(np.float64)
+    switches = bins[:, COUNTER_INDEX["context_switches"]]
+    cpu_ns = bins[:, COUNTER_INDEX["cpu_ns"]]
+    kinds = np.array(resources.kind_names)
+    wake_ns = dict(zip(resources.kinds, resources.wake_ns.tolist(), strict=True))
+    known = min(len(bins), len(run.sleep_bins))
+    sleeps = run.sleep_bins[:known] * np.isin(kinds, THREAD_KINDS)
+    switches[:known] += sleeps @ (1 + threads.sync_wakes_count * (kinds == "kv"))
+    cpu_ns[:known] += sleeps @ np.array([wake_ns[kind] for kind in kinds])
+    switches *= 1 + threads.preemptions_per_wake_count
     return bins
 
 
@@ -134,16 +123,15 @@ def describe(
     """Return the numbers of one result row.
 
     Rates and latencies are those of the window. Per-byte and per-operation figures, and the processors'
-    utilisation, are those of the whole run, as counters read before and after a run give them.
+    utilisation, are those of the whole run, like counters that are read before and after a run.
     """
     counted = with_wake_ups(cluster, run, counted)
-    done = requested.done
-    row: dict[str, Any] = {"requests": int(done.sum()), "simulated_s": run.end_ns / 1e9}
+    operations = int(requested.done.sum())
+    row: dict[str, Any] = {"requests": operations, "simulated_s": run.end_ns / 1e9}
     if window is None:
         return row
     row |= _measured(requested, window, is_drawn=is_drawn)
-    client_bytes = int(requested.lengths_bytes[done].sum())
-    operations = int(done.sum())
+    client_bytes = int(requested.lengths_bytes[requested.done].sum())
     cores = int(cluster.cores.sum())
     for counter in (
         "device_read_bytes",
@@ -177,22 +165,21 @@ def _measured(
     span_s = (window.end_ns - window.start_ns) / 1e9
     sample = latencies[window.holds(requested)[done][order]]
     p50, p95, p99 = np.percentile(sample, [50, 95, 99])
+    rate = 0.0
+    throughput = 0.0
+    if span_s > 0:
+        rate = float(inside.sum() / span_s)
+        throughput = float(lengths[inside].sum() / span_s)
     row: dict[str, Any] = {
-        "iops": float(inside.sum() / span_s) if span_s > 0 else 0.0,
-        "throughput_bytes_per_s": float(lengths[inside].sum() / span_s)
-        if span_s > 0
-        else 0.0,
+        "iops": rate,
+        "throughput_bytes_per_s": throughput,
         "latency_mean_ns": float(sample.mean()),
         "latency_p50_ns": float(p50),
         "latency_p95_ns": float(p95),
         "latency_p99_ns": float(p99),
         "latency_max_ns": float(sample.max()),
     }
-    row |= dict.fromkeys(
-        f"{name}_ci_{end}"
-        for name in ("throughput", "latency")
-        for end in ("low", "high")
-    )
+    row |= NO_INTERVALS
     if is_drawn:
         row |= _intervals(
             row, times[inside], lengths[inside], latencies[inside], window.start_ns
@@ -207,15 +194,15 @@ def _intervals(
     latencies: Floats,
     start_ns: float,
 ) -> dict[str, float]:
-    """Return the ends of the intervals of throughput and mean latency, as far as batches can give them.
+    """Return the ends of the intervals of throughput and mean latency, as far as batches give them.
 
-    In a closed loop the two are tied by Little's law: where the batches say nothing of the one, they say
-    nothing of the other.
+    In a closed loop Little's law ties the two: where batches give no interval of throughput, they give none
+    of latency.
     """
     spans_ns, starts = batches_of(times, start_ns)
-    found: dict[str, float] = {}
+    ends: dict[str, float] = {}
     if not len(starts):
-        return found
+        return ends
     counts = np.diff(np.r_[starts, len(times)]).astype(np.float64)
     for name, key, amounts, sizes in (
         ("throughput", "throughput_bytes_per_s", lengths * 1e9, spans_ns),
@@ -224,9 +211,9 @@ def _intervals(
         interval = ratio_interval(np.add.reduceat(amounts, starts), sizes)
         if interval.low is None or interval.high is None:
             break
-        # About the figure that the row shows; the batches leave out what lies behind the last.
-        found |= {
+        # Centre it on the figure in the row, since batches leave out the completions after the last one.
+        ends |= {
             f"{name}_ci_low": max(0.0, row[key] + interval.low - interval.mean),
             f"{name}_ci_high": row[key] + interval.high - interval.mean,
         }
-    return found
+    return ends

@@ -1,5 +1,6 @@
-"""Which part of a run is measured, and what an open loop asked for beside what it got."""
+"""Choose the part of a run that is measured, and compare what an open loop offered with what was served."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -10,35 +11,43 @@ import numpy.typing as npt
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.intervals import mser5
 
-#: Share of a closed loop's run that is left out at its start, the same for all schemes.
+#: Share of a closed loop's run that is left out at its start, equal for all schemes.
 WARM_UP = 0.2
-# Fewer completions in a window say nothing; then everything counts.
+# Fewest completions in a window; with fewer the whole run counts.
 _COMPLETIONS_MIN = 20
+
+#: Share of arrivals served below which an open loop is saturated, if the rest queues up.
+SATURATED_BELOW = 0.97
+
+#: The interval columns of a row that has no intervals.
+NO_INTERVALS: Mapping[str, None] = {
+    "throughput_ci_low": None,
+    "throughput_ci_high": None,
+    "latency_ci_low": None,
+    "latency_ci_high": None,
+}
 
 
 @dataclass(frozen=True)
 class Window:
-    """The part of a run that rates and latencies are of."""
+    """The part of a run in which rates and latencies are measured."""
 
-    # Requests count that complete behind the start, up to the end [ns].
+    # Requests count that complete after the start, up to the end [ns].
     start_ns: float
     end_ns: float
-    # Whether nothing was left out: latencies are then of all requests that completed, those too that
-    # completed after the last had been issued.
+    # Nothing is left out: latencies are then those of all completed requests, also after the last issue.
     is_whole: bool
-    transient_ns: (
-        float  # End of the transient by MSER-5 [ns]; 0 where nothing may be left out.
-    )
+    # End of the transient by MSER-5 [ns]; 0 where nothing may be left out.
+    transient_ns: float
 
     def holds(self, requested: ClientRequests) -> npt.NDArray[np.bool_]:
-        """Tell which requests the latencies are of."""
+        """Return which requests count for the latencies."""
         if self.is_whole:
             return requested.done
         completed = requested.completed_ns
-        inside: npt.NDArray[np.bool_] = (completed > self.start_ns) & (
-            completed <= self.end_ns
-        )
-        return inside & requested.done
+        inside = (completed > self.start_ns) & (completed <= self.end_ns)
+        counts: npt.NDArray[np.bool_] = inside & requested.done
+        return counts
 
 
 def window_of(
@@ -51,42 +60,33 @@ def window_of(
 ) -> Window:
     """Choose the window of a run.
 
-    A closed loop is measured up to the moment at which a client has nothing left to issue: after that it
-    runs dry. The share to leave out counts requests where requests bound the run, else time, so that
-    it is the same part of what each scheme does.
+    A closed loop is measured until a client has nothing left to issue (`dry_ns`). The share to leave out,
+    `warm_up`, is one of requests if requests bound the run, else of time: the same part of the work of each
+    scheme.
     """
     done = requested.done
     complete = bool(done.all())
     last_ns = float(requested.issued_ns[-1] if complete else run_end_ns)
     if not is_steady:
-        # One request, or all at one moment: their rate is over the time that they took.
-        end_ns = (
-            last_ns
-            if last_ns > 0 and len(requested.issued_ns) > 1
-            else float(run_end_ns)
-        )
-        return Window(0.0, end_ns, True, 0.0)
+        if last_ns <= 0 or len(requested.issued_ns) <= 1:
+            # One request, or all at one moment: their rate is over the time that they took.
+            last_ns = float(run_end_ns)
+        return Window(0.0, last_ns, True, 0.0)
     order = np.argsort(requested.completed_ns[done], kind="stable")
     times = requested.completed_ns[done][order].astype(np.float64)
     skipped = mser5(requested.latencies_ns[order].astype(np.float64))
     transient_ns = float(times[skipped - 1]) if skipped else 0.0
-    start_ns, end_ns = transient_ns, last_ns
-    if warm_up is not None:
-        start_ns = (
-            float(times[int(warm_up * len(times)) - 1])
-            if complete
-            else warm_up * end_ns
-        )
-        end_ns = (
-            min(end_ns, float(dry_ns)) if complete and dry_ns is not None else end_ns
-        )
+    start_ns = transient_ns
+    end_ns = last_ns
+    if warm_up is not None and complete:
+        start_ns = float(times[int(warm_up * len(times)) - 1])
+        if dry_ns is not None:
+            end_ns = min(end_ns, float(dry_ns))
+    elif warm_up is not None:
+        start_ns = warm_up * end_ns
     if ((times > start_ns) & (times <= end_ns)).sum() < _COMPLETIONS_MIN:
         return Window(0.0, float(times[-1]), True, transient_ns)
     return Window(start_ns, end_ns, False, transient_ns)
-
-
-#: An open loop is saturated if a smaller share of what arrives is served, and the rest piles up.
-SATURATED_BELOW = 0.97
 
 
 def offered(
@@ -94,29 +94,24 @@ def offered(
 ) -> dict[str, Any]:
     """Return the rate that an open loop offered and whether the cluster kept up.
 
-    Until the last request has arrived, arrivals and completions are counted over the same time. The cluster
-    is saturated if it completes less than `SATURATED_BELOW` of what arrives, and what is left over is more
-    than the few requests that are in flight at any moment.
+    Arrivals and completions are counted until the last request arrives. The cluster is saturated if it
+    completes less than `SATURATED_BELOW` of the arrivals, and the rest is more than the few requests that are
+    in flight at any moment.
     """
     issued = len(requested.issued_ns)
     if is_closed or not issued:
         return {"offered_iops": None, "saturated": None}
-    # A run that ends when its requests do goes on after the last arrival.
-    stop_ns = end_ns if not requested.done.all() else int(requested.issued_ns[-1])
+    stop_ns = end_ns
+    if requested.done.all():
+        # Such a run goes on after the last arrival.
+        stop_ns = int(requested.issued_ns[-1])
     if stop_ns <= 0:
         return {"offered_iops": None, "saturated": False}
     served = int((requested.done & (requested.completed_ns <= stop_ns)).sum())
     left = issued - served
     saturated = served < SATURATED_BELOW * issued and left > 10 + 4 * sqrt(issued)
-    found: dict[str, Any] = {
-        "offered_iops": issued / (stop_ns / 1e9),
-        "saturated": saturated,
-    }
+    columns = {"offered_iops": issued / (stop_ns / 1e9), "saturated": saturated}
     if saturated:
-        # The queue grows all along: no part of such a run is like another.
-        found |= {
-            f"{name}_ci_{end}": None
-            for name in ("throughput", "latency")
-            for end in ("low", "high")
-        }
-    return found
+        # The queue grows throughout, so that no part of the run represents another.
+        return {**columns, **NO_INTERVALS}
+    return columns

@@ -18,6 +18,17 @@ FormatOption = Annotated[
     str | None,
     typer.Option("--format", help="Format of the trace; left out: recognised."),
 ]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="time_us=NAME,offset=NAME,size=NAME,op=NAME",
+        help="Columns of any other CSV, by name or, without a heading, by number from 1: "
+        "time_s, time_ms, time_us or time_ns; offset and size in bytes (or offset_sectors, "
+        "size_sectors); op (R, Read, W, Write), is_write or is_read; "
+        "where present device and response_s to response_ns.",
+    ),
+]
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="Refuse a trace with any faulty line.")
 ]
@@ -29,6 +40,7 @@ def info(
         Path, typer.Argument(help="A block or failure trace, plain or compressed.")
     ],
     form: FormatOption = None,
+    columns: ColumnsOption = None,
     strict: StrictOption = False,
     out: OutOption = None,
     json_to: JsonOption = None,
@@ -36,7 +48,7 @@ def info(
     """Say what a trace holds; with --out, draw it."""
     from stripesim.traces import BlockTrace, describe
 
-    trace = _load(file, form, strict)
+    trace = _load(file, form, columns, strict)
     summary = describe(trace)
     written: list[Path] = []
     if out is not None:
@@ -63,6 +75,7 @@ def info(
 def fit(
     file: Annotated[Path, typer.Argument(help="A block or failure trace.")],
     form: FormatOption = None,
+    columns: ColumnsOption = None,
     strict: StrictOption = False,
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of bootstraps and of the synthetic trace.")
@@ -83,7 +96,7 @@ def fit(
     """
     from stripesim.calibration.trace_fit import fit_trace, write_fit
 
-    trace = _load(file, form, strict)
+    trace = _load(file, form, columns, strict)
     found = fit_trace(trace, seed=seed)
     written = [] if out is None else write_fit(found, trace, out, like=like)
     if write_json(json_to, found.to_dict()):
@@ -96,6 +109,7 @@ def fit(
 def convert(
     file: Annotated[Path, typer.Argument(help="A block or failure trace.")],
     form: FormatOption = None,
+    columns: ColumnsOption = None,
     strict: StrictOption = False,
     to: Annotated[
         str, typer.Option("--to", help="parquet, csv, or txt (as blkparse prints).")
@@ -106,7 +120,7 @@ def convert(
     """Write a trace as columns (Parquet or CSV) or as blkparse text, into --out or the current folder."""
     from stripesim.traces import convert as write
 
-    trace = _load(file, form, strict)
+    trace = _load(file, form, columns, strict)
     folder = Path() if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     written = write(trace, folder / f"{file.name.split('.')[0]}.{to}")
@@ -115,11 +129,25 @@ def convert(
         list_written(written)
 
 
-def _load(file: Path, form: str | None, strict: bool) -> Any:
+def _load(file: Path, form: str | None, columns: str | None, strict: bool) -> Any:
     """Read a trace and say on standard error which of its lines could not be read."""
     from stripesim.traces import load
 
-    trace = load(file, format=form, strict=strict)
+    roles = None if columns is None else _roles(columns)
+    trace = load(file, format=form, columns=roles, strict=strict)
     for line in trace.faults.lines():
         print(line, file=sys.stderr)
     return trace
+
+
+def _roles(text: str) -> dict[str, str]:
+    """Parse `role=column,…`."""
+    roles: dict[str, str] = {}
+    for part in text.split(","):
+        role, equals, column = (piece.strip() for piece in part.partition("="))
+        if not (role and equals and column) or role in roles:
+            raise ValueError(
+                f"--columns: got {part!r}, wanted time_us=NAME,offset=NAME,size=NAME,op=NAME, each once"
+            )
+        roles[role] = column
+    return roles

@@ -21,6 +21,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from stripesim._version import __version__
+from stripesim.scenarios.planning.equal_hosts import with_equal_hosts
 from stripesim.scenarios.report.page.render import templates
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
@@ -63,7 +64,7 @@ _STATIC: Final[Mapping[str, tuple[str, str, str]]] = {
 
 
 class _Upload(NamedTuple):
-    """An uploaded scenario, and what was read from a report to make it."""
+    """An uploaded scenario, and what was read or simplified to make it."""
 
     scenario: Scenario
     notes: list[str]
@@ -73,7 +74,10 @@ class _Pages:
     """The answers, and their shared state: scenarios that were uploaded, and jobs."""
 
     def __init__(self, own: Scenario | None, jobs: JobQueue) -> None:
-        self._own = own
+        self._own = None
+        self._own_notes: list[str] = []
+        if own is not None:
+            self._own, self._own_notes = with_equal_hosts(own)
         self._jobs = jobs
         self._uploads: OrderedDict[str, _Upload] = OrderedDict()
         self._forms = FormReader()
@@ -90,6 +94,12 @@ class _Pages:
         if self._own is not None:
             return "served", self._own
         return "plan", _bases()["plan"]
+
+    def _notes(self, name: str) -> list[str]:
+        """Return what was simplified to make the scenario that an address starts from."""
+        if name in self._uploads:
+            return self._uploads[name].notes
+        return self._own_notes if name == "served" else []
 
     async def _options(self, query: Mapping[str, str]) -> dict[str, Option]:
         _, base = self._base(query)
@@ -128,7 +138,7 @@ class _Pages:
                 (*base.schemes, "rep:3", "rs:4,2", "rs:6,3", "rs:8,3", "lrc:10,6,5")
             ),
             problem=problem,
-            notes=self._uploads[name].notes if name in self._uploads else [],
+            notes=self._notes(name),
         )
 
     async def compare(self, request: Request) -> Response:
@@ -232,7 +242,7 @@ class _Pages:
 
 
 def _read_scenario(content: bytes) -> tuple[Scenario, list[str]]:
-    return read_upload(content.decode("utf-8-sig")), []
+    return with_equal_hosts(read_upload(content.decode("utf-8-sig")))
 
 
 def _job(job: Job | None, problem: str = "", status: int = 200) -> Response:

@@ -9,8 +9,10 @@ from typing import Final
 #: Characters that a field takes: longer values are not meant.
 TEXT_MAX: Final = 40
 #: Fields whose values are counts, and fields that may be empty.
-_WHOLE: Final = frozenset({"hosts", "osds_per_host", "cores_per_host", "pg_num"})
-_OPTIONAL: Final = frozenset({"drive_tb"})
+_WHOLE: Final = frozenset(
+    {"hosts", "osds_per_host", "racks", "cores_per_host", "pg_num"}
+)
+_OPTIONAL: Final = frozenset({"drive_tb", "racks"})
 
 # Keys of a scenario that a field of another name sets; keys of [cluster] have fields of their own name.
 _FIELDS_OF_KEYS: Final[Mapping[str, str]] = {
@@ -42,6 +44,7 @@ class Control:
     high: float = 0.0
     choices: tuple[str, ...] = ()
     both: bool = False  # whether it holds for both options
+    placeholder: str = ""  # what an empty field means
 
     def key(self, side: str) -> str:
         """Return the name of the field in the form and in addresses."""

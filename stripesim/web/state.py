@@ -9,6 +9,9 @@ from typing import Any, Final, get_args
 
 from stripesim.calibration.kernels.store import shipped_table_names
 from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, names
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import warnings_of
 from stripesim.scenarios.planning.bound import Bound, bounds_of
 from stripesim.scenarios.planning.candidates import candidate_scenario
 from stripesim.scenarios.planning.capacity import (
@@ -18,8 +21,6 @@ from stripesim.scenarios.planning.capacity import (
 )
 from stripesim.scenarios.planning.durability import DETECTION_S
 from stripesim.scenarios.planning.plan import AFR, nines_of
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.notes import warnings_of
 from stripesim.scenarios.schema.keys import Scenario, names_file
 from stripesim.scenarios.schema.loader import parse_scenario, scenario_from
 from stripesim.scenarios.schema.toml import toml_document
@@ -52,13 +53,25 @@ def controls() -> tuple[Control, ...]:
         ),
         Control("hosts", "Hosts", low=1, high=200),
         Control("osds_per_host", "OSDs per host", low=1, high=60),
+        Control("racks", "Racks", low=1, high=100, placeholder="none"),
         Control("ssd", "Drive", "select", choices=devices),
-        Control("drive_tb", "Drive capacity [TB]", low=0.01, high=1000),
+        Control(
+            "drive_tb",
+            "Drive capacity [TB]",
+            low=0.01,
+            high=1000,
+            placeholder="the drive’s own",
+        ),
         Control("public_gbit_per_s", "Public network [Gbit/s]", low=0.1, high=800),
         Control("private_gbit_per_s", "Private network [Gbit/s]", low=0.1, high=800),
         Control("cores_per_host", "Cores per host", low=1, high=1024),
         Control("pg_num", "Placement groups", low=1, high=8192),
-        Control("failure_domain", "Failure domain", "select", choices=("host", "osd")),
+        Control(
+            "failure_domain",
+            "Failure domain",
+            "select",
+            choices=("host", "rack", "osd"),
+        ),
         Control("block_kib", "Request size [KiB]", low=0.5, high=4096, both=True),
         Control("read_percent", "Reads [%]", low=0, high=100, both=True),
         Control("rate_per_s", "Required rate [1/s]", low=1, high=1e7, both=True),
@@ -123,6 +136,9 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         if load.read_fraction is not None
         else (0.0 if load.ops == ("write",) else 0.7)
     )
+    domain = cluster.failure_domain_erasure
+    if parse_scheme(scheme).kind == "replicated":
+        domain = cluster.failure_domain_replicated
     values = {
         "scheme": scheme,
         "generation": plan.generation[0]
@@ -139,7 +155,8 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "private_gbit_per_s": cluster.private_gbit_per_s,
         "cores_per_host": cluster.cores_per_host,
         "pg_num": min(cluster.pg_num, 8192),
-        "failure_domain": "osd" if cluster.failure_domain_erasure == "osd" else "host",
+        "racks": cluster.racks or "",
+        "failure_domain": domain,
         "block_kib": load.block_sizes_bytes[0] / 1024,
         "read_percent": 100 * reads,
         "rate_per_s": (plan.rate_per_s if plan else None) or load.rate_per_s or 1000.0,
@@ -225,6 +242,7 @@ def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
         keys[key] = int(float(values[key]))
     for key in ("public_gbit_per_s", "private_gbit_per_s"):
         keys[key] = float(values[key])
+    keys["racks"] = int(float(values["racks"])) if values["racks"] else None
     # Without a number the capacity is that of the drive, whatever the base has.
     keys["drive_bytes"] = None
     if values["drive_tb"]:
@@ -282,7 +300,8 @@ def _numbers(
     )
     stored, row = held.stored_per_client_byte, nines_of(scenario, scheme, None)
     drive_sum = f"{held.osds} OSDs × {drives.osd_bytes or 0:,.0f} B"
-    full_sum = f"raw × 0.95 / {held.overhead:.4g}"
+    full_ratio = drives.fill.full_ratio if drives.fill else 1.0
+    full_sum = f"raw × {full_ratio:g} / {held.overhead:.4g}"
     padded = f"{held.overhead:.4g} by the scheme, the rest is padding to stripes"
     layout = "the layout of Ceph's erasure-coded objects"
     found = [

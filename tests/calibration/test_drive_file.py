@@ -1,6 +1,7 @@
 """A drive fitted to a trace and written to a file is one that a scenario runs on."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,12 @@ import pytest
 from stripesim.api import Scenario, fit_trace, load_scenario, load_trace, run, write_fit
 from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace
 
+DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"
+REAL = DATA / "blkparse_evelii_nvme_read.txt.gz"
+needs_data = pytest.mark.skipif(
+    not REAL.is_file(),
+    reason=f"real trace {REAL.name} is missing beside the repository",
+)
 BASE_NS, NS_PER_BYTE = 60_000.0, 1.0
 SCENARIO = """schemes = ["none"]
 [cluster]
@@ -206,3 +213,16 @@ def test_a_damaged_drive_file_is_one_line_with_its_place(
         f"{tmp_path}/own.toml:3: cluster.ssd: drive.toml: "
     )
     assert "\n" not in str(problem.value)
+
+
+@needs_data
+def test_whole_channels_lie_in_the_interval_of_the_file(tmp_path: Path) -> None:
+    trace = load_trace(REAL)
+    write_fit(fit_trace(trace), trace, tmp_path)
+    drive = tomllib.loads((tmp_path / "drive.toml").read_text())["ssd"]
+    for entry in drive.values():
+        if "confidence_interval" in entry:
+            low, high = entry["confidence_interval"]
+            assert low <= entry["value"] <= high
+    # The rate of completions gives 2.6 channels, 2.3 to 2.9: 3 whole ones, 2 to 3.
+    assert drive["channels"]["confidence_interval"] == [2, 3]

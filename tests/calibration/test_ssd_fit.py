@@ -213,3 +213,47 @@ def test_nvme_reads_held_out_error_stays_inside_its_stated_bound(
     svg, png = plot_fit(fit, trace, tmp_path / "fit")
     assert svg.read_text().count("<svg") == 1
     assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def slowed(factor: float) -> BlockTrace:
+    """A trace whose second half takes `factor` times as long."""
+    trace = made()
+    assert trace.commands is not None
+    late = pl.int_range(pl.len()) >= trace.commands.height // 2
+    taken = pl.col("complete_ns") - pl.col("dispatch_ns")
+    slower = (pl.col("dispatch_ns") + taken * factor).cast(pl.Int64)
+    return BlockTrace(
+        trace.requests,
+        trace.commands.with_columns(
+            complete_ns=pl.when(late).then(slower).otherwise("complete_ns")
+        ),
+        "blkparse",
+        "made",
+    )
+
+
+def test_a_fit_that_misses_the_unseen_half_is_called_poor() -> None:
+    # The model is of the first half: against twice its times it is 1/2 - 1 = 50 % too low.
+    poor = fit_times(slowed(2), bootstrap=20)
+    words = poor.held_out.poor()
+    assert words is not None
+    assert "poor fit: mean is 5" in words
+    assert "too low" in words
+    assert words in poor.summary()
+    assert poor.to_dict()["poor"] == words
+    good = fit_times(made(), bootstrap=20)
+    assert good.held_out.poor() is None
+    assert "poor" not in good.summary()
+
+
+def test_no_estimate_lies_outside_its_interval() -> None:
+    # Heavy tails and two sizes: the bootstrap's percentiles need not contain the estimate.
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        size = rng.choice([4096, 131072], 150, p=[0.97, 0.03])
+        times = 90_000 * rng.pareto(1.1, 150) + 20_000
+        start = np.cumsum(rng.exponential(400_000, 150))
+        line = fit_times(trace_of(start, start + times, size), bootstrap=20).line
+        assert line.base_ns_ci95[0] <= line.base_ns <= line.base_ns_ci95[1]
+        low, high = line.ns_per_byte_ci95
+        assert low <= line.ns_per_byte <= high

@@ -310,3 +310,11 @@ def test_sphinx_builds_without_a_warning(tmp_path: Path) -> None:
         for p in (tmp_path / "html").rglob("*.html")
         if outside.search(p.read_text("utf-8"))
     ] == []
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_every_file_that_the_map_names_exists(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:[\w.]+/)+(?:[\w-]+\.\w+)?)`", text)
+    assert len(named) > 5
+    assert [path for path in named if not (ROOT / path).exists()] == []

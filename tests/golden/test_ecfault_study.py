@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 
 from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.cells.build import build_pool
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import row_of, run_cell
 from stripesim.scenarios.report.study import report_page
-from stripesim.scenarios.run.build import build_models, build_pool
-from stripesim.scenarios.run.cell import row_of, run_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.claim_rules import claim_rules

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,7 @@ from stripesim.scenarios.studies.koh2017 import ablations as what_if
 from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS
 from stripesim.scenarios.studies.koh2017.cells import BARE, Recorder
 from stripesim.scenarios.studies.koh2017.claims import required_cells, vocabulary
+from stripesim.scenarios.studies.koh2017.creation import CreationSource
 from stripesim.scenarios.studies.koh2017.figure_tables import (
     as_factor,
     claims_of_figures,
@@ -34,7 +36,10 @@ from stripesim.scenarios.studies.koh2017.series import (
 )
 from stripesim.scenarios.studies.koh2017.study import STUDY, KohResult
 from stripesim.scenarios.studies.tasks import StudyError, run_tasks
+from stripesim.sim.ceph.clients.workload import Replay, Requests
+from stripesim.sim.run import simulate
 
+KIB = 1024
 MS_NS = 1_000_000
 
 
@@ -338,3 +343,28 @@ def test_the_pause_that_is_needed_is_found_in_the_series():
             for s in range(13)
         ]
     assert needed_pause_ns(pl.DataFrame(rows)) == 1000 * MS_NS
+
+
+def test_only_the_first_write_into_an_object_pauses(models, make_pool):
+    """Given two writes into each of two objects, one at a time, when creation pauses for a millisecond."""
+    pool = make_pool(models, "rs:4,2", object_bytes=64 * KIB)
+    offsets_bytes = np.array([0, 16, 64, 80]) * KIB
+    requests = Requests(
+        is_write=np.ones(4, dtype=bool),
+        images=np.zeros(4, dtype=np.int64),
+        offsets_bytes=offsets_bytes,
+        lengths_bytes=np.full(4, 16 * KIB),
+    )
+
+    def latencies_ns(pause_ns):
+        result = simulate(
+            pool,
+            Replay(requests, queue_depth=1),
+            prefilled=False,
+            foreground=partial(CreationSource, pause_ns=pause_ns),
+        )
+        return result.requested.latencies_ns
+
+    # Nothing else is under way, so the pause is all that a first write takes longer.
+    longer_ns = latencies_ns(MS_NS) - latencies_ns(0)
+    assert longer_ns.tolist() == [MS_NS, 0, MS_NS, 0]

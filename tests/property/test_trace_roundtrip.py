@@ -14,6 +14,7 @@ from stripesim.traces import (
     BlockTrace,
     FaultLog,
     TraceError,
+    convert,
     info,
     iter_trace,
     read_trace,
@@ -42,11 +43,16 @@ SEEDS = [
     "f wait 100 0",
     "",
     "CPU0 (sda):",
+    "issue_ns,dispatch_ns,complete_ns,device,offset_bytes,length_bytes,is_write",
+    '5,7,9,"8,0",4096,512,true',
+    "5,,,sda,4096,512,false",
 ]
 
 
 NAMES = [form.name for form in FORMATS]
-TEXT_NAMES = [name for name in NAMES if name not in ("blktrace", "vscsi")]
+# Binary.
+NOT_IN_BLOCKS = ("blktrace", "vscsi")
+TEXT_NAMES = [name for name in NAMES if name not in NOT_IN_BLOCKS]
 
 
 @st.composite
@@ -77,7 +83,7 @@ def traces(draw: st.DrawFn) -> BlockTrace:
             )
     return BlockTrace(
         pl.DataFrame(requests, schema=REQUEST_SCHEMA, orient="row"),
-        pl.DataFrame(commands, schema=COMMAND_SCHEMA, orient="row"),
+        pl.DataFrame(commands, schema=COMMAND_SCHEMA, orient="row").sort("dispatch_ns"),
         "blkparse",
         "made",
     )
@@ -107,6 +113,17 @@ def test_blkparse_round_trip(trace: BlockTrace) -> None:
         "duration_s",
     ):
         assert found[key] == expected[key], key
+
+
+@given(trace=traces(), suffix=st.sampled_from([".csv", ".parquet"]))
+@settings(max_examples=60, deadline=None)
+def test_columns_round_trip(trace: BlockTrace, suffix: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"t{suffix}"
+        convert(trace, path)
+        again = read_trace(path, strict=True)
+    assert again.requests.rows() == trace.requests.rows()
+    assert canonical(again.commands) == canonical(trace.commands)
 
 
 @st.composite

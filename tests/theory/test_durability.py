@@ -356,7 +356,7 @@ def test_walks_are_no_more_than_their_states_fit_in_memory(monkeypatch):
     system = grouped(groups=64)
     all_walks = split(system, walks=200).walks
     state_bytes = sum(
-        part.nbytes for part in splitting._beginning(splitting.prepare(system))
+        part.nbytes for part in splitting._initial_state(splitting.prepare(system))
     )
     monkeypatch.setattr(splitting, "STATES_BYTES_MAX", 2 * 50 * state_bytes)
     # A quarter of the walks in each of 20 batches and at each of three levels.

@@ -1,8 +1,10 @@
 """Compiled code is kept where that is possible, and no state of its folder is an error."""
 
+import ast
 import importlib.util
 import itertools
 import logging
+from pathlib import Path
 
 import numba
 import pytest
@@ -122,3 +124,20 @@ def test_a_temporary_folder_that_others_may_write_to_is_not_used(
     assert caplog.messages == [
         "warning: compiled code: got no folder to write to; it is compiled in each process"
     ]
+
+
+def test_compiled_code_is_kept_by_one_function_alone():
+    """Numba's own `cache=True` ends in a traceback on read-only installations and damaged caches."""
+    root = Path(jit.__file__).resolve().parents[1]
+    folders = ("models", "traces", "sim", "calibration", "scenarios", "stripesim")
+    sources = [path for folder in folders for path in (root / folder).rglob("*.py")]
+    assert len(sources) > 300
+    kept = [
+        f"{path.relative_to(root)}:{call.lineno}"
+        for path in sources
+        for call in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("jit")
+        for keyword in call.keywords
+        if keyword.arg == "cache"
+    ]
+    assert kept == []

@@ -1,10 +1,11 @@
 """Tables on disk: those that ship hold what they say, and measured ones find their place."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+import stripesim
 from stripesim.calibration.kernels import store as kernel_store
 from stripesim.calibration.kernels.against_ceph import ceph_rows, ceph_table_from
 from stripesim.models.coding import parse_scheme
@@ -14,6 +15,8 @@ from stripesim.models.kernel.cost import (
     KernelTable,
     KernelTableError,
 )
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.planning.plan import make_plan
 
 KERNELS_CSV = (
     Path(__file__).resolve().parents[2].parent / "shared/data/ceph16/kernels.csv"
@@ -134,6 +137,92 @@ def test_saving_keeps_what_was_there_and_finds_it_by_name(
     table = kernel_store.named_table("mine")
     assert table.encode_ns(0, scheme="rs:2,1") == 6.0
     assert table.encode_ns(0, scheme="rs:4,2") == 7.0
+
+
+def save_here(scheme: str, fixed_ns: float) -> None:
+    """Save costs as `kernel --save` does, under the name of this machine's processor."""
+    name = kernel_store.table_name(kernel_store.cpu_description())
+    table = small_table(scheme, fixed_ns)
+    decode = replace(table.costs[0], op="decode", erasures=1)
+    kernel_store.save_table(replace(table, name=name, costs=(*table.costs, decode)))
+
+
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Save costs of a code that the shipped table lacks: 5 ms for a call, 1 ns/B."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert OWN_CODE not in kernel_store.default_table().schemes()
+    save_here(OWN_CODE, 5e6)
+    return OWN_CODE
+
+
+OWN_CODE = "shec:5,3,2"
+OWN = {
+    "schemes": [OWN_CODE],
+    "cluster": {"hosts": 10, "osds_per_host": 1, "pg_num": 32},
+    "workload": {
+        "requests": 20,
+        "ops": ["write"],
+        "patterns": ["rand"],
+        "queue_depth": 1,
+        "image_bytes": "1GiB",
+    },
+}
+
+
+def test_without_saved_costs_an_own_code_is_refused_with_the_command_that_times_it():
+    with pytest.raises(ValueError, match=f"kernel --scheme {OWN_CODE} --save"):
+        stripesim.run(stripesim.Scenario(**OWN))
+
+
+def test_saved_costs_of_an_own_code_are_used_at_once_by_a_run(saved: str) -> None:
+    result = stripesim.run(stripesim.Scenario(**OWN))
+    (row,) = result.rows.to_dicts()
+    # Each write encodes once, alone on the cluster: 5 ms of it at least.
+    assert row["latency_mean_ns"] > 5e6
+    (measured,) = result.provenance["kernel_measured_here"]
+    assert (measured["scheme"], measured["basis"]) == (saved, "measured")
+    assert result.provenance["kernel_table"] == kernel_store.DEFAULT_TABLE
+
+
+def test_saved_costs_of_an_own_code_are_used_at_once_by_a_sweep(saved: str) -> None:
+    scenario = stripesim.Scenario(**OWN)
+    result = stripesim.sweep(scenario, {"workload.queue_depth": [1, 2]}, jobs=1)
+    assert not result.failed
+    assert result.rows["latency_mean_ns"].min() > 5e6
+
+
+def test_saved_costs_of_an_own_code_are_used_at_once_by_a_plan(saved: str) -> None:
+    scenario = stripesim.Scenario(**OWN, plan={"hosts": [10], "p99_ms": 1000.0})
+    (candidate,) = make_plan(scenario)["candidates"]
+    assert candidate["meets"]
+    assert candidate["latency_p99_ns"] > 5e6
+
+
+def test_saved_costs_of_an_own_code_are_used_at_once_by_explain(saved: str) -> None:
+    (timeline,) = stripesim.explain("write", saved, 4096)
+    assert timeline.latency_by_category_ns()["coding"] > 5e6
+    assert "measured here" in timeline.parameters["kernel"]["source"]
+
+
+def test_saved_costs_change_no_code_that_the_table_has_or_interpolates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = stripesim.Scenario(**OWN | {"schemes": ["rs:4,2", "rs:7,2", "rs:7,3"]})
+    before = build_models(scenario)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    save_here("rs:4,2", 5e6)
+    save_here("rs:7,2", 5e6)
+    after = build_models(scenario)
+    # The table has the first and the last follows from the codes of the table alone.
+    for scheme in ("rs:4,2", "rs:7,3"):
+        assert after.encode_ns(scheme, 65536) == before.encode_ns(scheme, 65536)
+    assert before.encode_ns("rs:7,2", 65536) < 5e6 < after.encode_ns("rs:7,2", 65536)
+
+
+def test_a_sweep_runs_a_code_with_interpolated_costs() -> None:
+    scenario = stripesim.Scenario(**OWN | {"schemes": ["rs:7,2"]})
+    assert not stripesim.sweep(scenario, {"cluster.hosts": [9, 10]}, jobs=1).failed
 
 
 def test_unknown_tables_and_unwritable_places(

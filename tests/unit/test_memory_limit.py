@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from stripesim.scenarios.schema import memory_limit as module
-from stripesim.scenarios.schema.memory_limit import memory_limit
+from stripesim.models import memory_limit as module
+from stripesim.models.memory_limit import memory_limit
 
 GB = 10**9
 PAGE = 4096
@@ -66,7 +66,7 @@ def test_the_least_of_all_counts(machine):
 
 def test_libraries_that_are_not_loaded_yet_are_taken_off(machine, monkeypatch):
     monkeypatch.delitem(sys.modules, "numba")
-    monkeypatch.setattr(module, "_LIBRARIES", module._Used(7 * GB, 5 * GB, 6 * GB))
+    monkeypatch.setattr(module, "_LIBRARIES", module.MemoryUse(7 * GB, 5 * GB, 6 * GB))
     assert left_gb() == 100 - 1 - 5
 
 
@@ -122,3 +122,9 @@ def test_a_system_without_proc_counts_limits_as_a_whole(machine, monkeypatch, tm
 
 def test_the_limit_of_this_process_is_plausible():
     assert 10**8 < memory_limit().left_bytes < 2**50
+
+
+def test_reserved_memory_is_taken_off(machine):
+    reserved = module.MemoryUse(resident_bytes=30 * GB)
+    left_bytes = memory_limit(reserved).left_bytes
+    assert left_bytes / GB == pytest.approx(100 - 1 - 30, abs=0.001)

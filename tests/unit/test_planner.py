@@ -1,5 +1,7 @@
 """From requests to templates: what shares one is alike, what crosses objects is split and rejoined."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,12 @@ from hypothesis import strategies as st
 
 from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
-from stripesim.sim.ceph.paths import read_path, write_path
+from stripesim.sim.ceph.paths import (
+    pipelined_write_path,
+    read_path,
+    roll_forward_path,
+    write_path,
+)
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.observe.recording import account
@@ -42,6 +49,28 @@ def plan(pool, requests, *, prefilled=True, chunk=4096):
         chunks.append(part)
     templates = np.concatenate([part.templates for part in chunks])
     return book, templates, planner.planned
+
+
+def parts_of(requests, object_bytes, *, prefilled):
+    """Yield whether each part of the requests is a write, and its extent in its object."""
+    sizes: dict[int, int] = {}
+    for is_write, start, length in requests:
+        offset, end = start, start + length
+        while offset < end:
+            number, within = divmod(offset, object_bytes)
+            part = min(end, (number + 1) * object_bytes) - offset
+            before = object_bytes if prefilled else sizes.get(number, 0)
+            yield (
+                is_write,
+                {
+                    "offset_bytes": within,
+                    "length_bytes": part,
+                    "object_size_bytes": before,
+                },
+            )
+            if is_write:
+                sizes[number] = max(sizes.get(number, 0), within + part)
+            offset += part
 
 
 @pytest.fixture(scope="module")
@@ -81,32 +110,16 @@ def test_a_shared_template_is_the_one_the_request_would_have_had_alone(
     uncached, make_pool, prefilled, scheme, unit, requests, chunk
 ):
     """Shifting request and object together must change nothing: neither steps nor bytes nor times."""
-    size_bytes = 256 * KIB
-    pool = make_pool(uncached, scheme, object_bytes=size_bytes, unit_bytes=unit)
+    pool = make_pool(uncached, scheme, object_bytes=256 * KIB, unit_bytes=unit)
     book, templates, planned = plan(pool, requests, prefilled=prefilled, chunk=chunk)
-    sizes: dict[int, int] = {}
-    at = 0
-    for is_write, start, length in requests:
-        offset, end = start, start + length
-        while offset < end:
-            number, within = divmod(offset, size_bytes)
-            part = min(end, (number + 1) * size_bytes) - offset
-            before = size_bytes if prefilled else sizes.get(number, 0)
-            values = {
-                "offset_bytes": within,
-                "length_bytes": part,
-                "object_size_bytes": before,
-            }
-            path = write_path if is_write else read_path
-            assert same(
-                book.templates[templates[at]], path(pool.contexts[0], **values)
-            ), values
-            assert planned.lengths_bytes[at] == part
-            if is_write:
-                sizes[number] = max(sizes.get(number, 0), within + part)
-            offset += part
-            at += 1
-    assert at == len(templates)
+    expected = list(parts_of(requests, pool.object_bytes, prefilled=prefilled))
+    assert planned.lengths_bytes.tolist() == [
+        extent["length_bytes"] for _, extent in expected
+    ]
+    for template, (is_write, extent) in zip(templates, expected, strict=True):
+        path = write_path if is_write else read_path
+        alone = path(pool.contexts[0], **extent)
+        assert same(book.templates[template], alone), extent
 
 
 def test_requests_alike_up_to_whole_stripes_share_a_template(uncached, make_pool):
@@ -136,20 +149,33 @@ def test_requests_alike_up_to_whole_stripes_share_a_template(uncached, make_pool
     )
 )
 def test_in_the_pipeline_too_a_shared_template_is_the_one_of_each_request(
-    models, change, make_pool, down, requests
+    uncached, change, make_pool, down, requests
 ):
     acting = [[shard if shard != down else NO_OSD for shard in range(6)]]
     pool = make_pool(
-        change(models, pg_lock={"scope": "dispatch"}),
+        change(uncached, pg_lock={"scope": "dispatch"}),
         "rs:4,2",
         acting=acting,
         object_bytes=256 * KIB,
     )
-    book = Book(pool.bindings())
-    planner = RequestPlanner(pool, book, listed(requests), prefilled=False)
-    planner.take(len(requests))
-    for key, index in planner.templates.items():
-        assert same(book.templates[index], planner.compiled(key)), key
+    context = pool.contexts[0]
+    roll_forward = roll_forward_path(context, context.members)
+    write = partial(
+        pipelined_write_path,
+        context,
+        cached_stripes=frozenset(),
+        roll_forward=roll_forward,
+    )
+    book, templates, _ = plan(pool, requests, prefilled=False)
+    expected = parts_of(requests, pool.object_bytes, prefilled=False)
+    for template, (is_write, extent) in zip(templates, expected, strict=True):
+        path = write if is_write else partial(read_path, context)
+        planned = book.templates[template]
+        assert same(planned, path(**extent)), extent
+        if is_write:
+            (spawned,) = planned.dynamics.spawned
+            assert same(spawned, roll_forward)
+            assert any(spawned is other for other in book.templates)
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])

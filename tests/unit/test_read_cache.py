@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.sim.ceph.caches import ReadCache, sizes_before
+from stripesim.sim.ceph.kinds.caches import ReadCache, sizes_before
 
 
 def test_a_read_fills_and_a_write_drops():
@@ -95,6 +95,6 @@ def test_sizes_are_those_of_a_loop_over_the_writes(requests, chunk):
             np.array(column) for column in zip(*part, strict=True)
         )
         ends = np.where(writes, starts + lengths, 0)
-        found += sizes_before(keys, starts, ends, known).tolist()
+        found += sizes_before(keys, ends, known).tolist()
     assert found == expected
     assert {key: size for key, size in known.items() if size} == sizes

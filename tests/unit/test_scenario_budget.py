@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from stripesim.models.memory_limit import MemoryLimit
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema import budget, memory
 from stripesim.scenarios.schema.loader import (
@@ -13,8 +14,7 @@ from stripesim.scenarios.schema.loader import (
     parse_scenario,
     shipped_scenarios,
 )
-from stripesim.scenarios.schema.memory_limit import MemoryLimit
-from stripesim.sim.ceph.failures.report import SERIES_BINS_MAX
+from stripesim.sim.ceph.failures.results.fault_series import SERIES_BINS_MAX
 
 BASE = """
 schemes = ["rep:3"]

@@ -11,23 +11,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stripesim.scenarios.figures.faults import draw_timelines
-from stripesim.scenarios.run.build import build_models, check_schemes
-from stripesim.scenarios.run.execute import run_scenario
-from stripesim.scenarios.run.failures import (
-    Places,
+from stripesim.scenarios.cells.build import check_schemes
+from stripesim.scenarios.cells.failures import (
     drawn_failures,
     limits_of,
     plan_of,
     replayed_failures,
 )
-from stripesim.scenarios.run.notes import hole_warnings
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import hole_warnings
+from stripesim.scenarios.figures.faults import draw_timelines
+from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import (
     ScenarioError,
     load_scenario,
     parse_scenario,
 )
+from stripesim.scenarios.schema.topology import Topology
 
 BASE = """
 schemes = ["rs:4,2"]
@@ -41,7 +42,7 @@ patterns = ["rand"]
 duration_s = 100
 image_bytes = "64MiB"
 """
-PLACES = Places(np.repeat(np.arange(7, dtype=np.int64), 2), None)
+TOPOLOGY = Topology(np.repeat(np.arange(7, dtype=np.int64), 2), None)
 
 
 def scenario_of(faults: str, **changes: str) -> Scenario:
@@ -136,18 +137,18 @@ def test_draws_belong_to_a_unit_and_alternate() -> None:
         "[faults.drawn]\nlifetime = {distribution='weibull', scale_s=20, shape=0.7}\n"
         "downtime = {distribution='lognormal', median_s=3, sigma=1}"
     )
-    found = drawn_failures(scenario, PLACES)
+    found = drawn_failures(scenario, TOPOLOGY)
     assert len(found) > 14
     for osd in range(14):
         own = [failure for failure in found if failure.osds == (osd,)]
         for earlier, later in itertools.pairwise(own):
             assert earlier.back_ns is not None
             assert earlier.time_ns < earlier.back_ns < later.time_ns
-    assert found == drawn_failures(scenario, PLACES)
+    assert found == drawn_failures(scenario, TOPOLOGY)
     plan = plan_of(
         scenario,
-        PLACES.osd_hosts,
-        lambda out: PLACES.osd_hosts[:, None],
+        TOPOLOGY.osd_hosts,
+        lambda out: TOPOLOGY.osd_hosts[:, None],
         rotational=False,
     )
     assert len(plan.failures) == len(found)
@@ -165,7 +166,7 @@ TRACE = """# event_id component_id node_id platform_id node_name event_type star
 def test_a_trace_is_replayed_from_its_start_and_scaled(tmp_path: Path) -> None:
     (tmp_path / "t.tab").write_text(TRACE)
     faults = f"[faults.replay]\ntrace = '{tmp_path / 't.tab'}'\nspeed = 2"
-    found = replayed_failures(scenario_of(faults), PLACES)
+    found = replayed_failures(scenario_of(faults), TOPOLOGY)
     assert [(failure.hosts, failure.osds) for failure in found] == [
         ((0,), (0, 1)),
         ((1,), (2, 3)),
@@ -181,13 +182,13 @@ def test_a_trace_of_more_nodes_than_the_cluster_is_refused(tmp_path: Path) -> No
     with pytest.raises(
         ValueError, match=r"got 11 nodes in .*, wanted at most the cluster's 7 hosts"
     ):
-        replayed_failures(scenario_of(faults), PLACES)
+        replayed_failures(scenario_of(faults), TOPOLOGY)
 
 
 def test_a_real_trace_gives_distributions_to_draw_from(data: Path) -> None:
     trace = data / "failure-traces" / "fta_lanl" / "event_trace.tab.gz"
     faults = f"[faults.drawn]\nunit = 'host'\ntrace = '{trace}'\nspeed = 100000"
-    found = drawn_failures(scenario_of(faults), PLACES)
+    found = drawn_failures(scenario_of(faults), TOPOLOGY)
     assert found
     assert all(len(failure.osds) == 2 for failure in found)
 

@@ -254,8 +254,21 @@ def test_a_report_is_the_base(client):
     answer = client.post("/upload", files={"file": ("x.json", found[0].read_bytes())})
     assert answer.status_code == 303
     page = client.get(answer.headers["location"]).text
-    assert "What was read from the report" in page
+    assert "What was read, and what was simplified" in page
     assert "Usable with the largest domain gone" in page
+
+
+def test_a_scenario_with_racks_keeps_its_failure_domain():
+    racks = "racks = 4\nfailure_domain_erasure = 'rack'\nosds_per_host = 4"
+    text = BASE.replace("osds_per_host = 4", racks).replace("rs:4,2", "rs:2,2")
+    base = parse_scenario(text)
+    option = option_of(base, {"b.scheme": "rs:2,2"}, "b")
+    assert option.values["failure_domain"] == "rack"
+    assert option.values["racks"] == "4"
+    safe = next(number for number in option.numbers if number.key == "safe")
+    # 32 OSDs of 3.84 TB, one of 4 racks gone, at the nearfull ratio 0.85, stored twice.
+    expected = 32 * 3.84e12 * 3 / 4 * 0.85 / 2
+    assert safe.value == pytest.approx(expected, rel=1e-3)
 
 
 def test_what_is_no_report_is_said(client):

@@ -10,6 +10,7 @@ FAST 2021; alibaba-edu/dcbrain, ssd_open_data.
 
 import polars as pl
 
+from stripesim.traces.budget import FAILURE_BYTES, RowBudget
 from stripesim.traces.failures.columns import EVENT_SCHEMA, FailureTrace
 from stripesim.traces.lines import has_columns, rows_under_heading, sound_rows
 from stripesim.traces.problems import FaultLog, shown
@@ -20,8 +21,10 @@ _WANTED = "YYYY-MM-DD hh:mm:ss and failure 1"
 
 
 def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
+    budget = RowBudget(log.source, FAILURE_BYTES, "events")
     parts = [pl.DataFrame(schema=EVENT_SCHEMA)]
     for table in rows_under_heading(source, _NEEDED, log):
+        budget.add(table.height)
         time = pl.col("failure_time").str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False)
         rows = table.with_columns(time.dt.epoch("s").alias("time_s"))
         known = pl.col("time_s").is_not_null() & pl.col("failure").is_in(["0", "1"])

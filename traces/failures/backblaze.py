@@ -11,6 +11,7 @@ Backblaze, Hard Drive Data and Stats, section on the schema of the daily files.
 
 import polars as pl
 
+from stripesim.traces.budget import FAILURE_BYTES, RowBudget
 from stripesim.traces.columns import ORDER_COLUMN
 from stripesim.traces.failures.columns import SPAN_SCHEMA, FailureTrace, events_of
 from stripesim.traces.lines import has_columns, rows_under_heading, sound_rows
@@ -25,9 +26,11 @@ _WANTED = "YYYY-MM-DD, a serial number, failure 0 or 1"
 
 
 def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
+    budget = RowBudget(log.source, FAILURE_BYTES, "drives")
     drives = _days(pl.DataFrame(schema=_EMPTY), log)
     for rows in rows_under_heading(source, _NEEDED, log):
         drives = _joined(pl.concat([drives, _days(rows, log)]))
+        budget.check(drives.height)
     return _trace(drives, source)
 
 
@@ -35,10 +38,12 @@ FORMAT = TraceFormat("backblaze", lambda head: has_columns(head, _NEEDED), _read
 
 
 def _days(rows: pl.DataFrame, log: FaultLog) -> pl.DataFrame:
-    """Return a row per drive of what a block says of its days."""
+    """Return one row per drive with its days in a block."""
 
     def optional(name: str) -> pl.Expr:
-        return pl.col(name) if name in rows.columns else pl.lit(None, pl.String)
+        if name in rows.columns:
+            return pl.col(name)
+        return pl.lit(None, pl.String)
 
     day_s = pl.col("date").str.to_date("%Y-%m-%d", strict=False).cast(pl.Int64) * DAY_S
     hours = optional("smart_9_raw").cast(pl.Float64, strict=False)

@@ -1,6 +1,6 @@
 """Failure Trace Archive: its tab files and its SQLite form.
 
-An `event_trace` table as text; `node.tab` beside it, where present, gives the location. Type 1 is available,
+An `event_trace` table as text; `node.tab` next to it, if present, gives the location. Type 1 is available,
 0 unavailable. The archive stores the reason of an outage with the period of availability that it ended; here
 it stands with the outage. A span is cut where it begins or ends with the whole file. Deviation: two published
 sets (overnet03) use the types the other way round; that cannot be seen from the file.
@@ -14,6 +14,7 @@ from contextlib import closing
 
 import polars as pl
 
+from stripesim.traces.budget import FAILURE_BYTES, RowBudget
 from stripesim.traces.columns import ORDER_COLUMN
 from stripesim.traces.failures.columns import SPAN_SCHEMA, FailureTrace, events_of
 from stripesim.traces.lines import sound_rows, split_lines
@@ -54,10 +55,12 @@ def _sniff(head: Head) -> bool:
 
 
 def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
-    parts = [
-        _sound(split_lines(block, _COLUMNS, " ", log, comment="#"), log)
-        for block in source.blocks(log)
-    ]
+    budget = RowBudget(log.source, FAILURE_BYTES, "events")
+    parts = []
+    for block in source.blocks(log):
+        rows = split_lines(block, _COLUMNS, " ", log, comment="#")
+        budget.add(rows.height)
+        parts.append(_sound(rows, log))
     return _trace(parts, FORMAT.name, source, _locations(source))
 
 
@@ -68,8 +71,12 @@ def _read_sqlite(source: TraceSource, log: FaultLog) -> FailureTrace:
         with closing(
             sqlite3.connect(f"{source.path.absolute().as_uri()}?mode=ro", uri=True)
         ) as base:
-            parts = [_sound(rows, log) for rows in _tables(base)]
-            locations = _sqlite_locations(base)
+            budget = RowBudget(log.source, FAILURE_BYTES, "events and nodes")
+            parts = []
+            for rows in _tables(base):
+                budget.add(rows.height)
+                parts.append(_sound(rows, log))
+            locations = _sqlite_locations(base, budget)
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
         raise TraceError(
             f"{source.path}: got {shown(str(error))}, "
@@ -105,13 +112,20 @@ def _tables(base: sqlite3.Connection) -> Iterator[pl.DataFrame]:
         first += len(rows)
 
 
-def _sqlite_locations(base: sqlite3.Connection) -> pl.DataFrame | None:
+def _sqlite_locations(
+    base: sqlite3.Connection, budget: RowBudget
+) -> pl.DataFrame | None:
+    cells = []
     try:
-        rows = base.execute("SELECT node_id, node_location FROM node").fetchall()
+        cursor = base.execute("SELECT node_id, node_location FROM node")
+        while rows := cursor.fetchmany(_ROWS):
+            budget.add(len(rows))
+            for node, location in rows:
+                rack = None if location is None else str(location)
+                cells.append((str(node), rack))
     except sqlite3.Error:
         # Only event_trace is needed.
         return None
-    cells = [(str(node), None if place is None else str(place)) for node, place in rows]
     return _unique(
         pl.DataFrame(
             cells, schema={"node_id": pl.String(), "rack": pl.String()}, orient="row"
@@ -120,25 +134,27 @@ def _sqlite_locations(base: sqlite3.Connection) -> pl.DataFrame | None:
 
 
 def _locations(source: TraceSource) -> pl.DataFrame | None:
-    """Read where nodes stand from the table beside; silently nothing where there is none."""
+    """Read the locations of nodes from the table next to the file; None without such a table."""
     if not source.path.name.startswith("event_trace"):
         return None
-    found = [
+    tables = [
         path
         for suffix in _SUFFIXES
         if (path := source.path.with_name("node" + suffix)).is_file()
     ]
-    if not found:
+    if not tables:
         return None
-    log = FaultLog(str(found[0]))
+    log = FaultLog(str(tables[0]))
     names = (
         *_NODE_COLUMNS,
         *(f"more_{index}" for index in range(len(_NODE_COLUMNS), _NODE_WIDTH)),
     )
-    parts = [
-        split_lines(block, names, " ", log, comment="#")
-        for block in TraceSource(found[0]).blocks(log)
-    ]
+    budget = RowBudget(log.source, FAILURE_BYTES, "nodes")
+    parts = []
+    for block in TraceSource(tables[0]).blocks(log):
+        rows = split_lines(block, names, " ", log, comment="#")
+        budget.add(rows.height)
+        parts.append(rows)
     if not parts:
         return None
     return _unique(
@@ -195,7 +211,8 @@ def _trace(
         empty = pl.DataFrame(schema=SPAN_SCHEMA)
         return FailureTrace(events_of(empty), empty, name, str(source.path))
     rows = pl.concat(parts)
-    first_s, last_s = rows["event_start_time"].min(), rows["event_stop_time"].max()
+    first_s = rows["event_start_time"].min()
+    last_s = rows["event_stop_time"].max()
     if locations is None:
         rows = rows.with_columns(pl.lit(None, pl.String).alias("rack"))
     else:

@@ -23,7 +23,9 @@ class Change(Ablation):
     )  #: Numbers of the models, ``MODEL.NUMBER``
     #: Stripe width asked for [B]; rounded up to whole aligned chunks, as the system does
     stripe_bytes: int | None = None
-    fill: str = "gap"  #: See `stripesim.sim.ceph.creation.CreationSource`
+    fill: str = (
+        "gap"  #: See `stripesim.scenarios.studies.koh2017.creation.CreationSource`
+    )
     free_encoding: bool = False  #: Whether the kernel takes no time
 
     def settings(self, scheme: str) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.ceph16.fit import in_whole_numbers

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from stripesim.models.ssd import TRANSFER_MAX_BYTES
-from stripesim.scenarios.run.build import build_cell, build_models
-from stripesim.scenarios.run.cell import row_of
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import row_of
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.base import chosen
 from stripesim.scenarios.studies.koh2017 import ablations as what_if
 from stripesim.scenarios.studies.koh2017.claims import required_cells
+from stripesim.scenarios.studies.koh2017.creation import CreationSource
 from stripesim.scenarios.studies.koh2017.paper import FIGURES, PAPER_FIGURES
 from stripesim.scenarios.studies.koh2017.series import BLOCK_BYTES, RUNS
 from stripesim.scenarios.studies.parameters import (
@@ -25,7 +27,6 @@ from stripesim.scenarios.studies.parameters import (
 )
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.ceph.creation import CreationSource
 from stripesim.sim.ceph.heartbeats import HeartbeatSource
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.observe.recording import bins_with_wake_ups
@@ -45,7 +46,7 @@ class Simulation:
     ``heartbeat`` (a row: what the pings carry); ``name`` is that of the series or the ablation. Without a
     duration, in simulated time [s], it takes the scenario's number of requests. A series may pause at the
     first write into each object [ns] (−1: as long as the object map takes), and fill objects, see
-    `stripesim.sim.ceph.creation.CreationSource`.
+    `stripesim.scenarios.studies.koh2017.creation.CreationSource`.
     """
 
     kind: str

@@ -40,7 +40,7 @@ class Run:
     """One run of writes whose course in time is kept, by the paper's figure.
 
     The pause is that at the first write into each object [ns]; −1: as long as one update of the object map
-    takes. For the fill see `stripesim.sim.ceph.creation.CreationSource`.
+    takes. For the fill see `stripesim.scenarios.studies.koh2017.creation.CreationSource`.
     """
 
     figure: str

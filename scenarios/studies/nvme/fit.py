@@ -111,7 +111,7 @@ def write(fits: Sequence[tuple[FitStage, Fit]]) -> None:
                 said = (
                     source
                     if name == one.name
-                    else f"in proportion to {one.name}, as in koh2017; {source}"
+                    else f"in proportion to {one.name}, as in kraken; {source}"
                 )
                 _put(
                     name,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.studies.nvme.hardware import Hardware, hardware_of, on_hardware
 from stripesim.scenarios.studies.nvme.measured import MeasuredRow, NvmeDataError

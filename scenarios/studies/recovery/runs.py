@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.run.build import build_cell, build_models, build_pool
-from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.cells.build import build_cell, build_pool
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table

@@ -5,7 +5,7 @@ from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext
 from stripesim.sim.ceph.paths.direct import can_read_directly, direct_read_path
 from stripesim.sim.ceph.paths.optimised import optimised_write_path, written_shards
 from stripesim.sim.ceph.paths.pipeline import pipelined_write_path, roll_forward_path
-from stripesim.sim.ceph.paths.read import device_reads, read_path
+from stripesim.sim.ceph.paths.read import read_path
 from stripesim.sim.ceph.paths.repair import (
     move_path,
     note_path,
@@ -20,7 +20,6 @@ __all__ = [
     "PathContext",
     "bare_path",
     "can_read_directly",
-    "device_reads",
     "direct_read_path",
     "move_path",
     "note_path",

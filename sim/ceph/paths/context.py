@@ -22,9 +22,9 @@ class ObjectExtent(TypedDict):
     object_size_bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PathContext:
-    """Everything a path depends on, except for the request itself.
+    """Everything a path depends on, except for the request itself; each one differs from all others.
 
     Shards that are `missing` cannot be read from; those `catching_up` among them take part in writes all
     the same: their OSDs are being brought up to date. One round of a recovery moves at most

@@ -1,7 +1,15 @@
 """The direct read: a client asks the OSDs that hold the bytes, not the primary."""
 
+from typing import Unpack
+
 from stripesim.models.coding import ReadPlan
-from stripesim.sim.ceph.paths.context import PathContext, by_shard, total_bytes
+from stripesim.sim.ceph.paths.context import (
+    ObjectExtent,
+    PathContext,
+    by_shard,
+    total_bytes,
+)
+from stripesim.sim.ceph.paths.read import device_reads
 from stripesim.sim.ceph.paths.stage import Stage
 from stripesim.sim.ceph.paths.store import local_read
 from stripesim.sim.engine.graph import GraphBuilder, Template
@@ -17,14 +25,13 @@ def can_read_directly(context: PathContext, plan: ReadPlan) -> bool:
 def direct_read_path(
     context: PathContext,
     *,
-    offset_bytes: int,
-    length_bytes: int,
-    plan: ReadPlan,
-    device_bytes: dict[int, int],
+    cached_head_bytes: int = 0,
+    cached_tail_bytes: int = 0,
+    **extent: Unpack[ObjectExtent],
 ) -> Template:
     """Compile one read that the client splits over the shards.
 
-    The extent is for the name; `device_bytes` is what each shard's device reads.
+    Parameters are those of `read_path`.
 
     Each shard is asked in parallel and answers the client. If there are several and none of them is the
     primary, the object info is read on the primary beside them, to check that all show the same version; it
@@ -33,12 +40,18 @@ def direct_read_path(
 
     See Ceph (1b0b5784), ``doc/dev/osd_internals/erasure_coding/direct_reads.rst``.
     """
-    graph = GraphBuilder(
-        f"direct read {context.name} {length_bytes} B at {offset_bytes}"
-    )
+    at = f"{extent['length_bytes']} B at {extent['offset_bytes']}"
+    graph = GraphBuilder(f"direct read {context.name} {at}")
     stage = Stage(graph, context)
-    cpu, messages = stage.models.cpu, stage.models.messages
-    shards = by_shard(plan.reads)
+    cpu = stage.models.cpu
+    messages = stage.models.messages
+    shards = by_shard(context.plan_read(**extent).reads)
+    device_bytes = device_reads(
+        context,
+        cached_head_bytes=cached_head_bytes,
+        cached_tail_bytes=cached_tail_bytes,
+        **extent,
+    )
     submitted = stage.submit()
     arrivals = []
     for shard, extents in shards.items():

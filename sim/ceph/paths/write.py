@@ -14,14 +14,12 @@ def write_path(
     *,
     cached_stripes: frozenset[int] = frozenset(),
     unit_states: tuple[int, int] | None = None,
-    pause_ns: float = 0,
     **extent: Unpack[ObjectExtent],
 ) -> Template:
     """Compile one write.
 
     `cached_stripes` lie in the read caches and need no device read; `unit_states` is what a store knows of
-    the first and last unit of a replica's write. `pause_ns` is how long it waits once it holds the lock, a
-    what-if of `stripesim.sim.ceph.creation`.
+    the first and last unit of a replica's write.
 
     Order: lock, dispatch, reads of partial stripes, (decode,) encode, sub-writes to all members at once, each
     member's transaction, all commits, unlock, reply. The lock is given back at the last commit (`scope =
@@ -35,22 +33,19 @@ def write_path(
     See Ceph v11.2.0, ``src/osd/PrimaryLogPG.cc``, ``src/osd/ECBackend.cc`` (``start_rmw``,
     ``try_reads_to_commit``, ``try_finish_rmw``), ``src/osd/ReplicatedBackend.cc``.
     """
-    cpu, scope = context.models.cpu, context.models.pg_lock.scope
+    cpu = context.models.cpu
+    scope = context.models.pg_lock.scope
     size_bytes = extent["object_size_bytes"]
     plan = context.plan_write(**extent)
-    at = f"{extent['offset_bytes']}{' after a pause' if pause_ns else ''}"
-    graph = GraphBuilder(f"write {context.name} {extent['length_bytes']} B at {at}")
+    at = f"{extent['length_bytes']} B at {extent['offset_bytes']}"
+    graph = GraphBuilder(f"write {context.name} {at}")
     stage = Stage(graph, context)
     step = stage.lock(stage.request(extent["length_bytes"]))
-    if pause_ns:
-        label = "pause at creation"
-        step = graph.delay(
-            NO_ROLE, pause_ns, after=[step], label=label, phase=Phase.PAUSE
-        )
     reads = by_shard(plan.reads)
     work_ns = cpu.op_prepare_ns + context.remote(reads) * cpu.sub_op_send_ns
     if reads or not stage.keeps_thread:
-        step, work_ns = stage.primary_cpu(work_ns, [step], "dispatch"), 0
+        step = stage.primary_cpu(work_ns, [step], "dispatch")
+        work_ns = 0
     if reads:
         stripes = [
             stripe for first, stop in plan.read_stripes for stripe in range(first, stop)

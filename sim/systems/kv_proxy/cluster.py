@@ -1,4 +1,4 @@
-"""A key-value cluster whose nodes come and go: who has which slot, what is lost, what mends it."""
+"""Track slots and lost keys of a key-value cluster whose nodes come and go, and plan its repair."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,17 +22,16 @@ RepairSources = Callable[[frozenset[int]], tuple[int, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class AdminCosts:
-    """What the scripts around the store do when a node comes or goes."""
+    """Costs of the scripts around the store when a node comes or goes."""
 
-    command_ns: (
-        float  # One command of the scripts to one node, each a process of its own [ns].
-    )
-    line_bytes: int  # Bytes that a node's answer spends on each node of the store [B].
-    loads_count: int  # How often each node is asked for its view of the store.
+    # One command of the scripts to one node, each a process of its own [ns].
+    command_ns: float
+    line_bytes: int  # Bytes of a node's answer per node of the store [B].
+    loads_count: int  # Times that each node is asked for its view of the store.
 
 
 class StoreCluster:
-    """Slots and keys of a store while its nodes change."""
+    """The slots and keys of a store while its nodes change."""
 
     def __init__(
         self,
@@ -45,7 +44,9 @@ class StoreCluster:
     ) -> None:
         if not 2 <= nodes <= system.nodes:
             raise StoreError(f"cluster: nodes: got {nodes}, wanted 2 to {system.nodes}")
-        self.system, self.keys, self.admin = system, keys, admin
+        self.system = system
+        self.keys = keys
+        self.admin = admin
         self._rng = np.random.default_rng([seed, nodes])
         self.owners = plan.even_owners(nodes)
         self.slots = plan.draw_slots(len(keys.stripes), keys.width, self._rng)
@@ -55,12 +56,12 @@ class StoreCluster:
 
     @property
     def nodes_of_keys(self) -> IntArray:
-        """Node of each key, or that would have it, shape (rows, width)."""
+        """Return the node of each key, lost or not, shape (rows, width)."""
         placed: IntArray = self.owners[self.slots]
         return placed
 
     def leave(self) -> Operations:
-        """Kill a node: its keys are lost, its slots go to others; return what the scripts do."""
+        """Kill a node: its keys are lost, others take its slots; return the operations of the scripts."""
         if len(self.alive) < 2:
             raise StoreError(
                 "cluster: got a node that leaves, wanted one beside the first"
@@ -72,12 +73,13 @@ class StoreCluster:
         return self._asked_of_all()
 
     def join(self) -> Operations:
-        """Add a node and move its share of the slots to it; return what the scripts do."""
+        """Add a node and move its share of the slots to it; return the operations of the scripts."""
         if self._next >= self.system.nodes:
             raise StoreError(
                 f"cluster: got node {self._next}, wanted below {self.system.nodes}"
             )
-        new, self._next = self._next, self._next + 1
+        new = self._next
+        self._next += 1
         self.alive.append(new)
         moved = self._rng.permutation(SLOTS)[: round(SLOTS / len(self.alive))]
         self.owners[moved] = new
@@ -92,53 +94,47 @@ class StoreCluster:
         )
         return Operations.joined([self._asked_of_all(), moves])
 
-    def _asked_of_all(self) -> Operations:
-        """Every node learns of the change, then asked for its view of all the others."""
-        nodes = np.tile(np.array(self.alive), self.admin.loads_count)
-        answer = self.system.reply_bytes + self.admin.line_bytes * len(self.alive)
-        asked = plan.operations_of(ADMIN, nodes, self.system.command_bytes, answer)
-        listed = [plan.working(self.admin.command_ns) for _ in self.alive]
-        return Operations.joined([*listed, asked])
-
     def repair(
         self, sources: RepairSources, *, work_ns_per_byte: float, data_blocks: int
     ) -> Operations:
-        """Look for every key of every file, mend what is lost, write a row of keys for each file.
+        """Look up every key of every file, restore what is lost, and write a row of keys for each file.
 
-        The programme flushes every position's buffer after each file, full or empty.
+        The program flushes every position's buffer after each file, full or empty.
         """
-        system, keys = self.system, self.keys
+        system = self.system
+        keys = self.keys
         values = system.aggregation.value_bytes(keys.stripes)
         nodes = self.nodes_of_keys
-        first = np.flatnonzero(np.diff(keys.files, prepend=-1))
-        parts = []
         damaged = np.asarray(self.lost.any(axis=1), dtype=np.bool_)
-        drawn = plan.draw_slots(len(first), keys.width, self._rng)
-        for slots, start, stop in zip(
-            drawn, first, np.append(first[1:], len(keys.files)), strict=True
-        ):
+        starts = np.flatnonzero(np.diff(keys.files, prepend=-1))
+        stops = np.append(starts[1:], len(keys.files))
+        new_slots = plan.draw_slots(len(starts), keys.width, self._rng)
+        parts = []
+        for slots, start, stop in zip(new_slots, starts, stops, strict=True):
             restored = np.zeros(keys.width, dtype=np.int64)
-            mended: list[tuple[int, IntArray]] = []
+            restored_rows: list[tuple[int, IntArray]] = []
             parts.append(plan.exists(system, nodes[start:stop].reshape(-1)))
             for row in (start + np.flatnonzero(damaged[start:stop])).tolist():
-                gone = np.flatnonzero(self.lost[row])
-                chosen = sources(frozenset(gone.tolist()))
-                if not chosen:
+                lost = np.flatnonzero(self.lost[row])
+                read = sources(frozenset(lost.tolist()))
+                if not read:
                     continue
-                parts.append(plan.gets(system, nodes[row, list(chosen)], values[row]))
-                parts.append(
-                    plan.working(
-                        float(keys.stripes[row]) * data_blocks * work_ns_per_byte
-                    )
-                )
-                restored[gone] += keys.stripes[row]
-                mended.append((row, gone))
-            parts.append(
-                plan.sets(
-                    system, self.owners[slots], system.aggregation.value_bytes(restored)
-                )
-            )
-            for row, gone in mended:
-                self.slots[row, gone] = slots[gone]
-                self.lost[row, gone] = False
+                parts.append(plan.gets(system, nodes[row, list(read)], values[row]))
+                data_bytes = float(keys.stripes[row]) * data_blocks
+                parts.append(plan.working(data_bytes * work_ns_per_byte))
+                restored[lost] += keys.stripes[row]
+                restored_rows.append((row, lost))
+            written = system.aggregation.value_bytes(restored)
+            parts.append(plan.sets(system, self.owners[slots], written))
+            for row, lost in restored_rows:
+                self.slots[row, lost] = slots[lost]
+                self.lost[row, lost] = False
         return Operations.joined(parts)
+
+    def _asked_of_all(self) -> Operations:
+        """Tell every node of a change, then ask each for its view of all nodes."""
+        nodes = np.tile(np.array(self.alive), self.admin.loads_count)
+        answer = self.system.reply_bytes + self.admin.line_bytes * len(self.alive)
+        asked = plan.operations_of(ADMIN, nodes, self.system.command_bytes, answer)
+        told = [plan.working(self.admin.command_ns) for _ in self.alive]
+        return Operations.joined([*told, asked])

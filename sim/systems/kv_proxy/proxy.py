@@ -1,8 +1,8 @@
-"""A proxy that encodes files over a cluster of key-value nodes: its resources, and runs of its requests.
+"""Run a proxy that encodes files over a cluster of key-value nodes.
 
-The proxy has one thread: it works, sends one request to one node, waits for the answer, and goes on. So a run
-is a sequence of *operations* (planned by `stripesim.sim.systems.kv_proxy.plan`); each is an op graph of its
-own, and all of them are one closed stream of depth one.
+The proxy has one thread: it works, sends one request to one node, waits for the answer, and goes on. A run is
+thus a sequence of *operations* (planned by `stripesim.sim.systems.kv_proxy.plan`); each is an op graph of its
+own, and all of them form one closed stream of depth one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from stripesim.sim.engine.program import (
 )
 from stripesim.sim.run import engine_named
 from stripesim.sim.systems.kv_proxy.costs import AggregationModel, ProxyModel
+from stripesim.sim.systems.transfer import send_message
 
 PROXY_CPU, PROXY_TX, PROXY_RX, NODE_RX, NODE_CPU, NODE_TX = range(6)
 _PROXY_KINDS = ("proxy.cpu", "proxy.tx", "proxy.rx")
@@ -33,7 +34,7 @@ KINDS = ("work", "write", "read", "check", "move", "cluster")
 """Names of the kinds of operations, by index."""
 
 
-# Messages stay below 64 MiB, and so does what fits beside their sum in one number.
+# Messages are smaller than 64 MiB, so that one number holds an operation's kind and both sizes.
 _SIZE_BITS = 26
 
 
@@ -43,7 +44,7 @@ class StoreError(ValueError):
 
 @dataclass(frozen=True)
 class Operations:
-    """What the proxy does, one after another."""
+    """A sequence of the proxy's operations."""
 
     kinds: IntArray  # Shape (operations,). `WORK`, `SET`, `GET`, `EXISTS`, `MIGRATE` or `ADMIN`.
     nodes: IntArray  # Shape (operations,). Node that is asked; 0 for `WORK`.
@@ -57,13 +58,9 @@ class Operations:
 
     @staticmethod
     def joined(parts: list[Operations]) -> Operations:
-        """One sequence after another."""
-        return Operations(
-            *map(
-                np.concatenate,
-                zip(*(vars(part).values() for part in parts), strict=True),
-            )
-        )
+        """Return one sequence after another."""
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return Operations(*map(np.concatenate, columns))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +81,7 @@ class StoreSystem:
 
     @cached_property
     def resources(self) -> Resources:
-        """The proxy's thread and interface, and each node's."""
+        """Return the threads and interfaces of the proxy and of each node."""
         owners = [("proxy", kind) for kind in _PROXY_KINDS]
         owners += [
             (f"node.{i}", kind) for i in range(self.nodes) for kind in _NODE_KINDS
@@ -98,7 +95,7 @@ class StoreSystem:
 
     @cached_property
     def bindings(self) -> IntArray:
-        """Resource of each role, a row for each node, shape (nodes, roles)."""
+        """Return the resource of each role, a row for each node, shape (nodes, roles)."""
         proxy = np.tile(np.arange(len(_PROXY_KINDS)), (self.nodes, 1))
         node = len(_PROXY_KINDS) + len(_NODE_KINDS) * np.arange(self.nodes)[:, None]
         return np.hstack([proxy, node + np.arange(len(_NODE_KINDS))]).astype(np.int64)
@@ -114,10 +111,16 @@ class StoreSystem:
     def request_template(
         self, kind: int, sent_bytes: int, answered_bytes: int
     ) -> Template:
-        """Compile one request to a node and its answer [B of payload]; a frame is forwarded at a time."""
-        graph, name = GraphBuilder(KINDS[kind]), KINDS[kind]
-        arrived = self._message(
-            graph, graph.issue, sent_bytes, (PROXY_TX, NODE_RX), name
+        """Compile one request to a node and its answer [B of payload]."""
+        name = KINDS[kind]
+        graph = GraphBuilder(name)
+        _, arrived = send_message(
+            graph,
+            self.nic,
+            sent_bytes,
+            after=graph.issue,
+            ends=(PROXY_TX, NODE_RX),
+            name=name,
         )
         served = graph.use(
             NODE_CPU,
@@ -125,85 +128,55 @@ class StoreSystem:
             after=[arrived],
             label=f"{name} served",
         )
-        return graph.finish(
-            reply=self._message(
-                graph, served, answered_bytes, (NODE_TX, PROXY_RX), "answer"
-            )
+        _, answered = send_message(
+            graph,
+            self.nic,
+            answered_bytes,
+            after=served,
+            ends=(NODE_TX, PROXY_RX),
+            name="answer",
         )
-
-    def _message(
-        self,
-        graph: GraphBuilder,
-        after: int,
-        size_bytes: int,
-        ends: tuple[int, int],
-        what: str,
-    ) -> int:
-        nic = self.nic
-        left = graph.use(
-            ends[0],
-            nic.serialise_ns(size_bytes),
-            after=[after],
-            label=f"{what} sent",
-            messages=1,
-            public_net_bytes=nic.traffic_bytes(size_bytes),
-        )
-        received = graph.use(
-            ends[1],
-            nic.serialise_ns(size_bytes),
-            after=[after],
-            label=f"{what} received",
-        )
-        last_ns = (
-            nic.serialise_ns(min(size_bytes, nic.frame_payload_bytes)) + nic.latency_ns
-        )
-        return graph.delay(
-            ends[1], last_ns, after=[left, received], label=f"last frame of {what}"
-        )
+        return graph.finish(reply=answered)
 
 
 class _Book:
     """Templates of the operations of one run, each once, and the nodes' bindings."""
 
     def __init__(self, system: StoreSystem, operations: Operations) -> None:
-        # One number for each kind of operation: sorting rows of four would take longer than the run.
-        sizes = (operations.sent_bytes << _SIZE_BITS) + operations.answered_bytes
-        if (
-            max(operations.sent_bytes.max(), operations.answered_bytes.max())
-            >> _SIZE_BITS
-        ):
+        sent = operations.sent_bytes
+        answered = operations.answered_bytes
+        if max(sent.max(), answered.max()) >> _SIZE_BITS:
             raise StoreError(
                 f"run: got a message of more than {(1 << _SIZE_BITS) - 1} bytes"
             )
-        found = np.where(operations.kinds == WORK, operations.work_ns, sizes)
+        # One number for each kind of operation: sorting rows of four would take longer than the run.
+        sizes = (sent << _SIZE_BITS) + answered
+        amounts = np.where(operations.kinds == WORK, operations.work_ns, sizes)
         _, first, index = np.unique(
-            (operations.kinds << (2 * _SIZE_BITS)) + found,
+            (operations.kinds << (2 * _SIZE_BITS)) + amounts,
             return_index=True,
             return_inverse=True,
         )
-        columns = (
-            operations.kinds,
-            operations.sent_bytes,
-            operations.answered_bytes,
-            operations.work_ns,
-        )
-        unique = np.stack([column[first] for column in columns], axis=1)
-        self.templates: list[Template] = [
-            system.work_template(work)
-            if kind == WORK
-            else system.request_template(kind, sent, answered)
-            for kind, sent, answered, work in unique.tolist()
-        ]
+        self.templates: list[Template] = []
+        for at in first.tolist():
+            kind = int(operations.kinds[at])
+            if kind == WORK:
+                template = system.work_template(int(operations.work_ns[at]))
+            else:
+                template = system.request_template(
+                    kind, int(sent[at]), int(answered[at])
+                )
+            self.templates.append(template)
         self.bindings = system.bindings
         self.of_operations: IntArray = index.reshape(-1).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class SequenceRun:
-    """Operations that have run."""
+    """The result of a sequence of operations."""
 
     operations: Operations
-    completed_ns: IntArray  # Shape (operations,). When each was done, from the begin of the run [ns].
+    completed_ns: IntArray  # Shape (operations,). When each was done, from the start of the run [ns].
     # Shape (operations,). Bytes of each on the proxy's interface, both directions, with headers and
     # acknowledgements [B].
     traffic_bytes: IntArray
@@ -211,11 +184,11 @@ class SequenceRun:
 
     @property
     def elapsed_ns(self) -> int:
-        """From the first issue to the last answer [ns]."""
-        return int(self.completed_ns[-1]) if len(self.completed_ns) else 0
+        """Return the time from the first issue to the last answer [ns]."""
+        return int(self.completed_ns[-1])
 
     def binned(self, bin_ns: int) -> IntArray:
-        """Traffic of each time bin [B], shape (bins,)."""
+        """Return the traffic of each time bin [B], shape (bins,)."""
         count = self.elapsed_ns // bin_ns + 1
         bins = np.bincount(
             self.completed_ns // bin_ns, weights=self.traffic_bytes, minlength=count
@@ -242,32 +215,28 @@ def run_operations(
             streams=[ListedRequests(book.of_operations, operations.nodes, depth=1)],
         )
     )
-    traffic = np.where(
-        operations.kinds == WORK,
-        0,
-        traffic_of(system.nic, operations.sent_bytes)
-        + traffic_of(system.nic, operations.answered_bytes)
-        + acknowledged_bytes(
-            system.nic, operations.sent_bytes, operations.answered_bytes
-        ),
-    )
+    sent = operations.sent_bytes
+    answered = operations.answered_bytes
+    traffic = traffic_of(system.nic, sent) + traffic_of(system.nic, answered)
+    traffic += acknowledged_bytes(system.nic, sent, answered)
+    traffic[operations.kinds == WORK] = 0
     return SequenceRun(operations, run.streams[0].completed_ns, traffic, run)
 
 
 def traffic_of(nic: NicModel, size_bytes: IntArray) -> IntArray:
-    """Bytes that interface counters show for messages of so many bytes [B]; see `NicModel.traffic_bytes`."""
-    frames = np.maximum(1, -(-size_bytes // nic.frame_payload_bytes))
-    traffic: IntArray = size_bytes + frames * nic.frame_header_bytes
-    return traffic
+    """Return the bytes that interface counters show for messages [B]; see `NicModel.traffic_bytes`."""
+    return size_bytes + _frames(nic, size_bytes) * nic.frame_header_bytes
 
 
 def acknowledged_bytes(
     nic: NicModel, sent_bytes: IntArray, answered_bytes: IntArray
 ) -> IntArray:
-    """Bytes of frames that only acknowledge: TCP does so for every second one and an answer's end."""
-    asked, found = (
-        np.maximum(1, -(-size // nic.frame_payload_bytes))
-        for size in (sent_bytes, answered_bytes)
-    )
-    frames: IntArray = asked // 2 + (found + 1) // 2
-    return frames * nic.frame_header_bytes
+    """Return the bytes of TCP's pure acknowledgements: of every second frame, and of an answer's end."""
+    asked = _frames(nic, sent_bytes) // 2
+    answered = (_frames(nic, answered_bytes) + 1) // 2
+    return (asked + answered) * nic.frame_header_bytes
+
+
+def _frames(nic: NicModel, size_bytes: IntArray) -> IntArray:
+    frames: IntArray = np.maximum(1, -(-size_bytes // nic.frame_payload_bytes))
+    return frames

@@ -1,4 +1,4 @@
-"""Costs of a write in a file system whose data servers encode: client, master, parity, network, slaves."""
+"""Compute the costs of a write in a file system whose data servers encode, step by step."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -30,23 +30,22 @@ class VolumeGeometry:
 
     def __post_init__(self) -> None:
         for name in ("k", "m", "block_bytes", "chunk_bytes"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"volume: {name}: got {getattr(self, name)}, wanted at least 1"
-                )
+            value = getattr(self, name)
+            if value < 1:
+                raise ValueError(f"volume: {name}: got {value}, wanted at least 1")
 
     @property
     def width(self) -> int:
-        """Blocks of a stripe, data and parity."""
+        """Return the blocks of a stripe, data and parity."""
         return self.k + self.m
 
     @property
     def encoding_unit_bytes(self) -> int:
-        """Data of one stripe [B]."""
+        """Return the data of one stripe [B]."""
         return self.k * self.block_bytes
 
     def stripes(self, record_bytes: int) -> int:
-        """Stripes of one record: a short one is filled with zeros to whole encoding units."""
+        """Return the stripes of one record, which zeros fill to whole encoding units."""
         if record_bytes < 1:
             raise ValueError(
                 f"volume: record: got {record_bytes} bytes, wanted at least 1"
@@ -54,15 +53,15 @@ class VolumeGeometry:
         return -(-record_bytes // self.encoding_unit_bytes)
 
     def shard_bytes(self, record_bytes: int) -> int:
-        """Bytes of a record that each server stores, zeros included [B]."""
+        """Return the bytes of a record that each server stores, zeros included [B]."""
         return self.stripes(record_bytes) * self.block_bytes
 
     def stored_bytes(self, record_bytes: int) -> int:
-        """Bytes of a record on all servers [B]."""
+        """Return the bytes of a record on all servers [B]."""
         return self.width * self.shard_bytes(record_bytes)
 
     def records_per_chunk_set(self, record_bytes: int) -> int:
-        """Records after which the next chunk set has to be allocated; at least 1."""
+        """Return the records in a chunk set; at least 1."""
         return max(1, self.chunk_bytes // self.shard_bytes(record_bytes))
 
 
@@ -84,10 +83,10 @@ class StripedWriteModel(MeasuredModel):
 
     Equation (3): record, copy and parity together fill the cache :math:`C`. Equation (4) is not
     computed here: the engine sends messages over interfaces of the rate :math:`\text{rate} \cdot e`.
-    Equations (1) and (5) are what the calibration rows show; no mechanism is known for the
-    exponents, so they say little beyond what was measured. That the client's share grows with the
-    network's rate is plain in Tables 1 and 2, at every size, and as unexplained in the source; what is
-    not explained is not extrapolated, so beyond the fastest calibrated rate it stays.
+    Equations (1) and (5) describe the calibration rows; no mechanism is known for the exponents, so
+    they have little meaning beyond the measured range. The client's time grows with the network's
+    rate in Tables 1 and 2, at every size, and the source does not explain why. An effect without
+    explanation is not extrapolated: beyond the fastest calibrated rate it is constant.
     Only one measured size lies beyond the knee of equation (2).
     For other codes and geometries parity is scaled, see `parity_ns`.
 
@@ -98,41 +97,34 @@ class StripedWriteModel(MeasuredModel):
     """
 
     positive: ClassVar = ("network_efficiency_fraction", "cache_bytes", "cores_count")
-    client_base_ns: (
-        float  #: Client's own work on a record of 4 KiB beside a network of 1 Gb/s [ns]
-    )
-    client_growth_exponent: float  #: How it grows with the record
-    client_rate_exponent: float  #: How it grows with the network's rate
-    client_rate_max_bits_per_s: (
-        float  #: Rate up to which it does: the fastest that the fit has seen [bit/s]
-    )
-    mds_round_trip_ns: (
-        float  #: One exchange with the metadata server, its work included [ns]
-    )
-    mds_round_trips_per_chunk_set: (
-        float  #: Exchanges when a file goes on to a new chunk set
-    )
+    #: Client's own work on a record of 4 KiB with a network of 1 Gb/s [ns]
+    client_base_ns: float
+    client_growth_exponent: float  #: Exponent of its growth with the record
+    client_rate_exponent: float  #: Exponent of its growth with the network's rate
+    #: Rate up to which it grows: the fastest that was calibrated [bit/s]
+    client_rate_max_bits_per_s: float
+    #: One exchange with the metadata server, its work included [ns]
+    mds_round_trip_ns: float
+    mds_round_trips_per_chunk_set: float  #: Exchanges per new chunk set of a file
     master_record_ns: float  #: Master: lock, memory, hand-over of a record [ns]
     #: `master_stripe_ns`, `master_stripe_uncached_ns`: master: per stripe, within the processor's cache and
     #: beyond it [ns]
     master_stripe_ns: float
     master_stripe_uncached_ns: float
     #: `parity_record_ns`, `parity_stripe_ns`, `parity_stripe_uncached_ns`: parity calculation: the same three
-    #: [ns]; of 4+2 with the kernel that was measured
+    #: [ns], for 4+2 with the measured kernel
     parity_record_ns: float
     parity_stripe_ns: float
     parity_stripe_uncached_ns: float
     cache_bytes: float  #: Cache of one core that a record's working set can fill [B]
-    distribution_record_ns: (
-        float  #: Distribution: what a record costs at any network rate [ns]
-    )
+    #: Distribution: constant time of a record at any network rate [ns]
+    distribution_record_ns: float
     #: Share of the line rate that transfers between servers reach, above 0 to 1
     network_efficiency_fraction: float
     slave_base_ns: float  #: Slave: recording, logging and locking of 1 KiB [ns]
-    slave_growth_exponent: float  #: How it grows with the bytes
-    message_header_bytes: (
-        float  #: Bytes of a message beside its payload; a reply is nothing else [B]
-    )
+    slave_growth_exponent: float  #: Exponent of its growth with the bytes
+    #: Bytes of a message without its payload; all of a reply [B]
+    message_header_bytes: float
     cores_count: float  #: Cores of a server, and of a client
 
     def __post_init__(self) -> None:
@@ -144,25 +136,24 @@ class StripedWriteModel(MeasuredModel):
             )
 
     def client_ns(self, record_bytes: int, network_bits_per_s: float) -> float:
-        """Client's own work on a record, beside a network of some rate [ns], equation (1)."""
+        """Return the client's own work on a record at a network rate [ns], equation (1)."""
         size = (record_bytes / REFERENCE_RECORD_BYTES) ** self.client_growth_exponent
         rate_bits_per_s = min(network_bits_per_s, self.client_rate_max_bits_per_s)
-        rate = (
-            rate_bits_per_s / REFERENCE_RATE_BITS_PER_S
-        ) ** self.client_rate_exponent
+        relative_rate = rate_bits_per_s / REFERENCE_RATE_BITS_PER_S
+        rate = relative_rate**self.client_rate_exponent
         return float(self.client_base_ns * size * rate)
 
     def slave_ns(self, shard_bytes: int) -> float:
-        """Slave's work on its part of a record [ns], equation (5)."""
+        """Return a slave's work on its part of a record [ns], equation (5)."""
         relative = shard_bytes / REFERENCE_SHARD_BYTES
         return float(self.slave_base_ns * relative**self.slave_growth_exponent)
 
     def knee_stripes(self, geometry: VolumeGeometry) -> float:
-        """Stripes whose record, copy and parity together fill the cache, equation (3)."""
+        """Return the stripes whose record, copy and parity together fill the cache, equation (3)."""
         return self.cache_bytes / (geometry.block_bytes * (2 * geometry.k + geometry.m))
 
     def master_ns(self, geometry: VolumeGeometry, record_bytes: int) -> float:
-        """Master's work on a record without parity calculation [ns], equation (2).
+        """Return the master's work on a record without parity calculation [ns], equation (2).
 
         Notes
         -----
@@ -179,7 +170,7 @@ class StripedWriteModel(MeasuredModel):
     def parity_ns(
         self, geometry: VolumeGeometry, record_bytes: int, *, kernel_factor: float = 1.0
     ) -> float:
-        """Time of the encode calls of a record [ns], equation (2).
+        """Return the time of the encode calls of a record [ns], equation (2).
 
         Notes
         -----
@@ -217,7 +208,7 @@ class StripedWriteModel(MeasuredModel):
 
 @dataclass(frozen=True, kw_only=True)
 class SlaveDiskModel(MeasuredModel):
-    """The disk on which a slave keeps a chunk."""
+    """The disk on which a slave stores a chunk."""
 
     positive: ClassVar = ("rate_bytes_per_s", "burst_bytes", "disks_count")
     rate_bytes_per_s: float  #: Sequential write rate [B/s]
@@ -228,16 +219,18 @@ class SlaveDiskModel(MeasuredModel):
     disks_count: float  #: Disks of a server; a chunk lies on one of them
 
     def write_ns(self, size_bytes: int) -> float:
-        """Time of a disk for so many bytes [ns].
+        """Return the time of a disk for so many bytes [ns].
 
         Notes
         -----
         Gathered bytes share the positioning of their burst; without memory to gather in, each
         write positions for itself.
         """
-        bursts = size_bytes / self.burst_bytes if self.dirty_bytes else 1.0
+        bursts = 1.0
+        if self.dirty_bytes:
+            bursts = size_bytes / self.burst_bytes
         return size_bytes * 1e9 / self.rate_bytes_per_s + bursts * self.positioning_ns
 
     def records_dirty(self, size_bytes: int) -> int:
-        """Writes of so many bytes that a server's memory holds; at least 1."""
+        """Return how many writes a server's memory holds; at least 1."""
         return max(1, int(self.dirty_bytes // size_bytes))

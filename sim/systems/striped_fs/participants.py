@@ -1,8 +1,7 @@
-"""A file system whose data servers encode: who takes part in a record's write, and what becomes of it.
+"""Describe a file system whose data servers encode: its resources, and the roles that a write binds to them.
 
-A second, small system beside the Ceph-like one of `stripesim.sim.ceph.cluster`, on the same engines: a
-client, a metadata server, a master that encodes, and slaves that store. The op graph of a record is
-built by `stripesim.sim.systems.striped_fs.write`; here are the resources and the binding of roles to them.
+A client, a metadata server, a master that encodes, and slaves that store, on the engines of the Ceph-like
+system. `stripesim.sim.systems.striped_fs.write` builds the op graph of a record.
 """
 
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from stripesim.sim.systems.striped_fs.costs import (
 
 ENCODERS = ("master", "client")
 
-# Roles of one file's writes. The home is whoever encodes and distributes: the master, or the client itself.
+# Roles of one file's writes. The home encodes and distributes: the master, or the client itself.
 CLIENT_CPU, CLIENT_TX, CLIENT_RX, MDS, MASTER_TX, MASTER_RX = range(6)
 HOME_CPU, HOME_TX, HOME_RX, LOCK = range(6, 10)
 _FIXED_ROLES = 10
@@ -33,13 +32,17 @@ _SHARD_ROLES = 6
 
 _CLIENT_KINDS = ("client.cpu", "client.tx", "client.rx")
 _SERVER_KINDS = ("server.cpu", "server.tx", "server.rx", "server.dirty")
+POOL_KINDS = ("file.lock", "server.dirty")
+"""Kinds of resources that are held, not busy."""
 
 # Frames of TCP over Ethernet with an MTU of 1500, as in the other studies.
-_FRAME_PAYLOAD_BYTES, _FRAME_OVERHEAD_BYTES, _FRAME_HEADER_BYTES = 1448, 90, 52
+_FRAME_PAYLOAD_BYTES = 1448
+_FRAME_OVERHEAD_BYTES = 90
+_FRAME_HEADER_BYTES = 52
 
 
 def shard_role(shard: int, part: int) -> int:
-    """Role index of one part of one shard."""
+    """Return the role of one part of one shard."""
     return _FIXED_ROLES + shard * _SHARD_ROLES + part
 
 
@@ -70,7 +73,7 @@ class StripedSystem:
     kernel_factor: float = 1.0  # Time of the code's kernel over the calibrated one's; 0: nothing is encoded.
     # ``master``: the client sends a record once; ``client``: it encodes and sends k + m blocks.
     encode_at: str = "master"
-    # Whether a record's transfer to the master runs while the record before it is distributed.
+    # A record's transfer to the master overlaps with the distribution of the record before it.
     write_back: bool = True
     # Disks under the slaves; None: slaves answer from memory that never fills.
     hdd: SlaveDiskModel | None = None
@@ -95,11 +98,13 @@ class StripedSystem:
 
     @property
     def _disks(self) -> int:
-        return int(self.hdd.disks_count) if self.hdd is not None else 0
+        if self.hdd is None:
+            return 0
+        return int(self.hdd.disks_count)
 
     @cached_property
     def nic(self) -> NicModel:
-        """Every interface, at the rate that transfers reach."""
+        """Return the model of every interface, at the rate that transfers reach."""
         model = self.model
         return NicModel(
             rate_bits_per_s=self.network_bits_per_s * model.network_efficiency_fraction,
@@ -123,7 +128,7 @@ class StripedSystem:
         )
 
     def resources(self, files: Sequence[FileStream], record_bytes: int) -> Resources:
-        """All resources: the clients', the metadata server, the servers', each file's chunk-set lock."""
+        """Return all resources: clients, metadata server, servers, locks of files, disks."""
         cores = int(self.model.cores_count)
         dirty = 1
         if self.hdd is not None:
@@ -142,23 +147,61 @@ class StripedSystem:
             for i in range(self.servers)
             for disk in range(self._disks)
         ]
+        names = [
+            f"{owner}.{kind.partition('.')[2]}".rstrip(".") for owner, kind in owners
+        ]
+        kinds = tuple(kind for _, kind in owners)
         return Resources(
-            names=tuple(
-                f"{owner}.{kind.partition('.')[2]}".rstrip(".")
-                for owner, kind in owners
-            ),
-            kinds=tuple(kind for _, kind in owners),
+            names=tuple(names),
+            kinds=kinds,
             capacities=np.array(
-                [capacities.get(kind, 1) for _, kind in owners], dtype=np.int64
+                [capacities.get(kind, 1) for kind in kinds], dtype=np.int64
             ),
-            disciplines=np.array(
-                [
-                    POOL if kind in ("file.lock", "server.dirty") else FIFO
-                    for _, kind in owners
-                ],
-                dtype=np.int64,
+            disciplines=np.where(np.isin(kinds, POOL_KINDS), POOL, FIFO).astype(
+                np.int64
             ),
         )
+
+    def bindings(self, files: Sequence[FileStream]) -> IntArray:
+        """Bind roles to resources, one row per file, shape (files, roles)."""
+        width = self.geometry.width
+        at_master = self.encode_at == "master"
+        first_lock = (
+            1 + self.clients * len(_CLIENT_KINDS) + self.servers * len(_SERVER_KINDS)
+        )
+        first_disk = first_lock + len(files)
+        rows = np.full((len(files), shard_role(width, 0)), UNBOUND, dtype=np.int64)
+        for index, file in enumerate(files):
+            is_client = 0 <= file.client < self.clients
+            if not (is_client and 0 <= file.master < self.servers):
+                raise StripedSystemError(
+                    f"file {index}: got client {file.client} and master {file.master}, "
+                    f"wanted below {self.clients} and {self.servers}"
+                )
+            client = [self._client(file.client, kind) for kind in _CLIENT_KINDS]
+            master = [self._server(file.master, kind) for kind in _SERVER_KINDS[:3]]
+            row = rows[index]
+            row[MDS] = 0
+            row[LOCK] = first_lock + index
+            row[[CLIENT_CPU, CLIENT_TX, CLIENT_RX]] = client
+            row[[HOME_CPU, HOME_TX, HOME_RX]] = master if at_master else client
+            if at_master:
+                row[[MASTER_TX, MASTER_RX]] = master[1:]
+            for shard in range(width):
+                server = (file.master + shard) % self.servers
+                row[shard_role(shard, SHARD_CPU)] = self._server(server, "server.cpu")
+                if self.hdd is not None:
+                    # A chunk lies on one disk; files are spread over the disks of a server.
+                    disk = server * self._disks + index % self._disks
+                    row[shard_role(shard, SHARD_DISK)] = first_disk + disk
+                    dirty = self._server(server, "server.dirty")
+                    row[shard_role(shard, SHARD_DIRTY)] = dirty
+                if shard == 0 and at_master:
+                    continue
+                row[shard_role(shard, SHARD_RX)] = self._server(server, "server.rx")
+                row[shard_role(shard, SHARD_TX)] = self._server(server, "server.tx")
+                row[shard_role(shard, SHARD_REPLY)] = row[HOME_RX]
+        return rows
 
     def _client(self, client: int, kind: str) -> int:
         return 1 + client * len(_CLIENT_KINDS) + _CLIENT_KINDS.index(kind)
@@ -166,54 +209,3 @@ class StripedSystem:
     def _server(self, server: int, kind: str) -> int:
         first = 1 + self.clients * len(_CLIENT_KINDS)
         return first + server * len(_SERVER_KINDS) + _SERVER_KINDS.index(kind)
-
-    def bindings(self, files: Sequence[FileStream]) -> IntArray:
-        """Bind roles to resources, one row per file, shape (files, roles)."""
-        width = self.geometry.width
-        rows = np.full((len(files), shard_role(width, 0)), UNBOUND, dtype=np.int64)
-        locks = (
-            1 + self.clients * len(_CLIENT_KINDS) + self.servers * len(_SERVER_KINDS)
-        )
-        for index, file in enumerate(files):
-            if not (
-                0 <= file.client < self.clients and 0 <= file.master < self.servers
-            ):
-                raise StripedSystemError(
-                    f"file {index}: got client {file.client} and master {file.master}, "
-                    f"wanted below {self.clients} and {self.servers}"
-                )
-            row = rows[index]
-            row[MDS] = 0
-            row[LOCK] = locks + index
-            row[[CLIENT_CPU, CLIENT_TX, CLIENT_RX]] = [
-                self._client(file.client, k) for k in _CLIENT_KINDS
-            ]
-            at_master = self.encode_at == "master"
-            if at_master:
-                row[MASTER_TX] = self._server(file.master, "server.tx")
-                row[MASTER_RX] = self._server(file.master, "server.rx")
-                row[[HOME_CPU, HOME_TX, HOME_RX]] = [
-                    self._server(file.master, kind) for kind in _SERVER_KINDS[:3]
-                ]
-            else:
-                row[[HOME_CPU, HOME_TX, HOME_RX]] = row[
-                    [CLIENT_CPU, CLIENT_TX, CLIENT_RX]
-                ]
-            for shard in range(width):
-                server = (file.master + shard) % self.servers
-                row[shard_role(shard, SHARD_CPU)] = self._server(server, "server.cpu")
-                if self.hdd is not None:
-                    # A chunk lies on one disk; files are spread over the disks of a server.
-                    disk = (
-                        locks + len(files) + server * self._disks + index % self._disks
-                    )
-                    row[shard_role(shard, SHARD_DISK)] = disk
-                    row[shard_role(shard, SHARD_DIRTY)] = self._server(
-                        server, "server.dirty"
-                    )
-                if shard == 0 and at_master:
-                    continue
-                row[shard_role(shard, SHARD_RX)] = self._server(server, "server.rx")
-                row[shard_role(shard, SHARD_TX)] = self._server(server, "server.tx")
-                row[shard_role(shard, SHARD_REPLY)] = row[HOME_RX]
-        return rows

@@ -1,0 +1,83 @@
+"""Which OSDs are on which host and in which rack, and what a failure of a scenario stops there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stripesim.scenarios.schema.keys import ClusterSpec
+from stripesim.scenarios.schema.tables import EventSpec
+from stripesim.sim.ceph.failures import Failure
+from stripesim.sim.engine.graph import IntArray
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Hosts and racks of OSDs; racks are numbered in the order of their hosts.
+
+    Parameters
+    ----------
+    osd_hosts
+        Host of each OSD, int64 of shape (OSDs,).
+    racks
+        Name of the rack of each host; None without racks.
+    """
+
+    osd_hosts: IntArray
+    racks: Sequence[str] | None
+
+    @classmethod
+    def of(cls, cluster: ClusterSpec) -> Topology:
+        """Return the topology of a cluster without a CRUSH map."""
+        hosts = np.arange(cluster.host_count, dtype=np.int64)
+        return cls(np.repeat(hosts, cluster.of_hosts("osds")), cluster.rack_names)
+
+    @property
+    def osd_racks(self) -> IntArray | None:
+        """Rack of each OSD, int64 of shape (OSDs,); None without racks."""
+        if self.racks is None:
+            return None
+        _, numbers = np.unique(list(self.racks), return_inverse=True)
+        return numbers.astype(np.int64)[self.osd_hosts]
+
+    def count(self, kind: str) -> int:
+        """Count the hosts (kind "host") or the OSDs."""
+        if kind == "host":
+            return int(self.osd_hosts.max()) + 1
+        return len(self.osd_hosts)
+
+    def osds_of_hosts(self, hosts: Sequence[int]) -> list[int]:
+        """List the OSDs of some hosts."""
+        on_hosts = np.isin(self.osd_hosts, list(hosts))
+        return [int(osd) for osd in np.flatnonzero(on_hosts)]
+
+    def hosts_of_racks(self, racks: Sequence[int]) -> list[int]:
+        """List the hosts of some racks."""
+        if not racks or self.racks is None:
+            return []
+        names = list(dict.fromkeys(self.racks))
+        wanted = {names[rack] for rack in racks}
+        return [host for host, name in enumerate(self.racks) if name in wanted]
+
+    def failure(self, event: EventSpec) -> Failure:
+        """Return the failure that an event of a scenario causes."""
+        hosts = {*event.hosts, *self.hosts_of_racks(event.racks)}
+        osds = {*event.osds, *self.osds_of_hosts(sorted(hosts))}
+        back_ns = None
+        if event.return_s is not None:
+            back_ns = nanoseconds(event.return_s)
+        return Failure(
+            osds=tuple(sorted(osds)),
+            hosts=tuple(sorted(hosts)),
+            time_ns=nanoseconds(event.at_s),
+            back_ns=back_ns,
+            kind=event.kind,
+            keeps_data=event.data == "kept",
+        )
+
+
+def nanoseconds(seconds: float) -> int:
+    """Return a time in whole nanoseconds."""
+    return round(seconds * 10**9)

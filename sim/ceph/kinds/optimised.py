@@ -1,0 +1,68 @@
+"""Optimised erasure-coded pools (FastEC): touched shards and parities, in pages."""
+
+from functools import cache, partial
+
+import numpy as np
+
+from stripesim.models.coding import PAGE_BYTES
+from stripesim.sim.ceph.kinds.classic import ErasureCoded
+from stripesim.sim.ceph.kinds.requests import (
+    ObjectRequests,
+    RequestPlan,
+    RequestShape,
+)
+from stripesim.sim.ceph.paths import (
+    PathContext,
+    optimised_write_path,
+    roll_forward_path,
+    written_shards,
+)
+from stripesim.sim.ceph.paths.optimised import OBJECT, ROWS
+from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.engine.conditions import KEY_RANGES
+from stripesim.sim.engine.graph import IntArray
+
+
+class Optimised(ErasureCoded):
+    """An erasure-coded pool with ``allow_ec_optimizations``; objects have holes instead of padding."""
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        # One round for all writes of a context that end alike.
+        self._roll_forward = cache(roll_forward_path)
+
+    def plan_write(self, context: PathContext, shape: RequestShape) -> RequestPlan:
+        """Plan a write of the pages of touched shards and of parities."""
+        plan = context.plan_write(**shape.extent)
+        in_cache = context.plan_write(**shape.extent, in_cache=True)
+        forward = self._roll_forward(context, written_shards(plan))
+        compile_it = partial(
+            optimised_write_path, context, **shape.extent, roll_forward=forward
+        )
+        key = (shape.length_bytes, shape.object_size_bytes, plan, in_cache)
+        return RequestPlan(key, compile_it)
+
+    def key_ranges(self, requests: ObjectRequests) -> IntArray | None:
+        """Return the pages of a shard that each write writes on any of them, and its object."""
+        k = self.pool.geometry.k
+        unit_bytes = self.pool.stripe_unit_bytes
+        offsets = requests.offsets_bytes
+        last_bytes = requests.ends_bytes - 1
+        first_chunk = offsets // unit_bytes
+        last_chunk = last_bytes // unit_bytes
+        in_one_chunk = first_chunk == last_chunk
+        # A chunk that follows in the same stripe, or comes before, makes the run begin or end at its border.
+        begins_inside = in_one_chunk | (first_chunk % k == k - 1)
+        ends_inside = in_one_chunk | (last_chunk % k == 0)
+        start = first_chunk // k * unit_bytes
+        start += np.where(begins_inside, offsets % unit_bytes, 0)
+        stop = last_chunk // k * unit_bytes
+        stop += np.where(ends_inside, last_bytes % unit_bytes + 1, unit_bytes)
+        pages = self.granules_per_object * unit_bytes // PAGE_BYTES
+        ranges = np.zeros((len(requests), KEY_RANGES, 2), dtype=np.int64)
+        ranges[:, ROWS, 0] = start // PAGE_BYTES
+        ranges[:, ROWS, 1] = -(-stop // PAGE_BYTES)
+        ranges[:, OBJECT, 0] = pages
+        ranges[:, OBJECT, 1] = pages + 1
+        first_pages = requests.objects * (pages + 1)
+        return ranges + first_pages[:, None, None]

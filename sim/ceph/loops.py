@@ -1,0 +1,98 @@
+"""Closed loops of several clients: each a stream of its own to the engine, planned together in rounds."""
+
+from collections import deque
+from itertools import pairwise
+
+import numpy as np
+
+from stripesim.sim.ceph.clients.workload import SyntheticLoops
+from stripesim.sim.ceph.planner import Planned, RequestPlanner
+from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.program import CHUNK, RequestChunk
+
+# Requests of one client that are planned at a time: fewer than a chunk where clients are many.
+_ROUNDS_MIN = 16
+
+
+class ClientLoops:
+    """Plans the closed loops of a workload's clients in rounds: the next requests of all, in one go."""
+
+    def __init__(self, planner: RequestPlanner, workload: SyntheticLoops) -> None:
+        self.planner = planner
+        self._workload = workload
+        self.streams = [
+            ClientStream(self, workload.depth) for _ in range(workload.clients)
+        ]
+        self._rounds = max(_ROUNDS_MIN, 4 * CHUNK // workload.clients)
+        self._planned_count = 0
+        self._has_ended = False
+
+    def plan_round(self) -> bool:
+        """Plan the next requests of every client; return whether there were any."""
+        if self._has_ended:
+            return False
+        chunk = self.planner.plan(self._workload.take(self._rounds))
+        if not len(chunk):
+            # Every client asks once more at its end; drawing rounds for nobody would take most of a run.
+            self._has_ended = True
+            return False
+        clients = self.planner.newest.clients - self._workload.first_client
+        order = np.argsort(clients, kind="stable")
+        borders = np.searchsorted(clients[order], np.arange(len(self.streams) + 1))
+        by_client = chunk.at(order)
+        numbers = self._planned_count + order
+        self._planned_count += len(chunk)
+        for stream, (start, stop) in zip(
+            self.streams, pairwise(borders.tolist()), strict=True
+        ):
+            if stop > start:
+                rows = slice(start, stop)
+                stream.add(by_client.at(rows), numbers[rows])
+        return True
+
+
+class ClientStream:
+    """The closed loop of one client."""
+
+    reports = False
+    feed = False
+
+    def __init__(self, loops: ClientLoops, depth: int) -> None:
+        self.depth = depth
+        self._loops = loops
+        self.timeout_ns = loops.planner.timeout_ns
+        self._coming: deque[RequestChunk] = deque()
+        self._rows: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+
+    def add(self, chunk: RequestChunk, rows: IntArray) -> None:
+        """Take over the client's share of a round; `rows` are its rows among all that was planned."""
+        self._coming.append(chunk)
+        self._rows.append(rows)
+
+    def take(self, count: int) -> RequestChunk:
+        """Return the client's share of the next round; a round is short, whatever `count` is."""
+        while not self._coming:
+            if not self._loops.plan_round():
+                empty = np.zeros(0, dtype=np.int64)
+                return RequestChunk(empty, empty, empty)
+        return self._coming.popleft()
+
+    def replan(self, indices: IntArray) -> RequestChunk:
+        """Plan requests once more, in the present state of their groups."""
+        return self._loops.planner.replan(self._all_rows()[indices])
+
+    @property
+    def planned(self) -> Planned:
+        """All that was planned of this client so far."""
+        return self._loops.planner.planned.at(self._all_rows())
+
+    @property
+    def pool(self) -> Pool:
+        """The pool that it plans on."""
+        return self._loops.planner.pool
+
+    def _all_rows(self) -> IntArray:
+        if len(self._rows) > 1:
+            self._rows = [np.concatenate(self._rows)]
+        return self._rows[0]
