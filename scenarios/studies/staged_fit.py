@@ -29,12 +29,13 @@ RowValues = Mapping[str, float]
 class FitStage:
     """One stage of a study's fit."""
 
-    rows: Sequence[str]
     parameters: Mapping[str, float | Sequence[float]]
+    rows: Sequence[str] = ()
     metrics: Sequence[str] = ()
     tolerance: float = 0.0
     evaluations: int = 25
     group: str = ""  #: For studies that run some stages apart from others
+    source: str = ""  #: What a parameter file says of the fitted numbers
 
     @property
     def start(self) -> dict[str, float]:

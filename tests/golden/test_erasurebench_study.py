@@ -26,14 +26,15 @@ from stripesim.scenarios.studies.erasurebench2016.runs import NODES, read_positi
 from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, archive
 from stripesim.scenarios.studies.erasurebench2016.study import STUDY
 from stripesim.scenarios.studies.erasurebench2016.tables import decoder_distances
-from stripesim.scenarios.studies.lookup import claims_of
+from stripesim.scenarios.studies.lookup import claims_of, published
+from stripesim.scenarios.studies.staged_fit import fit_stages
 from stripesim.sim.systems.kv_proxy.plan import even_owners
 from support.studies import computed, simulated_claims
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared/data"
 PUBLISHED = SHARED / "published"
 # Claims of the replay, which may be left out.
-REPLAYED = ("erasurebench-49", "erasurebench-50")
+REPLAYED = {f"erasurebench-{number}" for number in range(496, 504)}
 
 
 @pytest.fixture(scope="module")
@@ -62,30 +63,14 @@ def test_every_claim_is_computed_or_says_why_not(entries):
     not_computed = claim_rules(STUDY.name).not_computed
     for key, entry in entries.items():
         assert (entry.simulated is None and entry.simulated_text is None) == (
-            key in not_computed and not key.startswith(REPLAYED)
+            key in set(not_computed) - REPLAYED
         ), key
 
 
 def test_the_fits_see_no_row_that_is_held_out():
     role = {claim.id: claim.role for claim in claims_of(source.STUDY)}
-    seen = [
-        *(first + index for first in fit.ENCODE.values() for index in range(3)),
-        *(
-            first + index
-            for first in (
-                fit.WRITE_FUSE,
-                fit.WRITE_DIRECT,
-                fit.READ_FUSE,
-                fit.READ_DIRECT,
-            )
-            for index in range(3)
-        ),
-        *(fit.LATENCY + index for index in range(5)),
-        fit.RS_WRITE_S,
-        *fit.DECODE.values(),
-        *(row for rows in fit.AVAILABLE.values() for row in rows),
-    ]
-    assert {role[f"erasurebench-{number}"] for number in seen} == {"calibration"}
+    seen = {row for stage in fit_stages(source.STUDY) for row in stage.rows}
+    assert {role[row] for row in seen} == {"calibration"}
 
 
 def test_parameters_that_ship_are_what_the_fit_gives():
@@ -105,9 +90,11 @@ def test_parameters_that_ship_are_what_the_fit_gives():
 
 def test_a_slower_source_makes_a_slower_proxy(monkeypatch):
     model = fit.zero_model()
-    before = fit.fit_proxy("encoder", model)
-    monkeypatch.setattr(fit, "value_of", lambda number: source.value_of(number) / 2)
-    after = fit.fit_proxy("encoder", model)
+    (encoder,) = fit_stages(source.STUDY, "encoder")
+    before = fit.fit_proxy(encoder, model)
+    slower = {row: published(source.STUDY)[row] / 2 for row in encoder.rows}
+    monkeypatch.setattr(fit, "value_of", slower.__getitem__)
+    after = fit.fit_proxy(encoder, model)
     for name, value in before.values.items():
         assert after.values[name] == pytest.approx(2 * value, rel=1e-6)
 
@@ -270,7 +257,7 @@ def test_without_the_replay_its_claims_say_so(result):
     rows = result.rows.filter(~pl.col("experiment").str.starts_with("replay"))
     values, reasons = simulated_claims(STUDY, rows)
     left_out = {key for key, reason in reasons.items() if "left out" in reason}
-    assert left_out == {f"erasurebench-{number}" for number in range(496, 504)}
+    assert left_out == REPLAYED
     assert not left_out & computed(values)
 
 

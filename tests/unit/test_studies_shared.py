@@ -6,14 +6,11 @@ import polars as pl
 import pytest
 
 from stripesim.scenarios.studies.claim_rules import claim_rules
+from stripesim.scenarios.studies.figure_spec import figure_spec, figure_specs
 from stripesim.scenarios.studies.lookup import claims_of, number, published, select
+from stripesim.scenarios.studies.marks import MARKS
 from stripesim.scenarios.studies.registry import STUDIES
-from stripesim.scenarios.studies.small_multiples import (
-    MARKS,
-    draw_figure,
-    figure_spec,
-    figure_specs,
-)
+from stripesim.scenarios.studies.small_multiples import draw_figure
 
 ROWS = pl.DataFrame(
     {"scheme": ["rs:6,3", "rs:6,3", "rep:3"], "size": [1, 2, 1], "rate": [10, 20, 30]}

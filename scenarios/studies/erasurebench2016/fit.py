@@ -5,7 +5,8 @@ Nothing of RS and LRC is seen but Table II, the decode rates and the duration of
 """
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,10 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.calibration.ledger.verdicts import Claim
 from stripesim.models.provenance import Provenance
 from stripesim.scenarios.studies.erasurebench2016 import sequences
+from stripesim.scenarios.studies.erasurebench2016.claims import size_bytes
 from stripesim.scenarios.studies.erasurebench2016.codes import codes, expected
-from stripesim.scenarios.studies.erasurebench2016.source import value_of
+from stripesim.scenarios.studies.erasurebench2016.source import STUDY
+from stripesim.scenarios.studies.lookup import claims_of, published
+from stripesim.scenarios.studies.staged_fit import FitStage, fit_stages
 from stripesim.sim.systems.kv_proxy.costs import ProxyModel
 
 Floats = npt.NDArray[np.float64]
@@ -24,77 +29,33 @@ NS_PER_S = 1e9
 SEED = 1
 STORE_NODES = 100
 LATENCY_BYTES = 16 << 20
-FILE_MB = (4, 16, 64)
-#: First claims of the groups of rows that the fits see; sizes and cluster sizes follow in order.
-ENCODE = {"NC": 333, "RS": 336, "LRC": 339}
-WRITE_FUSE = 346
-WRITE_DIRECT = 355
-READ_FUSE = 364
-READ_DIRECT = 373
-LATENCY = 382
-LATENCY_NODES = (20, 40, 60, 80, 100)
-RS_WRITE_S = 405
-DECODE = {"RS": 342, "LRC": 343}
-AVAILABLE = {
-    "httpd": (422, 431, 440, 449, 458, 467, 476, 485),
-    "bc": (423, 432, 441, 450, 459, 468, 477, 486),
-}
-KILLED = (5, 10, 15, 20, 25, 30, 40, 50)
-
-FITTED = {
-    "encoder": (
-        "encode_nc_ns_per_byte",
-        "encode_rs_ns_per_byte",
-        "encode_lrc_ns_per_byte",
-        "encode_start_ns",
-    ),
-    "writer": (
-        "write_start_ns",
-        "block_write_ns",
-        "request_ns",
-        "request_node_ns",
-        "fuse_write_ns_per_byte",
-        "list_copy_ns_per_byte",
-    ),
-    "reader": ("read_start_ns", "read_nc_ns_per_byte", "fuse_read_ns_per_byte"),
-}
-# Large enough that rounding to whole nanoseconds does not show in a difference of two runs.
-_UNIT_NS = {
-    **dict.fromkeys(
-        ("write_start_ns", "read_start_ns", "encode_start_ns", "request_ns"), 1e6
-    ),
-    "request_node_ns": 1e4,
-}
-SOURCES = {
-    "encoder": "Table II, nine rows; relative least squares",
-    "writer": "NC's writes of Figures 3 and 5 and the duration of RS's write in Figure 6; relative least "
-    "squares",
-    "reader": "NC's reads of Figure 5; relative least squares",
-    "spread": "NC's curves of httpd and bc in Figure 4, sixteen rows; least squares",
-}
 
 
 @dataclass(frozen=True)
-class Fit:
-    """A fit of `SOURCES`, with intervals at 95 % from the residuals' scatter and the curvature."""
+class ProxyFit:
+    """A stage after its fit, with intervals at 95 % from the residuals' scatter and the curvature."""
 
-    name: str
+    stage: FitStage
     values: dict[str, float]
     confidence_intervals: dict[str, tuple[float, float]]
     residual_sd: float
 
 
+_CLAIMS = {claim.id: claim for claim in claims_of(STUDY)}
 #: A time that a fit sees: how a model gives it, and what the source says [s].
 Case = tuple[Callable[[ProxyModel], float], float]
 
 
 def zero_model() -> ProxyModel:
-    """A proxy that takes no time, but for the decode rates, which are published."""
-    numbers: dict[str, Any] = {name: 0.0 for names in FITTED.values() for name in names}
-    for code, claim in DECODE.items():
-        numbers[f"read_{code.lower()}_ns_per_byte"] = NS_PER_S / (
-            value_of(claim) * sequences.MEGABYTE
-        )
+    """Return a proxy that takes no time, but for the decode rates, which are published."""
+    numbers: dict[str, Any] = {}
+    for stage in fit_stages(STUDY):
+        numbers |= dict.fromkeys(stage.parameters, 0.0)
+    del numbers["spread_fraction"]
+    for claim in claims_of(STUDY):
+        if claim.metric == "decode_throughput":
+            rate = value_of(claim.id) * sequences.MEGABYTE
+            numbers[f"read_{claim.scheme.lower()}_ns_per_byte"] = NS_PER_S / rate
     return ProxyModel(
         provenance={name: Provenance("assumed", "before a fit") for name in numbers},
         **numbers,
@@ -132,50 +93,31 @@ def _archive_seconds(model: ProxyModel) -> float:
     return sequences.run_write(httpd, model=model).elapsed_ns / NS_PER_S
 
 
-def _files(op: str, first: int, fuse: bool) -> list[Case]:
-    return [
-        (
-            partial(
-                file_seconds,
-                code="NC",
-                size_bytes=size * sequences.MEGABYTE,
-                op=op,
-                fuse=fuse,
-            ),
-            size / value_of(first + index),
-        )
-        for index, size in enumerate(FILE_MB)
-    ]
-
-
-def _cases(name: str) -> Sequence[Case]:
-    """The rows that one fit sees."""
-    if name == "encoder":
-        return [
-            (
-                partial(encode_seconds, code=code, megabytes=size),
-                size / value_of(first + index),
-            )
-            for code, first in ENCODE.items()
-            for index, size in enumerate(FILE_MB)
-        ]
-    if name == "reader":
-        return [*_files("read", READ_FUSE, True), *_files("read", READ_DIRECT, False)]
+def _case(claim: Claim) -> Case:
+    """Return how a claim of the proxy is simulated, and its published time."""
+    value = value_of(claim.id)
+    if claim.metric == "duration (last sample)":
+        return _archive_seconds, value
+    latency = re.fullmatch(r"median_write_latency_16MiB_(\d+)nodes", claim.metric)
+    if latency is not None:
+        lone = partial(file_seconds, code=claim.scheme, size_bytes=LATENCY_BYTES)
+        nodes = int(latency[1])
+        return partial(lone, op="write", fuse=True, nodes=nodes), value
+    megabytes = size_bytes(claim) // sequences.MEGABYTE
+    if claim.metric == "encode_throughput":
+        encode = partial(encode_seconds, code=claim.scheme, megabytes=megabytes)
+        return encode, megabytes / value
     lone = partial(
-        file_seconds, code="NC", size_bytes=LATENCY_BYTES, op="write", fuse=True
+        file_seconds,
+        code=claim.scheme,
+        size_bytes=size_bytes(claim),
+        op=claim.op,
+        fuse=claim.metric == "throughput FUSE",
     )
-    return [
-        *_files("write", WRITE_FUSE, True),
-        *_files("write", WRITE_DIRECT, False),
-        *(
-            (partial(lone, nodes=nodes), value_of(LATENCY + index))
-            for index, nodes in enumerate(LATENCY_NODES)
-        ),
-        (_archive_seconds, value_of(RS_WRITE_S)),
-    ]
+    return lone, megabytes / value
 
 
-def fit_proxy(name: str, model: ProxyModel) -> Fit:
+def fit_proxy(stage: FitStage, model: ProxyModel) -> ProxyFit:
     """Fit one part of the proxy to its rows; the model has the fits before this one, and zero for this one.
 
     One operation runs at a time, so a time is a sum of parameters with whole-number weights. The weights are
@@ -185,31 +127,31 @@ def fit_proxy(name: str, model: ProxyModel) -> Fit:
     from scipy.optimize import lsq_linear
     from scipy.stats import t
 
-    cases = _cases(name)
-    published = np.array([seconds for _, seconds in cases])
+    cases = [_case(_CLAIMS[row]) for row in stage.rows]
+    stated = np.array([seconds for _, seconds in cases])
 
     def times(**changed: Any) -> Floats:
         tried = replace(model, **changed)
         return np.array([simulate(tried) for simulate, _ in cases])
 
     base = times()
-    names = FITTED[name]
-    units = np.array([_UNIT_NS.get(key, 1.0) for key in names])
+    names = list(stage.parameters)
+    units = np.array(list(stage.start.values()), dtype=float)
     weights = [
-        (times(**{key: unit}) - base) / published
+        (times(**{key: unit}) - base) / stated
         for key, unit in zip(names, units.tolist(), strict=True)
     ]
     design = np.stack(weights, axis=1)
     scale = np.linalg.norm(design, axis=0)
-    found = lsq_linear(design / scale, 1 - base / published, bounds=(0, np.inf))
-    residuals = design @ (found.x / scale) - (1 - base / published)
+    solution = lsq_linear(design / scale, 1 - base / stated, bounds=(0, np.inf))
+    residuals = design @ (solution.x / scale) - (1 - base / stated)
     freedom = len(cases) - len(names)
     sd = math.sqrt(float(residuals @ residuals) / freedom)
     covariance = np.linalg.pinv(design.T @ design)
-    values = found.x / scale * units
+    values = solution.x / scale * units
     half = float(t.ppf(0.975, freedom)) * sd * np.sqrt(np.diag(covariance)) * units
-    return Fit(
-        name=name,
+    return ProxyFit(
+        stage=stage,
         values=dict(zip(names, values.tolist(), strict=True)),
         confidence_intervals={
             key: (max(0.0, value - width), value + width)
@@ -221,54 +163,70 @@ def fit_proxy(name: str, model: ProxyModel) -> Fit:
     )
 
 
-def fit_spread() -> Fit:
+def fit_spread(stage: FitStage) -> ProxyFit:
     """Fit the spread of file sizes: one number for both real archives."""
     from scipy.optimize import least_squares
     from scipy.stats import t
 
+    stated: dict[str, list[float]] = {}
+    killed: dict[str, list[int]] = {}
+    for row in stage.rows:
+        claim = _CLAIMS[row]
+        stated.setdefault(claim.pattern, []).append(value_of(row))
+        share = claim.metric.removeprefix("available_files_at_").split("_")[0]
+        killed.setdefault(claim.pattern, []).append(round(100 * float(share)))
+
     def errors(x: Floats) -> Floats:
         listed = []
-        for name, rows in AVAILABLE.items():
+        for name, shares in stated.items():
             writes = np.bincount(sequences.archive_writes(name, float(x[0])).files)
-            share = expected(codes()["NC"], writes, nodes=STORE_NODES, killed=KILLED)
-            listed.append(share - [value_of(row) for row in rows])
+            readable = expected(
+                codes()["NC"], writes, nodes=STORE_NODES, killed=killed[name]
+            )
+            listed.append(readable - shares)
         return np.concatenate(listed)
 
     # Where files begin in the archive's records jumps with their sizes, so the step is a wide one.
-    found = least_squares(errors, np.ones(1), diff_step=0.1, xtol=1e-3)
-    freedom = len(found.fun) - 1
-    sd = math.sqrt(float(found.fun @ found.fun) / freedom)
-    half = float(t.ppf(0.975, freedom)) * sd / float(np.linalg.norm(found.jac))
-    value = float(found.x[0])
-    return Fit(
-        "spread",
+    solution = least_squares(errors, np.ones(1), diff_step=0.1, xtol=1e-3)
+    freedom = len(solution.fun) - 1
+    sd = math.sqrt(float(solution.fun @ solution.fun) / freedom)
+    half = float(t.ppf(0.975, freedom)) * sd / float(np.linalg.norm(solution.jac))
+    value = float(solution.x[0])
+    return ProxyFit(
+        stage,
         {"spread_fraction": value},
         {"spread_fraction": (value - half, value + half)},
         sd,
     )
 
 
-def fit_all() -> tuple[Fit, ...]:
-    """All fits; the httpd archive's writes depend on the spread that ``parameters.toml`` has."""
+def fit_all() -> tuple[ProxyFit, ...]:
+    """Run all fits; the httpd archive's writes depend on the spread that ``parameters.toml`` has."""
+    spread, *stages = fit_stages(STUDY)
     model = zero_model()
-    found = [fit_spread()]
-    for name in FITTED:
-        found.append(fit_proxy(name, model))
-        numbers: dict[str, Any] = dict(found[-1].values)
+    fits = [fit_spread(spread)]
+    for stage in stages:
+        fits.append(fit_proxy(stage, model))
+        numbers: dict[str, Any] = dict(fits[-1].values)
         model = replace(model, **numbers)
-    return tuple(found)
+    return tuple(fits)
+
+
+def value_of(claim_id: str) -> float:
+    """Return the published value of a claim."""
+    return published(STUDY)[claim_id]
 
 
 def main() -> None:
     """Fit and print."""
     for fit in fit_all():
-        table = "archives" if fit.name == "spread" else "proxy"
-        print(f"# {fit.name}: scatter {fit.residual_sd:.1%}")
+        table = "archives" if fit.stage.group == "spread" else "proxy"
+        print(f"# {fit.stage.group}: scatter {fit.residual_sd:.1%}")
         for name, value in fit.values.items():
             low, high = fit.confidence_intervals[name]
             print(f'[{table}.{name}]\nvalue = {value:.6g}\nprovenance = "fitted"')
             print(
-                f'source = "{SOURCES[fit.name]}"\nconfidence_interval = [{low:.4g}, {high:.4g}]\n'
+                f'source = "{fit.stage.source}"\nconfidence_interval = [{low:.4g}, {high:.4g}]\n'
             )
 
 

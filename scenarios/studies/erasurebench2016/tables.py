@@ -4,11 +4,11 @@ import polars as pl
 
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.base import Table
+from stripesim.scenarios.studies.erasurebench2016.claims import size_bytes
 from stripesim.scenarios.studies.erasurebench2016.codes import codes, explanations
-from stripesim.scenarios.studies.erasurebench2016.fit import ENCODE, FILE_MB
 from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, MEGABYTE
-from stripesim.scenarios.studies.erasurebench2016.source import plotted, value_of
-from stripesim.scenarios.studies.lookup import select
+from stripesim.scenarios.studies.erasurebench2016.source import STUDY, plotted
+from stripesim.scenarios.studies.lookup import claims_of, select
 
 
 def tables(rows: pl.DataFrame) -> dict[str, Table]:
@@ -25,18 +25,17 @@ def encoder_table(rows: pl.DataFrame) -> Table:
     """Encode rates of the source beside those of the kernels measured on a machine of today [MB/s]."""
     measured = select(rows, experiment="kernels", op="encode")
     lines = []
-    for code, first in ENCODE.items():
-        for index, size in enumerate(FILE_MB):
-            here = select(measured, code=code, block_size_bytes=size * MEGABYTE)
-            kernels = ", ".join(
-                f"{row['backend']} {row['throughput_bytes_per_s'] / MEGABYTE:,.0f}"
-                for row in here.sort(
-                    "throughput_bytes_per_s", descending=True
-                ).iter_rows(named=True)
-            )
-            lines.append(
-                (code, f"{size} MB", f"{value_of(first + index)}", kernels or "–")
-            )
+    for claim in claims_of(STUDY):
+        if claim.metric != "encode_throughput":
+            continue
+        mine = select(measured, code=claim.scheme, block_size_bytes=size_bytes(claim))
+        fastest_first = mine.sort("throughput_bytes_per_s", descending=True)
+        kernels = ", ".join(
+            f"{row['backend']} {row['throughput_bytes_per_s'] / MEGABYTE:,.0f}"
+            for row in fastest_first.iter_rows(named=True)
+        )
+        size = claim.block_size.replace("MB", " MB")
+        lines.append((claim.scheme, size, f"{claim.published}", kernels or "–"))
     return ("code", "data", "source, Java [MB/s]", "measured here [MB/s]"), lines
 
 

@@ -1,12 +1,12 @@
 """Fit the five steps to Tables 1 and 2: relative least squares over all ten columns of each.
 
-``python -m stripesim.scenarios.studies.exstorus2019.fit`` prints the fitted part of ``parameters.toml``. Each
-step has parameters of its own, so there are five small fits; every evaluation runs the op graph on an
-engine. The 40 Gb/s column is read nowhere here.
+``python -m stripesim.scenarios.studies.exstorus2019.fit`` prints the fitted part of ``parameters.toml``.
+Each step has parameters of its own (``fit.toml``), so there are five small fits; every evaluation runs
+the op graph on an engine. The 40 Gb/s column is read nowhere here.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -16,38 +16,17 @@ import numpy.typing as npt
 
 from stripesim.scenarios.studies.exstorus2019.parameters import system_at, write_model
 from stripesim.scenarios.studies.exstorus2019.source import (
+    STUDY,
     TableEntry,
     calibration_cells,
 )
+from stripesim.scenarios.studies.staged_fit import fit_stages
 from stripesim.sim.systems.striped_fs.costs import StripedWriteModel
 from stripesim.sim.systems.striped_fs.participants import StripedSystem
 from stripesim.sim.systems.striped_fs.write import STEPS, step_times
 
 Floats = npt.NDArray[np.float64]
 
-# Where the searches begin; the order of magnitude is enough.
-START: Mapping[str, Mapping[str, float]] = {
-    "client": {
-        "client_base_ns": 20_000,
-        "client_growth_exponent": 0.5,
-        "client_rate_exponent": 0.1,
-    },
-    "master": {
-        "master_record_ns": 1_500,
-        "master_stripe_ns": 1_000,
-        "master_stripe_uncached_ns": 2_000,
-    },
-    "parity": {
-        "parity_record_ns": 1_000,
-        "parity_stripe_ns": 800,
-        "parity_stripe_uncached_ns": 1_000,
-    },
-    "distribution": {
-        "distribution_record_ns": 150_000,
-        "network_efficiency_fraction": 0.5,
-    },
-    "slave": {"slave_base_ns": 10_000, "slave_growth_exponent": 0.5},
-}
 _STEP = 0.01
 _LEVEL = 0.95
 
@@ -94,7 +73,8 @@ def fit_step(
 
     cells = [cell for cell in calibration_cells() if cell.step == step]
     published = np.array([cell.time_ns for cell in cells])
-    start = START[step]
+    (stage,) = fit_stages(STUDY, step)
+    start = stage.start
 
     def values_at(x: Floats) -> dict[str, Any]:
         return {
@@ -138,9 +118,9 @@ def fit_step(
 @cache
 def fit_all(engine: str = "compiled") -> tuple[StepFit, ...]:
     """All five fits, in the order of `STEPS`; the distribution's first, for it sets the efficiency."""
-    begin: dict[str, Any] = {
-        name: value for start in START.values() for name, value in start.items()
-    }
+    begin: dict[str, Any] = {}
+    for stage in fit_stages(STUDY):
+        begin |= stage.start
     model = replace(write_model(), **begin)
     found: dict[str, StepFit] = {}
     for step in sorted(STEPS, key=lambda step: step != "distribution"):
