@@ -14,7 +14,7 @@ class FittedParameter:
     name: str
     value: float  #: In the parameter's unit
     #: 95 %, from the curvature at the optimum with each row's tolerance as its standard deviation: what the
-    #: rows can tell apart, not what the model leaves out
+    #: rows can tell apart, not the effects that the model leaves out
     confidence_interval: tuple[float, float]
 
 
@@ -40,18 +40,19 @@ def fit_parameters(
     """Fit parameters by least squares on relative errors; one as large as its tolerance counts 1.
 
     `simulate` gives the simulated value of each row. The search runs over the logarithms of the parameters,
-    from `start`, within `bounds`; it takes at most so many evaluations, not counting those for derivatives,
-    whose relative step lies above the noise of a simulation. Fewer rows than parameters are refused.
+    from `start`, within `bounds`; `most` bounds the evaluations, not counting those for derivatives,
+    whose relative step exceeds the noise of a simulation. Fewer rows than parameters are refused.
     """
     from scipy.optimize import least_squares
 
-    names, rows = list(start), list(published)
+    names = list(start)
+    rows = list(published)
     if len(rows) < len(names):
         raise ValueError(
             f"fit: got {len(rows)} rows for {len(names)} parameters, wanted at least as many"
         )
 
-    # Steps are relative to what is searched, so that must not be near 0: 1 + ln(value / start).
+    # Steps are relative to the variable, which must not be near 0: 1 + ln(value / start).
     origin = np.log([start[name] for name in names]) - 1
 
     def residuals(logs: Any) -> Any:
@@ -62,12 +63,11 @@ def fit_parameters(
             [np.log(simulated[row] / published[row]) / tolerance[row] for row in rows]
         )
 
-    limits = (
-        np.log([bounds[name] for name in names]).T - origin
-        if bounds
-        else (-np.inf, np.inf)
-    )
-    found = least_squares(
+    if bounds:
+        limits = np.log([bounds[name] for name in names]).T - origin
+    else:
+        limits = (-np.inf, np.inf)
+    solution = least_squares(
         residuals,
         np.ones(len(names)),
         bounds=limits,
@@ -76,7 +76,7 @@ def fit_parameters(
         ftol=1e-3,
         max_nfev=most,
     )
-    covariance = np.linalg.pinv(found.jac.T @ found.jac)
+    covariance = np.linalg.pinv(solution.jac.T @ solution.jac)
     spread = 1.96 * np.sqrt(np.diag(covariance))
     return Fit(
         parameters=tuple(
@@ -86,12 +86,12 @@ def fit_parameters(
                 (float(np.exp(log - half)), float(np.exp(log + half))),
             )
             for name, log, half in zip(
-                names, (origin + found.x).tolist(), spread.tolist(), strict=True
+                names, (origin + solution.x).tolist(), spread.tolist(), strict=True
             )
         ),
         errors={
             row: float(np.exp(residual * tolerance[row]) - 1)
-            for row, residual in zip(rows, found.fun.tolist(), strict=True)
+            for row, residual in zip(rows, solution.fun.tolist(), strict=True)
         },
-        evaluations=int(found.nfev),
+        evaluations=int(solution.nfev),
     )

@@ -26,12 +26,12 @@ SHORTEST_S = 0.5
 
 
 class SurvivalError(ValueError):
-    """A trace does not hold what a fit of lifetimes needs; its text says what was got and wanted."""
+    """A trace lacks the data that a fit of lifetimes needs; the text says what was got and wanted."""
 
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """Durations with what is known of their ends."""
+    """Durations, and whether their ends were seen."""
 
     duration_s: Floats  # Shape (n,), float64 [s]: age at which observation ended
     observed: npt.NDArray[np.bool_]
@@ -133,7 +133,8 @@ def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
 def fit_survival(trace: FailureTrace, state: State = "up") -> SurvivalFit:
     """Fit exponential, Weibull and lognormal distributions to a state's durations; see `fit_lifetimes`."""
     lifetimes = lifetimes_of(trace, state)
-    count, ends = len(lifetimes.observed), int(lifetimes.observed.sum())
+    count = len(lifetimes.observed)
+    ends = int(lifetimes.observed.sum())
     fits = fit_lifetimes(lifetimes)
     return SurvivalFit(
         Path(trace.source).name,
@@ -158,14 +159,12 @@ def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
 
     Klein, Moeschberger: Survival Analysis, 2nd edition 2003, sections 3.5 (likelihood), 4.6 (late entry).
     """
-    found = [
-        fit for family in _FAMILIES if (fit := _fit(family, lifetimes)) is not None
-    ]
-    if not found:
+    fits = [fit for family in _FAMILIES if (fit := _fit(family, lifetimes)) is not None]
+    if not fits:
         raise SurvivalError(
             "got durations whose likelihood has no maximum, wanted ones that differ"
         )
-    return tuple(sorted(found, key=lambda fit: fit.aic))
+    return tuple(sorted(fits, key=lambda fit: fit.aic))
 
 
 def kaplan_meier(lifetimes: Lifetimes) -> tuple[Floats, Floats]:
@@ -193,7 +192,7 @@ def piecewise_hazard(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return ages at which pieces begin [s] and the hazard of each [1/s], the last going on.
 
-    Each piece has about as many ends. Its hazard, ends seen over time spent at risk, is the maximum
+    Each piece has about equally many ends. Its hazard, ends seen over time spent at risk, is the maximum
     likelihood estimate.
 
     Friedman: Piecewise exponential models for survival data with covariates, Annals of Statistics 1982.
@@ -204,11 +203,10 @@ def piecewise_hazard(
     ((0.0,), (0.4,))
     """
     ends = lifetimes.duration_s[lifetimes.observed]
-    inner = (
-        np.unique(np.quantile(ends, np.arange(1, pieces) / pieces))
-        if pieces > 1
-        else np.zeros(0)
-    )
+    if pieces > 1:
+        inner = np.unique(np.quantile(ends, np.arange(1, pieces) / pieces))
+    else:
+        inner = np.zeros(0)
     edges = np.concatenate([[0.0], inner[inner > 0]])
     stops = np.append(edges[1:], np.inf)
     hazards = []
@@ -250,58 +248,84 @@ _FAMILIES = (
 )
 
 
-def _fit(family: _Family, lifetimes: Lifetimes) -> LifetimeFit | None:
-    """Fit one family; None where the likelihood has no maximum within, so that no interval exists."""
-    unit_s = float(lifetimes.duration_s.mean())
-    t, entry = lifetimes.duration_s / unit_s, lifetimes.entry_s / unit_s
-    ended, censored, entered = (
-        t[lifetimes.observed],
-        t[~lifetimes.observed],
-        entry[entry > 0],
-    )
+class _Likelihood:
+    """Likelihood of lifetimes under one family, in units of their mean."""
 
-    def loss(p: Floats) -> float:
-        law, at = family.law, family.at(p)
+    def __init__(self, family: _Family, lifetimes: Lifetimes) -> None:
+        self.unit_s = float(lifetimes.duration_s.mean())
+        durations = lifetimes.duration_s / self.unit_s
+        entries = lifetimes.entry_s / self.unit_s
+        self._family = family
+        self._total = durations.sum()
+        self._ended = durations[lifetimes.observed]
+        self._censored = durations[~lifetimes.observed]
+        self._entered = entries[entries > 0]
+
+    def loss(self, logarithms: Floats) -> float:
+        """Return the negative log-likelihood of logarithms of the parameters."""
+        law = self._family.law
+        at = self._family.at(logarithms)
         with np.errstate(all="ignore"):
-            total = -law.logpdf(ended, **at).sum() - law.logsf(censored, **at).sum()
-            total += law.logsf(entered, **at).sum()
-        return float(total) if np.isfinite(total) else 1e300
+            total = -law.logpdf(self._ended, **at).sum()
+            total -= law.logsf(self._censored, **at).sum()
+            total += law.logsf(self._entered, **at).sum()
+        if np.isfinite(total):
+            return float(total)
+        return 1e300
 
-    # Parameters are logarithms, in units of the mean duration: all start near 0.
-    spread = float(np.std(np.log(ended)))
-    start = {
-        "exponential": [np.log(t.sum() / len(ended))],
-        "weibull": [np.log(t.sum() / len(ended)), 0.0],
-        "lognormal": [float(np.log(ended).mean()), np.log(max(spread, 1e-3))],
-    }[family.name]
-    options = {"xatol": 1e-7, "fatol": 1e-7, "maxiter": 4000}
-    best = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=options).x
-    curvature = _hessian(loss, best)
+    def start(self) -> list[float]:
+        """Return logarithms to start from: in units of the mean duration all are near 0."""
+        mean = np.log(self._total / len(self._ended))
+        logarithms = np.log(self._ended)
+        spread = float(np.std(logarithms))
+        starts = {
+            "exponential": [mean],
+            "weibull": [mean, 0.0],
+            "lognormal": [float(logarithms.mean()), np.log(max(spread, 1e-3))],
+        }
+        return starts[self._family.name]
+
+    def logarithm(self, logarithms: Floats) -> float:
+        """Return the log-likelihood of durations in seconds.
+
+        The survival function has no unit, so the change of unit falls on the densities alone.
+        """
+        return -self.loss(logarithms) - len(self._ended) * float(np.log(self.unit_s))
+
+
+def _fit(family: _Family, lifetimes: Lifetimes) -> LifetimeFit | None:
+    """Fit one family; None if the likelihood has no maximum within, so that no interval exists."""
+    likelihood = _Likelihood(family, lifetimes)
+    best = scipy.optimize.minimize(
+        likelihood.loss,
+        likelihood.start(),
+        method="Nelder-Mead",
+        options={"xatol": 1e-7, "fatol": 1e-7, "maxiter": 4000},
+    ).x
+    curvature = _hessian(likelihood.loss, best)
     if not np.isfinite(curvature).all() or np.linalg.eigvalsh(curvature).min() <= 0:
         return None
     half = scipy.special.ndtri(0.975) * np.sqrt(np.diag(np.linalg.inv(curvature)))
+    unit_s = likelihood.unit_s
     units = np.array([unit_s if key.endswith("_s") else 1.0 for key in family.names])
+    law_at_best = family.at(best)
     with np.errstate(over="ignore"):
-        value, low, high = (np.exp(p) * units for p in (best, best - half, best + half))
-        mean_s = float(family.law.mean(**family.at(best)) * unit_s)
-    # The survival function has no unit, so the constant of the change of unit falls on the densities alone.
-    log_likelihood = -loss(best) - len(ended) * np.log(unit_s)
-    if not np.isfinite([*value, *low, *high, mean_s, log_likelihood]).all():
+        values = (np.exp(best) * units).tolist()
+        low = (np.exp(best - half) * units).tolist()
+        high = (np.exp(best + half) * units).tolist()
+        mean_s = float(family.law.mean(**law_at_best) * unit_s)
+    log_likelihood = likelihood.logarithm(best)
+    if not np.isfinite([*values, *low, *high, mean_s, log_likelihood]).all():
         return None
+    intervals = zip(low, high, strict=True)
     return LifetimeFit(
         name=family.name,
-        parameters=dict(zip(family.names, value.tolist(), strict=True)),
-        ci95=dict(
-            zip(
-                family.names, zip(low.tolist(), high.tolist(), strict=True), strict=True
-            )
-        ),
-        log_likelihood=float(log_likelihood),
-        aic=float(2 * len(family.names) - 2 * log_likelihood),
+        parameters=dict(zip(family.names, values, strict=True)),
+        ci95=dict(zip(family.names, intervals, strict=True)),
+        log_likelihood=log_likelihood,
+        aic=2 * len(family.names) - 2 * log_likelihood,
         mean_s=mean_s,
-        ks=_distance(
-            lifetimes, lambda age: family.law.sf(age / unit_s, **family.at(best))
-        ),
+        ks=_distance(lifetimes, lambda age: family.law.sf(age / unit_s, **law_at_best)),
     )
 
 
@@ -314,12 +338,14 @@ def _distance(lifetimes: Lifetimes, survival: Callable[[Floats], Floats]) -> flo
 
 
 def _hessian(loss: Callable[[Floats], float], at: Floats) -> Floats:
-    """Second differences; the step balances the rounding of a sum against the curvature's change."""
-    size, step = len(at), 1e-4
+    """Compute second differences; the step balances the rounding of a sum against the curvature's change."""
+    size = len(at)
+    step = 1e-4
     out = np.empty((size, size))
     eye = np.eye(size) * step
     for i, j in np.ndindex(size, size):
-        up, down = at + eye[i], at - eye[i]
+        up = at + eye[i]
+        down = at - eye[i]
         corners = (
             loss(up + eye[j])
             - loss(up - eye[j])
@@ -331,4 +357,6 @@ def _hessian(loss: Callable[[Floats], float], at: Floats) -> Floats:
 
 
 def _text(key: str, value: float) -> str:
-    return f"{value / 3600:.4g} h" if key.endswith("_s") else f"{value:.3f}"
+    if key.endswith("_s"):
+        return f"{value / 3600:.4g} h"
+    return f"{value:.3f}"

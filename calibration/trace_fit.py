@@ -24,7 +24,7 @@ from stripesim.traces.failures.columns import FailureTrace
 
 @dataclass(frozen=True)
 class TraceFit:
-    """What could be fitted, and why the rest could not."""
+    """Everything that could be fitted, and why the rest could not."""
 
     source: str  #: The trace
     #: Service times of reads and writes, or, where the format records none, response times
@@ -87,11 +87,10 @@ def fit_trace(trace: BlockTrace | FailureTrace, *, seed: int = 1) -> TraceFit:
     FitError
         When it allows nothing; one line per part.
     """
-    fitted = (
-        _fit_failures(trace)
-        if isinstance(trace, FailureTrace)
-        else _fit_block(trace, seed)
-    )
+    if isinstance(trace, FailureTrace):
+        fitted = _fit_failures(trace)
+    else:
+        fitted = _fit_block(trace, seed)
     if not (fitted.service or fitted.workload or fitted.survival):
         raise FitError("\n".join(fitted.missing))
     return fitted
@@ -115,7 +114,7 @@ def write_fit(
     folder : str or pathlib.Path
         Made if it is not there.
     like : str
-        Device parameter set whose numbers stand in the drive's file for what the trace does not show.
+        Device parameter set that supplies the numbers the trace does not show.
 
     Returns
     -------

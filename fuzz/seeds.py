@@ -26,9 +26,9 @@ TEXTS = {
     "disksim": "0.250000 3 8 16 1\n",
     "ssdsim": "938513000 4 8 16 0\n",
     "fta": "1 0 1 5 n1 1 160 900 4022\n2 0 1 5 n1 0 900 1000 NULL\n",
-    "columns-csv": "issue_ns,dispatch_ns,complete_ns,device,offset_bytes,length_bytes,is_write\n"
+    "columns": "issue_ns,dispatch_ns,complete_ns,device,offset_bytes,length_bytes,is_write\n"
     '0,,9,"8,0",4096,512,true\n',
-    "events-csv": 'time_s,component,node,rack,up,reason\n1,c,n,,false,"a, b"\n2,c,n,,true,\n',
+    "events": 'time_s,component,node,rack,up,reason\n1,c,n,,false,"a, b"\n2,c,n,,true,\n',
     "alibaba-ssd": "model,failure_time,failure,app,disk_id,node_id,rack_id\n"
     "A1,2018-01-02 00:00:30,1,W,7,70,7\n",
     "backblaze": "date,serial_number,model,failure,smart_9_raw\n2023-01-01,S1,M,1,100\n",
@@ -80,7 +80,9 @@ def main(folder: Path) -> None:
         **{key: text.encode() for key, text in TEXTS.items()},
         **BINARIES,
     }.items():
-        (folder / f"{name}-forced").write_bytes(bytes([names.index(name)]) + data)
+        (folder / f"{name}-forced").write_bytes(
+            bytes([names.index(name.removesuffix("-parquet"))]) + data
+        )
         (folder / f"{name}-named").write_bytes(b"\0" + data)
 
 

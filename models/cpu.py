@@ -1,4 +1,4 @@
-"""Processor time of a storage daemon's work, by what is done."""
+"""Processor time of a storage daemon's work, by kind of work."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,8 +14,7 @@ class CpuModel(MeasuredModel):
     -----
     Every term is a plain sum, so each can be set to zero for an ablation. A stage is one stay on a
     core: its time is the sum of the terms named by the path that builds it (see
-    `stripesim.sim.ceph.paths`). Hand-offs are counted per stage. Core frequency and caches
-    are inside the numbers.
+    `stripesim.sim.ceph.paths`). Core frequency and caches are inside the numbers.
 
     References
     ----------
@@ -39,7 +38,7 @@ class CpuModel(MeasuredModel):
     #: Primary, under the lock: making one sub-read, one push or one roll-forward, which has no log entry and
     #: no data, for another member [ns]
     sub_op_send_ns: float
-    #: The same for one sub-write: a transaction of its own, with log entry and statistics [ns]
+    #: The same for one sub-write: a separate transaction, with log entry and statistics [ns]
     sub_write_send_ns: float
     #: Time, not processor time, that an erasure-coded write waits for each stripe that it overwrites, so that
     #: the old content can be brought back [ns]; appended and filled stripes need none
@@ -52,12 +51,12 @@ class CpuModel(MeasuredModel):
         float  #: Primary, under the lock: from the last commit to the reply [ns]
     )
     #: Worker thread, after an operation or a sub-read has been answered, or a write's sub-writes have left,
-    #: and still with what it holds [ns]: nobody waits for it, but the thread, its core and, at the primary,
+    #: and still with its resources [ns]: no client waits, but the thread, its core and, at the primary,
     #: the placement group are busy
     after_reply_ns: float
     store_read_ns: float  #: Object store: one read, without the device [ns]
     store_ns_per_byte: (
-        float  #: Object store: checksum and copies of what is read or written [ns/B]
+        float  #: Object store: checksum and copies of the data read or written [ns/B]
     )
     store_transaction_ns: (
         float  #: Object store, worker thread: preparing one transaction [ns]
@@ -70,18 +69,15 @@ class CpuModel(MeasuredModel):
     #: `kv_finish_ns` of an erasure-coded pool's transaction over that of a replica's: it also makes or
     #: deletes a rollback object
     ec_kv_finish_factor: float
-    #: Object store, worker thread: what a transaction of an erasure-coded pool takes beyond a replica's [ns]
+    #: Object store, worker thread: extra time of a transaction of an erasure-coded pool over a replica's [ns]
     ec_transaction_ns: float
     #: Primary of an erasure-coded pool: copies and checksums around the encoding of a byte of data, beyond
     #: what the kernel takes [ns/B]
     ec_copy_ns_per_byte: float
-    #: What work takes longer while the other hardware thread of its core works too, as a share of its time
+    #: Slow-down of work while the other hardware thread of its core is busy, as a share of its time
     #: alone, 0 to 3. 0: a core has one thread, or the other times hold it.
     paired_slowdown_fraction: float
     user_fraction: float  #: Share of processor time spent in user mode, 0 to 1
-    switches_per_handoff_count: (
-        float  #: Context switches that one hand-off between threads costs
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,7 +92,7 @@ class CpuModel(MeasuredModel):
             )
 
     def message_ns(self, size_bytes: int, frames: int = 0) -> float:
-        """Processor time of one side of one message that takes so many frames [ns]."""
+        """Return the processor time of one side of one message of `frames` frames [ns]."""
         return (
             self.message_base_ns
             + self.message_ns_per_byte * size_bytes

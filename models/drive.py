@@ -1,4 +1,4 @@
-"""What a drive holds and how much may be written to it: for capacity and wear, never for time."""
+"""Capacity and endurance of a drive: for capacity and wear, never for time."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -10,7 +10,7 @@ SECONDS_PER_DAY: Final = 86_400
 
 @dataclass(frozen=True, kw_only=True)
 class DriveCapacity(MeasuredModel):
-    """How much a drive holds."""
+    """Capacity of a drive."""
 
     positive: ClassVar = ("drive_bytes",)
     drive_bytes: float  #: Capacity of one drive [B]
@@ -18,7 +18,7 @@ class DriveCapacity(MeasuredModel):
 
 @dataclass(frozen=True, kw_only=True)
 class DriveEndurance(MeasuredModel):
-    """How much a drive's maker lets the host write to it."""
+    """Writes that a drive's maker guarantees."""
 
     positive: ClassVar = ("rated_write_bytes", "rated_days")
     rated_write_bytes: float  #: Host writes over the rated life [B] (sold as "TBW")
@@ -27,22 +27,22 @@ class DriveEndurance(MeasuredModel):
     )
 
     def drive_writes_per_day(self, drive_bytes: float) -> float:
-        """Times a day that a drive of this capacity [B] may be written in full over its rated life [1/d]."""
+        """Return how often a day a drive of this capacity [B] may be written in full over its life [1/d]."""
         return self.rated_write_bytes / self.rated_days / drive_bytes
 
     def life_days(self, write_bytes_per_s: float) -> float:
-        """Days until the rated writes are used up at this rate to one drive [d].
+        """Return the days until the rated writes are used up at this rate to one drive [d].
 
         Notes
         -----
-        Host writes, as the rating counts them: what the drive's own translation layer adds is in the rating.
+        Host writes, as the rating counts them: the rating includes the drive's own translation layer.
         """
         return self.rated_write_bytes / (write_bytes_per_s * SECONDS_PER_DAY)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FillLimits(MeasuredModel):
-    """How full an OSD may get."""
+    """Fill limits of an OSD."""
 
     positive: ClassVar = ("full_ratio", "nearfull_ratio")
     full_ratio: (
@@ -59,7 +59,7 @@ class FillLimits(MeasuredModel):
 
 
 def drive_writes_per_day(write_bytes_per_s: float, drive_bytes: float) -> float:
-    """Times a day that a drive is written in full at this rate to it [1/d].
+    """Return how often a day a drive is written in full at this rate to it [1/d].
 
     >>> drive_writes_per_day(10e6, 864e9)
     1.0

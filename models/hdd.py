@@ -14,7 +14,7 @@ from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 #: Mean of the square root of a seek's distance between two uniformly drawn places: 2 ∫ √x (1 − x) dx.
 MEAN_ROOT_DISTANCE = 8 / 15
 
-# The spread comes from so many draws of each of two uniform numbers, taken at the middle of equal parts.
+# The spread comes from this number of draws of two uniform numbers, at the middle of equal parts.
 _SPREAD_POINTS = 512
 
 
@@ -37,7 +37,7 @@ class HddModel(MeasuredModel):
 
     Deviation: a long transfer therefore varies more than it would, its mean is right. Deviation: every
     request seeks as if the last one had been anywhere; requests are not sorted by place, and the log that
-    a commit waits for has a head of its own (as with a separate log device).
+    a commit waits for has a separate head (as with a separate log device).
 
     References
     ----------
@@ -76,17 +76,15 @@ class HddModel(MeasuredModel):
     #: `read_ns_per_byte`, `write_ns_per_byte`: transfer, mean over the zones of the disk [ns/B]
     read_ns_per_byte: float
     write_ns_per_byte: float
-    flush_base_ns: float  #: What a flush adds to a commit [ns]
+    flush_base_ns: float  #: Time a flush adds to a commit [ns]
     run_bytes: int  #: Most bytes of one extent that are moved before the head serves another request [B]
     block_bytes: int  #: Smallest unit that the host reads or writes [B]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for way in ("read", "write"):
-            mean_ns, track_ns = (
-                getattr(self, f"{way}_mean_seek_ns"),
-                getattr(self, f"{way}_track_seek_ns"),
-            )
+            mean_ns = getattr(self, f"{way}_mean_seek_ns")
+            track_ns = getattr(self, f"{way}_track_seek_ns")
             if not mean_ns >= track_ns:
                 raise ValueError(
                     f"HddModel: {way}_mean_seek_ns: got {mean_ns}, "
@@ -99,7 +97,7 @@ class HddModel(MeasuredModel):
         return self.raid0_drives
 
     def single(self) -> HddModel:
-        """One disk of the set."""
+        """Return one disk of the set."""
         provenance = {
             **self.provenance,
             "raid0_drives": Provenance("given", "one bare device"),
@@ -111,31 +109,31 @@ class HddModel(MeasuredModel):
         return -(-size_bytes // self.block_bytes) * self.block_bytes
 
     def pieces_bytes(self, size_bytes: int) -> list[int]:
-        """Requests that the transfer of one extent becomes [B]."""
+        """Return the requests that the transfer of one extent becomes [B]."""
         whole, rest = divmod(size_bytes, self.run_bytes)
         return [self.run_bytes] * whole + ([rest] if rest else [])
 
     def parts_bytes(self, piece_bytes: int) -> list[int]:
-        """What is served in parallel of one request [B]: a disk has one arm."""
+        """Return the parts of one request that are served in parallel [B]: a disk has one arm."""
         return [piece_bytes]
 
     def read_ns(self, size_bytes: int) -> float:
-        """Mean time to read `size_bytes` of one extent [ns], equation (1)."""
+        """Return the mean time to read `size_bytes` of one extent [ns], equation (1)."""
         position_ns = self.read_mean_seek_ns + self.rotation_ns / 2
         return position_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
 
     def read_next_ns(self, size_bytes: int) -> float:
-        """Mean time to read `size_bytes` near what was read last [ns]: a track's seek, half a revolution."""
+        """Return the mean time to read near the last read [ns]: a track's seek, half a revolution."""
         position_ns = self.read_track_seek_ns + self.rotation_ns / 2
         return position_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
 
     def write_ns(self, size_bytes: int) -> float:
-        """Mean time to write `size_bytes` of one extent [ns], equation (1)."""
+        """Return the mean time to write `size_bytes` of one extent [ns], equation (1)."""
         position_ns = self.write_mean_seek_ns + self.rotation_ns / 2
         return position_ns + self.write_ns_per_byte * self.blocks_bytes(size_bytes)
 
     def sync_ns(self, size_bytes: int) -> float:
-        """Mean time to write `size_bytes` and flush, as a commit does [ns]."""
+        """Return the mean time to write `size_bytes` and flush, as a commit does [ns]."""
         return self.write_ns(size_bytes) + self.flush_base_ns
 
     @cached_property
@@ -173,12 +171,12 @@ class HddModel(MeasuredModel):
 
 @dataclass(frozen=True, kw_only=True)
 class HddWithLogModel(HddModel):
-    """A hard disk whose log and key-value store lie on a drive of their own.
+    """A hard disk whose log and key-value store are on a separate drive.
 
     Notes
     -----
-    What a commit waits for is on the drive; data are on the disk. Deviation: the drive has one queue for each
-    OSD, so what the OSDs of a host write to one drive together is not limited. Deviation: the spread of its
+    Commits wait for the drive; data are on the disk. Deviation: the drive has one queue for each
+    OSD, so the writes of a host's OSDs to one shared drive are not limited. Deviation: the spread of its
     service times is that of the disk.
     """
 
@@ -187,7 +185,7 @@ class HddWithLogModel(HddModel):
     log_write_ns_per_byte: float  #: Part that grows with the size [ns/B]
 
     def sync_ns(self, size_bytes: int) -> float:
-        """Mean time to write `size_bytes` to the log and flush, as a commit does [ns]."""
+        """Return the mean time to write `size_bytes` to the log and flush, as a commit does [ns]."""
         write_ns = (
             self.log_write_base_ns
             + self.log_write_ns_per_byte * self.blocks_bytes(size_bytes)

@@ -27,7 +27,7 @@ _warned: set[str] = set()
 
 
 def _warn(line: str) -> None:
-    """Say something once: every compiled function of a process meets the same disk."""
+    """Warn once: every compiled function of a process uses the same disk."""
     if not _warned:
         _log.warning("warning: %s", line)
     _warned.add(line)
@@ -84,13 +84,18 @@ def _temporary_folder() -> str | None:
             user = str(os.getuid())
         folder = Path(tempfile.gettempdir()) / f"stripesim-numba-{user}"
         folder.mkdir(mode=0o700, exist_ok=True)
-        # Code is run from there: nobody else may have put it there.
+        # Code is run from this folder: no other user may have written it.
         state = folder.lstat()
         if folder.is_symlink() or state.st_uid != os.getuid() or state.st_mode & 0o022:
             return None
         return str(folder)
     except OSError:
         return None
+
+
+def is_disabled() -> bool:
+    """Return True where the environment keeps Numba from compiling."""
+    return bool(_config.DISABLE_JIT)
 
 
 def _cache_of(function: Callable[..., Any]) -> _Cache | None:

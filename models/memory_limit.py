@@ -51,7 +51,7 @@ class MemoryUse(NamedTuple):
         return MemoryUse(*(own + more for own, more in zip(self, other, strict=True)))
 
 
-# What the libraries of a run take that are loaded when it starts, as measured.
+# Memory of the libraries that a run loads when it starts (measured).
 _LIBRARIES: Final = MemoryUse(
     address_space_bytes=600 << 20, resident_bytes=170 << 20, data_bytes=110 << 20
 )
@@ -111,7 +111,9 @@ def _resource_limit(name: str) -> int | None:
         # Windows has no such limits.
         return None
     soft, _ = resource.getrlimit(getattr(resource, name))
-    return None if soft == resource.RLIM_INFINITY else soft
+    if soft == resource.RLIM_INFINITY:
+        return None
+    return soft
 
 
 def _used() -> MemoryUse:

@@ -1,4 +1,4 @@
-"""Sizes of what the daemons say to each other, payload apart."""
+"""Sizes of messages between daemons, without payload."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class MessageModel(MeasuredModel):
     sub_write_header_bytes: (
         int  #: A sub-write without its data: transaction, log entry, attributes [B]
     )
-    #: What a sub-write of an erasure-coded pool carries beyond a replicated one [B]: how to roll back, the
+    #: Extra bytes of a sub-write in an erasure-coded pool [B]: rollback information, the
     #: rollback object, the attributes of the shard
     ec_sub_write_extra_bytes: int
     sub_reply_bytes: int  #: Acknowledgement of a sub-write or a push [B]
@@ -32,7 +32,7 @@ class MessageModel(MeasuredModel):
     roll_forward_bytes: int
 
     def sub_write_overhead_bytes(self, *, erasure: bool) -> int:
-        """Bytes of a sub-write without its data [B]."""
+        """Return the bytes of a sub-write without its data [B]."""
         return self.sub_write_header_bytes + (
             self.ec_sub_write_extra_bytes if erasure else 0
         )

@@ -34,11 +34,11 @@ class NicModel(MeasuredModel):
     latency_ns: float  #: One way, beyond serialisation: stack, switch, wire [ns]
 
     def frames(self, size_bytes: int) -> int:
-        """Frames that a message of `size_bytes` takes; at least one."""
+        """Return the frames that a message of `size_bytes` takes; at least one."""
         return max(1, -(-size_bytes // self.frame_payload_bytes))
 
     def traffic_bytes(self, size_bytes: int) -> int:
-        """Bytes that interface counters show for a message [B]."""
+        """Return the bytes that interface counters show for a message [B]."""
         return size_bytes + self.frames(size_bytes) * self.frame_header_bytes
 
     def serialise_ns(self, size_bytes: int) -> float:

@@ -11,7 +11,7 @@ SCOPES = ("commit", "coded", "dispatch", "none")
 
 @dataclass(frozen=True, kw_only=True)
 class PgLockModel(MeasuredModel):
-    """What serialises operations on one placement group.
+    """Lock that serialises operations on one placement group.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Where a number comes from: no model takes a number without saying so."""
+"""Provenance of numbers: no model takes a number without it."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -79,15 +79,15 @@ class MeasuredModel:
 
     def __post_init__(self) -> None:
         numbers = set(self.number_names())
-        given = set(self.provenance)
+        stated = set(self.provenance)
         where = type(self).__name__
-        if numbers - given:
+        if numbers - stated:
             raise ValueError(
-                f"{where}: no provenance for {', '.join(sorted(numbers - given))}"
+                f"{where}: no provenance for {', '.join(sorted(numbers - stated))}"
             )
-        if given - numbers:
+        if stated - numbers:
             raise ValueError(
-                f"{where}: provenance for unknown {', '.join(sorted(given - numbers))}"
+                f"{where}: provenance for unknown {', '.join(sorted(stated - numbers))}"
             )
         for name in self.number_names():
             value = getattr(self, name)

@@ -1,4 +1,4 @@
-"""How an OSD's op queue ranks clients, recovery and background work: the defaults of Ceph's two schedulers.
+"""Priorities in an OSD's op queue of clients, recovery and background work: Ceph's two schedulers.
 
 See Ceph, ``src/osd/scheduler/mClockScheduler.cc``; defaults in ``src/common/options/osd.yaml.in``.
 Two states of the code were read: that of v17.2 (costs in time, commit 06a093ea) and that since v18.2 (costs
@@ -16,14 +16,12 @@ PROFILES: tuple[Profile, ...] = ("high_client_ops", "balanced", "high_recovery_o
 
 # WPQ: osd_client_op_priority, osd_recovery_op_priority, osd_scrub_priority. What has osd_op_queue_cut_off
 # ("high", CEPH_MSG_PRIO_HIGH) or more is strict; replies between OSDs have that.
-CLIENT_OP_PRIORITY, RECOVERY_OP_PRIORITY, SCRUB_PRIORITY, CUT_OFF_PRIORITY = (
-    63,
-    3,
-    5,
-    196,
-)
+CLIENT_OP_PRIORITY = 63
+RECOVERY_OP_PRIORITY = 3
+SCRUB_PRIORITY = 5
+CUT_OFF_PRIORITY = 196
 
-# osd_recovery_cost: what the item that starts an object's recovery counts for before v18;
+# osd_recovery_cost: cost of the item that starts an object's recovery before v18;
 # pushes and reads of other members are immediate there (v17.2, src/osd/scheduler/OpSchedulerItem.h).
 RECOVERY_ITEM_BYTES = 20 << 20
 
@@ -37,7 +35,7 @@ CAPACITY_THRESHOLDS_IOPS: dict[Device, float] = {"ssd": 80_000, "hdd": 500}
 
 @dataclass(frozen=True)
 class Allocation:
-    """What a profile gives one class."""
+    """Share that a profile gives to one class."""
 
     #: `reservation_fraction`, `limit_fraction`: of the OSD's capacity, at least and at most; 0: none
     reservation_fraction: float
@@ -47,7 +45,7 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Allocations:
-    """What a profile gives clients, recovery, and best effort (scrub, snap trim)."""
+    """Shares that a profile gives to clients, recovery, and best effort (scrub, snap trim)."""
 
     client: Allocation
     recovery: Allocation
@@ -56,10 +54,10 @@ class Allocations:
 
 @dataclass(frozen=True)
 class Capacity:
-    """What an OSD is taken to be capable of, on one kind of device."""
+    """Assumed capacity of an OSD on one kind of device."""
 
     #: Random writes of 4 KiB a second (``osd_mclock_max_capacity_iops_*``). The default stands here; an OSD
-    #: of Ceph replaces it by what it measures at its first start.
+    #: of Ceph replaces it by its measurement at first start.
     iops: float
     #: Sequential bandwidth (``osd_mclock_max_sequential_bandwidth_*``) [B/s]; since v18
     bytes_per_s: float = 0.0
@@ -80,7 +78,7 @@ class MclockDefaults:
     capacities: dict[Device, Capacity]  #: By kind of device
 
     def cost(self, item_bytes: int, device: Device) -> int:
-        """Return what an item costs (``mClockScheduler::calc_scaled_cost``).
+        """Return the cost of an item (``mClockScheduler::calc_scaled_cost``).
 
         >>> mclock_defaults("reef").cost(4096, "ssd"), mclock_defaults("reef").cost(4 << 20, "ssd")
         (58525, 4194304)
@@ -93,9 +91,9 @@ class MclockDefaults:
         return max(round(capacity.cost_per_io + capacity.cost_per_byte * item_bytes), 1)
 
     def measured(self, iops: float, device: Device) -> MclockDefaults:
-        """Return the same for an OSD that measured so many random writes of 4 KiB at its first start [1/s].
+        """Return the same for an OSD that measured `iops` random writes of 4 KiB at its first start [1/s].
 
-        What is above `CAPACITY_THRESHOLDS_IOPS` is not believed, and the default stays.
+        A rate above `CAPACITY_THRESHOLDS_IOPS` is not believed, and the default stays.
         """
         if iops > CAPACITY_THRESHOLDS_IOPS[device]:
             return self
@@ -110,7 +108,9 @@ class MclockDefaults:
     def rate(self, device: Device) -> float:
         """Return the whole capacity of an OSD, in cost a second."""
         capacity = self.capacities[device]
-        return capacity.bytes_per_s if self.bytes_based else capacity.iops
+        if self.bytes_based:
+            return capacity.bytes_per_s
+        return capacity.iops
 
 
 _BY_TIME = MclockDefaults(
@@ -154,10 +154,12 @@ _BY_BYTES = MclockDefaults(
     },
 )
 
-# Before Quincy mClock was an experiment; what was read of Quincy stands for those releases.
+# Before Quincy mClock was an experiment; Quincy's constants serve for those releases.
 _TIME_BASED = ("kraken", "pacific", "quincy")
 
 
 def mclock_defaults(generation: str) -> MclockDefaults:
     """Return mClock as a release has it, by its name in `stripesim.models.generations`."""
-    return _BY_TIME if generation in _TIME_BASED else _BY_BYTES
+    if generation in _TIME_BASED:
+        return _BY_TIME
+    return _BY_BYTES

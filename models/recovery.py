@@ -1,4 +1,4 @@
-"""How a cluster notices failures and repairs them: the constants of Ceph's monitors and OSDs."""
+"""Constants of Ceph's monitors and OSDs by which a cluster detects and repairs failures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RecoveryModel(MeasuredModel):
         "recovery_chunk_bytes",
         "scrub_interval_ns",
     )
-    #: What the grace period counts from: the peer's ``last_reply``, or the ``first_unanswered`` ping
+    #: Start of the grace period: the peer's ``last_reply``, or the ``first_unanswered`` ping
     grace_from: GraceFrom
     #: `heartbeat_interval_ns`, `heartbeat_grace_ns`: time between two pings of a pair, and silence after
     #: which a peer is reported [ns]
@@ -47,7 +47,7 @@ class RecoveryModel(MeasuredModel):
     osd_tick_ns: (
         int  #: An OSD looks for silent peers, and reports them, once in this time [ns]
     )
-    #: Reporters, each on a host of its own, that the monitor wants before it believes them
+    #: Reporters, each on a separate host, that the monitor wants before it believes them
     min_down_reporters_count: int
     #: An OSD that too few peers can report is marked down after this time of silence [ns]
     report_timeout_ns: int
@@ -84,7 +84,7 @@ class RecoveryModel(MeasuredModel):
     #: Every placement group is read and compared once in this time [ns] (``osd_deep_scrub_interval``)
     scrub_interval_ns: int
     #: `stats_period_ns`, `digest_period_ns`: an OSD reports its placement groups to the manager, and the
-    #: manager to the monitors, once in this time [ns]: what an operator sees lags behind. The monitors keep
+    #: manager to the monitors, once in this time [ns]: status reports lag behind. The monitors keep
     #: each digest, as they keep a map. 0: at once, and nothing but maps is kept.
     stats_period_ns: int
     digest_period_ns: int
@@ -101,7 +101,7 @@ class RecoveryModel(MeasuredModel):
 
     @property
     def read_lease_ns(self) -> int:
-        """How long a member lets its primary serve reads without asking again [ns]."""
+        """Return how long a member lets its primary serve reads without a renewal [ns]."""
         return round(self.read_lease_fraction * self.heartbeat_grace_ns)
 
     def log_lengths(self, osd_groups: int) -> tuple[int, int]:
@@ -110,7 +110,8 @@ class RecoveryModel(MeasuredModel):
         See Ceph v16.2.15, ``src/osd/OSD.cc`` (``OSDService::get_target_pg_log_entries``); before Octopus
         ``PrimaryLogPG::calc_trim_to``. Ceph trims 100 entries at a time, here each.
         """
-        low, high = self.log_entries_min_count, self.log_entries_max_count
+        low = self.log_entries_min_count
+        high = self.log_entries_max_count
         if not self.log_entries_per_osd_count:
             return high, low
         length = min(max(self.log_entries_per_osd_count // osd_groups, low), high)
@@ -131,4 +132,6 @@ def min_size(*, kind: str, k: int, width: int) -> int:
     See Ceph v16.2.15, ``src/mon/OSDMonitor.cc`` (``prepare_pool_size``): size − size/2 for replication,
     k + min(1, m − 1) for erasure codes.
     """
-    return width - width // 2 if kind == "replicated" else k + min(1, width - k - 1)
+    if kind == "replicated":
+        return width - width // 2
+    return k + min(1, width - k - 1)

@@ -91,7 +91,7 @@ class SsdModel(MeasuredModel):
         return self.channels * self.raid0_drives
 
     def single(self) -> SsdModel:
-        """One drive of the set."""
+        """Return one drive of the set."""
         provenance = {
             **self.provenance,
             "raid0_drives": Provenance("given", "one bare device"),
@@ -103,12 +103,12 @@ class SsdModel(MeasuredModel):
         return -(-size_bytes // self.block_bytes) * self.block_bytes
 
     def pieces_bytes(self, size_bytes: int) -> list[int]:
-        """Requests that the transfer of one extent becomes [B]."""
+        """Return the requests that the transfer of one extent becomes [B]."""
         whole, rest = divmod(size_bytes, TRANSFER_MAX_BYTES)
         return [TRANSFER_MAX_BYTES] * whole + ([rest] if rest else [])
 
     def parts_bytes(self, piece_bytes: int) -> list[int]:
-        """What the channels make of one request, in parallel [B]: like parts of at least `PART_BYTES`."""
+        """Return the equal parts of a request served in parallel [B], each at least `PART_BYTES`."""
         parts = max(1, min(self.servers, piece_bytes // PART_BYTES))
         size, rest = divmod(self.blocks_bytes(piece_bytes) // self.block_bytes, parts)
         parts_listed = [
@@ -118,20 +118,20 @@ class SsdModel(MeasuredModel):
         return parts_listed
 
     def read_ns(self, size_bytes: int) -> float:
-        """Mean time to read `size_bytes` [ns], equation (1)."""
+        """Return the mean time to read `size_bytes` [ns], equation (1)."""
         return self.read_base_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
 
     def read_next_ns(self, size_bytes: int) -> float:
-        """Mean time to read `size_bytes` near what was read last [ns]: a drive has no place to go to."""
+        """Return the mean time to read near the last read [ns]: a drive has no position."""
         return self.read_ns(size_bytes)
 
     def write_ns(self, size_bytes: int) -> float:
-        """Mean time to write `size_bytes` [ns], equation (1) with the steady-state factor."""
+        """Return the mean time to write `size_bytes` [ns], equation (1) with the steady-state factor."""
         fresh_ns = self.write_base_ns + self.write_ns_per_byte * self.blocks_bytes(
             size_bytes
         )
         return fresh_ns * self.steady_state_write_factor
 
     def sync_ns(self, size_bytes: int) -> float:
-        """Mean time to write `size_bytes` and flush, as a commit does [ns]."""
+        """Return the mean time to write `size_bytes` and flush, as a commit does [ns]."""
         return self.write_ns(size_bytes) + self.flush_base_ns

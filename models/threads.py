@@ -23,14 +23,17 @@ class ThreadModel(MeasuredModel):
     (``ms_async_op_threads``), ``src/os/bluestore/BlueStore.cc`` (``_kv_sync_thread``,
     ``_kv_finalize_thread``, ``_do_read``: a read waits for its ``aio_wait``),
     ``src/blk/kernel/KernelDevice.cc`` (``_aio_thread``), ``src/msg/async/ProtocolV2.cc``
-    (``handle_message_ack``; ``write_event`` sends what is due of a connection that is not lossy).
+    (``handle_message_ack``; ``write_event`` sends pending messages of a connection that is not lossy).
     """
 
-    positive: ClassVar = ("op_shards_count", "op_threads_per_shard_count")
+    positive: ClassVar = (
+        "op_shards_count",
+        "op_threads_per_shard_count",
+        "messenger_threads_count",
+    )
     op_shards_count: int  #: Queues of operations; a placement group belongs to one
     op_threads_per_shard_count: int  #: Threads that serve one queue
-    #: Threads that send and receive messages; 0: a message needs a core, but no thread of its own class
-    messenger_threads_count: int
+    messenger_threads_count: int  #: Threads that send and receive messages
     #: Processor time of waking a thread that sleeps, and of its going to sleep again [ns]; a thread that
     #: finds more work when it is done costs nothing
     wake_ns: float
@@ -53,9 +56,7 @@ class ThreadModel(MeasuredModel):
     preemptions_per_wake_count: float
     #: With a `PgLockModel` of scope ``dispatch``. 1: an operation needs nothing of its placement group but
     #: the mutex that each of its stages takes; 0: a client's operation also takes the group's lock before it
-    #: queues for a thread, and keeps it while it is dispatched. Who waits for the mutex is decided elsewhere:
-    #: a worker thread where threads are modelled apart (`messenger_threads_count` above 0, or a queue with
-    #: classes), otherwise the operation, without a thread.
+    #: queues for a thread, and keeps it while it is dispatched.
     lock_waits_per_thread_count: int
     #: Time, not processor time, after an operation has been answered until its thread and what it holds serve
     #: the next [ns]

@@ -6,8 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from stripesim.models import jit
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workload
-from stripesim.sim.ceph.failures import FaultDirector, FaultPlan, describe_faults
+from stripesim.sim.ceph.failures import (
+    FaultDirector,
+    FaultPlan,
+    describe_faults,
+)
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.loops import ClientLoops
 from stripesim.sim.ceph.planner import Foreground, RequestPlanner
@@ -63,7 +68,7 @@ class RunResult:
     window: (
         Window | None
     )  #: The part of the run that `row` measures; None if no request completed
-    #: Of a run under faults, see `stripesim.sim.ceph.failures.report.describe_faults`
+    #: Of a run under faults, see `stripesim.sim.ceph.failures.describe_faults`
     timeline: dict[str, Any] | None = None
     #: Use of processors; see `stripesim.sim.observe.processors.processor_use`
     processors: dict[str, Any] = field(default_factory=dict)
@@ -90,6 +95,9 @@ def engine_named(name: str) -> Callable[[Program], EngineRun]:
 
         return engine_simpy.run
     if name == "compiled":
+        if jit.is_disabled():
+            wanted = "it unset, or engine simpy, which needs no compiled code"
+            raise ValueError(f"NUMBA_DISABLE_JIT: got 1, wanted {wanted}")
         from stripesim.sim.engine.compiled import engine as engine_compiled
 
         return engine_compiled.run
@@ -161,11 +169,7 @@ def simulate(
     director, beside_clients = None, [make(pool, book) for make in background]
     if faults is not None and layout is not None:
         director = FaultDirector(pool, book, faults, layout, own, feed_stream=len(own))
-        beside_clients = [
-            director.feed,
-            director.notes,
-            *([director.scrubs.feed] if faults.scrubs else []),
-        ]
+        beside_clients = list(director.feeds)
     closed = frozenset(
         index for index, stream in enumerate(own) if newest_only and stream.depth
     )
@@ -188,9 +192,7 @@ def simulate(
     if director is None or faults is None:
         return _result(pool, book, found, run, {}, further=len(own), warm_up=warm_up)
     requested = joined_requests([load.requested for load in found])
-    more, timeline = describe_faults(
-        director, faults, run, requested, book, feed=len(own)
-    )
+    more, timeline = describe_faults(director.finish(run, requested))
     return _result(
         pool, book, found, run, more, further=len(own) + 1, timeline=timeline
     )

@@ -5,7 +5,6 @@ the list of public names. Timelines as text, for lessons, are in `stripesim.teac
 engines, for programs that bring their own system, are in `stripesim.blocks`.
 """
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -13,23 +12,26 @@ from typing import Any, Literal
 from stripesim.calibration.ledger.verdicts import Claim, Ledger
 from stripesim.calibration.trace_fit import TraceFit, fit_trace, write_fit
 from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.scenarios.cells.build import build_cell, build_pool
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.explain.draw import draw_timelines
 from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.explain.text import table_rows
 from stripesim.scenarios.explain.timeline import Timeline
 from stripesim.scenarios.figures.results import CaptionedFigure, draw_all, save_figures
-from stripesim.scenarios.run.build import build_cell, build_models, build_pool
 from stripesim.scenarios.run.execute import ScenarioResult, run_scenario
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.keys import Scenario as _Scenario
 from stripesim.scenarios.schema.loader import (
+    Overrides,
     ScenarioError,
     load_scenario,
+    overridden,
     parse_scenario,
     scenario_from,
     shipped_scenarios,
 )
-from stripesim.scenarios.schema.toml import toml_document, toml_value
+from stripesim.scenarios.schema.toml import toml_value
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
 from stripesim.scenarios.studies.base import StudyResult
 from stripesim.scenarios.studies.registry import STUDIES, study_named
@@ -87,9 +89,6 @@ __all__ = [
     "write_fit",
 ]
 
-#: Overrides: ``{"cluster.hosts": 8}``, or as on the command line, ``["cluster.hosts=8"]``.
-Sets = Mapping[str, Any] | Sequence[str]
-
 load_trace = load
 describe_trace = describe
 
@@ -119,32 +118,18 @@ class Scenario(_Scenario, metaclass=_Checked):
     """
 
 
-def _texts(sets: Sets) -> list[str]:
-    if isinstance(sets, Mapping):
-        return [f"{key}={toml_value(value)}" for key, value in sets.items()]
-    return list(sets)
-
-
 def _loaded(
-    scenario: _Scenario | str | Path, sets: Sets, seed: int | None
+    scenario: _Scenario | str | Path, sets: Overrides, seed: int | None = None
 ) -> _Scenario:
-    if not isinstance(scenario, _Scenario):
-        return load_scenario(scenario, sets=_texts(sets), seed=seed)
-    if not sets and seed is None:
-        return scenario
-    return scenario_from(
-        _values(scenario), base_dir=scenario._base_dir, sets=_texts(sets), seed=seed
-    )
-
-
-def _values(scenario: _Scenario) -> dict[str, Any]:
-    return dict(scenario.model_dump(mode="json", exclude_unset=True))
+    if isinstance(scenario, _Scenario):
+        return overridden(scenario, sets, seed=seed)
+    return load_scenario(scenario, sets=sets, seed=seed)
 
 
 def run(
     scenario: _Scenario | str | Path,
     *,
-    sets: Sets = (),
+    sets: Overrides = (),
     seed: int | None = None,
     engine: str = "compiled",
     costs: bool = True,
@@ -156,7 +141,7 @@ def run(
     scenario
         A `Scenario`, the name of one that ships, or the path of a TOML file.
     sets
-        Overrides, such as ``{"cluster.hosts": 8}``.
+        Overrides, such as ``{"cluster.hosts": 8}``, or as on the command line, ``["cluster.hosts=8"]``.
     seed
         Seed to use instead of the scenario's.
     engine
@@ -181,7 +166,7 @@ def sweep(
     scenario: _Scenario | str | Path,
     over: Mapping[str, Sequence[Any]],
     *,
-    sets: Sets = (),
+    sets: Overrides = (),
     seed: int | None = None,
     replications: int = 1,
     jobs: int | None = None,
@@ -206,49 +191,21 @@ def sweep(
     ValueError
         If the scenario or a point is wrong; all problems at once, one line each.
     """
-    with tempfile.TemporaryDirectory(prefix="stripesim-") as folder:
-        place: str | Path = "" if isinstance(scenario, _Scenario) else scenario
-        if isinstance(scenario, _Scenario):
-            place = Path(folder) / "scenario.toml"
-            place.write_text(toml_document(_absolute(scenario)), "utf-8")
-        plan = plan_sweep(
-            place,
-            over=[
-                f"{key}={','.join(map(toml_value, points))}"
-                for key, points in over.items()
-            ],
-            sets=_texts(sets),
-            seed=seed,
-            replications=replications,
-            engine=engine,
-        )
-        return run_sweep(plan, jobs=jobs)
-
-
-def _absolute(scenario: _Scenario) -> dict[str, Any]:
-    """Return a scenario's values without nulls, and with paths that hold from any folder."""
-    from stripesim.scenarios.schema.keys import names_file
-
-    def clean(key: str, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {
-                name: clean(name, part)
-                for name, part in value.items()
-                if part is not None
-            }
-        if isinstance(value, list):
-            return [clean(key, part) for part in value]
-        if names_file(key, value):
-            return str((scenario._base_dir / value).absolute())
-        return value
-
-    return {key: clean(key, value) for key, value in _values(scenario).items()}
+    plan = plan_sweep(
+        scenario,
+        over=over,
+        sets=sets,
+        seed=seed,
+        replications=replications,
+        engine=engine,
+    )
+    return run_sweep(plan, jobs=jobs)
 
 
 def study(
     name: str,
     *,
-    sets: Sets = (),
+    sets: Mapping[str, Any] | Sequence[str] = (),
     ablate: Sequence[str] = (),
     engine: str = "compiled",
     jobs: int | None = None,
@@ -263,7 +220,8 @@ def study(
         One of `studies`.
     sets
         Parameters to change, by the names that the ledger lists, such as
-        ``{"write.network_efficiency_fraction": 0.9}``.
+        ``{"write.network_efficiency_fraction": 0.9}`` of ``exstorus2019``; of a study with a scenario also
+        keys of that.
     ablate
         Names of ablations, or ``all``.
     engine, jobs
@@ -278,12 +236,12 @@ def study(
     ValueError
         If there is no such study, option, parameter or ablation.
     """
-    chosen = study_named(name)
-    result = chosen.run(
-        engine=engine, sets=_texts(sets), ablate=ablate, jobs=jobs, **options
-    )
+    named = study_named(name)
+    if isinstance(sets, Mapping):
+        sets = [f"{key}={toml_value(value)}" for key, value in sets.items()]
+    result = named.run(engine=engine, sets=sets, ablate=ablate, jobs=jobs, **options)
     if out is not None:
-        chosen.save(result, Path(out))
+        named.save(result, Path(out))
     return result
 
 
@@ -298,7 +256,7 @@ def claims(study: str) -> tuple[Claim, ...]:
 
 
 def pool(
-    scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Sets = ()
+    scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
 ) -> Pool:
     """Build one scheme's pool on the cluster of a scenario, for programs that drive the simulator.
 
@@ -309,21 +267,20 @@ def pool(
     scheme
         Such as ``rs:4,2``; left out: the scenario's first.
     """
-    chosen = _loaded(scenario, sets, None)
-    return build_pool(
-        chosen, parse_scheme(scheme or chosen.schemes[0]), build_models(chosen)
-    )
+    loaded = _loaded(scenario, sets)
+    code = parse_scheme(scheme or loaded.schemes[0])
+    return build_pool(loaded, code, build_models(loaded))
 
 
 def cluster(
-    scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Sets = ()
+    scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
 ) -> Cluster:
     """Build the cluster of a scenario as one scheme's pool sees it: hosts, OSDs, acting sets, models."""
     return pool(scenario, scheme, sets=sets).cluster
 
 
 def workload(
-    scenario: _Scenario | str | Path, cell: int | Cell = 0, *, sets: Sets = ()
+    scenario: _Scenario | str | Path, cell: int | Cell = 0, *, sets: Overrides = ()
 ) -> Any:
     """Build the requests of one cell of a scenario.
 
@@ -334,9 +291,10 @@ def workload(
     cell
         Which of its cells: a number from 0, in the order in which `run` gives rows.
     """
-    chosen = _loaded(scenario, sets, None)
-    one = cells(chosen)[cell] if isinstance(cell, int) else cell
-    return build_cell(chosen, one).workload
+    loaded = _loaded(scenario, sets)
+    if isinstance(cell, int):
+        cell = cells(loaded)[cell]
+    return build_cell(loaded, cell).workload
 
 
 def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
@@ -365,7 +323,7 @@ def durability(
     scenario: _Scenario | str | Path,
     *,
     method: Literal["markov", "splitting", "burst", "all"] = "all",
-    sets: Sets = (),
+    sets: Overrides = (),
     seed: int | None = None,
     walks: int = 1000,
 ) -> list[dict[str, Any]]:

@@ -16,8 +16,8 @@ from hypothesis import settings
 import stripesim
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.planning.rebuild import idle_rebuild
-from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.cluster import Cluster, Models
 from stripesim.sim.ceph.paths import PathContext
@@ -79,7 +79,7 @@ def models() -> Models:
     built = build_models(
         parse_scenario(
             'schemes = ["rep:3"]',
-            sets=["workload.requests=1", 'cluster.parameters="koh2017"'],
+            sets=["workload.requests=1", 'cluster.parameters="kraken"'],
         )
     )
     flat = (1.0,) * 256
@@ -88,6 +88,14 @@ def models() -> Models:
         ssd=changed(built.ssd, read_quantiles=flat, write_quantiles=flat),
         pg_lock=replace(built.pg_lock, scope="commit"),
     )
+
+
+@pytest.fixture(scope="session")
+def sleepless(models: Models) -> Models:
+    """The same models where threads cost nothing to wake and keep no core: demands of steps add up."""
+    free = {"wake_ns": 0, "sync_wakes_count": 0, "sync_ns": 0}
+    threads = changed(models.threads, slice_ns=0, hand_over_ns=0, **free)
+    return replace(models, threads=threads)
 
 
 @pytest.fixture(scope="module")

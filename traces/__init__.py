@@ -1,4 +1,8 @@
-"""Readers of block traces and failure traces into one columnar form each; knows nothing else of stripesim."""
+"""Readers of block traces and failure traces, each kind in one columnar form.
+
+Start with `columns` for that form and `read` for the way from a file to it; each format is a module in
+`formats` or `failures`. Traces import only `stripesim.models` of stripesim.
+"""
 
 from stripesim.traces.columns import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace
 from stripesim.traces.failures.columns import EVENT_SCHEMA, SPAN_SCHEMA, FailureTrace

@@ -12,7 +12,7 @@ PENDING_BYTES = 800
 FAILURE_BYTES = 1000
 """Memory of one event of a failure trace at its peak, with its cells as text (measured)."""
 
-# What threads and one block of text take besides rows (measured).
+# Memory of threads and of one block of text, in addition to rows (measured).
 _WORKING = MemoryUse(
     address_space_bytes=1100 << 20, resident_bytes=150 << 20, data_bytes=250 << 20
 )
@@ -44,7 +44,7 @@ class RowBudget:
         Raises
         ------
         TraceError
-            When all rows so far do not fit.
+            If all rows counted do not fit.
         """
         self._rows += rows
         self.check(self._rows)

@@ -73,8 +73,8 @@ class BlockTrace:
     source: str  #: File it was read from
     #: Reading of the trace's own clock at the first request [ns] (for MSR since 1601-01-01 UTC)
     origin_ns: int = 0
-    faults: Faults = field(default_factory=Faults)  #: What was wrong in the file
-    #: What was recognised but is no request of its own: flushes, merges, summary lines and the like
+    faults: Faults = field(default_factory=Faults)  #: Faults of the file
+    #: Counts of lines that are not requests: flushes, merges, summary lines and the like
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:

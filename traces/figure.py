@@ -1,4 +1,4 @@
-"""One sheet that shows what a block trace holds."""
+"""Draw a block trace on one sheet."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ def save_figure(figure: Figure, path: str | Path, dpi: int) -> tuple[Path, Path]
     """Write a figure as `.svg` and `.png`; without a date or names that depend on chance, always the same."""
     from matplotlib import rc_context
 
-    svg, png = Path(path).with_suffix(".svg"), Path(path).with_suffix(".png")
+    svg = Path(path).with_suffix(".svg")
+    png = Path(path).with_suffix(".png")
     with rc_context({"svg.hashsalt": "stripesim"}):
         figure.savefig(svg, metadata={"Date": None})
     figure.savefig(png, dpi=dpi)
@@ -72,7 +73,10 @@ def save_figure(figure: Figure, path: str | Path, dpi: int) -> tuple[Path, Path]
 def caption(row: dict[str, Any]) -> str:
     """Return a caption in whole sentences."""
     rate = f" ({_number(row['iops'])} per second)" if row["iops"] else ""
-    devices = "one device" if row["devices"] == 1 else f"{row['devices']:,} devices"
+    if row["devices"] == 1:
+        devices = "one device"
+    else:
+        devices = f"{row['devices']:,} devices"
     parts = [
         f"{row['requests']:,} requests to {devices} over {_number(row['duration_s'])} s{rate}, "
         f"read as {row['format']}; {row['read_ratio']:.1%} are reads, "
@@ -206,10 +210,8 @@ def _draw_places(axes: Axes, trace: BlockTrace) -> None:
     rows = rows.gather_every(step)
     for write, colour, label in _DIRECTIONS:
         part = rows.filter(rows["is_write"] == write)
-        x, y = (
-            part["issue_ns"].to_numpy() / NS_PER_S,
-            part["offset_bytes"].to_numpy() / 2**30,
-        )
+        x = part["issue_ns"].to_numpy() / NS_PER_S
+        y = part["offset_bytes"].to_numpy() / 2**30
         axes.plot(
             x,
             y,
@@ -220,7 +222,10 @@ def _draw_places(axes: Axes, trace: BlockTrace) -> None:
             label=label,
             rasterized=True,
         )
-    note = f"device {busiest}" if trace.requests["device"].n_unique() > 1 else "offset"
+    if trace.requests["device"].n_unique() > 1:
+        note = f"device {busiest}"
+    else:
+        note = "offset"
     every = "" if step == 1 else f", every {step}th request"
     axes.set_xlabel(f"time [s]{every}")
     axes.set_ylabel(f"{note} [GiB]", parse_math=False)
@@ -236,16 +241,16 @@ def _draw_places(axes: Axes, trace: BlockTrace) -> None:
 
 
 def _draw_reuse(axes: Axes, trace: BlockTrace) -> None:
-    found = reuse(trace.requests)
-    sizes = np.unique(np.geomspace(1, max(2, found.blocks), 200).astype(np.int64))
+    reused = reuse(trace.requests)
+    sizes = np.unique(np.geomspace(1, max(2, reused.blocks), 200).astype(np.int64))
     axes.plot(
         sizes * BLOCK_BYTES / 2**20,
-        found.hit_ratio(sizes),
+        reused.hit_ratio(sizes),
         color=_READ,
         linewidth=2,
         label="LRU",
     )
-    most = float((found.distances >= 0).mean())
+    most = float((reused.distances >= 0).mean())
     axes.axhline(
         most, color=_BLACK, linestyle="--", linewidth=1, label="cache without limit"
     )
@@ -316,7 +321,8 @@ def _draw_cdf(
     at, counts = np.unique(values, return_counts=True)
     share = np.cumsum(counts) / counts.sum()
     # A step needs a foot: a single size would otherwise be one dot.
-    at, share = np.concatenate(([at[0]], at)), np.concatenate(([0.0], share))
+    at = np.concatenate(([at[0]], at))
+    share = np.concatenate(([0.0], share))
     axes.step(
         at,
         share,
@@ -343,4 +349,6 @@ def _size(size_bytes: float) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"

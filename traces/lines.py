@@ -1,6 +1,7 @@
 """Lines of a text as rows of cells, with the faulty ones and times that run backwards reported."""
 
 import csv
+import io
 from collections.abc import Callable, Iterator
 
 import polars as pl
@@ -67,8 +68,8 @@ def with_cells(
     *,
     quoted: bool = False,
 ) -> pl.DataFrame:
-    """Split `text` into a column per cell, null where empty; `whole` marks lines with so many cells."""
-    if quoted:
+    """Split `text` into a column per cell, null where empty; `whole` marks lines of the right length."""
+    if quoted and lines["text"].str.contains('"', literal=True).any():
         return _with_quoted_cells(lines, columns, separator)
     if separator == " ":
         lines = lines.with_columns(pl.col("text").str.replace_all(r"[ \t]+", " "))
@@ -90,17 +91,38 @@ def with_cells(
 def _with_quoted_cells(
     lines: pl.DataFrame, columns: tuple[str, ...], separator: str
 ) -> pl.DataFrame:
-    nothing = [None] * len(columns)
-    rows: list[list[str] | list[None]] = []
-    for text in lines["text"]:
-        cells = cells_of(text, separator, quoted=True)
-        rows.append(cells if len(cells) == len(columns) else nothing)
-    table = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String()), orient="row")
-    whole = pl.Series("whole", [row is not nothing for row in rows], dtype=pl.Boolean)
-    filled = pl.when(pl.col(columns) != "").then(pl.col(columns))
-    return pl.concat(
-        [lines, table.with_columns(filled)], how="horizontal"
-    ).with_columns(whole)
+    table = _clean_cells(lines["text"], columns, separator)
+    whole = pl.lit(True)
+    if table is None:
+        cells = [cells_of(text, separator, quoted=True) for text in lines["text"]]
+        right = [len(row) == len(columns) for row in cells]
+        nothing = [None] * len(columns)
+        rows = [row if ok else nothing for row, ok in zip(cells, right, strict=True)]
+        schema = dict.fromkeys(columns, pl.String())
+        table = pl.DataFrame(rows, schema=schema, orient="row")
+        whole = pl.lit(pl.Series(right, dtype=pl.Boolean))
+    stripped = pl.col(columns).str.strip_chars()
+    filled = table.with_columns(pl.when(stripped != "").then(stripped))
+    return lines.hstack(filled).with_columns(whole=whole)
+
+
+def _clean_cells(
+    texts: pl.Series, columns: tuple[str, ...], separator: str
+) -> pl.DataFrame | None:
+    """Parse with the CSV reader; None if any line is odd, so that each is parsed alone."""
+    try:
+        table = pl.read_csv(
+            io.BytesIO("\n".join(texts).encode()),
+            has_header=False,
+            schema=dict.fromkeys(columns, pl.String()),
+            separator=separator,
+        )
+    except pl.exceptions.PolarsError:
+        return None
+    # A line with a cell too few lacks its last one.
+    if table.height != len(texts) or table[columns[-1]].null_count():
+        return None
+    return table
 
 
 def sound_rows(
@@ -132,14 +154,16 @@ def split_lines(
 
     def explain(text: str) -> tuple[str, str]:
         count = len(cells_of(text, separator, quoted=quoted))
-        return f"{count or 'odd quotes, no'} columns in {shown(text)}", wanted
+        if not count:
+            return f"odd quotes in {shown(text)}", "quotes in pairs"
+        return f"{count} columns in {shown(text)}", wanted
 
     rows = with_cells(lines, columns, separator, quoted=quoted)
     return sound_rows(rows, pl.col("whole"), log, explain)
 
 
 def has_columns(head: Head, needed: tuple[str, ...]) -> bool:
-    """Whether the first line is a heading with all of these comma separated names."""
+    """Return True if the first line is a heading with all of these comma-separated names."""
     return bool(head.lines) and set(needed) <= set(
         cells_of(head.lines[0], ",", quoted=True)
     )

@@ -32,7 +32,7 @@ class Reuse:
 
     @property
     def accesses(self) -> int:
-        """How many accesses to blocks."""
+        """Return the number of accesses to blocks."""
         return len(self.distances)
 
     def hit_ratio(self, cache_blocks: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -63,7 +63,7 @@ def reuse(requests: pl.DataFrame) -> Reuse:
     starts = np.cumsum(counts) - counts
     within = np.arange(int(counts.sum())) - np.repeat(starts, counts)
     block = np.repeat(first[:kept], counts) + within
-    # Blocks of a device are numbered below 2**50: offsets lie below 2**62. One number names both.
+    # Blocks of a device are numbered below 2**50, offsets are below 2**62: one number names both.
     key = pl.Series(np.repeat(device[:kept], counts) << 50 | block)
     names = key.rank("dense").to_numpy().astype(np.int64) - 1
     blocks = int(names.max()) + 1
@@ -74,13 +74,13 @@ def reuse(requests: pl.DataFrame) -> Reuse:
 
 def first_touch(requests: pl.DataFrame) -> npt.NDArray[np.bool_]:
     """Mark requests that start in a block untouched before; none past the first `ACCESSES_MAX` accesses."""
-    found = reuse(requests)
-    rows = requests.head(found.requests)
+    reused = reuse(requests)
+    rows = requests.head(reused.requests)
     first = (rows["offset_bytes"] // BLOCK_BYTES).to_numpy()
     last = ((rows["offset_bytes"] + rows["length_bytes"] - 1) // BLOCK_BYTES).to_numpy()
     counts = last - first + 1
     out = np.zeros(requests.height, dtype=np.bool_)
-    out[: rows.height] = found.distances[(np.cumsum(counts) - counts)] < 0
+    out[: rows.height] = reused.distances[(np.cumsum(counts) - counts)] < 0
     return out
 
 
@@ -99,8 +99,9 @@ def stack_distances(names: Ints, blocks: int) -> Ints:
             out[now] = -1
             live += 1
         else:
-            # Marks stand at each block's last access; those after `before` are the distinct blocks between.
-            older, at = 0, before + 1
+            # Marks are at each block's last access; those after `before` are the distinct blocks between.
+            older = 0
+            at = before + 1
             while at > 0:
                 older += tree[at]
                 at -= at & -at

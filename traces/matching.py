@@ -47,7 +47,7 @@ class _Command:
 class Matcher:
     """State of the requests in flight; feed it events in file order.
 
-    A dispatch D covers sectors [s, s + n). It takes the queued requests (Q) that lie there, same device and
+    A dispatch D covers sectors [s, s + n). It takes the queued requests (Q) in that range, same device and
     direction, first come first: several after a merge (M, F), a part of one after a split. The rest of a
     split request stays queued at its own sector, so its completion is that of its last part. A completion C
     ends the oldest dispatch at its sector, preferring one of equal length; a shorter C ends a part. A C
@@ -85,15 +85,17 @@ class Matcher:
     def take(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return requests and commands that are over since the last call."""
         self._budget.check(self._in_flight + len(self._split_off))
-        requests, commands = self._requests, self._commands
+        requests = self._requests
+        commands = self._commands
         self._in_flight -= len(requests) + len(commands)
-        self._requests, self._commands = [], []
+        self._requests = []
+        self._commands = []
         return _request_rows(requests), pl.DataFrame(
             _common(commands), schema=COMMAND_SCHEMA
         )
 
     def finish(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return what is still in flight at the end of the file, with null times where nothing was seen."""
+        """Return requests and commands in flight at the end of the file, with null times if not seen."""
         commands = [command for flying in self._flying.values() for command in flying]
         held = {
             id(request): request
@@ -110,7 +112,8 @@ class Matcher:
         self._log.tally("requests never completed", len(held))
         self._requests.extend(sorted(held.values(), key=lambda request: request.line))
         self._commands.extend(commands)
-        self._queued, self._flying = {}, {}
+        self._queued = {}
+        self._flying = {}
         return self.take()
 
     def _queue(self, line: int, time_ns: int, place: _Place, sectors: int) -> None:
@@ -145,7 +148,7 @@ class Matcher:
         self._flying.setdefault(place, []).append(command)
 
     def _take_queued(self, place: _Place, room: int) -> tuple[_Request, int] | None:
-        """Take what is queued at `place`, at most `room` sectors of it."""
+        """Take up to `room` sectors of the requests queued at `place`."""
         queue = self._queued.get(place)
         if not queue:
             return None
@@ -153,8 +156,11 @@ class Matcher:
             del self._queued[place]
             return queue[0]
         # The longest that fits, else the oldest in part: a merge takes requests whole.
-        whole = [index for index, (_, sectors) in enumerate(queue) if sectors <= room]
-        index = max(whole, key=lambda candidate: queue[candidate][1]) if whole else 0
+        fitting = [index for index, (_, sectors) in enumerate(queue) if sectors <= room]
+        if fitting:
+            index = max(fitting, key=lambda candidate: queue[candidate][1])
+        else:
+            index = 0
         request, sectors = queue.pop(index)
         if not queue:
             del self._queued[place]
@@ -186,11 +192,10 @@ class Matcher:
             self._complete_undispatched(time_ns, place, sectors)
             return
         # One command at a place is the rule.
-        index = (
-            0
-            if len(flying) == 1
-            else _best([command.sectors_left for command in flying], sectors)
-        )
+        if len(flying) == 1:
+            index = 0
+        else:
+            index = _best([command.sectors_left for command in flying], sectors)
         command = flying[index]
         if time_ns < command.dispatch_ns:
             # That the time ran backwards has been reported where it did.

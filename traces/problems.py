@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 KEPT_FAULTS = 20
-"""How many faults are kept with their place; the rest are only counted."""
+"""Number of faults kept with their place; the others are only counted."""
 
 SHOWN_CHARACTERS = 80
-"""How much of an offending line a message repeats."""
+"""Characters of an offending line that a message repeats."""
 
 
 def shown(text: str) -> str:
@@ -33,14 +33,16 @@ class Fault:
     unit: str = "line"
 
     def __str__(self) -> str:
-        counted = self.line if self.unit == "line" else f"{self.unit} {self.line}"
-        place = f"{self.source}:{counted}" if self.line else self.source
-        return f"{place}: got {self.got}, wanted {self.wanted}"
+        location = self.source
+        if self.line:
+            unit = "" if self.unit == "line" else f"{self.unit} "
+            location += f":{unit}{self.line}"
+        return f"{location}: got {self.got}, wanted {self.wanted}"
 
 
 @dataclass(frozen=True)
 class Faults:
-    """How many faults one file has, and the first `KEPT_FAULTS` of them."""
+    """Number of faults in one file, and the first `KEPT_FAULTS` of them."""
 
     count: int = 0
     first: tuple[Fault, ...] = ()
@@ -55,7 +57,7 @@ class Faults:
 
 @dataclass
 class FaultLog:
-    """Collects faults, and counts of what was recognised but is no request, while a file is read."""
+    """Collect faults, and counts of other recognised lines, while a file is read."""
 
     source: str
     unit: str = "line"
@@ -83,16 +85,16 @@ class FaultLog:
 
     @property
     def has_room(self) -> bool:
-        """Whether a further fault would be kept with its place."""
+        """Return True if another fault would be kept with its place."""
         return len(self.first) < KEPT_FAULTS
 
     def tally(self, what: str, count: int = 1) -> None:
-        """Count something that was recognised, is no fault, and yields no request of its own."""
+        """Count a recognised line that is neither a fault nor a request."""
         if count:
             self.counts[what] = self.counts.get(what, 0) + count
 
     def extend(self, other: "FaultLog") -> None:
-        """Take over what was noted of a file that belongs to this one."""
+        """Add the faults and counts of a companion file."""
         kept = other.first[: KEPT_FAULTS - len(self.first)]
         self.first += kept
         self.count += other.count
@@ -101,7 +103,7 @@ class FaultLog:
 
     def close(self) -> Faults:
         """Return the frozen result, in the order of the file."""
-        # What concerns the whole file stands last.
+        # Faults of the whole file come last.
         return Faults(
             self.count,
             tuple(sorted(self.first, key=lambda fault: fault.line or math.inf)),

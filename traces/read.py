@@ -7,20 +7,17 @@ from typing import Any, TypeVar
 
 from stripesim.traces.budget import REQUEST_BYTES, RowBudget
 from stripesim.traces.columns import BlockTrace, Chunk, assemble
-from stripesim.traces.failures import alibaba, backblaze, fta, lanl, own
+from stripesim.traces.failures import alibaba, backblaze, fta, lanl
+from stripesim.traces.failures import own as own_failures
 from stripesim.traces.failures.columns import FailureTrace
 from stripesim.traces.failures.statistics import failure_info
 from stripesim.traces.formats import blkparse, blktrace, fio_iolog, tables, vscsi
+from stripesim.traces.formats import own as own_blocks
 from stripesim.traces.formats.delimited import DelimitedFormat
-from stripesim.traces.formats.headed import (
-    COLUMNS_EXAMPLE,
-    OWN_CSV,
-    REQUEST_COLUMNS_NEEDED,
-    named_columns,
-)
-from stripesim.traces.formats.own_parquet import OWN_PARQUET
+from stripesim.traces.formats.named_columns import COLUMNS_EXAMPLE, named_columns
+from stripesim.traces.formats.own import REQUEST_COLUMNS_NEEDED
 from stripesim.traces.lines import cells_of
-from stripesim.traces.parquet import MAGIC, parquet_columns
+from stripesim.traces.own import PARQUET_MAGIC, parquet_columns
 from stripesim.traces.problems import FaultLog, TraceError, shown
 from stripesim.traces.source import BLOCK_BYTES, Head, TraceFormat, TraceSource
 from stripesim.traces.statistics import info
@@ -28,8 +25,7 @@ from stripesim.traces.statistics import info
 Format = TypeVar("Format", bound=TraceFormat[Any] | DelimitedFormat)
 
 FORMATS: tuple[TraceFormat[Iterator[Chunk]] | DelimitedFormat, ...] = (
-    OWN_CSV,
-    OWN_PARQUET,
+    own_blocks.FORMAT,
     blktrace.FORMAT,
     blkparse.FORMAT,
     tables.MSR,
@@ -48,15 +44,14 @@ FORMATS: tuple[TraceFormat[Iterator[Chunk]] | DelimitedFormat, ...] = (
 """All formats of block traces, in the order in which they are asked."""
 
 FAILURE_FORMATS: tuple[TraceFormat[FailureTrace], ...] = (
-    own.CSV_FORMAT,
-    own.PARQUET_FORMAT,
+    own_failures.FORMAT,
     fta.SQLITE_FORMAT,
     lanl.FORMAT,
     alibaba.FORMAT,
     backblaze.FORMAT,
     fta.FORMAT,
 )
-"""All formats of failure traces, likewise."""
+"""All formats of failure traces, in the order in which they are tried."""
 
 
 def load(
@@ -191,7 +186,9 @@ def describe(trace: BlockTrace | FailureTrace) -> dict[str, Any]:
     dict
         What `info` or `failure_info` returns.
     """
-    return failure_info(trace) if isinstance(trace, FailureTrace) else info(trace)
+    if isinstance(trace, FailureTrace):
+        return failure_info(trace)
+    return info(trace)
 
 
 def _located(path: str | Path) -> Path:
@@ -224,9 +221,9 @@ def _reader(
 
 
 def _unknown(head: Head, formats: Sequence[Format], kind: str) -> str:
-    """Say of a file that no format takes what it lacks."""
+    """Explain what a file lacks that no format accepts."""
     needed = ", ".join(REQUEST_COLUMNS_NEEDED)
-    if head.data.startswith(MAGIC):
+    if head.data.startswith(PARQUET_MAGIC):
         columns = ", ".join(map(shown, parquet_columns(head.path)[:20])) or "none"
         return f"{head.path}: got a Parquet file with the columns {columns}, wanted {needed}"
     first = head.lines[0] if head.lines else ""

@@ -1,4 +1,9 @@
-"""A trace file as a stream of bytes: plain or compressed, in blocks of whole lines."""
+"""A trace file as a stream of bytes: plain or compressed, in blocks of whole lines.
+
+The standard library decompresses gz, xz, bz2 and zip. fsspec cannot replace this module: it recognises
+compression by name, reads only the first of several files in a zip, and ends a truncated zstd stream without
+an error. A trace must never lose a part in silence.
+"""
 
 import bz2
 import gzip
@@ -19,16 +24,16 @@ BLOCK_BYTES = 4 << 20
 """Text held at a time. Memory while streaming is a small multiple of this, whatever the file's size."""
 
 LINE_BYTES_MAX = 1 << 16
-"""A longer line is no trace line: by this, binary data are recognised without being held whole."""
+"""A longer line is not a trace line, so binary data is recognised without holding it whole."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Some editors put it before UTF-8 text; it belongs to no cell."""
 
 HEAD_BYTES, HEAD_LINES = 1 << 16, 64
-"""How much of a file is looked at to recognise its format."""
+"""Part of a file that is used to recognise its format."""
 
 EXPANDED_BYTES_MAX = 64 << 20
-"""A compressed file may always expand to this much; beyond it, only so many times its own size."""
+"""A compressed file may always expand to this much; beyond it, only `EXPANSION_MAX` times its own size."""
 
 EXPANSION_MAX = 200
 """Traces compress three- to a hundredfold; a file that expands further exhausts its reader.
@@ -49,7 +54,7 @@ _BROKEN: tuple[type[Exception], ...] = (
 
 
 class ByteStream(Protocol):
-    """What a format needs of an open file."""
+    """Interface of an open file that formats read."""
 
     def read1(self, size: int, /) -> bytes:
         """Return up to `size` bytes, b'' at the end."""
@@ -77,7 +82,9 @@ class Block:
     def lines(self) -> list[str]:
         """Return the lines without line ends; bytes that are no UTF-8 become U+FFFD."""
         text = self.data.decode("utf-8", "replace")
-        return text.removesuffix("\n").split("\n") if text else []
+        if text:
+            return text.removesuffix("\n").split("\n")
+        return []
 
 
 def _open(path: Path) -> ByteStream:
@@ -92,7 +99,7 @@ def _open(path: Path) -> ByteStream:
 def _open_zip(path: Path) -> ByteStream:
     try:
         with zipfile.ZipFile(path) as archive:
-            # What macOS adds beside each file is no data.
+            # Files that macOS adds are not data.
             names = [m for m in archive.infolist() if not m.is_dir()]
             members = [m for m in names if not m.filename.startswith("__MACOSX/")]
             if len(members) != 1:
@@ -126,11 +133,12 @@ class _Zstd:
 
     def read1(self, size: int, /) -> bytes:
         while not self._ready:
-            # So little at a time because a few bytes may stand for 128 KiB.
+            # Small reads, because a few bytes may expand to 128 KiB.
             data = self._frame.unused_data if self._frame.eof else b""
             data = data or self._file.read(_ZSTD_PIECE_BYTES)
             if self._frame.eof:
-                self._frame, self._begun = self._decompressor.decompressobj(), False
+                self._frame = self._decompressor.decompressobj()
+                self._begun = False
             if not data:
                 if self._begun:
                     raise EOFError("the last frame is not complete")
@@ -140,7 +148,8 @@ class _Zstd:
                 self._ready = self._frame.decompress(data)
             except self._broken as error:
                 raise OSError(str(error)) from None
-        piece, self._ready = self._ready[:size], self._ready[size:]
+        piece = self._ready[:size]
+        self._ready = self._ready[size:]
         return piece
 
     def close(self) -> None:
@@ -177,7 +186,7 @@ class Break:
 
 @dataclass(frozen=True)
 class TraceSource:
-    """A trace file, read in blocks of so many bytes; compression is recognised by content, not by name."""
+    """A trace file, read in blocks of `block_bytes`; compression is recognised by content, not by name."""
 
     path: Path
     block_bytes: int = BLOCK_BYTES
@@ -195,7 +204,7 @@ class TraceSource:
     def head(self) -> Head:
         """Return the start, at most `HEAD_BYTES` and `HEAD_LINES`."""
         data = b""
-        # What could be read is enough to recognise the format; reading on will locate a break.
+        # The readable part is enough to recognise the format; reading on locates a break.
         with closing(self.open()) as stream, suppress(*_BROKEN):
             while len(data) < HEAD_BYTES and (
                 piece := stream.read1(HEAD_BYTES - len(data))
@@ -204,7 +213,10 @@ class TraceSource:
         text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
         lines = [line for line in text.split("\n") if line.strip()]
         # The last line of a full head is cut anywhere and would only mislead.
-        complete = lines[:-1] if len(data) == HEAD_BYTES and len(lines) > 1 else lines
+        if len(data) == HEAD_BYTES and len(lines) > 1:
+            complete = lines[:-1]
+        else:
+            complete = lines
         return Head(data, tuple(complete[:HEAD_LINES]), self.path)
 
     def pieces(self, piece_bytes: int = _PIECE_BYTES) -> Iterator[bytes | Break]:
@@ -217,8 +229,8 @@ class TraceSource:
                 try:
                     piece = stream.read1(piece_bytes)
                 except _BROKEN as error:
-                    what = f"a compressed stream that breaks off ({error or type(error).__name__})"
-                    yield Break(what, "a complete stream")
+                    problem = f"a compressed stream that breaks off ({error or type(error).__name__})"
+                    yield Break(problem, "a complete stream")
                     return
                 if not piece:
                     return
@@ -243,7 +255,8 @@ class TraceSource:
                 break
             rest += piece
             if not begun and len(rest) >= len(BYTE_ORDER_MARK):
-                rest, begun = rest.removeprefix(BYTE_ORDER_MARK), True
+                rest = rest.removeprefix(BYTE_ORDER_MARK)
+                begun = True
             if len(rest) < self.block_bytes:
                 continue
             cut = rest.rfind(b"\n") + 1
@@ -263,8 +276,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class TraceFormat(Generic[Result]):
-    """What a format offers: block formats yield chunks, failure formats give a whole trace."""
+    """A format: block formats yield chunks, failure formats return a whole trace."""
 
     name: str  #: Its name for `--format`
-    sniff: Callable[[Head], bool]  #: Whether a file that starts so is of this format
+    sniff: Callable[
+        [Head], bool
+    ]  #: Returns True if a file that starts like this is of this format
     read: Callable[[TraceSource, FaultLog], Result]  #: Reads a file, noting faults

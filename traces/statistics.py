@@ -1,4 +1,4 @@
-"""What a block trace holds, in numbers."""
+"""Statistics of a block trace."""
 
 from typing import Any
 
@@ -27,9 +27,9 @@ def info(trace: BlockTrace) -> dict[str, Any]:
     Sizes that occur are nearest ranks. `service_…` is dispatch to completion of device commands, `response_…`
     issue to completion of requests: they differ by the wait in the host's queues, and one is never given for
     the other. `interarrival_cv2` is variance over mean squared (1 for Poisson arrivals), `dispersion` by
-    window [s] the variance over the mean of requests in a window (likewise), `peak_to_mean` the busiest
-    second against the mean; `reuse_distance_p50_bytes` is the LRU stack distance of what is reused,
-    `hit_ratio` that of an LRU cache of a share of the footprint. What is not recorded is null.
+    window [s] the variance over the mean of requests in a window (also), `peak_to_mean` the busiest
+    second against the mean; `reuse_distance_p50_bytes` is the LRU stack distance of reused blocks,
+    `hit_ratio` that of an LRU cache of a share of the footprint. Values that are not recorded are null.
     """
     requests = trace.requests
     sizes = requests["length_bytes"]
@@ -152,9 +152,9 @@ def counts_per_window(
     issue_ns: npt.NDArray[np.int64], window_ns: int
 ) -> npt.NDArray[np.int64]:
     """Return requests per window, whole windows from the first request on."""
-    whole = int((issue_ns[-1] - issue_ns[0]) // window_ns)
+    windows = int((issue_ns[-1] - issue_ns[0]) // window_ns)
     index = (issue_ns - issue_ns[0]) // window_ns
-    return np.bincount(index[index < whole], minlength=whole).astype(np.int64)
+    return np.bincount(index[index < windows], minlength=windows).astype(np.int64)
 
 
 def windows_ns(issue_ns: npt.NDArray[np.int64]) -> list[int]:
@@ -171,7 +171,9 @@ def dispersion(issue_ns: npt.NDArray[np.int64], window_ns: int) -> float:
     """Return the index of dispersion at one window: variance / mean of requests per window."""
     counts = counts_per_window(issue_ns, window_ns)
     mean = float(counts.mean())
-    return float(counts.var()) / mean if mean else 0.0
+    if mean:
+        return float(counts.var()) / mean
+    return 0.0
 
 
 def _sizes(requests: pl.DataFrame) -> list[dict[str, Any]]:
@@ -190,21 +192,21 @@ def _sizes(requests: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _locality(requests: pl.DataFrame) -> dict[str, Any]:
-    found = reuse(requests)
-    again = found.distances[found.distances >= 0]
+    reused = reuse(requests)
+    again = reused.distances[reused.distances >= 0]
     half = float(np.median(again)) * BLOCK_BYTES if again.size else None
-    ratios = found.hit_ratio(
-        [max(1, round(share * found.blocks)) for share in CACHE_SHARES]
+    ratios = reused.hit_ratio(
+        [max(1, round(share * reused.blocks)) for share in CACHE_SHARES]
     )
     return {
-        "reuse_ratio": again.size / found.accesses,
+        "reuse_ratio": again.size / reused.accesses,
         "reuse_distance_p50_bytes": half,
-        "hottest_tenth_share": found.hottest_tenth_share,
+        "hottest_tenth_share": reused.hottest_tenth_share,
         "hit_ratio": {
             f"{share:g}": float(ratio)
             for share, ratio in zip(CACHE_SHARES, ratios, strict=True)
         },
-        "reuse_requests": found.requests,
+        "reuse_requests": reused.requests,
     }
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
+
 from stripesim.traces.columns import BlockTrace
 from stripesim.traces.failures.columns import FailureTrace
 from stripesim.traces.matching import SECTOR_BYTES
@@ -29,32 +31,41 @@ def convert(trace: BlockTrace | FailureTrace, path: str | Path) -> list[Path]:
             _keep_source(trace, path)
             write_blkparse(trace, path)
             return [path]
-        first, more, word = (
-            (trace.events, trace.spans, "spans")
-            if isinstance(trace, FailureTrace)
-            else (trace.requests, trace.commands, "commands")
-        )
-        tables = {path: first}
-        if more is not None:
-            tables[companion(path, word)] = more
-        elif companion(path, word).exists():
-            raise TraceError(
-                f"{companion(path, word)}: got {word} of another trace beside {path.name}, which has none; "
-                "wanted no such file: it would be read with it"
-            )
-        for place in tables:
-            _keep_source(trace, place)
-        for place, table in tables.items():
+        tables = _tables(trace, path)
+        for file in tables:
+            _keep_source(trace, file)
+        for file, table in tables.items():
             if path.suffix == ".csv":
-                table.write_csv(place)
+                table.write_csv(file)
             else:
-                table.write_parquet(place)
+                table.write_parquet(file)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise TraceError(
             f"{path}: got {reason!r}, wanted a file that can be written"
         ) from None
     return list(tables)
+
+
+def _tables(trace: BlockTrace | FailureTrace, path: Path) -> dict[Path, pl.DataFrame]:
+    """Return the tables of a trace by the file that each is written to."""
+    if isinstance(trace, FailureTrace):
+        first = trace.events
+        second = trace.spans
+        word = "spans"
+    else:
+        first = trace.requests
+        second = trace.commands
+        word = "commands"
+    beside = companion(path, word)
+    if second is not None:
+        return {path: first, beside: second}
+    if beside.exists():
+        raise TraceError(
+            f"{beside}: got {word} of another trace next to {path.name}, which has none; "
+            "wanted no such file: it would be read with it"
+        )
+    return {path: first}
 
 
 def _keep_source(trace: BlockTrace | FailureTrace, path: Path) -> None:
@@ -120,12 +131,12 @@ def _events(trace: BlockTrace) -> Iterator[tuple[int, str, str, bool, int, int]]
 
 
 def _device_names(devices: list[str]) -> dict[str, str]:
-    given = {
+    numbered = {
         d: d for d in devices if d.count(",") == 1 and d.replace(",", "").isdecimal()
     }
     free = (
         f"259,{minor}"
         for minor in range(len(devices) * 2)
-        if f"259,{minor}" not in given
+        if f"259,{minor}" not in numbered
     )
-    return {d: given.get(d) or next(free) for d in devices}
+    return {d: numbered.get(d) or next(free) for d in devices}

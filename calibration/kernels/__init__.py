@@ -1,1 +1,4 @@
-"""Real encode kernels: measured, fitted, and kept as tables."""
+"""Real encode kernels: measured, fitted, and kept as tables.
+
+Start with `measure`; `fit` turns its rows into costs and `store` keeps them.
+"""

@@ -1,4 +1,4 @@
-"""Ceph's own benchmark of erasure codes: what it prints or printed, beside rows from here."""
+"""Compare the output of Ceph's own benchmark of erasure codes with rows measured here."""
 
 import datetime
 import itertools
@@ -35,7 +35,7 @@ PLUGINS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
 }
 _TIMEOUT_S = 600
-# What the measured ``kernels.csv`` has of Ceph's plugins.
+# Rows of a measured ``kernels.csv`` that time Ceph's plugins.
 _LIBRARY = "ceph-16.2.15"
 _COLUMNS = (
     "lib",
@@ -62,7 +62,7 @@ def ceph_rows_against(
     schemes: Sequence[str] = ("rs:6,2",),
     sizes_bytes: Sequence[int] = (1 << 20,),
 ) -> list[dict[str, Any]]:
-    """Rows of Ceph's benchmark: of the binary, run now, or of a file with its output.
+    """Return the rows of Ceph's benchmark: of the binary, run now, or of a file with its output.
 
     `path` is ``ceph_erasure_code_benchmark``, asked for these schemes and sizes, or a text in the columns
     seconds, KB, plugin, k, m, workload, iterations, size, erasures. `AgainstError` if it is not there,
@@ -80,7 +80,7 @@ def ceph_rows_against(
 
 
 def is_program(path: Path) -> bool:
-    """Whether a path is a benchmark to run, not a recorded output; `AgainstError` where nothing is there."""
+    """Return True for a benchmark to run, False for a recorded output; `AgainstError` if nothing exists."""
     if not path.is_file():
         raise AgainstError(
             f"{path}: got no such file, wanted Ceph's benchmark or its recorded output"
@@ -100,24 +100,26 @@ def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str
         stripped = line.strip()
         if not stripped or stripped.startswith("#") or _HEADING.fullmatch(stripped):
             continue
-        found = _LINE.fullmatch(stripped)
-        if found is None:
+        match = _LINE.fullmatch(stripped)
+        if match is None:
             raise AgainstError(
                 f"{where}:{number}: got {stripped[:60]!r}, wanted seconds, KB, plugin, k, m, workload, "
                 "iterations, size, erasures"
             )
-        seconds, size = float(found["seconds"]), int(found["size"])
-        iterations, kb = int(found["iterations"]), int(found["kb"])
+        seconds = float(match["seconds"])
+        size = int(match["size"])
+        iterations = int(match["iterations"])
+        kb = int(match["kb"])
         if iterations * size != kb * 1024 or not seconds > 0:
             raise AgainstError(
                 f"{where}:{number}: got {kb} KB in {seconds} s from {iterations} iterations of {size} bytes, "
                 "which do not agree"
             )
         case = (
-            found["plugin"],
-            f"rs:{found['k']},{found['m']}",
-            found["workload"],
-            int(found["erasures"]),
+            match["plugin"],
+            f"rs:{match['k']},{match['m']}",
+            match["workload"],
+            int(match["erasures"]),
         )
         rows.append(_row(*case, size, seconds / iterations))
     if not rows:
@@ -154,9 +156,9 @@ def _seconds(command: Sequence[str]) -> float:
         )
         return float(done.stdout.split()[0])
     except subprocess.CalledProcessError as error:
-        said = (error.stderr or error.stdout or "").strip().splitlines()
+        output_lines = (error.stderr or error.stdout or "").strip().splitlines()
         raise AgainstError(
-            f"{command[0]}: ended with {error.returncode}: {(said or ['no message'])[-1]}"
+            f"{command[0]}: ended with {error.returncode}: {(output_lines or ['no message'])[-1]}"
         ) from None
     except subprocess.TimeoutExpired:
         raise AgainstError(f"{command[0]}: got no answer in {_TIMEOUT_S} s") from None
@@ -179,7 +181,7 @@ def side_by_side(
     ours: Iterable[Mapping[str, Any]], theirs: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Pair rows of one scheme, operation and erasures whose sizes differ by at most a quarter."""
-    # What is in a cache, on one core: so the benchmark runs.
+    # Data in a cache, on one core: the conditions of the benchmark.
     mine = [
         row
         for row in ours
@@ -204,7 +206,7 @@ def side_by_side(
 
 
 def ceph_rows(path: Path) -> list[dict[str, Any]]:
-    """Rows of Ceph's plugins from a file like ``ceph16/kernels.csv``; jerasure's reed_sol_van comes first.
+    """Read the rows of Ceph's plugins from a file like ``ceph16/kernels.csv``; jerasure's reed_sol_van first.
 
     Sizes have the plugin's padding: cauchy_good with its packets of 3,072 bytes encodes 576 KiB for 24 KiB.
     """
@@ -219,10 +221,8 @@ def ceph_rows(path: Path) -> list[dict[str, Any]]:
         raise KernelTableError(f"{path}: columns: missing {', '.join(absent)}")
     groups: dict[tuple[str, str, str, int, int], list[float]] = {}
     for raw in frame.filter(pl.col("lib") == _LIBRARY).iter_rows(named=True):
-        backend, scheme = (
-            f"{raw['backend']}:{raw['technique']}",
-            f"rs:{raw['k']},{raw['m']}",
-        )
+        backend = f"{raw['backend']}:{raw['technique']}"
+        scheme = f"rs:{raw['k']},{raw['m']}"
         key = (backend, scheme, raw["op"], raw["erasures"], raw["k"] * raw["chunk_len"])
         groups.setdefault(key, []).append(raw["cpu_s"] / raw["iters"])
     if not groups:

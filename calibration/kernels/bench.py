@@ -33,29 +33,30 @@ from stripesim.models.coding import CodecError, RedundancyScheme, parse_scheme
 
 #: Bytes that the buffers of a cold case fill together [B]: beyond the caches of one core.
 COLD_BYTES = 1 << 28
-#: Data that one line of the source's tables stands for [B].
+#: Data that one line of the source's tables represents [B].
 TABLE_BYTES = 1 << 30
 #: Data sizes of the sweep over sizes, in chunks of 4 KiB times k up to this [B].
 SWEEP_MAX_BYTES = 64 << 20
 
 
 def sweep_sizes(k: int) -> list[int]:
-    """Data sizes from 4 KiB times k, fourfold each, to 64 MiB [B].
+    """Return the data sizes from 4 KiB times k, fourfold each, to 64 MiB [B].
 
     >>> [size >> 10 for size in sweep_sizes(4)]
     [16, 64, 256, 1024, 4096, 16384, 65536]
     """
     steps = range((SWEEP_MAX_BYTES // (4096 * k)).bit_length())
-    # The last step is a shorter one where k is no power of four.
+    # The last step is shorter if k is not a power of four.
     sizes = {min(4096 * k * 4**step, SWEEP_MAX_BYTES) for step in steps}
     return sorted({*sizes, SWEEP_MAX_BYTES})
 
 
 def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows in the columns of the source's tables, each scaled to 1 GiB of data."""
+    """Return the rows in the columns of the source's tables, each scaled to 1 GiB of data."""
     listed = []
     for row in rows:
-        scheme, size = parse_scheme(row["scheme"]), row["size_bytes"]
+        scheme = parse_scheme(row["scheme"])
+        size = row["size_bytes"]
         iterations = math.ceil(TABLE_BYTES / size)
         cells = {
             "seconds": row["seconds_median"] * iterations,
@@ -75,7 +76,7 @@ def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def format_table(rows: Iterable[Mapping[str, Any]]) -> str:
-    """The source's tables as text, one line per row."""
+    """Return the source's tables as text, one line per row."""
     lines = [
         f"{'seconds':<12}{'KB':<10}{'plugin':<26}{'k':<3}{'m':<3}{'work.':<12}{'iter.':<7}{'size':<10}eras."
     ]
@@ -90,7 +91,7 @@ def format_table(rows: Iterable[Mapping[str, Any]]) -> str:
 def _offered(
     schemes: Sequence[str], sizes_bytes: Sequence[int], backends: Sequence[str]
 ) -> Iterator[tuple[RedundancyScheme, int, str, Kernel]]:
-    """Every case whose backend offers the shape."""
+    """Return every case whose backend offers the shape."""
     for scheme, size_bytes, backend in itertools.product(
         map(parse_scheme, schemes), sizes_bytes, backends
     ):
@@ -111,7 +112,7 @@ def cold_rows(
     rng = random.Random(1)
     for scheme, size_bytes, backend, kernel in _offered(schemes, sizes_bytes, backends):
         block = rng.randbytes(size_bytes)
-        # A rotation of one random block costs a copy, not as much randomness as there is memory.
+        # A rotation of one random block costs a copy; filling memory with random bytes costs far more.
         turns = (turn % size_bytes for turn in range(max(2, cold_bytes // size_bytes)))
         data = [block[turn:] + block[:turn] for turn in turns]
         case = Case(_encode_in_turn(kernel.encode, data), calls=len(data))
@@ -144,7 +145,7 @@ def cores_rows(
     cores: int | None = None,
     seconds: float = 0.3,
 ) -> list[Row]:
-    """Encode in as many processes as there are cores at once; speeds, over wall time, are added."""
+    """Encode in one process per core at the same time. Speeds, over wall time, are added."""
     count = len(os.sched_getaffinity(0)) if cores is None else cores
     if count < 1:
         raise KernelMeasureError(f"kernel: cores: got {count}, wanted at least 1")
@@ -185,14 +186,15 @@ def _set_barrier(barrier: Any) -> None:
 def _encode_for(
     backend: str, scheme: str, size_bytes: int, seconds: float
 ) -> tuple[float, bool]:
-    """Worker: bytes per second of encode calls in some wall time, and whether the last one was right."""
+    """Return bytes per second of encode calls in some wall time, and whether the last one was right."""
     raise_malloc_thresholds()
     encoder = kernel_of(parse_scheme(scheme), backend)
     data = random.Random(1).randbytes(size_bytes)
     encoded = encoder.encode(data)
-    # All begin together; a worker that is handed two cases of one turn would wait for ever without a bound.
+    # All begin together. Without a bound, a worker that gets two cases of one turn would wait forever.
     _barrier.wait(timeout=60)
-    calls, start_s = 0, time.perf_counter()
+    calls = 0
+    start_s = time.perf_counter()
     while time.perf_counter() - start_s < seconds:
         encoded = encoder.encode(data)
         calls += 1
@@ -211,7 +213,7 @@ def benchmark(
     rounds: int = 9,
     progress: Callable[[str], None] | None = None,
 ) -> list[Row]:
-    """Everything in one run: calls, copies, the kernel alone, cold buffers, all cores.
+    """Run everything: calls, copies, the kernel alone, cold buffers, all cores.
 
     Parameters and errors are those of `measure`. Where no sizes are named, `sweep` takes `sweep_sizes` of
     each code. `cores` are the processes of the last part: all that this process may use where left out; 0
@@ -227,10 +229,10 @@ def benchmark(
     for name in dict.fromkeys(schemes):
         stage(f"{name}: calls")
         swept = sweep_sizes(parse_scheme(name).k) if sweep else None
-        found = measure([name], sizes_bytes or swept, backends, rounds=rounds)
-        rows += [row | {"buffers": "warm", "cores": 1} for row in found]
-        names = list(dict.fromkeys(row["backend"] for row in found))
-        parts.append((name, sorted({row["size_bytes"] for row in found}), names))
+        warm_rows = measure([name], sizes_bytes or swept, backends, rounds=rounds)
+        rows += [row | {"buffers": "warm", "cores": 1} for row in warm_rows]
+        names = list(dict.fromkeys(row["backend"] for row in warm_rows))
+        parts.append((name, sorted({row["size_bytes"] for row in warm_rows}), names))
     every_size = sorted({size for _, sizes, _ in parts for size in sizes})
     kinds = ("warm", "cold") if cold else ("warm",)
     for buffers in kinds:
@@ -252,17 +254,17 @@ def benchmark(
 def _raw_rows(
     name: str, sizes_bytes: Sequence[int], buffers: str, rounds: int
 ) -> list[Row]:
-    """The kernel alone, where there is one to call: ISA-L and a Reed-Solomon code."""
+    """Measure the kernel alone, if it can be called: ISA-L and a Reed-Solomon code."""
     scheme = parse_scheme(name)
     if not name.startswith("rs:") or not kernel_raw.available():
         return []
-    found = kernel_raw.measure_raw(
+    raw_rows = kernel_raw.measure_raw(
         [(scheme.k, scheme.m)],
         sorted({-(-size // scheme.k) for size in sizes_bytes}),
         rounds=rounds,
         cold_bytes=COLD_BYTES if buffers == "cold" else 0,
     )
-    return [row | {"buffers": buffers, "cores": 1} for row in found]
+    return [row | {"buffers": buffers, "cores": 1} for row in raw_rows]
 
 
 def memcpy_rows(
@@ -318,7 +320,7 @@ def _copy_loop(size_bytes: int, pairs: int) -> Loop:
 
 
 def with_roofline(rows: Iterable[Row]) -> list[Row]:
-    """Add ``roofline`` to rows that hold copies among them; None where no copy was measured alike.
+    """Add ``roofline`` to rows that include copies; None if no copy was measured under the same conditions.
 
     A copy of n bytes moves 2 n. Encoding n data bytes reads n and writes n m / k; decoding with e
     erasures reads n and writes n e / k (pyeclib also joins the data, which the kernel does not).

@@ -13,7 +13,7 @@ from stripesim.models.kernel.buffers import EncodeBufferModel
 from stripesim.models.provenance import Provenance
 
 FILE = "ceph-16.2.15-buffers.toml"
-#: Plugin and technique that the fit sees, and the kernel that is taken for what it calls.
+#: Plugin and technique of the fit, and the kernel that it is assumed to call.
 FITTED_BACKEND = "isa:cauchy"
 RAW_BACKEND = "isal_cauchy_avx2"
 
@@ -53,9 +53,11 @@ def fit_buffers(
     norms = np.linalg.norm(weighted, axis=0)
     from scipy.optimize import nnls
 
-    found = nnls(weighted / norms, (measured - kernels) / measured)[0] / norms
-    errors = (kernels + design @ found) / measured - 1
-    return dict(zip(("shard_ns", "output_ns_per_byte"), found.tolist(), strict=True)), {
+    coefficients = nnls(weighted / norms, (measured - kernels) / measured)[0] / norms
+    errors = (kernels + design @ coefficients) / measured - 1
+    return dict(
+        zip(("shard_ns", "output_ns_per_byte"), coefficients.tolist(), strict=True)
+    ), {
         (row["scheme"], row["size_bytes"]): float(error)
         for (row, _, _), error in zip(rows, errors, strict=True)
     }
@@ -63,7 +65,7 @@ def fit_buffers(
 
 @cache
 def ceph_buffers() -> EncodeBufferModel:
-    """The shipped model of Ceph 16.2.15's buffers."""
+    """Return the shipped model of Ceph 16.2.15's buffers."""
     text = (files("stripesim.calibration.kernels.tables") / FILE).read_text("utf-8")
     document = tomllib.loads(text)["buffers"]
     return EncodeBufferModel(

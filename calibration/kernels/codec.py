@@ -40,7 +40,7 @@ _VAND_DATA_MAX_AT_PARITY_MAX: Final = 21
 
 
 def library_versions() -> dict[str, str]:
-    """Versions of ``pyeclib`` and the ``liberasurecode`` it carries; empty where pyeclib is absent."""
+    """Return the versions of ``pyeclib`` and its ``liberasurecode``; empty if pyeclib is absent."""
     try:
         ec_iface, _ = _pyeclib("version")
     except CodecError:
@@ -54,7 +54,7 @@ def library_versions() -> dict[str, str]:
 
 
 def available_backends() -> tuple[str, ...]:
-    """Backends of `BACKENDS` that this machine can load; empty where pyeclib is absent."""
+    """Return the backends of `BACKENDS` that this machine can load; empty where pyeclib is absent."""
     try:
         ec_iface, _ = _pyeclib("backends")
     except CodecError:
@@ -66,7 +66,7 @@ def available_backends() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Call:
-    """One call to time; `check` says whether what it returned is right."""
+    """One call to time; `check` returns True if its result is right."""
 
     op: Op
     erasures: int
@@ -108,15 +108,14 @@ class Codec:
         if driver is None:
             refused = f"got k = {k}, m = {m}, a shape this backend does not offer"
             null = backend == NULL_BACKEND
-            driver = (
-                _null_driver(k, m)
-                if null
-                else pyeclib_driver(backend, refused, k=k, m=m)
-            )
+            if null:
+                driver = _null_driver(k, m)
+            else:
+                driver = pyeclib_driver(backend, refused, k=k, m=m)
         self._driver: Any = driver
 
     def encode(self, data: bytes) -> list[bytes]:
-        """All k + m fragments of some data, each with its header, data first; `CodecError` if it is empty."""
+        """Return all k + m fragments of some data, with headers, data first; `CodecError` if it is empty."""
         if not data:
             raise CodecError(
                 f"codec: {self.backend}: encode: got no data, wanted at least one byte"
@@ -125,12 +124,12 @@ class Codec:
         return fragments
 
     def decode(self, fragments: Sequence[bytes]) -> bytes:
-        """The data as given to `encode`, from any of its fragments that suffice."""
+        """Return the data as given to `encode`, from any of its fragments that suffice."""
         data: bytes = self._call("decode", self._driver.decode, list(fragments))
         return data
 
     def reconstruct(self, fragments: Sequence[bytes], index: int) -> bytes:
-        """One fragment of 0 to k + m - 1, header on, from others of one `encode` that suffice."""
+        """Return one fragment of 0 to k + m - 1, header on, from others of one `encode` that suffice."""
         if not 0 <= index < self.k + self.m:
             raise CodecError(
                 f"codec: {self.backend}: index: got {index}, wanted 0 to {self.k + self.m - 1}"
@@ -144,10 +143,12 @@ class Codec:
     def erasures_max(self) -> int:
         """Erasures of any fragments that the backend bears: flat XOR codes of distance d bear d - 1."""
         prefix, _, distance = self.backend.rpartition("_")
-        return int(distance) - 1 if prefix == "flat_xor_hd" else self.m
+        if prefix == "flat_xor_hd":
+            return int(distance) - 1
+        return self.m
 
     def holds(self, fragments: list[bytes], data: bytes) -> bool:
-        """Whether the data can be had back after as many losses as the code bears for certain."""
+        """Return True if the data is recovered after the number of losses the code guarantees."""
         return self.decode(fragments[self.erasures_max :]) == data
 
     def calls(self, data: bytes) -> list[Call]:
@@ -180,7 +181,7 @@ class Codec:
         ]
 
     def copies(self, data: bytes) -> list[Call]:
-        """The same calls of the null code, which copies and computes nothing: what it returns is no data."""
+        """Return the same calls of the null code, which computes nothing; its result is not data."""
         return Codec(NULL_BACKEND, k=self.k, m=self.m).calls(data)
 
     def _call(self, op: str, function: Callable[..., Any], *args: Any) -> Any:
@@ -189,17 +190,18 @@ class Codec:
         try:
             return function(*args)
         except ECDriverError as error:
-            given = (
-                "" if op == "encode" else f" of {len(args[0])} fragments (k = {self.k})"
-            )
+            if op == "encode":
+                fragments = ""
+            else:
+                fragments = f" of {len(args[0])} fragments (k = {self.k})"
             reason = str(error).split(". Please inspect")[0]
             raise CodecError(
-                f"codec: {self.backend}: {op}{given} failed: {reason}"
+                f"codec: {self.backend}: {op}{fragments} failed: {reason}"
             ) from None
 
 
 def payload(fragment: bytes) -> bytes:
-    """A fragment without its header; `CodecError` if it is too short to have one."""
+    """Return a fragment without its header; `CodecError` if it is too short to have one."""
     if len(fragment) < HEADER_BYTES:
         raise CodecError(
             f"codec: fragment: got {len(fragment)} bytes, wanted at least {HEADER_BYTES}"
@@ -208,7 +210,7 @@ def payload(fragment: bytes) -> bytes:
 
 
 def _pyeclib(backend: str) -> tuple[Any, Any]:
-    """Pyeclib's interface, and the module with its driver class."""
+    """Return pyeclib's interface, and the module with its driver class."""
     try:
         from pyeclib import core, ec_iface
     except ImportError:
@@ -220,7 +222,7 @@ def _pyeclib(backend: str) -> tuple[Any, Any]:
 
 
 def pyeclib_driver(backend: str, refused: str, **shape: int) -> Any:
-    """The pyeclib driver, or a `CodecError` that says which part is missing or that the shape is refused."""
+    """Return the pyeclib driver; `CodecError` names the missing part or the refused shape."""
     ec_iface, _ = _pyeclib(backend)
     if backend not in ec_iface.VALID_EC_TYPES or not ec_iface.check_backend_available(
         backend
@@ -231,7 +233,7 @@ def pyeclib_driver(backend: str, refused: str, **shape: int) -> Any:
         )
     try:
         with warnings.catch_warnings():
-            # pyeclib announces that jerasure support may go; the user asked for it all the same.
+            # pyeclib announces that jerasure support may go; the user requested it anyway.
             warnings.simplefilter("ignore", FutureWarning)
             return ec_iface.ECDriver(ec_type=backend, **shape)
     except (ec_iface.ECDriverError, TypeError):
@@ -239,7 +241,7 @@ def pyeclib_driver(backend: str, refused: str, **shape: int) -> Any:
 
 
 def _null_driver(k: int, m: int) -> Any:
-    """The library's null code through pyeclib's own driver class: same copies, no computing."""
+    """Return the library's null code through pyeclib's own driver class: same copies, no computing."""
     driver = _pyeclib(NULL_BACKEND)[1].ECPyECLibDriver
     # pyeclib does not name the null backend; 0 is its number in liberasurecode's enumeration.
     return driver(k=k, m=m, hd=m, ec_type=SimpleNamespace(value=0))

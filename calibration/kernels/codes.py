@@ -44,7 +44,7 @@ class LrcCodec(Codec):
 
     @property
     def erasures_max(self) -> int:
-        """Any so many fragments may be lost; of larger sets the library decodes only some."""
+        """Number of fragments whose loss is always bearable; the library decodes some larger sets."""
         return self._erasures_max
 
 
@@ -57,11 +57,11 @@ class ClayKernel:
         self.scheme, self.coder = scheme, coder_of(scheme.shape)
 
     def encode(self, data: bytes) -> Any:
-        """All shards."""
+        """Return all shards."""
         return self.coder.encode(self._chunks(data))
 
     def holds(self, shards: Any, data: bytes) -> bool:
-        """Whether the data can be had back after as many losses as the code bears."""
+        """Return True if the data is recovered after the number of losses the code bears."""
         left = {
             shard: shards[shard] for shard in range(self.scheme.m, self.scheme.width)
         }
@@ -71,7 +71,9 @@ class ClayKernel:
 
     def calls(self, data: bytes) -> list[Call]:
         """Encode, decode without 0 to m data shards, and repair of shard 0 from its helpers' ready parts."""
-        scheme, coder, chunks = self.scheme, self.coder, self._chunks(data)
+        scheme = self.scheme
+        coder = self.coder
+        chunks = self._chunks(data)
         shards = coder.encode(chunks)
         parts = {
             s: coder.helper_part(shards[s], lost=0)
@@ -100,7 +102,7 @@ class ClayKernel:
         ]
 
     def copies(self, data: bytes) -> list[Call]:
-        """The same calls on sub-chunks of one byte: what the interpreter takes whatever the size."""
+        """Return the same calls on sub-chunks of one byte: the interpreter's share, whatever the size."""
         return self.calls(data[: self.scheme.k * self.scheme.shape.sub_chunks])
 
     def _chunks(self, data: bytes) -> Any:
@@ -111,19 +113,21 @@ Kernel = Codec | ClayKernel
 
 
 def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
-    """The kernel of a code by a backend; `CodecError` if that is absent, or does not offer the code."""
+    """Return a backend's kernel of a code; `CodecError` if it is absent or does not offer the code."""
     only = CLAY_BACKEND if isinstance(scheme, Clay) else LRC_BACKEND
     if isinstance(scheme, LRC | CephLRC | Clay):
         if backend != only:
             raise CodecError(
                 f"kernel: backend of {scheme.name}: got {backend!r}, wanted {only}"
             )
-        return ClayKernel(scheme) if isinstance(scheme, Clay) else LrcCodec(scheme)
+        if isinstance(scheme, Clay):
+            return ClayKernel(scheme)
+        return LrcCodec(scheme)
     return Codec(backend, k=scheme.k, m=scheme.m)
 
 
 def kernels_of(scheme: RedundancyScheme, backends: list[str] | None) -> list[Kernel]:
-    """A kernel per backend; by default of those that offer the shape, named ones must."""
+    """Return a kernel per backend; by default of those that offer the shape, named ones must."""
     if isinstance(scheme, LRC | CephLRC | Clay):
         backends = backends or [
             CLAY_BACKEND if isinstance(scheme, Clay) else LRC_BACKEND
@@ -141,5 +145,5 @@ def kernels_of(scheme: RedundancyScheme, backends: list[str] | None) -> list[Ker
 
 
 def clay_size_bytes(scheme: Clay, size_bytes: int) -> int:
-    """A data size [B] rounded up to k chunks of whole sub-chunks, as a stripe of the scheme is."""
+    """Return a data size [B] rounded up to k chunks of whole sub-chunks, as a stripe of the scheme is."""
     return scheme.geometry(-(-size_bytes // scheme.k)).stripe_bytes

@@ -24,7 +24,7 @@ def fit_affine(
     *,
     relative_to_s: npt.ArrayLike | None = None,
 ) -> AffineKnee:
-    """Fit a duration [s] that is linear in the data's size [B], with a knee where the data asks for one.
+    """Fit a duration [s] that is linear in the data's size [B], with a knee if the data requires one.
 
     Minimises the sum of ((fit - measured) / scale)^2 over non-negative coefficients (non-negative least
     squares). The scale is the measured duration itself unless `relative_to_s` gives another (for a small
@@ -35,11 +35,10 @@ def fit_affine(
     """
     x = np.asarray(size_bytes, dtype=np.float64)
     y_ns = np.asarray(seconds, dtype=np.float64) * 1e9
-    scale_ns = (
-        y_ns
-        if relative_to_s is None
-        else np.asarray(relative_to_s, dtype=np.float64) * 1e9
-    )
+    if relative_to_s is None:
+        scale_ns = y_ns
+    else:
+        scale_ns = np.asarray(relative_to_s, dtype=np.float64) * 1e9
     if not x.shape == y_ns.shape == scale_ns.shape or x.ndim != 1 or x.size == 0:
         raise ValueError(
             f"kernel fit: got shapes {x.shape} and {y_ns.shape}, wanted two equal ones of at least 1"
@@ -64,7 +63,7 @@ def fit_affine(
 def relative_residuals(
     fit: AffineKnee, size_bytes: npt.ArrayLike, seconds: npt.ArrayLike
 ) -> Floats:
-    """|fit / measured - 1| for each measurement, shape (n,)."""
+    """Return |fit / measured - 1| for each measurement, shape (n,)."""
     x = np.asarray(size_bytes, dtype=np.float64)
     fitted_ns = np.array([fit.duration_ns(size) for size in x], dtype=np.float64)
     return np.asarray(
@@ -73,7 +72,7 @@ def relative_residuals(
 
 
 def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
-    """Costs of all operations in measured rows, in order; a row that failed verification is refused."""
+    """Return the costs of all operations in measured rows, in order; refuse rows that failed verification."""
     groups: dict[tuple[str, str, str, int], list[Mapping[str, Any]]] = {}
     for row in rows:
         key = (row["backend"], row["scheme"], row["op"], row["erasures"])
@@ -88,7 +87,7 @@ def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
 def table_from_rows(
     rows: Iterable[Mapping[str, Any]], *, name: str, provenance: Mapping[str, Any]
 ) -> KernelTable:
-    """The table fitted to measured rows; the fits' residuals are added to its provenance."""
+    """Return the table fitted to measured rows; the fits' residuals are added to its provenance."""
     costs = fit_rows(rows)
     residuals = {
         "cost_count": len(costs),
@@ -106,6 +105,11 @@ def _fit_group(
     seconds = [row["seconds_median"] for row in group]
     copies = [row["copy_seconds_median"] for row in group]
     total = fit_affine(sizes, seconds)
+    copy = None
+    net = None
+    if None not in copies:
+        copy = fit_affine(sizes, copies)
+        net = fit_affine(sizes, np.subtract(seconds, copies), relative_to_s=seconds)
     residuals = relative_residuals(total, sizes, seconds)
     backend, scheme, op, erasures = key
     return KernelCost(
@@ -114,10 +118,8 @@ def _fit_group(
         op=op,  # type: ignore[arg-type]  # KernelCost checks it
         erasures=erasures,
         total=total,
-        copy=None if None in copies else fit_affine(sizes, copies),
-        net=None
-        if None in copies
-        else fit_affine(sizes, np.subtract(seconds, copies), relative_to_s=seconds),
+        copy=copy,
+        net=net,
         size_min_bytes=min(sizes),
         size_max_bytes=max(sizes),
         points=len(sizes),
@@ -129,7 +131,7 @@ def _fit_group(
 def _solve(
     x: Floats, y_ns: Floats, scale_ns: Floats, knee_bytes: float
 ) -> tuple[Floats, float]:
-    """Coefficients for a given knee, and the sum of squared relative residuals."""
+    """Return the coefficients for a given knee, and the sum of squared relative residuals."""
     below = np.minimum(x, knee_bytes)
     columns = [np.ones_like(x), below]
     if math.isfinite(knee_bytes):
@@ -144,7 +146,8 @@ def _solve(
 
 def _best_knee(x: Floats, y_ns: Floats, scale_ns: Floats) -> float:
     sizes = np.unique(x)
-    low, high = math.log(sizes[1]), math.log(sizes[-2])
+    low = math.log(sizes[1])
+    high = math.log(sizes[-2])
 
     def loss(log_knee: float) -> float:
         return _solve(x, y_ns, scale_ns, math.exp(log_knee))[1]
@@ -152,5 +155,5 @@ def _best_knee(x: Floats, y_ns: Floats, scale_ns: Floats) -> float:
     grid = np.linspace(low, high, 25)
     best = int(np.argmin([loss(point) for point in grid]))
     bounds = (grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)])
-    found = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
-    return math.exp(found.x if found.fun < loss(grid[best]) else grid[best])
+    minimum = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
+    return math.exp(minimum.x if minimum.fun < loss(grid[best]) else grid[best])

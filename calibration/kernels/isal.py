@@ -1,6 +1,6 @@
 """The encode kernel alone: ISA-L called on aligned buffers, without Python, headers or copies.
 
-pyeclib carries ISA-L as a library of its own; its functions are called here directly, from a compiled
+pyeclib ships ISA-L as a separate library; its functions are called here directly, from a compiled
 loop. What this measures beside `stripesim.calibration.kernels.measure` is what pyeclib adds to the kernel.
 """
 
@@ -20,7 +20,7 @@ from stripesim.models.coding.galois import cauchy_matrix, invert, matrix_product
 
 Bytes = npt.NDArray[np.uint8]
 
-#: Alignment of buffers [B]: a cache line, more than the 32 bytes that Ceph's plugins ask for.
+#: Alignment of buffers [B]: a cache line, more than the 32 bytes that Ceph's plugins require.
 ALIGN_BYTES = 64
 #: Bytes of ISA-L's expanded table for one coefficient [B].
 _TABLE_BYTES = 32
@@ -30,7 +30,7 @@ VARIANTS = ("", "base", "sse", "avx", "avx2", "avx512")
 
 @cache
 def isal_path() -> Path:
-    """The ISA-L library inside the installed pyeclib; `CodecError` where there is none."""
+    """Return the ISA-L library inside the installed pyeclib; `CodecError` where there is none."""
     try:
         listed = distribution("pyeclib").files or ()
     except PackageNotFoundError:
@@ -40,13 +40,11 @@ def isal_path() -> Path:
     for file in listed:
         if "libisal" in file.name:
             return Path(str(file.locate()))
-    raise CodecError(
-        "kernel: this pyeclib does not carry ISA-L as a library of its own"
-    )
+    raise CodecError("kernel: this pyeclib does not carry ISA-L as a separate library")
 
 
 def available() -> bool:
-    """Whether ISA-L can be called directly on this machine."""
+    """Return True if ISA-L can be called directly on this machine."""
     try:
         return bool(ctypes.CDLL(str(isal_path())))
     except (CodecError, OSError):
@@ -54,7 +52,7 @@ def available() -> bool:
 
 
 def aligned(size_bytes: int) -> Bytes:
-    """Bytes at an address that is a multiple of `ALIGN_BYTES`, shape (size_bytes,)."""
+    """Return the bytes at an address that is a multiple of `ALIGN_BYTES`, shape (size_bytes,)."""
     room = np.zeros(size_bytes + ALIGN_BYTES, dtype=np.uint8)
     skip = -room.ctypes.data % ALIGN_BYTES
     return room[skip : skip + size_bytes]
@@ -73,7 +71,10 @@ class RawKernel:
         self.outputs, self.inputs = self.rows.shape
         try:
             # Tables for one extension do not serve another, so a named one gets the plain tables.
-            tables = library.ec_init_tables_base if variant else library.ec_init_tables
+            if variant:
+                tables = library.ec_init_tables_base
+            else:
+                tables = library.ec_init_tables
             self._function = getattr(
                 library, f"ec_encode_data_{variant}" if variant else "ec_encode_data"
             )
@@ -106,7 +107,7 @@ class RawKernel:
         self._function(*shape, inputs.ctypes.data, outputs.ctypes.data)
 
     def loop(self, sets: Sequence[tuple[Sequence[Bytes], Sequence[Bytes]]]) -> Loop:
-        """A compiled loop of calls round the given sets of (inputs, outputs); one set stays in the cache."""
+        """Return a compiled loop of calls over sets of (inputs, outputs); one set stays in the cache."""
         inputs = np.stack([_addresses(one) for one, _ in sets])
         outputs = np.stack([_addresses(one) for _, one in sets])
         run = _compiled_loop(self._function)
@@ -163,12 +164,12 @@ def _compiled_loop(function: Any) -> Any:
 
 
 def coefficients(k: int, m: int) -> Bytes:
-    """Parity rows of the Cauchy code, shape (m, k); the same as ISA-L's own."""
+    """Return the parity rows of the Cauchy code, shape (m, k); the same as ISA-L's own."""
     return cauchy_matrix(k, m)[-m:]
 
 
 def decode_rows(parity: Bytes, erased: Sequence[int]) -> tuple[Bytes, list[int]]:
-    """Rows that rebuild erased chunks, at most m, from the first k that are left; and which these are."""
+    """Return the rows that rebuild erased chunks, at most m, from the first k left; and these k."""
     m, k = parity.shape
     full = np.concatenate([np.eye(k, dtype=np.uint8), parity])
     kept = [chunk for chunk in range(k + m) if chunk not in set(erased)][:k]
@@ -192,7 +193,7 @@ def measure_raw(
     """
     rng = np.random.default_rng(1)
     backend = f"isal_cauchy{'_' + variant if variant else ''}"
-    found = []
+    rows = []
     for k, m in schemes:
         parity = coefficients(k, m)
         for chunk_bytes in chunk_sizes_bytes:
@@ -202,13 +203,13 @@ def measure_raw(
                 )
                 case.settle(sample_s)
                 op = "decode" if erasures else "encode"
-                found.append(
+                rows.append(
                     (case, (f"rs:{k},{m}", op, erasures, k * chunk_bytes), verified)
                 )
-    sample([case for case, _, _ in found], rounds)
+    sample([case for case, _, _ in rows], rounds)
     return [
         row_of(backend, *what, case.samples_s, copy_s=0.0, verified=verified)
-        for case, what, verified in found
+        for case, what, verified in rows
     ]
 
 
@@ -225,13 +226,15 @@ def _case(
     rows, kept = (
         decode_rows(parity, range(erasures)) if erasures else (parity, list(range(k)))
     )
-    kernel, encoder = RawKernel(rows, variant), RawKernel(parity, variant)
+    kernel = RawKernel(rows, variant)
+    encoder = RawKernel(parity, variant)
     count = max(1, -(-cold_bytes // ((k + len(rows)) * chunk_bytes)))
-    sets, verified = [], True
+    sets = []
+    verified = True
     drawn = rng.integers(0, 256, k * chunk_bytes, dtype=np.uint8)
     for turn in range(count):
         data = [aligned(chunk_bytes) for _ in range(k)]
-        # A rotation of what was drawn once costs a copy, not as much randomness as there is memory.
+        # A rotation of one random draw costs a copy; filling memory with random bytes costs far more.
         for place, one in enumerate(data):
             one[:] = np.roll(
                 drawn[place * chunk_bytes : (place + 1) * chunk_bytes], turn
@@ -240,11 +243,10 @@ def _case(
         outputs = kernel.apply([chunks[index] for index in kept])
         # Decoded data is compared in every set, parity with slow arithmetic in the first and the last.
         if erasures or turn in (0, count - 1):
-            wanted = (
-                data[:erasures]
-                if erasures
-                else list(matrix_product(parity, np.stack(data)))
-            )
+            if erasures:
+                wanted = data[:erasures]
+            else:
+                wanted = list(matrix_product(parity, np.stack(data)))
             verified &= all(
                 np.array_equal(a, b) for a, b in zip(outputs, wanted, strict=True)
             )

@@ -1,7 +1,7 @@
 """Jerasure's cauchy_good called directly: encode, and decode of losses drawn from all chunks.
 
 Needs libjerasure2 (its C functions are loaded, nothing is compiled). The source of the study dachary2013
-timed this technique with losses drawn at random from data and parity alike; here every choice of
+timed this technique with losses drawn at random from data and parity; here every choice of
 losses is timed and the mean is reported.
 """
 
@@ -27,19 +27,21 @@ BACKEND = "jerasure:cauchy_good"
 def _library() -> Any:
     for name in ("libJerasure.so.2", ctypes.util.find_library("Jerasure")):
         try:
-            return ctypes.CDLL(name) if name else None
+            if name:
+                return ctypes.CDLL(name)
+            return None
         except OSError:
             continue
     return None
 
 
 def available() -> bool:
-    """Whether Jerasure can be loaded."""
+    """Return True if Jerasure can be loaded."""
     return _library() is not None
 
 
 class CauchyGood:
-    """Jerasure's cauchy_good on buffers of its own; chunks are padded to whole packets, as in Ceph."""
+    """Jerasure's cauchy_good on private buffers; chunks are padded to whole packets, as in Ceph."""
 
     def __init__(self, k: int, m: int, data_bytes: int) -> None:
         library = _library()
@@ -48,7 +50,9 @@ class CauchyGood:
                 "codec: jerasure: libJerasure.so.2 is not installed (Debian: libjerasure2)"
             )
         unit = k * WORD_BITS * PACKET_BYTES
-        self.k, self.m, self.library = k, m, library
+        self.k = k
+        self.m = m
+        self.library = library
         self.chunk_bytes = -(-data_bytes // unit) * unit // k
 
         def pointer(name: str, *more: Any) -> ctypes.c_void_p:
@@ -109,7 +113,7 @@ def measure_cauchy_good(
     for chunk in code.chunks[:k]:
         chunk[:] = rng.integers(0, 256, code.chunk_bytes, dtype=np.uint8)
     code.encode()
-    whole = [chunk.copy() for chunk in code.chunks]
+    intact = [chunk.copy() for chunk in code.chunks]
     samples: dict[int, list[float]] = {0: [_median_s(code.encode, rounds)]}
     verified = True
     for erasures in range(1, m + 1):
@@ -119,12 +123,13 @@ def measure_cauchy_good(
                 code.chunks[index][:] = 0
             code.decode(lost)
             verified &= all(
-                np.array_equal(a, b) for a, b in zip(code.chunks, whole, strict=True)
+                np.array_equal(a, b) for a, b in zip(code.chunks, intact, strict=True)
             )
             samples[erasures].append(_median_s(partial(code.decode, lost), rounds))
     rows = []
     for erasures, times in samples.items():
-        op, size_bytes = "decode" if erasures else "encode", k * code.chunk_bytes
+        op = "decode" if erasures else "encode"
+        size_bytes = k * code.chunk_bytes
         mean_s = statistics.fmean(times)
         row = row_of(
             BACKEND,

@@ -22,7 +22,7 @@ TRIM_THRESHOLD_BYTES = 1024 * 1024 * 1024
 
 
 def raise_malloc_thresholds() -> bool:
-    """Let this process keep the memory it frees, as a storage daemon does; False without ``mallopt``."""
+    """Make this process keep the memory it frees, as a storage daemon does. False without ``mallopt``."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):
@@ -44,7 +44,7 @@ def malloc_effect(
     *,
     calls: int = 400,
 ) -> dict[str, float]:
-    """Encode speed [B/s] of so many calls with the allocator's thresholds as they are and raised.
+    """Return the encode speed [B/s] of `calls` calls with the allocator's thresholds as they are and raised.
 
     Each is a loop of encode alone in a fresh interpreter: glibc adapts its thresholds to what a process has
     freed, so that a process which has also decoded no longer shows the effect, and raised thresholds cannot

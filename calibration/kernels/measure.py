@@ -16,7 +16,7 @@ SIZE_MAX_BYTES = 1 << 28
 
 
 class KernelMeasureError(ValueError):
-    """A measurement that was asked for and cannot be made."""
+    """A requested measurement that cannot be made."""
 
 
 def measure(
@@ -128,14 +128,14 @@ def erasure_code(text: str) -> RedundancyScheme:
 
 
 def _sizes(sizes_bytes: Sequence[int] | None, scheme: RedundancyScheme) -> list[int]:
-    chosen = sizes_bytes
-    if chosen is None:
-        chosen = [scheme.k * chunk_bytes for chunk_bytes in DEFAULT_CHUNKS_BYTES]
-    for size_bytes in chosen:
+    sizes = sizes_bytes
+    if sizes is None:
+        sizes = [scheme.k * chunk_bytes for chunk_bytes in DEFAULT_CHUNKS_BYTES]
+    for size_bytes in sizes:
         if not 1 <= size_bytes <= SIZE_MAX_BYTES:
             raise KernelMeasureError(
                 f"kernel: size: got {size_bytes} bytes, wanted 1 to {SIZE_MAX_BYTES}"
             )
     if isinstance(scheme, Clay):
-        chosen = [clay_size_bytes(scheme, size_bytes) for size_bytes in chosen]
-    return list(dict.fromkeys(chosen))
+        sizes = [clay_size_bytes(scheme, size_bytes) for size_bytes in sizes]
+    return list(dict.fromkeys(sizes))

@@ -36,7 +36,7 @@ _PLAIN = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0"}
 
 
 def bit_matrix(element: int) -> Bits:
-    """Multiplication by an element of GF(2^8): column j holds ``element * 2**j``, lowest bit first."""
+    """Return multiplication by an element of GF(2^8): column j is ``element * 2**j``, lowest bit first."""
     columns = [int(PRODUCTS[element, 1 << j]) for j in range(WORD_BITS)]
     return np.array(
         [[column >> i & 1 for column in columns] for i in range(WORD_BITS)],
@@ -45,7 +45,7 @@ def bit_matrix(element: int) -> Bits:
 
 
 def cauchy_bits(k: int) -> Bits:
-    """Bit matrix of two parities with few ones, shape (16, 8 k).
+    """Return the bit matrix of two parities with few ones, shape (16, 8 k).
 
     The first parity is the plain sum; the second takes the k elements whose bit matrices hold the fewest
     ones. Any distinct non-zero elements give a code that bears two losses.
@@ -56,7 +56,7 @@ def cauchy_bits(k: int) -> Bits:
 
 
 def liberation_bits(k: int, w: int) -> Bits:
-    """Bit matrix of a Liberation code, shape (2 w, k w); w prime, at least k and above 2."""
+    """Return the bit matrix of a Liberation code, shape (2 w, k w); w prime, at least k and above 2."""
     if w < 3 or w < k or any(w % d == 0 for d in range(2, w)):
         raise ValueError(
             f"liberation: w: got {w}, wanted a prime of at least {max(3, k)}"
@@ -84,7 +84,8 @@ def _xor_kernel() -> Any:
         for stripe in range(stripes):
             last = -1
             for step in range(steps.shape[0]):
-                target, source = steps[step, 0], steps[step, 1]
+                target = steps[step, 0]
+                source = steps[step, 1]
                 if target != last:
                     for word in range(words):
                         parity[stripe, target, word] = data[stripe, source, word]
@@ -101,8 +102,10 @@ def _table_kernel() -> Any:
 
     @numba.njit()
     def run(data: Bytes, parity: Bytes, tables: Bytes, stripes: int) -> None:
-        k, size = data.shape[1], data.shape[2]
-        words_in, words_out = data.view(np.uint64), parity.view(np.uint64)
+        k = data.shape[1]
+        size = data.shape[2]
+        words_in = data.view(np.uint64)
+        words_out = parity.view(np.uint64)
         for stripe in range(stripes):
             for word in range(size // 8):
                 total = words_in[stripe, 0, word]
@@ -121,7 +124,7 @@ def _table_kernel() -> Any:
 def software_encoder(
     code: str, k: int, block_bytes: int, stripes: int
 ) -> tuple[Callable[[], None], Callable[[], bool]]:
-    """An encode of some stripes of two parities by one of `CODES`, and a check of what it wrote."""
+    """Return an encode of some stripes of two parities by one of `CODES`, and a check of its output."""
     rng = np.random.default_rng(1)
     if code == "RS":
         elements = [1 << j for j in range(k)]
@@ -145,17 +148,17 @@ def software_encoder(
         raise ValueError(
             f"kernel: code: got {code!r}, wanted one of {', '.join(CODES)}"
         )
-    w = (
-        WORD_BITS
-        if code == "CRS"
-        else next(p for p in (3, 5, 7, 11, 13, 17, 19, 23) if p >= k)
-    )
+    if code == "CRS":
+        w = WORD_BITS
+    else:
+        w = next(p for p in (3, 5, 7, 11, 13, 17, 19, 23) if p >= k)
     bits = cauchy_bits(k) if code == "CRS" else liberation_bits(k, w)
     words = -(-block_bytes // (8 * w))
     packets = rng.integers(0, 1 << 63, (stripes, k * w, words), dtype=np.uint64)
     sums = np.zeros((stripes, 2 * w, words), dtype=np.uint64)
     # The packets that each parity packet sums, one after another: parity, data.
-    steps, xor_kernel = np.argwhere(bits).astype(np.int64), _xor_kernel()
+    steps = np.argwhere(bits).astype(np.int64)
+    xor_kernel = _xor_kernel()
 
     def check_sums() -> bool:
         wanted = np.stack(
@@ -178,7 +181,9 @@ def measure_codes() -> dict[str, Any]:
     call works stripe by stripe, as the modelled system does. To be run in an interpreter that does not
     vectorise; `measure_codes_apart` starts one.
     """
-    k, block_bytes, stripes = 4, 1024, 32
+    k = 4
+    block_bytes = 1024
+    stripes = 32
     cases: dict[str, Case] = {}
     for code in CODES:
         encode, check = software_encoder(code, k, block_bytes, stripes)

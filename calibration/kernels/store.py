@@ -1,4 +1,4 @@
-"""Where kernel tables lie: those that ship, those measured here, and how one gets its name."""
+"""Locate kernel tables: shipped tables, tables measured on this machine, and their names."""
 
 import datetime
 import os
@@ -30,7 +30,7 @@ _FLAGS = ("ssse3", "avx", "avx2", "avx512f", "avx512bw", "gfni")
 
 
 def cpu_description() -> dict[str, Any]:
-    """The processor here: name, family and model (None where not known), extensions a kernel may use."""
+    """Describe this processor: name, family and model (None if unknown), extensions a kernel may use."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -50,7 +50,7 @@ def cpu_description() -> dict[str, Any]:
 
 
 def table_name(cpu: Mapping[str, Any]) -> str:
-    """A file stem for a processor; virtual machines give generic names, so family and model are added."""
+    """Return a file stem for a processor, with family and model: virtual machines give generic names."""
     slug = re.sub(r"[^a-z0-9]+", "-", str(cpu["name"]).lower()).strip("-")
     parts = [f"{key}{cpu[key]}" for key in ("family", "model") if cpu.get(key)]
     return "-".join([slug, *parts])
@@ -70,7 +70,7 @@ def table_of_this_machine(rows: Iterable[Mapping[str, Any]]) -> KernelTable:
 
 
 def user_table_dir() -> Path:
-    """Where tables measured here are kept: ``$XDG_DATA_HOME/stripesim/kernel_tables``."""
+    """Return the folder of tables measured here: ``$XDG_DATA_HOME/stripesim/kernel_tables``."""
     base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Path(base) / "stripesim" / "kernel_tables"
 
@@ -90,7 +90,7 @@ def save_table(table: KernelTable, directory: Path | None = None) -> Path:
 
 
 def shipped_table_names() -> tuple[str, ...]:
-    """Names of the tables that ship with stripesim."""
+    """Return the names of the tables that ship with stripesim."""
     folder = resources.files("stripesim.calibration.kernels.tables")
     return tuple(
         sorted(
@@ -102,27 +102,29 @@ def shipped_table_names() -> tuple[str, ...]:
 
 
 def named_table(name: str) -> KernelTable:
-    """A table by name: one measured here goes before one that ships."""
+    """Return a table by name: one measured here goes before one that ships."""
     own = user_table_dir() / f"{name}.json"
     if own.exists():
-        # What was not measured here is taken from the table that ships.
+        # Costs that were not measured here come from the shipped table.
         return merge_tables(name, [load_table(own), default_table()])
     return shipped_table(name)
 
 
 def costs_measured_here(scheme: str) -> KernelTable | None:
-    """The costs of a code that ``stripesim kernel --save`` keeps for this machine's processor, if any."""
+    """Return the costs of a code that ``stripesim kernel --save`` kept for this processor, if any."""
     path = user_table_dir() / f"{table_name(cpu_description())}.json"
     if not path.exists():
         return None
     table = load_table(path)
     costs = tuple(cost for cost in table.costs if cost.scheme == scheme)
-    return replace(table, costs=costs) if costs else None
+    if costs:
+        return replace(table, costs=costs)
+    return None
 
 
 @lru_cache(maxsize=4)
 def shipped_table(name: str) -> KernelTable:
-    """A table that ships, by name."""
+    """Return a table that ships, by name."""
     if name not in shipped_table_names():
         raise KernelTableError(
             f"kernel table: got {name!r}, wanted one of {', '.join(shipped_table_names())}"
@@ -134,5 +136,5 @@ def shipped_table(name: str) -> KernelTable:
 
 
 def default_table() -> KernelTable:
-    """The shipped table of pyeclib's kernels: the same on every machine, also where pyeclib is absent."""
+    """Return the shipped table of pyeclib's kernels: the same on every machine, with or without pyeclib."""
     return shipped_table(DEFAULT_TABLE)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 Row = dict[str, Any]
-#: A call to time, as a loop that makes it so many times.
+#: A call to time, as a loop that repeats it a given number of times.
 Loop = Callable[[int], Any]
 
 
 @dataclass
 class Case:
-    """A call that is timed beside others: `samples_s` are processor seconds of one call, a sample each."""
+    """A call that is timed in turn with others: `samples_s` are processor seconds of one call."""
 
     loop: Loop
     each: int = 1
@@ -23,14 +23,14 @@ class Case:
     samples_s: list[float] = field(default_factory=list)
 
     def settle(self, sample_s: float) -> None:
-        """Warm up, and make samples last at least so long [s]."""
+        """Warm up, and choose a repeat count so that a sample lasts at least `sample_s` [s]."""
         self.loop(self.each)
         once_s = min(cpu_seconds(self.loop, self.each) for _ in range(3))
         self.calls = self.each * max(1, round(sample_s / once_s / self.each))
 
 
 def repeated(call: Callable[[], Any]) -> Loop:
-    """A loop in Python over a call."""
+    """Return a loop in Python over a call."""
 
     def loop(calls: int) -> None:
         for _ in range(calls):
@@ -40,7 +40,7 @@ def repeated(call: Callable[[], Any]) -> Loop:
 
 
 def cpu_seconds(loop: Loop, calls: int) -> float:
-    """Processor seconds of one call, over so many: waiting for a shared processor is no time of a kernel."""
+    """Return processor seconds per call: waiting for a shared processor is not kernel time."""
     start_ns = time.thread_time_ns()
     loop(calls)
     return max(1, time.thread_time_ns() - start_ns) / calls / 1e9
@@ -70,7 +70,7 @@ def row_of(
     verified: bool | None = True,
     **more: Any,
 ) -> Row:
-    """A row of measurements from seconds per call; `copy_s` and `verified` are None where not known."""
+    """Return a row of measurements from seconds per call; `copy_s` and `verified` are None if unknown."""
     p10_s, median_s, p90_s = (float(q) for q in np.quantile(samples_s, (0.1, 0.5, 0.9)))
     return {
         "backend": backend,

@@ -1,1 +1,4 @@
-"""The claims ledger: what a source states, what the simulation gives, and a verdict that only code writes."""
+"""The claims ledger: published values, simulated values, and verdicts that only code writes.
+
+Start with `claims`, the rows of a source, then `verdicts`.
+"""

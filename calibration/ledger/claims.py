@@ -137,7 +137,9 @@ def _read_table(
 
 
 def _parse_claim(row: Mapping[str, str], disputed: str | None) -> Claim:
-    role, compare, text = row["role"], row["compare"], row["value"]
+    role = row["role"]
+    compare = row["compare"]
+    text = row["value"]
     if not row["id"]:
         raise LedgerError("id: got nothing, wanted an id")
     if role not in ROLES:
@@ -170,7 +172,9 @@ def _parse_published(text: str, compare: str) -> Numbers:
     if compare == "text":
         parts = [_to_float(part) for part in text.split(",")]
         numbers = tuple(part for part in parts if part is not None)
-        return numbers if len(numbers) == len(parts) else None
+        if len(numbers) == len(parts):
+            return numbers
+        return None
     if compare == "range":
         match = _RANGE.fullmatch(text)
         ends = (float(match[1]), float(match[2])) if match else None
@@ -192,7 +196,9 @@ def _to_float(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    return number if math.isfinite(number) else None
+    if math.isfinite(number):
+        return number
+    return None
 
 
 def _default_statement(row: Mapping[str, str]) -> str:

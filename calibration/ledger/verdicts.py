@@ -1,4 +1,4 @@
-"""The claims ledger: what a source states, what the simulation says, and a verdict that only code writes.
+"""The claims ledger: published values, simulated values, and verdicts that only code writes.
 
 A study ships its claims as ``claims.csv`` and computes a simulated value for each id; `judge` puts the two
 side by side. Roles, comparisons and tolerances are read from the file and never changed here. A row whose
@@ -68,7 +68,7 @@ Simulated = float | Sequence[float] | str | bool | Observation | None
 
 @dataclass(frozen=True)
 class Entry:
-    """A claim beside its simulated value: ``error`` is relative or absolute as ``error_kind`` says."""
+    """A claim and its simulated value: ``error`` is relative or absolute as ``error_kind`` says."""
 
     claim: Claim
     simulated: Numbers
@@ -88,7 +88,7 @@ def judge(
     parameters: Iterable[Mapping[str, Any]] = (),
     groups: Mapping[str, str] | None = None,
 ) -> Ledger:
-    """Set simulated values beside published ones and write the verdicts; a `LedgerError` has every problem.
+    """Compare simulated values with published ones and judge them; a `LedgerError` lists every problem.
 
     `simulated` gives by claim id a number, an array, words (`Observation`, str or bool, for orderings and
     trends) or None, in the claim's own unit; an id left out counts as None, and `reasons` says why.
@@ -137,7 +137,9 @@ def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
     numbers, text, holds = (
         (None, None, None) if simulated is None else _split(simulated)
     )
-    error, kind, tolerance = None, None, claim.tolerance
+    error = None
+    kind = None
+    tolerance = claim.tolerance
     verdict: Verdict = "not-derivable"
     if numbers is None and text is None:
         return Entry(claim, None, None, None, None, tolerance, verdict, reason)
@@ -171,7 +173,7 @@ def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
 def _split(
     simulated: float | Sequence[float] | str | bool | Observation,
 ) -> tuple[Numbers, str | None, bool | None]:
-    """Numbers, words and truth value of what a study returned."""
+    """Return the numbers, words and truth value of a study's result."""
     if isinstance(simulated, bool):
         return None, "holds" if simulated else "does not hold", simulated
     if isinstance(simulated, str):
@@ -243,7 +245,7 @@ class Ledger:
         )
 
     def summary(self) -> dict[str, Any]:
-        """Counts, share, errors and rank correlation.
+        """Return counts, share, errors and rank correlation.
 
         The share that counts is ``right / held_out``, over *all* held-out rows. Mean absolute percentage
         errors, the worst row and the median cover held-out rows compared by `value`, `extremum` or
@@ -268,8 +270,11 @@ class Ledger:
         for size, entry in measured:
             errors[self.groups.get(entry.claim.metric, entry.claim.metric)].append(size)
         every = sorted(size for size, _ in measured)
-        worst = max(measured, key=lambda pair: pair[0], default=None)
-        words = Counter(
+        worst = None
+        if measured:
+            _, entry = max(measured, key=lambda pair: pair[0])
+            worst = {"id": entry.claim.id, "error": entry.error}
+        verdicts = Counter(
             e.verdict for e in held_out if e.claim.compare in ("ordering", "trend")
         )
         right = counts["held-out"]["right"]
@@ -283,7 +288,9 @@ class Ledger:
             "share_right": right / len(held_out) if held_out else None,
             "fitted_parameters": len(self.fitted_parameters),
             "counts": counts,
-            "orderings_and_trends": {verdict: words[verdict] for verdict in VERDICTS},
+            "orderings_and_trends": {
+                verdict: verdicts[verdict] for verdict in VERDICTS
+            },
             "mape_percent": 100 * sum(every) / len(every) if every else None,
             "median_error_percent": 100 * median(every) if every else None,
             "mape_percent_by_metric": {
@@ -293,9 +300,7 @@ class Ledger:
                 }
                 for group, sizes in sorted(errors.items())
             },
-            "worst": None
-            if worst is None
-            else {"id": worst[1].claim.id, "error": worst[1].error},
+            "worst": worst,
             "spearman": rank,
             "spearman_rows": ranked,
             "disputed": [
@@ -304,7 +309,7 @@ class Ledger:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Claims, summary and parameters as plain values that `json.dumps` takes."""
+        """Return the claims, summary and parameters as plain values that `json.dumps` takes."""
         return {
             "claims": [_entry_json(entry) for entry in self.entries],
             "summary": self.summary(),
@@ -312,14 +317,11 @@ class Ledger:
         }
 
     def to_frame(self) -> pl.DataFrame:
-        """One row per claim; arrays become lists of one number or more, numbers lists of one."""
+        """Return one row per claim; arrays become lists of one number or more, numbers lists of one."""
         rows = [_entry_json(entry) for entry in self.entries]
         for row, key in product(rows, ("published", "simulated")):
-            row[key] = (
-                row[key]
-                if row[key] is None or isinstance(row[key], list)
-                else [row[key]]
-            )
+            if row[key] is not None and not isinstance(row[key], list):
+                row[key] = [row[key]]
         number_lists = {
             "published": pl.List(pl.Float64),
             "simulated": pl.List(pl.Float64),
@@ -345,7 +347,10 @@ class Ledger:
 
 
 def _is_fitted(provenance: object) -> bool:
-    kind = provenance.get("kind", "") if isinstance(provenance, Mapping) else provenance
+    if isinstance(provenance, Mapping):
+        kind = provenance.get("kind", "")
+    else:
+        kind = provenance
     return isinstance(kind, str) and re.match(r"fitted\b", kind) is not None
 
 
@@ -382,7 +387,10 @@ SECTIONS = (
 
 
 def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
-    share = "" if summary["share_right"] is None else f" ({summary['share_right']:.0%})"
+    if summary["share_right"] is None:
+        share = ""
+    else:
+        share = f" ({summary['share_right']:.0%})"
     lines = [
         f"[bold]{summary['right']} of {summary['held_out']} held-out claims right{share}[/bold], "
         f"{summary['wrong']} wrong, {summary['not_derivable']} not derivable; "
@@ -430,13 +438,12 @@ def _table(title: str, entries: Iterable[Entry]) -> Table:
         )
         simulated = entry.simulated_text or _show(entry.simulated)
         percent = entry.error_kind == "relative"
-        error = (
-            ""
-            if entry.error is None
-            else f"{entry.error:+.0%}"
-            if percent
-            else f"{entry.error:+.3g}"
-        )
+        if entry.error is None:
+            error = ""
+        elif percent:
+            error = f"{entry.error:+.0%}"
+        else:
+            error = f"{entry.error:+.3g}"
         table.add_row(
             claim.id,
             escape(claim.locus),

@@ -1,4 +1,4 @@
-"""What a parameter set was calibrated or checked on, and which questions lie outside."""
+"""The range that a parameter set was calibrated on, and the questions outside it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ Span = list[Any] | Mapping[str, float]
 
 @dataclass(frozen=True)
 class CalibratedRange:
-    """What a parameter set was calibrated or checked on, by dotted key of a scenario.
+    """Range that a parameter set was calibrated or checked on, by dotted key of a scenario.
 
     `source` names the measurements; `notes` are what no scenario can be inside of, such as durations that
     were never calibrated.
@@ -24,7 +24,7 @@ class CalibratedRange:
     notes: tuple[str, ...] = ()
 
     def warnings(self, asked: Mapping[str, Any]) -> list[str]:
-        """A line for each key of a scenario (nested mappings) that lies outside, then the notes.
+        """Return a line for each key of a scenario (nested mappings) that lies outside, then the notes.
 
         A key that is missing or None is not asked about.
         """
@@ -35,12 +35,12 @@ class CalibratedRange:
             outside = [
                 one for one in values if one is not None and not _covers(covered, one)
             ]
-            found = f"{self.name} was neither calibrated nor checked on anything of this kind"
+            reason = f"{self.name} was neither calibrated nor checked on anything of this kind"
             if covered != []:
                 got = ", ".join(map(_shown, outside))
-                found = f"got {got}; {self.name} was calibrated or checked on {_words(covered)}"
+                reason = f"got {got}; {self.name} was calibrated or checked on {_words(covered)}"
             if outside:
-                lines.append(f"{key}: {found} ({self.source})")
+                lines.append(f"{key}: {reason} ({self.source})")
         return lines + [f"{self.name}: {note}" for note in self.notes]
 
 
@@ -57,7 +57,9 @@ def _words(covered: Span) -> str:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:,.10g}" if isinstance(value, float | int) else str(value)
+    if isinstance(value, float | int):
+        return f"{value:,.10g}"
+    return str(value)
 
 
 def _at(asked: Mapping[str, Any], key: str) -> Any:

@@ -17,11 +17,15 @@ from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 
 _PACKAGE = "stripesim.calibration.parameters"
-#: Tables that describe what lies under an OSD.
+#: Tables that describe the device of an OSD.
 DEVICE_TABLES = ("ssd", "hdd", "hdd_with_log")
+#: Sets that shipped once, and what replaces each.
+REPLACED = {"koh2017": '"kraken", the same cluster with threads that sleep and wake'}
 
 #: Longer than any service time, in nanoseconds; wider than any spread that was measured.
-_TIME_MAX_NS, _SIGMA_MAX, _VALUE_MAX = 1e12, 5, 1e30
+_TIME_MAX_NS = 1e12
+_SIGMA_MAX = 5
+_VALUE_MAX = 1e30
 
 Model = TypeVar("Model", bound=MeasuredModel)
 
@@ -32,14 +36,14 @@ class ParameterSetError(ValueError):
 
 def names() -> list[str]:
     """Return the names of the parameter sets that ship."""
-    found = (entry.name for entry in files(_PACKAGE).iterdir())
+    names = (entry.name for entry in files(_PACKAGE).iterdir())
     return sorted(
-        name.removesuffix(".toml") for name in found if name.endswith(".toml")
+        name.removesuffix(".toml") for name in names if name.endswith(".toml")
     )
 
 
 class ParameterSet:
-    """A named set of numbers for several models, or a file of one's own; else a `ParameterSetError`.
+    """A named set of numbers for several models, or a file of the user's; else a `ParameterSetError`.
 
     It is a TOML file of `stripesim.calibration.parameters`: a table per model, in it a table per number with
     ``value``, ``provenance``, ``source`` and, where fitted, ``confidence_interval``. Instead of ``value`` a
@@ -49,9 +53,8 @@ class ParameterSet:
     def __init__(self, name: str, path: Path | None = None) -> None:
         resource = files(_PACKAGE) / f"{name}.toml" if path is None else path
         if path is None and not resource.is_file():
-            raise ParameterSetError(
-                f"parameter set: got {name!r}, wanted one of {', '.join(names())}"
-            )
+            wanted = REPLACED.get(name, f"one of {', '.join(names())}")
+            raise ParameterSetError(f"parameter set: got {name!r}, wanted {wanted}")
         self.name = name.removesuffix(".toml")
         self._folder = files(_PACKAGE) if path is None else path.parent
         try:
@@ -60,7 +63,7 @@ class ParameterSet:
             raise ParameterSetError(f"{self.name}.toml: {error}") from error
 
     def table(self, name: str) -> dict[str, Any] | None:
-        """Return a table as it stands in the file; None where the set has none of that name."""
+        """Return a table as in the file; None if the set has no table of that name."""
         found: dict[str, Any] | None = self._tables.get(name)
         return found
 
@@ -100,7 +103,7 @@ class ParameterSet:
             raise ParameterSetError(f"{where}: {error}") from error
 
     def device(self, given: Mapping[str, Any] | None = None) -> DeviceModel:
-        """Build what lies under an OSD: a disk by a table ``hdd`` or ``hdd_with_log``, else a drive.
+        """Build the device of an OSD: a disk by a table ``hdd`` or ``hdd_with_log``, else a drive.
 
         `given` are numbers of a drive; a disk takes none.
         """
@@ -124,7 +127,7 @@ def lognormal_factors(sigma: float) -> tuple[float, ...]:
 
 
 def _whole(value: float, where: str) -> int:
-    # What is no number has no remainder of 0 either.
+    # NaN also fails this check.
     if value % 1 != 0:
         raise ParameterSetError(f"{where}: got {value}, wanted a whole number")
     return int(value)
@@ -168,19 +171,20 @@ def _factors(
     entry: Mapping[str, Any], where: str, folder: Traversable
 ) -> tuple[float, ...]:
     """Read factors, a list or a column of a file, and scale them to mean 1."""
-    said = entry.get("file", "factors")
-    wanted = (
-        "a list of numbers" if "factors" in entry else "a CSV file with a column factor"
-    )
+    source = entry.get("file", "factors")
+    if "factors" in entry:
+        wanted = "a list of numbers"
+    else:
+        wanted = "a CSV file with a column factor"
     try:
         if "factors" in entry:
             factors = np.array([float(factor) for factor in entry["factors"]])
         else:
-            lines = (folder / said).read_text("utf-8").splitlines()
+            lines = (folder / source).read_text("utf-8").splitlines()
             factors = np.array([float(row["factor"]) for row in csv.DictReader(lines)])
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise ParameterSetError(
-            f"{where}: {said}: wanted {wanted} ({error})"
+            f"{where}: {source}: wanted {wanted} ({error})"
         ) from error
     if (
         not len(factors)
@@ -189,7 +193,7 @@ def _factors(
         or not factors.any()
     ):
         raise ParameterSetError(
-            f"{where}: {said}: wanted finite factors of 0 or above, not all 0"
+            f"{where}: {source}: wanted finite factors of 0 or above, not all 0"
         )
     return tuple((factors / factors.mean()).tolist())
 

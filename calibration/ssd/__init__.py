@@ -1,1 +1,1 @@
-"""Service times of an SSD, fitted to a block trace."""
+"""Service times of an SSD, fitted to a block trace; start with `fit`."""

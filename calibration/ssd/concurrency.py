@@ -1,4 +1,4 @@
-"""What the overlap of an SSD's commands tells about how many it works on at once."""
+"""Estimate from overlapping commands how many an SSD serves in parallel."""
 
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ def fit_concurrency(trace: BlockTrace) -> Concurrency:
     level n in time T_n are taken as Poisson, so log L = sum_n C_n log(min(n, c) / S) - min(n, c) T_n / S,
     with S = sum_n min(n, c) T_n / sum_n C_n at its maximum; c is found on [1, most in flight]. The interval
     is where 2 (log L_max - log L) stays below chi-squared's 95 % point (one degree of freedom). Service times
-    that vary less than exponentially make the true interval narrower, bursts of alike commands wider. c is an
+    that vary less than exponentially make the true interval narrower, bursts of like commands wider. c is an
     effective number for the sizes in the trace: a shared bus makes it smaller for larger commands.
     """
     seconds, completions, span_s = _levels(trace)
@@ -81,7 +81,8 @@ def _levels(trace: BlockTrace) -> tuple[Floats, Floats, float]:
         steps = np.repeat([-1, 1], spans.height)
         # A completion at the instant of a dispatch comes first, except for a command of no length.
         order = np.lexsort((steps, times))
-        times, steps = times[order], steps[order]
+        times = times[order]
+        steps = steps[order]
         level = np.maximum(np.cumsum(steps), 0)
         before = np.concatenate(([0], level[:-1]))
         length = int(level.max()) + 1
@@ -95,7 +96,8 @@ def _levels(trace: BlockTrace) -> tuple[Floats, Floats, float]:
         totals.append((held[1:], ended[1:]))
         span_s += float(times[-1] - times[0]) / 1e9
     length = max((len(held) for held, _ in totals), default=0)
-    seconds, completions = np.zeros(length), np.zeros(length)
+    seconds = np.zeros(length)
+    completions = np.zeros(length)
     for held, ended in totals:
         seconds[: len(held)] += held
         completions[: len(ended)] += ended
@@ -116,13 +118,13 @@ def _channels(
     grid = np.linspace(1.0, top, 64 * len(levels))
     best = float(grid[int(np.argmin([loss(c) for c in grid]))])
     step = grid[1] - grid[0]
-    found = scipy.optimize.minimize_scalar(
+    minimum = scipy.optimize.minimize_scalar(
         loss,
         bounds=(max(1.0, best - step), min(top, best + step)),
         method="bounded",
         options={"xatol": 1e-4},
     )
-    best = min((best, float(found.x)), key=loss)
+    best = min((best, float(minimum.x)), key=loss)
     allowed = loss(best) + float(scipy.stats.chi2.ppf(0.95, 1)) / 2
     inside = [float(c) for c in grid if loss(c) <= allowed]
     interval = (min([*inside, best]), max([*inside, best]))

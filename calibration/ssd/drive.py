@@ -15,21 +15,22 @@ from stripesim.models.ssd import PART_BYTES, TRANSFER_MAX_BYTES, SsdModel
 from stripesim.traces import BlockTrace
 
 LIKE = "nvme-tlc"
-"""Preset whose numbers stand in for what a trace does not show."""
+"""Preset that supplies the numbers a trace does not show."""
 
 
 def drive_toml(
     service: Sequence[ServiceFit], trace: BlockTrace, like: str = LIKE
 ) -> str:
-    """Write a parameter set of what was fitted; the rest is as in a preset, and says so.
+    """Write a parameter set of the fitted numbers; the others come from a preset, and say so.
 
     Base and slope are those of commands that overlapped no other, where there were enough. A model of a drive
-    spreads one request over its channels in parts (`SsdModel.parts_bytes`), each with a time of its own, so
+    spreads one request over its channels in parts (`SsdModel.parts_bytes`), each with its own time, so
     base and slope are chosen for the parts: the mean of the slowest part lies nearest the fitted line at the
     sizes of the trace. The spread around the mean is that of all commands of the fitted half.
     """
     preset = ParameterSet(like)
-    model, table = preset.device(), preset.table("ssd")
+    model = preset.device()
+    table = preset.table("ssd")
     if not isinstance(model, SsdModel) or table is None:
         raise FitError(f"--like: got {like}, a disk; wanted a drive")
     fits = [fit for fit in service if fit.quantity == "service"]
@@ -52,15 +53,16 @@ def drive_toml(
         "provenance": "given",
         "source": "one device was traced",
     }
-    found = fits[0].concurrency
+    concurrency = fits[0].concurrency
     channels = model.channels
-    if found is not None and found.channels is not None:
-        channels = max(1, round(found.channels))
-        bound = (
-            ", a lower bound: as many were in flight" if found.channels_at_bound else ""
-        )
+    if concurrency is not None and concurrency.channels is not None:
+        channels = max(1, round(concurrency.channels))
+        if concurrency.channels_at_bound:
+            bound = ", a lower bound: as many were in flight"
+        else:
+            bound = ""
         source = f"{fits[0].source}: rate of completions by commands in flight{bound}; whole channels"
-        interval = found.channels_ci95
+        interval = concurrency.channels_ci95
         if interval is not None:
             interval = (math.floor(interval[0]), math.ceil(interval[1]))
         entries["channels"] = _fitted(channels, source, interval)
@@ -69,7 +71,7 @@ def drive_toml(
         entries |= _line_entries(fit, sizes, channels)
     lines = [
         f"# Drive fitted by `stripesim trace fit` to {fits[0].source}.",
-        f"# What the trace does not show is as in the preset {like}.",
+        f"# Numbers that the trace does not show are those of the preset {like}.",
         *(
             f"# {fit.operation}s: {fit.held_out.poor()}"
             for fit in fits
@@ -93,18 +95,18 @@ def _line_entries(
     line = fit.isolated_line or fit.line
     together, parts = _parts(sizes, channels)
     split = bool((together > 1).any())
-    base_ns, slope_ns = line.base_ns, line.ns_per_byte
+    base_ns = line.base_ns
+    slope_ns = line.ns_per_byte
     if split:
         design = (
             np.column_stack((np.ones(len(parts)), parts))
             * _slowest(fit.factor_table, together)[:, None]
         )
         (base_ns, slope_ns), _ = scipy.optimize.nnls(design, line.mean_ns(sizes))
-    company = (
-        "overlapped no other"
-        if fit.isolated_line
-        else "may have waited for others inside the device"
-    )
+    if fit.isolated_line:
+        company = "overlapped no other"
+    else:
+        company = "may have waited for others inside the device"
     source = f"{fit.source}: {line.commands} {fit.operation}s that {company}, soft L1 of log(time / line)"
     if split:
         off = float(
@@ -133,7 +135,7 @@ def _line_entries(
 
 
 def _parts(sizes: Floats, channels: int) -> tuple[Floats, Floats]:
-    """Channels that serve a request alone on the drive, and the bytes of each, as `SsdModel` splits it."""
+    """Return the channels that serve a request alone, and the bytes of each, as `SsdModel` splits it."""
     pieces = np.ceil(sizes / TRANSFER_MAX_BYTES)
     parts = np.clip(sizes // PART_BYTES, 1, channels)
     together = np.where(pieces > 1, np.minimum(pieces, channels), parts)
@@ -144,7 +146,7 @@ def _parts(sizes: Floats, channels: int) -> tuple[Floats, Floats]:
 
 
 def _slowest(table: Sequence[float], together: Floats) -> Floats:
-    """Mean of the largest of so many draws from equally likely factors, ascending."""
+    """Return the mean of the largest of `together` draws from equally likely factors, ascending."""
     below = np.arange(len(table) + 1) / len(table)
     means = {
         count: float(np.diff(below**count) @ np.asarray(table))
@@ -161,11 +163,9 @@ def _fitted(
         "provenance": "fitted",
         "source": source,
     }
-    return (
-        entry
-        if interval is None
-        else {**entry, "confidence_interval": _rounded(interval)}
-    )
+    if interval is None:
+        return entry
+    return {**entry, "confidence_interval": _rounded(interval)}
 
 
 def _rounded(values: Sequence[float]) -> list[float]:

@@ -30,7 +30,7 @@ KS_CRITICAL_5_PERCENT = 1.358
 
 
 class FitError(ValueError):
-    """A trace does not hold what a fit needs; its text says what was got and wanted."""
+    """A trace lacks the data that a fit needs; the text says what was got and wanted."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,14 @@ def fit_times(
         raise FitError(f"bootstrap: got {bootstrap}, wanted at least 20")
     sample = sample_of(trace, operation, quantity)
     half = len(sample.start_ns) // 2
-    size, times = sample.size_bytes, sample.times_ns
+    size = sample.size_bytes
+    times = sample.times_ns
     line = _fit_line(size[:half], times[:half], seed, bootstrap)
     factor = times[:half] / line.mean_ns(size[:half])
     table = factor_table(factor)
     slowest = np.sort(times[:half])[-max(1, half // 100) :]
-    concurrency, isolated = None, None
+    concurrency = None
+    isolated = None
     if quantity == "service" and trace.commands is not None:
         concurrency = fit_concurrency(trace)
         alone = _isolated(trace, sample)
@@ -108,22 +110,21 @@ def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sa
     """Return the completed commands (service) or requests (response) of one direction that took any time."""
     start = "dispatch_ns" if quantity == "service" else "issue_ns"
     rows = trace.commands if quantity == "service" else trace.requests
-    found = 0
+    count = 0
     if rows is not None:
         rows = rows.filter(rows["is_write"] == (operation == "write")).drop_nulls(
             [start, "complete_ns"]
         )
         # The clock of a trace can be too coarse for a cached read: a time of 0 has no logarithm.
         rows = rows.filter(rows["complete_ns"] > rows[start])
-        found = rows.height
-    if rows is None or found < COMMANDS_MIN:
-        hint = (
-            " (the format records no service times, only responses)"
-            if trace.commands is None
-            else ""
-        )
+        count = rows.height
+    if rows is None or count < COMMANDS_MIN:
+        if trace.commands is None:
+            hint = " (the format records no service times, only responses)"
+        else:
+            hint = ""
         raise FitError(
-            f"{trace.source}: got {found} completed {operation}s with a {quantity} time{hint}, "
+            f"{trace.source}: got {count} completed {operation}s with a {quantity} time{hint}, "
             f"wanted at least {COMMANDS_MIN}"
         )
     columns = [
@@ -164,8 +165,10 @@ def _line_through(size: Floats, times: Floats) -> tuple[float, float]:
     if np.all(size == size[0]):
         return float(times.mean()), 0.0
     # In units of the median time and the largest size both parameters are near 1.
-    unit_ns, unit_bytes = float(np.median(times)), float(size.max())
-    x, y = size / unit_bytes, np.log(times / unit_ns)
+    unit_ns = float(np.median(times))
+    unit_bytes = float(size.max())
+    x = size / unit_bytes
+    y = np.log(times / unit_ns)
     spread = float(scipy.stats.median_abs_deviation(y, scale="normal")) or 1.0
 
     base, slope = scipy.optimize.least_squares(
@@ -204,7 +207,7 @@ def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> Line:
 
 
 def _candidates(train: Floats, held_out: Floats) -> tuple[Candidate, ...]:
-    found = []
+    candidates = []
     for name, family in (
         ("lognormal", scipy.stats.lognorm),
         ("gamma", scipy.stats.gamma),
@@ -216,8 +219,8 @@ def _candidates(train: Floats, held_out: Floats) -> tuple[Candidate, ...]:
             float(scipy.stats.kstest(part, fitted.cdf).statistic)
             for part in (train, held_out)
         ]
-        found.append(Candidate(name, float(shape), float(scale), aic, *distances))
-    return tuple(found)
+        candidates.append(Candidate(name, float(shape), float(scale), aic, *distances))
+    return tuple(candidates)
 
 
 def _score(part: str, line: Line, table: Floats, size: Floats, times: Floats) -> Score:
@@ -237,7 +240,7 @@ def _score(part: str, line: Line, table: Floats, size: Floats, times: Floats) ->
 
 
 def _isolated(trace: BlockTrace, sample: Sample) -> npt.NDArray[np.bool_]:
-    """Tell which commands of the sample shared the device with no other at any time."""
+    """Mark the commands of the sample that never shared the device with another."""
     assert trace.commands is not None
     spans = trace.commands.drop_nulls("dispatch_ns")
     start = np.sort(spans["dispatch_ns"].to_numpy().astype(np.float64))

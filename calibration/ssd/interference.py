@@ -1,4 +1,4 @@
-"""How reads and writes slow each other down, from the service times of a block trace."""
+"""Estimate how reads and writes slow each other down, from the service times of a block trace."""
 
 from dataclasses import dataclass
 
@@ -20,9 +20,9 @@ class Interference:
 
     operation: Operation  # Direction of the commands
     company: str
-    """What was in flight on the device: `alone` (nothing), `own kind` (only commands of the same direction),
+    """Commands in flight on the device: `alone` (none), `own kind` (only of the same direction),
     `other kind` (at least one of the other direction)."""
-    commands: int  # How many met it
+    commands: int  # Number of commands that met it
     # Their service times [ns].
     mean_ns: float
     p50_ns: float
@@ -36,13 +36,13 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1) -> tuple[Interference,
 
     slowdown = mean of t / m(size), m the mean time of commands that were alone and whose size has the same
     nearest power of two. A trace shows what happened together, not what caused it: bursts bring company
-    and, if the device slows for a reason of its own, long times alike.
+    and, if the device slows for another reason, long times as well.
     """
     if trace.commands is None:
         return ()
     rows = _with_company(trace.commands)
     rng = np.random.default_rng(seed)
-    found = []
+    interferences = []
     operations: tuple[tuple[Operation, bool], ...] = (("read", False), ("write", True))
     for operation, is_write in operations:
         own = rows.filter(pl.col("is_write") == is_write)
@@ -61,26 +61,30 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1) -> tuple[Interference,
                 continue
             compared = ratios.filter(pl.col("company") == code)
             factor = (compared["time_ns"] / compared["typical_ns"]).to_numpy()
-            outcome = len(factor) >= COMMANDS_MIN
-            found.append(
+            slowdown = None
+            interval = None
+            if len(factor) >= COMMANDS_MIN:
+                slowdown = float(factor.mean())
+                interval = _interval(factor, rng)
+            interferences.append(
                 Interference(
                     operation=operation,
                     company=company,
                     commands=len(mine),
                     mean_ns=float(mine.mean()),
                     p50_ns=float(np.median(mine)),
-                    slowdown=float(factor.mean()) if outcome else None,
-                    slowdown_ci95=_interval(factor, rng) if outcome else None,
+                    slowdown=slowdown,
+                    slowdown_ci95=interval,
                 )
             )
-    return tuple(found)
+    return tuple(interferences)
 
 
 def _with_company(commands: pl.DataFrame) -> pl.DataFrame:
     """Add service time, size class and company: 0 alone, 1 own kind, 2 other kind."""
     parts = []
-    for one in commands.partition_by("device", maintain_order=True):
-        flown = one.drop_nulls("dispatch_ns")
+    for of_device in commands.partition_by("device", maintain_order=True):
+        flown = of_device.drop_nulls("dispatch_ns")
         start = flown["dispatch_ns"].to_numpy()
         # A command that never completed is in flight to the end.
         end = flown["complete_ns"].fill_null(np.iinfo(np.int64).max).to_numpy()

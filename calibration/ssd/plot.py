@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
 _DATA, _HELD_OUT, _MODEL = "#0072B2", "#D55E00", "#000000"
 _US = 1e3
-_FITTED, _NEVER_SEEN = "first half (fitted)", "second half (held out)"
+_FITTED = "first half (fitted)"
+_NEVER_SEEN = "second half (held out)"
 
 
 def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
@@ -29,9 +30,10 @@ def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path
 
     sample = sample_of(trace, fit.operation, fit.quantity)
     half = fit.train.commands
-    size, times_us = sample.size_bytes, sample.times_ns / _US
+    size = sample.size_bytes
+    times_us = sample.times_ns / _US
     table = np.asarray(fit.factor_table)
-    # Held-out sizes are given to the model: what is tested is the time, not which sizes come.
+    # The model gets the held-out sizes: the test is of times, not of the choice of sizes.
     models = [
         model_times_ns(fit.line, table, part) / _US
         for part in (size[:half], size[half:])
@@ -104,7 +106,7 @@ def _draw_cdf(
     share = np.arange(1, len(model) + 1) / len(model)
     axes.plot(model, share, color=_MODEL, linestyle="--", linewidth=1, label="model")
     both = np.concatenate((train, held_out))
-    # The few extreme times stand in the other panels; here they would squeeze the curves.
+    # The few extreme times are in the other panels; here they would squeeze the curves.
     axes.set(
         xscale="log",
         xlim=(np.quantile(both, 0.001) * 0.9, np.quantile(both, 0.995) * 1.1),

@@ -1,4 +1,4 @@
-"""What a fit of service times holds: line, distribution, scores, provenance."""
+"""Result of a fit of service times: line, distribution, scores, provenance."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -27,7 +27,7 @@ class Line:
     # Bootstrap intervals, 2.5 to 97.5 %, extended to the estimate where it lies outside.
     base_ns_ci95: tuple[float, float]
     ns_per_byte_ci95: tuple[float, float]
-    commands: int  # How many commands it was fitted to
+    commands: int  # Number of commands it was fitted to
     slope_identified: bool  # False when all commands have one size, so that the slope had to be taken as 0
 
     def mean_ns(self, size_bytes: npt.ArrayLike) -> Floats:
@@ -54,13 +54,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Score:
-    """How well the model's times agree with one half of the data."""
+    """Agreement of the model's times with one half of the data."""
 
     part: str  # `train` or `held-out`
     commands: int  # How many
     ks: float  # Largest distance between the two distribution functions
     ks_critical_5_percent: float
-    """What independent draws would exceed once in twenty; commands of a trace are not independent, and on the
+    """Distance that independent draws exceed once in twenty. Commands are not independent, and on the
     fitting half the distance is too small by construction."""
     # model / data - 1.
     mean_error: float
@@ -69,7 +69,7 @@ class Score:
     p99_error: float
 
     def poor(self) -> str | None:
-        """Return in words what is too far off; None for a fit that is good enough."""
+        """Return a sentence on the errors that are too large; None for a good fit."""
         errors = {
             "mean": self.mean_error,
             "p50": self.p50_error,
@@ -81,7 +81,9 @@ class Score:
             for name, error in errors.items()
             if abs(error) > POOR_ERROR[name]
         ]
-        return f"poor fit: {', '.join(off)}" if off else None
+        if off:
+            return f"poor fit: {', '.join(off)}"
+        return None
 
 
 @dataclass(frozen=True)
@@ -107,14 +109,15 @@ class ServiceFit:
     held_out: Score
     concurrency: (
         Concurrency | None
-    )  # What overlap tells about channels; None for responses
+    )  # Channels estimated from overlap; None for responses
     # Seed and number of resamplings behind the intervals.
     seed: int
     bootstrap: int
 
     def summary(self) -> str:
         """Return a few lines for a terminal."""
-        line, score = self.line, self.held_out
+        line = self.line
+        score = self.held_out
         base = [v / 1e3 for v in (line.base_ns, *line.base_ns_ci95)]
         slope = [v * 1024 for v in (line.ns_per_byte, *line.ns_per_byte_ci95)]
         listed = [

@@ -33,10 +33,10 @@ RATE_EPOCHS = 64
 """Parts of equally many requests whose rates tell the slow ups and downs."""
 
 REGIMES = 8
-"""Kinds of epochs, from the idlest to the busiest eighth, each with gaps of its own."""
+"""Kinds of epochs, from the idlest to the busiest eighth, each with its own gaps."""
 
 SIZES_KEPT = 24
-"""Pairs of operation and size with a state of their own; rarer ones share a state per operation."""
+"""Pairs of operation and size with separate states; rarer ones share a state per operation."""
 
 REGIONS_MAX, WEIGHTS_MAX = 1024, 1 << 18
 """Parts of equal length of each device's range, for places touched for the first time; and of all devices."""
@@ -105,7 +105,8 @@ def fit_workload(trace: BlockTrace, *, seed: int = 1) -> WorkloadFit:
         raise WorkloadError(
             f"{trace.source}: got {len(trace)} requests, wanted at least {2 * REQUESTS_MIN}"
         )
-    first, rest = _part(trace, 0, half), _part(trace, half, len(trace) - half)
+    first = _part(trace, 0, half)
+    rest = _part(trace, half, len(trace) - half)
     model = model_of(first)
     synthetic = synthesise(model, half, seed)
     return WorkloadFit(
@@ -167,7 +168,10 @@ def _arrivals(issue: Ints) -> dict[str, Any]:
     rank = np.argsort(np.argsort(rate, kind="stable"), kind="stable")
     regime = (rank * regimes // epochs)[np.arange(len(gaps)) * epochs // len(gaps)]
     parts = [_gap_chain(gaps[regime == index]) for index in range(regimes)]
-    memory = float(np.corrcoef(rank[1:], rank[:-1])[0, 1]) if regimes > 1 else 0.0
+    if regimes > 1:
+        memory = float(np.corrcoef(rank[1:], rank[:-1])[0, 1])
+    else:
+        memory = 0.0
     return {
         "gap_tables_ns": tuple(table for table, _ in parts),
         "gap_chains": tuple(chain for _, chain in parts),
@@ -177,7 +181,7 @@ def _arrivals(issue: Ints) -> dict[str, Any]:
 
 
 def _changes_slowly(rate: Floats, gaps: Floats) -> bool:
-    """Whether the epochs' rates spread at least twice as much as one chain of gaps makes them."""
+    """Return True if the rates of epochs spread at least twice as much as one chain of gaps explains."""
     if len(rate) < REGIMES:
         return False
     own = _log_rates(
@@ -228,7 +232,8 @@ def _states(
         pl.struct("is_write", "size_class", "follows").rank("dense").alias("state")
     )
     state = states["state"].to_numpy().astype(np.int64) - 1
-    is_write, length = rows["is_write"].to_numpy(), rows["length_bytes"].to_numpy()
+    is_write = rows["is_write"].to_numpy()
+    length = rows["length_bytes"].to_numpy()
     members = [np.flatnonzero(state == index) for index in range(int(state.max()) + 1)]
     firsts = [int(mine[0]) for mine in members]
     return (

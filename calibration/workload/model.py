@@ -1,4 +1,4 @@
-"""A workload model: what was learnt from a block trace, and new traces drawn from it."""
+"""A workload model learnt from a block trace, and new traces drawn from it."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ TRIES = 8
 
 
 class WorkloadError(ValueError):
-    """A trace is too small for a workload model; the text says what was got and wanted."""
+    """A trace is too small for a workload model; the text gives its size and the minimum."""
 
 
 _DEVICE_STRIDE = 1 << 50
@@ -28,9 +28,9 @@ _DEVICE_STRIDE = 1 << 50
 
 @dataclass(frozen=True)
 class WorkloadModel:
-    """What was learnt from a trace.
+    """Parameters learnt from a trace.
 
-    Assumptions: gaps do not depend on what is asked for; reuse does not depend on the operation; a first
+    Assumptions: gaps do not depend on the requests; reuse does not depend on the operation; a first
     touch is anywhere in its region with equal probability; the length of what comes back to a place is drawn
     afresh. So distances between starts are not kept beyond the region, and where a trace writes the same
     extents again and again the synthetic one touches more data.
@@ -41,7 +41,7 @@ class WorkloadModel:
     """One per regime, idlest first; shape (cells,), ascending: mean gap in each of equally likely cells
     [ns]."""
     gap_chains: tuple[Floats, ...]
-    """One per regime; shape (classes, classes): from a gap's class to the next one's; rows sum to 1."""
+    """One per regime; shape (classes, classes): from one class of gaps to the next; rows sum to 1."""
     rate_memory: float  # Correlation of the rate from one epoch to the next
     epoch_requests: float  # Requests in an epoch
     # Shape (states,), bool: operation, and whether the request starts where the device's last one ended.
@@ -50,9 +50,7 @@ class WorkloadModel:
     state_sizes_bytes: tuple[
         Ints, ...
     ]  # For each state the sizes that occur, one entry per occurrence [B]
-    state_chain: (
-        Floats  # Shape (states, states): from one request's state to the next one's
-    )
+    state_chain: Floats  # Shape (states, states): from the state of a request to that of the next
     reuse_probability: float
     """Probability that a request which does not follow starts where an earlier one did."""
     reuse_depths: Ints
@@ -158,10 +156,8 @@ def _synthetic_places(
     flat = rng.choice(
         model.region_weights.size, size=(TRIES, n), p=model.region_weights.ravel()
     )
-    device, region = (
-        flat // model.region_weights.shape[1],
-        flat % model.region_weights.shape[1],
-    )
+    device = flat // model.region_weights.shape[1]
+    region = flat % model.region_weights.shape[1]
     within = (rng.random((TRIES, n)) * model.region_bytes[device]).astype(np.int64)
     fresh = (
         model.region_low_bytes[device] + region * model.region_bytes[device] + within
@@ -199,7 +195,8 @@ def _place(
 ) -> tuple[Ints, Ints]:
     """Put requests in places, in turn. A Fenwick tree of last uses finds the start at a stack depth."""
     n = len(length)
-    out_device, out_offset = np.empty(n, np.int64), np.empty(n, np.int64)
+    out_device = np.empty(n, np.int64)
+    out_offset = np.empty(n, np.int64)
     end = np.full(devices, -1, np.int64)
     size = 1
     while size < n + 1:
@@ -212,18 +209,21 @@ def _place(
         old = -1
         jumped = not (follows[now] and end[where] >= 0)
         if not jumped:
-            out_device[now], out_offset[now] = where, end[where]
+            out_device[now] = where
+            out_offset[now] = end[where]
         elif again[now] and live > 0:
             # The start used at rank `live - depth` from the oldest; a stack too short gives its oldest.
             rank = max(np.int64(1), live - depth[now])
-            at, step = 0, size
+            at = 0
+            step = size
             while step > 0:
                 if at + step <= size and tree[at + step] < rank:
                     at += step
                     rank -= tree[at]
                 step //= 2
             old = at
-            out_device[now], out_offset[now] = out_device[old], out_offset[old]
+            out_device[now] = out_device[old]
+            out_offset[now] = out_offset[old]
         else:
             attempt = 0
             while clear[now] and attempt < len(fresh) - 1:
@@ -233,7 +233,8 @@ def _place(
                 if key + first not in touched and key + last not in touched:
                     break
                 attempt += 1
-            out_device[now], out_offset[now] = device[attempt, now], fresh[attempt, now]
+            out_device[now] = device[attempt, now]
+            out_offset[now] = fresh[attempt, now]
         if old >= 0:
             at = old + 1
             while at <= size:

@@ -1,4 +1,4 @@
-"""How a synthetic trace compares with the two halves of the recorded one."""
+"""Compare a synthetic trace with the two halves of the recorded one."""
 
 from dataclasses import dataclass
 
@@ -19,15 +19,15 @@ from stripesim.traces.statistics import (
 class WorkloadScore:
     """One characteristic of the fitted part, the rest, and a synthetic trace."""
 
-    name: str  # What is compared
+    name: str  # The characteristic that is compared
     # Its value in each. For Kolmogorov-Smirnov distances: 0, of the held-out part from the fitted one, and of
     # the synthetic trace from the fitted part.
     fitted: float
     held_out: float
     synthetic: float
     tolerance: float
-    """How far the synthetic value may lie from the fitted one: relative, or (`absolute`) as it stands."""
-    absolute: bool  # Which of the two
+    """Allowed distance of the synthetic value from the fitted one: relative, or as `absolute` says."""
+    absolute: bool  # Whether the tolerance is absolute
 
     @property
     def error(self) -> float:
@@ -46,7 +46,7 @@ class WorkloadScore:
 
     @property
     def passes(self) -> bool:
-        """Whether the synthetic trace keeps the characteristic within the tolerance."""
+        """Return True if the synthetic trace keeps the characteristic within the tolerance."""
         return bool(abs(self.error) <= self.tolerance)
 
 
@@ -91,7 +91,7 @@ _TOLERANCES: dict[str, tuple[float, bool]] = {
     "reuse ratio": (0.1, True),
     "LRU hits, 10 % cache": (0.1, True),
 }
-"""How near a synthetic trace must come. A burst more or less moves dispersions by half; shares hold."""
+"""Tolerances of a synthetic trace. One burst more or less moves dispersions by half; shares are stable."""
 
 
 def _characteristics(trace: BlockTrace) -> dict[str, float]:
@@ -99,15 +99,17 @@ def _characteristics(trace: BlockTrace) -> dict[str, float]:
     issue = requests["issue_ns"].to_numpy()
     gaps = np.diff(issue).astype(np.float64)
     seconds = float(issue[-1] - issue[0]) / 1e9
-    found = reuse(requests)
+    reused = reuse(requests)
     values = {
         "read ratio": float((~requests["is_write"]).mean()),  # type: ignore[arg-type]
         "size mean [B]": float(requests["length_bytes"].mean()),  # type: ignore[arg-type]
         "sequential fraction": sequential_fraction(requests),
         "footprint / bytes": footprint_bytes(requests)
         / int(requests["length_bytes"].sum()),
-        "reuse ratio": float((found.distances >= 0).mean()),
-        "LRU hits, 10 % cache": float(found.hit_ratio([max(1, found.blocks // 10)])[0]),
+        "reuse ratio": float((reused.distances >= 0).mean()),
+        "LRU hits, 10 % cache": float(
+            reused.hit_ratio([max(1, reused.blocks // 10)])[0]
+        ),
     }
     if seconds:
         values["rate [1/s]"] = requests.height / seconds
@@ -121,4 +123,8 @@ def _characteristics(trace: BlockTrace) -> dict[str, float]:
 def _error(value: float, against: float, absolute: bool) -> float:
     if absolute:
         return value - against
-    return value / against - 1 if against else float("inf") if value else 0.0
+    if against:
+        return value / against - 1
+    if value:
+        return float("inf")
+    return 0.0

@@ -1,25 +1,42 @@
 """Redundancy schemes, one file each, behind one protocol; start with `protocol`."""
 
-from stripesim.models.coding.amplification import (
-    padded_amplification as padded_amplification,
+from stripesim.models.coding.amplification import padded_amplification, stored_bytes
+from stripesim.models.coding.clay import Clay
+from stripesim.models.coding.errors import CodecError, DataLossError, SchemeError
+from stripesim.models.coding.geometry import StripeGeometry
+from stripesim.models.coding.lrc import LRC, CephLRC
+from stripesim.models.coding.parse import parse_scheme
+from stripesim.models.coding.policy import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, leaders
+from stripesim.models.coding.protocol import (
+    ReadPlan,
+    RedundancyScheme,
+    RepairPlan,
+    ShardExtent,
+    WritePlan,
 )
-from stripesim.models.coding.amplification import stored_bytes as stored_bytes
-from stripesim.models.coding.clay import Clay as Clay
-from stripesim.models.coding.errors import CodecError as CodecError
-from stripesim.models.coding.errors import DataLossError as DataLossError
-from stripesim.models.coding.errors import SchemeError as SchemeError
-from stripesim.models.coding.geometry import StripeGeometry as StripeGeometry
-from stripesim.models.coding.lrc import LRC as LRC
-from stripesim.models.coding.lrc import CephLRC as CephLRC
-from stripesim.models.coding.parse import parse_scheme as parse_scheme
-from stripesim.models.coding.policy import PAGE_BYTES as PAGE_BYTES
-from stripesim.models.coding.policy import WHOLE_STRIPES as WHOLE_STRIPES
-from stripesim.models.coding.policy import EcPolicy as EcPolicy
-from stripesim.models.coding.policy import leaders as leaders
-from stripesim.models.coding.protocol import ReadPlan as ReadPlan
-from stripesim.models.coding.protocol import RedundancyScheme as RedundancyScheme
-from stripesim.models.coding.protocol import RepairPlan as RepairPlan
-from stripesim.models.coding.protocol import ShardExtent as ShardExtent
-from stripesim.models.coding.protocol import WritePlan as WritePlan
-from stripesim.models.coding.reed_solomon import ReedSolomon as ReedSolomon
-from stripesim.models.coding.replication import Replication as Replication
+from stripesim.models.coding.reed_solomon import ReedSolomon
+from stripesim.models.coding.replication import Replication
+
+__all__ = [
+    "LRC",
+    "PAGE_BYTES",
+    "WHOLE_STRIPES",
+    "CephLRC",
+    "Clay",
+    "CodecError",
+    "DataLossError",
+    "EcPolicy",
+    "ReadPlan",
+    "RedundancyScheme",
+    "ReedSolomon",
+    "RepairPlan",
+    "Replication",
+    "SchemeError",
+    "ShardExtent",
+    "StripeGeometry",
+    "WritePlan",
+    "leaders",
+    "padded_amplification",
+    "parse_scheme",
+    "stored_bytes",
+]

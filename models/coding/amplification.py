@@ -1,4 +1,4 @@
-"""How many bytes a coded object occupies: division into chunks, and padding, in exact numbers."""
+"""Compute the bytes a coded object occupies: division into chunks, and padding, in exact numbers."""
 
 from fractions import Fraction
 
@@ -18,7 +18,7 @@ def stored_bytes(
     min_alloc_bytes: int = 1,
     policy: EcPolicy = WHOLE_STRIPES,
 ) -> int:
-    r"""Bytes that all shards of one object occupy [B].
+    r"""Return the bytes that all shards of one object occupy [B].
 
     `object_bytes` is the object as written, at least 1; `geometry` is without meaning for replication. An
     optimised pool stores whole pages, not whole stripes: a byte takes one page and m more.
@@ -58,11 +58,10 @@ def stored_bytes(
     if policy.optimised and scheme.kind == "erasure":
         stored = ShardMap(geometry, scheme.width).stored(object_bytes)
         return sum(length(align(runs, min_alloc_bytes)) for runs in stored.values())
-    shard_bytes = (
-        object_bytes
-        if scheme.kind == "replicated"
-        else geometry.shard_size_bytes(object_bytes)
-    )
+    if scheme.kind == "replicated":
+        shard_bytes = object_bytes
+    else:
+        shard_bytes = geometry.shard_size_bytes(object_bytes)
     return scheme.width * (-(-shard_bytes // min_alloc_bytes) * min_alloc_bytes)
 
 
@@ -73,7 +72,7 @@ def padded_amplification(
     *,
     min_alloc_bytes: int = 1,
 ) -> Fraction:
-    """Bytes stored per byte written, without metadata: equation (1) of `stored_bytes` over the size.
+    """Return bytes stored per byte written, without metadata: equation (1) of `stored_bytes` over the size.
 
     It is n / k where whole stripes are written and never less; at most n times the stripe unit over the size
     for objects below a stripe.

@@ -30,11 +30,11 @@ class Clay(ReedSolomon):
     Notes
     -----
     A chunk is q^t sub-chunks with q = d - k + 1 and t = ceil((k + m) / q). One lost shard is rebuilt from
-    the same q^(t-1) sub-chunks of each of d helpers, hence from
+    the same q^(t-1) sub-chunks of each of d helpers, and so from
 
     .. math:: \frac{d}{q} = \frac{d}{d - k + 1} \tag{1}
 
-    bytes for each byte lost. They lie in q^y runs of q^(t-1-y) sub-chunks, with y the column of the lost
+    bytes for each byte lost. They form q^y runs of q^(t-1-y) sub-chunks, with y the column of the lost
     shard: few long runs for the first shards, many short ones for the last. All others of its column
     must help. With two shards lost, one of the column not to be had or fewer than d helpers, k whole
     chunks are read and decoded, as with Reed-Solomon. Any m shards may be lost.
@@ -67,7 +67,10 @@ class Clay(ReedSolomon):
     )
 
     def __post_init__(self) -> None:
-        name, k, m, shape = self.name, self.k, self.m, self.shape
+        name = self.name
+        k = self.k
+        m = self.m
+        shape = self.shape
         require(k >= 1, f"{name}: k", k, "at least 1")
         require(m >= 2, f"{name}: m", m, "at least 2")
         wanted = f"k + 1 = {k + 1} to k + m - 1 = {k + m - 1}"
@@ -98,7 +101,7 @@ class Clay(ReedSolomon):
         return ClayShape(self.k, self.m, self.d)
 
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
-        """Stripes of k chunks, the unit [B] padded to sub-chunks of 32 bytes: 5184 for 4096 and 9,3,11."""
+        """Return stripes of k chunks, the unit [B] padded to 32-byte sub-chunks: 5184 for 4096 and 9,3,11."""
         align = self.shape.sub_chunks * SUB_CHUNK_ALIGN_BYTES
         # A unit of 0 or less stays so, and is refused there.
         return StripeGeometry(
@@ -106,11 +109,11 @@ class Clay(ReedSolomon):
         )
 
     def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
-        """The needed sub-chunks of d helpers, or k whole chunks; no two runs of a shard touch."""
+        """Return the needed sub-chunks of d helpers, or k whole chunks; no two runs of a shard touch."""
         helpers = self.helpers(repair.lost, repair.unavailable)
         if not helpers:
-            whole = shard_extents(repair.sources, ((0, repair.shard_bytes),))
-            return whole, len(repair.lost | repair.unavailable)
+            extents = shard_extents(repair.sources, ((0, repair.shard_bytes),))
+            return extents, len(repair.lost | repair.unavailable)
         (shard,) = repair.lost
         unit = repair.geometry.stripe_unit_bytes
         sub_chunk_bytes = unit // self.shape.sub_chunks
@@ -124,7 +127,7 @@ class Clay(ReedSolomon):
     def helpers(
         self, lost: frozenset[int], unavailable: frozenset[int] = frozenset()
     ) -> list[int]:
-        """The d shards that rebuild a lost one from parts, its column first; empty: a whole decode."""
+        """Return the d shards that rebuild a lost one from parts, its column first; empty: a whole decode."""
         if len(lost) != 1:
             return []
         (shard,) = lost
@@ -138,7 +141,8 @@ class Clay(ReedSolomon):
 
     def _check_geometry(self, geometry: StripeGeometry) -> None:
         super()._check_geometry(geometry)
-        unit, sub_chunks = geometry.stripe_unit_bytes, self.shape.sub_chunks
+        unit = geometry.stripe_unit_bytes
+        sub_chunks = self.shape.sub_chunks
         wanted = f"a multiple of {sub_chunks} sub-chunks"
         require(
             unit % sub_chunks == 0,

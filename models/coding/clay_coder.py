@@ -34,8 +34,8 @@ _GAMMA_INVERSE: Final = int(INVERSES[GAMMA])
 class ClayShape:
     """The grid of nodes and the planes of a Clay code of k data and m parity shards, repaired by d helpers.
 
-    q = d - k + 1. As many virtual shards of zeros as make k + m a multiple of q stand between data and
-    parity. Node i stands at x = i mod q, y = i div q, y < t. A chunk is q^t sub-chunks, one per plane z;
+    q = d - k + 1. Virtual shards of zeros, which make k + m a multiple of q, are between data and
+    parity. Node i is at x = i mod q, y = i div q, y < t. A chunk is q^t sub-chunks, one per plane z;
     the digits z_0 ... z_{t-1} of z are to base q, z_0 the most significant, as in Ceph.
     """
 
@@ -69,11 +69,13 @@ class ClayShape:
         return int(self.q**self.t)
 
     def node(self, shard: int) -> int:
-        """The node of a shard: parity stands behind the virtual nodes."""
-        return shard if shard < self.k else shard + self.virtual
+        """Return the node of a shard: parity follows the virtual nodes."""
+        if shard < self.k:
+            return shard
+        return shard + self.virtual
 
     def column(self, shard: int) -> list[int]:
-        """The other shards whose nodes stand in the same column, ascending; virtual ones left out."""
+        """Return the other shards in the same column, ascending, without virtual ones."""
         y = self.node(shard) // self.q
         return [
             s
@@ -82,7 +84,7 @@ class ClayShape:
         ]
 
     def repair_runs(self, shard: int) -> list[tuple[int, int]]:
-        """Runs (first, count) that helpers read: planes whose digit of the lost node's column is its x."""
+        """Return the runs (first, count) helpers read: planes whose digit at the lost column is its x."""
         y, x = divmod(self.node(shard), self.q)
         count = self.q ** (self.t - 1 - y)
         return [((run * self.q + x) * count, count) for run in range(self.q**y)]
@@ -91,7 +93,7 @@ class ClayShape:
 class _Step(NamedTuple):
     """Planes of one intersection score, and where their uncoupled symbols come from.
 
-    `own`, `both` and `mixed` are flat indices (node * planes + plane) of symbols that stand alone,
+    `own`, `both` and `mixed` are flat indices (node * planes + plane) of unpaired symbols,
     whose partner's coupled symbol is known, and whose partner's uncoupled symbol is known.
     """
 
@@ -140,7 +142,8 @@ class ClayCoder:
         planes: Indices = np.arange(shape.sub_chunks)
         weights: Indices = shape.q ** np.arange(shape.t - 1, -1, -1)
         nodes = np.arange(shape.nodes)
-        x, y = nodes % shape.q, nodes // shape.q
+        x = nodes % shape.q
+        y = nodes // shape.q
         digit: Indices = planes // weights[y][:, None] % shape.q
         self._alone = digit == x[:, None]
         self._partner_node: Indices = y[:, None] * shape.q + digit
@@ -151,7 +154,7 @@ class ClayCoder:
         self._solver = lru_cache(maxsize=256)(self._make_solver)
 
     def encode(self, data: Bytes) -> Bytes:
-        """All shards, shape (k + m, chunk), of data chunks (k, chunk) of a multiple of q^t bytes."""
+        """Return all shards, shape (k + m, chunk), of data chunks (k, chunk) of a multiple of q^t bytes."""
         wanted = f"({self.shape.k}, chunk)"
         require(
             data.ndim == 2 and data.shape[0] == self.shape.k,
@@ -178,7 +181,7 @@ class ClayCoder:
             uncoupled = np.zeros_like(coupled)
             self._solve(coupled, uncoupled, gone, tuple(range(shape.sub_chunks)))
             for node in gone:
-                # The symbols that stand alone have themselves for a partner; gamma must not touch them.
+                # Unpaired symbols are their own partners; gamma must not touch them.
                 coupled[node] = uncoupled[node]
                 pair = ~self._alone[node]
                 coupled[node, pair] ^= _times(
@@ -188,7 +191,7 @@ class ClayCoder:
         return coupled[rows].reshape(len(rows), -1)
 
     def helper_part(self, chunk: Bytes, *, lost: int) -> Bytes:
-        """What a helper reads of its chunk to repair a shard: the sub-chunks of `ClayShape.repair_runs`."""
+        """Return the sub-chunks (`ClayShape.repair_runs`) that a helper reads to repair a shard."""
         parts = chunk.reshape(self.shape.sub_chunks, -1)
         return np.concatenate(
             [
@@ -198,7 +201,7 @@ class ClayCoder:
         )
 
     def repair(self, lost: int, helpers: Mapping[int, Bytes]) -> Bytes:
-        """One chunk, from what `helper_part` gives of d shards, the lost one's column among them."""
+        """Return one chunk from the `helper_part` of d shards, which include the lost shard's column."""
         shape = self.shape
         if len(helpers) < shape.d or not set(shape.column(lost)) <= set(helpers):
             raise DataLossError(
@@ -232,7 +235,7 @@ class ClayCoder:
         return rebuilt
 
     def _grid(self, shards: Mapping[int, Bytes], planes: Indices) -> Bytes:
-        """Chunks as symbols of these planes, shape (nodes, all planes, bytes); zeros elsewhere."""
+        """Return the chunks as symbols of these planes, shape (nodes, all planes, bytes); zeros elsewhere."""
         sizes = {chunk.size for chunk in shards.values()}
         if len(sizes) != 1 or min(sizes) % len(planes):
             wanted = f"one multiple of {len(planes)} sub-chunks"
@@ -253,11 +256,9 @@ class ClayCoder:
         planes: tuple[int, ...],
     ) -> None:
         """Fill in the uncoupled symbols of all nodes in these planes."""
-        stored, free, partner = (
-            _flat(coupled),
-            _flat(uncoupled),
-            self._partner.reshape(-1),
-        )
+        stored = _flat(coupled)
+        free = _flat(uncoupled)
+        partner = self._partner.reshape(-1)
         sources, weights = self._solver(gone)
         for step in self._schedule(gone, planes):
             free[step.own] = stored[step.own]
@@ -274,10 +275,10 @@ class ClayCoder:
                 uncoupled[node, step.planes] = total
 
     def _make_solver(self, gone: tuple[int, ...]) -> tuple[Indices, Bytes]:
-        """Nodes to solve from, and the coefficients of each, shape (gone, nodes to solve from)."""
-        whole = self._generator.shape[1]
+        """Return the nodes to solve from, and the coefficients of each, shape (gone, nodes to solve from)."""
+        width = self._generator.shape[1]
         left = [node for node in range(self.shape.nodes) if node not in gone]
-        sources = np.array(left[:whole], dtype=np.int64)
+        sources = np.array(left[:width], dtype=np.int64)
         return sources, matrix_product(
             self._generator[list(gone)], invert(self._generator[sources])
         )
@@ -314,11 +315,11 @@ def _times(weight: int, symbols: Bytes) -> Bytes:
 
 
 def _flat(grid: Bytes) -> Bytes:
-    """A view of shape (nodes * planes, bytes)."""
+    """Return a view of shape (nodes * planes, bytes)."""
     return grid.reshape(-1, grid.shape[2])
 
 
 @lru_cache(maxsize=64)
 def coder_of(shape: ClayShape) -> ClayCoder:
-    """The coder of a shape, made once."""
+    """Return the coder of a shape, made once."""
     return ClayCoder(shape)

@@ -1,8 +1,8 @@
-"""What can be wrong with a scheme, a plan or a codec: one line each, for the user to read."""
+"""Errors of schemes, plans and codecs: one line each, for the user to read."""
 
 
 class SchemeError(ValueError):
-    """A scheme, geometry or request that cannot be: names what was got and what was wanted."""
+    """A scheme, geometry or request that is impossible: the text says what was got and wanted."""
 
 
 class DataLossError(SchemeError):

@@ -1,6 +1,6 @@
 """Arithmetic and rank over GF(2^8) in NumPy: readable, not fast, for every product is a table look-up.
 
-It decides which shards of a linear code suffice, and is what the real kernels are checked against.
+It decides which shards of a linear code suffice. The real kernels are checked against it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,8 @@ def _tables() -> tuple[Bytes, Bytes, Bytes]:
     logs = np.zeros(256, dtype=np.int64)
     power = 1
     for exponent in range(255):
-        powers[exponent], logs[power] = power, exponent
+        powers[exponent] = power
+        logs[power] = exponent
         power = power << 1 ^ (POLYNOMIAL if power & 0x80 else 0)
     products = powers[(logs[:, None] + logs) % 255]
     products[0] = products[:, 0] = 0
@@ -43,7 +44,7 @@ POWERS, PRODUCTS, INVERSES = _tables()
 
 
 def matrix_product(a: Bytes, b: Bytes) -> Bytes:
-    """Matrix product over GF(2^8), of shapes (rows, inner) and (inner, columns)."""
+    """Return the matrix product over GF(2^8), of shapes (rows, inner) and (inner, columns)."""
     result = np.zeros((a.shape[0], b.shape[1]), dtype=np.uint8)
     for inner in range(a.shape[1]):
         result ^= PRODUCTS[a[:, inner, None], b[inner]]
@@ -51,7 +52,7 @@ def matrix_product(a: Bytes, b: Bytes) -> Bytes:
 
 
 def invert(matrix: Bytes) -> Bytes:
-    """Inverse of a square matrix, by Gauss-Jordan elimination; `DataLossError` if it is singular."""
+    """Invert a square matrix by Gauss-Jordan elimination; `DataLossError` if it is singular."""
     size = matrix.shape[0]
     work = np.concatenate([matrix, np.eye(size, dtype=np.uint8)], axis=1)
     for column in range(size):
@@ -69,9 +70,9 @@ def invert(matrix: Bytes) -> Bytes:
 
 
 def vandermonde_matrix(k: int, m: int) -> Bytes:
-    """Systematic generator whose parity row ``r`` is ``(2^r)^j``: the form of ISA-L's ``gf_gen_rs_matrix``.
+    """Return the generator whose parity row ``r`` is ``(2^r)^j``, as ISA-L's ``gf_gen_rs_matrix``.
 
-    The identity stands above the parity rows, k and m being at most 256 together.
+    The identity is above the parity rows, k and m being at most 256 together.
 
     Deviation from textbooks: an identity on top of a Vandermonde matrix is not maximum-distance-separable in
     general. Some square submatrices are singular once m exceeds 3 (m = 4 from k = 22 on, m = 5 from k = 6
@@ -84,9 +85,9 @@ def vandermonde_matrix(k: int, m: int) -> Bytes:
 
 
 def cauchy_matrix(k: int, m: int) -> Bytes:
-    """Systematic generator whose parity is ``1 / (i xor j)``: the form of ISA-L's ``gf_gen_cauchy1_matrix``.
+    """Return the generator whose parity is ``1 / (i xor j)``, as ISA-L's ``gf_gen_cauchy1_matrix``.
 
-    The identity stands above the parity rows, row i running from k to k + m - 1 and k + m being at most 256.
+    The identity is above the parity rows, row i running from k to k + m - 1 and k + m being at most 256.
     Every k rows are independent.
 
     See Intel ISA-L, ``erasure_code/ec_base.c``.
@@ -96,7 +97,7 @@ def cauchy_matrix(k: int, m: int) -> Bytes:
 
 
 def columns_independent(matrices: Bytes) -> npt.NDArray[np.bool_]:
-    """Whether the columns of each matrix (count, rows, columns) are linearly independent."""
+    """Return True for each matrix (count, rows, columns) whose columns are linearly independent."""
     work = matrices.copy()
     count, rows, columns = work.shape
     if columns > rows:
@@ -117,7 +118,7 @@ def columns_independent(matrices: Bytes) -> npt.NDArray[np.bool_]:
 
 
 def patterns_independent(matrix: Bytes, size: int) -> Iterator[npt.NDArray[np.bool_]]:
-    """Whether each pattern of so many columns is independent, in batches of `itertools.combinations`."""
+    """Yield whether each pattern of `size` columns is independent, in batches of `itertools.combinations`."""
     patterns = combinations(range(matrix.shape[1]), size)
     while batch := list(islice(patterns, _BATCH)):
         chosen = np.array(batch, dtype=np.int64).reshape(len(batch), size)
@@ -125,7 +126,7 @@ def patterns_independent(matrix: Bytes, size: int) -> Iterator[npt.NDArray[np.bo
 
 
 def independent_rows(matrix: Bytes, order: Sequence[int], wanted: int) -> list[int]:
-    """The first rows in a given order that are independent of those before them, at most so many."""
+    """Return the first `wanted` rows, in the given order, that are independent of those before them."""
     basis: list[tuple[int, Bytes]] = []
     taken: list[int] = []
     for row in order:

@@ -1,4 +1,4 @@
-"""Where an object's bytes lie: stripes of ``k`` chunks."""
+"""Layout of an object's bytes: stripes of ``k`` chunks."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from stripesim.models.coding.errors import require
 
 @dataclass(frozen=True)
 class StripeGeometry:
-    """How an object's bytes are dealt out to its data shards.
+    """Distribution of an object's bytes over its data shards.
 
-    Byte ``x`` of an object lies in stripe ``x // (k * u)``, on data shard
+    Byte ``x`` of an object is in stripe ``x // (k * u)``, on data shard
     ``x % (k * u) // u``, at offset ``x // (k * u) * u + x % u`` of that shard,
     with ``u`` the stripe unit. A shard stores whole chunks only, so the last
     stripe of an object is padded with zeros up to its end.
@@ -36,21 +36,21 @@ class StripeGeometry:
         return self.k * self.stripe_unit_bytes
 
     def stripe_range(self, offset_bytes: int, length_bytes: int) -> tuple[int, int]:
-        """Stripes that an extent of the object [B] touches, as (first, stop); an empty one touches none."""
+        """Return the stripes an extent of the object [B] touches, as (first, stop); none if empty."""
         for name, number in (
             ("offset_bytes", offset_bytes),
             ("length_bytes", length_bytes),
         ):
             require(number >= 0, f"stripe geometry: {name}", number, "0 or more")
         first = offset_bytes // self.stripe_bytes
-        return first, -(
-            -(offset_bytes + length_bytes) // self.stripe_bytes
-        ) if length_bytes else first
+        if not length_bytes:
+            return first, first
+        return first, -(-(offset_bytes + length_bytes) // self.stripe_bytes)
 
     def stripe_count(self, object_size_bytes: int) -> int:
-        """Stripes an object of this size [B] fills, the last one padded."""
+        """Return the stripes an object of this size [B] fills, the last one padded."""
         return self.stripe_range(0, object_size_bytes)[1]
 
     def shard_size_bytes(self, object_size_bytes: int) -> int:
-        """Bytes every shard stores for an object of this size [B]."""
+        """Return the bytes every shard stores for an object of this size [B]."""
         return self.stripe_count(object_size_bytes) * self.stripe_unit_bytes

@@ -1,4 +1,4 @@
-"""What codes with repair groups share: exact decodability, and repairs from groups smaller than k."""
+"""Base of codes with repair groups: exact decodability, and repairs from groups smaller than k."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from stripesim.models.coding.reed_solomon import ReedSolomon
 
 Group = frozenset[int]
 
-#: Above so many patterns of one size `failures_tolerated` is given by its proven lower bound.
+#: Above this number of patterns of one size `failures_tolerated` is a proven lower bound.
 PATTERNS_MAX = 300_000
 
 
@@ -52,7 +52,7 @@ class GroupedCode(ReedSolomon):
 
     @property
     def surely_tolerated(self) -> int:
-        """Any so many shards may be lost, as is known without trying."""
+        """Number of shards whose loss is always bearable, known without search."""
         return 0
 
     @cached_property
@@ -64,7 +64,7 @@ class GroupedCode(ReedSolomon):
 
     @cached_property
     def failures_tolerated(self) -> int:
-        """Any so many shards may be lost: all patterns are tried, up to 300,000 of a size."""
+        """Number of shards whose loss is always bearable: all patterns are tried, up to 300,000 of a size."""
         size = self.surely_tolerated + 1
         while (
             patterns := comb(self.width, size)
@@ -73,19 +73,21 @@ class GroupedCode(ReedSolomon):
         return size - 1
 
     def can_decode(self, missing: frozenset[int]) -> bool:
-        """Whether the shards that are left have rank k."""
+        """Return True if the remaining shards have rank k."""
         self._check_shards(missing)
         return _can_decode(self, frozenset(missing))
 
     def decodable_patterns(self, size: int) -> int:
-        """How many of the binomial(k + m, size) sets of missing shards leave the data readable."""
+        """Count the sets of `size` missing shards, of binomial(k + m, size), that leave the data readable."""
         require(
             0 <= size <= self.width, f"{self.name}: size", size, f"0 to {self.width}"
         )
-        return self._count(size) if size <= self.m else 0
+        if size <= self.m:
+            return self._count(size)
+        return 0
 
     def _decodes(self, missing: frozenset[int]) -> bool:
-        """Whether the data survives; `can_decode` remembers the answer."""
+        """Return True if the data survives; `can_decode` caches the answer."""
         return bool(columns_independent(self.parity_check[None, :, sorted(missing)])[0])
 
     def _count(self, size: int) -> int:
@@ -95,16 +97,18 @@ class GroupedCode(ReedSolomon):
 
     def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
         """Mend shard by shard inside groups where that does, else decode."""
-        sources, erasures = repair.sources, len(repair.lost | repair.unavailable)
+        sources = repair.sources
+        erasures = len(repair.lost | repair.unavailable)
         local = self._local_sources(repair.lost, repair.unavailable)
         if local is not None and len(local) <= len(sources):
-            sources, erasures = local, len(repair.lost)
+            sources = local
+            erasures = len(repair.lost)
         return shard_extents(sources, ((0, repair.shard_bytes),)), erasures
 
     def _local_sources(
         self, lost: frozenset[int], unavailable: frozenset[int]
     ) -> list[int] | None:
-        """Shards from which the lost ones can be mended group by group; None if they cannot."""
+        """Return the shards from which the lost ones can be mended group by group; None if they cannot."""
         sources: set[int] = set()
         waiting = set(lost)
         while waiting:
@@ -122,7 +126,7 @@ class GroupedCode(ReedSolomon):
         return sorted(sources)
 
     def _sources(self, missing: frozenset[int]) -> list[int]:
-        """The k shards to read: data first, then parities that add to it, in the scheme's order."""
+        """Return the k shards to read: data first, then parities that add to it, in the scheme's order."""
         if not self.can_decode(missing):
             raise self._data_loss(missing, f"shards of rank {self.k}")
         present = [

@@ -23,7 +23,7 @@ from stripesim.models.coding.protocol import SHARDS_MAX
 
 @dataclass(frozen=True)
 class LocalCode(GroupedCode):
-    """Data, Reed-Solomon parities, then one parity of its own for each local group, its exclusive-or."""
+    """Data, Reed-Solomon parities, then one parity for each local group, its exclusive-or."""
 
     locality: int
     not_optimised_because: ClassVar[str] = "Ceph's lrc plug-in does not support it"
@@ -31,7 +31,7 @@ class LocalCode(GroupedCode):
     @property
     @abstractmethod
     def local_parities(self) -> int:
-        """Local groups, each with one parity of its own."""
+        """Local groups, each with its own parity."""
 
     @property
     @abstractmethod
@@ -133,7 +133,7 @@ class LRC(LocalCode):
 
     @property
     def local_parities(self) -> int:
-        """Local groups, each with one parity of its own."""
+        """Local groups, each with its own parity."""
         return -(-self.k // self.locality)
 
     @cached_property
@@ -165,7 +165,7 @@ class LRC(LocalCode):
 
     @cached_property
     def failures_tolerated(self) -> int:
-        """Any so many shards may be lost; some larger sets may be too, see `can_decode`.
+        """Number of shards whose loss is always bearable; some larger sets are too, see `can_decode`.
 
         At least g, for the Reed-Solomon part bears these alone, and at most g + 1, the bound of Gopalan et
         al. (IEEE Trans. Inf. Theory 58 (11), 2012). A group of more than g data shards settles it: of g + 1
@@ -173,11 +173,9 @@ class LRC(LocalCode):
         other local parities do not. Otherwise all patterns are tried as in `GroupedCode`.
         """
         largest = max(len(group) - 1 for group in self.groups[: self.local_parities])
-        return (
-            self.global_parities
-            if largest > self.global_parities
-            else super().failures_tolerated
-        )
+        if largest > self.global_parities:
+            return self.global_parities
+        return super().failures_tolerated
 
 
 @dataclass(frozen=True)
@@ -211,14 +209,15 @@ class CephLRC(LocalCode):
 
     @property
     def local_parities(self) -> int:
-        """Local groups, each with one parity of its own."""
+        """Local groups, each with its own parity."""
         return self.width // (self.locality + 1)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """Sets of shards of which any one is the exclusive-or of the others."""
         count = self.local_parities
-        data, coded = self.k // count, self.global_parities // count
+        data = self.k // count
+        coded = self.global_parities // count
         return tuple(
             frozenset(range(index * data, (index + 1) * data))
             | frozenset(range(self.k + index * coded, self.k + (index + 1) * coded))
@@ -246,7 +245,7 @@ class CephLRC(LocalCode):
 
 
 def ceph_lrc(k: int, m: int, locality: int) -> CephLRC:
-    """Ceph's lrc from its own k, m (Reed-Solomon parities) and l, the shards of a group without its parity.
+    """Build Ceph's lrc from its k, m (Reed-Solomon parities) and l, a group's shards without its parity.
 
     `locality` is at least 2 and divides k + m, and the number of groups that gives divides k and m.
     """

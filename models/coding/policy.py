@@ -1,4 +1,4 @@
-"""How a release of Ceph reads and writes the shards of an erasure-coded object."""
+"""Policy by which a release of Ceph reads and writes the shards of an erasure-coded object."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +13,7 @@ PAGE_BYTES = 4096
 
 @dataclass(frozen=True)
 class EcPolicy:
-    """Which shards a read or a write of an erasure-coded object moves.
+    """Rules for the shards that a read or a write of an erasure-coded object moves.
 
     See Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``WritePlanObj``), ``src/osd/ECCommon.cc``
     (``get_min_want_to_read_shards``); v20.2.0 by counters of a running cluster.
@@ -23,10 +23,10 @@ class EcPolicy:
     #: stripe are written. ``shards`` (FastEC): the touched data shards and the parities are written, and
     #: parities come from the rest of the stripe or from what changes, whichever reads fewer shards.
     writes: Writes = "stripes"
-    #: What a read is widened to: whole ``stripes``, the ``chunks`` that hold wanted bytes, or their 4 KiB
+    #: Unit that a read is widened to: whole ``stripes``, ``chunks`` that hold wanted bytes, or their 4 KiB
     #: ``pages``
     reads: Reads = "stripes"
-    #: Which way of computing parities a ``shards`` write takes if both read as many shards: ``reconstruct``
+    #: Method for parities of a ``shards`` write if both read the same number of shards: ``reconstruct``
     #: or ``delta``
     tie: Tie = "reconstruct"
     direct_reads: bool = False  #: Whether clients may read the shards themselves
@@ -46,7 +46,9 @@ def leaders(*, k: int, width: int, policy: EcPolicy) -> tuple[int, ...]:
     >>> leaders(k=4, width=6, policy=EcPolicy(writes="shards"))
     (0, 4, 5)
     """
-    return (0, *range(k, width)) if policy.optimised else tuple(range(width))
+    if policy.optimised:
+        return (0, *range(k, width))
+    return tuple(range(width))
 
 
 #: Erasure coding up to Squid: whole stripes.

@@ -1,7 +1,7 @@
-"""What every redundancy scheme offers, and the plans it returns.
+"""Interface of every redundancy scheme, and the plans it returns.
 
-A plan says which bytes of which shards move and what is computed. It knows no clock, no node and no engine.
-Shards are numbered 0 to ``width - 1``, data first. An extent lies in the shard's own address space, and one
+A plan lists the bytes of each shard that move, and the computations. It has no clock, node or engine.
+Shards are numbered 0 to ``width - 1``, data first. An extent is in the shard's own address space, and one
 shard may appear several times, so that codes which read parts of a chunk fit the same types.
 """
 
@@ -36,7 +36,7 @@ class ShardExtent:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """What one client write makes the shards do."""
+    """Work of the shards for one client write."""
 
     #: `reads`, `writes`: extents to fetch before encoding, and extents to write
     reads: tuple[ShardExtent, ...]
@@ -57,14 +57,14 @@ class WritePlan:
     metadata_shards: tuple[
         int, ...
     ] = ()  #: Shards that get a transaction without data: object info and log
-    #: How parities are computed: ``full stripe`` (nothing is read), ``read-modify-write`` (of whole stripes),
+    #: Method for parities: ``full stripe`` (nothing is read), ``read-modify-write`` (of whole stripes),
     #: ``reconstruct``, ``parity delta``; empty for replication
     method: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What one client read makes the shards do; `erasures` are data shards that the decode rebuilds."""
+    """Work of the shards for one client read; `erasures` are data shards that the decode rebuilds."""
 
     reads: tuple[ShardExtent, ...]
     decode_stripes: int
@@ -75,7 +75,7 @@ class ReadPlan:
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """What rebuilding one object's lost shards makes the others do.
+    """Work of the other shards when one object's lost shards are rebuilt.
 
     `erasures` are the shards solved for, parity included: those rebuilt and, where whole stripes are decoded
     by a code that has a cheaper way as well, those that are unavailable too.
@@ -107,7 +107,7 @@ class Request:
 
     @property
     def returned_bytes(self) -> int:
-        """What a read gives back [B]: the request cut at the object's end."""
+        """Bytes that a read returns [B]: the request cut at the object's end."""
         return max(0, min(self.end_bytes, self.object_size_bytes) - self.offset_bytes)
 
 
@@ -122,7 +122,7 @@ class Repair(NamedTuple):
 
 
 class RedundancyScheme(ABC):
-    """How an object is spread over shards, k of data (copies: 1) and m redundant, and what requests cost.
+    """Distribution of an object over k data shards (copies: 1) and m redundant ones, and request costs.
 
     Plans are pure. ``missing``, or ``lost`` and ``unavailable``, are shards that cannot be reached now;
     nothing is read from or written to them. A plan raises `SchemeError` for an empty or negative extent, an
@@ -153,15 +153,15 @@ class RedundancyScheme(ABC):
 
     @property
     def failures_tolerated(self) -> int:
-        """Any so many shards may be lost without losing data."""
+        """Number of shards whose loss never loses data."""
         return self.m
 
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
-        """Stripes of k chunks of that size [B]; a copy's address space is the object's own."""
+        """Return stripes of k chunks of that size [B]; a copy's address space is the object's own."""
         return StripeGeometry(k=self.k, stripe_unit_bytes=stripe_unit_bytes)
 
     def can_decode(self, missing: frozenset[int]) -> bool:
-        """Whether the data survives without these shards."""
+        """Return True if the data survives without these shards."""
         self._check_shards(missing)
         return len(missing) <= self.m
 
@@ -225,22 +225,20 @@ class RedundancyScheme(ABC):
         )
         if not lost or object_size_bytes == 0:
             return RepairPlan((), (), decode_stripes=0, decode_data_bytes=0, erasures=0)
-        erasure = self.kind == "erasure"
-        shard_bytes = (
-            geometry.shard_size_bytes(object_size_bytes)
-            if erasure
-            else object_size_bytes
-        )
+        shard_bytes = object_size_bytes
+        stripes = 0
+        if self.kind == "erasure":
+            shard_bytes = geometry.shard_size_bytes(object_size_bytes)
+            stripes = geometry.stripe_count(object_size_bytes)
         reads, erasures = self._repair_reads(
             Repair(lost, unavailable, sources, geometry, shard_bytes)
         )
+        read_bytes = sum(extent.length_bytes for extent in reads)
         return RepairPlan(
             reads=reads,
             writes=shard_extents(sorted(lost), ((0, shard_bytes),)),
-            decode_stripes=geometry.stripe_count(object_size_bytes) if erasure else 0,
-            decode_data_bytes=sum(extent.length_bytes for extent in reads)
-            if erasure
-            else 0,
+            decode_stripes=stripes,
+            decode_data_bytes=read_bytes if stripes else 0,
             erasures=erasures,
         )
 
@@ -253,14 +251,14 @@ class RedundancyScheme(ABC):
         """Plan a read that has been checked and returns something."""
 
     def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
-        """Extents that a repair reads, here the sources whole, and how many shards it solves for."""
+        """Return the extents a repair reads (here whole sources) and the number of shards it solves for."""
         return shard_extents(repair.sources, ((0, repair.shard_bytes),)), len(
             repair.lost
         )
 
     @abstractmethod
     def _sources(self, missing: frozenset[int]) -> list[int]:
-        """The shards to read, ascending; `DataLossError` where those left do not suffice."""
+        """Return the shards to read, ascending; `DataLossError` where those left do not suffice."""
 
     def _present(self, missing: frozenset[int]) -> list[int]:
         return [shard for shard in range(self.width) if shard not in missing]
@@ -306,7 +304,7 @@ class RedundancyScheme(ABC):
 def shard_extents(
     shards: Iterable[int], runs: Iterable[tuple[int, int]]
 ) -> tuple[ShardExtent, ...]:
-    """The same runs of bytes (start, stop) on each of these shards."""
+    """Return the same runs of bytes (start, stop) on each of these shards."""
     runs = tuple(runs)
     return tuple(
         ShardExtent(shard, start, stop - start)

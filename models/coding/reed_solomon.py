@@ -25,7 +25,7 @@ class ReedSolomon(RedundancyScheme):
 
     Writes follow Ceph v11.2.0: the shards of an object all have the same length, a multiple of the chunk, so
     the object's size for planning is its size rounded up to whole stripes. A head or tail stripe that the
-    write covers only in part is read whole if it lies below that size; every touched stripe is encoded and
+    write covers only in part is read whole if it is below that size; every touched stripe is encoded and
     all k + m chunks of it are written. A write beyond the end starts at the old end, so all stripes in
     between are zero-filled, encoded and written.
 
@@ -123,7 +123,7 @@ class ReedSolomon(RedundancyScheme):
         require(unit % PAGE_BYTES == 0, f"{self.name}: stripe_unit", unit, wanted)
 
     def _sources(self, missing: frozenset[int]) -> list[int]:
-        """The k shards to read: data first, then parity in index order."""
+        """Return the k shards to read: data first, then parity in index order."""
         if not self.can_decode(missing):
             raise self._data_loss(missing, f"at least {self.k} of {self.width} shards")
         return self._present(missing)[: self.k]

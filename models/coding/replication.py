@@ -21,7 +21,7 @@ class Replication(RedundancyScheme):
     """``copies`` identical copies of each object.
 
     A write goes to every copy as it came and reads nothing. Objects may have holes: a write beyond the end
-    fills nothing. What a device reads to complete a write below its allocation unit is the object store's
+    fills nothing. Reads that complete a write below the allocation unit are the object store's
     cost, not the scheme's. A repair reads the survivor once however many copies were lost: the first push
     leaves the object in the reader's cache. The geometry is ignored; it is taken so that callers need not
     know which scheme they hold.
@@ -52,7 +52,9 @@ class Replication(RedundancyScheme):
     @property
     def name(self) -> str:
         """``rep:N``, or ``none`` where bare."""
-        return "none" if self.bare else f"rep:{self.copies}"
+        if self.bare:
+            return "none"
+        return f"rep:{self.copies}"
 
     def _write(self, request: Request, sources: list[int]) -> WritePlan:
         run = (request.offset_bytes, request.end_bytes)
@@ -79,10 +81,10 @@ class Replication(RedundancyScheme):
         )
 
     def _sources(self, missing: frozenset[int]) -> list[int]:
-        """The first copy that is there."""
+        """Return the first copy that is there."""
         if not self.can_decode(missing):
             raise self._data_loss(missing, "at least one copy")
         return self._present(missing)[:1]
 
     def _check_geometry(self, geometry: StripeGeometry) -> None:
-        """Any will do."""
+        """Accept any geometry."""

@@ -12,7 +12,8 @@ from stripesim.models.coding.galois import Bytes, cauchy_matrix
 from stripesim.models.coding.grouped import Group, GroupedCode
 
 #: Limits of Ceph's plugin.
-K_MAX, WIDTH_MAX = 12, 20
+K_MAX = 12
+WIDTH_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,11 @@ class Shec(GroupedCode):
         return matrix
 
     def _splits(self) -> Iterator[tuple[int, int]]:
-        """Ways to split m parities and c coverings over two layers; none or both of a layer's are 0."""
+        """Yield the splits of m parities and c coverings over two layers; a layer has none or both."""
         for c1 in range(self.c // 2 + 1):
             for m1 in range(self.m + 1):
-                m2, c2 = self.m - m1, self.c - c1
+                m2 = self.m - m1
+                c2 = self.c - c1
                 if (
                     c1 <= m1
                     and c2 <= m2
@@ -102,7 +104,7 @@ class Shec(GroupedCode):
         ]
 
     def _reads(self, shingles: list[list[int]]) -> int:
-        """Reads to rebuild each shard once, summed: a data shard's smallest shingle, a parity's own."""
+        """Sum the reads that rebuild each shard once: a data shard's smallest shingle, a parity's own."""
         smallest = [
             min(len(s) for s in shingles if shard in s) for shard in range(self.k)
         ]

@@ -1,4 +1,4 @@
-"""What each release of Ceph does, as data: `generation(name)` gives its lock, EC policy and limits."""
+"""Behaviour of each release of Ceph, as data: `generation(name)` gives its lock, EC policy and limits."""
 
 from stripesim.models.generations.table import (
     Generation,

@@ -34,15 +34,15 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Generation:
-    """A release of Ceph: what it does, and its defaults."""
+    """A release of Ceph: its behaviour and its defaults."""
 
-    #: `name`, `version`, `summary`: as scenarios name it; the version that was read; what is special about it
+    #: `name`, `version`, `summary`: as scenarios name it; the version that was read; its special features
     name: str
     version: str
     summary: str
     pg_lock_scope: str  #: See `stripesim.models.pg_lock.PgLockModel`
     grace_from: GraceFrom  #: See `stripesim.models.recovery.RecoveryModel`
-    ec: EcPolicy  #: How erasure-coded pools are read and written
+    ec: EcPolicy  #: Policy for reads and writes of erasure-coded pools
     numbers: Mapping[
         str, Mapping[str, Number]
     ]  #: Defaults by table (``recovery``, ``op_threads``) and name
@@ -77,10 +77,10 @@ def generations() -> dict[str, Generation]:
     )
     tables = tomllib.loads(text)
     common = tables.pop("common")
-    found: dict[str, Generation] = {}
+    releases: dict[str, Generation] = {}
     for name, table in tables.items():
-        found[name] = _read(name, table, found.get(table.get("from", "")), common)
-    return found
+        releases[name] = _read(name, table, releases.get(table.get("from", "")), common)
+    return releases
 
 
 def generation(name: str) -> Generation:
@@ -89,12 +89,12 @@ def generation(name: str) -> Generation:
     >>> generation("squid").ec.writes, generation("tentacle").ec.writes
     ('stripes', 'shards')
     """
-    found = generations().get(name)
-    if found is None:
+    release = generations().get(name)
+    if release is None:
         raise ValueError(
             f"generation: got {name!r}, wanted one of {', '.join(generations())}"
         )
-    return found
+    return release
 
 
 def recovery_model(name: str = "pacific", *, device: Device = "ssd") -> RecoveryModel:
@@ -138,18 +138,19 @@ def _read(
 
 
 def _numbers(table: dict[str, Any], version: str) -> dict[str, Number]:
-    found = {}
+    numbers = {}
     for key, entry in table.items():
-        kind, source = entry.get("provenance", "code"), entry["source"]
+        kind = entry.get("provenance", "code")
+        source = entry["source"]
         origin = Provenance(
             kind, f"Ceph {version}: {source}" if kind == "code" else source
         )
-        found[key] = Number(entry["value"], entry.get("hdd", entry["value"]), origin)
-    return found
+        numbers[key] = Number(entry["value"], entry.get("hdd", entry["value"]), origin)
+    return numbers
 
 
 def _taken_over(number: Number, base: Generation) -> Number:
-    """The number of another release, which the code of this one was not read for."""
+    """Return the number of another release, which the code of this one was not read for."""
     origin = number.provenance
     if origin.kind == "code":
         origin = Provenance("assumed", f"as in {base.name}: {origin.source}")

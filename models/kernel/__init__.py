@@ -1,1 +1,4 @@
-"""What encoding and decoding cost: fitted times, the buffers around them, and kernel tables as documents."""
+"""Cost of encoding and decoding: fitted times, buffers around them, and kernel tables as documents.
+
+Start with `cost`; `tables` reads and writes the documents, `interpolate` adds codes that were not timed.
+"""

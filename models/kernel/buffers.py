@@ -1,4 +1,4 @@
-"""What a storage daemon pays around the encode kernel: buffers, lists of buffers, fresh memory."""
+"""Cost of memory around the encode kernel in a storage daemon: buffers, lists of buffers, fresh memory."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from stripesim.models.provenance import MeasuredModel
 
 @dataclass(frozen=True, kw_only=True)
 class EncodeBufferModel(MeasuredModel):
-    r"""Time of one encode call beside the kernel itself.
+    r"""Time of one encode call outside the kernel itself.
 
     Notes
     -----
@@ -30,5 +30,5 @@ class EncodeBufferModel(MeasuredModel):
     output_ns_per_byte: float  #: For each byte of parity written into memory that was not used before [ns/B]
 
     def duration_ns(self, data_bytes: float, *, k: int, m: int) -> float:
-        """Time of one call beside its kernel [ns], equation (1)."""
+        """Return the time of one call outside its kernel [ns], equation (1)."""
         return (k + m) * self.shard_ns + self.output_ns_per_byte * data_bytes * m / k

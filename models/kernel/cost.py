@@ -1,4 +1,4 @@
-"""What encoding and decoding cost: measured times, fitted, as pure functions of the data's size.
+"""Cost of encoding and decoding: measured times, fitted, as pure functions of the data's size.
 
 A table is measured by `stripesim.calibration.kernels.measure` or shipped with it, and read
 by `stripesim.models.kernel.tables`; here it is only checked and evaluated.
@@ -15,7 +15,7 @@ OPS: tuple[str, ...] = get_args(Op)
 
 
 class KernelTableError(ValueError):
-    """A kernel table that cannot be read, or holds no cost for what was asked."""
+    """A kernel table that cannot be read, or lacks the requested cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class AffineKnee:
     Notes
     -----
     t(x) = fixed + per_byte * min(x, knee) + per_byte_beyond * max(x - knee, 0), in ns and bytes; the knee
-    is infinite where the measurements show none. It stands for the working set leaving a cache level.
+    is infinite where the measurements show none. It represents the working set leaving a cache level.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class AffineKnee:
                 )
 
     def duration_ns(self, data_bytes: float) -> float:
-        """Duration for so many data bytes [ns]; see the class."""
+        """Return the duration for `data_bytes` of data [ns]; see the class."""
         below = min(data_bytes, self.knee_bytes)
         return (
             self.fixed_ns
@@ -92,7 +92,7 @@ class KernelCost:
             )
 
     def duration_ns(self, data_bytes: float, *, without_copy: bool = False) -> float:
-        """Duration of a call on k chunks [ns]; `without_copy`: the arithmetic alone, if it was measured."""
+        """Return the duration of a call on k chunks [ns]; `without_copy`: arithmetic alone, if measured."""
         if data_bytes < 0:
             raise KernelTableError(
                 f"kernel cost: data_bytes: got {data_bytes}, wanted 0 or more"
@@ -146,7 +146,7 @@ class KernelTable:
         return tuple(dict.fromkeys(cost.backend for cost in self.costs))
 
     def schemes(self, backend: str | None = None) -> tuple[str, ...]:
-        """Schemes in the table, of one backend or of any."""
+        """Return the schemes in the table, of one backend or of any."""
         return tuple(
             dict.fromkeys(c.scheme for c in self.costs if backend in (None, c.backend))
         )
@@ -160,9 +160,9 @@ class KernelTable:
         cost of is a `KernelTableError`, which says which schemes or backends there are.
         """
         for candidate in (backend,) if backend else self.backends:
-            found = self._index.get((candidate, scheme, op, erasures))
-            if found is not None:
-                return found
+            cost = self._index.get((candidate, scheme, op, erasures))
+            if cost is not None:
+                return cost
         of_backend = f" by {backend}" if backend else ""
         have = "schemes " + ", ".join(self.schemes(backend))
         if backend is not None and backend not in self.backends:
@@ -180,7 +180,7 @@ class KernelTable:
         backend: str | None = None,
         without_copy: bool = False,
     ) -> float:
-        """Duration of encoding so many data bytes in one call [ns]; see `KernelCost.duration_ns`."""
+        """Return the duration of encoding data in one call [ns]; see `KernelCost.duration_ns`."""
         cost = self.cost(scheme=scheme, op="encode", backend=backend)
         return cost.duration_ns(data_bytes, without_copy=without_copy)
 
@@ -193,7 +193,7 @@ class KernelTable:
         backend: str | None = None,
         without_copy: bool = False,
     ) -> float:
-        """Duration of decoding all data, k chunks [B], with so many shards absent, in one call [ns].
+        """Return the duration of decoding all data, k chunks [B], in one call [ns].
 
         Where a table stops short of the number of erasures (Ceph's stops at 2), the last measured step is
         repeated: each further shard is one more row of products over the same data.

@@ -33,7 +33,9 @@ class Interpolated:
 def _shape(scheme: str) -> tuple[int, int] | None:
     kind, _, numbers = scheme.partition(":")
     parts = numbers.split(",")
-    return (int(parts[0]), int(parts[1])) if kind == "rs" and len(parts) == 2 else None
+    if kind == "rs" and len(parts) == 2:
+        return (int(parts[0]), int(parts[1]))
+    return None
 
 
 def _predicted(coefficients: Floats, shape: Floats) -> float:
@@ -41,7 +43,7 @@ def _predicted(coefficients: Floats, shape: Floats) -> float:
 
 
 def _new_cost(group: Sequence[KernelCost], scheme: str) -> KernelCost:
-    """Scale the nearest timed code's cost by what the fit says of the two."""
+    """Scale the nearest timed code's cost by the ratio of the fit for the two."""
     wanted = np.array(_shape(scheme), dtype=float)
     shapes = np.array([_shape(cost.scheme) for cost in group], dtype=float)
     nearest = int(np.argmin(np.abs(np.log(shapes / wanted)).sum(axis=1)))
@@ -73,23 +75,23 @@ def _scaled(part: AffineKnee, factor: float) -> AffineKnee:
 
 def _errors(group: Sequence[KernelCost]) -> list[float]:
     """Predict each timed code from the others; relative errors over codes and sizes."""
-    found = []
+    errors = []
     for cost in group:
         predicted = _new_cost(
             [other for other in group if other is not cost], cost.scheme
         )
-        found += [
+        errors += [
             abs(predicted.duration_ns(size) / cost.duration_ns(size) - 1)
             for size in _SIZES
         ]
-    return found
+    return errors
 
 
 @lru_cache(maxsize=64)
 def _added(
     costs: tuple[KernelCost, ...], scheme: str
 ) -> tuple[tuple[KernelCost, ...], int, float, float] | None:
-    """New costs, timed codes behind them, and the median and largest error of leaving one out."""
+    """Return the new costs, timed codes behind them, and the median and largest error of leaving one out."""
     groups: dict[tuple[str, str, int], list[KernelCost]] = {}
     for cost in costs:
         if _shape(cost.scheme):
@@ -111,7 +113,7 @@ def _added(
 def interpolated(table: KernelTable, scheme: str) -> Interpolated | None:
     r"""Add the costs of a Reed-Solomon code such as ``rs:5,2`` that a table lacks.
 
-    None where the table has the code, it is no Reed-Solomon code, or too few of them were timed.
+    None if the table has the code, it is not a Reed-Solomon code, or too few were timed.
 
     For each kernel, operation and number of erasures the durations of the timed codes at three sizes are
     fitted by
@@ -123,8 +125,8 @@ def interpolated(table: KernelTable, scheme: str) -> Interpolated | None:
     """
     if _shape(scheme) is None or scheme in table.schemes():
         return None
-    found = _added(table.costs, scheme)
-    if found is None:
+    added = _added(table.costs, scheme)
+    if added is None:
         return None
-    new, codes, median, highest = found
+    new, codes, median, highest = added
     return Interpolated(replace(table, costs=table.costs + new), codes, median, highest)

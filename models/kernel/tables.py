@@ -18,7 +18,7 @@ FORMAT = "stripesim-kernel-table-1"
 
 
 def table_to_json(table: KernelTable) -> str:
-    """The table as a JSON document; an infinite knee is written as null."""
+    """Return the table as a JSON document; an infinite knee is written as null."""
     head = {"format": FORMAT, "name": table.name, "provenance": dict(table.provenance)}
     # A line per cost keeps a large table readable and its differences small.
     lines = ",\n  ".join(
@@ -29,7 +29,7 @@ def table_to_json(table: KernelTable) -> str:
 
 
 def table_from_json(text: str, *, where: str = "kernel table") -> KernelTable:
-    """Read a table that `table_to_json` wrote; a `KernelTableError` names `where` and what is wrong."""
+    """Read a table that `table_to_json` wrote; a `KernelTableError` names `where` and the problem."""
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
@@ -37,11 +37,10 @@ def table_from_json(text: str, *, where: str = "kernel table") -> KernelTable:
             f"{where}:{error.lineno}: not JSON: {error.msg}"
         ) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        got = (
-            document.get("format")
-            if isinstance(document, dict)
-            else type(document).__name__
-        )
+        if isinstance(document, dict):
+            got = document.get("format")
+        else:
+            got = type(document).__name__
         raise KernelTableError(f"{where}: format: got {got!r}, wanted {FORMAT!r}")
     try:
         costs = tuple(_cost(raw) for raw in _typed(document, "costs", list))
@@ -62,7 +61,7 @@ def load_table(path: Path) -> KernelTable:
 
 
 def merge_tables(name: str, tables: Iterable[KernelTable]) -> KernelTable:
-    """One table of several: the first one's costs stand, the others' provenance is under ``merged``."""
+    """Merge tables: costs of the first win, the provenance of the others is under ``merged``."""
     ordered = list(tables)
     costs: dict[tuple[str, str, str, int], KernelCost] = {}
     for table in ordered:
@@ -82,7 +81,7 @@ def _finite(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _typed(raw: Any, key: str, kind: type) -> Any:
-    """The value of a key, of the kind wanted; an int will do for a float."""
+    """Return the value of a key, of the kind wanted; an int will do for a float."""
     if not isinstance(raw, dict) or key not in raw:
         raise KernelTableError(f"{key}: missing")
     value = raw[key]
@@ -93,7 +92,7 @@ def _typed(raw: Any, key: str, kind: type) -> Any:
 
 
 def _cost(raw: Any) -> KernelCost:
-    """A cost of the JSON form: its fields by their kinds, its fits as objects, perhaps without knees."""
+    """Return a cost from its JSON form: fields by kind, fits as objects, perhaps without knees."""
     values: dict[str, Any] = {}
     for name, kind in get_type_hints(KernelCost).items():
         if kind in (str, int, float):

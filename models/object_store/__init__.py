@@ -1,1 +1,4 @@
-"""What one read or write of a shard costs its store: BlueStore, FileStore and cached metadata."""
+"""Cost of one read or write of a shard in its store: BlueStore, FileStore and cached metadata.
+
+Start with `store`.
+"""

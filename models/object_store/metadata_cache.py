@@ -1,4 +1,4 @@
-"""What an object store finds in its cache when it looks up where an object's bytes lie."""
+"""Model of the cache in which an object store looks up the location of an object's bytes."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -21,7 +21,7 @@ class BlueStoreCacheModel(MeasuredModel):
        \left(1 - \frac{f_k C}{N (o_k + e_k s)}\right)^+ \tag{1}
 
     is the share of look-ups that read from the device, and each of these reads the object's blocks. Data in
-    the cache helps no recovery: what is recovered was not read shortly before.
+    the cache does not help recovery: recovered objects were not read shortly before.
 
     References
     ----------
@@ -48,7 +48,7 @@ class BlueStoreCacheModel(MeasuredModel):
     )
     kv_bytes_per_data_byte: float  #: The same as the key-value store holds it, encoded
     kv_onode_bytes: int  #: An onode as the key-value store holds it [B]
-    kv_block_bytes: int  #: What the key-value store reads from the device at a time [B]
+    kv_block_bytes: int  #: Unit in which the key-value store reads from the device [B]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,25 +59,23 @@ class BlueStoreCacheModel(MeasuredModel):
             )
 
     def memory_bytes(self, objects: float, object_bytes: float) -> float:
-        """Memory that the metadata of so many objects of that size [B] need [B]."""
+        """Return the memory of the metadata of `objects` objects of a size [B]."""
         return objects * (
             self.onode_bytes + self.extent_bytes_per_data_byte * object_bytes
         )
 
     def kv_bytes(self, objects: float, object_bytes: float) -> float:
-        """The same, as the key-value store holds them [B]."""
+        """Return the same, as the key-value store holds them [B]."""
         return objects * (
             self.kv_onode_bytes + self.kv_bytes_per_data_byte * object_bytes
         )
 
     def miss_fraction(self, objects: float, object_bytes: float) -> float:
-        """Share of look-ups that read, equation (1), with so many objects (or shards) of that size [B]."""
+        """Return the share of look-ups that read, equation (1), for a number of objects (or shards)."""
         if objects <= 0:
             return 0.0
-        wanted, wanted_kv = (
-            self.memory_bytes(objects, object_bytes),
-            self.kv_bytes(objects, object_bytes),
-        )
+        wanted = self.memory_bytes(objects, object_bytes)
+        wanted_kv = self.kv_bytes(objects, object_bytes)
         if self.autotune:
             # The product of (1) is least where all memory goes to the form that needs less of it.
             return max(0.0, 1 - self.cache_bytes / min(wanted, wanted_kv))
@@ -85,14 +83,14 @@ class BlueStoreCacheModel(MeasuredModel):
         return missed * max(0.0, 1 - self.kv_fraction * self.cache_bytes / wanted_kv)
 
     def lookup_bytes(self, object_bytes: float) -> int:
-        """Device bytes of a look-up that finds nothing in memory: whole blocks [B]."""
+        """Return the device bytes of a look-up that finds nothing in memory: whole blocks [B]."""
         blocks = -(-self.kv_bytes(1, object_bytes) // self.kv_block_bytes)
         return int(blocks) * self.kv_block_bytes
 
 
 @dataclass(frozen=True)
 class MetadataLookup:
-    """What a look-up of an object's metadata reads from the device [B], and the share of look-ups that do."""
+    """Return the bytes a metadata look-up reads from the device [B], and the share of look-ups that do."""
 
     miss_fraction: float
     read_bytes: int

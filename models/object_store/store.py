@@ -1,4 +1,4 @@
-"""What one read or write of a shard costs its store: padding, write-ahead log, metadata."""
+"""Cost of one read or write of a shard in its store: padding, write-ahead log, metadata."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from stripesim.models.provenance import MeasuredModel
 
-# What a store knows of an allocation unit that a write covers in part: nothing lies there; it has to be read;
+# State of an allocation unit that a write covers in part: it is empty; it has to be read;
 # it is still in memory; it waits in the batch of deferred writes already.
 FRESH, STORED, IN_MEMORY, DEFERRED = range(1, 5)
 
@@ -16,9 +16,9 @@ FRESH, STORED, IN_MEMORY, DEFERRED = range(1, 5)
 class StoreIo:
     """Device traffic of one store transaction [B].
 
-    What is read before the write can be built; written to the data area before the commit; written with the
+    Bytes read before the write can be built; written to the data area before the commit; written with the
     commit (metadata and, for deferred writes, the data); written to the data area after the commit, which
-    nobody waits for.
+    no client waits for.
     """
 
     read_bytes: int
@@ -73,13 +73,13 @@ class ObjectStoreModel(MeasuredModel):
     read_cache_bytes: int  #: Read cache of one OSD [B]: blocks read stay cached, blocks written are dropped
 
     def metadata_log_bytes(self, *, erasure: bool) -> int:
-        """Log bytes of one member's transaction without deferred data [B]."""
+        """Return the log bytes of one member's transaction without deferred data [B]."""
         return self.metadata_bytes + (self.ec_metadata_extra_bytes if erasure else 0)
 
     def write_io(
         self, offset_bytes: int, length_bytes: int, *, existing_bytes: int
     ) -> StoreIo:
-        """Device traffic of writing an extent of one shard [B] that has so many bytes before.
+        """Return the device traffic of writing an extent to a shard [B] that had `existing_bytes` before.
 
         >>> from stripesim.models.provenance import Provenance
         >>> from dataclasses import fields
@@ -95,10 +95,12 @@ class ObjectStoreModel(MeasuredModel):
         unit = self.min_alloc_bytes
         end_bytes = offset_bytes + length_bytes
         read = data = deferred = 0
-        first, last = offset_bytes // unit, (end_bytes - 1) // unit
-        # Only the two ends can be partial; what lies between is whole.
+        first = offset_bytes // unit
+        last = (end_bytes - 1) // unit
+        # Only the two ends can be partial; units between them are whole.
         for index in {first, last}:
-            start, stop = index * unit, (index + 1) * unit
+            start = index * unit
+            stop = (index + 1) * unit
             covered = min(stop, end_bytes) - max(start, offset_bytes)
             if covered < unit and start < existing_bytes:
                 read += unit - covered
@@ -111,10 +113,11 @@ class ObjectStoreModel(MeasuredModel):
     def partial_write_io(
         self, offset_bytes: int, length_bytes: int, states: tuple[int, int]
     ) -> StoreIo:
-        """Device traffic of a write with partial first and last units, by what is known of these."""
+        """Return the device traffic of a write with partial first and last units, by the state of these."""
         unit = self.min_alloc_bytes
         end_bytes = offset_bytes + length_bytes
-        first, last = offset_bytes // unit, (end_bytes - 1) // unit
+        first = offset_bytes // unit
+        last = (end_bytes - 1) // unit
         read = logged = deferred = 0
         data = max(0, last - first - 1) * unit
         for index, state in dict(
@@ -132,7 +135,7 @@ class ObjectStoreModel(MeasuredModel):
         return StoreIo(read, data, self.metadata_bytes + logged, deferred)
 
     def read_bytes(self, offset_bytes: int, length_bytes: int) -> int:
-        """Device bytes of reading an extent: whole allocation units [B]."""
+        """Return the device bytes of reading an extent: whole allocation units [B]."""
         if length_bytes <= 0:
             return 0
         unit = self.min_alloc_bytes
@@ -167,7 +170,7 @@ class FileStoreModel(ObjectStoreModel):
     def write_io(
         self, offset_bytes: int, length_bytes: int, *, existing_bytes: int
     ) -> StoreIo:
-        """Device traffic of writing an extent: its bytes in the journal, its blocks in the file."""
+        """Return the device traffic of a write: its bytes in the journal, its blocks in the file."""
         if length_bytes <= 0:
             return StoreIo(0, 0, self.metadata_bytes, 0)
         blocks_bytes = self.read_bytes(offset_bytes, length_bytes)
@@ -176,5 +179,5 @@ class FileStoreModel(ObjectStoreModel):
     def partial_write_io(
         self, offset_bytes: int, length_bytes: int, states: tuple[int, int]
     ) -> StoreIo:
-        """As `write_io`: what is known of a block makes no difference."""
+        """Return the same as `write_io`: the state of a block makes no difference."""
         return self.write_io(offset_bytes, length_bytes, existing_bytes=0)

@@ -34,7 +34,7 @@ def stable_mod(values: Word, count: int) -> Word:
 def pgs_of_objects(
     prefix: str, indices: npt.ArrayLike, pg_num: int
 ) -> npt.NDArray[np.int64]:
-    """PGs of an RBD image's data objects, ``prefix.%016x`` with its block_name_prefix, by their numbers."""
+    """Return the PGs of an RBD image's data objects (block_name_prefix ``.%016x``) by object number."""
     numbers = whole_numbers("indices", indices)
     if numbers.size > 0 and int(numbers.min()) < 0:
         raise PlacementError(f"indices: got {numbers.min()}, wanted at least 0")
@@ -48,7 +48,7 @@ def pgs_of_objects(
 
 
 def placement_seeds(pgs: Word, pool_id: int, pgp_num: int) -> Word:
-    """Inputs in [0, 2**32) that CRUSH maps for placement groups, by their numbers.
+    """Return the inputs in [0, 2**32) that CRUSH maps for placement groups, by their numbers.
 
     The pool's id sets PGs of different pools with the same number apart (flag hashpspool, which all pools
     have had by default since Dumpling); `pgp_num` are PGs for placement, normally the pool's pg_num.
@@ -67,7 +67,7 @@ def pg_mappings(
     *,
     pgp_num: int | None = None,
 ) -> npt.NDArray[np.int32]:
-    """OSDs of every placement group of a pool, while all OSDs are up.
+    """Return the OSDs of every placement group of a pool, while all OSDs are up.
 
     Rule and reweights are those of `CrushMap.map_many`; `pgp_num` is PGs for placement, by default pg_num.
     Row p holds the OSDs of PG p, the primary first (shard 0 of an erasure-coded pool); `NONE` where CRUSH

@@ -1,4 +1,4 @@
-"""How many placement groups a pool gets where the cluster decides: the published rule."""
+"""Number of placement groups of a pool if the cluster decides: the published rule."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +10,7 @@ from stripesim.models.provenance import MeasuredModel, Provenance
 class PgAutoscaleModel(MeasuredModel):
     r"""The placement-group autoscaler.
 
-    An OSD should hold so many shards of groups (``mon_target_pg_per_osd``). A pool keeps its number unless
+    An OSD should hold ``mon_target_pg_per_osd`` shards of groups. A pool keeps its number unless
     the wanted one is further away than a factor, and has a least number.
 
     Notes
@@ -42,7 +42,7 @@ class PgAutoscaleModel(MeasuredModel):
             )
 
     def wanted(self, *, raw_used_fraction: float, osds: int, width: int) -> int:
-        """Placement groups that equation (1) gives, to the nearest power of two.
+        """Return the placement groups that equation (1) gives, to the nearest power of two.
 
         `raw_used_fraction` is the part of the raw capacity that the pool takes, 1 for a pool marked ``bulk``;
         `osds` those that its rule can reach; `width` the shards or copies of an object.
@@ -67,7 +67,9 @@ class PgAutoscaleModel(MeasuredModel):
             pg_num <= wanted * self.threshold_factor
             and wanted <= pg_num * self.threshold_factor
         )
-        return pg_num if near else wanted
+        if near:
+            return pg_num
+        return wanted
 
 
 def nearest_power_of_two(number: float) -> int:
@@ -79,7 +81,9 @@ def nearest_power_of_two(number: float) -> int:
     low = 1
     while low * 2 <= number:
         low *= 2
-    return 2 * low if low < number and 2 * low - number <= number - low else low
+    if low < number and 2 * low - number <= number - low:
+        return 2 * low
+    return low
 
 
 def pg_autoscale_model() -> PgAutoscaleModel:

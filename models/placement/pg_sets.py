@@ -23,7 +23,7 @@ Rows = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class PlacedPool:
-    """What of a pool decides where its groups lie.
+    """Properties of a pool that decide the placement of its groups.
 
     In an erasure-coded pool a slot without OSD stays empty; in a replicated one the others move up. `size`
     is the OSDs of a group (replicas, or k + m), `rule` the id of its CRUSH rule; `hashpspool` says whether
@@ -63,7 +63,7 @@ class OsdMap:
     primary_temp: Mapping[Pg, int] = field(default_factory=dict)
 
     def reweight_vector(self) -> npt.NDArray[np.int64]:
-        """Weights for `CrushMap.map_many`: ids that the map has no OSD for are out."""
+        """Return the weights for `CrushMap.map_many`: ids that the map has no OSD for are out."""
         size = self.crush.max_devices
         vector = np.zeros(size, dtype=np.int64)
         known = min(size, len(self.weights))
@@ -71,7 +71,7 @@ class OsdMap:
         return vector
 
     def is_out(self, osd: int) -> bool:
-        """Whether an OSD of the map has weight 0; an id that is none counts as in."""
+        """Return True if an OSD of the map has weight 0; an unknown id counts as in."""
         return 0 <= osd < len(self.weights) and int(self.weights[osd]) == 0
 
 
@@ -124,11 +124,11 @@ def _keep(rows: Rows, wanted: npt.NDArray[np.bool_], shift: bool) -> Rows:
 
 
 def _at(rows: Rows, places: npt.NDArray[np.int64]) -> Rows:
-    """OSD at one place of each row; −1 where there is none."""
+    """Return the OSD at one place of each row; −1 where there is none."""
     if rows.shape[1] == 0:
         return np.full(len(rows), -1, dtype=np.int32)
-    found = np.take_along_axis(rows, places[:, None], axis=1)[:, 0]
-    return np.where(found == NONE, -1, found).astype(np.int32)
+    primaries = np.take_along_axis(rows, places[:, None], axis=1)[:, 0]
+    return np.where(primaries == NONE, -1, primaries).astype(np.int32)
 
 
 def _upmapped(osd_map: OsdMap, pool: PlacedPool, rows: Rows) -> Rows:
@@ -195,7 +195,7 @@ def _with_primaries(
         affinity = osd_map.affinities[osds]
         drawn = hash_pair(np.broadcast_to(seeds[:, None], osds.shape), osds) >> 16
         willing = present & ((affinity >= WEIGHT_ONE) | (drawn < affinity))
-        # Where none is willing the first is primary all the same.
+        # If no OSD is willing, the first is primary.
         places = np.where(willing.any(axis=1), np.argmax(willing, axis=1), places)
         if shift and places.any():
             columns = np.arange(up.shape[1])
@@ -207,18 +207,18 @@ def _with_primaries(
     return up, _at(up, places)
 
 
+def _is_up(osd_map: OsdMap, osd: int) -> bool:
+    known = 0 <= osd < len(osd_map.up)
+    return known and bool(osd_map.exists[osd] and osd_map.up[osd])
+
+
 def _with_temps(
     osd_map: OsdMap, pool: PlacedPool, up: Rows, up_primary: Rows, shift: bool
 ) -> tuple[Rows, Rows]:
     changed: dict[int, list[int]] = {}
     primaries = dict(_of_pool(pool, osd_map.primary_temp))
     for group, osds in _of_pool(pool, osd_map.pg_temp):
-        alive = [
-            osd
-            if 0 <= osd < len(osd_map.up) and osd_map.exists[osd] and osd_map.up[osd]
-            else NONE
-            for osd in osds
-        ]
+        alive = [osd if _is_up(osd_map, osd) else NONE for osd in osds]
         if shift:
             alive = [osd for osd in alive if osd != NONE]
         if alive:

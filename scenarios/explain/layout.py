@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stripesim.scenarios.explain.text import CATEGORIES, bars
@@ -32,15 +32,16 @@ class TimeAxis:
         >>> TimeAxis.around([(0, 500), (600, 1000)], 1000).cuts
         ()
         """
-        quiet, at = [], 0
+        quiet = []
+        busy_until_ns = 0
         for low, high in sorted(busy):
-            if low - at > _CUT_ABOVE * end_ns:
-                quiet.append((at, low))
-            at = max(at, high)
-        margin_ns = int(_MARGIN * (end_ns - sum(high - low for low, high in quiet)))
-        return cls(
-            end_ns, tuple((low + margin_ns, high - margin_ns) for low, high in quiet)
-        )
+            if low - busy_until_ns > _CUT_ABOVE * end_ns:
+                quiet.append((busy_until_ns, low))
+            busy_until_ns = max(busy_until_ns, high)
+        shown_ns = end_ns - sum(high - low for low, high in quiet)
+        margin_ns = int(_MARGIN * shown_ns)
+        cuts = tuple((low + margin_ns, high - margin_ns) for low, high in quiet)
+        return cls(end_ns, cuts)
 
     @property
     def gap_us(self) -> float:
@@ -55,9 +56,8 @@ class TimeAxis:
             if time_ns >= high:
                 shift_us += (high - low) / 1e3 - self.gap_us
             elif time_ns > low:
-                return (
-                    low / 1e3 - shift_us + self.gap_us * (time_ns - low) / (high - low)
-                )
+                within_us = self.gap_us * (time_ns - low) / (high - low)
+                return low / 1e3 - shift_us + within_us
         return time_ns / 1e3 - shift_us
 
     @property
@@ -66,46 +66,41 @@ class TimeAxis:
         return self.place(self.end_ns)
 
     def ticks_us(self, wanted: int = 9) -> list[int]:
-        """Choose round times that stand in no cut [µs]."""
+        """Choose round times that no cut hides [µs]."""
         assert self.end_ns > 0, "a timeline takes time"
-        rough = max(1.0, self.width_us / wanted)
-        power = 10 ** math.floor(math.log10(rough))
-        step = int(
-            next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
-        )
-        times = range(0, self.end_ns // 1000 + 1, step)
-        return [
-            t
-            for t in times
-            if not any(low < t * 1000 < high for low, high in self.cuts)
-        ]
+        least_us = max(1.0, self.width_us / wanted)
+        power = 10 ** math.floor(math.log10(least_us))
+        steps_us = (power * factor for factor in (1, 2, 5, 10))
+        step_us = int(next(step for step in steps_us if step >= least_us))
+        times_us = range(0, self.end_ns // 1000 + 1, step_us)
+        return [time_us for time_us in times_us if not self._is_cut(time_us * 1000)]
+
+    def _is_cut(self, time_ns: int) -> bool:
+        return any(low < time_ns < high for low, high in self.cuts)
 
 
 def time_axis(timelines: Sequence[Timeline]) -> TimeAxis:
     """Choose the axis of some timelines: all bars but pauses and waits must be seen, and each reply."""
-    drawn = [
-        bar for timeline in timelines for entry in timeline.steps for bar in bars(entry)
-    ]
     busy = [
         (low, high)
-        for category, low, high in drawn
+        for category, low, high in _all_bars(timelines)
         if category not in ("pause", "wait")
     ]
     replies = [(timeline.latency_ns, timeline.latency_ns) for timeline in timelines]
-    return TimeAxis.around(
-        busy + replies, max(timeline.end_ns for timeline in timelines)
-    )
+    end_ns = max(timeline.end_ns for timeline in timelines)
+    return TimeAxis.around(busy + replies, end_ns)
 
 
 def categories(timelines: Sequence[Timeline]) -> dict[str, str]:
     """Return what some timelines spend time on, with its words."""
-    found = {
-        bar[0]
-        for timeline in timelines
-        for entry in timeline.steps
-        for bar in bars(entry)
-    }
-    return {name: shown.words for name, shown in CATEGORIES.items() if name in found}
+    spent_on = {category for category, _, _ in _all_bars(timelines)}
+    return {name: look.words for name, look in CATEGORIES.items() if name in spent_on}
+
+
+def _all_bars(timelines: Sequence[Timeline]) -> Iterator[tuple[str, int, int]]:
+    for timeline in timelines:
+        for entry in timeline.steps:
+            yield from bars(entry)
 
 
 @dataclass
@@ -118,31 +113,42 @@ class Bar:
     high_ns: int
     count: int = 1
     for_shard: bool = False
-    key: tuple[str, str] = (
-        "",
-        "",
-    )  # steps with the same one are pieces of one transfer
+    #: Label and role of the step; steps with the same key are pieces of one transfer
+    key: tuple[str, str] = ("", "")
+
+    def touches(self, other: Bar) -> bool:
+        """Return True if two bars overlap or one begins where the other ends."""
+        return self.low_ns <= other.high_ns and other.low_ns <= self.high_ns
+
+    def hides(self, other: Bar) -> bool:
+        """Return True if two bars are of one transfer and overlap."""
+        overlap = self.low_ns < other.high_ns and self.high_ns > other.low_ns
+        return self.key == other.key and overlap
+
+    def absorb(self, other: Bar) -> None:
+        """Stretch the bar over another one."""
+        self.low_ns = min(self.low_ns, other.low_ns)
+        self.high_ns = max(self.high_ns, other.high_ns)
+        self.count += other.count
+
+
+#: What the primary does for one shard.
+_FOR_SHARD_ROLES = ("primary.cpu", "primary.worker", "pg.exec")
 
 
 def bars_of(entry: TimelineStep) -> list[Bar]:
     """Return the stretches of a step, waiting first."""
-    for_shard = entry.branch is not None and entry.step.role in (
-        "primary.cpu",
-        "primary.worker",
-        "pg.exec",
-    )
-    label, key = (
-        entry.step.label.removeprefix("messenger, "),
-        (entry.step.label, entry.step.role),
-    )
+    step = entry.step
+    labels = {"coding": "encode"}
+    label = step.label.removeprefix("messenger, ")
     return [
         Bar(
             category,
-            "encode" if category == "coding" else label,
+            labels.get(category, label),
             low,
             high,
-            for_shard=for_shard,
-            key=key,
+            for_shard=entry.branch is not None and step.role in _FOR_SHARD_ROLES,
+            key=(step.label, step.role),
         )
         for category, low, high in bars(entry)
     ]
@@ -152,74 +158,62 @@ def time_words(time_ns: float) -> str:
     """Write a time in the unit that suits it."""
     if time_ns >= 1e6:
         return f"{time_ns / 1e6:.3g} ms"
-    return f"{time_ns / 1e3:.0f} µs" if time_ns >= 1e4 else f"{time_ns / 1e3:.2g} µs"
+    if time_ns >= 1e4:
+        return f"{time_ns / 1e3:.0f} µs"
+    return f"{time_ns / 1e3:.2g} µs"
 
 
 def shard_name(timeline: Timeline, shard: int) -> str:
     """Name a shard, what it holds and where, such as ``shard 1 (data, osd.7)``."""
-    kind = (
-        "copy"
-        if timeline.data_shards == 1
-        else "data"
-        if shard < timeline.data_shards
-        else "parity"
-    )
+    facts = [_content(timeline, shard)]
     if shard in timeline.missing:
-        kind += ", rebuilt" if timeline.op == "repair" else ", down"
+        facts.append("rebuilt" if timeline.op == "repair" else "down")
     osd = timeline.osds[shard]
-    here = "" if osd < 0 else f", osd.{osd}"
-    return f"{'primary’s ' if shard == timeline.primary else ''}shard {shard} ({kind}{here})"
+    if osd >= 0:
+        facts.append(f"osd.{osd}")
+    name = f"shard {shard} ({', '.join(facts)})"
+    if shard == timeline.primary:
+        return f"primary’s {name}"
+    return name
+
+
+def _content(timeline: Timeline, shard: int) -> str:
+    if timeline.data_shards == 1:
+        return "copy"
+    return "data" if shard < timeline.data_shards else "parity"
 
 
 def merged_bars(row: Sequence[Bar]) -> list[Bar]:
-    """Make one bar of overlapping ones that say the same: the pieces of one transfer."""
-    merged: list[Bar] = []
-    for bar in sorted(
-        row, key=lambda bar: (bar.category == "wait", bar.low_ns, bar.high_ns)
-    ):
-        alike = (
-            one for one in merged if (one.category, one.key) == (bar.category, bar.key)
-        )
-        other = next(
-            (
-                one
-                for one in alike
-                if bar.low_ns <= one.high_ns and one.low_ns <= bar.high_ns
-            ),
-            None,
-        )
-        if other is None:
-            merged.append(bar)
+    """Merge bars that touch and say the same: the pieces of one transfer."""
+    work: list[Bar] = []
+    waits: list[Bar] = []
+    for bar in sorted(row, key=lambda bar: (bar.low_ns, bar.high_ns)):
+        merged = waits if bar.category == "wait" else work
+        for other in merged:
+            alike = (other.category, other.key) == (bar.category, bar.key)
+            if alike and other.touches(bar):
+                other.absorb(bar)
+                break
         else:
-            other.low_ns, other.high_ns = (
-                min(bar.low_ns, other.low_ns),
-                max(bar.high_ns, other.high_ns),
-            )
-            other.count += bar.count
-    # Pieces that wait behind others of the same transfer: the work hides the waiting.
-    work = [bar for bar in merged if bar.category != "wait"]
-
-    def hidden(bar: Bar) -> bool:
-        return any(
-            b.key == bar.key and b.low_ns < bar.high_ns and b.high_ns > bar.low_ns
-            for b in work
-        )
-
-    return [bar for bar in merged if bar.category != "wait" or not hidden(bar)]
+            merged.append(bar)
+    # A piece may wait while another of the same transfer is served: the work hides the waiting.
+    seen_waits = [wait for wait in waits if not any(bar.hides(wait) for bar in work)]
+    return work + seen_waits
 
 
 def packed(row: Sequence[Bar]) -> list[tuple[int, int, Bar]]:
-    """Put bars that overlap beside each other: level, number of levels in their cluster, bar."""
+    """Stack bars that overlap: level, number of levels in their cluster, bar."""
     placed: list[tuple[int, int, Bar]] = []
     cluster: list[tuple[int, Bar]] = []
+    #: End of the last bar on each level
     ends: list[int] = []
     for bar in sorted(row, key=lambda bar: (bar.low_ns, bar.high_ns)):
         if cluster and bar.low_ns >= max(ends):
             placed += [(level, len(ends), other) for level, other in cluster]
-            cluster, ends = [], []
-        level = next(
-            (index for index, end in enumerate(ends) if end <= bar.low_ns), len(ends)
-        )
+            cluster = []
+            ends = []
+        free = (index for index, end in enumerate(ends) if end <= bar.low_ns)
+        level = next(free, len(ends))
         if level == len(ends):
             ends.append(0)
         ends[level] = bar.high_ns

@@ -1,10 +1,11 @@
 """A page that plays requests step by step, for a lecture hall: lanes, queues, the PG lock, bytes so far."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from stripesim.scenarios.explain import text
 from stripesim.scenarios.explain.layout import (
+    Bar,
     TimeAxis,
     bars_of,
     categories,
@@ -19,8 +20,10 @@ from stripesim.scenarios.report.page.render import render
 
 #: Row of a host for steps that take no time but may wait.
 _THREADS: Final = "threads, PG"
-#: Height of a row on which so many bars lie beside each other [px].
-_ROW_PX, _LEVEL_PX, _ROW_PX_MAX = 18, 7, 46
+#: Height of a row, what each further level of bars adds, and the most [px].
+_ROW_PX: Final = 18
+_LEVEL_PX: Final = 7
+_ROW_PX_MAX: Final = 46
 
 
 def play_page(timelines: Sequence[Timeline]) -> str:
@@ -56,26 +59,15 @@ def _percent(axis: TimeAxis, time_ns: float) -> float:
 
 
 def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
-    """What the page shows of one request."""
-    lanes = {
-        "client": "client",
-        "primary": shard_name(timeline, timeline.primary).replace("’s", ","),
-    }
-    lanes |= {
-        f"shard {n}": shard_name(timeline, n)
-        for n in range(timeline.width)
-        if n != timeline.primary
-    }
+    """Return what the page shows of one request."""
+    primary = shard_name(timeline, timeline.primary).replace("’s", ",")
+    names = {"client": "client", "primary": primary}
+    for shard in range(timeline.width):
+        if shard != timeline.primary:
+            names[f"shard {shard}"] = shard_name(timeline, shard)
     hosts = []
-    for lane, name in lanes.items():
-        entries = [entry for entry in timeline.steps if entry.lane == lane]
-        rows = [] if lane != "primary" else _holds(timeline, axis)
-        for row in dict.fromkeys(
-            (_THREADS, *(shown.row for shown in text.CATEGORIES.values()))
-        ):
-            mine = [entry for entry in entries if _row_name(entry) == row]
-            if any(text.bars(entry) for entry in mine):
-                rows.append(_row(row, mine, axis))
+    for lane, name in names.items():
+        rows = _rows(timeline, lane, axis)
         if rows:
             hosts.append({"name": name, "rows": rows})
     return {
@@ -88,109 +80,95 @@ def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
     }
 
 
+def _rows(timeline: Timeline, lane: str, axis: TimeAxis) -> list[dict[str, Any]]:
+    """Return the rows of a host: locks that it holds, threads, and each kind of resource."""
+    rows = _holds(timeline, axis) if lane == "primary" else []
+    kinds = dict.fromkeys((_THREADS, *(look.row for look in text.CATEGORIES.values())))
+    for kind in kinds:
+        entries = [
+            entry
+            for entry in timeline.steps
+            if entry.lane == lane and _row_name(entry) == kind
+        ]
+        bars = [bar for entry in entries for bar in bars_of(entry)]
+        if bars:
+            rows.append(_row(kind, bars, axis))
+    return rows
+
+
 def _row_name(entry: TimelineStep) -> str:
-    return text.CATEGORIES[entry.category].row if entry.category else _THREADS
+    if not entry.category:
+        return _THREADS
+    return text.CATEGORIES[entry.category].row
 
 
-def _row(name: str, entries: Sequence[TimelineStep], axis: TimeAxis) -> dict[str, Any]:
-    """The bars of one kind of resource of a host, those that overlap beside each other."""
-    shown, levels_max = [], 1
-    for level, levels, bar in packed(
-        merged_bars([bar for entry in entries for bar in bars_of(entry)])
-    ):
+def _row(name: str, bars: Sequence[Bar], axis: TimeAxis) -> dict[str, Any]:
+    """Return a row of one kind of resource of a host; bars that overlap are stacked."""
+    drawn = []
+    levels_max = 1
+    for level, levels, bar in packed(merged_bars(bars)):
         levels_max = max(levels_max, levels)
-        label = f"{'waits: ' if bar.category == 'wait' else ''}{bar.label}"
-        label += f" ×{bar.count}" if bar.count > 1 else ""
-        top, height = round(100 * level / levels, 2), round(100 / levels, 2)
-        shown.append(
-            _bar(
-                axis,
-                bar.category,
-                label,
-                bar.low_ns,
-                bar.high_ns,
-                top,
-                height,
-                bar.count,
-            )
-        )
-    return {
-        "name": name,
-        "bars": shown,
-        "px": min(_ROW_PX_MAX, _ROW_PX + _LEVEL_PX * (levels_max - 1)),
-    }
+        place = {
+            "top": round(100 * level / levels, 2),
+            "height": round(100 / levels, 2),
+        }
+        drawn.append(_bar(axis, bar) | place)
+    height_px = _ROW_PX + _LEVEL_PX * (levels_max - 1)
+    return {"name": name, "bars": drawn, "px": min(_ROW_PX_MAX, height_px)}
 
 
-def _bar(
-    axis: TimeAxis,
-    category: str,
-    label: str,
-    low_ns: int,
-    high_ns: int,
-    top: float = 0,
-    height: float = 100,
-    count: int = 1,
-) -> dict[str, Any]:
-    left, right = _percent(axis, low_ns), _percent(axis, high_ns)
+def _bar(axis: TimeAxis, bar: Bar) -> dict[str, Any]:
+    label = bar.label
+    if bar.category == "wait":
+        label = f"waits: {label}"
+    if bar.count > 1:
+        label += f" ×{bar.count}"
+    left = _percent(axis, bar.low_ns)
     return {
-        "category": category,
+        "category": bar.category,
         "label": label,
         "left": left,
-        "width": round(right - left, 3),
-        "top": top,
-        "height": height,
-        "count": count,
-        "from_us": low_ns / 1e3,
-        "to_us": high_ns / 1e3,
-        "takes": time_words(high_ns - low_ns),
+        "width": round(_percent(axis, bar.high_ns) - left, 3),
+        "top": 0,
+        "height": 100,
+        "count": bar.count,
+        "from_us": bar.low_ns / 1e3,
+        "to_us": bar.high_ns / 1e3,
+        "takes": time_words(bar.high_ns - bar.low_ns),
     }
 
 
 def _holds(timeline: Timeline, axis: TimeAxis) -> list[dict[str, Any]]:
-    """A row for the lock, the pipeline and the recovery slot that the request holds."""
+    """Return a row each for the lock, the pipeline and the recovery slot that the request holds."""
     rows = []
     for role, (words, _) in text.LOCKS.items():
-        held = [
-            hold
+        if role == "pg.exec":
+            continue
+        bars = [
+            _bar(axis, Bar("lock", words, hold.start_ns, hold.end_ns))
             for hold in timeline.holds
             if hold.role == role and hold.end_ns > hold.start_ns
         ]
-        shown = [_bar(axis, "lock", words, hold.start_ns, hold.end_ns) for hold in held]
-        if shown and role != "pg.exec":
-            rows.append(
-                {"name": words.removesuffix(" held"), "bars": shown, "px": _ROW_PX}
-            )
+        if bars:
+            name = words.removesuffix(" held")
+            rows.append({"name": name, "bars": bars, "px": _ROW_PX})
     return rows
 
 
 def _steps(timeline: Timeline, number: int) -> list[dict[str, Any]]:
-    """The lines that are read out, one for steps that are alike."""
-    found = []
-    for row in text.table_rows(timeline):
-        low, high = row.duration_ns
-        takes = (
-            time_words(high)
-            if low == high
-            else f"{time_words(low)} to {time_words(high)}"
-        )
-        facts = [
-            f"{row.count} times" if row.count > 1 else "",
-            f"takes {takes}" if high else "",
-            f"waits up to {time_words(row.wait_ns[1])}" if row.wait_ns[1] else "",
-            text.byte_words(row.counted),
-            "nobody waits for this" if row.after_reply else "",
-        ]
-        found.append(
-            {
-                "request": number,
-                "time_us": (row.start_ns + low) / 1e3,
-                "what": row.what,
-                "lane": row.lane,
-                "facts": "; ".join(fact for fact in facts if fact),
-            }
-        )
+    """Return the lines that are read out, one for steps that are alike."""
+    lines = [
+        {
+            "request": number,
+            "time_us": (row.start_ns + row.duration_ns[0]) / 1e3,
+            "what": row.what,
+            "lane": row.lane,
+            "facts": "; ".join(_facts(row)),
+        }
+        for row in text.table_rows(timeline)
+    ]
     done = "repaired" if timeline.op == "repair" else "the client has its reply"
-    found.append(
+    lines.append(
         {
             "request": number,
             "time_us": timeline.latency_ns / 1e3,
@@ -199,11 +177,28 @@ def _steps(timeline: Timeline, number: int) -> list[dict[str, Any]]:
             "facts": f"after {time_words(timeline.latency_ns)}",
         }
     )
-    return found
+    return lines
+
+
+def _facts(row: text.TableRow) -> Iterator[str]:
+    low_ns, high_ns = row.duration_ns
+    if row.count > 1:
+        yield f"{row.count} times"
+    if high_ns > low_ns:
+        yield f"takes {time_words(low_ns)} to {time_words(high_ns)}"
+    elif high_ns:
+        yield f"takes {time_words(high_ns)}"
+    if row.wait_ns[1]:
+        yield f"waits up to {time_words(row.wait_ns[1])}"
+    moved = text.byte_words(row.counted)
+    if moved:
+        yield moved
+    if row.after_reply:
+        yield "nobody waits for this"
 
 
 def _counted(timeline: Timeline) -> list[list[Any]]:
-    """When bytes have moved: time [µs], number of the counter, amount."""
+    """List when bytes have moved: time [µs], number of the counter, amount."""
     return [
         [entry.step.end_ns / 1e3, number, entry.step.counted[name]]
         for entry in timeline.steps

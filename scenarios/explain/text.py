@@ -64,34 +64,40 @@ class TableRow:
 
 
 def heading(timeline: Timeline) -> str:
-    """Say what a timeline shows, in one line."""
+    """Name in one line what a timeline shows."""
     scheme = scheme_label(timeline.scheme)
     size = format_size(timeline.size_bytes)
-    state = "" if timeline.state == "healthy" else f", {timeline.state}"
-    how = "" if timeline.method in ("", "primary") else f" ({timeline.method})"
+    release = timeline.generation
+    if timeline.method not in ("", "primary"):
+        release += f" ({timeline.method})"
     if timeline.op == "repair":
-        lost = " and ".join(str(shard) for shard in timeline.missing)
-        return f"{scheme}: repair of shard {lost} of one {size} object, {timeline.generation}{how}"
+        lost = " and ".join(map(str, timeline.missing))
+        return f"{scheme}: repair of shard {lost} of one {size} object, {release}"
+    request = f"{size} {timeline.op}"
+    if timeline.offset_bytes:
+        request += f" at {format_size(timeline.offset_bytes)}"
+    text = f"{scheme}: {request}, {release}"
+    if timeline.state != "healthy":
+        text += f", {timeline.state}"
     if timeline.missing:
-        state += f" (shard {', '.join(map(str, timeline.missing))} down)"
-    at = f" at {format_size(timeline.offset_bytes)}" if timeline.offset_bytes else ""
-    return f"{scheme}: {size} {timeline.op}{at}, {timeline.generation}{how}{state}"
+        text += f" (shard {', '.join(map(str, timeline.missing))} down)"
+    return text
 
 
 def shard_words(timeline: Timeline) -> str:
-    """Say how many shards the request moves: ``reads 3 shards, writes 3, metadata alone to 1``."""
-    counts = {
-        "reads": timeline.shard_reads,
-        "writes": timeline.shard_writes,
-        "object info alone from": timeline.metadata_reads,
-        "metadata alone to": timeline.metadata_writes,
-    }
-    noun = " shards" if timeline.shard_reads != 1 else " shard"
-    return ", ".join(
-        f"{verb} {n}{noun if verb == 'reads' else ''}"
-        for verb, n in counts.items()
-        if n
-    )
+    """Count the shards that the request moves: ``reads 3 shards, writes 3, metadata alone to 1``."""
+    parts = []
+    if timeline.shard_reads == 1:
+        parts.append("reads 1 shard")
+    elif timeline.shard_reads:
+        parts.append(f"reads {timeline.shard_reads} shards")
+    if timeline.shard_writes:
+        parts.append(f"writes {timeline.shard_writes}")
+    if timeline.metadata_reads:
+        parts.append(f"object info alone from {timeline.metadata_reads}")
+    if timeline.metadata_writes:
+        parts.append(f"metadata alone to {timeline.metadata_writes}")
+    return ", ".join(parts)
 
 
 def reply_word(timeline: Timeline) -> str:
@@ -100,12 +106,11 @@ def reply_word(timeline: Timeline) -> str:
 
 
 def latency_words(timeline: Timeline) -> str:
-    """Say how long it took and on what, along the critical path."""
+    """Write how long the request took and on what, along the critical path."""
+    spent = timeline.latency_by_category_ns().items()
     parts = [
         f"{CATEGORIES[name].words} {ns / 1e3:,.0f} µs ({ns / timeline.latency_ns:.0%})"
-        for name, ns in sorted(
-            timeline.latency_by_category_ns().items(), key=lambda item: -item[1]
-        )
+        for name, ns in sorted(spent, key=lambda item: -item[1])
         if ns >= timeline.latency_ns / 200
     ]
     return f"{timeline.latency_ns / 1e3:,.1f} µs: {', '.join(parts)}"
@@ -117,17 +122,23 @@ def lane_words(shards: Sequence[int], primary: int) -> str:
     >>> lane_words([1, 2, 3, 5], 0), lane_words([0], 0)
     ('shards 1–3, 5', 'shard 0 (primary)')
     """
+    if list(shards) == [primary]:
+        return f"shard {primary} (primary)"
     if len(shards) == 1:
-        return f"shard {shards[0]}{' (primary)' if primary in shards else ''}"
+        return f"shard {shards[0]}"
     runs: list[list[int]] = []
     for shard in sorted(shards):
-        if runs and shard == runs[-1][1] + 1:
-            runs[-1][1] = shard
+        if runs and shard == runs[-1][-1] + 1:
+            runs[-1].append(shard)
         else:
-            runs.append([shard, shard])
-    return "shards " + ", ".join(
-        str(low) if low == high else f"{low}–{high}" for low, high in runs
-    )
+            runs.append([shard])
+    return "shards " + ", ".join(map(_run_words, runs))
+
+
+def _run_words(shards: Sequence[int]) -> str:
+    if len(shards) == 1:
+        return str(shards[0])
+    return f"{shards[0]}–{shards[-1]}"
 
 
 def byte_words(counted: dict[str, int]) -> str:
@@ -151,38 +162,32 @@ def _size(size_bytes: int) -> str:
 def table_rows(timeline: Timeline) -> list[TableRow]:
     """Group a timeline's steps that are alike into lines for a table, in order of start."""
     groups: dict[tuple[Any, ...], list[TimelineStep]] = {}
-    seen: dict[tuple[Any, ...], list[tuple[int, ...]]] = {}
+    rounds: dict[tuple[Any, ...], list[tuple[int, ...]]] = {}
     for entry in timeline.steps:
         step = entry.step
         if not (step.duration_ns or step.wait_ns or step.role == "pg.lock"):
             continue
-        for_shard = entry.branch is not None
-        on_primary = entry.lane == "primary"
-        where = "shards" if for_shard else entry.lane
-        part = step.role.rpartition("]")[2] or step.role
         # The same words a second time on the same shard are another round; pieces of one transfer share
         # what they wait for.
-        rounds = seen.setdefault((step.graph, entry.branch, step.label, step.role), [])
-        if step.predecessors not in rounds:
-            rounds.append(step.predecessors)
-        number = rounds.index(step.predecessors)
-        groups.setdefault(
-            (step.graph, where, on_primary, step.label, part, number), []
-        ).append(entry)
+        alike = (step.graph, entry.branch, step.label, step.role)
+        known = rounds.setdefault(alike, [])
+        if step.predecessors not in known:
+            known.append(step.predecessors)
+        number = known.index(step.predecessors)
+        groups.setdefault((*_line_key(entry), number), []).append(entry)
     rows = [_row(timeline, group) for group in groups.values()]
     return sorted(rows, key=lambda row: row.start_ns)
 
 
+def _line_key(entry: TimelineStep) -> tuple[Any, ...]:
+    """Return what steps have in common that share a line: shards do, and so do their resources."""
+    step = entry.step
+    where = entry.lane if entry.branch is None else "shards"
+    part = step.role.rpartition("]")[2] or step.role
+    return step.graph, where, entry.lane == "primary", step.label, part
+
+
 def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
-    steps = [entry.step for entry in group]
-    shards = sorted({entry.branch for entry in group if entry.branch is not None})
-    lane = group[0].lane
-    if shards:
-        here = lane_words(shards, timeline.primary)
-        others = {entry.lane for entry in group} == {"primary"} and shards != [
-            timeline.primary
-        ]
-        lane = f"primary, for {here}" if others else here
     counted: dict[str, int] = {}
     sources: dict[str, int] = {}
     for entry in group:
@@ -190,10 +195,12 @@ def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
             counted[name] = counted.get(name, 0) + amount
         for name, change_ns in entry.shares:
             sources[name] = max(sources.get(name, change_ns), change_ns, key=abs)
+    steps = [entry.step for entry in group]
     start_ns = min(step.ready_ns + step.wait_ns for step in steps)
-    durations_ns, waits_ns = [s.duration_ns for s in steps], [s.wait_ns for s in steps]
+    durations_ns = [step.duration_ns for step in steps]
+    waits_ns = [step.wait_ns for step in steps]
     return TableRow(
-        lane=lane,
+        lane=_lane_of_group(timeline, group),
         what=steps[0].label,
         count=len(steps),
         start_ns=start_ns,
@@ -203,6 +210,17 @@ def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
         sources=tuple(sorted(sources.items(), key=lambda item: -abs(item[1]))),
         after_reply=start_ns >= timeline.latency_ns,
     )
+
+
+def _lane_of_group(timeline: Timeline, group: Sequence[TimelineStep]) -> str:
+    shards = sorted({entry.branch for entry in group if entry.branch is not None})
+    if not shards:
+        return group[0].lane
+    words = lane_words(shards, timeline.primary)
+    on_primary = all(entry.lane == "primary" for entry in group)
+    if on_primary and shards != [timeline.primary]:
+        return f"primary, for {words}"
+    return words
 
 
 def drawing(
@@ -224,52 +242,59 @@ def drawing(
         Lines. In a cell stands what most of its time was spent on; `CATEGORIES` says what they mean.
     """
     end_ns = end_ns or timeline.end_ns
-    lanes: dict[str, list[TimelineStep]] = {"client": [], "primary": []}
-    for shard in range(timeline.width):
-        lanes[lane_words([shard], timeline.primary)] = []
-    for entry in timeline.steps:
-        name = "client" if entry.lane == "client" else "primary"
-        if entry.branch is not None:
-            name = lane_words([entry.branch], timeline.primary)
-        lanes[name].append(entry)
+    lanes = _lanes(timeline)
     margin = max(map(len, lanes)) + 2
     cells = max(columns, 40) - margin
+
+    def place(time_ns: int) -> float:
+        return time_ns / end_ns * cells
+
     lines = []
     for name, steps in lanes.items():
         spent = [dict.fromkeys(CATEGORIES, 0.0) for _ in range(cells)]
         for entry in steps:
-            for category, low, high in bars(entry):
-                _spend(spent, category, low / end_ns * cells, high / end_ns * cells)
-        text = "".join(_glyph(cell) for cell in spent)
-        lines.append(f"{name:<{margin}}{text}".rstrip())
+            for category, low_ns, high_ns in bars(entry):
+                _spend(spent, category, place(low_ns), place(high_ns))
+        glyphs = "".join(_glyph(cell) for cell in spent)
+        lines.append(f"{name:<{margin}}{glyphs}".rstrip())
     held = [hold for hold in timeline.holds if hold.role == "pg.lock"]
     if held:
         strip = [" "] * cells
         for hold in held:
-            first, last = (
-                int(hold.start_ns / end_ns * cells),
-                int(hold.end_ns / end_ns * cells),
-            )
-            strip[first : last + 1] = "L" * (min(last + 1, cells) - first)
+            first = int(place(hold.start_ns))
+            last = min(int(place(hold.end_ns)), cells - 1)
+            strip[first : last + 1] = "L" * (last + 1 - first)
         lines.insert(2, f"{'PG lock':<{margin}}{''.join(strip)}".rstrip())
-    reply = min(cells - 1, int(timeline.latency_ns / end_ns * cells))
-    lines.append(
-        f"{'':<{margin}}{'':<{reply}}^ {reply_word(timeline)} {timeline.latency_ns / 1e3:,.0f} µs"
-    )
+    reply = min(cells - 1, int(place(timeline.latency_ns)))
+    moment = f"^ {reply_word(timeline)} {timeline.latency_ns / 1e3:,.0f} µs"
+    lines.append(" " * (margin + reply) + moment)
     return lines
+
+
+def _lanes(timeline: Timeline) -> dict[str, list[TimelineStep]]:
+    """Group the steps by the line that shows them: client, primary, and each shard."""
+    lanes: dict[str, list[TimelineStep]] = {"client": [], "primary": []}
+    for shard in range(timeline.width):
+        lanes[lane_words([shard], timeline.primary)] = []
+    for entry in timeline.steps:
+        name = "primary"
+        if entry.branch is not None:
+            name = lane_words([entry.branch], timeline.primary)
+        elif entry.lane == "client":
+            name = "client"
+        lanes[name].append(entry)
+    return lanes
 
 
 def bars(entry: TimelineStep) -> list[tuple[str, int, int]]:
     """Split a step into stretches of time: category, start and end [ns]; waiting first, coding last."""
-    step, found = entry.step, []
-    if step.wait_ns:
-        found.append(("wait", step.ready_ns, step.start_ns))
-    if entry.category and step.duration_ns:
-        if step.duration_ns > entry.coding_ns:
-            found.append((entry.category, step.start_ns, step.end_ns - entry.coding_ns))
-        if entry.coding_ns:
-            found.append(("coding", step.end_ns - entry.coding_ns, step.end_ns))
-    return found
+    step = entry.step
+    coding_from_ns = step.end_ns - entry.coding_ns
+    stretches = [("wait", step.ready_ns, step.start_ns)]
+    if entry.category:
+        stretches.append((entry.category, step.start_ns, coding_from_ns))
+        stretches.append(("coding", coding_from_ns, step.end_ns))
+    return [stretch for stretch in stretches if stretch[1] < stretch[2]]
 
 
 def _spend(
@@ -284,4 +309,6 @@ def _glyph(cell: dict[str, float]) -> str:
     work = {name: share for name, share in cell.items() if name != "wait" and share}
     if work:
         return CATEGORIES[max(work, key=lambda name: work[name])].glyph
-    return CATEGORIES["wait"].glyph if cell["wait"] else " "
+    if cell["wait"]:
+        return CATEGORIES["wait"].glyph
+    return " "

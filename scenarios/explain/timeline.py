@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from stripesim.scenarios.explain.record import RecordedStep, Share
+from stripesim.scenarios.explain.record import RecordedStep
+from stripesim.scenarios.explain.shares import Share
 from stripesim.sim.engine.program import PENDING
 from stripesim.sim.observe.critical_path import critical_steps
 
@@ -97,7 +98,7 @@ class Timeline:
     kernel_notes: tuple[str, ...] = ()
 
     def totals(self) -> dict[str, int]:
-        """Sum what the steps account, by counter."""
+        """Sum what the steps account, by counter; what waking threads takes is in their durations only."""
         found: dict[str, int] = {}
         for entry in self.steps:
             for name, amount in entry.step.counted.items():
@@ -169,31 +170,30 @@ def located(
 def _lane(role: str, primary: int) -> str:
     if role.startswith("client."):
         return "client"
-    shard = (
-        int(role[len("shard[") : role.index("]")])
-        if role.startswith("shard[")
-        else primary
-    )
     # What leaves for a shard leaves from the primary's interface, and what comes back arrives there.
-    return (
-        "primary"
-        if shard == primary or role.endswith(("out.tx", "back.rx"))
-        else f"shard {shard}"
-    )
+    if not role.startswith("shard[") or role.endswith(("out.tx", "back.rx")):
+        return "primary"
+    shard = int(role[len("shard[") : role.index("]")])
+    if shard == primary:
+        return "primary"
+    return f"shard {shard}"
 
 
 def _category(step: RecordedStep) -> str:
-    """Tell what a step's service is spent on, by the kind of what it needs."""
+    """Return what a step's service is spent on, by the kind of what it needs."""
+    part = step.role.rpartition(".")[2]
     if step.word == "delay":
-        return "network" if step.role.endswith(("wire", "rx")) else "pause"
+        return _DELAYS.get(part, "pause")
     if step.word != "use":
         return ""
-    part = step.role.rpartition(".")[2]
-    if part in ("tx", "rx"):
-        return "network"
-    if part in ("ssd", "sync"):
-        return "ssd"
+    if part in _USES:
+        return _USES[part]
     return "client" if step.role.startswith("client.") else "cpu"
+
+
+#: What a delay, and a use, of such a part of a host is spent on.
+_DELAYS = {"wire": "network", "rx": "network"}
+_USES = {"tx": "network", "rx": "network", "ssd": "ssd", "sync": "ssd"}
 
 
 # A gate is held from entering to leaving, as a pool from acquiring to releasing.
@@ -224,5 +224,6 @@ def critical_path(steps: Sequence[RecordedStep], reply: int) -> tuple[int, ...]:
     ends_ns = [PENDING] * (max(own) + 1)
     before: list[tuple[int, ...]] = [()] * len(ends_ns)
     for index, place in own.items():
-        ends_ns[index], before[index] = steps[place].end_ns, steps[place].predecessors
+        ends_ns[index] = steps[place].end_ns
+        before[index] = steps[place].predecessors
     return tuple(own[index] for index in critical_steps(before, ends_ns, reply))

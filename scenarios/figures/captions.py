@@ -1,10 +1,10 @@
-"""Write captions from the rows that a figure shows, and name schemes and kinds of requests."""
+"""Write captions from the rows that a figure shows; name and colour schemes, cells and steps."""
 
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import polars as pl
 
@@ -16,6 +16,32 @@ PATTERN_WORDS: Final[Mapping[str, str]] = MappingProxyType(
 OP_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {"write": "writes", "read": "reads", "mixed": "mixed requests"}
 )
+
+
+class StepLook(NamedTuple):
+    """How a step is shown."""
+
+    words: str
+    heading: str  # two lines each and hardly wider than a number, so that all fit on 100 columns
+    colour: str
+
+
+# Okabe & Ito, "Color universal design" (2008), two shades of blue and green each, greys and the wine of Tol's
+# "Colour schemes" (2021); neighbours in the stack differ in lightness too.
+STEP_LOOKS: Final[Mapping[str, StepLook]] = {
+    "client": StepLook("client", "cli-\nent", "#E69F00"),
+    "public_net": StepLook("public network", "pub.\nnet", "#56B4E9"),
+    "lock": StepLook("PG lock, order of writes", "PG\nlock", "#222222"),
+    "primary_cpu": StepLook("primary's CPU", "pri.\nCPU", "#009E73"),
+    "encode": StepLook("encode, decode", "en-\ncode", "#CC79A7"),
+    "read_back": StepLook("reading back", "read\nback", "#A6CFE8"),
+    "distribution": StepLook("distribution", "dis-\ntri.", "#0072B2"),
+    "shard_cpu": StepLook("shards' CPU", "OSDs\nCPU", "#B5DBA0"),
+    "device": StepLook("device", "de-\nvice", "#D55E00"),
+    "log": StepLook("log", "log", "#F0E442"),
+    "pause": StepLook("saving old stripes", "pause", "#BBBBBB"),
+    "hung": StepLook("resent after a fault", "hung", "#882255"),
+}
 
 
 def kind_words(op: str, pattern: str) -> str:

@@ -253,7 +253,7 @@ class ParameterChoice:
         )
 
 
-# The sets whose rates are measured: `pacific` has no rates, and `koh2017` is `kraken` without threads.
+# The sets whose rates are measured: `pacific` has no rates.
 PARAMETER_SETS: Final = (
     ParameterChoice("nvme", "nvme", 16, 20, "hardware threads"),
     ParameterChoice("kraken", "ssd", 11, 11, "cores"),

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.run.build import build_loads, build_models, build_pool
+from stripesim.scenarios.cells.build import build_loads, build_pool
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec, cells
 from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.sim.ceph.cluster import Models

@@ -3,14 +3,13 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import product
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Self
 
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.planning.bound import Bound, bounds_of
 from stripesim.scenarios.planning.capacity import Capacity, capacity_of, drives_of
 from stripesim.scenarios.planning.prices import cost_of
-from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, scenario_from
 from stripesim.scenarios.schema.tables import VARIED, PlanSpec
@@ -60,12 +59,15 @@ class Candidate:
     @property
     def fails(self) -> list[str]:
         """What is not met, in words."""
-        unmet = [verdict for verdict in self.verdicts if verdict.state != "met"]
-        said = [
-            ("uncertain: " if one.state == "uncertain" else "") + one.words
-            for one in unmet
+        prefixes = {"uncertain": "uncertain: ", "failed": ""}
+        lines = [
+            prefixes[verdict.state] + verdict.words
+            for verdict in self.verdicts
+            if verdict.state != "met"
         ]
-        return [self.problem, *said] if self.problem else said
+        if self.problem:
+            lines.insert(0, self.problem)
+        return lines
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -105,9 +107,9 @@ def _without_nulls(value: Any) -> Any:
         return {
             key: _without_nulls(part) for key, part in value.items() if part is not None
         }
-    return (
-        [_without_nulls(part) for part in value] if isinstance(value, list) else value
-    )
+    if isinstance(value, list):
+        return [_without_nulls(part) for part in value]
+    return value
 
 
 def varied_keys(plan: PlanSpec) -> list[str]:
@@ -198,34 +200,74 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
         candidate.verdicts.append(Verdict("rate_per_s", "failed", words))
 
 
-def _verdict(
-    most: bool,
+def at_least(
     key: str,
     value: float | None,
     wanted: float,
     factor: float,
     unit: str,
-    *ends: float | None,
+    low: float | None = None,
+    high: float | None = None,
 ) -> Verdict:
-    """Judge a value that must reach a bound, or not exceed it, by the ends of its interval if it has one."""
-    side, wanted_words = (
-        "or less" if most else "or more",
-        f"wanted {wanted * factor:,.4g}",
-    )
-    if value is None:
-        return Verdict(
-            key, "uncertain", f"{key}: not known, {wanted_words} {unit} {side}"
+    """Judge a value that must reach a limit, by the ends of its interval if it has one."""
+    interval = _Interval.around(value, low, high)
+    limit = f"wanted {wanted * factor:,.4g}"
+    if interval is None:
+        return Verdict(key, "uncertain", f"{key}: not known, {limit} {unit} or more")
+    state: State = "uncertain"
+    if interval.low >= wanted:
+        state = "met"
+    elif interval.high < wanted:
+        state = "failed"
+    words = f"{key}: {interval.text(factor, unit)}, {limit} or more"
+    return Verdict(key, state, words)
+
+
+def at_most(
+    key: str,
+    value: float | None,
+    wanted: float,
+    factor: float,
+    unit: str,
+    low: float | None = None,
+    high: float | None = None,
+) -> Verdict:
+    """Judge a value that must not exceed a limit, by the ends of its interval if it has one."""
+    interval = _Interval.around(value, low, high)
+    limit = f"wanted {wanted * factor:,.4g}"
+    if interval is None:
+        return Verdict(key, "uncertain", f"{key}: not known, {limit} {unit} or less")
+    state: State = "uncertain"
+    if interval.high <= wanted:
+        state = "met"
+    elif interval.low > wanted:
+        state = "failed"
+    words = f"{key}: {interval.text(factor, unit)}, {limit} or less"
+    return Verdict(key, state, words)
+
+
+class _Interval(NamedTuple):
+    """A value and the ends of its 95 % interval; both ends are the value where it has none."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def around(
+        cls, value: float | None, low: float | None, high: float | None
+    ) -> Self | None:
+        """Return the interval of a value; None if the value is not known."""
+        if value is None:
+            return None
+        return cls(
+            value, value if low is None else low, value if high is None else high
         )
-    low, high = (value if end is None else end for end in ends or (None, None))
-    met, failed = (
-        (high <= wanted, low > wanted) if most else (low >= wanted, high < wanted)
-    )
-    between = (
-        "" if low == high else f" (95 % {low * factor:,.4g} to {high * factor:,.4g})"
-    )
-    words = f"{key}: {value * factor:,.4g} {unit}{between}, {wanted_words} {side}"
-    return Verdict(key, "met" if met else "failed" if failed else "uncertain", words)
 
-
-at_least: Final = partial(_verdict, False)
-at_most: Final = partial(_verdict, True)
+    def text(self, factor: float, unit: str) -> str:
+        """Write the value in the unit shown, with its interval."""
+        text = f"{self.value * factor:,.4g} {unit}"
+        if self.low == self.high:
+            return text
+        ends = f"{self.low * factor:,.4g} to {self.high * factor:,.4g}"
+        return f"{text} (95 % {ends})"

@@ -20,15 +20,15 @@ from stripesim.models.drive import (
     drive_writes_per_day,
 )
 from stripesim.models.provenance import Provenance
-from stripesim.scenarios.run.build import (
-    build_pool,
+from stripesim.scenarios.cells.build import build_pool
+from stripesim.scenarios.cells.models import device_set
+from stripesim.scenarios.cells.placement import (
     check_host_count,
-    device_set,
+    domain_type,
     group_drive_bytes,
     osd_domains,
     osd_hosts,
 )
-from stripesim.scenarios.schema.geometry import failure_domain
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.engine.graph import IntArray
@@ -94,7 +94,8 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
     The scenario's `cluster.drive_bytes` wins over the drive's parameter set. A rated endurance belongs to a
     capacity, so the set's is dropped where the scenario gives another one, unless it gives an endurance too.
     """
-    cluster, drive = scenario.cluster, device_set(scenario)
+    cluster = scenario.cluster
+    drive = device_set(scenario)
     parameters = ParameterSet(cluster.parameters)
     of_hosts = drive_bytes_of_hosts(scenario)
     own_bytes: float | None = cluster.drive_bytes
@@ -263,7 +264,8 @@ def capacity_of(
     of :math:`G` groups and holds :math:`s n_j / (G o)` for each client byte, so the fullest one bounds what
     the pool takes. Metadata, the write-ahead log and other pools are not counted.
     """
-    scheme, fill = parse_scheme(scheme_name), drives.fill
+    scheme = parse_scheme(scheme_name)
+    fill = drives.fill
     pool = build_pool(scenario, scheme, models)
     # Of an optimised pool's shards the mean; all others are of one length.
     shard_bytes = (
@@ -271,7 +273,8 @@ def capacity_of(
         / scheme.width
     )
     per_group = shard_bytes / pool.object_bytes
-    stored, overhead = scheme.width * per_group, scheme.storage_overhead
+    stored = scheme.width * per_group
+    overhead = scheme.storage_overhead
     sizes = drives.sizes(pool.cluster.osd_hosts)
     of_osds = {0: 0} if scheme.name == "none" else osd_domains(scenario, scheme)
     domains: dict[int | str, float] = defaultdict(float)
@@ -306,7 +309,9 @@ def capacity_of(
 
 def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
     """Say of each scheme that has no failure domain to heal into what that means."""
-    drives, found, problems = drives_of(scenario, models), [], []
+    drives = drives_of(scenario, models)
+    found = []
+    problems = []
     images = scenario.images_bytes if scenario.workload.kind != "trace" else 0
     for scheme in (parse_scheme(name) for name in scenario.schemes if name != "none"):
         held = capacity_of(scenario, scheme.name, models, drives)
@@ -317,7 +322,7 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
                 f"at most {limit / 1e12:,.4g} TB, which {scheme.name} holds on {held.osds} OSDs at the full "
                 "ratio"
             )
-        domain, _ = failure_domain(scenario, scheme)
+        domain = domain_type(scenario, scheme)
         if scheme.width > 1 and held.domains == scheme.width:
             found.append(
                 f"{scheme.name}: no {domain} is spare: {held.domains} for {held.domains} shards, so after "
@@ -342,10 +347,8 @@ class Wear(NamedTuple):
 
 def wear_of(row: Mapping[str, Any], osds: int, drives: Drives) -> Wear | None:
     """Work out the wear of one result row; None where it wrote nothing or says nothing of it."""
-    per_byte, rate = (
-        row.get("device_write_bytes_per_client_byte"),
-        row.get("throughput_bytes_per_s"),
-    )
+    per_byte = row.get("device_write_bytes_per_client_byte")
+    rate = row.get("throughput_bytes_per_s")
     if not per_byte or rate is None:
         return None
     per_drive = per_byte * rate / (osds * drives.per_osd)

@@ -8,12 +8,13 @@ import numpy as np
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.models.recovery import SECOND_NS, RecoveryModel
+from stripesim.scenarios.cells.build import build_pool
+from stripesim.scenarios.cells.failures import limits_of
+from stripesim.scenarios.cells.files import cached_by_content
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import made_from
 from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.planning.rebuild import idle_rebuild
-from stripesim.scenarios.run.build import build_models, build_pool
-from stripesim.scenarios.run.failures import limits_of
-from stripesim.scenarios.run.files import cached_by_content
-from stripesim.scenarios.run.notes import made_from
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec
 from stripesim.sim.durability.assess import (
@@ -46,7 +47,8 @@ def answer(
     progress: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Any]:
     """Answer a scenario's question about durability for each of its schemes."""
-    rows, skipped = [], []
+    rows = []
+    skipped = []
     recommended: dict[str, dict[str, str]] = {}
     defaults = _defaults(scenario)
     for scheme in scenario.schemes:
@@ -111,7 +113,9 @@ def system_of(scenario: Scenario, scheme: str) -> System:
     spec = scenario.durability
     if spec is None:
         raise scenario.problem("durability", "nothing", "a table [durability]")
-    groups, drives, drive_bytes = None, spec.drives or 0, spec.drive_bytes or 0.0
+    groups = None
+    drives = spec.drives or 0
+    drive_bytes = spec.drive_bytes or 0.0
     units: dict[str, Ints] = {}
     if spec.placement == "crush":
         models = build_models(scenario)
@@ -161,10 +165,12 @@ def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> Repair:
         if spec.repair_time
         else spec.placement != "clustered"
     )
-    pace, policy = spec.repair_bytes_per_s, spec.repair
+    pace = spec.repair_bytes_per_s
+    policy = spec.repair
     if policy == "simulated":
         rebuild = idle_rebuild(scenario, scheme)
-        pace, policy = rebuild.bytes_per_s, "parallel"
+        pace = rebuild.bytes_per_s
+        policy = "parallel"
         if pace is None:
             got = f"no pace for {scheme} ({rebuild.reason})"
             raise scenario.problem(

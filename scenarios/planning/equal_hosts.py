@@ -6,8 +6,13 @@ from typing import Any
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.cells.placement import (
+    crush_of,
+    crush_rule,
+    osd_domains,
+    osd_hosts,
+)
 from stripesim.scenarios.planning.capacity import drive_bytes_of_hosts
-from stripesim.scenarios.run.build import crush_of, crush_rule, osd_domains, osd_hosts
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import scenario_from
 

@@ -5,6 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from stripesim.models.drive import drive_writes_per_day
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import made_from, warnings_of_all
+from stripesim.scenarios.cells.run import row_of, run_cells
 from stripesim.scenarios.planning.candidates import (
     Candidate,
     Verdict,
@@ -17,9 +20,6 @@ from stripesim.scenarios.planning.candidates import (
 from stripesim.scenarios.planning.capacity import Drives, drives_of
 from stripesim.scenarios.planning.durability import DETECTION_S, system_of
 from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, without_osd
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import row_of, run_cells
-from stripesim.scenarios.run.notes import made_from, warnings_of_all
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import assess, recommended_method
@@ -62,21 +62,18 @@ def make_plan(
         (candidate for candidate in every if candidate.possible), key=_price_order
     )
     progress(f"{len(every)} candidates, {len(left)} left by closed forms")
+    simulated_max = min(len(left), plan.simulated_max)
     for number, candidate in enumerate(left):
-        late = time.monotonic() - begun > plan.wall_s_max
-        if number >= plan.simulated_max or late:
-            limit = (
-                f"{plan.wall_s_max:g} s"
-                if late
-                else f"plan.simulated_max ({plan.simulated_max})"
-            )
-            candidate.verdicts.append(
-                Verdict("simulated", "uncertain", f"not simulated: beyond {limit}")
-            )
+        limit = ""
+        if time.monotonic() - begun > plan.wall_s_max:
+            limit = f"{plan.wall_s_max:g} s"
+        elif number >= plan.simulated_max:
+            limit = f"plan.simulated_max ({plan.simulated_max})"
+        if limit:
+            reason = f"not simulated: beyond {limit}"
+            candidate.verdicts.append(Verdict("simulated", "uncertain", reason))
             continue
-        progress(
-            f"simulating {number + 1} of {min(len(left), plan.simulated_max)}: {_name(candidate)}"
-        )
+        progress(f"simulating {number + 1} of {simulated_max}: {_name(candidate)}")
         simulate(candidate, plan, engine)
     meeting = sorted(
         (candidate for candidate in every if candidate.meets), key=_price_order
@@ -93,7 +90,9 @@ def make_plan(
         "recommended": None if best is None else documents[id(best)],
         "reasons": _reasons(best, meeting, every),
         "assumptions": _assumptions(scenario, plan),
-        "warnings": warnings_of_all(one.scenario for one in every if one.scenario),
+        "warnings": warnings_of_all(
+            _at_rate(one.scenario, plan.rate_per_s) for one in every if one.scenario
+        ),
         "provenance": made_from(
             scenario, engine=engine, replications=plan.replications
         ),
@@ -108,11 +107,19 @@ def _name(candidate: Candidate) -> str:
 
 
 def _price_order(candidate: Candidate) -> tuple[float, ...]:
-    """Order by cost, then raw bytes, then latency: the first that meets all is recommended."""
-    held, found = candidate.capacity, candidate.found
-    raw, safe = (held.raw_bytes, held.usable_bytes_safe) if held else (None, None)
-    hosts, p99_ns = candidate.keys["hosts"], found.get("latency_p99_ns") or 0.0
-    return found.get("cost") or 0.0, raw or 0.0, hosts, p99_ns, -(safe or 0.0)
+    """Order by cost, then raw bytes, hosts and latency: the first that meets all is recommended."""
+    raw_bytes = 0.0
+    safe_bytes = 0.0
+    if candidate.capacity is not None:
+        raw_bytes = candidate.capacity.raw_bytes or 0.0
+        safe_bytes = candidate.capacity.usable_bytes_safe or 0.0
+    return (
+        candidate.found.get("cost") or 0.0,
+        raw_bytes,
+        candidate.keys["hosts"],
+        candidate.found.get("latency_p99_ns") or 0.0,
+        -safe_bytes,
+    )
 
 
 def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> None:
@@ -299,9 +306,11 @@ def _rebuild_verdict(wanted: float, seconds: float | None, rebuild: Rebuild) -> 
             "failed",
             f"rebuild_s: no rebuild: {rebuild.reason or 'not finished'}",
         )
-    whole, half = rebuild.bytes_per_s, rebuild.half_bytes_per_s
-    ends = sorted((seconds, seconds * (whole / half) if whole and half else seconds))
-    return at_most("rebuild_s", seconds, wanted, 1.0, "s to rebuild an OSD", *ends)
+    seconds_by_half = seconds
+    if rebuild.bytes_per_s and rebuild.half_bytes_per_s:
+        seconds_by_half *= rebuild.bytes_per_s / rebuild.half_bytes_per_s
+    low, high = sorted((seconds, seconds_by_half))
+    return at_most("rebuild_s", seconds, wanted, 1.0, "s to rebuild an OSD", low, high)
 
 
 def nines_of(
@@ -325,10 +334,10 @@ def nines_of(
 
 def _at_rate(scenario: Scenario, rate_per_s: float | None) -> Scenario:
     """Return the scenario with Poisson arrivals at a rate; as it is where none is required."""
+    if rate_per_s is None:
+        return scenario
     open_loop = {"kind": "open", "rate_per_s": rate_per_s, "completions": "each"}
-    load = scenario.workload.model_copy(
-        update=open_loop if rate_per_s is not None else {}
-    )
+    load = scenario.workload.model_copy(update=open_loop)
     return scenario.model_copy(update={"workload": load})
 
 
@@ -369,12 +378,19 @@ def _worst(scenario: Scenario, engine: str, phase: str = "") -> dict[str, Any]:
 def _pareto(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Keep those that no other one beats in cost, capacity, latency and nines at once."""
 
-    def goals(one: Candidate) -> tuple[float, ...]:
-        held, found = one.capacity, one.found
-        assert held is not None
-        cost = found["cost"] if found["cost"] is not None else (held.raw_bytes or 0.0)
-        p99_ns, nines = found["latency_p99_ns"] or 0.0, found["nines"] or 0.0
-        return cost, -(held.usable_bytes_safe or 0.0), p99_ns, -nines
+    def goals(candidate: Candidate) -> tuple[float, ...]:
+        capacity = candidate.capacity
+        found = candidate.found
+        assert capacity is not None
+        cost = found["cost"]
+        if cost is None:
+            cost = capacity.raw_bytes or 0.0
+        return (
+            cost,
+            -(capacity.usable_bytes_safe or 0.0),
+            found["latency_p99_ns"] or 0.0,
+            -(found["nines"] or 0.0),
+        )
 
     def beaten(mine: tuple[float, ...]) -> bool:
         return any(
@@ -398,15 +414,16 @@ def _reasons(
             f"none of {len(every)} candidates is known to meet every requirement; {open_ones} are uncertain: "
             "more replications, a longer run or a higher plan.simulated_max may decide them"
         ]
-    by = (
-        "the lowest cost"
-        if best.found.get("cost") is not None
-        else "the fewest raw bytes"
-    )
+    criterion = "the lowest cost"
+    if best.found.get("cost") is None:
+        criterion = "the fewest raw bytes"
     ties = f" of {len(meeting)} that meet every requirement"
     if len(meeting) == 1:
         ties = ": only it meets every requirement"
-    return [f"{_name(best)}: {by}{ties}", *(verdict.words for verdict in best.verdicts)]
+    return [
+        f"{_name(best)}: {criterion}{ties}",
+        *(verdict.words for verdict in best.verdicts),
+    ]
 
 
 def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:

@@ -7,7 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.run.build import build_cell, build_models
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, RepairSpec, Scenario, WorkloadSpec
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.intervals import student_interval
@@ -103,7 +104,8 @@ def idle_rebuild(
             )
     except ValueError as error:
         return Rebuild(scheme, reason=str(error))
-    half, whole = runs[_SAMPLES // 2 - 1], runs[-1]
+    half = runs[_SAMPLES // 2 - 1]
+    whole = runs[-1]
     return replace(whole, half_bytes_per_s=half.bytes_per_s, **_pace(runs))
 
 
@@ -143,7 +145,7 @@ def _share_of_objects(
     scenario: Scenario, scheme: str, osd: int, models: Models
 ) -> float:
     """Share of placement groups that an OSD is in, 0 to 1."""
-    from stripesim.scenarios.run.build import build_pool
+    from stripesim.scenarios.cells.build import build_pool
 
     acting = build_pool(scenario, parse_scheme(scheme), models).cluster.acting
     return float((acting == osd).any(axis=1).mean())

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.planning.capacity import (
     Capacity,
@@ -15,7 +16,6 @@ from stripesim.scenarios.planning.capacity import (
     wear_of,
 )
 from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, measured_rebuild
-from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.execute import ScenarioResult
 from stripesim.scenarios.schema.keys import Scenario
 

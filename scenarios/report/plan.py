@@ -7,7 +7,12 @@ from typing import Any
 
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.report.page.render import Table, render
-from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
+from stripesim.scenarios.schema.units import (
+    bytes_text,
+    duration_text,
+    format_size,
+    number_text,
+)
 
 
 def rows_of(document: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -31,10 +36,7 @@ _NAMED = ("hosts", "osds_per_host")
 def _row(
     one: Mapping[str, Any], varied: Sequence[str], *, recommended: bool
 ) -> dict[str, str]:
-    values = [one[key] for key in varied if key not in _NAMED]
-    keys = "".join(
-        f", {value:,}" if isinstance(value, int) else f", {value}" for value in values
-    )
+    varied_texts = [_with_unit(key, one[key]) for key in varied if key not in _NAMED]
     bound = one["bound"]
     uncertain = all(line.startswith("uncertain") for line in one["fails"])
     verdict = "recommended" if recommended else "meets all" if one["meets"] else "fails"
@@ -45,7 +47,7 @@ def _row(
         half_ns = (one["latency_p99_high_ns"] - one["latency_p99_low_ns"]) / 2
         p99 += f" ± {number_text(half_ns, 1e-6, digits=2)}"
     return {
-        "candidate": f"{_name(one)}{keys}",
+        "candidate": ", ".join([_name(one), *varied_texts]),
         "usable, safe": bytes_text(one["capacity"]["usable_bytes_safe"]),
         "at most": f"{number_text(bound['iops'])}/s, {bound['resource']}"
         if bound
@@ -60,6 +62,22 @@ def _row(
         "days until full": number_text(one.get("days_until_full")),
         "verdict": verdict + (" (Pareto)" if one["pareto"] else ""),
     }
+
+
+def _with_unit(key: str, value: Any) -> str:
+    """Write a varied value so that it says what it is a number of."""
+    match key:
+        case "drive_bytes":
+            return f"drives of {bytes_text(value)}"
+        case "stripe_unit_bytes":
+            return f"stripe unit {format_size(value)}"
+        case "public_gbit_per_s" | "private_gbit_per_s":
+            return f"{number_text(value)} Gb/s {key.partition('_')[0]}"
+        case "cores_per_host":
+            return f"{value} cores a host"
+        case "pg_num":
+            return f"{value:,} PGs"
+    return str(value)
 
 
 def _name(one: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from stripesim.scenarios.cells.notes import load_sentences
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.results import draw_panels
 from stripesim.scenarios.report import tables
@@ -20,7 +21,6 @@ from stripesim.scenarios.report.words import (
     times_in_prose,
 )
 from stripesim.scenarios.run.execute import ScenarioResult
-from stripesim.scenarios.run.notes import load_sentences
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 from stripesim.scenarios.schema.units import bytes_text, duration_text, size_text
 from stripesim.sim.observe.limits import LATENCY, NO_BOTTLENECK

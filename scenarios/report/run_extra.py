@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stripesim.scenarios.explain.costs import COST_KEYS, STEP_LOOKS, cost_key
-from stripesim.scenarios.explain.costs_figure import draw_costs
-from stripesim.scenarios.figures.captions import scheme_label
+from stripesim.scenarios.figures.captions import STEP_LOOKS, scheme_label
+from stripesim.scenarios.figures.costs import draw_costs
 from stripesim.scenarios.figures.faults import draw_timelines
 from stripesim.scenarios.report.data import Kind, RunReport
 from stripesim.scenarios.report.page.render import Cell, Section, Table, figure_blocks
 from stripesim.scenarios.report.words import request_words, row_words, span
 from stripesim.scenarios.run.advise import gain_text, notable
+from stripesim.scenarios.run.costs import COST_KEYS, cost_key
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
 
 #: A step with less of the latency than this in every scheme is left out of the table.

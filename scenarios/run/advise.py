@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import Any, Final, NamedTuple
 
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.intervals import Interval, student_interval
@@ -115,7 +115,8 @@ def gain_text(row: Mapping[str, Any], name: str) -> str:
     >>> gain_text({"iops_gain": 0.154, "iops_gain_low": 0.14, "iops_gain_high": 0.168}, "iops")
     '+15.4 ±1.4'
     """
-    low, high = row[f"{name}_gain_low"], row[f"{name}_gain_high"]
+    low = row[f"{name}_gain_low"]
+    high = row[f"{name}_gain_high"]
     about = "" if low is None else f" ±{100 * (high - low) / 2:.1f}"
     return f"{100 * row[f'{name}_gain']:+.1f}{about}"
 
@@ -197,7 +198,8 @@ def with_doubled(
 ) -> tuple[Scenario, Models]:
     """Return a scenario with twice as much of some resources, and its models."""
     for table, key in (one.key for one in purchases if one.key != _DRIVE):
-        own, groups = getattr(scenario, table), scenario.cluster.hosts
+        own = getattr(scenario, table)
+        groups = scenario.cluster.hosts
         value = getattr(own, key)
         if value is None:
             # Left out: the parameter set has it.

@@ -7,13 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from stripesim.scenarios.explain.costs import cell_costs
-from stripesim.scenarios.planning.bound import bounds_of_cell
-from stripesim.scenarios.planning.capacity import drives_of, storage_warnings
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import load_rows_of, row_of, run_cells
-from stripesim.scenarios.run.failures import limits_of
-from stripesim.scenarios.run.notes import (
+from stripesim.scenarios.cells.failures import limits_of
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import (
     hole_warnings,
     kernel_warnings,
     load_sentences,
@@ -21,6 +17,10 @@ from stripesim.scenarios.run.notes import (
     pristine_warnings,
     warnings_of,
 )
+from stripesim.scenarios.cells.run import load_rows_of, row_of, run_cells
+from stripesim.scenarios.planning.bound import bounds_of_cell
+from stripesim.scenarios.planning.capacity import drives_of, storage_warnings
+from stripesim.scenarios.run.costs import cell_costs
 from stripesim.scenarios.run.results import rows_frame
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.keys import Cell, Scenario
@@ -47,7 +47,7 @@ class ScenarioResult:
     ]  #: Where the scenario lies outside what its parameter set was calibrated on
     #: For each cell and class of resource: utilisation of its busiest member, share of waiting
     resources: Rows
-    #: Of a scenario with faults, one for each row; see `stripesim.sim.ceph.failures.report.describe_faults`
+    #: Of a scenario with faults, one for each row; see `stripesim.sim.ceph.failures.describe_faults`
     timelines: Rows = field(default_factory=list)
     #: Warnings of placement groups for which CRUSH has not found enough OSDs, and of reads of nothing
     holes: tuple[str, ...] = ()
@@ -112,7 +112,8 @@ def run_scenario(
     limits: list[tuple[dict[str, Any], ...]] = []
     fingerprint = hashlib.sha256()
     requests = uses = 0
-    wall_s, stopped = 0.0, False
+    wall_s = 0.0
+    stopped = False
     try:
         for cell, result in run_cells(scenario, engine, models):
             row = row_of(scenario, cell, result)

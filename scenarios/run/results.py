@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from stripesim.scenarios.run.files import first_line
+from stripesim.scenarios.cells.files import first_line
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.sim.observe.limits import LATENCY, NEAR
 
@@ -140,7 +140,8 @@ def write_results(
         raise ResultsError(
             f"result rows: got lists in {', '.join(nested)}, wanted one value a cell"
         )
-    parquet, csv = BytesIO(), BytesIO()
+    parquet = BytesIO()
+    csv = BytesIO()
     rows.write_parquet(parquet)
     rows.write_csv(csv)
     contents = {"results.parquet": parquet.getvalue(), "results.csv": csv.getvalue()}
@@ -235,10 +236,8 @@ def _bottleneck(row: Mapping[str, Any]) -> str:
     name = _text("bottleneck")(row)
     if name == LATENCY:
         return f"latency (most at {row['latency_at']})"
-    highest, mean = (
-        row.get("bottleneck_utilisation"),
-        row.get("bottleneck_mean_utilisation"),
-    )
+    highest = row.get("bottleneck_utilisation")
+    mean = row.get("bottleneck_mean_utilisation")
     # A lock is a limit by the line in front of it, however short each one of them is busy.
     if highest is None or highest < NEAR:
         return name

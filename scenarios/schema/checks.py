@@ -182,7 +182,8 @@ def _fill_ratios(scenario: Scenario) -> Iterator[Problem]:
     nearfull = scenario.cluster.nearfull_ratio or NEARFULL_RATIO
     if nearfull <= full:
         return
-    key, other = "cluster.nearfull_ratio", "cluster.full_ratio"
+    key = "cluster.nearfull_ratio"
+    other = "cluster.full_ratio"
     if scenario.cluster.nearfull_ratio is None:
         yield problem(other, full, f"at least {key} ({nearfull:g})", key)
     else:
@@ -190,7 +191,8 @@ def _fill_ratios(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _sizes(scenario: Scenario) -> Iterator[Problem]:
-    unit, most = scenario.cluster.stripe_unit_bytes, scenario.cluster.object_bytes
+    unit = scenario.cluster.stripe_unit_bytes
+    most = scenario.cluster.object_bytes
     if unit > most:
         wanted = f"at most cluster.object_bytes ({format_size(most)})"
         yield problem(
@@ -211,7 +213,8 @@ def _sizes(scenario: Scenario) -> Iterator[Problem]:
 
 def _plan(scenario: Scenario) -> Iterator[Problem]:
     """Some requirements of a plan rest on another key."""
-    plan, cluster = scenario.plan, scenario.cluster
+    plan = scenario.plan
+    cluster = scenario.cluster
     if plan is None:
         return
     growth = "plan.growth_bytes_per_day"
@@ -295,7 +298,8 @@ def _groups(scenario: Scenario) -> Iterator[Problem]:
 
 def _map(scenario: Scenario) -> Iterator[Problem]:
     """A CRUSH map defines hosts and failure domains: keys that say the same would have no effect."""
-    cluster, plan = scenario.cluster, scenario.plan
+    cluster = scenario.cluster
+    plan = scenario.plan
     if cluster.crush_map is None:
         return
     by_map = "cluster.crush_map defines the hosts"
@@ -336,7 +340,8 @@ def _replaced_by_map(cluster: ClusterSpec) -> list[str]:
 
 def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
     """There are failure domains for the shards of each scheme."""
-    cluster, durability = scenario.cluster, scenario.durability
+    cluster = scenario.cluster
+    durability = scenario.durability
     each_by_itself = scenario.plan is not None and scenario.plan.varies_domains
     pooled = (
         durability is not None

@@ -39,7 +39,8 @@ def fault_rules(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
 ) -> Iterator[Problem]:
     """Apply every rule about faults: who fails is there, comes back later than it fails, and only once."""
-    faults, cluster = scenario.faults, scenario.cluster
+    faults = scenario.faults
+    cluster = scenario.cluster
     if faults is None:
         if scenario.workload.timeout_s is not None:
             wanted = "this key only with [faults]"
@@ -136,7 +137,7 @@ def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
     """Say where an OSD fails that has failed already."""
     from stripesim.scenarios.schema.topology import Topology
     from stripesim.sim.ceph.failures import FaultError
-    from stripesim.sim.ceph.failures.schedule import check_failures
+    from stripesim.sim.ceph.failures.fault_plan import check_failures
 
     topology = Topology.of(cluster)
     failures = [topology.failure(event) for event in faults.events]
@@ -202,7 +203,8 @@ def durability_rules(
         yield problem("durability.afr", got, wanted, "durability.lifetime")
     if spec.lifetime is not None:
         yield from _lifetime(spec.lifetime)
-    crush, placement = spec.placement == "crush", "durability.placement"
+    crush = spec.placement == "crush"
+    placement = "durability.placement"
     where = f'since {placement} is "{spec.placement}"'
     for key in ("drives", "drive_bytes"):
         if not crush and getattr(spec, key) is None:
@@ -216,7 +218,8 @@ def durability_rules(
             f"no such key, {where}: [cluster] has them",
             placement,
         )
-    repair, pace = "durability.repair", "durability.repair_bytes_per_s"
+    repair = "durability.repair"
+    pace = "durability.repair_bytes_per_s"
     if spec.repair == "simulated":
         if not crush:
             wanted = f'"serial", "parallel" or "shared", {where}'
@@ -238,7 +241,8 @@ def durability_rules(
             "durability.sector_error_rate too",
         )
     for item in () if crush else schemes:
-        key, width = f"schemes.{item.number}", item.scheme.width
+        key = f"schemes.{item.number}"
+        width = item.scheme.width
         if spec.drives is not None and width > spec.drives:
             got = f"{item.text} ({width} shards) on {spec.drives} drives"
             yield problem(
@@ -250,7 +254,8 @@ def durability_rules(
 
 
 def _lifetime(spec: AgeingSpec) -> Iterator[Problem]:
-    needed, of = _NUMBERS[spec.distribution], f'a lifetime "{spec.distribution}"'
+    needed = _NUMBERS[spec.distribution]
+    of = f'a lifetime "{spec.distribution}"'
     optional = {"distribution", "age_s"}
     if spec.distribution == "trace":
         optional |= {"trace_format", "pieces"}
@@ -281,9 +286,11 @@ def _lifetime(spec: AgeingSpec) -> Iterator[Problem]:
 
 
 def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[Problem]:
-    cluster, crush = scenario.cluster, spec.placement == "crush"
+    cluster = scenario.cluster
+    crush = spec.placement == "crush"
     for index, burst in enumerate(spec.bursts):
-        key, unit = f"durability.bursts.{index}", burst.unit
+        key = f"durability.bursts.{index}"
+        unit = burst.unit
         if not crush and unit != "drive":
             wanted = f'"drive", since a {spec.placement} pool has no others'
             yield problem(f"{key}.unit", f'"{unit}"', wanted)

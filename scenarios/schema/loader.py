@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -58,6 +58,18 @@ class ScenarioError(ValueError):
         return str(self).splitlines()
 
 
+class Override(NamedTuple):
+    """A value that replaces what a document says: a key such as ``cluster.hosts``, and who gave the value."""
+
+    key: str
+    value: Any
+    place: str = "--set"
+
+
+#: Values by key, or overrides; text is one as on a command line, ``key=value``.
+Overrides = Mapping[str, Any] | Sequence[str | Override]
+
+
 @dataclass
 class _Document:
     """A TOML document on its way to a scenario."""
@@ -104,7 +116,7 @@ def shipped_scenarios() -> list[str]:
 
 
 def load_scenario(
-    name_or_path: str | Path, *, sets: Sequence[str] = (), seed: int | None = None
+    name_or_path: str | Path, *, sets: Overrides = (), seed: int | None = None
 ) -> Scenario:
     """Read a scenario by name or from a file.
 
@@ -113,8 +125,9 @@ def load_scenario(
     name_or_path
         Name of a scenario that ships (`koh2017`), or the path of a TOML file.
     sets
-        Overrides ``key.path=value``, applied in order. Values are TOML; a bare word that is no TOML value is
-        text (``4k``), and one value given for a list is a list of one. ``workload.requests`` and
+        Overrides, applied in order: a mapping of keys to values, or a list of `Override` and of texts
+        ``key.path=value``. A value in a text is TOML; a bare word that is no TOML value is text (``4k``).
+        One value given for a list is a list of one. ``workload.requests`` and
         ``workload.duration_s`` replace each other, and so do ``workload.ops`` and ``workload.read_fraction``.
     seed
         Seed to use instead of the scenario's, 0 … 2⁶³ − 1.
@@ -141,7 +154,7 @@ def parse_scenario(
     *,
     label: str = "scenario",
     base_dir: Path | None = None,
-    sets: Sequence[str] = (),
+    sets: Overrides = (),
     seed: int | None = None,
 ) -> Scenario:
     """Read a scenario from TOML text.
@@ -180,7 +193,7 @@ def scenario_from(
     *,
     label: str = "Scenario",
     base_dir: Path | None = None,
-    sets: Sequence[str] = (),
+    sets: Overrides = (),
     seed: int | None = None,
 ) -> Scenario:
     """Make a scenario of Python values: mappings are tables, sequences arrays; else as `parse_scenario`."""
@@ -188,6 +201,16 @@ def scenario_from(
         label, {key: _as_toml(value) for key, value in values.items()}, {}
     )
     return _finished(document, base_dir, sets, seed)
+
+
+def overridden(
+    scenario: Scenario, sets: Overrides, *, seed: int | None = None
+) -> Scenario:
+    """Return a scenario with other values of some keys, checked as a whole; else as `load_scenario`."""
+    if not sets and seed is None:
+        return scenario
+    values = scenario.model_dump(mode="json", exclude_unset=True)
+    return scenario_from(values, base_dir=scenario._base_dir, sets=sets, seed=seed)
 
 
 def _as_toml(value: Any) -> Any:
@@ -202,13 +225,15 @@ def _as_toml(value: Any) -> Any:
 
 
 def _finished(
-    document: _Document, base_dir: Path | None, sets: Sequence[str], seed: int | None
+    document: _Document, base_dir: Path | None, sets: Overrides, seed: int | None
 ) -> Scenario:
     """Apply overrides, validate, and check rules that span several keys."""
     if len(sets) > OVERRIDES_MAX:
         raise ScenarioError(
             f"--set: got {len(sets):,} overrides, wanted at most {OVERRIDES_MAX:,}"
         )
+    if isinstance(sets, Mapping):
+        sets = [Override(key, value) for key, value in sets.items()]
     for item in sets:
         _override(document, item)
     if seed is not None:
@@ -243,7 +268,8 @@ def _find(name_or_path: str) -> Path:
     if name_or_path in shipped:
         path = _SHIPPED_DIR / f"{name_or_path}.toml"
         return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    path, listed = Path(name_or_path), ", ".join(shipped)
+    path = Path(name_or_path)
+    listed = ", ".join(shipped)
     with contextlib.suppress(OSError):
         # Opening what is there but is no file gives the system's own reason.
         if name_or_path and path.exists():
@@ -312,19 +338,30 @@ def _syntax_error(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:
     return int(match[1] or last_line), reason
 
 
-def _override(document: _Document, item: str) -> None:
-    """Apply one ``key.path=value``, or note what is wrong with it."""
-    shown = value_text(item)
-    written, equals, value = item.partition("=")
-    path = _override_path(written)
-    if not equals or path is None:
-        got, wanted = 'no "="', "key=value, such as workload.requests=2000"
-        if equals:
-            got, wanted = (
-                f"{value_text(written)} for a key",
-                "one such as workload.requests",
-            )
-        document.loose.append(f"--set: {shown}: got {got}, wanted {wanted}")
+def _override(document: _Document, item: str | Override) -> None:
+    """Apply an override, or note what is wrong with it."""
+    if isinstance(item, str):
+        _override_from_text(document, item)
+        return
+    path = _override_path(item.key)
+    if path is None:
+        _note_no_key(document, item.place, item.key, item.key)
+        return
+    document.overrides[path] = item.place
+    _replace(document, path, _as_toml(item.value))
+
+
+def _override_from_text(document: _Document, item: str) -> None:
+    """Apply one ``key.path=value``."""
+    key, equals, value = item.partition("=")
+    if not equals:
+        wanted = "key=value, such as workload.requests=2000"
+        shown = value_text(item)
+        document.loose.append(f'--set: {shown}: got no "=", wanted {wanted}')
+        return
+    path = _override_path(key)
+    if path is None:
+        _note_no_key(document, "--set", item, key)
         return
     document.overrides[path] = "--set"
     try:
@@ -333,20 +370,28 @@ def _override(document: _Document, item: str) -> None:
         wanted = 'a TOML value, such as 2000, 4k or ["rs:6,3"]'
         document.add(Problem(path, value_text(value), wanted))
         return
+    _replace(document, path, new)
+
+
+def _note_no_key(document: _Document, place: str, item: str, key: str) -> None:
+    got = f"{value_text(key)} for a key"
+    wanted = "one such as workload.requests"
+    document.loose.append(f"{place}: {value_text(item)}: got {got}, wanted {wanted}")
+
+
+def _replace(document: _Document, path: KeyPath, value: Any) -> None:
+    """Put a value in the place of a document's, below tables that are made where there are none."""
     table = document.values
     for depth, part in enumerate(path[:-1], start=1):
         table = table.setdefault(str(part), {})
         if not isinstance(table, dict):
             above = key_text(path[:depth])
-            document.add(
-                Problem(
-                    path, f"a key inside {above}", f"{above} itself: it is no table"
-                )
-            )
+            got = f"a key inside {above}"
+            document.add(Problem(path, got, f"{above} itself: it is no table"))
             return
-    if is_list_key(path) and not isinstance(new, list):
-        new = [new]
-    table[str(path[-1])] = new
+    if is_list_key(path) and not isinstance(value, list):
+        value = [value]
+    table[str(path[-1])] = value
 
 
 def _override_path(written: str) -> KeyPath | None:

@@ -211,6 +211,11 @@ class KeyPlaces:
             # An override replaces all that stood below its key, whatever lines that had.
             if path[:length] in self.overrides:
                 return 2**62, self.overrides[path[:length]]
+        if path and path not in self.lines:
+            # A table that the document lacks stands where a key within it was given.
+            for key, place in self.overrides.items():
+                if key[: len(path)] == path:
+                    return 2**62, place
         for length in prefixes:
             if path[:length] in self.lines:
                 return self.lines[

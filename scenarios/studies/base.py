@@ -26,7 +26,7 @@ from stripesim.scenarios.studies.tasks import Call, Progress, Row, Task, run_tas
 if TYPE_CHECKING:
     import polars as pl
 
-    from stripesim.calibration.ledger.verdicts import Claim, Ledger
+    from stripesim.calibration.ledger.verdicts import Claim, Entry, Ledger
     from stripesim.scenarios.figures.results import CaptionedFigure
 
 #: Column names, and rows of text.
@@ -145,8 +145,9 @@ class Study:
     """One source that is reproduced; a study is an instance named ``STUDY`` in ``study.py`` of its folder.
 
     A study says what it is. The rest follows from the files in its folder, read when they are needed:
-    ``claims.csv`` and ``parameters.toml``, ``EXPERIMENTS`` in ``runs.py``, ``simulate_claims`` (and perhaps
-    ``METRIC_GROUPS``) in ``claims.py`` and ``draw`` in ``figures``. One that differs has a method of its own.
+    ``claims.csv`` (what the source states), ``claims.toml`` (how each claim is computed, in the words of
+    ``vocabulary`` in ``claims.py``), ``parameters.toml``, ``EXPERIMENTS`` in ``runs.py``, and
+    ``figures.toml``. One that differs has a method of its own.
     """
 
     name: ClassVar[str]  # of the study, its folder and its sub-command
@@ -202,18 +203,18 @@ class Study:
         return rows_frame([row for part in rows for row in part])
 
     def ledger(self, setting: Setting, rows: pl.DataFrame) -> Ledger:
-        """Judge the claims by the values that ``claims.py`` computes, and the reasons where there is none."""
+        """Judge the claims by the values that ``claims.toml`` computes from rows."""
         from stripesim.calibration.ledger.verdicts import judge
+        from stripesim.scenarios.studies.claim_rules import claim_rules, simulate_claims
 
-        claims = study_module(self.name, "claims")
-        values, reasons = claims.simulate_claims(rows)
-        groups = getattr(claims, "METRIC_GROUPS", None)
+        vocabulary = study_module(self.name, "claims").vocabulary(rows)
+        values, reasons = simulate_claims(self.name, vocabulary)
         return judge(
             self.claims(),
             values,
             reasons=reasons,
             parameters=self.parameters(),
-            groups=groups,
+            groups=claim_rules(self.name).groups,
         )
 
     def result(
@@ -230,11 +231,23 @@ class Study:
         )
 
     def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Draw the figures; file stem → figure."""
-        drawn: Mapping[str, CaptionedFigure] = study_module(self.name, "figures").draw(
-            result.rows
+        """Draw the figures of ``figures.toml``; file stem → figure."""
+        from stripesim.scenarios.studies.small_multiples import (
+            claims_table,
+            draw_figures,
         )
-        return drawn
+
+        tables = {"rows": result.rows, "claims": claims_table(result.ledger)}
+        tables |= self.figure_tables(result)
+        return draw_figures(self.name, tables, self.figure_claims(result))
+
+    def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
+        """Return what queries in ``figures.toml`` see beside rows and claims."""
+        return {}
+
+    def figure_claims(self, result: StudyResult) -> Mapping[str, Sequence[Entry]]:
+        """Return the judged claims that stand beside figures, by file stem."""
+        return {}
 
     def tables(self, result: StudyResult) -> Mapping[str, Table]:
         """Return further tables for the report, of ``tables.py`` where there is one; heading → table."""
@@ -328,11 +341,12 @@ class Study:
                     problems.append(f"--set: {key}: got {value}, wanted a number")
                 else:
                     numbers[key] = number
-            elif self.scenario is None:
+            elif not self._is_scenario_key(key):
                 near = difflib.get_close_matches(key, sorted(names), n=3, cutoff=0.0)
+                also = "" if self.scenario is None else ", or a key of its scenario"
                 problems.append(
                     f"--set: {key}: got no parameter of study {self.name}, wanted one of its {len(names)}, "
-                    f"such as {', '.join(near)}"
+                    f"such as {', '.join(near)}{also}"
                 )
             else:
                 scenario.append(text)
@@ -343,6 +357,12 @@ class Study:
 
             load_scenario(self.scenario, sets=(*self.scenario_sets, *scenario))
         return Changes(numbers, tuple(scenario))
+
+    def _is_scenario_key(self, key: str) -> bool:
+        from stripesim.scenarios.schema.keys import Scenario
+
+        table = key.partition(".")[0].strip()
+        return self.scenario is not None and table in Scenario.model_fields
 
     def save(self, result: StudyResult, out: Path) -> list[Path]:
         """Write ledger, rows, figures and report into a folder, and those of ablations; list the files."""
@@ -403,7 +423,7 @@ def _number(text: str) -> float | None:
 
 def study_provenance(name: str, engine: str, **more: Any) -> dict[str, Any]:
     """Say what gave a study's rows, with what else they depend on as JSON values."""
-    from stripesim.scenarios.run.notes import where_and_when
+    from stripesim.scenarios.cells.notes import where_and_when
 
     return {
         "stripesim": __version__,

@@ -117,7 +117,8 @@ def model_from(
     further: Mapping[str, Any] | None = None,
 ) -> Model:
     """Build a model from a table of ``parameters.toml``; a `ParametersError` names what is wrong."""
-    values, provenance = {}, {}
+    values = {}
+    provenance = {}
     try:
         for name, row in table.items():
             interval = row.get("confidence_interval")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from stripesim.scenarios.run.files import first_line
+from stripesim.scenarios.cells.files import first_line
 from stripesim.scenarios.sweep.plan import SweepError
 from stripesim.scenarios.sweep.task import Outcome, SweepTask, attempt, code_sha256
 

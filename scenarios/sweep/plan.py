@@ -4,14 +4,21 @@ import csv
 import itertools
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from stripesim.scenarios.schema.keys import Scenario, cells
-from stripesim.scenarios.schema.loader import ScenarioError, load_scenario
+from stripesim.scenarios.schema.loader import (
+    Override,
+    Overrides,
+    ScenarioError,
+    load_scenario,
+    overridden,
+)
 from stripesim.scenarios.schema.problems import value_text
+from stripesim.scenarios.schema.toml import toml_value
 from stripesim.scenarios.sweep.task import SweepTask, forget_models, make_task
 
 #: Most points of a sweep: more are a slip of the hand, and planning alone would take minutes.
@@ -46,8 +53,19 @@ class _Axis:
     """Keys that change together: one tuple of values for each step, and the option or line of each step."""
 
     keys: tuple[str, ...]
-    steps: list[tuple[str, ...]]
+    steps: list[tuple[Any, ...]]
     origins: list[str]
+    #: Whether values are text as on a command line, else they are Python's
+    is_text: bool = True
+
+    @property
+    def texts(self) -> list[str]:
+        """The axis as ``key=value,value``, one for each key."""
+        columns = zip(*self.steps, strict=True)
+        return [
+            f"{key}={','.join(value if self.is_text else toml_value(value) for value in column)}"
+            for key, column in zip(self.keys, columns, strict=True)
+        ]
 
 
 def split_values(text: str) -> list[str]:
@@ -82,17 +100,22 @@ def split_values(text: str) -> list[str]:
 
 
 def plan_sweep(
-    name_or_path: str | Path,
+    scenario: Scenario | str | Path,
     *,
-    over: Sequence[str] = (),
+    over: Mapping[str, Sequence[Any]] | Sequence[str] = (),
     zipped: Sequence[str] = (),
     list_file: str | Path | None = None,
-    sets: Sequence[str] = (),
+    sets: Overrides = (),
     seed: int | None = None,
     replications: int = 1,
     engine: str = "compiled",
 ) -> SweepPlan:
     """Plan a sweep.
+
+    Parameters
+    ----------
+    over, sets
+        Keys with their values, or texts ``key=value,value`` and ``key=value``.
 
     Raises
     ------
@@ -100,7 +123,14 @@ def plan_sweep(
         If it cannot be run; the message lists every fault.
     """
     faults: list[str] = []
-    axes = [_axis([item], "--over", faults) for item in over]
+    axes: list[_Axis | None]
+    if isinstance(over, Mapping):
+        axes = [_axis_of_values(key, values, faults) for key, values in over.items()]
+        over = [text for axis in axes if axis is not None for text in axis.texts]
+    else:
+        axes = [_axis([item], "--over", faults) for item in over]
+    if isinstance(sets, Mapping):
+        sets = [Override(key, value) for key, value in sets.items()]
     axes.append(_axis(zipped, "--zip", faults))
     if list_file is not None:
         axes.append(_read_list(Path(list_file), faults))
@@ -114,7 +144,7 @@ def plan_sweep(
     if math.prod(len(axis.steps) for axis in listed) > _POINTS_MAX:
         faults.append(f"--over: got more than {_POINTS_MAX:,} points, wanted fewer")
         raise SweepError("\n".join(faults))
-    scenarios = _load(name_or_path, listed, sets, seed, faults)
+    scenarios = _load(scenario, listed, sets, seed, faults)
     values = _swept_columns(keys, scenarios)
     first = scenarios[0].seed if scenarios else 0
     if first + replications - 1 > _SEED_MAX:
@@ -124,21 +154,26 @@ def plan_sweep(
     if faults:
         raise SweepError("\n".join(dict.fromkeys(faults)))
     forget_models()
-    count = replications * sum(len(cells(scenario)) for scenario in scenarios)
+    count = replications * sum(len(cells(point)) for point in scenarios)
     if count > TASKS_MAX:
         raise SweepError(
             f"--replications: got {replications:,}, that is {count:,} runs of cells, wanted at most "
             f"{TASKS_MAX:,}"
         )
     tasks = [
-        make_task(scenario, cell, replication=replication, engine=engine, swept=swept)
-        for scenario, swept in zip(scenarios, values, strict=True)
-        for cell in cells(scenario)
+        make_task(point, cell, replication=replication, engine=engine, swept=swept)
+        for point, swept in zip(scenarios, values, strict=True)
+        for cell in cells(point)
         for replication in range(replications)
     ]
     _refuse_repeats(tasks, keys)
     file = None if list_file is None else str(list_file)
-    asked = {"over": list(over), "zip": list(zipped), "list": file, "set": list(sets)}
+    asked = {
+        "over": list(over),
+        "zip": list(zipped),
+        "list": file,
+        "set": [_set_text(item) for item in sets],
+    }
     return SweepPlan(
         scenarios[0].name,
         keys,
@@ -148,6 +183,20 @@ def plan_sweep(
         replications,
         asked,
     )
+
+
+def _set_text(item: str | Override) -> str:
+    return item if isinstance(item, str) else f"{item.key}={toml_value(item.value)}"
+
+
+def _axis_of_values(key: str, values: Sequence[Any], faults: list[str]) -> _Axis | None:
+    """Make the axis of one key; note where it has no values."""
+    if isinstance(values, str) or not len(values):
+        wanted = "a list of values, such as [16, 64]"
+        faults.append(f"--over: {key}: got {value_text(values)}, wanted {wanted}")
+        return None
+    steps = [(value,) for value in values]
+    return _Axis((key,), steps, ["--over"] * len(steps), is_text=False)
 
 
 def _axis(items: Sequence[str], option: str, faults: list[str]) -> _Axis | None:
@@ -239,25 +288,25 @@ def _plain_key(written: str) -> str:
     return ".".join(part.strip().strip("\"'") for part in written.split("."))
 
 
-def _clashes(axes: Sequence[_Axis], sets: Sequence[str]) -> Iterator[str]:
+def _clashes(axes: Sequence[_Axis], sets: Sequence[str | Override]) -> Iterator[str]:
     """Yield a fault for each key given twice, of which one would silently win."""
     keys = [_plain_key(key) for axis in axes for key in axis.keys]
-    set_keys = [_plain_key(item.partition("=")[0]) for item in sets]
     if "seed" in keys:
         yield "--over: seed: got it swept, wanted --replications N: replication r runs with seed + r"
     for first, second in itertools.combinations(keys, 2):
         if _covers(first, second) or _covers(second, first):
             both = "it twice" if first == second else f"{first} swept too"
             yield f"--over: {second}: got {both}, wanted each key swept once"
-    for fixed, key in itertools.product(set_keys, keys):
+    fixed_keys = [_plain_key(_set_text(item).partition("=")[0]) for item in sets]
+    for fixed, key in itertools.product(fixed_keys, keys):
         if _covers(fixed, key) or _covers(key, fixed):
             yield f"--over: {key}: got --set {fixed} too, wanted a key either swept or set"
 
 
 def _load(
-    name_or_path: str | Path,
+    base: Scenario | str | Path,
     axes: Sequence[_Axis],
-    sets: Sequence[str],
+    sets: Sequence[str | Override],
     seed: int | None,
     faults: list[str],
 ) -> list[Scenario]:
@@ -269,20 +318,23 @@ def _load(
     count = 0
     for steps in itertools.product(*(range(len(axis.steps)) for axis in axes)):
         count += 1
-        values = {
-            key: (value, axis.origins[step])
-            for axis, step in zip(axes, steps, strict=True)
-            for key, value in zip(axis.keys, axis.steps[step], strict=True)
-        }
-        point = [f"{key}={value}" for key, (value, _) in values.items()]
+        values: dict[str, tuple[str, str]] = {}
+        own: list[str | Override] = []
+        for axis, step in zip(axes, steps, strict=True):
+            for key, value in zip(axis.keys, axis.steps[step], strict=True):
+                text = value if axis.is_text else toml_value(value)
+                values[key] = (text, axis.origins[step])
+                own.append(f"{key}={value}" if axis.is_text else Override(key, value))
         try:
-            scenarios.append(
-                load_scenario(name_or_path, sets=[*sets, *point], seed=seed)
-            )
+            if isinstance(base, Scenario):
+                scenarios.append(overridden(base, [*sets, *own], seed=seed))
+            else:
+                scenarios.append(load_scenario(base, sets=[*sets, *own], seed=seed))
         except ScenarioError as error:
+            point = " ".join(f"{key}={text}" for key, (text, _) in values.items())
             for line in error.faults:
                 fault = _attributed(line, values)
-                points_of.setdefault(fault, []).append(" ".join(point))
+                points_of.setdefault(fault, []).append(point)
     for (line, of_option), points in points_of.items():
         if of_option:
             faults.append(line)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import polars as pl
 
 from stripesim._version import __version__
-from stripesim.scenarios.run.notes import warnings_of_all, where_and_when
+from stripesim.scenarios.cells.notes import warnings_of_all, where_and_when
 from stripesim.scenarios.run.results import (
     COLUMNS,
     RESULT_SCHEMA,

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
 from stripesim.models.kernel.tables import table_to_json
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import row_of, run_cell
-from stripesim.scenarios.run.files import file_sha256, first_line
+from stripesim.scenarios.cells.files import file_sha256, first_line
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import row_of, run_cell
 from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario, names_file
 from stripesim.scenarios.sweep.stats import unsteady_reason
 from stripesim.sim.ceph.cluster import Models
@@ -24,8 +24,17 @@ _SOURCE: Final = (
     "sim/**/*.py",
     "traces/**/*.py",
     *(
-        f"scenarios/run/{name}.py"
-        for name in ("build", "cell", "failures", "files", "kernel_costs", "replay")
+        f"scenarios/cells/{name}.py"
+        for name in (
+            "build",
+            "failures",
+            "files",
+            "kernel_costs",
+            "models",
+            "placement",
+            "replay",
+            "run",
+        )
     ),
     *(
         f"scenarios/schema/{name}.py"
@@ -204,14 +213,12 @@ def code_sha256() -> str:
 
 def source_files() -> dict[str, Path]:
     """Return the files that `code_sha256` covers, by their names within the package."""
-    import stripesim
-
-    root = Path(next(iter(stripesim.__path__)))
+    # The folder that holds scenarios/: the package, or the root of a checkout.
+    root = Path(__file__).resolve().parents[2]
     files: dict[str, Path] = {}
     for pattern in _SOURCE:
         package, _, below = pattern.partition("/")
-        # A folder may be a symbolic link, which globs do not follow.
-        folder = (root / package).resolve()
+        folder = root / package
         files |= {
             f"{package}/{path.relative_to(folder).as_posix()}": path
             for path in folder.glob(below)

@@ -1,6 +1,7 @@
 """A cluster: its models, its resources by index, and the binding of roles to them."""
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -84,10 +85,9 @@ class Models:
 
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models whose numbers have a provenance, by name."""
-        found = {one.name: getattr(self, one.name) for one in fields(self)}
         return {
             name: model
-            for name, model in found.items()
+            for name, model in vars(self).items()
             if isinstance(model, MeasuredModel)
         }
 
@@ -178,8 +178,9 @@ class Cluster:
     @property
     def cores(self) -> IntArray:
         """Cores of each host."""
-        equal = np.full(self.hosts, self.models.cpu.cores_per_host, dtype=np.int64)
-        return equal if self.host_cores is None else self.host_cores
+        if self.host_cores is not None:
+            return self.host_cores
+        return np.full(self.hosts, self.models.cpu.cores_per_host, dtype=np.int64)
 
     @property
     def clients(self) -> int:
@@ -193,7 +194,9 @@ class Cluster:
 
     @property
     def _client_machines(self) -> int:
-        return 0 if self.clients_on_osd_hosts else int(self.client_hosts.max()) + 1
+        if self.clients_on_osd_hosts:
+            return 0
+        return int(self.client_hosts.max()) + 1
 
     @property
     def osds(self) -> int:
@@ -214,95 +217,88 @@ class Cluster:
     def resources(self) -> Resources:
         """All resources: the clients', each host's, each OSD's, each placement group's lock."""
         models = self.models
-        wakes_ns = self._wakes_ns
-        slowdown = round(models.cpu.paired_slowdown_fraction * PAIRED_UNIT)
-        capacities = {
-            "client.submit": models.client.submit_threads_count,
-            "worker": models.threads.op_threads_per_shard_count,
-            "messenger": max(1, models.threads.messenger_threads_count),
-            "reader": self._op_shards * models.threads.op_threads_per_shard_count,
-            "ssd": models.ssd.servers,
-            "ssd.write": max(
-                1, models.ssd.write_servers_count * models.ssd.raid0_drives
-            ),
-        }
+        threads = models.threads
+        queue = models.op_queue
+        owners = self._owners()
+        kinds = tuple(kind for _, kind in owners)
+
+        def by_kind(values: Mapping[str, int], otherwise: int) -> IntArray:
+            return np.array([values.get(kind, otherwise) for kind in kinds], np.int64)
+
+        servers = by_kind(self._capacities, 1)
+        servers[self.host_resource(np.arange(self.hosts), "cpu")] = self.cores
         pools = (*THREAD_KINDS, "pg.lock", "pg.exec")
         disciplines = {**dict.fromkeys(pools, POOL), "sync": BATCH, "pg.pipeline": GATE}
-        owners = self._client_owners()
-        owners += [
-            (f"host.{host}.", kind)
-            for host in range(self.hosts)
-            for kind in _HOST_KINDS
-        ]
-        queues = (
-            [f"queue.{queue}." for queue in range(self._op_shards)]
-            if self._op_shards > 1
-            else [""]
-        )
-        osd_owners = [
-            *((queue, "worker") for queue in queues),
-            *(("", kind) for kind in self._osd_kinds),
-        ]
-        owners += [
-            (f"osd.{osd}.{part}", kind)
-            for osd in range(self.osds)
-            for part, kind in osd_owners
-        ]
-        owners += [
-            (f"pg.{group:x}.", kind)
-            for group in range(self.groups)
-            for kind in _GROUP_KINDS
-        ]
-        kinds = tuple(kind for _, kind in owners)
-        queue = models.op_queue
-        shared = [0 if queue and kind == "worker" else -1 for kind in kinds]
-        servers = np.array([capacities.get(kind, 1) for kind in kinds], dtype=np.int64)
-        servers[self.host_resource(np.arange(self.hosts), "cpu")] = self.cores
+        # What it costs to wake a thread; the key-value thread bears a sync's time.
+        wakes_ns = dict.fromkeys(THREAD_KINDS, round(threads.wake_ns))
+        wakes_ns["kv"] = round(threads.wake_ns + threads.sync_ns)
+        slowdown = round(models.cpu.paired_slowdown_fraction * PAIRED_UNIT)
         return Resources(
             names=tuple(f"{owner}{kind.removeprefix('pg.')}" for owner, kind in owners),
             kinds=kinds,
             capacities=servers,
-            disciplines=np.array(
-                [disciplines.get(kind, FIFO) for kind in kinds], dtype=np.int64
-            ),
+            disciplines=by_kind(disciplines, FIFO),
             shares=(queue.share,) if queue else (),
-            share_indices=np.array(shared, dtype=np.int64),
-            wake_ns=np.array([wakes_ns.get(kind, 0) for kind in kinds], dtype=np.int64),
-            slice_ns=np.where(
-                np.array(kinds) == "cpu", round(models.threads.slice_ns), 0
-            ),
-            served_by=self._served_by(kinds),
-            paired=np.array([int(kind == "cpu" and slowdown > 0) for kind in kinds]),
+            share_indices=by_kind({"worker": 0} if queue else {}, -1),
+            wake_ns=by_kind(wakes_ns, 0),
+            slice_ns=by_kind({"cpu": round(threads.slice_ns)}, 0),
+            served_by=self._served_by(len(kinds)),
+            paired=by_kind({"cpu": int(slowdown > 0)}, 0),
             paired_slowdown=slowdown,
             processes=self._processes(kinds),
-            warm_ns=round(models.threads.wake_ns) if models.threads.cool_ns else 0,
-            cool_ns=round(models.threads.cool_ns),
+            warm_ns=round(threads.wake_ns) if threads.cool_ns else 0,
+            cool_ns=round(threads.cool_ns),
         )
 
     @property
-    def _wakes_ns(self) -> dict[str, int]:
-        """What it costs to wake a thread of each kind [ns]; the key-value thread bears a sync's time."""
+    def _capacities(self) -> dict[str, int]:
+        """Servers of each kind of resource that may have several; cores are those of each host."""
+        client = self.models.client
         threads = self.models.threads
-        wakes_ns = dict.fromkeys(THREAD_KINDS, round(threads.wake_ns))
-        return {**wakes_ns, "kv": round(threads.wake_ns + threads.sync_ns)}
+        drive = self.models.ssd
+        writers = drive.write_servers_count * drive.raid0_drives
+        return {
+            "client.submit": client.submit_threads_count,
+            "worker": threads.op_threads_per_shard_count,
+            "messenger": threads.messenger_threads_count,
+            "reader": self._op_shards * threads.op_threads_per_shard_count,
+            "ssd": drive.servers,
+            "ssd.write": max(1, writers),
+        }
+
+    def _owners(self) -> list[tuple[str, str]]:
+        """Name the owner and the kind of each resource, in the order of their indices."""
+        of_osd = [("", kind) for kind in self._osd_kinds]
+        queues = [""]
+        if self._op_shards > 1:
+            queues = [f"queue.{number}." for number in range(self._op_shards)]
+        of_osd = [*((queue, "worker") for queue in queues), *of_osd]
+        owners = self._client_owners()
+        for host in range(self.hosts):
+            owners += [(f"host.{host}.", kind) for kind in _HOST_KINDS]
+        for osd in range(self.osds):
+            owners += [(f"osd.{osd}.{part}", kind) for part, kind in of_osd]
+        for group in range(self.groups):
+            owners += [(f"pg.{group:x}.", kind) for kind in _GROUP_KINDS]
+        return owners
 
     def _processes(self, kinds: tuple[str, ...]) -> IntArray:
-        """Let the threads of an OSD be one process, where it matters which process runs."""
-        found = np.full(len(kinds), -1, dtype=np.int64)
+        """Return the process of each thread, one for each OSD, where it matters which process runs."""
+        processes = np.full(len(kinds), -1, dtype=np.int64)
         if self.models.threads.cool_ns:
-            first = self._first_host_resource + self.hosts * len(_HOST_KINDS)
-            own = found[first : first + self.osds * self._osd_size]
+            first = self._first_osd_resource
+            own = processes[first : first + self.osds * self._osd_size]
             own[:] = np.repeat(np.arange(self.osds), self._osd_size)
-            found[~np.isin(kinds, THREAD_KINDS)] = -1
-        return found
+            processes[~np.isin(kinds, THREAD_KINDS)] = -1
+        return processes
 
-    def _served_by(self, kinds: tuple[str, ...]) -> IntArray:
-        """Let an OSD's key-value thread make its syncs, where threads keep their cores."""
-        found = np.full(len(kinds), -1, dtype=np.int64)
+    def _served_by(self, resources: int) -> IntArray:
+        """Return the key-value thread that makes an OSD's syncs, where threads keep their cores."""
+        served_by = np.full(resources, -1, dtype=np.int64)
         if self.models.threads.slice_ns:
             osds = np.arange(self.osds)
-            found[self.osd_resource(osds, "sync")] = self.osd_resource(osds, "kv")
-        return found
+            served_by[self.osd_resource(osds, "sync")] = self.osd_resource(osds, "kv")
+        return served_by
 
     def _client_owners(self) -> list[tuple[str, str]]:
         """Owner and kind of the clients' resources: submission threads of each, network of each machine."""
@@ -319,6 +315,10 @@ class Cluster:
     @property
     def _first_host_resource(self) -> int:
         return self.clients + 2 * self._client_machines
+
+    @property
+    def _first_osd_resource(self) -> int:
+        return self._first_host_resource + self.hosts * len(_HOST_KINDS)
 
     def client_rows(self) -> IntArray:
         """Bind the roles of each client, shape (clients, roles); nothing else is bound."""
@@ -345,21 +345,13 @@ class Cluster:
         """Index of a host's resource, for an array of hosts."""
         if self.one_network:
             kind = kind.replace("private", "public")
-        return (
-            self._first_host_resource
-            + hosts * len(_HOST_KINDS)
-            + _HOST_KINDS.index(kind)
-        )
+        place = _HOST_KINDS.index(kind)
+        return self._first_host_resource + hosts * len(_HOST_KINDS) + place
 
     def osd_resource(self, osds: IntArray, kind: str) -> IntArray:
         """Index of an OSD's resource, for an array of OSDs."""
-        first = self._first_host_resource + self.hosts * len(_HOST_KINDS)
-        return (
-            first
-            + osds * self._osd_size
-            + self._op_shards
-            + self._osd_kinds.index(kind)
-        )
+        place = self._op_shards + self._osd_kinds.index(kind)
+        return self._first_osd_resource + osds * self._osd_size + place
 
     def worker_resource(self, osds: IntArray, groups: IntArray) -> IntArray:
         """Index of the threads that process a PG's operations on an OSD (v16.2.15, ``hash_to_shard``)."""
@@ -376,16 +368,16 @@ class Cluster:
 
     @property
     def _osd_kinds(self) -> tuple[str, ...]:
-        found = _OSD_KINDS + (_WAITING_KINDS if self.models.threads.slice_ns else ())
-        return found + (_DRIVE_KINDS if self.models.ssd.write_servers_count else ())
+        kinds: tuple[str, ...] = _OSD_KINDS
+        if self.models.threads.slice_ns:
+            kinds += _WAITING_KINDS
+        if self.models.ssd.write_servers_count:
+            kinds += _DRIVE_KINDS
+        return kinds
 
     def group_resource(self, groups: IntArray, kind: str) -> IntArray:
         """Index of a placement group's resource, for an array of groups."""
-        first = (
-            self._first_host_resource
-            + self.hosts * len(_HOST_KINDS)
-            + self.osds * self._osd_size
-        )
+        first = self._first_osd_resource + self.osds * self._osd_size
         return first + groups * len(_GROUP_KINDS) + _GROUP_KINDS.index(kind)
 
     def resources_of_osd(self, osd: int) -> IntArray:
@@ -419,12 +411,10 @@ class Cluster:
         if self.clients_on_osd_hosts:
             rows[:, roles.CLIENT_CPU] = BY_CLIENT
         rows[:, roles.PUBLIC_TX] = self.host_resource(home, "public.tx")
-        rows[:, roles.PUBLIC_RX] = rows[:, roles.PUBLIC_WIRE] = self.host_resource(
-            home, "public.rx"
-        )
+        for role in (roles.PUBLIC_RX, roles.PUBLIC_WIRE):
+            rows[:, role] = self.host_resource(home, "public.rx")
         rows[:, roles.PRIMARY_WORKER] = self.worker_resource(primary, groups)
-        if self.models.threads.messenger_threads_count:
-            rows[:, roles.PRIMARY_MESSENGER] = self.osd_resource(primary, "messenger")
+        rows[:, roles.PRIMARY_MESSENGER] = self.osd_resource(primary, "messenger")
         rows[:, roles.PRIMARY_CPU] = self.host_resource(home, "cpu")
         rows[:, roles.PG_LOCK] = self.group_resource(groups, "pg.lock")
         rows[:, roles.PG_EXEC] = self.group_resource(groups, "pg.exec")
@@ -446,26 +436,31 @@ class Cluster:
             rows[:, columns] = np.where(where, resources, UNBOUND)
 
         fill(roles.WORKER, self.worker_resource(member, groups), present)
-        if self.models.threads.messenger_threads_count:
-            fill(roles.MESSENGER, self.osd_resource(member, "messenger"), present)
-        fill(roles.FINISHER, self.osd_resource(member, "finisher"), present)
-        if self.models.threads.slice_ns:
-            fill(roles.AIO, self.osd_resource(member, "aio"), present)
-            fill(roles.READER, self.osd_resource(member, "reader"), present)
+        for part, kind in self._shard_kinds.items():
+            fill(part, self.osd_resource(member, kind), present)
         fill(roles.CPU, self.host_resource(host, "cpu"), present)
-        fill(roles.SSD, self.osd_resource(member, "ssd"), present)
-        has_writer = bool(self.models.ssd.write_servers_count)
-        if has_writer:
-            fill(roles.SSD_LINK, self.osd_resource(member, "ssd.link"), present)
-        writer = "ssd.write" if has_writer else "ssd"
-        fill(roles.SSD_WRITER, self.osd_resource(member, writer), present)
-        fill(roles.KV, self.osd_resource(member, "kv"), present)
-        fill(roles.SYNC, self.osd_resource(member, "sync"), present)
         fill(roles.CLIENT_SIDE_TX, self.host_resource(host, "public.tx"), present)
         fill(roles.CLIENT_SIDE_RX, self.host_resource(host, "public.rx"), present)
-        fill(roles.OUT_TX, self.host_resource(home, "private.tx"), remote)
-        fill(roles.OUT_WIRE, self.host_resource(home, "private.tx"), remote)
+        for part in (roles.OUT_TX, roles.OUT_WIRE):
+            fill(part, self.host_resource(home, "private.tx"), remote)
         fill(roles.OUT_RX, self.host_resource(host, "private.rx"), remote)
-        fill(roles.BACK_TX, self.host_resource(host, "private.tx"), remote)
-        fill(roles.BACK_WIRE, self.host_resource(host, "private.tx"), remote)
+        for part in (roles.BACK_TX, roles.BACK_WIRE):
+            fill(part, self.host_resource(host, "private.tx"), remote)
         fill(roles.BACK_RX, self.host_resource(home, "private.rx"), remote)
+
+    @property
+    def _shard_kinds(self) -> dict[int, str]:
+        """Kind of the OSD's resource that each part of a shard is."""
+        kinds = {
+            roles.MESSENGER: "messenger",
+            roles.FINISHER: "finisher",
+            roles.SSD: "ssd",
+            roles.SSD_WRITER: "ssd",
+            roles.KV: "kv",
+            roles.SYNC: "sync",
+        }
+        if self.models.threads.slice_ns:
+            kinds |= {roles.AIO: "aio", roles.READER: "reader"}
+        if self.models.ssd.write_servers_count:
+            kinds |= {roles.SSD_LINK: "ssd.link", roles.SSD_WRITER: "ssd.write"}
+        return kinds

@@ -1,4 +1,4 @@
-"""The background stream of pings with which OSDs watch each other over the private network."""
+"""The background stream of pings between OSDs over the private network."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -15,32 +15,57 @@ from stripesim.sim.engine.program import ListedRequests
 
 
 def heartbeat_peers(cluster: Cluster) -> IntArray:
-    """List pairs of OSDs of which the first pings the second (``maybe_update_heartbeat_peers``).
+    """List the pairs of OSDs that ping each other: those that share a PG, and neighbours by number.
 
-    OSDs ping each other if they share a PG or are neighbours by number. Memory grows with the pairs, not with
-    the square of the OSDs.
+    Memory grows with the pairs, not with the square of the OSDs.
+
+    Returns
+    -------
+    OSD that pings and OSD that answers, shape (pairs, 2).
+
+    References
+    ----------
+    Ceph v16.2.15, ``src/osd/OSD.cc`` (``maybe_update_heartbeat_peers``).
     """
     osds = cluster.osds
     numbers = np.arange(osds, dtype=np.int64)
-    # A pair as one number, so that sorting finds those that occur again.
+    # Each pair is one number, which sorting makes unique.
     pairs = np.unique(numbers * osds + (numbers + 1) % osds)
     for left, right in combinations(range(cluster.width), 2):
-        both = cluster.acting[:, [left, right]]
-        both = both[(both != NO_OSD).all(axis=1)].astype(np.int64)
-        pairs = np.union1d(pairs, both[:, 0] * osds + both[:, 1])
+        members = cluster.acting[:, [left, right]]
+        members = members[(members != NO_OSD).all(axis=1)].astype(np.int64)
+        pairs = np.union1d(pairs, members[:, 0] * osds + members[:, 1])
     first, second = np.divmod(pairs, osds)
-    ordered = np.unique(np.concatenate([first * osds + second, second * osds + first]))
-    watchers, watched = np.divmod(ordered, osds)
+    pings = np.unique(np.concatenate([first * osds + second, second * osds + first]))
+    watchers, watched = np.divmod(pings, osds)
     is_other = watchers != watched
     peers: IntArray = np.column_stack([watchers[is_other], watched[is_other]])
     return peers
 
 
 class HeartbeatSource(ListedRequests):
-    """Every OSD pings all of its peers once an interval until `until_ns`; each answers.
+    """A stream in which every OSD pings its peers once an interval, and they answer.
 
-    `size_bytes` is a ping or an answer with the envelope. Pairs on one host do not cross the wire. The public
-    side, which carries as much again, and acknowledgements of the transport are left out.
+    Pairs on one host do not cross the wire. Pings over the public network, as many again, and
+    acknowledgements of the transport are left out.
+
+    Parameters
+    ----------
+    pool, book
+        The pool, and the templates and bindings of the run.
+    interval_ns
+        Time between two pings of a pair [ns], above 0.
+    size_bytes
+        Size of a ping, and of an answer, with its envelope [B].
+    until_ns
+        End of the stream [ns].
+    seed
+        Decides at which moment within the interval each OSD pings.
+
+    Raises
+    ------
+    ValueError
+        If the interval is not above 0, or the pool has a single OSD for each PG.
     """
 
     def __init__(
@@ -65,21 +90,22 @@ class HeartbeatSource(ListedRequests):
         self.pairs: IntArray = heartbeat_peers(cluster)
         acting = np.full((len(self.pairs), cluster.width), NO_OSD, dtype=np.int64)
         acting[:, :2] = self.pairs
-        nobody = np.zeros(len(self.pairs), dtype=np.int64)
-        rows = book.add_bindings(cluster.bind(acting, nobody, nobody))
-        template = book.add(
-            _ping(replace(pool.contexts[0], primary=0, missing=frozenset()), size_bytes)
-        )
-        phases = np.random.default_rng([seed, 5]).integers(0, interval_ns, cluster.osds)
-        starts = phases[self.pairs[:, 0]]
-        rounds = np.arange(-(-until_ns // interval_ns), dtype=np.int64) * interval_ns
-        times = (rounds[:, None] + starts[None, :]).reshape(-1)
-        bindings = np.tile(rows, len(rounds))
-        order = np.argsort(times, kind="stable")
-        order = order[times[order] < until_ns]
-        every = np.full(len(order), template, dtype=np.int64)
+        zeros = np.zeros(len(self.pairs), dtype=np.int64)
+        rows = book.add_bindings(cluster.bind(acting, zeros, zeros))
+        context = replace(pool.contexts[0], primary=0, missing=frozenset())
+        template = book.add(_ping(context, size_bytes))
+        draw = np.random.default_rng([seed, 5])
+        phases_ns = draw.integers(0, interval_ns, cluster.osds)
+        starts_ns = phases_ns[self.pairs[:, 0]]
+        rounds_ns = np.arange(-(-until_ns // interval_ns), dtype=np.int64) * interval_ns
+        times_ns = (rounds_ns[:, None] + starts_ns[None, :]).reshape(-1)
+        by_time = np.argsort(times_ns, kind="stable")
+        by_time = by_time[times_ns[by_time] < until_ns]
         super().__init__(
-            every, bindings[order], depth=0, arrivals_ns=times[order].astype(np.int64)
+            np.full(len(by_time), template, dtype=np.int64),
+            np.tile(rows, len(rounds_ns))[by_time],
+            depth=0,
+            arrivals_ns=times_ns[by_time].astype(np.int64),
         )
 
 

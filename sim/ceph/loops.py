@@ -1,6 +1,7 @@
 """Closed loops of several clients: each a stream of its own to the engine, planned together in rounds."""
 
 from collections import deque
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,12 +19,13 @@ class ClientLoops:
     """Plans the closed loops of a workload's clients in rounds: the next requests of all, in one go."""
 
     def __init__(self, planner: RequestPlanner, workload: SyntheticLoops) -> None:
-        self.planner, self._workload = planner, workload
+        self.planner = planner
+        self._workload = workload
         self.streams = [
             ClientStream(self, workload.depth) for _ in range(workload.clients)
         ]
         self._rounds = max(_ROUNDS_MIN, 4 * CHUNK // workload.clients)
-        self._places = 0
+        self._planned_count = 0
         self._has_ended = False
 
     def plan_round(self) -> bool:
@@ -37,18 +39,16 @@ class ClientLoops:
             return False
         clients = self.planner.newest.clients - self._workload.first_client
         order = np.argsort(clients, kind="stable")
-        borders = np.searchsorted(
-            clients[order], np.arange(len(self.streams) + 1)
-        ).tolist()
+        borders = np.searchsorted(clients[order], np.arange(len(self.streams) + 1))
         by_client = chunk.at(order)
-        places = self._places + order
-        self._places += len(chunk)
-        for stream, start, stop in zip(
-            self.streams, borders[:-1], borders[1:], strict=True
+        numbers = self._planned_count + order
+        self._planned_count += len(chunk)
+        for stream, (start, stop) in zip(
+            self.streams, pairwise(borders.tolist()), strict=True
         ):
             if stop > start:
                 rows = slice(start, stop)
-                stream.add(by_client.at(rows), places[rows])
+                stream.add(by_client.at(rows), numbers[rows])
         return True
 
 
@@ -59,15 +59,16 @@ class ClientStream:
     feed = False
 
     def __init__(self, loops: ClientLoops, depth: int) -> None:
-        self._loops, self.depth = loops, depth
+        self.depth = depth
+        self._loops = loops
         self.timeout_ns = loops.planner.timeout_ns
         self._coming: deque[RequestChunk] = deque()
-        self._places: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+        self._rows: list[IntArray] = [np.zeros(0, dtype=np.int64)]
 
-    def add(self, chunk: RequestChunk, places: IntArray) -> None:
-        """Take over the client's share of a round; `places` are its rows among all that was planned."""
+    def add(self, chunk: RequestChunk, rows: IntArray) -> None:
+        """Take over the client's share of a round; `rows` are its rows among all that was planned."""
         self._coming.append(chunk)
-        self._places.append(places)
+        self._rows.append(rows)
 
     def take(self, count: int) -> RequestChunk:
         """Return the client's share of the next round; a round is short, whatever `count` is."""
@@ -78,20 +79,20 @@ class ClientStream:
         return self._coming.popleft()
 
     def replan(self, indices: IntArray) -> RequestChunk:
-        """Plan requests once more, as their placement groups look now."""
-        return self._loops.planner.replan(self._all_places()[indices])
+        """Plan requests once more, in the present state of their groups."""
+        return self._loops.planner.replan(self._all_rows()[indices])
 
     @property
     def planned(self) -> Planned:
         """All that was planned of this client so far."""
-        return self._loops.planner.planned.at(self._all_places())
+        return self._loops.planner.planned.at(self._all_rows())
 
     @property
     def pool(self) -> Pool:
         """The pool that it plans on."""
         return self._loops.planner.pool
 
-    def _all_places(self) -> IntArray:
-        if len(self._places) > 1:
-            self._places = [np.concatenate(self._places)]
-        return self._places[0]
+    def _all_rows(self) -> IntArray:
+        if len(self._rows) > 1:
+            self._rows = [np.concatenate(self._rows)]
+        return self._rows[0]

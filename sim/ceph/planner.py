@@ -99,8 +99,7 @@ class PoolGraphs:
     def _planned(self, view: int, shape: RequestShape) -> int:
         """Return the template of a shape that is new, which another may have as well."""
         context = self.layout.contexts[view]
-        plan_request = self.kind.plan_write if shape.is_write else self.kind.plan_read
-        plan = plan_request(context, shape)
+        plan = self.kind.plan(context, shape)
         key = (view, shape.is_write, plan.key)
         if key not in self._by_plan:
             self._by_plan[key] = self._book.add(plan.compile())

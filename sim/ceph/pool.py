@@ -33,7 +33,7 @@ class Pool:
     object_bytes: int  #: Size at which an image is cut into objects [B]
 
     def __post_init__(self) -> None:
-        # Whoever asks the pool for its chunk gets the one that the scheme really stores.
+        # Normalise to the chunk that the scheme stores.
         object.__setattr__(self, "stripe_unit_bytes", self.geometry.stripe_unit_bytes)
 
     @property
@@ -44,7 +44,8 @@ class Pool:
     @property
     def leaders(self) -> tuple[int, ...]:
         """Shards whose OSD may be the primary."""
-        scheme, policy = self.scheme, self.cluster.models.ec
+        scheme = self.scheme
+        policy = self.cluster.models.ec
         if scheme.kind == "replicated":
             policy = WHOLE_STRIPES
         return leaders(k=scheme.k, width=scheme.width, policy=policy)
@@ -122,29 +123,24 @@ class Pool:
         rows = cluster.bind(
             cluster.acting, self.primaries, np.arange(cluster.groups, dtype=np.int64)
         )
-        return (
-            rows
-            if cluster.one_client
-            else np.concatenate([rows, cluster.client_rows()])
-        )
-
-    def binding_of(self, rows: IntArray, clients: IntArray | None) -> IntArray:
-        """Return the bindings of requests by their placement groups' rows and their clients."""
-        cluster = self.cluster
         if cluster.one_client:
             return rows
-        return with_client(
-            rows, cluster.groups + (np.zeros_like(rows) if clients is None else clients)
-        )
+        return np.concatenate([rows, cluster.client_rows()])
+
+    def binding_of(self, rows: IntArray, clients: IntArray) -> IntArray:
+        """Return the bindings of requests by their placement groups' rows and their clients."""
+        if self.cluster.one_client:
+            return rows
+        return with_client(rows, self.cluster.groups + clients)
 
     def groups_of(self, images: IntArray, objects: IntArray) -> IntArray:
         """Return the placement group of each object of each image, shape (n,)."""
         groups = np.empty(len(objects), dtype=np.int64)
         for image in np.unique(images).tolist():
-            here = images == image
-            unique, inverse = np.unique(objects[here], return_inverse=True)
-            found = pgs_of_objects(image_prefix(image), unique, self.cluster.groups)
-            groups[here] = np.asarray(found, dtype=np.int64)[inverse]
+            in_image = images == image
+            unique, inverse = np.unique(objects[in_image], return_inverse=True)
+            of_unique = pgs_of_objects(image_prefix(image), unique, self.cluster.groups)
+            groups[in_image] = np.asarray(of_unique, dtype=np.int64)[inverse]
         return groups
 
 
@@ -180,9 +176,11 @@ class Book:
 
     def add_bindings(self, rows: IntArray) -> IntArray:
         """Append binding rows; return their indices."""
-        start, self._used = self._used, self._used + len(rows)
-        if self._used > len(self._rows):
-            room = np.empty((self._used, *rows.shape[1:]), dtype=np.int64)
-            self._rows = np.concatenate([self._rows[:start], room])
-        self._rows[start : self._used] = rows
-        return np.arange(start, self._used, dtype=np.int64)
+        start = self._used
+        stop = start + len(rows)
+        if stop > len(self._rows):
+            room = np.empty((stop, *rows.shape[1:]), dtype=np.int64)
+            self._rows = np.concatenate([self.bindings, room])
+        self._rows[start:stop] = rows
+        self._used = stop
+        return np.arange(start, stop, dtype=np.int64)

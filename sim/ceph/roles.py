@@ -1,5 +1,9 @@
 """Roles: who takes part in a request, by what it is there, never by which one it is."""
 
+from typing import NamedTuple
+
+from stripesim.sim.ceph.phases import Phase
+
 # Once per request.
 CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, CLIENT_CPU, PUBLIC_TX, PUBLIC_RX, PUBLIC_WIRE = (
     range(7)
@@ -94,3 +98,40 @@ def role_name(role: int) -> str:
         return _FIXED[role]
     shard, part = divmod(role - FIXED_ROLES, SHARD_ROLES)
     return f"shard[{shard}].{_PER_SHARD[part]}"
+
+
+class Osd(NamedTuple):
+    """Roles of an OSD that works on a request, and the phase that its processor time belongs to."""
+
+    worker: int
+    cpu: int
+    messenger: int
+    #: `public_tx`, `public_wire`, `public_rx`: its side of the public network
+    public_tx: int
+    public_wire: int
+    public_rx: int
+    phase: Phase
+
+
+PRIMARY = Osd(
+    worker=PRIMARY_WORKER,
+    cpu=PRIMARY_CPU,
+    messenger=PRIMARY_MESSENGER,
+    public_tx=PUBLIC_TX,
+    public_wire=PUBLIC_WIRE,
+    public_rx=PUBLIC_RX,
+    phase=Phase.PRIMARY_CPU,
+)
+
+
+def osd_of(shard: int) -> Osd:
+    """Return the OSD of a shard, the primary's own shard among them."""
+    return Osd(
+        worker=shard_role(shard, WORKER),
+        cpu=shard_role(shard, CPU),
+        messenger=shard_role(shard, MESSENGER),
+        public_tx=shard_role(shard, CLIENT_SIDE_TX),
+        public_wire=shard_role(shard, CLIENT_SIDE_RX),
+        public_rx=shard_role(shard, CLIENT_SIDE_RX),
+        phase=Phase.SHARD_CPU,
+    )

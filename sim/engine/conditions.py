@@ -10,7 +10,8 @@ NO_TEST, ALWAYS, PINNED, ALONE, IDLE = range(5)
 KEY_RANGES = 2
 
 # Sides of a branch.
-YES, NO = 1, 2
+YES = 1
+NO = 2
 
 # A conjunction of answers: (branch step, side). A step runs if all of them were given.
 Condition = frozenset[tuple[int, int]]

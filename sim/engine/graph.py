@@ -510,7 +510,9 @@ class GraphBuilder:
         )
         tests[:] = NO_TEST
         for step, test in self.tests.items():
-            tests[step], keys[step], tickets[step] = test.kind, test.keys, test.ticket
+            tests[step] = test.kind
+            keys[step] = test.keys
+            tickets[step] = test.ticket
             yes_counts[step] = sum(side == YES for side, _ in following[step])
         for index, step in enumerate(self.spawned):
             spawns[step] = index
@@ -518,9 +520,11 @@ class GraphBuilder:
         merges[list(self.merges)] = True
         threads = np.full(steps, -1, dtype=np.int64)
         threads[list(self.threads)] = list(self.threads.values())
-        classes, costs = np.zeros(steps, dtype=np.int64), np.ones(steps, dtype=np.int64)
+        classes = np.zeros(steps, dtype=np.int64)
+        costs = np.ones(steps, dtype=np.int64)
         for step, (number, cost) in self.shared.items():
-            classes[step], costs[step] = number, cost
+            classes[step] = number
+            costs[step] = cost
         return Dynamics(
             merges=merges,
             tests=tests,
@@ -577,7 +581,8 @@ class GraphBuilder:
                 not earlier[use] >> acquire & 1
                 or not conditions[acquire] <= conditions[use]
             ):
-                where, label = f"{self.name}: {self.labels[use]}", self.labels[acquire]
+                where = f"{self.name}: {self.labels[use]}"
+                label = self.labels[acquire]
                 raise ValueError(f"{where}: wanted it to run only after '{label}'")
 
     def _conditions(self) -> list[Condition]:

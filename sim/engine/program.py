@@ -12,11 +12,14 @@ from stripesim.sim.engine.graph import COUNTERS, IntArray, Template
 from stripesim.sim.engine.shares import Share
 
 # In a binding row: nothing, and "as the request's client binds it".
-UNBOUND, BY_CLIENT = -1, -2
+UNBOUND = -1
+BY_CLIENT = -2
 # A binding number names a row; above these bits it names, from 1, the row of the request's client.
 ROW_BITS = 32
 # What stands in the place of a completion time: not complete (yet), cut off, out of time.
-PENDING, CUT, FAILED = -1, -2, -3
+PENDING = -1
+CUT = -2
+FAILED = -3
 # Requests that an engine asks of a stream at a time; both the same, so that streams which
 # share a book fill it in the same order.
 CHUNK = 4096

@@ -32,22 +32,19 @@ def processor_use(
     planned_ns["worker"] = counted["cpu_ns"] - sum(planned_ns.values())
     threads = []
     for name, own in THREADS.items():
+        first = kinds == own[0]
+        counts = resources.capacities[first]
+        in_use = run.held_ns[first] / (counts * span_ns)
         cpu_ns = planned_ns[name] + int(woken[np.isin(kinds, own)].sum())
-        thread: dict[str, Any] = {
-            "thread": name,
-            "count_per_osd": None,
-            "cpu_ns_per_op": cpu_ns / row["requests"],
-            "in_use_mean": None,
-            "in_use_highest": None,
-        }
-        if name != "messenger" or cluster.models.threads.messenger_threads_count > 0:
-            first = kinds == own[0]
-            counts = resources.capacities[first]
-            in_use = run.held_ns[first] / (counts * span_ns)
-            thread["count_per_osd"] = int(counts.sum()) // cluster.osds
-            thread["in_use_mean"] = float(in_use.mean())
-            thread["in_use_highest"] = float(in_use.max())
-        threads.append(thread)
+        threads.append(
+            {
+                "thread": name,
+                "count_per_osd": int(counts.sum()) // cluster.osds,
+                "cpu_ns_per_op": cpu_ns / row["requests"],
+                "in_use_mean": float(in_use.mean()),
+                "in_use_highest": float(in_use.max()),
+            }
+        )
     index = cluster.host_resource(np.arange(cluster.hosts), "cpu")
     cores = resources.capacities[index]
     busy = np.minimum(1.0, run.busy_ns[index] / (cores * span_ns))

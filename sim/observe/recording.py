@@ -78,13 +78,8 @@ def woken_ns(cluster: Cluster, run: EngineRun) -> IntArray:
 def with_wake_ups(
     cluster: Cluster, run: EngineRun, counted: dict[str, int]
 ) -> dict[str, int]:
-    """Add the wake-ups of threads that the run counted to the planned counters.
-
-    Only where the threads of the messenger are modelled; elsewhere a plan includes the switches of hand-offs.
-    """
+    """Add the wake-ups of threads that the run counted to the planned counters."""
     threads = cluster.models.threads
-    if not threads.messenger_threads_count:
-        return counted
     kinds = np.array(cluster.resources.kinds)
     sleeps = {kind: int(run.sleeps[kinds == kind].sum()) for kind in THREAD_KINDS}
     sleeps["worker"] = round(sleeps["worker"] * threads.queue_wakes_count)
@@ -106,13 +101,12 @@ def bins_with_wake_ups(cluster: Cluster, run: EngineRun) -> Floats:
     bins = run.bins.astype(np.float64)
     switches = bins[:, COUNTER_INDEX["context_switches"]]
     cpu_ns = bins[:, COUNTER_INDEX["cpu_ns"]]
-    if threads.messenger_threads_count:
-        kinds = np.array(resources.kind_names)
-        wake_ns = dict(zip(resources.kinds, resources.wake_ns.tolist(), strict=True))
-        known = min(len(bins), len(run.sleep_bins))
-        sleeps = run.sleep_bins[:known] * np.isin(kinds, THREAD_KINDS)
-        switches[:known] += sleeps @ (1 + threads.sync_wakes_count * (kinds == "kv"))
-        cpu_ns[:known] += sleeps @ np.array([wake_ns[kind] for kind in kinds])
+    kinds = np.array(resources.kind_names)
+    wake_ns = dict(zip(resources.kinds, resources.wake_ns.tolist(), strict=True))
+    known = min(len(bins), len(run.sleep_bins))
+    sleeps = run.sleep_bins[:known] * np.isin(kinds, THREAD_KINDS)
+    switches[:known] += sleeps @ (1 + threads.sync_wakes_count * (kinds == "kv"))
+    cpu_ns[:known] += sleeps @ np.array([wake_ns[kind] for kind in kinds])
     switches *= 1 + threads.preemptions_per_wake_count
     return bins
 

@@ -5,17 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 import typer
 
 from stripesim.cli.options import JsonOption, OutOption, SetOption
-from stripesim.cli.output import console, list_written, table, write_json
+from stripesim.cli.output import (
+    check_out,
+    check_page,
+    console,
+    list_written,
+    table,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from stripesim.scenarios.explain.timeline import Timeline
+
+#: Parameters that the table names for a step.
+_SOURCES_MAX = 3
 
 
 def explain(
@@ -26,7 +36,8 @@ def explain(
     schemes: Annotated[
         list[str] | None,
         typer.Option(
-            "--scheme", help="Such as rep:3 or rs:6,3; several on one time axis."
+            "--scheme",
+            help="Such as rep:3 or rs:6,3; several on one time axis. Left out: the scenario's, or these two.",
         ),
     ] = None,
     size: Annotated[
@@ -63,7 +74,9 @@ def explain(
     ] = 1,
     scenario: Annotated[
         str | None,
-        typer.Option(help="Cluster of this scenario; left out: a host for each shard."),
+        typer.Option(
+            help="Cluster of this scenario (a plan: its largest); left out: a host a shard."
+        ),
     ] = None,
     sets: SetOption = None,
     steps: Annotated[bool, typer.Option(help="Print the table of steps.")] = True,
@@ -78,13 +91,15 @@ def explain(
     json_to: JsonOption = None,
 ) -> None:
     """Follow one request: each step, its time, its bytes, its locks, and where each number comes from."""
+    check_out(out)
+    check_page(page)
     from stripesim.scenarios.explain.request import explain as timelines_of
 
     timelines = timelines_of(
         op,
-        schemes or ["rep:3", "rs:6,3"],
+        schemes,
         _bytes("--size", size),
-        offset_bytes=0 if offset.strip() == "0" else _bytes("--offset", offset),
+        offset_bytes=_bytes("--offset", offset),
         generation=generation or None,
         state=state,
         image=image,
@@ -92,12 +107,12 @@ def explain(
         scenario=scenario,
         sets=sets or (),
         direct_reads=direct_reads,
-        stripe_unit_bytes=None
-        if stripe_unit is None
-        else _bytes("--stripe-unit", stripe_unit),
+        stripe_unit_bytes=_bytes("--stripe-unit", stripe_unit),
     )
     document = {"requests": [timeline.to_json() for timeline in timelines]}
-    written = [] if out is None else _write(out, op, timelines, document)
+    written: list[Path] = []
+    if out is not None:
+        written += _write(out, op, timelines, document)
     if page is not None:
         from stripesim.scenarios.explain.play import play_page
         from stripesim.scenarios.run.results import write_files
@@ -108,10 +123,22 @@ def explain(
         list_written(written)
 
 
-def _bytes(option: str, text: str) -> int:
-    """Read an option that is a size [B]."""
+@overload
+def _bytes(option: str, text: str) -> int: ...
+
+
+@overload
+def _bytes(option: str, text: None) -> None: ...
+
+
+def _bytes(option: str, text: str | None) -> int | None:
+    """Read an option that is a size, or 0 [B]."""
     from stripesim.scenarios.schema.units import parse_size_bytes
 
+    if text is None:
+        return None
+    if text.strip() == "0":
+        return 0
     try:
         return parse_size_bytes(text)
     except ValueError as error:
@@ -158,9 +185,10 @@ def _print(timelines: Sequence[Timeline], *, steps: bool) -> None:
         screen.print()
     legend = "   ".join(f"{shown.glyph} {shown.words}" for shown in CATEGORIES.values())
     screen.print(f"{legend}   L PG lock held", highlight=False)
-    for timeline in timelines if steps else ():
-        screen.print()
-        screen.print(_steps(timeline))
+    if steps:
+        for timeline in timelines:
+            screen.print()
+            screen.print(_steps(timeline))
     screen.print()
     screen.print(_sources(timelines))
 
@@ -172,9 +200,11 @@ def _coloured(line: str) -> Any:
 
     styles = {"L": "blue"} | {shown.glyph: shown.style for shown in CATEGORIES.values()}
     text = Text(line)
-    head, _, body = line.rpartition("  ")
-    # Labels stand left of the drawing and have a lower case letter or a space before every glyph.
-    for index, glyph in enumerate(line if head and "^" not in body else ""):
+    label, _, body = line.rpartition("  ")
+    if not label or "^" in body:
+        return text
+    # A label has a lower case letter or a space before every glyph.
+    for index, glyph in enumerate(line):
         if index > 18 and glyph in styles:
             text.stylize(styles[glyph], index, index + 1)
     return text
@@ -183,11 +213,9 @@ def _coloured(line: str) -> Any:
 def _span(low_ns: int, high_ns: int) -> str:
     if high_ns == 0:
         return ""
-    return (
-        f"{high_ns / 1e3:,.1f}"
-        if low_ns == high_ns
-        else f"{low_ns / 1e3:,.1f}–{high_ns / 1e3:,.1f}"
-    )
+    if low_ns == high_ns:
+        return f"{high_ns / 1e3:,.1f}"
+    return f"{low_ns / 1e3:,.1f}–{high_ns / 1e3:,.1f}"
 
 
 def _steps(timeline: Timeline) -> Table:
@@ -219,8 +247,12 @@ def _steps(timeline: Timeline) -> Table:
             shown.add_row("", f"{moment}; nobody waits for the rest:")
             shown.add_section()
             replied = True
-        sources = ", ".join(f"{name} {ns:+,}" for name, ns in row.sources[:3])
-        more = f" and {len(row.sources) - 3} more" if len(row.sources) > 3 else ""
+        sources = ", ".join(
+            f"{name} {ns:+,}" for name, ns in row.sources[:_SOURCES_MAX]
+        )
+        more = len(row.sources) - _SOURCES_MAX
+        if more > 0:
+            sources += f" and {more} more"
         shown.add_row(
             row.lane,
             row.what,
@@ -229,26 +261,19 @@ def _steps(timeline: Timeline) -> Table:
             _span(*row.duration_ns),
             _span(*row.wait_ns),
             byte_words(row.counted),
-            sources + more,
+            sources,
         )
     return shown
 
 
 def _sources(timelines: Sequence[Timeline]) -> Table:
-    found = {
-        name: parameter
-        for timeline in timelines
-        for name, parameter in timeline.parameters.items()
-    }
-    rows = []
-    for name, parameter in sorted(found.items()):
-        unit = "" if parameter["unit"] == "1" else parameter["unit"]
-        value = (
-            "table"
-            if parameter["value"] is None
-            else f"{parameter['value']:,.6g} {unit}".rstrip()
-        )
-        rows.append((name, value, parameter["provenance"], parameter["source"]))
+    parameters: dict[str, dict[str, Any]] = {}
+    for timeline in timelines:
+        parameters |= timeline.parameters
+    rows = [
+        (name, _value(parameter), parameter["provenance"], parameter["source"])
+        for name, parameter in sorted(parameters.items())
+    ]
     return table(
         ("parameter", "value", "provenance", "source"),
         rows,
@@ -257,3 +282,14 @@ def _sources(timelines: Sequence[Timeline]) -> Table:
         caption="from: how much longer the step takes if the parameter is doubled; for a term of a sum that "
         "is the term",
     )
+
+
+def _value(parameter: dict[str, Any]) -> str:
+    """Write a parameter's value with its unit."""
+    value = parameter["value"]
+    unit = parameter["unit"]
+    if value is None:
+        return "table"
+    if unit == "1":
+        return f"{value:,.6g}"
+    return f"{value:,.6g} {unit}"

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -86,9 +87,9 @@ def kernel(
     from stripesim.calibration.kernels.bench import benchmark, format_table, table_rows
 
     # A recorded output is read first: it decides what is timed where nothing is named. A program runs last.
-    ceph = (
-        None if against is None or is_program(against) else ceph_rows_against(against)
-    )
+    ceph = None
+    if against is not None and not is_program(against):
+        ceph = ceph_rows_against(against)
     names = (
         schemes
         or list(dict.fromkeys(row["scheme"] for row in ceph or ()))
@@ -115,17 +116,18 @@ def kernel(
             ceph = ceph_rows_against(
                 against, schemes=known, sizes_bytes=sizes_bytes or [_CEPH_BYTES]
             )
-    source = (
-        "Ceph 16.2.15, measured on a processor that is not stated"
-        if against is None
-        else str(against)
-    )
-    ceph = _shipped() if ceph is None else ceph
+    source = str(against)
+    if against is None:
+        source = "Ceph 16.2.15, measured on a processor that is not stated"
+    if ceph is None:
+        ceph = _shipped()
     # The machine's copy is no code.
     codes = [row for row in rows if row["op"] != "memcpy"]
     pairs = side_by_side(codes, ceph)
     saved = _save(rows) if save else None
-    written = [] if out is None else _write(out, rows, pairs, ceph, format_table(codes))
+    written = []
+    if out is not None:
+        written = _write(out, rows, pairs, ceph, format_table(codes))
     document = {
         "rows": rows,
         "table": table_rows(codes),
@@ -162,11 +164,16 @@ def _sizes_bytes(
     """Return the sizes to time [B]: those named, those of a recorded output, or that of a call of Ceph's."""
     from stripesim.scenarios.schema.units import parse_size_bytes
 
-    if sizes or ceph is not None:
-        return [parse_size_bytes(size) for size in sizes] or sorted(
-            {row["size_bytes"] for row in ceph or ()}
-        )
-    return [_CEPH_BYTES] if one_call else None
+    if sizes:
+        try:
+            return [parse_size_bytes(size) for size in sizes]
+        except ValueError as error:
+            raise ValueError(f"--size: {error}") from None
+    if ceph is not None:
+        return sorted({row["size_bytes"] for row in ceph})
+    if one_call:
+        return [_CEPH_BYTES]
+    return None
 
 
 def _shipped() -> list[dict[str, Any]]:
@@ -222,42 +229,42 @@ def _print_pairs(pairs: Rows, source: str) -> None:
             file=sys.stderr,
         )
         return
-    cases: dict[tuple[Any, ...], Any] = {}
+    of_case = itemgetter("scheme", "op", "erasures", "ceph_backend", "ceph_bytes_per_s")
+    cases: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for pair in pairs:
-        key = (
-            pair["scheme"],
-            pair["op"],
-            pair["erasures"],
-            pair["ceph_backend"],
-            pair["ceph_bytes_per_s"],
-        )
-        cases.setdefault(key, []).append(pair)
-
-    def text(value: float | None, unit: float = 1e9) -> str:
-        return "" if value is None else f"{value / unit:.2f}"
-
-    def fastest(mine: Rows, *, alone: bool) -> float | None:
-        speeds = [
-            pair["bytes_per_s"]
-            for pair in mine
-            if pair["backend"].startswith("isal_") is alone
-        ]
-        return max(speeds, default=None)
-
+        cases.setdefault(of_case(pair), []).append(pair)
     rows = []
-    for (scheme, op, erasures, plugin, speed), mine in cases.items():
-        call = fastest(mine, alone=False)
+    for (scheme, op, erasures, plugin, speed), of_one_case in cases.items():
+        call = _fastest(of_one_case, alone=False)
         row = {
             "scheme": scheme,
-            "operation": op if not erasures else f"{op}, {erasures} lost",
+            "operation": f"{op}, {erasures} lost" if erasures else op,
             "Ceph's plugin": plugin.removeprefix("ceph "),
-            "data": format_size(mine[0]["size_bytes"]),
-            "Ceph": text(speed),
-            "call": text(call),
-            "alone": text(fastest(mine, alone=True)),
-            "Ceph / call": text(None if call is None else speed / call, 1.0),
+            "data": format_size(of_one_case[0]["size_bytes"]),
+            "Ceph": _gb_per_s(speed),
+            "call": _gb_per_s(call),
+            "alone": _gb_per_s(_fastest(of_one_case, alone=True)),
+            "Ceph / call": "",
         }
+        if call is not None:
+            row["Ceph / call"] = f"{speed / call:.2f}"
         rows.append(row)
     caption = "GB/s of data; call = the fastest through a library, with its copies; alone = ISA-L without"
     title = f"Beside Ceph ({source})"
     console().print(table_of(rows, numbers=range(3, 8), title=title, caption=caption))
+
+
+def _gb_per_s(bytes_per_s: float | None) -> str:
+    if bytes_per_s is None:
+        return ""
+    return f"{bytes_per_s / 1e9:.2f}"
+
+
+def _fastest(pairs: Rows, *, alone: bool) -> float | None:
+    """Return the speed of the fastest call [B/s]; `alone`: of ISA-L without a library."""
+    speeds = [
+        pair["bytes_per_s"]
+        for pair in pairs
+        if pair["backend"].startswith("isal_") is alone
+    ]
+    return max(speeds, default=None)

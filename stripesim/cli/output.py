@@ -22,7 +22,13 @@ def write_json(target: str | None, document: dict[str, Any]) -> bool:
     if target == "-":
         print(text)
         return True
-    Path(target).write_text(text + "\n", encoding="utf-8")
+    try:
+        Path(target).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or error
+        raise ValueError(
+            f"--json: got {target} ({reason}), wanted a file that can be written, or -"
+        ) from None
     return False
 
 
@@ -88,9 +94,22 @@ def check_out(out: Path | None, *, report: bool = False) -> None:
         raise ValueError(
             "--report: got no --out, wanted the folder to write report.html into"
         )
-    for path in () if out is None else (out, *out.parents):
+    if out is None:
+        return
+    for path in (out, *out.parents):
         if path.exists() and not path.is_dir():
             raise ValueError(f"--out: {out}: got the file {path}, wanted a folder")
+
+
+def check_page(page: Path | None) -> None:
+    """Refuse, before anything runs, a path that a page cannot be written to."""
+    if page is None:
+        return
+    wanted = "the name of a file to write the page into"
+    if str(page) == "-":
+        raise ValueError(f"--html: got -, wanted {wanted}")
+    if page.is_dir():
+        raise ValueError(f"--html: got the folder {page}, wanted {wanted}")
 
 
 def list_written(paths: list[Path]) -> None:
@@ -114,11 +133,9 @@ def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None
         print(f"warning: outside the calibrated range: {warnings[0]}", file=sys.stderr)
         return
     named = ", ".join(dict.fromkeys(line.split(":")[0] for line in warnings))
-    where = (
-        "--out DIR --report, or --json -"
-        if report is None
-        else str(report / "report.html")
-    )
+    where = "--out DIR --report, or --json -"
+    if report is not None:
+        where = str(report / "report.html")
     print(
         f"warning: outside the calibrated range in {len(warnings)} respects: {named}; in full: {where}",
         file=sys.stderr,

@@ -166,11 +166,13 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
 def _lines(row: Mapping[str, Any]) -> list[str]:
     """Say how data is lost and what the numbers rest on."""
     where = f"{row['scheme']} {row['method']}"
-    path = [] if row["dominant_path"] is None else [f"{where}: {row['dominant_path']}"]
+    path = []
+    if row["dominant_path"] is not None:
+        path = [f"{where}: {row['dominant_path']}"]
     if row["nines"] is None and row["nines_low"] is not None:
-        least, most = row["nines_low"], 10 ** -row["nines_low"]
+        least = row["nines_low"]
         path = [
-            f"{where}: no loss seen: less than {most:.1e} within the horizon, {least:.1f} nines or more"
+            f"{where}: no loss seen: less than {10**-least:.1e} within the horizon, {least:.1f} nines or more"
         ]
     bursts = [
         f"{where}: burst {one['name']} ({one['units']} {one['unit']}s, {one['per_year']:g} a year) loses "

@@ -101,7 +101,7 @@ def run(
 
 def _write(out: Path, result: ScenarioResult) -> list[Path]:
     """Write tables, parameters and figures."""
-    from stripesim.scenarios.explain.costs_figure import draw_costs
+    from stripesim.scenarios.figures.costs import draw_costs
     from stripesim.scenarios.figures.results import draw_all, save_figures
     from stripesim.scenarios.run.results import write_results
 
@@ -119,6 +119,7 @@ def _write(out: Path, result: ScenarioResult) -> list[Path]:
 
 def _print(result: ScenarioResult, *, costs: bool) -> None:
     """Print the tables and the lines below them."""
+    from stripesim.cli.costs import print_costs
     from stripesim.cli.tables import (
         advice_table,
         fault_lines,
@@ -126,9 +127,8 @@ def _print(result: ScenarioResult, *, costs: bool) -> None:
         repair_lines,
         timeline_table,
     )
-    from stripesim.scenarios.explain.costs import print_costs
+    from stripesim.scenarios.cells.notes import load_sentences
     from stripesim.scenarios.run.advise import notable
-    from stripesim.scenarios.run.notes import load_sentences
     from stripesim.scenarios.run.results import print_table
 
     terminal = output.console()

@@ -51,11 +51,9 @@ def _command(study: Study) -> Callable[..., None]:
     """Make the function of a study's command; its signature is what Typer reads the options from."""
 
     def run(**given: Any) -> None:
-        out, json_to, everything = (
-            given.pop("out"),
-            given.pop("json_to"),
-            given.pop("everything"),
-        )
+        out = given.pop("out")
+        json_to = given.pop("json_to")
+        everything = given.pop("everything")
         with progress(f"study {study.name}", None) as step:
             result = study.run(
                 engine=given.pop("engine"),
@@ -65,7 +63,9 @@ def _command(study: Study) -> Callable[..., None]:
                 progress=step,
                 **given,
             )
-        written = study.save(result, out) if out is not None else []
+        written = []
+        if out is not None:
+            written = study.save(result, out)
         if not write_json(json_to, result.to_json()):
             _show(result, everything=everything)
             list_written(written)

@@ -89,19 +89,18 @@ def sweep(
     if problems:
         raise SweepError("\n".join(problems))
     with ExitStack() as stack:
-        store = (
-            None if out is None else stack.enter_context(PartStore(out, resume=resume))
-        )
+        store = None
+        if out is not None:
+            store = stack.enter_context(PartStore(out, resume=resume))
         missing = sum(
             store is None or task.task_id not in store.rows for task in plan.tasks
         )
         kept = len(plan.tasks) - missing
+        title = f"{plan.name} (+{kept} kept)" if kept else plan.name
         with (
             _on_signal(signal.SIGTERM, _interrupt),
             _on_signal(signal.SIGINT, _interrupt),
-            output.progress(
-                plan.name + (f" (+{kept} kept)" if kept else ""), missing
-            ) as step,
+            output.progress(title, missing) as step,
         ):
             result = run_sweep(
                 plan,
@@ -121,13 +120,15 @@ def sweep(
         output.warn_outside(result.warnings, report=out if report else None)
         _print(plan, result)
         output.list_written(written)
-    raise typer.Exit(
-        130
-        if result.stopped == "interrupted"
-        else 1
-        if result.failed or result.stopped
-        else 0
-    )
+    raise typer.Exit(_status(result))
+
+
+def _status(result: SweepResult) -> int:
+    if result.stopped == "interrupted":
+        return 130
+    if result.failed or result.stopped:
+        return 1
+    return 0
 
 
 def _problems(
@@ -171,16 +172,15 @@ def _write(
 
 def _warn(plan: SweepPlan, result: SweepResult, out: Path | None) -> None:
     """Say on standard error what a reader of the table must know."""
-    lines, done = [], result.rows.height
+    lines = []
+    done = result.rows.height
     if result.damaged:
         lines.append(
             f"warning: {result.damaged} damaged rows in {out} were not used; their cells ran again"
         )
-    unsteady = (
-        []
-        if result.rows.is_empty()
-        else result.rows.filter(~result.rows["steady"]).to_dicts()
-    )
+    unsteady = []
+    if not result.rows.is_empty():
+        unsteady = result.rows.filter(~result.rows["steady"]).to_dicts()
     if unsteady:
         first = unsteady[0]
         where = [
@@ -204,11 +204,8 @@ def _warn(plan: SweepPlan, result: SweepResult, out: Path | None) -> None:
         lines.append(
             f"stopped: {result.stopped}; {done} of {len(plan.tasks)} rows are done"
         )
-        lines += (
-            []
-            if out is None
-            else [f"the same command with --resume goes on from {out}"]
-        )
+        if out is not None:
+            lines.append(f"the same command with --resume goes on from {out}")
     for line in lines:
         print(line, file=sys.stderr)
 

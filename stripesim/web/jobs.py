@@ -120,7 +120,7 @@ class JobQueue:
 
 def simulate(scenario: Scenario) -> list[dict[str, Any]]:
     """Run a scenario and return the columns of its rows that the page shows; for a worker process."""
-    from stripesim.scenarios.run.cell import row_of, run_cells
+    from stripesim.scenarios.cells.run import row_of, run_cells
 
     rows = []
     for cell, result in run_cells(scenario, "compiled"):

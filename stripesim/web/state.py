@@ -10,6 +10,8 @@ from typing import Any, Final, get_args
 from stripesim.calibration.kernels.store import shipped_table_names
 from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, names
 from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import warnings_of
 from stripesim.scenarios.planning.bound import Bound, bounds_of
 from stripesim.scenarios.planning.candidates import candidate_scenario
 from stripesim.scenarios.planning.capacity import (
@@ -19,8 +21,6 @@ from stripesim.scenarios.planning.capacity import (
 )
 from stripesim.scenarios.planning.durability import DETECTION_S
 from stripesim.scenarios.planning.plan import AFR, nines_of
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.notes import warnings_of
 from stripesim.scenarios.schema.keys import Scenario, names_file
 from stripesim.scenarios.schema.loader import parse_scenario, scenario_from
 from stripesim.scenarios.schema.toml import toml_document

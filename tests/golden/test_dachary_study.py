@@ -10,18 +10,12 @@ import pytest
 
 from stripesim.calibration.kernels.against_ceph import ceph_rows
 from stripesim.calibration.kernels.buffers import ceph_buffers, fit_buffers
+from stripesim.scenarios.studies.claim_rules import claim_rules
 from stripesim.scenarios.studies.dachary2013 import runs
-from stripesim.scenarios.studies.dachary2013.claims import (
-    ENCODE,
-    NOT_COMPUTED,
-    RATES,
-    TIMES,
-    case_seconds,
-    simulate_claims,
-)
-from stripesim.scenarios.studies.dachary2013.figures import draw
+from stripesim.scenarios.studies.dachary2013.claims import CAUCHY_GOOD, case_seconds
 from stripesim.scenarios.studies.dachary2013.study import STUDY
 from stripesim.scenarios.studies.lookup import published
+from support.studies import simulated_claims
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared/data"
 
@@ -49,27 +43,30 @@ def test_claims_are_those_fixed_beforehand():
 
 
 def test_every_claim_is_computed_or_says_why_not(result):
-    computed = set(TIMES) | set(RATES)
-    assert {claim.id for claim in STUDY.claims()} == computed | set(NOT_COMPUTED)
-    assert not computed & set(NOT_COMPUTED)
+    rules = claim_rules(STUDY.name)
+    assert {claim.id for claim in STUDY.claims()} == {
+        *rules.expressions,
+        *rules.not_computed,
+    }
+    assert not set(rules.expressions) & set(rules.not_computed)
     for entry in result.ledger.entries:
-        assert (entry.simulated is None) == (entry.claim.id in NOT_COMPUTED)
+        assert (entry.simulated is None) == (entry.claim.id in rules.not_computed)
         assert entry.simulated is not None or entry.reason
 
 
 def test_a_case_is_the_reference_times_the_ratio_measured(result):
-    values, _ = simulate_claims(result.rows)
-    case, reference = TIMES["dachary2013-143"]
-    unit = published(STUDY.name)[reference]
-    ratio = case_seconds(result.rows, case) / case_seconds(result.rows, ENCODE)
+    values, _ = simulated_claims(STUDY, result.rows)
+    unit = published(STUDY.name)["dachary2013-141"]
+    decode = case_seconds(result.rows, CAUCHY_GOOD, "rs:6,2", "decode", 2)
+    ratio = decode / case_seconds(result.rows, CAUCHY_GOOD, "rs:6,2", "encode", 0)
     assert values["dachary2013-143"] == pytest.approx(unit * ratio)
     assert values["dachary2013-149"] == pytest.approx(1 / (unit * ratio))
 
 
 def test_twice_as_fast_a_machine_gives_the_same_ledger(result):
     quick = result.rows.with_columns(pl.col("seconds_median") / 2)
-    assert simulate_claims(quick)[0] == pytest.approx(
-        simulate_claims(result.rows)[0], nan_ok=True
+    assert simulated_claims(STUDY, quick)[0] == pytest.approx(
+        simulated_claims(STUDY, result.rows)[0], nan_ok=True
     )
 
 
@@ -80,14 +77,17 @@ def test_one_slow_case_is_found_out(result):
         .otherwise(pl.col("seconds_median"))
         .alias("seconds_median")
     )
-    before, after = simulate_claims(result.rows)[0], simulate_claims(slow)[0]
+    before, after = (
+        simulated_claims(STUDY, result.rows)[0],
+        simulated_claims(STUDY, slow)[0],
+    )
     assert after["dachary2013-142"] == pytest.approx(3 * before["dachary2013-142"])
     assert after["dachary2013-143"] == pytest.approx(before["dachary2013-143"])
 
 
 def test_a_missing_case_is_not_derivable_with_its_name(result):
-    values, reasons = simulate_claims(
-        result.rows.filter(pl.col("backend") != "liberasurecode_rs_vand")
+    values, reasons = simulated_claims(
+        STUDY, result.rows.filter(pl.col("backend") != "liberasurecode_rs_vand")
     )
     assert values["dachary2013-144"] is None
     assert (
@@ -105,7 +105,10 @@ def test_verdicts_of_this_version(result):
 
 def test_losses_drawn_from_all_chunks_are_cheaper_than_the_plugins(result):
     old = result.rows.filter(pl.col("source") == "ceph16")
-    before, after = simulate_claims(old)[0], simulate_claims(result.rows)[0]
+    before, after = (
+        simulated_claims(STUDY, old)[0],
+        simulated_claims(STUDY, result.rows)[0],
+    )
     for claim in ("dachary2013-142", "dachary2013-143"):
         assert after[claim] < before[claim]
 
@@ -182,7 +185,7 @@ def test_recorded_output_stands_in_for_cephs_rows(tmp_path):
 
 
 def test_figures_are_drawn_with_captions(result):
-    figures = draw(result.rows)
+    figures = STUDY.figures(result)
     assert set(figures) == {"roofline", "kernel-and-copies", "operations", "ratios"}
     for figure, caption in figures.values():
         assert figure.axes and caption.endswith(".")

@@ -12,18 +12,15 @@ import polars as pl
 import pytest
 
 from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.cells.build import build_pool
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import row_of, run_cell
 from stripesim.scenarios.report.study import report_page
-from stripesim.scenarios.run.build import build_models, build_pool
-from stripesim.scenarios.run.cell import row_of, run_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.studies.base import Setting
+from stripesim.scenarios.studies.claim_rules import claim_rules
 from stripesim.scenarios.studies.ecfault2024 import amplification
-from stripesim.scenarios.studies.ecfault2024.claims import (
-    NOT_COMPUTED,
-    Lookup,
-    simulate_claims,
-)
-from stripesim.scenarios.studies.ecfault2024.figures import draw
+from stripesim.scenarios.studies.ecfault2024.claims import RecoveryNumbers
 from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table
 from stripesim.scenarios.studies.ecfault2024.parameters import (
     StudyModel,
@@ -41,6 +38,7 @@ from stripesim.scenarios.studies.ecfault2024.recover import failing_osds, recove
 from stripesim.scenarios.studies.ecfault2024.study import STUDY
 from stripesim.scenarios.studies.ecfault2024.tables import implied_effect, tables
 from stripesim.scenarios.studies.parameters import ParametersError, model_from
+from support.studies import computed, figures_of, simulated_claims
 
 PUBLISHED = (
     Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
@@ -250,8 +248,9 @@ def test_bytes_are_those_of_the_codes(small):
 
 
 def test_verdicts_follow_from_rows(small):
-    simulated, _ = simulate_claims(small)
-    assert {claim.id for claim in STUDY.claims()} == set(simulated) | set(NOT_COMPUTED)
+    simulated, _ = simulated_claims(STUDY, small)
+    missing = set(simulated) - computed(simulated)
+    assert missing == set(claim_rules(STUDY.name).not_computed)
     assert simulated["ecfault2024-178"] == pytest.approx(4 / 3)
     assert simulated["ecfault2024-179"] == pytest.approx(1.829, abs=1e-3)
     assert simulated["ecfault2024-182"] == pytest.approx(2.204, abs=1e-3)
@@ -264,8 +263,8 @@ def test_verdicts_follow_from_rows(small):
         .then(pl.col("total_s") * 1.11)
         .otherwise(pl.col("total_s"))
     )
-    assert simulate_claims(slow)[0]["ecfault2024-174"].says == "kv-optimized"
-    assert simulate_claims(slow)[0]["ecfault2024-164"] == pytest.approx(11)
+    assert simulated_claims(STUDY, slow)[0]["ecfault2024-174"].says == "kv-optimized"
+    assert simulated_claims(STUDY, slow)[0]["ecfault2024-164"] == pytest.approx(11)
     assert simulated["ecfault2024-174"].says == "no scheme is worse than the others"
 
 
@@ -284,7 +283,8 @@ def test_an_advantage_is_gone_only_where_there_was_one(small):
                 .then(10.0)
                 .otherwise(changed)
             )
-        return Lookup(small.with_columns(recovery_s=changed)).clay_advantage().says
+        numbers = RecoveryNumbers(small.with_columns(recovery_s=changed))
+        return numbers.clay_advantage().says
 
     names = ("1", "2-same", "3-same", "2-different", "3-different")
     assert with_times(
@@ -296,7 +296,7 @@ def test_an_advantage_is_gone_only_where_there_was_one(small):
 
 def test_the_report_shows_claims_figures_and_tables(small):
     ledger = STUDY.ledger(Setting(), small)
-    figures = draw(small)
+    figures = figures_of(STUDY, small)
     assert (
         {"effects", "configurations", "write-amplification"}
         >= set(figures)

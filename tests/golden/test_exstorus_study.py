@@ -8,13 +8,8 @@ import pytest
 
 from stripesim.scenarios.run.results import rows_frame
 from stripesim.scenarios.studies.base import Setting
+from stripesim.scenarios.studies.claim_rules import claim_rules
 from stripesim.scenarios.studies.exstorus2019 import fit, source
-from stripesim.scenarios.studies.exstorus2019.claims import (
-    METRIC_GROUPS,
-    NOT_COMPUTED,
-    simulate_claims,
-)
-from stripesim.scenarios.studies.exstorus2019.figures import draw
 from stripesim.scenarios.studies.exstorus2019.parameters import (
     kernel_factors,
     kernel_ratios,
@@ -23,9 +18,10 @@ from stripesim.scenarios.studies.exstorus2019.parameters import (
 )
 from stripesim.scenarios.studies.exstorus2019.runs import EXPERIMENTS
 from stripesim.scenarios.studies.exstorus2019.study import STUDY
-from stripesim.scenarios.studies.lookup import claims_of, published
+from stripesim.scenarios.studies.lookup import published
 from stripesim.scenarios.studies.parameters import ParametersError, model_from
 from stripesim.sim.systems.striped_fs.costs import SlaveDiskModel
+from support.studies import figures_of, simulated_claims
 
 PUBLISHED = (
     Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
@@ -133,15 +129,15 @@ def test_verdicts_of_this_version(result, entries):
 
 
 def test_every_claim_is_computed_or_says_why_not(result, entries):
-    assert set(simulate_claims(result.rows)[0]) | set(NOT_COMPUTED) == set(entries)
+    not_computed = claim_rules(STUDY.name).not_computed
     for key, entry in entries.items():
-        assert (entry.simulated is None) == (key in NOT_COMPUTED)
+        assert (entry.simulated is None) == (key in not_computed)
         if entry.simulated is None:
             assert entry.claim.role == "given"
 
 
 def test_shares_are_those_of_the_times(result):
-    simulated, _ = simulate_claims(result.rows)
+    simulated, _ = simulated_claims(STUDY, result.rows)
     times = [simulated[f"exstorus-{number}"] for number in (249, 252, 255, 258, 261)]
     assert simulated["exstorus-283"] == pytest.approx(100 * times[3] / sum(times))
     assert simulated["exstorus-285"] == pytest.approx(100 * times[2] / sum(times))
@@ -217,7 +213,7 @@ def test_experiments_beyond_the_claims(name):
 
 
 def test_figures_need_only_the_rows_that_are_there(result):
-    figures = draw(result.rows)
+    figures = STUDY.figures(result)
     assert set(figures) == {
         "steps-by-size",
         "steps-shares",
@@ -231,7 +227,7 @@ def test_figures_need_only_the_rows_that_are_there(result):
 def test_layout_zeros_and_disks_are_drawn_as_they_came_out():
     names = ("layout", "short records", "disks")
     rows = rows_frame([row for name in names for row in EXPERIMENTS[name](Setting())])
-    figure, caption = draw(rows)["layout-zeros-disks"]
+    figure, caption = figures_of(STUDY, rows)["layout-zeros-disks"]
     files, zeros, disks = figure.axes
     values = {
         row["code"]: row["throughput_bytes_per_s"] * 1e-6
@@ -261,7 +257,3 @@ def test_a_wrong_parameter_file_is_told_in_one_line():
             "parameters.toml: [hdd]",
         )
     assert "\n" not in str(caught.value)
-
-
-def test_metric_groups_name_metrics_that_exist():
-    assert set(METRIC_GROUPS) <= {claim.metric for claim in claims_of("exstorus2019")}

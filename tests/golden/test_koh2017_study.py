@@ -9,22 +9,30 @@ import polars as pl
 import pytest
 
 from stripesim.scenarios.report.study import report_page, seen_by_fits
+from stripesim.scenarios.studies.claim_rules import (
+    NotComputedError,
+    simulate_claims,
+)
 from stripesim.scenarios.studies.koh2017 import ablations as what_if
 from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS
-from stripesim.scenarios.studies.koh2017.cells import BARE, NotComputedError
-from stripesim.scenarios.studies.koh2017.claims import required_cells
+from stripesim.scenarios.studies.koh2017.cells import BARE, Recorder
+from stripesim.scenarios.studies.koh2017.claims import required_cells, vocabulary
 from stripesim.scenarios.studies.koh2017.creation import CreationSource
-from stripesim.scenarios.studies.koh2017.figures.ablations import compare
-from stripesim.scenarios.studies.koh2017.figures.draw import claims_of, draw
-from stripesim.scenarios.studies.koh2017.figures.series import needed_pause_ns
-from stripesim.scenarios.studies.koh2017.figures.summary import as_factor
+from stripesim.scenarios.studies.koh2017.figure_tables import (
+    as_factor,
+    claims_of_figures,
+    compared,
+    needed_pause_ns,
+)
 from stripesim.scenarios.studies.koh2017.paper import FIGURES, PAPER_FIGURES
 from stripesim.scenarios.studies.koh2017.runs import Simulation, tasks_for
 from stripesim.scenarios.studies.koh2017.series import (
     RUNS,
-    SERIES_RULES,
     converged_s,
+    convergence_s,
     dips,
+    dips_of,
+    pristine_over_overwrites,
 )
 from stripesim.scenarios.studies.koh2017.study import STUDY, KohResult
 from stripesim.scenarios.studies.tasks import StudyError, run_tasks
@@ -132,7 +140,7 @@ def test_heartbeats_follow_from_pairs_interval_and_size():
 
 
 def test_no_first_write_dips_unless_it_stalls(series):
-    assert SERIES_RULES["koh2017-115"](series).says == "none"
+    assert dips_of(series, "fig19-rs").says == "none"
     stalled = dips(
         series.filter(pl.col("series") == "fig19-pause-2000ms")[
             "throughput_bytes_per_s"
@@ -198,19 +206,22 @@ def test_claims_of_figure_20_by_hand():
         "fig20-overwrite", 80, 0.5, 100.0, 2e9
     )
     frame = pl.DataFrame(found)
-    assert SERIES_RULES["koh2017-117"](frame) == pytest.approx(20)
-    assert SERIES_RULES["koh2017-118"](frame) == pytest.approx(40)
-    assert SERIES_RULES["koh2017-119"](frame) == pytest.approx(3.5)
-    assert SERIES_RULES["koh2017-120"](frame) == 80
+    values, _ = simulate_claims("koh2017", vocabulary(Recorder(), frame))
+    # 1 - 0.4/0.5 and 1 - 60/100 in percent, 7/2, and all 80 seconds.
+    assert values["koh2017-117"] == pytest.approx(20)
+    assert values["koh2017-118"] == pytest.approx(40)
+    assert values["koh2017-119"] == pytest.approx(3.5)
+    assert values["koh2017-120"] == 80
 
 
 def test_a_series_too_short_answers_nothing():
     found = _flat("fig20-pristine", 60, 0.4, 60.0, 7e9) + _flat(
         "fig20-overwrite", 60, 0.5, 100.0, 2e9
     )
-    for claim in ("koh2017-117", "koh2017-118", "koh2017-119", "koh2017-120"):
-        with pytest.raises(NotComputedError):
-            SERIES_RULES[claim](pl.DataFrame(found))
+    with pytest.raises(NotComputedError):
+        pristine_over_overwrites(pl.DataFrame(found), "cpu_utilisation")
+    with pytest.raises(NotComputedError):
+        convergence_s(pl.DataFrame(found))
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +238,7 @@ def ablated() -> pl.DataFrame:
 
 def test_ablations_change_what_they_name(ablated):
     over = dict(
-        compare(ablated)
+        compared(ablated)
         .select("ablation", "throughput_bytes_per_s_over_baseline")
         .iter_rows()
     )
@@ -277,7 +288,7 @@ def test_summary_factors(value, kind, factor):
 
 
 def test_claims_stand_at_the_figure_they_name(bare):
-    ids = [entry.claim.id for entry in claims_of("13", bare.ledger.entries)]
+    ids = [entry.claim.id for entry in claims_of_figures(bare.ledger.entries)["fig13"]]
     assert "koh2017-091" in ids
     assert "koh2017-093" in ids
     assert "koh2017-115" not in ids
@@ -292,7 +303,7 @@ def test_no_claim_that_a_fit_has_seen_is_held_out(bare):
 
 def test_figures_and_report_come_from_the_data(bare, ablated):
     result = replace(bare, ablations=ablated)
-    figures = draw(result)
+    figures = STUDY.figures(result)
     assert {"fig05", "fig13", "ablations", "stripe-width"} <= set(figures)
     assert "fig08" not in figures
     assert "091" in " ".join(

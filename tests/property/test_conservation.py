@@ -56,9 +56,9 @@ def made(shape, models, change, make_pool):
 @settings(max_examples=60, deadline=None)
 @given(shape=shapes)
 def test_what_steps_account_as_they_complete_is_what_the_plan_says(
-    models, change, make_pool, shape
+    sleepless, change, make_pool, shape
 ):
-    pool, workload = made(shape, models, change, make_pool)
+    pool, workload = made(shape, sleepless, change, make_pool)
     result = simulate(
         pool,
         workload.start(),
@@ -110,8 +110,8 @@ def test_what_steps_account_as_they_complete_is_what_the_plan_says(
 
 @settings(max_examples=60, deadline=None)
 @given(shape=shapes)
-def test_no_request_ends_before_its_critical_path(models, change, make_pool, shape):
-    pool, workload = made(shape, models, change, make_pool)
+def test_no_request_ends_before_its_critical_path(sleepless, change, make_pool, shape):
+    pool, workload = made(shape, sleepless, change, make_pool)
     result = simulate(
         pool,
         workload.start(),
@@ -162,6 +162,6 @@ def longest_ns(path, row):
     return int(ends[path.reply])
 
 
-def test_these_models_have_no_spread(models, make_pool):
+def test_these_models_have_no_spread(sleepless, make_pool):
     # What the properties above rest on.
-    assert (factor_tables(make_pool(models, "rep:1")) == FACTOR_ONE).all()
+    assert (factor_tables(make_pool(sleepless, "rep:1")) == FACTOR_ONE).all()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stripesim.scenarios.run.cell import run_cells
+from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 

@@ -1,4 +1,4 @@
-"""Whatever fails and comes back: no request is lost, bytes add up, and in the end the cluster is whole."""
+"""Whatever fails and comes back: no request is lost, bytes add up, and the cluster ends clean."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ wild_stories = st.builds(
 
 
 def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
-    """Run a story; return pool, plan and result."""
+    """Run a story and return pool, plan and result."""
     scheme = parse_scheme(story["scheme"])
     crush = build_map(hosts=HOSTS, osds_per_host=OSDS_PER_HOST)
     rule = ("rep" if scheme.kind == "replicated" else "ec") + "_osd"
@@ -187,15 +187,15 @@ def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
 @pytest.fixture
 def directors(monkeypatch):
     """Collect the directors of runs, to look inside them afterwards."""
-    found: list[FaultDirector] = []
+    begun: list[FaultDirector] = []
     begin = FaultDirector.begin
 
-    def noted(self, progress):
-        found.append(self)
+    def begin_and_note(self, progress):
+        begun.append(self)
         begin(self, progress)
 
-    monkeypatch.setattr(FaultDirector, "begin", noted)
-    return found
+    monkeypatch.setattr(FaultDirector, "begin", begin_and_note)
+    return begun
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -226,9 +226,9 @@ def test_no_request_is_lost_and_bytes_add_up_whatever_fails(
     director = directors[-1]
     if row["objects_lost"] == 0:
         assert row["requests_pending"] == 0
-        assert director.timeline.all_clean, director.timeline.counts
-    for group in director.groups:
-        if director.timeline.states[group.number] == State.CLEAN:
+        assert director.state.timeline.all_clean, director.state.timeline.states
+    for group in director.state.groups:
+        if director.state.timeline.states[group.number] == State.CLEAN:
             assert group.members.acting == group.up
             assert all(
                 not group.copy_of(osd, shard).missing
@@ -260,9 +260,9 @@ def test_degraded_templates_run_only_while_the_group_is_not_clean(
     _, _, result = played(story, models, change, make_pool, engine)
     stream = result.engine_run.streams[0]
     director = directors[-1]
-    templates = director._book.templates
+    templates = result.book.templates
     history: dict[int, list[tuple[int, str]]] = {}
-    for time_ns, number, state in director.timeline.changes:
+    for time_ns, number, state in director.state.timeline.changes:
         history.setdefault(number, [(-1, State.CLEAN)]).append((time_ns, state))
     columns = (stream.templates, stream.groups, stream.issued_ns, stream.completed_ns)
     for template, group, issued, completed in zip(
@@ -270,12 +270,10 @@ def test_degraded_templates_run_only_while_the_group_is_not_clean(
     ):
         if completed >= 0 and " without " in templates[template].name:
             # It may have been on its way when the last shard was rebuilt.
-            found = history.get(group, [(-1, State.CLEAN)])
-            before = [state for time_ns, state in found if time_ns <= issued][-1:]
-            meanwhile = [
-                state for time_ns, state in found if issued < time_ns < completed
-            ]
-            assert any(state != State.CLEAN for state in before + meanwhile)
+            states = history.get(group, [(-1, State.CLEAN)])
+            at_issue = [state for time_ns, state in states if time_ns <= issued][-1]
+            later = {state for time_ns, state in states if issued < time_ns < completed}
+            assert {at_issue} | later != {State.CLEAN}
 
 
 @settings(
@@ -327,7 +325,7 @@ def test_an_osd_that_comes_back_empty_is_filled_again(
     }
     _, _, result = played(story, models, change, make_pool, "simpy")
     director = directors[-1]
-    held = sum(len(group.objects) for group in director.groups if 4 in group.up)
+    held = sum(len(group.objects) for group in director.state.groups if 4 in group.up)
     assert held > 0
     assert result.row["recovery_operations"] == held
     assert result.row["clean_at_end"]
@@ -383,10 +381,10 @@ def test_more_failures_than_the_code_bears_are_told_as_loss(
     director = directors[-1]
     undecodable = [
         group
-        for group in director.groups
+        for group in director.state.groups
         if sum(
             osd in dead.osds
-            for osd in np.asarray(director._pool.cluster.acting[group.number])
+            for osd in np.asarray(director.state.pool.cluster.acting[group.number])
         )
         > 2
     ]

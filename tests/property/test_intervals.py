@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stripesim.scenarios.run.cell import run_cells
+from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.schema.loader import parse_scenario
 
 CLUSTER = '[cluster]\nhosts = 4\nosds_per_host = 3\npg_num = 128\nfailure_domain_erasure = "osd"\n'

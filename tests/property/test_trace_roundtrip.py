@@ -50,8 +50,8 @@ SEEDS = [
 
 
 NAMES = [form.name for form in FORMATS]
-# Binary, or refused at once without their heading.
-NOT_IN_BLOCKS = ("blktrace", "vscsi", "columns-parquet", "columns-csv")
+# Binary.
+NOT_IN_BLOCKS = ("blktrace", "vscsi")
 TEXT_NAMES = [name for name in NAMES if name not in NOT_IN_BLOCKS]
 
 

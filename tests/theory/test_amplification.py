@@ -170,11 +170,11 @@ def serial_ns(models, scheme):
 @pytest.mark.parametrize("scheme", ["rep:1", "rep:2"])
 @pytest.mark.parametrize("depth", [4, 32])
 def test_one_group_serves_one_write_per_serial_time(
-    models, change, make_pool, scheme, engine, depth
+    sleepless, change, make_pool, scheme, engine, depth
 ):
     """A lock that spans the commit: whatever the depth, completions are one serial time apart."""
     # What the store does after a commit delays no later commit, and the client is fast.
-    built = change(models, cpu={"kv_finish_ns": 0}, client={"submit_ns": 1000})
+    built = change(sleepless, cpu={"kv_finish_ns": 0}, client={"submit_ns": 1000})
     result = simulate(
         make_pool(built, scheme),
         load("rand", 4 * KIB, read=False, depth=depth),
@@ -215,27 +215,19 @@ def test_rate_grows_with_the_groups_that_a_load_falls_on(models, change, make_po
 
 
 class Watching(SimpyEngine):
-    """Notes who holds each placement group's lock, and asserts that nobody else does."""
+    """Counts who has got a placement group's lock, and asserts that nobody else holds it then."""
 
     def __init__(self, program, locks):
         super().__init__(program)
-        self.locks, self.holders, self.most, self.turns = locks, {}, 0, 0
+        self.locks = [self.resources[lock] for lock in locks]
+        self.turns = 0
 
-    def _pool(self, word, pool, request, step):
-        before = len(self.ready)
-        super()._pool(word, pool, request, step)
-        if pool not in self.locks:
-            return
-        # An acquire that must wait makes nothing ready; a release makes the waiter it woke ready first.
-        woken = [member for member, _ in list(self.ready)[before:]]
-        holders = self.holders.setdefault(pool, [])
-        if word != ACQUIRE:
-            assert holders == [request], "given back by one that does not hold it"
-            holders.remove(request)
-            woken.remove(request)
-        holders += woken
-        self.turns += len(woken)
-        self.most = max(self.most, len(holders))
+    def complete(self, request, step):
+        if step.word == ACQUIRE and request.row[step.role] in self.locks:
+            lock = request.row[step.role]
+            assert list(lock.users()) == [request], "held by another request"
+            self.turns += 1
+        super().complete(request, step)
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
@@ -258,8 +250,8 @@ def test_a_lock_that_spans_the_commit_lets_one_write_of_a_group_through_at_a_tim
     locks = {index for index, kind in enumerate(resources.kinds) if kind == "pg.lock"}
     engine = Watching(program, locks)
     run = engine.execute()
-    assert (engine.most, engine.turns) == (1, 200)
-    assert not any(engine.holders.values())
+    assert engine.turns == 200
+    assert not any(list(lock.users()) for lock in engine.locks)
     # In one group, nobody replies while the next is already committing: completions keep a serial distance.
     stream = run.streams[0]
     for group in range(3):

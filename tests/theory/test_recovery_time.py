@@ -13,9 +13,11 @@ from stripesim.models.generations import recovery_model
 from stripesim.models.recovery import SECOND_NS, min_size
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
-from stripesim.sim.ceph.failures import Failure, FaultPlan, report
-from stripesim.sim.ceph.failures.agenda import Agenda
-from stripesim.sim.ceph.failures.monitor import Change, Heartbeats, Monitor
+from stripesim.sim.ceph.failures import Failure, FaultPlan
+from stripesim.sim.ceph.failures.cluster_state import initial_state
+from stripesim.sim.ceph.failures.detection import Heartbeats
+from stripesim.sim.ceph.failures.monitor import Monitor
+from stripesim.sim.ceph.failures.results import fault_series
 from stripesim.sim.ceph.heartbeats import heartbeat_peers
 from stripesim.sim.run import simulate
 
@@ -120,28 +122,25 @@ def test_a_killed_daemon_is_down_after_one_map_and_out_at_the_first_tick_after_t
 @pytest.mark.parametrize("seed", range(4))
 def test_a_map_waits_an_interval_after_the_last_digest(make_pool, models, seed):
     model = recovery_model("pacific")
-    pool, _ = ring(make_pool, models, 12)
-    agenda, maps = Agenda(), []
-    monitor = Monitor(
-        model,
-        agenda,
-        pool.cluster.osd_hosts,
-        None,
-        lambda now_ns, _: maps.append(now_ns),
-        lambda *_: None,
-        seed,
-    )
+    pool, up_sets = ring(make_pool, models, 12)
+    plan = FaultPlan(up_sets=up_sets, image_objects=0, model=model, seed=seed)
+    state = initial_state(pool, plan)
+    monitor = Monitor(state)
+    maps = []
+    monitor.subscribers.append(lambda _: maps.append(state.now_ns))
     now_ns = 10 * SECOND_NS
-    monitor.propose(now_ns, Change("out", 0))
-    due_ns = agenda.next_ns()
+    state.clock.now_ns = now_ns
+    monitor.propose("out", 0)
+    due_ns = state.clock.next_ns()
     assert due_ns is not None
-    agenda.run(due_ns)
     # What one OSD reports at any time is seen at a digest, one report and one digest later at most.
-    digest_ns = monitor.seen_ns(now_ns, 0) % (2 * SECOND_NS)
+    digest_ns = monitor.status.seen_ns(0) % (2 * SECOND_NS)
     last_ns = now_ns - (now_ns - digest_ns) % (2 * SECOND_NS)
-    assert maps == [max(now_ns + model.propose_min_wait_ns, last_ns + SECOND_NS)]
     for osd in range(6):
-        assert now_ns <= monitor.seen_ns(now_ns, osd) < now_ns + 7 * SECOND_NS
+        assert now_ns <= monitor.status.seen_ns(osd) < now_ns + 7 * SECOND_NS
+    state.clock.now_ns = due_ns
+    state.clock.run_due()
+    assert maps == [max(now_ns + model.propose_min_wait_ns, last_ns + SECOND_NS)]
 
 
 @pytest.mark.parametrize(("kind", "waits"), [("process", False), ("power", True)])
@@ -201,12 +200,12 @@ def test_a_series_of_too_many_bins_is_coarser_and_holds_the_same(
     make_pool, models, monkeypatch
 ):
     _, fine = story(make_pool, models)
-    monkeypatch.setattr(report, "SERIES_BINS_MAX", 7)
+    monkeypatch.setattr(fault_series, "SERIES_BINS_MAX", 7)
     _, coarse = story(make_pool, models)
     width_s = math.ceil(math.ceil(fine.timeline["end_s"]) / 7)
-    series = coarse.timeline["recovery"]
-    assert series["time_s"] == [bin * width_s for bin in range(len(series["time_s"]))]
-    assert len(series["time_s"]) <= 7
+    times_s = coarse.timeline["recovery"]["time_s"]
+    assert times_s == [number * width_s for number in range(len(times_s))]
+    assert len(times_s) <= 7
     rebuilt_bytes = [
         sum(x.timeline["recovery"]["rebuilt_bytes_per_s"]) for x in (fine, coarse)
     ]

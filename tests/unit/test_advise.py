@@ -13,7 +13,7 @@ from stripesim.scenarios.schema.loader import parse_scenario
 
 TEXT = """schemes = ["rep:3"]
 [cluster]
-parameters = "koh2017"
+parameters = "kraken"
 hosts = 4
 osds_per_host = 2
 pg_num = 128

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
 from stripesim.sim.ceph.failures.groups import State
-from stripesim.sim.ceph.failures.report import BLOCKED_BY, held_ns
-from stripesim.sim.ceph.failures.timeline import Timeline
+from stripesim.sim.ceph.failures.results.fault_phases import BLOCKED_BY, held_ns
 from stripesim.sim.engine.program import PENDING
 from stripesim.sim.observe.client_requests import ClientRequests
 
 
 def test_a_request_was_held_for_what_it_shares_with_the_states_of_its_group():
-    timeline = Timeline(2)
+    timeline = FaultTimeline(2)
     for time_ns, state in (
         (100, State.STALE),
         (200, State.PEERING),

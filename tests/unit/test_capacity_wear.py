@@ -10,6 +10,8 @@ from stripesim.models.drive import (
     drive_writes_per_day,
 )
 from stripesim.models.provenance import Provenance
+from stripesim.scenarios.cells.build import build_pool
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.planning.capacity import (
     Drives,
     capacity_of,
@@ -17,13 +19,12 @@ from stripesim.scenarios.planning.capacity import (
     storage_warnings,
     wear_of,
 )
-from stripesim.scenarios.run.build import build_models, build_pool
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.loader import parse_scenario, scenario_from
 
 TEXT = """
 schemes = ["rep:3", "rs:6,3"]
 [cluster]
-parameters = "koh2017"
+parameters = "kraken"
 hosts = 4
 osds_per_host = 6
 pg_num = 64
@@ -127,9 +128,7 @@ def test_drives_come_from_the_parameter_set_unless_the_scenario_gives_them(
 
 def test_a_set_without_capacity_or_rating_gives_none(models):
     loop = parse_scenario(
-        TEXT.replace(
-            'parameters = "koh2017"', 'ssd = "pacific"\nparameters = "pacific"'
-        )
+        TEXT.replace('parameters = "kraken"', 'ssd = "pacific"\nparameters = "pacific"')
     )
     found = drives_of(loop, models)
     assert (found.capacity, found.endurance, found.osd_bytes) == (None, None, None)
@@ -234,6 +233,42 @@ def test_a_pool_without_a_spare_domain_is_warned_of():
     asked = cluster('schemes=["rep:3"]', "cluster.hosts=3")
     assert "no host is spare" in storage_warnings(asked, build_models(asked))[0]
     assert storage_warnings(cluster('schemes=["rep:3"]'), build_models(cluster())) == []
+
+
+def test_a_pool_without_a_spare_zone_is_warned_of_zones(tmp_path):
+    # Three zones of two hosts each; the rule takes one OSD in each zone.
+    (tmp_path / "zones.txt").write_text(zones_map(zones=3, hosts=2))
+    asked = scenario_from(
+        {
+            "schemes": ["rep:3"],
+            "cluster": {"crush_map": "zones.txt", "crush_rule": "zones"},
+            "workload": {"requests": 1},
+        },
+        base_dir=tmp_path,
+    )
+    (line,) = storage_warnings(asked, build_models(asked))
+    assert "no zone is spare: 3 for 3 shards" in line
+
+
+def zones_map(*, zones: int, hosts: int) -> str:
+    """Write a CRUSH map of zones of hosts with one OSD each."""
+    lines = [f"device {osd} osd.{osd}" for osd in range(zones * hosts)]
+    lines += ["type 0 osd", "type 1 host", "type 2 zone", "type 3 root"]
+    for osd in range(zones * hosts):
+        lines.append(bucket("host", f"host{osd}", -10 - osd, [f"osd.{osd}"]))
+    for zone in range(zones):
+        members = [f"host{zone * hosts + host}" for host in range(hosts)]
+        lines.append(bucket("zone", f"zone{zone}", -100 - zone, members))
+    lines.append(bucket("root", "default", -1, [f"zone{z}" for z in range(zones)]))
+    steps = ["take default", "chooseleaf firstn 0 type zone", "emit"]
+    rule = ["id 0", "type replicated", *(f"step {step}" for step in steps)]
+    lines += ["rule zones {", *rule, "}"]
+    return "\n".join(lines) + "\n"
+
+
+def bucket(kind: str, name: str, number: int, members: list[str]) -> str:
+    items = [f"item {member} weight 1.0" for member in members]
+    return "\n".join([f"{kind} {name} {{", f"id {number}", "alg straw2", *items, "}"])
 
 
 def test_ids_that_no_osd_has_hold_nothing(tmp_path, models):

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from stripesim.scenarios.studies.ceph16.claims import (
-    CALIBRATION,
-    CPU_CALIBRATION,
     CPU_TOLERANCES,
+    calibration_runs,
     claims_of,
 )
 from stripesim.scenarios.studies.ceph16.measured import load
@@ -76,8 +75,11 @@ def test_claims_bear_the_ids_that_others_rely_on():
         }
         for timed in (False, True)
     }
-    assert seen == {False: set(CALIBRATION), True: set(CPU_CALIBRATION)}
-    assert not [run for run in CPU_CALIBRATION if "read" in run]
+    assert seen == {
+        processors: set(calibration_runs(processors=processors))
+        for processors in (False, True)
+    }
+    assert not [run for run in calibration_runs(processors=True) if "read" in run]
 
 
 @pytest.mark.parametrize("change", [{"N_cl_net_per_client_byte": "6.3"}, {"k": "4"}])

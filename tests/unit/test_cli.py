@@ -18,7 +18,7 @@ hosts = 4
 osds_per_host = 2
 pg_num = 16
 failure_domain_erasure = "osd"
-parameters = "koh2017"
+parameters = "kraken"
 
 [workload]
 ops = ["write"]
@@ -448,7 +448,19 @@ def test_reading_needs_no_kernel_costs(run):
         (["kernel", "--scheme", "rs:2,1", "--size", "big"], "big"),
         (["trace", "info", "nothere.csv"], "nothere.csv"),
         (["crush", "nothere.txt", "--rule", "0", "--num-rep", "3"], "nothere.txt"),
-        (["run", "s.toml", "--json", "no/such/folder.json"], "no/such/folder.json"),
+        (
+            ["run", "s.toml", "--json", "no/such/folder.json"],
+            "--json: got no/such/folder.json",
+        ),
+        (["explain", "write", "--html", "-"], "--html: got -"),
+        (["explain", "write", "--html", "."], "--html: got the folder ."),
+        (["explain", "write", "--out", "s.toml"], "--out: s.toml"),
+        (["kernel", "--scheme", "rs:2,1", "--size", "1m"], "--size: got '1m'"),
+        (
+            ["study", "koh2017", "--set", "write.network_efficiency_fraction=0.9"],
+            "--set: write.network_efficiency_fraction: got no parameter of study",
+        ),
+        (["run", "s.toml", "--set", "nothing.here=1"], "--set: nothing: got unknown"),
         (["cook"], "No such command 'cook'"),
     ],
 )
@@ -706,6 +718,13 @@ def test_a_date_that_libraries_cannot_read_is_refused(monkeypatch, refused, date
 def test_a_date_that_libraries_can_read_is_taken(monkeypatch, run):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     assert run("run", "s.toml")[0] == 0
+
+
+def test_without_machine_code_only_the_compiled_engine_is_refused(monkeypatch, run):
+    monkeypatch.setattr("numba.core.config.DISABLE_JIT", True)
+    status, _, err = run("run", "s.toml")
+    assert status == 2
+    assert err.startswith("NUMBA_DISABLE_JIT: got 1, wanted")
 
 
 def test_memory_that_runs_out_is_one_line(monkeypatch, run):

@@ -13,8 +13,8 @@ from stripesim.calibration.kernels import isal as kernel_raw
 from stripesim.calibration.kernels.codec import available_backends
 from stripesim.calibration.kernels.store import default_table
 from stripesim.cli.kernel import kernel as timed
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.figures.kernels import charge_of, draw_kernels
-from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.schema.loader import load_scenario
 
 pytestmark = pytest.mark.skipif(

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.run.build import build_models, build_pool
+from stripesim.scenarios.cells.build import build_pool
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.pool import Pool
@@ -15,7 +16,7 @@ from stripesim.sim.run import RunResult, simulate
 
 GIB = 1 << 30
 SCENARIO = parse_scenario(
-    'schemes = ["rep:3", "rs:4,2"]\n[cluster]\nparameters = "koh2017"\n'
+    'schemes = ["rep:3", "rs:4,2"]\n[cluster]\nparameters = "kraken"\n'
     "hosts = 3\nosds_per_host = 2\npg_num = 64\n"
     'failure_domain_erasure = "osd"\n[workload]\nrequests = 1\n'
 )

@@ -48,7 +48,10 @@ def test_counts(cluster):
 
 def test_resources_have_unique_names_and_the_capacities_of_the_models(cluster, models):
     resources = cluster.resources
-    assert len(set(resources.names)) == len(resources) == 3 + 3 * 5 + 6 * 6 + 3 * 3
+    # Of an OSD: five queues of operations; messengers, drive, kv, sync, finisher; aio and reader.
+    of_osd = 5 + 5 + 2
+    total = 3 + 3 * 5 + 6 * of_osd + 3 * 3
+    assert len(set(resources.names)) == len(resources) == total
     by_name = {
         name: (kind, int(capacity), int(discipline))
         for name, kind, capacity, discipline in zip(
@@ -72,7 +75,7 @@ def test_resources_have_unique_names_and_the_capacities_of_the_models(cluster, m
         FIFO,
     )
     assert by_name["osd.0.sync"] == ("sync", 1, BATCH)
-    assert by_name["osd.0.worker"] == (
+    assert by_name["osd.0.queue.4.worker"] == (
         "worker",
         models.threads.op_threads_per_shard_count,
         POOL,
@@ -96,7 +99,7 @@ def test_a_placement_group_belongs_to_one_queue_of_operations(cluster, models, c
         ),
     )
     names = sharded.resources.names
-    assert len(set(names)) == len(names) == 3 + 3 * 5 + 6 * 7 + 3 * 3
+    assert len(set(names)) == len(names) == 3 + 3 * 5 + 6 * (2 + 5 + 2) + 3 * 3
     found = [bound(sharded, group) for group in range(3)]
     assert [row["primary.worker"][6:] for row in found] == [
         "queue.0.worker",
@@ -117,12 +120,11 @@ def test_every_thread_of_a_lone_write_is_woken_once_a_step_and_sleeps_again(
         "messenger_threads_count": 3,
         "wake_ns": 1000.0,
         "sync_wakes_count": 20,
+        "sync_ns": 0.0,
         "peer_acks_count": 1,
     }
     threads |= {"slice_ns": 1e6, "finish_threads_count": 1, "queue_wakes_count": 2}
-    pool = make_pool(
-        change(models, threads=threads, cpu={"switches_per_handoff_count": 0}), "rep:3"
-    )
+    pool = make_pool(change(models, threads=threads), "rep:3")
     one = Requests(*(np.array([value]) for value in (True, 0, 0, 4096)))
     found = simulate(pool, Replay(one, queue_depth=1), engine=engine)
     kinds = np.array(pool.cluster.resources.kinds)
@@ -175,7 +177,7 @@ def test_shards_on_three_hosts(cluster):
     row = bound(cluster, 0)
     assert row["primary.cpu"] == "host.0.cpu"
     assert row["primary.public.rx"] == "host.0.public.rx"
-    assert row["primary.worker"] == "osd.0.worker"
+    assert row["primary.worker"] == "osd.0.queue.0.worker"
     assert row["pg.lock"] == "pg.0.lock"
     assert row["shard[1].ssd"] == "osd.2.ssd"
     assert row["shard[2].cpu"] == "host.2.cpu"

@@ -12,18 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from stripesim.scenarios.explain.costs import (
+from stripesim.cli.costs import ROWS_MAX, print_costs
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
+from stripesim.scenarios.figures.costs import draw_costs
+from stripesim.scenarios.run.costs import (
     COST_KEYS,
-    ROWS_MAX,
     SAMPLE_MAX,
     cell_costs,
     cost_key,
     dominant,
-    print_costs,
 )
-from stripesim.scenarios.explain.costs_figure import draw_costs
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario

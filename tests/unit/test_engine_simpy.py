@@ -336,7 +336,7 @@ def test_simpy_processes_run_beside_requests_after_arrivals_and_before_steps() -
     def watch() -> Generator[Any, Any, str]:
         for _ in range(4):
             # Waiting requests, and completions so far.
-            seen.append((engine.now, len(engine.queues[0]), engine.uses))
+            seen.append((engine.now, len(engine.resources[0].queue), engine.uses))
             yield engine.timeout(50)
         return "done"
 

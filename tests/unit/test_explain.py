@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stripesim.cli.app import app
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.explain import shares as shares_module
+from stripesim.scenarios.explain.cluster import ExplainError
 from stripesim.scenarios.explain.record import RecordingError, record
-from stripesim.scenarios.explain.request import ExplainError, explain
+from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.explain.text import heading
 from stripesim.scenarios.explain.timeline import CATEGORIES, Timeline, TimelineStep
-from stripesim.scenarios.run.build import build_cell, build_models
 from stripesim.scenarios.schema.keys import Cell
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.loader import (
+    load_scenario,
+    parse_scenario,
+    shipped_scenarios,
+)
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.engine.graph import COUNTERS, GraphBuilder
 from stripesim.sim.engine.program import FIFO, Program, RequestChunk, Resources
@@ -25,7 +35,7 @@ from stripesim.sim.run import simulate
 SCENARIO = """
 schemes = ["rep:3", "rs:4,2"]
 [cluster]
-parameters = "koh2017"
+parameters = "kraken"
 hosts = 7
 osds_per_host = 1
 pg_num = 64
@@ -63,7 +73,8 @@ def test_latency_and_bytes_are_those_of_a_whole_run(
         pattern="seq", block_bytes=8192, image_bytes=1 << 30, read_fraction=float(op == "read"), requests=1,
         queue_depth=1,
     )  # fmt: skip
-    row = simulate(setting.pool, workload.start(), engine=engine).row
+    result = simulate(setting.pool, workload.start(), engine=engine)
+    row = result.row
     timeline = one(op, scheme, 8192, sets=["cluster.hosts=7"])
     assert row["latency_mean_ns"] == timeline.latency_ns
     totals = timeline.totals()
@@ -76,7 +87,11 @@ def test_latency_and_bytes_are_those_of_a_whole_run(
         assert row[f"{counter}_per_client_byte"] * 8192 == pytest.approx(
             totals.get(counter, 0)
         )
-    assert row["cpu_ns_per_op"] == totals["cpu_ns"]
+    # Steps account their own work. What waking threads takes, the run counts.
+    resources = setting.pool.cluster.resources
+    woken_ns = int((result.engine_run.sleeps * resources.wake_ns).sum())
+    assert woken_ns > 0
+    assert row["cpu_ns_per_op"] == totals["cpu_ns"] + woken_ns
 
 
 @settings(max_examples=25, deadline=None)
@@ -139,15 +154,19 @@ def test_a_read_of_a_copy_by_hand() -> None:
     models = build_models(parse_scenario(SCENARIO))
     cpu, nic, messages = models.cpu, models.public_nic, models.messages
     request, reply = messages.request_header_bytes, messages.reply_bytes + 4096
+    # Five threads sleep: the messenger of the request, a worker, the one that collects what the device has
+    # done, the reader that it wakes, the messenger of the reply.
+    woken_ns = 5 * models.threads.wake_ns
     wanted = (
         models.client.submit_ns + 2 * nic.latency_ns
         + 2 * nic.serialise_ns(request) + 2 * nic.serialise_ns(reply)
         + cpu.message_ns(request) + cpu.message_ns(reply)
         + cpu.op_prepare_ns + cpu.store_read_ns + models.ssd.read_ns(4096)
+        + woken_ns
     )  # fmt: skip
     # Each of eleven steps is rounded to a nanosecond.
     assert timeline.latency_ns == pytest.approx(wanted, abs=11)
-    assert timeline.latency_by_category_ns()["wait"] == 0
+    assert timeline.latency_by_category_ns()["wait"] == woken_ns
 
 
 def test_the_terms_of_a_step_add_up_to_it() -> None:
@@ -306,6 +325,104 @@ def test_what_cannot_be_explained_is_refused(
     with pytest.raises(ValueError, match=message):
         explain(full.pop("op"), full.pop("schemes"), full.pop("size_bytes"), **full)  # type: ignore[arg-type]
     assert issubclass(ExplainError, ValueError)
+
+
+#: Options of the command, each with a value that needs something of the cluster.
+OPTIONS = {
+    "": [],
+    "schemes": ["--scheme", "rep:2", "--scheme", "rs:2,1"],
+    "too wide": ["--scheme", "rs:60,4"],
+    "wider than an operation": ["--scheme", "rs:254,1"],
+    "size": ["--size", "16k"],
+    "offset": ["--offset", "1GiB"],
+    "generations": ["--generation", "squid", "--generation", "tentacle"],
+    "stripe unit": ["--stripe-unit", "16k"],
+    "direct reads": ["--direct-reads"],
+    "degraded": ["--state", "degraded"],
+    "pristine": ["--image", "pristine"],
+    "lost shard": ["--lost-shard", "7"],
+    "clients": ["--set", "workload.clients=2"],
+    "clients on hosts": ["--set", "client.place=osd-hosts"],
+    "disks": ["--set", "cluster.ssd=hdd-7200"],
+    "a bare device": ["--set", "schemes=none"],
+    "a page and files": ["--html", "page.html", "--out", ".", "--no-steps"],
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("scenario", [None, *shipped_scenarios()])
+def test_every_scenario_is_explained_or_refused_by_key_whatever_the_option(
+    scenario: str | None,
+    option: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Which parameters a step comes from takes most of the time and depends on none of this.
+    monkeypatch.setattr(shares_module, "_doubled", lambda models: ())
+    # Each kind of request meets each option with some scenario.
+    combination = list(OPTIONS).index(option) + len(scenario or "")
+    op = ("write", "read", "repair")[combination % 3]
+    given = [] if scenario is None else ["--scenario", scenario]
+    try:
+        app(
+            ["explain", op, *given, *OPTIONS[option], "--json", "-"],
+            standalone_mode=False,
+        )
+    except ValueError as refusal:
+        # One line for each problem: who gave the value or which key it is, what it was, what is wanted.
+        for line in str(refusal).splitlines():
+            assert re.match(r"\S.*: got .+, wanted .+", line), line
+        return
+    timelines = json.loads(capsys.readouterr().out)["requests"]
+    assert timelines
+    for timeline in timelines:
+        assert (
+            sum(timeline["latency_by_category_ns"].values()) == timeline["latency_ns"]
+        )
+
+
+@pytest.mark.parametrize("scenario", sorted({*shipped_scenarios()} - {"durability"}))
+def test_the_schemes_of_a_scenario_are_explained_on_its_cluster(scenario: str) -> None:
+    timelines = explain("write", scenario=scenario)
+    assert [one.scheme for one in timelines] == list(load_scenario(scenario).schemes)
+
+
+def test_a_number_of_clients_changes_nothing_for_one_request() -> None:
+    alone, among = (
+        one("write", "rep:3", scenario="quickstart", sets={"workload.clients": clients})
+        for clients in (1, 2)
+    )
+    assert among == alone
+
+
+def test_of_a_plan_the_largest_cluster_that_it_tries_is_taken() -> None:
+    # The file gives no number of hosts; its plan tries up to ten of up to eight OSDs.
+    (timeline,) = explain("write", "rs:6,2", scenario="plan")
+    assert len(set(timeline.osds)) == 8
+    with pytest.raises(ValueError, match=r"cluster.hosts: got 6 hosts.*rs:6,2"):
+        explain("write", "rs:6,2", scenario="plan", sets={"cluster.hosts": 6})
+
+
+def test_a_scheme_too_wide_for_the_cluster_is_refused_by_its_option() -> None:
+    with pytest.raises(
+        ValueError, match=r"^--scheme: schemes: got rs:6,3 \(9 shards\)"
+    ):
+        explain("write", "rs:6,3", scenario="quickstart")
+
+
+def test_a_scheme_with_too_many_steps_is_refused_by_its_option() -> None:
+    with pytest.raises(
+        ValueError, match=r"^--scheme: schemes: got rs:60,4, which takes"
+    ):
+        explain("write", "rs:60,4")
+
+
+def test_a_scenario_object_is_a_cluster_too() -> None:
+    named = explain("read", scenario="quickstart", sets=["cluster.hosts=6"])
+    loaded = load_scenario("quickstart")
+    assert explain("read", scenario=loaded, sets={"cluster.hosts": 6}) == named
 
 
 class _Requests:

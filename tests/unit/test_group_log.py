@@ -1,4 +1,4 @@
-"""The log of a placement group: how long it is, and who is recovered by it."""
+"""The log of a placement group: its length, and the OSDs that are recovered by it."""
 
 import pytest
 
@@ -6,6 +6,8 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.groups import Group
+
+EVERY_OSD = set(range(6))
 
 
 @pytest.mark.parametrize(
@@ -22,6 +24,7 @@ def test_the_groups_of_an_osd_share_log_entries_since_octopus(release, groups, l
 
 
 def group(*, entries=0, lengths=(10, 10)):
+    """Three copies of four objects on OSDs 0 to 2."""
     return Group(
         0,
         parse_scheme("rep:3"),
@@ -32,51 +35,56 @@ def group(*, entries=0, lengths=(10, 10)):
     )
 
 
-def move(placed, *osds):
-    placed.up = osds
-    placed.add_empty_copies()
-    placed.members = placed.decide(lambda osd: True)
+def remap(pg, *osds):
+    """Give a PG another up set, while every OSD is up."""
+    pg.up = osds
+    pg.add_empty_copies()
+    pg.members = pg.choose_members(EVERY_OSD)
 
 
 @pytest.mark.parametrize(("entries", "backfill"), [(10, False), (11, True)])
 def test_a_new_member_is_backfilled_once_the_log_was_trimmed(entries, backfill):
-    placed = group(entries=entries)
-    move(placed, 0, 1, 3)
-    assert placed.members.joining == (NO_OSD, NO_OSD, 3)
-    assert placed.copy_of(3, 2).backfill == backfill
-    assert placed.copy_of(3, 2).missing == {0, 1, 2, 3}
+    # Given a log that holds 10 entries, when OSD 3 joins, which has missed all of them.
+    pg = group(entries=entries)
+    remap(pg, 0, 1, 3)
+    assert pg.members.joining == (NO_OSD, NO_OSD, 3)
+    assert pg.copy_of(3, 2).backfill == backfill
+    assert pg.copy_of(3, 2).missing == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize(("writes", "backfill"), [(10, False), (11, True)])
-def test_who_returns_is_backfilled_if_it_missed_more_than_the_log_holds(
+def test_an_osd_that_returns_is_backfilled_if_it_missed_more_than_the_log_holds(
     writes, backfill
 ):
-    placed = group(entries=100)
-    move(placed, 0, 1, NO_OSD)
-    placed.written(2, writes)
-    move(placed, 0, 1, 2)
-    assert placed.copy_of(2, 2).backfill == backfill
-    assert placed.copy_of(2, 2).missing == {2}
+    # Given a log that holds 10 of 100 entries, when OSD 2 misses some writes of object 2.
+    pg = group(entries=100)
+    remap(pg, 0, 1, NO_OSD)
+    pg.note_writes(2, writes)
+    remap(pg, 0, 1, 2)
+    assert pg.copy_of(2, 2).backfill == backfill
+    assert pg.copy_of(2, 2).missing == {2}
 
 
 def test_before_octopus_a_log_grows_while_its_group_is_degraded():
-    placed = group(entries=100, lengths=(10, 3))
-    move(placed, 0, 1, NO_OSD)
-    placed.written(2, 5)
-    placed.written(3, 5)
-    move(placed, 0, 1, 2)
-    assert not placed.copy_of(2, 2).backfill
-    move(placed, 0, 1, NO_OSD)
-    placed.written(2, 1)
-    move(placed, 0, 1, 2)
-    assert placed.copy_of(2, 2).backfill
+    # A clean PG keeps 3 entries, a degraded one 10: the log holds all 5 + 5 that OSD 2 missed.
+    pg = group(entries=100, lengths=(10, 3))
+    remap(pg, 0, 1, NO_OSD)
+    pg.note_writes(2, 5)
+    pg.note_writes(3, 5)
+    remap(pg, 0, 1, 2)
+    assert not pg.copy_of(2, 2).backfill
+    # The eleventh is one too many.
+    remap(pg, 0, 1, NO_OSD)
+    pg.note_writes(2, 1)
+    remap(pg, 0, 1, 2)
+    assert pg.copy_of(2, 2).backfill
 
 
 def test_an_empty_device_lacks_the_whole_log():
-    placed = group(entries=100)
-    placed.wipe(2)
-    move(placed, 0, 1, 2)
-    assert placed.copy_of(2, 2).backfill
+    pg = group(entries=100)
+    pg.wipe(2)
+    remap(pg, 0, 1, 2)
+    assert pg.copy_of(2, 2).backfill
 
 
 def coded(width=6):
@@ -85,8 +93,8 @@ def coded(width=6):
     )
 
 
-def lacking(placed, item):
-    return {osd for (osd, _), copy in placed.copies.items() if item in copy.missing}
+def lacking(pg, item):
+    return {osd for (osd, _), copy in pg.copies.items() if item in copy.missing}
 
 
 @pytest.mark.parametrize(
@@ -104,21 +112,23 @@ def lacking(placed, item):
 def test_a_write_that_was_cut_off_stays_where_it_can_be_read(
     make, reached, dead, stays, lack
 ):
-    placed = make()
-    touched = set(range(len(placed.up)))
-    assert placed.interrupted(1, touched, reached, lambda osd: osd not in dead) == stays
-    assert lacking(placed, 1) == lack
+    pg = make()
+    touched = set(range(len(pg.up)))
+    alive = EVERY_OSD - dead
+    assert pg.settle_cut_off_write(1, touched, reached, alive) == stays
+    assert lacking(pg, 1) == lack
 
 
 def test_a_write_of_some_shards_leaves_the_others_as_they_are():
-    placed = coded()
-    assert placed.interrupted(1, {0, 4, 5}, {0, 5}, lambda osd: True)
-    assert lacking(placed, 1) == {4}
+    pg = coded()
+    assert pg.settle_cut_off_write(1, {0, 4, 5}, {0, 5}, EVERY_OSD)
+    assert lacking(pg, 1) == {4}
 
 
-def test_who_lacks_an_object_does_not_have_it_by_another_write():
-    placed = coded()
+def test_an_osd_that_lacks_an_object_does_not_get_it_by_another_write():
+    pg = coded()
     for shard in (0, 1, 2):
-        placed.copy_of(shard, shard).missing.add(1)
-    move(placed, *range(6))
-    assert not placed.interrupted(1, set(range(6)), set(range(6)), lambda osd: True)
+        pg.copy_of(shard, shard).missing.add(1)
+    remap(pg, *range(6))
+    every_shard = set(range(6))
+    assert not pg.settle_cut_off_write(1, every_shard, every_shard, EVERY_OSD)

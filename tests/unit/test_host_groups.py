@@ -10,14 +10,10 @@ import pytest
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.placement import map_of_hosts, map_to_text
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.scenarios.cells.build import build_pool, parse_scheme
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.placement import crush_of, osd_hosts
 from stripesim.scenarios.planning.capacity import capacity_of, drives_of
-from stripesim.scenarios.run.build import (
-    build_models,
-    build_pool,
-    crush_of,
-    osd_hosts,
-    parse_scheme,
-)
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario

@@ -11,6 +11,7 @@ import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.generations import generation
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.importing.capacity import capacity_of
 from stripesim.scenarios.importing.cluster import import_cluster
 from stripesim.scenarios.importing.counted_scenario import plan_of, scenario_without_map
@@ -31,7 +32,6 @@ from stripesim.scenarios.importing.summary import answer
 from stripesim.scenarios.importing.usage import stored_on, use_by_class
 from stripesim.scenarios.planning.capacity import capacity_of as scheme_capacity
 from stripesim.scenarios.planning.capacity import drives_of
-from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.schema.loader import load_scenario, scenario_from
 from stripesim.web.state import read_report
 from support.reports import HOSTS, OSD_BYTES, OSDS_PER_HOST, report, write_report

@@ -16,6 +16,8 @@ import pytest
 from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import NONE, PlacedPool, pg_sets
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.placement import osd_domains
 from stripesim.scenarios.importing.capacity import capacity_of
 from stripesim.scenarios.importing.cluster import _scheme, import_cluster
 from stripesim.scenarios.importing.report_schema import (
@@ -34,7 +36,6 @@ from stripesim.scenarios.importing.workload import import_cbt, import_fio
 from stripesim.scenarios.planning.capacity import capacity_of as scheme_capacity
 from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.report.cluster import report_of_cluster
-from stripesim.scenarios.run.build import build_models, osd_domains
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.units import bytes_text
 

@@ -4,8 +4,8 @@ import pytest
 
 from stripesim.calibration.kernels.store import default_table
 from stripesim.models.kernel.interpolate import interpolated
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.notes import kernel_warnings
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import kernel_warnings
 from stripesim.scenarios.schema.loader import parse_scenario
 
 

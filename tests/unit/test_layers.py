@@ -162,34 +162,34 @@ def module_names():
 
 
 def import_graph(names):
-    """Which module imports which, lazy imports included, `TYPE_CHECKING` blocks not."""
+    """Which module imports which, lazy imports and those under `TYPE_CHECKING` included."""
     graph = {}
     for name, path in names.items():
-        tree = ast.parse(path.read_text("utf-8"))
-        for node in ast.walk(tree):
-            for block in ("body", "orelse"):
-                kept = getattr(node, block, None)
-                if isinstance(kept, list):
-                    kept[:] = [
-                        each
-                        for each in kept
-                        if not (
-                            isinstance(each, ast.If)
-                            and "TYPE_CHECKING" in ast.unparse(each.test)
-                        )
-                    ]
         targets = set()
-        for node in ast.walk(tree):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Import):
                 targets |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 for alias in node.names:
-                    whole = f"{node.module}.{alias.name}"
-                    targets.add(whole if whole in names else node.module)
-        graph[name] = {
-            target for target in targets if target in names and target != name
-        }
+                    full_name = f"{node.module}.{alias.name}"
+                    targets.add(full_name if full_name in names else node.module)
+        graph[name] = (targets & names.keys()) - {name}
     return graph
+
+
+def mutual_folders(graph, names):
+    """Pairs of folders, neither in the other, whose modules import each other."""
+    arrows = set()
+    for module, targets in graph.items():
+        importer = names[module].parent
+        for target in targets:
+            imported_from = names[target].parent
+            nested = imported_from.is_relative_to(importer) or importer.is_relative_to(
+                imported_from
+            )
+            if not nested and target.rpartition(".")[2] not in HARMLESS:
+                arrows.add((importer, imported_from))
+    return sorted((a, b) for a, b in arrows if a < b and (b, a) in arrows)
 
 
 def circles(graph):
@@ -209,6 +209,17 @@ def test_no_circle_of_files():
     names = module_names()
     assert len(names) > 200
     assert not circles(import_graph(names))
+
+
+def test_no_two_folders_import_each_other():
+    names = module_names()
+    assert mutual_folders(import_graph(names), names) == []
+
+
+def test_a_mutual_import_would_be_found():
+    names = {name: Path(f"{name.replace('.', '/')}.py") for name in ("a.x", "b.y")}
+    graph = {"a.x": {"b.y"}, "b.y": {"a.x"}}
+    assert mutual_folders(graph, names) == [(Path("a"), Path("b"))]
 
 
 def test_a_circle_would_be_found():
@@ -232,13 +243,13 @@ def test_the_reader_of_imports_sees_hidden_ones():
     source = (
         "from typing import TYPE_CHECKING\n"
         "if TYPE_CHECKING:\n    from stripesim.sim.engine.graph import Template\n"
-        "def late():\n    import stripesim.scenarios.run.build\n    from stripesim import traces\n"
+        "def late():\n    import stripesim.scenarios.cells.build\n    from stripesim import traces\n"
         "    import_module('stripesim.cli.app')\n"
     )
     assert {module for module, _ in imported(source)} == {
         "typing",
         "stripesim.sim.engine.graph",
-        "stripesim.scenarios.run.build",
+        "stripesim.scenarios.cells.build",
         "stripesim",
         "stripesim.traces",
         "stripesim.cli.app",

@@ -23,9 +23,13 @@ from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.provenance import KINDS, unit_of
 from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 from stripesim.models.threads import ThreadModel
-from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.run.execute import parameters_of
-from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
+from stripesim.scenarios.schema.loader import (
+    load_scenario,
+    parse_scenario,
+    shipped_scenarios,
+)
 
 # The model that each table of a parameter set feeds, with what the scenario adds to it.
 TABLES = {
@@ -238,13 +242,24 @@ def test_a_wrong_set_is_reported_in_one_line(written, text, line):
     assert len(str(caught.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("name", ["nowhere", "", "koh2017.toml"])
+def named_in_a_scenario(name):
+    text = f'schemes = ["rep:3"]\n[cluster]\nparameters = "{name}"\n'
+    return build_models(parse_scenario(text, sets=["workload.requests=1"]))
+
+
+@pytest.mark.parametrize("name", ["nowhere", "", "kraken.toml"])
 def test_an_unknown_set_is_reported_with_those_there_are(name):
     with pytest.raises(
         ParameterSetError,
-        match=f"^parameter set: got {name!r}, wanted one of .*koh2017",
+        match=f"^parameter set: got {name!r}, wanted one of .*kraken",
     ):
         ParameterSet(name)
+
+
+@pytest.mark.parametrize("build", [ParameterSet, named_in_a_scenario])
+def test_a_set_that_was_replaced_is_reported_with_the_one_that_replaced_it(build):
+    with pytest.raises(ParameterSetError, match=r'got .koh2017., wanted "kraken", '):
+        build("koh2017")
 
 
 def ssd_text(**lines):

@@ -174,10 +174,12 @@ def no_cpu(**numbers):
     } | numbers
 
 
+# How often one read pays each term. Messages: one side of the client's two; rs:6,3: 5 sub-reads and 5
+# answers, both sides of each, and the acknowledgement of each at its sender.
 @pytest.mark.parametrize(
     ("term", "replicated", "gathered"),
     [
-        ("message_base_ns", 2, 2 + 2 * 10),
+        ("message_base_ns", 2, 2 + 3 * 10),
         ("op_prepare_ns", 1, 1),
         ("sub_op_send_ns", 0, 5),
         ("sub_op_prepare_ns", 0, 5),

@@ -236,12 +236,13 @@ def no_cpu(**numbers):
     return nothing | {"ec_kv_finish_factor": 1} | numbers
 
 
-# How often one write pays each term. Messages (both sides of each, and one side of the client's two):
-# rep:3: 2 sub-writes and 2 replies; rs:6,3 full stripe: 8 of both, and 8 roll-forwards with 8 replies.
+# How often one write pays each term. Messages (both sides of each and the acknowledgement at its sender; one
+# side of the client's two): rep:3: 2 sub-writes and 2 replies; rs:6,3 full stripe: 8 of both, and 8
+# roll-forwards with 8 replies.
 @pytest.mark.parametrize(
     ("term", "replicated", "full_stripe"),
     [
-        ("message_base_ns", 2 + 2 * 4, 2 + 2 * 32),
+        ("message_base_ns", 2 + 3 * 4, 2 + 3 * 32),
         ("op_prepare_ns", 1, 1),
         ("sub_write_send_ns", 2, 8),
         ("sub_op_send_ns", 0, 8),

@@ -7,14 +7,14 @@ import pytest
 
 from stripesim.scenarios.planning.candidates import at_least, at_most, candidates_of
 from stripesim.scenarios.planning.plan import make_plan
-from stripesim.scenarios.report.plan import csv_of, report_of_plan
+from stripesim.scenarios.report.plan import csv_of, report_of_plan, rows_of
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
 
 TEXT = """
 name = "buy"
 schemes = ["rep:3", "rs:4,2"]
 [cluster]
-parameters = "koh2017"
+parameters = "kraken"
 ssd = "nvme-tlc"
 pg_num = 64
 [workload]
@@ -40,6 +40,23 @@ drive = 400.0
 @pytest.fixture(scope="module")
 def document():
     return make_plan(parse_scenario(TEXT))
+
+
+def test_warnings_are_about_the_load_at_the_rate_that_is_asked_for():
+    # At a rate arrivals go by the clock: a queue depth far outside the range plays no part.
+    deep = TEXT.replace("requests = 400", "requests = 400\nqueue_depth = 9999")
+    answer = make_plan(parse_scenario(deep))
+    assert not [line for line in answer["warnings"] if "queue_depth" in line]
+
+
+def test_varied_values_have_units():
+    text = TEXT.replace(
+        "osds_per_host = [2]",
+        "cores_per_host = [32]\npublic_gbit_per_s = [100.0]\ndrive_bytes = ['7.68TB']",
+    )
+    document = make_plan(parse_scenario(text.replace("hosts = [4, 7]", "hosts = [4]")))
+    (label, *_) = [row["candidate"] for row in rows_of(document)]
+    assert label.endswith("drives of 7.68 TB, 100 Gb/s public, 32 cores a host")
 
 
 def test_every_candidate_is_listed_with_capacity_and_what_it_fails(document):

@@ -159,7 +159,7 @@ def test_in_the_pipeline_too_a_shared_template_is_the_one_of_each_request(
         object_bytes=256 * KIB,
     )
     context = pool.contexts[0]
-    roll_forward = roll_forward_path(context)
+    roll_forward = roll_forward_path(context, context.members)
     write = partial(
         pipelined_write_path,
         context,

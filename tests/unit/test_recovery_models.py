@@ -16,8 +16,8 @@ from stripesim.models.placement.pg_autoscale import (
     pg_autoscale_model,
 )
 from stripesim.models.provenance import Provenance
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import run_cells
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.schema.loader import load_scenario
 
 CACHE = {

@@ -7,7 +7,7 @@ import pytest
 
 from stripesim.__main__ import main
 from stripesim.cli.tables import recorded_lines
-from stripesim.scenarios.run.replay import recorded_latency
+from stripesim.scenarios.cells.replay import recorded_latency
 from stripesim.scenarios.schema.loader import parse_scenario
 
 LINES = """128166372003061629,host,0,Read,0,4096,1000

@@ -11,16 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stripesim.scenarios.figures.faults import draw_timelines
-from stripesim.scenarios.run.build import build_models, check_schemes
-from stripesim.scenarios.run.execute import run_scenario
-from stripesim.scenarios.run.failures import (
+from stripesim.scenarios.cells.build import check_schemes
+from stripesim.scenarios.cells.failures import (
     drawn_failures,
     limits_of,
     plan_of,
     replayed_failures,
 )
-from stripesim.scenarios.run.notes import hole_warnings
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import hole_warnings
+from stripesim.scenarios.figures.faults import draw_timelines
+from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import (
     ScenarioError,

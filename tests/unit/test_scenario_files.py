@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from stripesim.scenarios.run.files import cached_by_content, file_sha256
+from stripesim.scenarios.cells.files import cached_by_content, file_sha256
 
 
 @pytest.fixture
@@ -42,10 +42,10 @@ def test_a_file_long_unchanged_is_hashed_once(tmp_path, monkeypatch):
     path = tmp_path / "a"
     path.write_text("one")
     later = time.time_ns() + 10**11
-    monkeypatch.setattr("stripesim.scenarios.run.files.time.time_ns", lambda: later)
+    monkeypatch.setattr("stripesim.scenarios.cells.files.time.time_ns", lambda: later)
     first = file_sha256(path)
     monkeypatch.setattr(
-        "stripesim.scenarios.run.files._hash", lambda path: "hashed again"
+        "stripesim.scenarios.cells.files._hash", lambda path: "hashed again"
     )
     assert file_sha256(path) == first
     # Times of the same second are distinguished by the inode's own.

@@ -193,7 +193,7 @@ def test_naming_the_set_of_today_changes_nothing():
     text = 'schemes = ["rep:3"]\n[workload]\nrequests = 10\n[cluster]\n'
     plain, named, other = (
         parse_scenario(text + line)
-        for line in ("", 'parameters = "nvme"', 'parameters = "koh2017"')
+        for line in ("", 'parameters = "nvme"', 'parameters = "kraken"')
     )
     assert (
         plain.cluster == named.cluster

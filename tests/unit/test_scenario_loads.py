@@ -5,15 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from stripesim.scenarios.run.build import build_cell, build_models
-from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import load_sentences
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.run.execute import run_scenario
-from stripesim.scenarios.run.notes import load_sentences
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
 
 CLUSTER = (
-    '[cluster]\nparameters = "koh2017"\nhosts = 3\nosds_per_host = 2\npg_num = 64\n'
+    '[cluster]\nparameters = "kraken"\nhosts = 3\nosds_per_host = 2\npg_num = 64\n'
     'failure_domain_erasure = "osd"\n'
 )
 ONE_CELL = 'ops = ["read"]\npatterns = ["rand"]\nblock_sizes_bytes = ["4k"]\nimage_bytes = "1GiB"\n'

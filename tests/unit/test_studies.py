@@ -85,8 +85,7 @@ def test_the_registry_names_every_folder_and_each_has_the_same_files():
     for name, study in STUDIES.items():
         assert study.name == name
         here = {path.name for path in (FOLDER / name).iterdir()}
-        assert {"study.py", "claims.py", "runs.py"} <= here, name
-        assert "figures.py" in here or "figures" in here, name
+        assert {"study.py", "claims.py", "runs.py", "figures.toml"} <= here, name
         assert not {
             file
             for file in here

@@ -1,22 +1,29 @@
-"""What studies share: look-ups of claims and rows, and the shapes of their figures."""
+"""What studies share: look-ups of claims and rows, rules of claims, and the shapes of their figures."""
+
+import re
 
 import polars as pl
 import pytest
 
-from stripesim.scenarios.figures.results import new_figure
-from stripesim.scenarios.studies.drawing import grouped_bars, legend_above, panels
-from stripesim.scenarios.studies.lookup import (
-    claims_of,
-    groups_by_metric,
-    number,
-    published,
-    select,
-)
+from stripesim.scenarios.studies.claim_rules import claim_rules
+from stripesim.scenarios.studies.lookup import claims_of, number, published, select
 from stripesim.scenarios.studies.registry import STUDIES
+from stripesim.scenarios.studies.small_multiples import (
+    MARKS,
+    draw_figure,
+    figure_spec,
+    figure_specs,
+)
 
 ROWS = pl.DataFrame(
     {"scheme": ["rs:6,3", "rs:6,3", "rep:3"], "size": [1, 2, 1], "rate": [10, 20, 30]}
 )
+
+BARS = [
+    "SELECT 'rs' AS series, '4k' AS x, 1.0 AS y",
+    "SELECT 'rep' AS series, '4k' AS x, 2.0 AS y",
+    "SELECT 'rep' AS series, '16k' AS x, 3.0 AS y",
+]
 
 
 def test_a_number_is_that_of_the_only_row_that_fits():
@@ -33,49 +40,106 @@ def test_published_values_are_those_of_claims_with_one_number():
     assert all(isinstance(value, float) for value in stated.values())
 
 
-@pytest.mark.parametrize(
-    "name", ["koh2017", "erasurebench2016", "exstorus2019", "ecfault2024"]
-)
-def test_groups_name_metrics_of_their_study(name):
-    from stripesim.scenarios.studies import study_module
+@pytest.mark.parametrize("name", sorted(set(STUDIES) - {"ceph16", "nvme"}))
+def test_rules_name_claims_and_metrics_of_their_study(name):
+    claims = STUDIES[name].claims()
+    rules = claim_rules(name)
+    assert set(rules.expressions) <= {claim.id for claim in claims}
+    assert set(rules.groups) <= {claim.metric for claim in claims}
+    for pattern in rules.metrics:
+        assert any(re.fullmatch(pattern, claim.metric) for claim in claims), pattern
 
-    found = study_module(name, "claims").METRIC_GROUPS
-    assert set(found) <= {claim.metric for claim in STUDIES[name].claims()}
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_figure_is_well_formed(name):
+    specs = figure_specs(name)
+    assert specs
+    for spec in specs.values():
+        assert {layer.mark for layer in spec.layers} <= set(MARKS)
+        assert spec.caption.endswith((".", "}"))
 
 
-def test_groups_are_turned_round():
-    assert groups_by_metric({"a": ("x", "y"), "b": ["z"]}) == {
-        "x": "a",
-        "y": "a",
-        "z": "b",
-    }
+def drawn(layers, rows=ROWS, **spec):
+    """Draw one figure of these layers."""
+    table = {"size": [6, 3], "caption": "", "layers": layers, **spec}
+    context = pl.SQLContext({"rows": rows}, eager=True)
+    captioned = draw_figure(figure_spec("one", table), context)
+    assert captioned is not None
+    return captioned
 
 
 def test_bars_stand_in_groups_and_dashes_lie_across_them():
-    axes = new_figure((4, 3)).subplots()
-    places = grouped_bars(
-        axes,
-        ["4k", "16k"],
-        {"rs": [1.0, None], "rep": [2.0, 3.0]},
-        published={"rep": [2.5, None]},
-    )
-    assert [bar.get_height() for bar in axes.patches] == [1, 2, 3]
-    middles = [bar.get_x() + bar.get_width() / 2 for bar in axes.patches]
-    assert middles == pytest.approx([places[0][0], *places[1]])
+    bars = {"mark": "bars", "query": BARS}
+    dashes = {
+        "mark": "dashes",
+        "label": "published",
+        "query": "SELECT 'rep' AS series, '4k' AS x, 2.5 AS y",
+    }
+    figure, _ = drawn([bars, dashes])
+    (axes,) = figure.axes
+    heights = {bar.get_height(): bar for bar in axes.patches}
+    assert set(heights) == {1, 2, 3}
+    # Two series at categories 0 and 1: 0.8 wide in all, so 0.2 to either side of the middle.
+    middles = {
+        height: bar.get_x() + bar.get_width() / 2 for height, bar in heights.items()
+    }
+    assert middles == pytest.approx({1: -0.2, 2: 0.2, 3: 1.2})
     (dash,) = axes.collections[0].get_segments()
     assert dash[:, 1].tolist() == [2.5, 2.5]
-    assert dash[:, 0].mean() == pytest.approx(places[1][0])
+    assert dash[:, 0].mean() == pytest.approx(middles[2])
     assert dash[1, 0] - dash[0, 0] == pytest.approx(axes.patches[0].get_width())
-    assert axes.get_legend_handles_labels()[1] == ["published", "rs", "rep"]
+    assert {text.get_text() for text in figure.legends[0].get_texts()} == {
+        "rs",
+        "rep",
+        "published",
+    }
 
 
 def test_panels_are_lettered_and_each_label_stands_once_in_the_legend():
-    figure, places = panels((6, 3), ["one", "two"])
-    for axes in places:
-        axes.plot([1, 2], [3, 4], label="simulated")
-    legend_above(figure, 2)
-    assert [axes.get_title(loc="left") or axes.get_title() for axes in places] == [
+    line = {
+        "mark": "line",
+        "query": "SELECT 'simulated' AS series, size AS x, rate AS y FROM rows",
+    }
+    figure, _ = drawn([line], panels=[{"title": "one"}, {"title": "two"}])
+    assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes] == [
         "(a) one",
         "(b) two",
     ]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["simulated"]
+
+
+def test_bars_on_top_of_each_other_begin_where_the_last_ends():
+    heap = {
+        "mark": "heap",
+        "query": "SELECT scheme AS series, 'all' AS x, rate AS y FROM rows",
+    }
+    figure, _ = drawn([heap], rows=ROWS.filter(size=1))
+    # 10 for the code, then 30 on top of it.
+    assert [bar.get_y() for bar in figure.axes[0].patches] == [0, 10]
+
+
+def test_panels_follow_from_the_rows_and_titles_from_facts():
+    line = {
+        "mark": "line",
+        "query": "SELECT scheme AS panel, size AS x, rate AS y FROM rows",
+    }
+    figure, _ = drawn([line], panels=[], panel={"title": "{panel}"})
+    titles = [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes]
+    assert titles == ["(a) rs:6,3", "(b) rep:3"]
+
+
+def test_a_caption_takes_its_numbers_from_the_rows():
+    points = {"mark": "points", "query": "SELECT size AS x, rate AS y FROM rows"}
+    facts = ["SELECT MAX(rate) / 7 AS most, COUNT(*) AS points FROM rows"]
+    _, caption = drawn(
+        [points], facts=facts, caption="{points} points, at most {most}, {most:.1f}."
+    )
+    # 30 / 7 = 4.2857
+    assert caption == "3 points, at most 4.29, 4.3."
+
+
+def test_nothing_to_draw_is_no_figure():
+    layer = {"mark": "line", "query": "SELECT size AS x, rate AS y FROM rows"}
+    table = {"size": [6, 3], "caption": "", "layers": [layer]}
+    context = pl.SQLContext({"rows": ROWS.clear()}, eager=True)
+    assert draw_figure(figure_spec("one", table), context) is None

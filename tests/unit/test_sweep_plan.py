@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stripesim.scenarios.run.failures import replayed_failures
+from stripesim.scenarios.cells.failures import replayed_failures
 from stripesim.scenarios.schema.keys import FILE_KEYS, cells, schema_json
+from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.sweep import task as sweep_task
 from stripesim.scenarios.sweep.dask import run_dask
@@ -414,7 +415,7 @@ for name, module in sorted(sys.modules.items()):
         assert set(left) == {
             "stripesim._version",
             "stripesim.scenarios",
-            "stripesim.scenarios.run",
+            "stripesim.scenarios.cells",
             "stripesim.scenarios.schema",
             "stripesim.scenarios.sweep",
         }
@@ -481,3 +482,38 @@ def test_a_scheduler_file_that_is_none_is_refused_at_once(tmp_path: Path) -> Non
     path.write_text('{"address": 3}')
     with pytest.raises(SweepError, match="got a file that no scheduler wrote"):
         list(run_dask([], str(path)))
+
+
+def test_values_make_the_same_tasks_as_their_texts(tiny: Path) -> None:
+    texts = plan_sweep(
+        tiny,
+        over=["workload.queue_depth=4,8", 'workload.block_sizes_bytes=4k,["8k","16k"]'],
+        sets=["seed=3"],
+    )
+    values = plan_sweep(
+        load_scenario(tiny),
+        over={
+            "workload.queue_depth": [4, 8],
+            "workload.block_sizes_bytes": ["4k", ["8k", "16k"]],
+        },
+        sets={"seed": 3},
+    )
+    # Two depths, and one size and two sizes: 2 × (1 + 2) cells of each scheme, op and pattern.
+    assert len(values.tasks) % 6 == 0
+    assert [task.task_id for task in values.tasks] == [t.task_id for t in texts.tasks]
+
+
+@pytest.mark.parametrize(
+    ("over", "fault"),
+    [
+        ({"workload.queue_depth": []}, "--over: workload.queue_depth: got"),
+        ({"workload.queue_depth": "16"}, "wanted a list of values"),
+        ({"workload.queue_depth": [4, "x"]}, "--over: workload.queue_depth: got"),
+        ({"workload": [1], "workload.queue_depth": [4]}, "swept too"),
+    ],
+)
+def test_wrong_values_are_refused_by_their_key(
+    tiny: Path, over: dict[str, list[object]], fault: str
+) -> None:
+    with pytest.raises(ValueError, match=fault):
+        plan_sweep(tiny, over=over)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from stripesim.scenarios.run.cell import run_cells
-from stripesim.scenarios.run.replay import replay_of, requests_of
+from stripesim.scenarios.cells.replay import replay_of, requests_of
+from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
 from stripesim.traces.read import read_trace

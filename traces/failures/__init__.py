@@ -1,1 +1,1 @@
-"""Failure traces: their formats, one common form, and what they hold in numbers."""
+"""Failure traces: their formats, their common form, and their statistics; start with `columns`."""

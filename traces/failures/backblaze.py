@@ -38,10 +38,12 @@ FORMAT = TraceFormat("backblaze", lambda head: has_columns(head, _NEEDED), _read
 
 
 def _days(rows: pl.DataFrame, log: FaultLog) -> pl.DataFrame:
-    """Return a row per drive of what a block says of its days."""
+    """Return one row per drive with its days in a block."""
 
     def optional(name: str) -> pl.Expr:
-        return pl.col(name) if name in rows.columns else pl.lit(None, pl.String)
+        if name in rows.columns:
+            return pl.col(name)
+        return pl.lit(None, pl.String)
 
     day_s = pl.col("date").str.to_date("%Y-%m-%d", strict=False).cast(pl.Int64) * DAY_S
     hours = optional("smart_9_raw").cast(pl.Float64, strict=False)

@@ -50,12 +50,12 @@ class FailureTrace:
     #: `format`, `source`: how it was read, and from what file
     format: str
     source: str
-    #: How many components were watched, those that never failed included; None where the source does not say
+    #: Number of components watched, including those that never failed; None if the source does not say
     population: int | None = None
-    faults: Faults = field(default_factory=Faults)  #: What was wrong in the file
+    faults: Faults = field(default_factory=Faults)  #: Faults of the file
     counts: Mapping[str, int] = field(
         default_factory=dict
-    )  #: What was recognised but is no event
+    )  #: Counts of lines that are not events
 
     def __len__(self) -> int:
         return self.events.height

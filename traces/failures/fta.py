@@ -1,6 +1,6 @@
 """Failure Trace Archive: its tab files and its SQLite form.
 
-An `event_trace` table as text; `node.tab` beside it, where present, gives the location. Type 1 is available,
+An `event_trace` table as text; `node.tab` next to it, if present, gives the location. Type 1 is available,
 0 unavailable. The archive stores the reason of an outage with the period of availability that it ended; here
 it stands with the outage. A span is cut where it begins or ends with the whole file. Deviation: two published
 sets (overnet03) use the types the other way round; that cannot be seen from the file.
@@ -134,24 +134,24 @@ def _sqlite_locations(
 
 
 def _locations(source: TraceSource) -> pl.DataFrame | None:
-    """Read where nodes stand from the table beside; silently nothing where there is none."""
+    """Read the locations of nodes from the table next to the file; None without such a table."""
     if not source.path.name.startswith("event_trace"):
         return None
-    found = [
+    tables = [
         path
         for suffix in _SUFFIXES
         if (path := source.path.with_name("node" + suffix)).is_file()
     ]
-    if not found:
+    if not tables:
         return None
-    log = FaultLog(str(found[0]))
+    log = FaultLog(str(tables[0]))
     names = (
         *_NODE_COLUMNS,
         *(f"more_{index}" for index in range(len(_NODE_COLUMNS), _NODE_WIDTH)),
     )
     budget = RowBudget(log.source, FAILURE_BYTES, "nodes")
     parts = []
-    for block in TraceSource(found[0]).blocks(log):
+    for block in TraceSource(tables[0]).blocks(log):
         rows = split_lines(block, names, " ", log, comment="#")
         budget.add(rows.height)
         parts.append(rows)
@@ -211,7 +211,8 @@ def _trace(
         empty = pl.DataFrame(schema=SPAN_SCHEMA)
         return FailureTrace(events_of(empty), empty, name, str(source.path))
     rows = pl.concat(parts)
-    first_s, last_s = rows["event_start_time"].min(), rows["event_stop_time"].max()
+    first_s = rows["event_start_time"].min()
+    last_s = rows["event_stop_time"].max()
     if locations is None:
         rows = rows.with_columns(pl.lit(None, pl.String).alias("rack"))
     else:

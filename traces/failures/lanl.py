@@ -11,17 +11,18 @@ Schroeder, Gibson: A large-scale study of failures in high-performance computing
 LA-UR-05-7318.
 """
 
-import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import polars as pl
 
 from stripesim.traces.budget import FAILURE_BYTES, RowBudget
+from stripesim.traces.columns import ORDER_COLUMN
 from stripesim.traces.failures.columns import SPAN_SCHEMA, FailureTrace, events_of
-from stripesim.traces.lines import has_columns
+from stripesim.traces.lines import has_columns, rows_under_heading
 from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import TraceFormat, TraceSource
 
@@ -59,12 +60,13 @@ _MONTHS = (
     "Nov",
     "Dec",
 )
-_COLUMNS_WANTED = "a heading with " + ", ".join(_NEEDED)
 _Outage = tuple[int, int, str]
+_Row = tuple[dict[str, Any], int, int]
+"""A row by column name, start and stop [s]."""
 
 
 @dataclass
-class _Node:
+class _FailingNode:
     system: str
     outages: list[_Outage]
     decommissioned_s: int | None
@@ -72,14 +74,12 @@ class _Node:
 
 def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
     budget = RowBudget(log.source, FAILURE_BYTES, "outages")
-    nodes: dict[str, _Node] = {}
+    nodes: dict[str, _FailingNode] = {}
     sizes: dict[str, int] = {}
-    for row in _rows(source, log):
+    for row, start_s, stop_s in _rows(source, log):
         budget.add(1)
         component = f"{row['System']}.{row['nodenumz']}"
-        start_s, stop_s = _time_s(row["Prob Started"]), _time_s(row["Prob Fixed"])
-        assert start_s is not None and stop_s is not None
-        node = nodes.setdefault(component, _Node(row["System"], [], None))
+        node = nodes.setdefault(component, _FailingNode(row["System"], [], None))
         node.outages.append((start_s, stop_s, _reason(row)))
         node.decommissioned_s = node.decommissioned_s or _month_s(row["node decom"])
         if row["nodes"].isdecimal():
@@ -89,7 +89,8 @@ def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
     end_s = max(
         (stop for node in nodes.values() for _, stop, _ in node.outages), default=0
     )
-    spans, listed = [], []
+    spans = []
+    listed = []
     for component, node in nodes.items():
         node.outages.sort()
         listed += [
@@ -103,7 +104,7 @@ def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
     table = pl.DataFrame(spans, schema=SPAN_SCHEMA, orient="row").sort(
         "start_s", maintain_order=True
     )
-    # Overlapping outages are events of their own, though spans join them.
+    # Overlapping outages are separate events, though spans join them.
     events = pl.concat([events_of(outages), events_of(table.filter(table["up"]))]).sort(
         "time_s", "up", maintain_order=True
     )
@@ -115,53 +116,25 @@ def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
 FORMAT = TraceFormat("lanl", lambda head: has_columns(head, _NEEDED), _read)
 
 
-def _rows(source: TraceSource, log: FaultLog) -> Iterator[dict[str, str]]:
+def _rows(source: TraceSource, log: FaultLog) -> Iterator[_Row]:
     """Yield the sound rows by column name. A quoted cell may hold commas, but no line end."""
-    heading: list[str] | None = None
-    for block in source.blocks(log):
-        for number, line in enumerate(block.lines(), block.first_line):
-            if not line.strip():
-                log.tally("blank lines")
+    for rows in rows_under_heading(source, _NEEDED, log, quoted=True):
+        for row in rows.fill_null("").iter_rows(named=True):
+            start_s = _time_s(row["Prob Started"])
+            stop_s = _time_s(row["Prob Fixed"])
+            if start_s is not None and stop_s is not None and start_s <= stop_s:
+                yield row, start_s, stop_s
                 continue
-            try:
-                cells = [
-                    cell.strip()
-                    for cell in next(csv.reader([line.replace("\0", "�")], strict=True))
-                ]
-            except (csv.Error, StopIteration) as error:
-                log.add(
-                    number,
-                    f"{shown(line)} ({error})",
-                    "comma separated cells, quotes in pairs",
-                )
-                continue
-            if heading is None:
-                heading = cells
-                if not set(_NEEDED) <= set(cells):
-                    log.add(number, shown(line), _COLUMNS_WANTED)
-                    return
-                log.tally("header lines")
-                continue
-            if len(cells) != len(heading):
-                log.add(
-                    number, f"{len(cells)} columns in {shown(line)}", f"{len(heading)}"
-                )
-                continue
-            row = dict(zip(heading, cells, strict=True))
-            start_s, stop_s = _time_s(row["Prob Started"]), _time_s(row["Prob Fixed"])
-            if start_s is None or stop_s is None or stop_s < start_s:
-                span = f"{shown(row['Prob Started'])} to {shown(row['Prob Fixed'])}"
-                log.add(
-                    number,
-                    f"an outage from {span}",
-                    "m/d/yyyy h:mm twice, the end not before the start",
-                )
-                continue
-            yield row
+            span = f"{row['Prob Started']} to {row['Prob Fixed']}"
+            log.add(
+                row[ORDER_COLUMN],
+                f"an outage from {shown(span)}",
+                "m/d/yyyy h:mm twice, the end not before the start",
+            )
 
 
 def _spans(
-    component: str, node: _Node, end_s: int, log: FaultLog
+    component: str, node: _FailingNode, end_s: int, log: FaultLog
 ) -> Iterator[tuple[object, ...]]:
     joined: list[_Outage] = []
     for start, stop, why in node.outages:
@@ -182,8 +155,8 @@ def _spans(
 
 
 def _reason(row: dict[str, str]) -> str:
-    given = [f"{cause}: {row[cause]}" for cause in _CAUSES if row[cause]]
-    return "; ".join(given) or "not stated"
+    causes = [f"{cause}: {row[cause]}" for cause in _CAUSES if row[cause]]
+    return "; ".join(causes) or "not stated"
 
 
 def _time_s(cell: str) -> int | None:
@@ -203,6 +176,7 @@ def _month_s(cell: str) -> int | None:
     if match is None or match[2] not in _MONTHS:
         return None
     short = int(match[1])
-    year, month = (1900 if short >= 90 else 2000) + short, _MONTHS.index(match[2]) + 1
+    year = (1900 if short >= 90 else 2000) + short
+    month = _MONTHS.index(match[2]) + 1
     # The end of the month: the first day of the next.
     return int(datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC).timestamp())

@@ -1,100 +1,62 @@
-"""Failure traces that `trace convert` wrote: events, and spans in a file beside them, as CSV or Parquet."""
-
-from collections.abc import Callable, Iterator
-from pathlib import Path
+"""Failure traces that `trace convert` wrote, as CSV or Parquet; spans are in a companion file."""
 
 import polars as pl
 
 from stripesim.traces.budget import FAILURE_BYTES, RowBudget
 from stripesim.traces.failures.columns import EVENT_SCHEMA, SPAN_SCHEMA, FailureTrace
-from stripesim.traces.lines import has_columns, rows_under_heading, sound_rows
-from stripesim.traces.parquet import Schema, is_parquet, parquet_slices
-from stripesim.traces.problems import FaultLog, shown
+from stripesim.traces.own import OwnTable
+from stripesim.traces.problems import FaultLog
 from stripesim.traces.source import TraceFormat, TraceSource, companion
 
 SECONDS_MAX = 1 << 40
 """Later than any clock shows; larger numbers are damage."""
 
-_EVENT_NEEDED = ("time_s", "component", "up")
-_SPAN_NEEDED = ("start_s", "stop_s", "component", "up", "left_cut", "right_cut")
-_WANTED = f"{', '.join(_EVENT_NEEDED)} (spans: {', '.join(_SPAN_NEEDED)}), times below 2**40 s in order"
-
-_Reader = Callable[[Path, Schema, tuple[str, ...], FaultLog], Iterator[pl.DataFrame]]
-
-
-def _csv_rows(
-    path: Path, schema: Schema, needed: tuple[str, ...], log: FaultLog
-) -> Iterator[pl.DataFrame]:
-    typed = {name: _typed(name, dtype) for name, dtype in schema.items()}
-    spoiled = pl.any_horizontal(
-        pl.col(name).is_not_null() & cell.is_null() for name, cell in typed.items()
-    )
-    for rows in rows_under_heading(TraceSource(path), needed, log, quoted=True):
-        absent = [name for name in schema if name not in rows.columns]
-        cells = rows.with_columns(pl.lit(None, pl.String).alias(n) for n in absent)
-        yield sound_rows(cells, ~spoiled, log, _explain).with_columns(**typed)
-
-
-def _parquet_rows(
-    path: Path, schema: Schema, needed: tuple[str, ...], log: FaultLog
-) -> Iterator[pl.DataFrame]:
-    log.unit = "row"
-    budget = RowBudget(log.source, FAILURE_BYTES, "rows")
-    for rows in parquet_slices(path, schema, needed, budget):
-        cells = pl.concat_str(pl.all().cast(pl.String).fill_null(""), separator=",")
-        yield rows.with_columns(cells.alias("text"))
-
-
-def _typed(name: str, dtype: pl.DataType) -> pl.Expr:
-    cell = pl.col(name)
-    if dtype == pl.Boolean():
-        return pl.when(cell.is_in(["true", "false"])).then(cell == "true")
-    return cell.cast(dtype, strict=False)
+_SECONDS = {"time_s": -SECONDS_MAX, "start_s": -SECONDS_MAX, "entry_age_s": 0}
 
 
 def _table(
-    path: Path, schema: Schema, needed: tuple[str, ...], rows_of: _Reader, log: FaultLog
-) -> pl.DataFrame:
-    """Return the sound rows of one file, in order of time."""
-    budget = RowBudget(log.source, FAILURE_BYTES, "rows")
-    times = [pl.col(name) for name in needed if name.endswith("_s")]
-    sound = pl.all_horizontal(pl.col(name).is_not_null() for name in needed)
-    sound &= pl.all_horizontal(t.is_between(-SECONDS_MAX, SECONDS_MAX) for t in times)
-    sound &= times[0] <= times[-1]
-    if "entry_age_s" in schema:
-        age = pl.col("entry_age_s")
-        sound &= age.is_null() | age.is_between(0, SECONDS_MAX)
-    parts = [pl.DataFrame(schema=schema)]
-    for rows in rows_of(path, schema, needed, log):
-        budget.add(rows.height)
-        parts.append(sound_rows(rows, sound, log, _explain).select(schema.keys()))
-    return pl.concat(parts).sort(needed[0], maintain_order=True)
+    schema: dict[str, pl.DataType], needed: tuple[str, ...], order: pl.Expr
+) -> OwnTable:
+    bounded = [
+        pl.col(name).is_null() | pl.col(name).is_between(least, SECONDS_MAX)
+        for name, least in _SECONDS.items()
+        if name in schema
+    ]
+    return OwnTable(
+        schema=schema,
+        needed=needed,
+        sound=pl.all_horizontal(order, *bounded),
+        wanted=f"{', '.join(needed)}: times below 2**40 s, a stop not before its start, true or false",
+        row_bytes=FAILURE_BYTES,
+    )
 
 
-def _explain(text: str) -> tuple[str, str]:
-    return shown(text), _WANTED
+_EVENTS = _table(EVENT_SCHEMA, ("time_s", "component", "up"), pl.lit(True))
+_SPANS = _table(
+    SPAN_SCHEMA,
+    ("start_s", "stop_s", "component", "up", "left_cut", "right_cut"),
+    pl.col("stop_s").is_between("start_s", SECONDS_MAX),
+)
 
 
-def _trace(
-    source: TraceSource, log: FaultLog, name: str, rows_of: _Reader
-) -> FailureTrace:
-    events = _table(source.path, EVENT_SCHEMA, _EVENT_NEEDED, rows_of, log)
-    beside = companion(source.path, "spans")
+def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
+    events = _sorted_rows(_EVENTS, source, log)
+    beside = TraceSource(companion(source.path, "spans"))
     spans = None
-    if beside.exists():
-        span_log = FaultLog(str(beside))
-        spans = _table(beside, SPAN_SCHEMA, _SPAN_NEEDED, rows_of, span_log)
+    if beside.path.exists():
+        span_log = FaultLog(str(beside.path))
+        spans = _sorted_rows(_SPANS, beside, span_log)
         log.extend(span_log)
-    return FailureTrace(events, spans, name, str(source.path))
+    return FailureTrace(events, spans, FORMAT.name, str(source.path))
 
 
-CSV_FORMAT = TraceFormat(
-    "events-csv",
-    lambda head: has_columns(head, _EVENT_NEEDED),
-    lambda source, log: _trace(source, log, "events-csv", _csv_rows),
-)
-PARQUET_FORMAT = TraceFormat(
-    "events-parquet",
-    lambda head: is_parquet(head, _EVENT_NEEDED),
-    lambda source, log: _trace(source, log, "events-parquet", _parquet_rows),
-)
+FORMAT = TraceFormat("events", _EVENTS.recognises, _read)
+
+
+def _sorted_rows(table: OwnTable, source: TraceSource, log: FaultLog) -> pl.DataFrame:
+    budget = RowBudget(str(source.path), FAILURE_BYTES, "events or spans")
+    parts = [pl.DataFrame(schema=table.schema)]
+    for rows in table.rows(source, log):
+        budget.add(rows.height)
+        parts.append(rows.select(table.schema.keys()))
+    return pl.concat(parts).sort(table.needed[0], maintain_order=True)

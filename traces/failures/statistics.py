@@ -1,4 +1,4 @@
-"""What a failure trace holds, in numbers; and how failures of one node or rack cluster in time."""
+"""Statistics of a failure trace, and how failures of one node or rack cluster in time."""
 
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ SHUFFLES = 20
 """Random orders that tell what chance alone would give; fewer where there are many failures."""
 
 SHUFFLED_MAX = 400_000
-"""Failures put in random order in all: with so many the mean of few orders is sharp enough."""
+"""Total failures put in random order: above this number the mean of few orders is precise enough."""
 
 REASONS_SHOWN = 10
 
@@ -37,11 +37,9 @@ def correlated_share(
     section 3 (relative percentage of failures within a time).
     """
     rows = _failures(trace, group)
-    return (
-        _share(rows["group"].to_numpy(), rows["time_s"].to_numpy(), within_s)
-        if rows.height
-        else None
-    )
+    if rows.height:
+        return _share(rows["group"].to_numpy(), rows["time_s"].to_numpy(), within_s)
+    return None
 
 
 def expected_share(
@@ -52,7 +50,8 @@ def expected_share(
     if not rows.height:
         return None
     rng = np.random.default_rng(1)
-    groups, times = rows["group"].to_numpy(), rows["time_s"].to_numpy()
+    groups = rows["group"].to_numpy()
+    times = rows["time_s"].to_numpy()
     count = max(2, min(SHUFFLES, SHUFFLED_MAX // len(times)))
     return float(
         np.mean(
@@ -143,7 +142,8 @@ def _failures(trace: FailureTrace, group: str) -> pl.DataFrame:
 
 def _share(groups: Any, times: Any, within_s: float) -> float:
     order = np.lexsort((times, groups))
-    groups, times = groups[order], times[order]
+    groups = groups[order]
+    times = times[order]
     near = (np.diff(groups) == 0) & (np.diff(times) <= within_s)
     touched = np.concatenate(([False], near)) | np.concatenate((near, [False]))
     return float(touched.mean())

@@ -1,1 +1,1 @@
-"""One reader for each format of block trace."""
+"""One reader for each format of block trace; start with `tables`, whose formats are data."""

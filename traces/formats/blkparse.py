@@ -29,12 +29,12 @@ _EVENT = (
     r"^(?P<device>\d{1,4},\d{1,7})\s+\d{1,5}\s+\d{1,19}\s+(?P<seconds>\d{1,9})\.(?P<fraction>\d{1,9})\s+\d{1,10}\s+"
     r"(?P<action>[A-Za-z]{1,2})\s+(?P<rwbs>[A-Z]{1,8})(?:\s+(?P<rest>.*))?$"
 )
-# Where, and how much; a split gives the new request's start instead; latencies stand in brackets.
+# Start and length; a split gives the new request's start instead; latencies are in brackets.
 _PAYLOAD = (
     r"^(?:(?P<sector>\d{1,20})(?:\s+\+\s+(?P<sectors>\d{1,10})|\s+/\s+(?P<new_sector>\d{1,19}))?\s+)?"
     r"(?:\(.*\)\s+)?\[(?P<process>.*)\]$"
 )
-# What blkparse prints before and after the events.
+# Text that blkparse prints before and after the events.
 _NOTE = (
     r"^(?:CPU\s*\d+\s+\(|Total \(|Events \(|Throughput \(|Skips:|Input file |Reads? |Writes? |PC Reads? |"
     r"IO unplugs:|Timer unplugs:|Allocation wait:|Dispatch wait:|Completion wait:|Discards? |=== )"
@@ -48,9 +48,9 @@ _SNIFF = re.compile(
 
 
 def _sniff(head: Head) -> bool:
-    """Whether most of the first lines are events (blkparse's own notes aside)."""
-    others = [line for line in head.lines if not re.match(_NOTE, line.strip())]
-    return 2 * sum(_SNIFF.fullmatch(line) is not None for line in others) > len(others)
+    """Return True if most of the first lines are events (blkparse's own notes aside)."""
+    events = [line for line in head.lines if not re.match(_NOTE, line.strip())]
+    return 2 * sum(_SNIFF.fullmatch(line) is not None for line in events) > len(events)
 
 
 def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
@@ -92,7 +92,7 @@ def _events(block: Block, log: FaultLog) -> pl.DataFrame:
 
 
 def _parse(block: Block, log: FaultLog) -> pl.DataFrame:
-    """Split lines into columns; note what is no event, and leave it out."""
+    """Split lines into columns; note lines that are not events, and leave them out."""
     lines = numbered_lines(block, log)
     rows = lines.with_columns(
         pl.col("text").str.extract_groups(_EVENT).alias("event")
@@ -152,7 +152,7 @@ def _tally(rows: pl.DataFrame, held: pl.Series, log: FaultLog) -> None:
 
 
 def _explain(text: str) -> tuple[str, str]:
-    """Say what is wrong with a line that is known to be faulty."""
+    """Explain the fault of a line that is known to be faulty."""
     cells = text.split()
     if len(cells) > 3 and re.fullmatch(r"-\d+\.\d+", cells[3]):
         return f"time {cells[3]} s", "a time of at least 0"
@@ -163,11 +163,10 @@ def _explain(text: str) -> tuple[str, str]:
         return f"action {shown(match['action'])}", f"one of {' '.join(_ACTIONS)}"
     payload = re.match(_PAYLOAD, match["rest"] or "")
     if payload is None or (payload["new_sector"] is None) == (match["action"] == "X"):
-        wanted = (
-            "'sector / new sector [process]'"
-            if match["action"] == "X"
-            else "'sector + sectors [process]'"
-        )
+        if match["action"] == "X":
+            wanted = "'sector / new sector [process]'"
+        else:
+            wanted = "'sector + sectors [process]'"
         return (
             f"{shown(match['rest'] or '')} after {match['action']} {match['rwbs']}",
             wanted,

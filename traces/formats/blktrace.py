@@ -1,6 +1,6 @@
 """Binary traces as blktrace writes them: one file per CPU, or one file of several merged by blkparse -d.
 
-Files named `STEM.blktrace.N` belong together: whichever is given, all that lie beside it are read and merged
+Files named `STEM.blktrace.N` belong together: given any of them, all in its folder are read and merged
 by time. What becomes of the events is in the blkparse format; times are whole nanoseconds. A place in a fault
 is a byte of the file, or, where a completion precedes its dispatch, an event in order of time.
 
@@ -53,7 +53,10 @@ _EMPTY = np.empty(0, dtype=_MERGED)
 Records = npt.NDArray[np.void]
 
 # The lower half of `action` says what happened, the upper half to what kind of request.
-_NAMES = {1: "Q", 6: "R", 7: "D", 8: "C", 13: "X"}
+_QUEUE = 1
+_COMPLETION = 8
+_SPLIT = 13
+_NAMES = {_QUEUE: "Q", 6: "R", 7: "D", _COMPLETION: "C", _SPLIT: "X"}
 _TALLIED = {2: "back merges", 3: "front merges", 6: "requeues", 13: "splits"}
 _ACTION_MASK = 0xFF
 _WRITE, _FLUSH, _PASSTHROUGH, _NOTIFY, _DISCARD = (
@@ -94,7 +97,7 @@ def per_cpu_files(path: Path) -> list[Path]:
     match = _PER_CPU.fullmatch(path.name)
     if match is None:
         return [path]
-    found = {}
+    paths = {}
     for other in path.parent.iterdir():
         beside = _PER_CPU.fullmatch(other.name)
         same = (
@@ -102,69 +105,77 @@ def per_cpu_files(path: Path) -> list[Path]:
             and beside["stem"] == match["stem"]
             and beside["suffix"] == match["suffix"]
         )
-        # Blktrace leaves the files of idle CPUs empty.
+        # Files of idle CPUs are empty.
         if beside and same and other.stat().st_size:
-            found[int(beside["cpu"])] = other
-    return [found[cpu] for cpu in sorted(found)] or [path]
+            paths[int(beside["cpu"])] = other
+    return [paths[cpu] for cpu in sorted(paths)] or [path]
 
 
 def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[Event]:
-    action, size = records["action"], records["bytes"]
-    what = action & _ACTION_MASK
-    plain = (action & (_NOTIFY | _PASSTHROUGH)) == 0
-    for code, name in _TALLIED.items():
-        log.tally(name, int((plain & (what == code)).sum()))
-    log.tally(
-        "events of other kinds",
-        int((~plain | ~np.isin(what, list(_NAMES) + list(_TALLIED))).sum()),
-    )
-    matched = plain & np.isin(what, list(_NAMES))
-    discard = matched & ((action & _DISCARD) != 0)
-    log.tally("discards", int((discard & (what == 1)).sum()))
-    empty = matched & ~discard & (size == 0)
-    log.tally("flushes", int((empty & (what == 1) & ((action & _FLUSH) != 0)).sum()))
-    log.tally(
-        "requests without data",
-        int((empty & (what == 1) & ((action & _FLUSH) == 0)).sum()),
-    )
-    held = matched & ~discard & ~empty
-    sound = (
-        (size % SECTOR_BYTES == 0)
-        & (records["sector"] <= _SECTOR_MAX)
-        & (records["new_sector"] <= _SECTOR_MAX)
-    )
-    sound |= (what == 13) & (records["sector"] <= _SECTOR_MAX)
-    # Times are put in 64 bits with a sign below.
-    sound &= records["time"] - np.uint64(zero) <= INT64_MAX // 4
-    for at in np.flatnonzero(held & ~sound):
-        one = records[at]
+    """Yield the events that carry data; count the others, and note those out of range."""
+    carries = _carries_data(records, log)
+    sound = _in_range(records, zero)
+    for at in np.flatnonzero(carries & ~sound):
+        odd = records[at]
         log.add(
             0,
-            f"event {seen + int(at) + 1}: sector {one['sector']}, {one['bytes']} B, time {one['time']} ns",
+            f"event {seen + int(at) + 1}: sector {odd['sector']}, {odd['bytes']} B, time {odd['time']} ns",
             f"whole sectors of {SECTOR_BYTES} B, an end below 2**62 B, times within 73 years of the first",
         )
-    held &= sound
-    log.tally(
-        "completions with an error",
-        int((held & (what == 8) & (records["error"] != 0)).sum()),
-    )
-    kept = records[held]
-    if not len(kept):
+    kept = carries & sound
+    if not kept.any():
         return
-    times = (kept["time"] - np.uint64(zero)).astype(np.int64)
-    numbers, codes = np.unique(kept["device"], return_inverse=True)
+    places = np.flatnonzero(kept) + seen + 1
+    records = records[kept]
+    event = records["action"] & _ACTION_MASK
+    failed = (event == _COMPLETION) & (records["error"] != 0)
+    log.tally("completions with an error", int(failed.sum()))
+    times = (records["time"] - np.uint64(zero)).astype(np.int64)
+    numbers, codes = np.unique(records["device"], return_inverse=True)
     names = [f"{number >> 20},{number & 0xFFFFF}" for number in numbers]
-    split = (kept["action"] & _ACTION_MASK) == 13
+    sectors = records["bytes"] // SECTOR_BYTES
     yield from zip(
-        (np.flatnonzero(held) + seen + 1).tolist(),
-        [_NAMES[code] for code in (kept["action"] & _ACTION_MASK).tolist()],
+        places.tolist(),
+        [_NAMES[code] for code in event.tolist()],
         times.tolist(),
         [names[code] for code in codes.tolist()],
-        ((kept["action"] & _WRITE) != 0).tolist(),
-        kept["sector"].tolist(),
-        np.where(split, kept["new_sector"], kept["bytes"] // SECTOR_BYTES).tolist(),
+        ((records["action"] & _WRITE) != 0).tolist(),
+        records["sector"].tolist(),
+        np.where(event == _SPLIT, records["new_sector"], sectors).tolist(),
         strict=True,
     )
+
+
+def _carries_data(records: Records, log: FaultLog) -> npt.NDArray[np.bool_]:
+    """Mark events that move data; count the others by kind."""
+    action = records["action"]
+    event = action & _ACTION_MASK
+    plain = (action & (_NOTIFY | _PASSTHROUGH)) == 0
+    for code, name in _TALLIED.items():
+        log.tally(name, int((plain & (event == code)).sum()))
+    known = np.isin(event, [*_NAMES, *_TALLIED])
+    log.tally("events of other kinds", int((~plain | ~known).sum()))
+    matched = plain & np.isin(event, list(_NAMES))
+    queued = matched & (event == _QUEUE)
+    discard = (action & _DISCARD) != 0
+    empty = ~discard & (records["bytes"] == 0)
+    flush = (action & _FLUSH) != 0
+    log.tally("discards", int((queued & discard).sum()))
+    log.tally("flushes", int((queued & empty & flush).sum()))
+    log.tally("requests without data", int((queued & empty & ~flush).sum()))
+    carries: npt.NDArray[np.bool_] = matched & ~discard & ~empty
+    return carries
+
+
+def _in_range(records: Records, zero: int) -> npt.NDArray[np.bool_]:
+    """Mark events whose extent is in whole sectors and whose time fits 64 bits with a sign."""
+    split = (records["action"] & _ACTION_MASK) == _SPLIT
+    whole_sectors = records["bytes"] % SECTOR_BYTES == 0
+    new_sector = records["new_sector"] <= _SECTOR_MAX
+    extent = (whole_sectors & new_sector) | split
+    near = records["time"] - np.uint64(zero) <= INT64_MAX // 4
+    sound: npt.NDArray[np.bool_] = extent & (records["sector"] <= _SECTOR_MAX) & near
+    return sound
 
 
 @dataclass
@@ -211,7 +222,8 @@ def _records(source: TraceSource, log: FaultLog, several: bool) -> Iterator[Reco
     )
     magic = np.frombuffer(MAGIC if little else MAGIC[::-1], dtype=np.uint8)
     where = f" of {source.path.name}" if several else ""
-    done, rest = 0, b""
+    done = 0
+    rest = b""
     for piece in source.pieces(max(HEADER_BYTES, min(source.block_bytes, 1 << 20))):
         if isinstance(piece, Break):
             log.add(done + len(rest), piece.got + where, piece.wanted)
@@ -239,15 +251,15 @@ def _gathered(
     layout: np.dtype[np.void],
 ) -> Records:
     headers = data[starts[:, None] + np.arange(HEADER_BYTES)].view(layout)[:, 0]
-    found = np.empty(len(starts), dtype=_MERGED)
+    records = np.empty(len(starts), dtype=_MERGED)
     for name in ("time", "sector", "bytes", "action", "device", "error"):
-        found[name] = headers[name]
-    found["new_sector"] = 0
+        records[name] = headers[name]
+    records["new_sector"] = 0
     # Only a split carries a number after its header, and that in network order.
     longer = np.flatnonzero(headers["pdu_len"] >= 8)
     tails = data[starts[longer, None] + HEADER_BYTES + np.arange(8)].view(">u8")
-    found["new_sector"][longer] = tails[:, 0] if len(longer) else 0
-    return found
+    records["new_sector"][longer] = tails[:, 0] if len(longer) else 0
+    return records
 
 
 @compiled
@@ -258,7 +270,10 @@ def _walk(
     total = len(data)
     starts = np.empty(total // HEADER_BYTES + 1, np.int64)
     gaps = np.empty((total // HEADER_BYTES + 2, 2), np.int64)
-    count, lost, at, gap = 0, 0, 0, -1
+    count = 0
+    lost = 0
+    at = 0
+    gap = -1
     while at + HEADER_BYTES <= total:
         if (
             data[at] == magic[0]
@@ -266,16 +281,17 @@ def _walk(
             and data[at + 2] == magic[2]
             and data[at + 3] == magic[3]
         ):
-            low, high = data[at + 46], data[at + 47]
-            tail = (
-                np.int64(low) + 256 * np.int64(high)
-                if little
-                else 256 * np.int64(low) + np.int64(high)
-            )
+            low = data[at + 46]
+            high = data[at + 47]
+            if little:
+                tail = np.int64(low) + 256 * np.int64(high)
+            else:
+                tail = 256 * np.int64(low) + np.int64(high)
             if at + HEADER_BYTES + tail > total:
                 break
             if gap >= 0:
-                gaps[lost, 0], gaps[lost, 1] = gap, at - gap
+                gaps[lost, 0] = gap
+                gaps[lost, 1] = at - gap
                 lost += 1
                 gap = -1
             starts[count] = at
@@ -286,6 +302,7 @@ def _walk(
                 gap = at
             at += 1
     if gap >= 0:
-        gaps[lost, 0], gaps[lost, 1] = gap, at - gap
+        gaps[lost, 0] = gap
+        gaps[lost, 1] = at - gap
         lost += 1
     return starts[:count], gaps[:lost], at

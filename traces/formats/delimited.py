@@ -1,4 +1,4 @@
-"""What the delimited text formats have in common: a format is a table of columns, read in blocks."""
+"""Base of the delimited text formats: a format is a table of columns, read in blocks."""
 
 import io
 import re
@@ -29,10 +29,10 @@ REACH_NS = INT64_MAX // 4
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberColumn:
     """A column that holds a number.
 
-    `unit` is what one stands for, in nanoseconds or bytes; for decimals, of which so many `digits` after the
+    `unit` is the value of one, in nanoseconds or bytes; for decimals, of which so many `digits` after the
     point are kept, the value of the last one. `least` is the smallest value allowed, before the unit; an
     `optional` cell may be empty.
     """
@@ -58,19 +58,17 @@ class DelimitedFormat:
         str
     ]  #: Matches a line of this format and of no other; only used to tell formats apart
     #: `time`, `offset`, `length`: the columns that hold them
-    time: Number
-    offset: Number
-    length: Number
+    time: NumberColumn
+    offset: NumberColumn
+    length: NumberColumn
     op: str  #: Column that holds the operation
     #: Takes the column's expression; true for writes, false for reads, null for anything else
     is_write: Callable[[pl.Expr], pl.Expr]
-    ops: str  #: What the operation may be, for messages
-    separator: str = ","  #: `,`, `;` or a blank, which stands for any run of blanks
+    ops: str  #: Allowed operations, for messages
+    separator: str = ","  #: `,`, `;` or a blank, which matches any run of blanks
     #: Columns whose cells, joined by a dot, name the device; empty when there is but one
     device: tuple[str, ...] = ()
-    response: Number | None = None  #: Time from issue to completion
-    #: `dispatch_ns` and `complete_ns` where a file holds them on the clock of `time`, each optional
-    other_times: tuple[Number, ...] = ()
+    response: NumberColumn | None = None  #: Time from issue to completion
     quoted: bool = False  #: Whether cells may be quoted, as CSV writers do
     #: Whether lines are published in order of time. Where they are, a line earlier than the one above it is a
     #: fault (and kept); where they are not, it is counted.
@@ -83,7 +81,7 @@ class DelimitedFormat:
     skipped: Callable[[pl.Expr], pl.Expr] | None = None
 
     def sniff(self, head: Head) -> bool:
-        """Whether most of the first lines have the format's columns."""
+        """Return True if most of the first lines have the format's columns."""
         lines = head.lines
         if self.preamble_end is not None and any(
             self.preamble_end.match(line) for line in lines
@@ -101,14 +99,7 @@ class DelimitedFormat:
         if self.preamble_end is not None:
             blocks = self._after_preamble(blocks, log)
         for block in blocks:
-            rows = self._parse_clean(block)
-            if (
-                rows is None
-                or not rows.select(self._good(zero).fill_null(False).all()).item()
-            ):
-                rows = sound_rows(
-                    self._parse_lines(block, log), self._good(zero), log, self._explain
-                )
+            rows = self._sound_rows(block, zero, log)
             if not rows.height:
                 continue
             if zero is None:
@@ -124,6 +115,15 @@ class DelimitedFormat:
                 clock.check(requests["issue_ns"], requests[ORDER_COLUMN])
                 yield Chunk(requests, zero_ns=zero * self.time.unit)
 
+    def _sound_rows(
+        self, block: Block, zero: int | None, log: FaultLog
+    ) -> pl.DataFrame:
+        good = self._good(zero)
+        rows = self._parse_clean(block)
+        if rows is not None and rows.select(good.fill_null(False).all()).item():
+            return rows
+        return sound_rows(self._parse_lines(block, log), good, log, self._explain)
+
     def _is_heading(self, line: str) -> bool:
         return self.header is not None and self.header.match(line) is not None
 
@@ -133,9 +133,11 @@ class DelimitedFormat:
         ) > len(lines)
 
     @property
-    def _numbers(self) -> tuple[Number, ...]:
-        held = (self.time, self.offset, self.length, *self.other_times)
-        return held if self.response is None else (*held, self.response)
+    def _numbers(self) -> tuple[NumberColumn, ...]:
+        held = (self.time, self.offset, self.length)
+        if self.response is None:
+            return held
+        return (*held, self.response)
 
     def _after_preamble(
         self, blocks: Iterator[Block], log: FaultLog
@@ -168,14 +170,16 @@ class DelimitedFormat:
             )
 
     def _step(self, state: str, line: str) -> str:
-        """Return where in a preamble a line stands: start (only blanks so far), text, end or rows."""
+        """Return the part of a preamble a line belongs to: start (only blanks so far), text, end or rows."""
         assert self.preamble_end is not None
         if self.preamble_end.match(line):
             return "end"
         if not line.strip() or state == "text":
             return state
         # A file may hold two preambles in a row; a row that is damaged is a row nevertheless.
-        return "rows" if line.count(self.separator) > 1 else "text"
+        if line.count(self.separator) > 1:
+            return "rows"
+        return "text"
 
     def _parse_clean(self, block: Block) -> pl.DataFrame | None:
         """Parse with the CSV reader; None when anything at all is odd, so that each line is looked at."""
@@ -212,7 +216,9 @@ class DelimitedFormat:
         rows = rows.with_columns(*self._decimals(), places, pl.lit(True).alias("whole"))
         optional = {number.column for number in self._numbers if number.optional}
         needed = [name for name in self.columns if name not in optional]
-        return None if any(rows.select(needed).null_count().row(0)) else rows
+        if any(rows.select(needed).null_count().row(0)):
+            return None
+        return rows
 
     def _parse_lines(self, block: Block, log: FaultLog) -> pl.DataFrame:
         """Parse each line by itself; a cell that is missing or no number becomes null."""
@@ -233,7 +239,7 @@ class DelimitedFormat:
         )
 
     def _decimals(self) -> list[pl.Expr]:
-        """Decimals become integers of their last digit kept: exact, where a float would not be."""
+        """Convert decimals to integers of their last digit kept: exact, where a float would not be."""
         return [
             pl.col(number.column)
             .cast(_kind(number), strict=False)
@@ -245,7 +251,7 @@ class DelimitedFormat:
         ]
 
     def _good(self, zero: int | None) -> pl.Expr:
-        """Whether rows are sound, their times so near the first that nanoseconds fit 64 bits."""
+        """Return the check of rows: sound cells, and times within `REACH_NS` of the first."""
         time, offset, length = (
             pl.col(one.column) for one in (self.time, self.offset, self.length)
         )
@@ -256,14 +262,11 @@ class DelimitedFormat:
             & self.is_write(pl.col(self.op)).is_not_null()
         ).fill_null(False)
         if self.skipped is not None:
-            # What is no request need not have an extent.
+            # A row that is not a request may lack an extent.
             extent = extent | self.skipped(pl.col(self.op)).fill_null(False)
         good = pl.col("whole") & (time >= self.time.least) & extent
         for name in self.device:
             good = good & pl.col(name).is_not_null()
-        for number in self.other_times:
-            cell = pl.col(number.column)
-            good = good & (cell.is_null() | (cell.abs() <= REACH_NS))
         if self.response is not None:
             response = pl.col(self.response.column)
             sound = response.is_between(0, REACH_NS // self.response.unit)
@@ -275,7 +278,7 @@ class DelimitedFormat:
         return good & ((time - first).abs() <= REACH_NS // self.time.unit)
 
     def _explain(self, text: str) -> tuple[str, str]:
-        """Say what is wrong with a line that is known to be faulty."""
+        """Explain the fault of a line that is known to be faulty."""
         cells = cells_of(text, self.separator, quoted=self.quoted)
         wanted = self.separator.join(self.columns)
         if len(cells) != len(self.columns):
@@ -288,7 +291,7 @@ class DelimitedFormat:
             cell = row[number.column]
             if number.optional and not cell:
                 continue
-            pattern = r"\d+(\.\d*)?|\.\d+" if number.digits else r"-?\d+"
+            pattern = r"\d+(\.\d*)?|\.\d+" if number.digits else r"\d+"
             small = (
                 re.fullmatch(pattern, cell, re.ASCII) is None
                 or float(cell) < number.least
@@ -317,13 +320,13 @@ class DelimitedFormat:
         complete_ns = pl.lit(None, pl.Int64)
         if self.response is not None:
             complete_ns = issue_ns + pl.col(self.response.column) * self.response.unit
-        device = (
-            pl.concat_str(self.device, separator=".") if self.device else pl.lit("0")
-        )
+        if self.device:
+            device = pl.concat_str(self.device, separator=".")
+        else:
+            device = pl.lit("0")
         columns = {
             "issue_ns": issue_ns,
             "complete_ns": complete_ns,
-            **{one.column: pl.col(one.column) - zero for one in self.other_times},
             "device": device,
             "offset_bytes": pl.col(self.offset.column) * self.offset.unit,
             "length_bytes": pl.col(self.length.column) * self.length.unit,
@@ -345,8 +348,10 @@ def one_of(
     return is_write
 
 
-def _kind(number: Number) -> pl.DataType:
-    return pl.Decimal(28, number.digits) if number.digits else pl.Int64()
+def _kind(number: NumberColumn) -> pl.DataType:
+    if number.digits:
+        return pl.Decimal(28, number.digits)
+    return pl.Int64()
 
 
 def _without_blanks(data: bytes, separator: bytes) -> bytes:

@@ -43,7 +43,8 @@ def _sniff(head: Head) -> bool:
 
 def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
     """Yield one chunk per block of text."""
-    version, header_line = 0, 0
+    version = 0
+    header_line = 0
     waited_ns = 0
     clock = ClockWatch(log, ordered=True)
     for block in source.blocks(log):
@@ -60,24 +61,25 @@ def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
                 * MICROSECOND_NS
             )
             rows = rows.with_columns((waits.cum_sum() + waited_ns).alias("issue_ns"))
-            waited_ns = int(rows["issue_ns"][-1]) if rows.height else waited_ns
+            if rows.height:
+                waited_ns = int(rows["issue_ns"][-1])
         else:
             rows = rows.with_columns(
                 (pl.col("time") * MICROSECOND_NS).alias("issue_ns")
             )
         requests = rows.filter(pl.col("action").is_in(["read", "write"]))
         if requests.height:
-            places = {
+            columns = {
                 "device": "file",
                 "offset_bytes": "offset",
                 "length_bytes": "length",
             }
             writes = pl.col("action") == "write"
-            found = request_rows(
-                requests.select(ORDER_COLUMN, "issue_ns", **places, is_write=writes)
+            chunk = request_rows(
+                requests.select(ORDER_COLUMN, "issue_ns", **columns, is_write=writes)
             )
-            clock.check(found["issue_ns"], found[ORDER_COLUMN])
-            yield Chunk(found)
+            clock.check(chunk["issue_ns"], chunk[ORDER_COLUMN])
+            yield Chunk(chunk)
 
 
 FORMAT = TraceFormat("fio-iolog", _sniff, _read)
@@ -104,7 +106,9 @@ def _version(block: Block, log: FaultLog) -> tuple[int, int]:
 
 def _parse(block: Block, version: int, header_line: int, log: FaultLog) -> pl.DataFrame:
     lines = numbered_lines(block, log)
-    numbers = ("offset", "length") if version == 2 else ("time", "offset", "length")
+    numbers = ["offset", "length"]
+    if version == 3:
+        numbers.append("time")
     rows = (
         lines.filter(lines[ORDER_COLUMN] != header_line)
         .with_columns(

@@ -5,7 +5,7 @@ from typing import Final
 
 import polars as pl
 
-from stripesim.traces.formats.delimited import DelimitedFormat, Number, one_of
+from stripesim.traces.formats.delimited import DelimitedFormat, NumberColumn, one_of
 
 TICK_NS: Final = 100
 """MSR's FILETIME counts 100 ns ticks since 1601-01-01 UTC; its response times use the same tick."""
@@ -16,7 +16,7 @@ SCSI_WRITES: Final = (0x0A, 0x2A, 0x8A, 0xAA)
 
 
 def _spelt(codes: tuple[int, ...]) -> tuple[str, ...]:
-    """Codes in hexadecimal as traces spell them."""
+    """Return codes in hexadecimal as traces spell them."""
     return tuple(
         {
             form.format(code): None
@@ -37,9 +37,9 @@ ALIBABA = DelimitedFormat(
     name="alibaba",
     columns=("device_id", "opcode", "offset", "length", "timestamp"),
     row=re.compile(r"\d+,[RW],\d+,\d+,\d{10,}", re.IGNORECASE),
-    time=Number("timestamp", 1000),
-    offset=Number("offset", 1),
-    length=Number("length", 1, least=1),
+    time=NumberColumn("timestamp", 1000),
+    offset=NumberColumn("offset", 1),
+    length=NumberColumn("length", 1, least=1),
     op="opcode",
     is_write=one_of(("r",), ("w",)),
     ops="R or W",
@@ -61,9 +61,9 @@ BLKREPLAY = DelimitedFormat(
         r"\d+\.\d+\s*;\s*\d+\s*;\s*\d+\s*;\s*(RA?|W)\s*;\s*[\d.]+\s*;\s*[\d.]+",
         re.IGNORECASE,
     ),
-    time=Number("start", 1, digits=9),
-    offset=Number("sector", 512),
-    length=Number("length", 512, least=1),
+    time=NumberColumn("start", 1, digits=9),
+    offset=NumberColumn("sector", 512),
+    length=NumberColumn("length", 512, least=1),
     op="op",
     is_write=one_of(("r", "ra"), ("w",)),
     ops="R, RA (read ahead) or W",
@@ -82,9 +82,9 @@ CLOUDPHYSICS = DelimitedFormat(
     name="cloudphysics",
     columns=("version", "time", "op", "size", "lbn"),
     row=re.compile(r"[12],\d+,(0x)?([028a]8|[028a]a|[08a]),\d+,\d+", re.IGNORECASE),
-    time=Number("time", 1000),
-    offset=Number("lbn", 512),
-    length=Number("size", 1, least=1),
+    time=NumberColumn("time", 1000),
+    offset=NumberColumn("lbn", 512),
+    length=NumberColumn("size", 1, least=1),
     op="op",
     is_write=one_of(_spelt(SCSI_READS), _spelt(SCSI_WRITES)),
     ops="a SCSI operation code in hexadecimal",
@@ -102,9 +102,9 @@ DISKSIM = DelimitedFormat(
     columns=("time", "device", "block", "size", "flags"),
     separator=" ",
     row=re.compile(r"\d*\.\d+\s+\d+\s+\d+\s+\d+\s+\d+"),
-    time=Number("time", 1, digits=6),
-    offset=Number("block", 512),
-    length=Number("size", 512, least=1),
+    time=NumberColumn("time", 1, digits=6),
+    offset=NumberColumn("block", 512),
+    length=NumberColumn("size", 512, least=1),
     op="flags",
     is_write=lambda flags: (flags.cast(pl.UInt32, strict=False) & 1) == 0,
     ops="an integer whose bit 0 is set for reads",
@@ -120,14 +120,14 @@ MSR = DelimitedFormat(
     name="msr",
     columns=("timestamp", "host", "disk", "type", "offset", "size", "response"),
     row=re.compile(r"\d+,[^,]*,[^,]*,(Read|Write),\d+,\d+,\d+", re.IGNORECASE),
-    time=Number("timestamp", TICK_NS),
-    offset=Number("offset", 1),
-    length=Number("size", 1, least=1),
+    time=NumberColumn("timestamp", TICK_NS),
+    offset=NumberColumn("offset", 1),
+    length=NumberColumn("size", 1, least=1),
     op="type",
     is_write=one_of(("read",), ("write",)),
     ops="Read or Write",
     device=("host", "disk"),
-    response=Number("response", TICK_NS),
+    response=NumberColumn("response", TICK_NS),
     ordered=False,
     header=re.compile("timestamp,", re.IGNORECASE),
 )
@@ -144,9 +144,9 @@ SPC = DelimitedFormat(
     name="spc",
     columns=("asu", "lba", "size", "opcode", "timestamp"),
     row=re.compile(r"\d+,\s*\d+,\s*\d+,\s*[rw],\s*\d+(\.\d*)?", re.IGNORECASE),
-    time=Number("timestamp", 1, digits=9),
-    offset=Number("lba", 512),
-    length=Number("size", 1, least=1),
+    time=NumberColumn("timestamp", 1, digits=9),
+    offset=NumberColumn("lba", 512),
+    length=NumberColumn("size", 1, least=1),
     op="opcode",
     is_write=one_of(("r",), ("w",)),
     ops="r or w",
@@ -165,9 +165,9 @@ SSDSIM = DelimitedFormat(
     columns=("time", "device", "lba", "size", "op"),
     separator=" ",
     row=re.compile(r"\d+\s+\d+\s+\d+\s+\d+\s+[01]"),
-    time=Number("time", 1),
-    offset=Number("lba", 512),
-    length=Number("size", 512, least=1),
+    time=NumberColumn("time", 1),
+    offset=NumberColumn("lba", 512),
+    length=NumberColumn("size", 512, least=1),
     op="op",
     is_write=one_of(("1",), ("0",)),
     ops="0 (write) or 1 (read)",
@@ -183,14 +183,14 @@ SYSTOR = DelimitedFormat(
     name="systor",
     columns=("Timestamp", "Response", "IOType", "LUN", "Offset", "Size"),
     row=re.compile(r"\d+\.\d+,(\d+(\.\d*)?)?,[RW],[^,]*,\d+,\d+", re.IGNORECASE),
-    time=Number("Timestamp", 1, digits=9),
-    offset=Number("Offset", 1),
-    length=Number("Size", 1, least=1),
+    time=NumberColumn("Timestamp", 1, digits=9),
+    offset=NumberColumn("Offset", 1),
+    length=NumberColumn("Size", 1, least=1),
     op="IOType",
     is_write=one_of(("r",), ("w",)),
     ops="R or W",
     device=("LUN",),
-    response=Number("Response", 1, digits=9, optional=True),
+    response=NumberColumn("Response", 1, digits=9, optional=True),
     ordered=False,
     header=re.compile("timestamp,response,", re.IGNORECASE),
 )
@@ -204,9 +204,9 @@ TENCENT = DelimitedFormat(
     name="tencent",
     columns=("Timestamp", "Offset", "Size", "IOType", "VolumeID"),
     row=re.compile(r"\d{9,10},\d+,\d+,[01],\d+"),
-    time=Number("Timestamp", 1_000_000_000),
-    offset=Number("Offset", 512),
-    length=Number("Size", 512, least=1),
+    time=NumberColumn("Timestamp", 1_000_000_000),
+    offset=NumberColumn("Offset", 512),
+    length=NumberColumn("Size", 512, least=1),
     op="IOType",
     is_write=one_of(("0",), ("1",)),
     ops="0 (read) or 1 (write)",

@@ -45,11 +45,11 @@ def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
     clock = ClockWatch(log, ordered=True)
     zero: int | None = None
     for first, records in _record_blocks(source, _LAYOUTS[version], log):
-        place = np.arange(first, first + len(records))
+        number = np.arange(first, first + len(records))
         stated = records["ver"] >> 8 == version
         for at in np.flatnonzero(~stated):
             log.add(
-                int(place[at]),
+                int(number[at]),
                 f"version {records['ver'][at] >> 8}",
                 f"version {version} as before",
             )
@@ -62,15 +62,13 @@ def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
             zero = int(records["ts"][keep & sound][0])
         if zero is not None:
             # Unsigned differences wrap, so the nearer of both directions is taken.
-            ahead, behind = (
-                records["ts"] - np.uint64(zero),
-                np.uint64(zero) - records["ts"],
-            )
+            ahead = records["ts"] - np.uint64(zero)
+            behind = np.uint64(zero) - records["ts"]
             sound &= np.minimum(ahead, behind) <= _REACH_US
         for at in np.flatnonzero(keep & ~sound):
             one = records[at]
             log.add(
-                int(place[at]),
+                int(number[at]),
                 f"length {one['len']} B, block {one['lbn']}, time {one['ts']} us",
                 "a length of at least 1, an extent below 2**62 bytes, times within 73 years of the first",
             )
@@ -78,7 +76,7 @@ def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
         if not keep.any():
             continue
         assert zero is not None
-        requests = _requests(records[keep], place[keep], zero, version)
+        requests = _requests(records[keep], number[keep], zero, version)
         clock.check(requests["issue_ns"], requests[ORDER_COLUMN])
         yield Chunk(requests, zero_ns=zero * MICROSECOND_NS)
 
@@ -133,16 +131,17 @@ def _record_blocks(
     source: TraceSource, dtype: np.dtype[np.void], log: FaultLog
 ) -> Iterator[tuple[int, npt.NDArray[np.void]]]:
     """Yield a file's records in blocks, with the number of the first, counted from 1."""
-    first, rest = 1, b""
+    first = 1
+    rest = b""
     for piece in source.pieces(max(dtype.itemsize, min(source.block_bytes, 1 << 20))):
         if isinstance(piece, Break):
             log.add(first + len(rest) // dtype.itemsize, piece.got, piece.wanted)
             break
         rest += piece
-        whole = len(rest) // dtype.itemsize
-        if whole:
-            yield first, np.frombuffer(rest, dtype=dtype, count=whole)
-        first += whole
-        rest = rest[whole * dtype.itemsize :]
+        complete = len(rest) // dtype.itemsize
+        if complete:
+            yield first, np.frombuffer(rest, dtype=dtype, count=complete)
+        first += complete
+        rest = rest[complete * dtype.itemsize :]
     if rest:
         log.add(first, f"{len(rest)} bytes", f"a record of {dtype.itemsize} bytes")

@@ -42,7 +42,7 @@ def subtract(runs: Runs, others: Runs) -> Runs:
 
 
 def intersect(runs: Runs, others: Runs) -> Runs:
-    """Return what is in both.
+    """Return the intersection.
 
     >>> intersect(((0, 10),), ((2, 4), (8, 20)))
     ((2, 4), (8, 10))

@@ -21,7 +21,7 @@ ShardRuns = dict[int, Runs]
 
 @dataclass(frozen=True)
 class ShardMap:
-    """Where the bytes of an object lie in an optimised pool, with `width` data and parity shards."""
+    """Layout of an object's bytes in an optimised pool with `width` data and parity shards."""
 
     geometry: StripeGeometry
     width: int
@@ -37,30 +37,33 @@ class ShardMap:
         >>> ShardMap(StripeGeometry(k=4, stripe_unit_bytes=16384), 6).shards_of(14336, 18432)
         {0: ((14336, 16384),), 1: ((0, 2048),)}
         """
-        k, unit = self.geometry.k, self.geometry.stripe_unit_bytes
+        k = self.geometry.k
+        unit = self.geometry.stripe_unit_bytes
         if stop_bytes <= offset_bytes:
             return {}
-        first, last = offset_bytes // unit, (stop_bytes - 1) // unit
-        found: ShardRuns = {}
+        first = offset_bytes // unit
+        last = (stop_bytes - 1) // unit
+        runs_by_shard: ShardRuns = {}
         for shard in range(k):
             # Chunks of the object are numbered row by row; these are the shard's own first and last.
-            low, high = first + (shard - first) % k, last - (last - shard) % k
+            low = first + (shard - first) % k
+            high = last - (last - shard) % k
             if low > high:
                 continue
             start = low // k * unit + (offset_bytes % unit if low == first else 0)
             stop = high // k * unit + (
                 (stop_bytes - 1) % unit + 1 if high == last else unit
             )
-            found[shard] = ((start, stop),)
-        return found
+            runs_by_shard[shard] = ((start, stop),)
+        return runs_by_shard
 
     def stored(self, object_size_bytes: int) -> ShardRuns:
         """Return what every shard stores of an object: whole pages, no padding to a stripe."""
-        found = self.shards_of(0, _pages_up(object_size_bytes))
-        longest = max((runs[-1][1] for runs in found.values()), default=0)
+        shards = self.shards_of(0, _pages_up(object_size_bytes))
+        longest = max((runs[-1][1] for runs in shards.values()), default=0)
         if longest:
-            found |= dict.fromkeys(self.parities, ((0, longest),))
-        return found
+            shards |= dict.fromkeys(self.parities, ((0, longest),))
+        return shards
 
     def sources(
         self, wanted: ShardRuns, *, stored: ShardRuns, missing: frozenset[int]
@@ -68,7 +71,7 @@ class ShardMap:
         """Return what to read so that `wanted` is known, and the extents that have to be decoded.
 
         If a wanted shard is missing, the first k shards that are there are read where it was wanted, each
-        beside what is wanted of itself.
+        in addition to its own wanted bytes.
 
         See Ceph main (0009f3f5), ``src/osd/ECCommon.cc`` (``get_min_avail_to_read_shards``).
         """
@@ -80,15 +83,15 @@ class ShardMap:
             readable = [shard for shard in range(self.width) if shard not in missing][
                 : self.geometry.k
             ]
-        found = {}
+        runs_by_shard = {}
         for shard in readable:
             runs = extents.union([*lost, *wanted.get(shard, ())])
             runs = extents.intersect(
                 extents.align(runs, PAGE_BYTES), stored.get(shard, ())
             )
             if runs:
-                found[shard] = runs
-        return found, lost
+                runs_by_shard[shard] = runs
+        return runs_by_shard, lost
 
 
 def plan_read(shard_map: ShardMap, request: Request) -> ReadPlan:
@@ -125,7 +128,7 @@ def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
 
     - from nothing else, where all data shards that exist there are written (``full stripe``);
     - from the rest of these pages on the untouched data shards (``reconstruct``);
-    - from the old content of what is written, parities included (``parity delta``).
+    - from the old content of the written extents, parities included (``parity delta``).
 
     A page covered in part is read first in any case. The delta is considered if the object keeps its size,
     is not in the cache and something has to be read. It is not taken if it reads k shards or more, or if a
@@ -137,7 +140,9 @@ def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
 
     See Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``WritePlanObj``, ``Generate``).
     """
-    k, missing, end_bytes = shard_map.geometry.k, request.missing, request.end_bytes
+    k = shard_map.geometry.k
+    missing = request.missing
+    end_bytes = request.end_bytes
     stored = shard_map.stored(request.object_size_bytes)
     touched = shard_map.shards_of(request.offset_bytes, end_bytes)
     rows = extents.align((run for runs in touched.values() for run in runs), PAGE_BYTES)
@@ -169,7 +174,10 @@ def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
     )
     writes = {shard: runs for shard, runs in old.items() if shard not in missing}
     informed = range(shard_map.width) if grows else (0, *shard_map.parities)
-    encoded = data if method == "parity delta" else dict.fromkeys(range(k), rows)
+    if method == "parity delta":
+        encoded = data
+    else:
+        encoded = dict.fromkeys(range(k), rows)
     return WritePlan(
         reads=_extents(reads),
         writes=_extents(writes),
@@ -205,7 +213,7 @@ def _takes_delta(
 
 
 def _partial_pages(request: Request) -> list[int]:
-    """Offsets in the object [B] of the pages that a request covers only in part."""
+    """Return the offsets in the object [B] of the pages that a request covers only in part."""
     ends = (request.offset_bytes, request.end_bytes)
     return [end // PAGE_BYTES * PAGE_BYTES for end in ends if end % PAGE_BYTES]
 

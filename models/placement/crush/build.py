@@ -41,11 +41,10 @@ def build_map(*, hosts: int, osds_per_host: int, racks: int | None = None) -> Cr
         raise PlacementError(
             f"racks: got {racks} for {hosts} hosts, wanted a divisor of the number of hosts"
         )
-    names = (
-        None
-        if racks is None
-        else [f"rack{host * racks // hosts}" for host in range(hosts)]
-    )
+    if racks is None:
+        names = None
+    else:
+        names = [f"rack{host * racks // hosts}" for host in range(hosts)]
     return map_of_hosts([(WEIGHT_ONE,) * osds_per_host] * hosts, names)
 
 
@@ -58,12 +57,11 @@ def map_of_hosts(
     is the rack of each host; without them the hosts hang from the root. Bucket ids and rules are those of
     `build_map`.
     """
-    names = (
-        ("osd", "host", "root")
-        if rack_names is None
-        else ("osd", "host", "rack", "root")
-    )
-    level, osds = [], 0
+    names = ["osd", "host", "root"]
+    if rack_names is not None:
+        names.insert(2, "rack")
+    level = []
+    osds = 0
     for host, own in enumerate(weights):
         level.append(
             Bucket(
@@ -86,7 +84,10 @@ def map_of_hosts(
     level = buckets[len(level) :] or level
     root_id = -1 - len(buckets)
     buckets.append(_above(root_id, "root", len(names) - 1, level))
-    domains = ["host", "osd"] if rack_names is None else ["host", "osd", "rack"]
+    if rack_names is None:
+        domains = ["host", "osd"]
+    else:
+        domains = ["host", "osd", "rack"]
     return CrushMap(
         devices=tuple(Device(i, f"osd.{i}") for i in range(osds)),
         types=tuple(enumerate(names)),
@@ -99,22 +100,25 @@ def rule_name(
     kind: Literal["replicated", "erasure"],
     failure_domain: Literal["osd", "host", "rack"],
 ) -> str:
-    """Name of a built map's rule, such as ``ec_osd``."""
+    """Return the name of a built map's rule, such as ``ec_osd``."""
     stem = "rep" if kind == "replicated" else "ec"
-    return stem if failure_domain == "host" else f"{stem}_{failure_domain}"
+    if failure_domain == "host":
+        return stem
+    return f"{stem}_{failure_domain}"
 
 
 def _above(bucket_id: int, name: str, type_id: int, below: Sequence[Bucket]) -> Bucket:
-    """Make the bucket that holds others, each with the weight of what is in it."""
+    """Make the bucket that holds others, each with the weight of its items."""
     weights = tuple(sum(bucket.weights) for bucket in below)
     return Bucket(
         bucket_id, name, type_id, tuple(bucket.id for bucket in below), weights
     )
 
 
-def _rules(root_id: int, domains: list[str], names: tuple[str, ...]) -> list[Rule]:
+def _rules(root_id: int, domains: list[str], names: list[str]) -> list[Rule]:
     rules = []
-    take, emit = Step(StepOp.TAKE, root_id), Step(StepOp.EMIT)
+    take = Step(StepOp.TAKE, root_id)
+    emit = Step(StepOp.EMIT)
     # The tries are those Ceph writes into the rule of an erasure-coded pool.
     tries = (Step(StepOp.SET_CHOOSELEAF_TRIES, 5), Step(StepOp.SET_CHOOSE_TRIES, 100))
     for domain, rep_id, ec_id in zip(domains, (0, 1, 4), (2, 3, 5), strict=False):

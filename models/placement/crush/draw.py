@@ -57,7 +57,7 @@ class Tables(NamedTuple):
 
 
 # Places of the tunables in the array the kernel keeps them in while a rule's steps may change them; the
-# last is what is left of the budget of hashes.
+# last is the remaining budget of hashes.
 Q_DESCENTS, Q_LEAF_DESCENTS, Q_LOCAL, Q_LOCAL_FALLBACK, Q_VARY_R, Q_STABLE, Q_BUDGET = (
     range(7)
 )
@@ -80,7 +80,7 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 @inlined
 def _hash2(a, b):
-    """`rjenkins.hash_pair` on 32-bit words."""
+    """Return `rjenkins.hash_pair` of 32-bit words."""
     h = np.uint32(np.uint32(HASH_SEED) ^ a ^ b)
     x = np.uint32(PAD_X)
     y = np.uint32(PAD_Y)
@@ -119,7 +119,7 @@ def _hash4(a, b, c, d):
 
 @inlined
 def _mix(a, b, c):
-    """One round. Each line casts back, because Numba widens 32-bit results to 64 bits."""
+    """Mix one round. Each line casts back, because Numba widens 32-bit results to 64 bits."""
     a = np.uint32(np.uint32(a - b - c) ^ (c >> np.uint32(13)))
     b = np.uint32(np.uint32(b - c - a) ^ np.uint32(a << np.uint32(8)))
     c = np.uint32(np.uint32(c - a - b) ^ (b >> np.uint32(13)))
@@ -134,13 +134,15 @@ def _mix(a, b, c):
 
 @inlined
 def padded_size(size: int) -> int:
-    """Room a bucket's items take in the tables: whole vectors of hashes beat the odd ones at the end."""
-    return 4 if size <= 4 else (size + 15) & ~15
+    """Return the room of a bucket's items in the tables: whole vectors of hashes are faster than a rest."""
+    if size <= 4:
+        return 4
+    return (size + 15) & ~15
 
 
 @inlined
 def _straw2(t, bucket, x, r, position, scratch):
-    """The item whose log(hash) / weight is largest; the first of equals; the first item if none weighs."""
+    """Return the item of largest log(hash) / weight; the first of equals, and if none has weight."""
     # Unsigned, because an index that may be negative keeps the compiler from vectorising the hashes.
     first = np.uint64(t.first[bucket])
     size = np.uint64(t.size[bucket])
@@ -169,7 +171,7 @@ def _straw2(t, bucket, x, r, position, scratch):
 
 @compiled
 def _permuted(t, bucket, x, r, scratch):
-    """Item r (modulo size) of a pseudo-random permutation of the bucket.
+    """Return item r (modulo size) of a pseudo-random permutation of the bucket.
 
     Uniform buckets draw so, and the legacy exhaustive search.
     """
@@ -187,7 +189,7 @@ def _permuted(t, bucket, x, r, scratch):
 
 @compiled
 def _list(t, bucket, x, r):
-    """From the last item to the first: take it with the share it has of the weights so far."""
+    """Go from the last item to the first: take it with the share it has of the weights so far."""
     first = t.first[bucket]
     weights = t.weight_first[bucket]
     sums = t.more_first[bucket]
@@ -203,7 +205,7 @@ def _list(t, bucket, x, r):
 
 @compiled
 def _tree(t, bucket, x, r):
-    """Down a binary tree whose nodes are numbered in order: left or right by the weights below."""
+    """Descend a binary tree whose nodes are numbered in order: left or right by the weights below."""
     nodes = t.more_first[bucket]
     step = 1
     while step < t.size[bucket]:
@@ -220,7 +222,7 @@ def _tree(t, bucket, x, r):
 
 @compiled
 def _straw(t, bucket, x, r):
-    """The item with the longest straw: its length times a hash; the first of equals."""
+    """Return the item with the longest straw: its length times a hash; the first of equals."""
     first = t.first[bucket]
     straws = t.more_first[bucket]
     best = 0
@@ -250,7 +252,7 @@ def _draw_older(t, bucket, x, r, scratch):
 
 @inlined
 def is_out(reweights, device, x):
-    """Whether the device's 16.16 reweight rejects this input."""
+    """Return True if the device's 16.16 reweight rejects this input."""
     if device >= reweights.size:
         return True
     reweight = reweights[device]
@@ -261,17 +263,19 @@ def is_out(reweights, device, x):
 
 @inlined
 def kind_of(t, item):
-    """Type number of an item; 0 is a device."""
-    return 0 if item >= 0 else t.kind[-1 - item]
+    """Return the type number of an item; 0 is a device."""
+    if item >= 0:
+        return 0
+    return t.kind[-1 - item]
 
 
 @inlined
 def is_in(values, start, stop, item):
-    """Whether values[start:stop] holds the item."""
-    found = False
+    """Return True if values[start:stop] holds the item."""
+    present = False
     for i in range(start, stop):
-        found |= values[i] == item
-    return found
+        present |= values[i] == item
+    return present
 
 
 @compiled
@@ -285,25 +289,25 @@ def descend(t, top, x, r, failures, stride, kind, position, local, q, scratch):
     Returns the item and the bucket it was drawn from; EMPTY for a bucket without items, NONE for a device
     where a bucket was wanted, and where the budget is used up.
     """
-    here = top
+    bucket = top
     fallback = q[Q_LOCAL_FALLBACK]
     while True:
-        size = t.size[here]
+        size = t.size[bucket]
         q[Q_BUDGET] -= size + 4
         if q[Q_BUDGET] < 0:
-            return np.int64(NONE), here
+            return np.int64(NONE), bucket
         if size == 0:
-            return np.int64(EMPTY), here
+            return np.int64(EMPTY), bucket
         if fallback > 0 and local >= size >> 1 and local > fallback:
-            item = _permuted(t, here, x, r, scratch)
-        elif t.alg[here] > ALG_STRAW:
-            item = _straw2(t, here, x, r, position, scratch)
-        elif t.alg[here] == ALG_UNIFORM and stride > 0 and size % stride == 0:
-            item = _permuted(t, here, x, r + failures, scratch)
+            item = _permuted(t, bucket, x, r, scratch)
+        elif t.alg[bucket] > ALG_STRAW:
+            item = _straw2(t, bucket, x, r, position, scratch)
+        elif t.alg[bucket] == ALG_UNIFORM and stride > 0 and size % stride == 0:
+            item = _permuted(t, bucket, x, r + failures, scratch)
         else:
-            item = _draw_older(t, here, x, r, scratch)
+            item = _draw_older(t, bucket, x, r, scratch)
         if kind_of(t, item) == kind:
-            return item, here
+            return item, bucket
         if item >= 0:
-            return np.int64(NONE), here
-        here = -1 - item
+            return np.int64(NONE), bucket
+        bucket = -1 - item

@@ -112,7 +112,8 @@ def _bucket(reader: JsonReader, key: str, row: Mapping[str, Any]) -> Bucket:
     hashed = row.get("hash", "rjenkins1")
     if hashed not in ("rjenkins1", 0):
         reader.add(f"{key}.hash", repr(hashed), "rjenkins1")
-    items, weights = [], []
+    items = []
+    weights = []
     for at, item in reader.rows(row, key, "items"):
         items.append(reader.whole(item, at, "id", -ID_MAX, ID_MAX))
         weights.append(reader.whole(item, at, "weight", 0, _WEIGHT_MAX))
@@ -203,12 +204,12 @@ def _tunables(reader: JsonReader, key: str, value: object) -> Tunables:
     if not isinstance(value, dict):
         reader.add(key, shown(value), "an object with the tunables")
         return Tunables()
-    given = {
+    values = {
         f.name: reader.whole(value, key, f.name, 0, TUNABLE_MAX.get(f.name, VALUE_MAX))
         for f in fields(Tunables)
         if f.name in value
     }
-    return replace(Tunables(), **given)
+    return replace(Tunables(), **values)
 
 
 def _choose_args(

@@ -1,4 +1,4 @@
-"""What a CRUSH map is made of: devices, buckets, rules and their steps, tunables.
+"""Elements of a CRUSH map: devices, buckets, rules and their steps, tunables.
 
 See Ceph v16.2.15, doc/rados/operations/crush-map.rst and crush-map-edits.rst.
 """
@@ -15,7 +15,7 @@ RuleKind = Literal["replicated", "erasure", "msr_firstn", "msr_indep"]
 
 
 class PlacementError(ValueError):
-    """A question about placement that has no answer: the message says what was got and what was wanted."""
+    """A question about placement without an answer: the message says what was got and wanted."""
 
 
 class CrushMapError(PlacementError):
@@ -28,7 +28,7 @@ class CrushMapError(PlacementError):
 
 
 class Alg(IntEnum):
-    """How a bucket draws; the numbers are Ceph's."""
+    """Algorithm by which a bucket draws; the numbers are Ceph's."""
 
     UNIFORM = 1
     LIST = 2
@@ -57,7 +57,7 @@ class StepOp(IntEnum):
     SET_MSR_COLLISION_TRIES = 14
 
 
-#: Operations that choose so many items of a type.
+#: Operations that choose a number of items of a type.
 CHOOSE_OPS = (
     StepOp.CHOOSE_FIRSTN,
     StepOp.CHOOSE_INDEP,
@@ -71,7 +71,7 @@ CHOOSE_OPS = (
 class Step:
     """One step of a rule.
 
-    `count` is for TAKE the item's id; for the choose family how many (0: as many as asked for, negative:
+    `count` is for TAKE the item's id; for the choose family the number (0: as many as requested, negative:
     that many fewer), of the type of number `type_id`; for the SET family the value.
     """
 
@@ -107,7 +107,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class BucketArgs:
-    """What a set of choose_args changes for one straw2 bucket; empty: the bucket's own.
+    """Changes that a set of choose_args makes to one straw2 bucket; empty: none.
 
     `weight_sets` are weights of its items, 16.16 fixed point: a tuple for each position in the result (the
     last holds for those beyond); `ids` are hashed in the items' stead.
@@ -134,7 +134,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Tunables:
-    """How often to try again, and two corrections of chooseleaf; the defaults are Ceph's since Jewel.
+    """Numbers of retries, and two corrections of chooseleaf; the defaults are Ceph's since Jewel.
 
     See Ceph v16.2.15, src/crush/CrushWrapper.h (set_tunables_jewel, set_tunables_argonaut).
     """
@@ -150,7 +150,7 @@ class Tunables:
     chooseleaf_vary_r: int = 1
     # 1: the leaf's draws do not depend on the position in the result.
     chooseleaf_stable: int = 1
-    # How the lengths of straws (v1) follow from weights: 0 as in Argonaut, 1 corrected in Hammer.
+    # Version of the lengths of straws (v1) by weight: 0 as in Argonaut, 1 corrected in Hammer.
     straw_calc_version: int = 1
     # Descents of a ``choosemsr`` block, and draws after a collision in each.
     msr_descents: int = 100

@@ -12,28 +12,27 @@ from stripesim.models.placement.crush.draw import compiled, descend, inlined, is
 from stripesim.models.placement.crush.elements import NONE, StepOp
 
 _UNDECIDED = 0x7FFFFFFE
-# Typed: to Numba a bare number is a type of its own, for which it compiles all that is called once more.
-_ZERO, _ONE, _NO_SEARCH = np.int64(0), np.int64(1), np.int64(-1)
+# Typed: to Numba a bare number is a separate type, for which it compiles all called functions again.
+_ZERO = np.int64(0)
+_ONE = np.int64(1)
+_NO_SEARCH = np.int64(-1)
 #: The length of a result that took more hashes than allowed.
 OUT_OF_BUDGET = -1
 
 # Codes of a rule's steps as plain integers.
-OP_TAKE, OP_EMIT = int(StepOp.TAKE), int(StepOp.EMIT)
-OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN = (
-    int(StepOp.CHOOSE_FIRSTN),
-    int(StepOp.CHOOSELEAF_FIRSTN),
-)
+OP_TAKE = int(StepOp.TAKE)
+OP_EMIT = int(StepOp.EMIT)
+OP_CHOOSE_FIRSTN = int(StepOp.CHOOSE_FIRSTN)
+OP_CHOOSELEAF_FIRSTN = int(StepOp.CHOOSELEAF_FIRSTN)
 OP_CHOOSELEAF_INDEP = int(StepOp.CHOOSELEAF_INDEP)
 # Those that set a tunable begin here and come in the order of the Q_ places.
-OP_SET_CHOOSE_TRIES, OP_SET_CHOOSELEAF_TRIES = (
-    int(StepOp.SET_CHOOSE_TRIES),
-    int(StepOp.SET_CHOOSELEAF_TRIES),
-)
+OP_SET_CHOOSE_TRIES = int(StepOp.SET_CHOOSE_TRIES)
+OP_SET_CHOOSELEAF_TRIES = int(StepOp.SET_CHOOSELEAF_TRIES)
 
 
 @inlined
 def _try_here_again(q, collided, local, size):
-    """Whether the legacy tunables ask for another draw in the same bucket, not for a new descent."""
+    """Return True if the legacy tunables retry in the same bucket instead of descending again."""
     return (collided and local <= q[draw.Q_LOCAL]) or (
         q[draw.Q_LOCAL_FALLBACK] > 0 and local <= size + q[draw.Q_LOCAL_FALLBACK]
     )
@@ -42,12 +41,12 @@ def _try_here_again(q, collided, local, size):
 @compiled
 def _firstn_leaf(t, reweights, top, x, r0, taken, start, stop, q, scratch):
     """Find one device under `top` that is in and not in taken[start:stop]; NONE after too many failures."""
-    here = top
+    bucket = top
     failures = local = _ZERO
     while True:
-        item, here = descend(
+        item, bucket = descend(
             t,
-            here,
+            bucket,
             x,
             r0 + failures,
             _ZERO,
@@ -66,10 +65,10 @@ def _firstn_leaf(t, reweights, top, x, r0, taken, start, stop, q, scratch):
             return item
         failures += 1
         local += 1
-        if not _try_here_again(q, collided, local, t.size[here]):
+        if not _try_here_again(q, collided, local, t.size[bucket]):
             if failures >= q[draw.Q_LEAF_DESCENTS]:
                 return np.int64(NONE)
-            here = top
+            bucket = top
             local = _ZERO
 
 
@@ -78,12 +77,12 @@ def _firstn_one(
     t, reweights, top, x, rep, kind, to_leaf, out, leaves, start, stop, q, scratch
 ):
     """Place replica `rep` at position `stop`, given those in [start, stop); False after too many failures."""
-    here = top
+    bucket = top
     failures = local = _ZERO
     while True:
         r = rep + failures
-        item, here = descend(
-            t, here, x, r, _ZERO, _ZERO, kind, stop - start, local, q, scratch
+        item, bucket = descend(
+            t, bucket, x, r, _ZERO, _ZERO, kind, stop - start, local, q, scratch
         )
         if item == NONE:
             return False
@@ -106,10 +105,10 @@ def _firstn_one(
             return True
         failures += 1
         local += 1
-        if not _try_here_again(q, collided, local, t.size[here]):
+        if not _try_here_again(q, collided, local, t.size[bucket]):
             if failures >= q[draw.Q_DESCENTS]:
                 return False
-            here = top
+            bucket = top
             local = _ZERO
 
 
@@ -132,7 +131,7 @@ def _indep_leaf(t, reweights, top, x, r0, stride, position, q, scratch):
 def choose_indep(
     t, reweights, top, x, width, stride, kind, to_leaf, out, leaves, start, q, scratch
 ):
-    """Fill out[start:start+width], each slot by its own sequence of draws; a slot nobody fits is NONE."""
+    """Fill out[start:start+width], each slot by its own sequence of draws; empty slots are NONE."""
     stop = start + width
     for slot in range(start, stop):
         out[slot] = _UNDECIDED
@@ -182,7 +181,7 @@ def choose_indep(
 def _choose(
     t, reweights, x, op, asked, kind, q, tops, n_tops, out, leaves, limit, scratch
 ):
-    """One choose step: from each bucket in tops[:n_tops], into out; return how many came out."""
+    """Make one choose step: from each bucket in tops[:n_tops], into out; return how many came out."""
     to_leaf = op in (OP_CHOOSELEAF_FIRSTN, OP_CHOOSELEAF_INDEP)
     firstn = op in (OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN)
     count = asked if asked > 0 else asked + limit
@@ -262,7 +261,8 @@ def map_rows(
         n_taken = length = _ZERO
         for s in range(steps.shape[0]):
             op = steps[s, 0]
-            argument, kind = steps[s, 1], steps[s, 2]
+            argument = steps[s, 1]
+            kind = steps[s, 2]
             if op == OP_TAKE:
                 taken[0] = argument
                 n_taken = _ONE
@@ -278,7 +278,7 @@ def map_rows(
             elif n_taken > 0:
                 set_tries = q[draw.Q_LEAF_DESCENTS]
                 if set_tries <= 0:
-                    # Where the rule does not say, a leaf is looked for once (indep, or firstn by tunable).
+                    # Without a step in the rule, a leaf is tried once (indep, or firstn by tunable).
                     firstn = op in (OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN)
                     q[draw.Q_LEAF_DESCENTS] = (
                         q[draw.Q_DESCENTS] if firstn and not descend_once else 1

@@ -39,7 +39,7 @@ class Lines(Problems):
         self._seen: dict[tuple[str, object], int] = {}
 
     def declarations(self, text: str) -> Iterator[Declaration]:
-        """Lines, each with its block, blocks inside it included."""
+        """Yield lines, each with its block, blocks inside it included."""
         statements = list(_statements(text))
         if not statements:
             self.add(1, "an empty map", "the text crushtool -d prints")
@@ -53,7 +53,8 @@ class Lines(Problems):
             body: list[Statement] | None = None
             depth = 0
             if position < len(statements) and statements[position][1] == ["{"]:
-                body, depth = [], 1
+                body = []
+                depth = 1
                 position += 1
             while depth and position < len(statements):
                 depth += {"{": 1, "}": -1}.get(statements[position][1][0], 0)
@@ -65,14 +66,14 @@ class Lines(Problems):
             yield Declaration(line, words, body)
 
     def whole(self, text: str, least: int, most: int, what: str, line: int) -> int:
-        """A whole number within bounds; where it is none, a number below them that nothing else has."""
+        """Return a whole number within bounds; for any other text a unique number below them."""
         if _INTEGER.fullmatch(text) and least <= int(text) <= most:
             return int(text)
         self.add(line, f"{what} {text!r}", f"a whole number from {least} to {most}")
         return least - len(self.found)
 
     def weight(self, text: str, line: int) -> int:
-        """A weight in 16.16 fixed point, through a 32-bit float and cut off, as Ceph's compiler does."""
+        """Return a weight in 16.16 fixed point, through a 32-bit float and cut off, as in Ceph's compiler."""
         try:
             value = float(text)
         except ValueError:
@@ -102,7 +103,7 @@ class Lines(Problems):
 
 
 def _statements(text: str) -> Iterator[Statement]:
-    """Split into lines without comments; a brace is a statement of its own."""
+    """Split into lines without comments; a brace is a separate statement."""
     for line, content in enumerate(text.split("\n"), start=1):
         words: list[str] = []
         for word in _WORD.findall(content.split("#", 1)[0]):
@@ -118,7 +119,7 @@ def _statements(text: str) -> Iterator[Statement]:
 
 
 class _Node(NamedTuple):
-    """A word, or an opening bracket and what stands up to its end."""
+    """Return a word, or an opening bracket and everything up to its end."""
 
     line: int
     word: str
@@ -128,7 +129,7 @@ class _Node(NamedTuple):
 def read_choose_args(
     line: int, body: list[Statement], lines: Lines
 ) -> Iterator[tuple[int, BucketArgs]]:
-    """Read what stands in ``choose_args N { … }``: each bucket's changes, and the line they begin on."""
+    """Read the content of ``choose_args N { … }``: each bucket's changes, and the line they begin on."""
     for entry in _nested(line, body, lines):
         if entry.word != "{":
             wanted = "'{ bucket_id N weight_set [ [ W … ] … ] ids [ N … ] }'"

@@ -49,7 +49,7 @@ class CrushMap:
     `build_map`, `parse_map` and `load_map` make one and check what they are given; the constructor does not.
 
     Buckets include shadow buckets of device classes; types go by number, 0 being the devices'. `choose_args`
-    are sets of weights and ids that stand in for the buckets' own, by the id of the pool they are for; −1 is
+    are sets of weights and ids that replace the buckets' own, by the id of the pool they are for; −1 is
     for all pools that have none (what the balancer writes in its mode crush-compat).
 
     Notes
@@ -58,7 +58,7 @@ class CrushMap:
     takes the largest: the item wins with probability w_i / sum(w) and a change of one weight moves data
     only to or from that item. The logarithm is CRUSH's own in fixed point. A bucket whose items all weigh 0
     gives its first item, as in Ceph. The older algorithms (uniform, list, tree, straw) draw as they do in
-    Ceph; see `straw_lengths` for what a map does not say about straws.
+    Ceph; see `straw_lengths` for details of straws that a map omits.
 
     Examples
     --------
@@ -119,10 +119,10 @@ class CrushMap:
         *,
         pool: int = 0,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """As `map_many`, and with it the length of each result, int32 of shape (n,)."""
+        """Return the results of `map_many` with the length of each result, int32 of shape (n,)."""
         from stripesim.models.placement.crush.tables import run_rule
 
-        found = self.rule(rule)
+        known_rule = self.rule(rule)
         inputs = whole_numbers("xs", xs)
         if inputs.size > 0 and not (
             int(inputs.min()) >= -(2**31) and int(inputs.max()) < 2**32
@@ -139,7 +139,7 @@ class CrushMap:
         return run_rule(
             self._tables(pool),
             self.tunables,
-            found,
+            known_rule,
             inputs.astype(np.uint32),
             num_rep,
             shares,
@@ -152,7 +152,7 @@ class CrushMap:
         num_rep: int,
         reweights: Reweights = None,
     ) -> list[list[int]]:
-        """As `map_many`, each result as a list of its true length: what ``crushtool --test`` prints."""
+        """Return each result of `map_many` as a list of its true length: what ``crushtool --test`` prints."""
         rows, lengths = self.map_with_lengths(rule, xs, num_rep, reweights)
         return [
             row[:length]
@@ -162,12 +162,13 @@ class CrushMap:
     def osds_below(self, item: int) -> list[int]:
         """List the OSDs in or below an item, each once."""
         by_id = {bucket.id: bucket for bucket in self.buckets}
-        waiting, seen = [item], dict[int, None]()
+        waiting = [item]
+        seen = dict[int, None]()
         while waiting:
-            here = waiting.pop()
-            if here not in seen:
-                seen[here] = None
-                waiting += by_id[here].items if here in by_id else ()
+            bucket_id = waiting.pop()
+            if bucket_id not in seen:
+                seen[bucket_id] = None
+                waiting += by_id[bucket_id].items if bucket_id in by_id else ()
         return [one for one in seen if one >= 0]
 
     def osds_of_rule(self, rule: int | str) -> set[int]:
@@ -177,7 +178,7 @@ class CrushMap:
         return {osd for item in taken for osd in self.osds_below(item)}
 
     def domains(self, type_name: str) -> dict[int, str]:
-        """Name of the bucket of a type that each OSD is in; of shadow trees nothing is said."""
+        """Return the name of the bucket of a type that each OSD is in; shadow trees are left out."""
         types = {name: number for number, name in self.types}
         return {
             osd: bucket.name
@@ -203,7 +204,9 @@ class CrushMap:
                 break
             if step.op in CHOOSE_OPS and (not domain or step.count != 1):
                 domain = step.type_id
-        return dict(self.types)[domain] if domain else "osd"
+        if domain:
+            return dict(self.types)[domain]
+        return "osd"
 
     def reweight_vector(self, reweights: Reweights) -> npt.NDArray[np.int64]:
         """Check reweights and bring them into 16.16 fixed point, int64 of shape (max_devices,)."""
@@ -244,21 +247,21 @@ class CrushMap:
         from stripesim.models.placement.crush.tables import flatten
 
         sets = dict(self.choose_args)
-        key = pool if pool in sets else -1 if -1 in sets else None
+        # The set −1 is for pools without a set.
+        key = pool if pool in sets else -1
         if key not in self._laid_flat:
-            changes = () if key is None else sets[key]
             self._laid_flat[key] = flatten(
-                self.buckets, changes, self.tunables.straw_calc_version
+                self.buckets, sets.get(key, ()), self.tunables.straw_calc_version
             )
         return self._laid_flat[key]
 
     @cached_property
-    def _laid_flat(self) -> dict[int | None, Tables]:
+    def _laid_flat(self) -> dict[int, Tables]:
         return {}
 
 
 def whole_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """An array of one axis of whole numbers; `PlacementError` for another."""
+    """Return an array of one axis of whole numbers; `PlacementError` for another."""
     numbers = np.asarray(values)
     if numbers.ndim != 1 or (numbers.size > 0 and numbers.dtype.kind not in "iu"):
         got = f"{name}: got an array of {numbers.dtype} with {numbers.ndim} axes"

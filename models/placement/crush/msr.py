@@ -21,16 +21,16 @@ from stripesim.models.placement.crush.elements import NONE
 from stripesim.models.placement.crush.kernel import OUT_OF_BUDGET
 
 _FREE = 0x7FFFFFFE
-# Where the map's tunables stand in `tunables`, and what is left of the budget in `q` (which `descend` reads).
+# Positions of the map's tunables in `tunables`, and of the remaining budget in `q` (which `descend` reads).
 T_DESCENTS, T_COLLISION_TRIES, T_BUDGET = range(3)
-# What is kept for each step while a block is filled: the bucket to choose from, the length of a stride, the
+# State of each step while a block is filled: the bucket to choose from, the length of a stride, the
 # range of positions, the stride at hand, positions filled, the item whose positions the next step fills.
 F_BUCKET, F_STRIDE, F_START, F_END, F_LOW, F_FOUND, F_ITEM = range(7)
 
 
 @compiled
 def _collides(used, start, end, own_start, own_end, item):
-    """Whether another stride of used[start:end] has the item; the first that has it decides."""
+    """Return True if another stride of used[start:end] has the item; the first that has it decides."""
     for i in range(start, end):
         if used[i] == item:
             return i < own_start or i >= own_end
@@ -99,7 +99,7 @@ def _pass(
     q,
     scratch,
 ):
-    """One pass over a block's positions, depth first; `frames[0]` holds the range to fill.
+    """Make one pass over a block's positions, depth first; `frames[0]` holds the range to fill.
 
     `used[level]` holds what the strides of a step have chosen, `dropped[level]` what this pass is to free.
     Deviation: written with a stack of frames, not recursive as in Ceph, for Numba cannot cache recursion.
@@ -150,7 +150,10 @@ def _pass(
                 )
                 if item != NONE and step[2] > 0 and level < last:
                     frame[F_ITEM] = item
-                    strides = steps[level + 2, 1] if steps[level + 2, 1] > 0 else width
+                    if steps[level + 2, 1] > 0:
+                        strides = steps[level + 2, 1]
+                    else:
+                        strides = width
                     _enter(frames, level + 1, -1 - item, stride, strides, low, high)
                     deeper = True
                     break
@@ -165,7 +168,7 @@ def _pass(
             level += 1
             below = np.int64(-1)
             continue
-        # What was chosen for nothing stays in the way of the other strides until the pass is over.
+        # A rejected choice still blocks the other strides until the pass is over.
         for low in range(frame[F_START], end, stride):
             if dropped[level, low]:
                 _forget_last(used[level], low, min(low + stride, end))

@@ -1,4 +1,4 @@
-"""What both readers of CRUSH maps share: noted problems, limits, the walk that finds cycles."""
+"""Parts shared by both readers of CRUSH maps: noted problems, limits, the walk that finds cycles."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ from stripesim.models.placement.crush.elements import (
     CrushMapError,
 )
 
-# Ids index arrays, so that a stray digit must not ask for gigabytes.
+# Ids index arrays, so a stray digit must not allocate gigabytes.
 ID_MAX = 1_000_000
 # The product of a few counts of a choose step must stay inside a word.
 COUNT_MAX = 4096
@@ -33,16 +33,18 @@ class Problems:
 
     def add(self, place: int | str, got: object, wanted: str) -> None:
         """Note a problem; None was got where nothing is."""
-        line, shown = (
-            (place, f"{place}") if isinstance(place, int) else (0, f" {place}")
-        )
-        got = "nothing" if got is None else got
+        line = 0
+        location = f" {place}"
+        if isinstance(place, int):
+            line = place
+            location = str(place)
+        value = "nothing" if got is None else str(got)[:120]
         self.found.append(
-            (line, f"{self.source}:{shown}: got {str(got)[:120]}, wanted {wanted}")
+            (line, f"{self.source}:{location}: got {value}, wanted {wanted}")
         )
 
     def finish(self) -> None:
-        """Raise what was noted, in the order of lines."""
+        """Raise the noted problems, in the order of lines."""
         if self.found:
             texts = (
                 text for _, text in sorted(self.found, key=lambda problem: problem[0])
@@ -56,7 +58,7 @@ class JsonReader(Problems):
     def whole(
         self, entry: Mapping[str, Any], key: str, names: str, least: int, most: int
     ) -> int:
-        """Whole number under the first of several names (parted by |) that is there."""
+        """Return the whole number under the first of several names (parted by |) that is there."""
         name = next(
             (name for name in names.split("|") if name in entry),
             names.partition("|")[0],
@@ -76,7 +78,7 @@ class JsonReader(Problems):
     def rows(
         self, entry: Mapping[str, Any], key: str, name: str
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Objects of a list, each with its key."""
+        """Return the objects of a list, each with its key."""
         value = entry.get(name)
         if not isinstance(value, list):
             self.add(f"{key}.{name}", shown(value), "a list")
@@ -90,34 +92,36 @@ class JsonReader(Problems):
 
 def shown(value: object) -> str | None:
     """Return a value as a message shows it."""
-    return None if value is None else repr(value)[:80]
+    if value is None:
+        return None
+    return repr(value)[:80]
 
 
 def depth_first(
     start: Node, below: Mapping[Node, Sequence[Node]], finished: dict[Node, None]
 ) -> list[tuple[Node, Node]]:
-    """Enter all buckets under a start, each once and after what it holds; return edges leading back."""
+    """Visit all buckets under a start, each once and after its items; return edges leading back."""
     back = []
     path = [(start, iter(below[start]))] if start not in finished else []
     on_path = {start}
     while path:
-        here, rest = path[-1]
+        bucket_id, rest = path[-1]
         for item in rest:
             if item in on_path:
-                back.append((here, item))
+                back.append((bucket_id, item))
             elif item in below and item not in finished:
                 on_path.add(item)
                 path.append((item, iter(below[item])))
                 break
         else:
-            finished[here] = None
-            on_path.discard(here)
+            finished[bucket_id] = None
+            on_path.discard(bucket_id)
             path.pop()
     return back
 
 
 def misfit(change: BucketArgs, bucket: Bucket) -> tuple[str, str] | None:
-    """What of choose_args does not fit a bucket (got, wanted), or None."""
+    """Return why choose_args do not fit a bucket (got, wanted), or None."""
     size = len(bucket.items)
     for numbers in (*change.weight_sets, *((change.ids,) if change.ids else ())):
         if len(numbers) != size:

@@ -23,7 +23,7 @@ Word = TypeVar("Word", int, npt.NDArray[np.int64])
 
 
 def _mix(a: Word, b: Word, c: Word) -> tuple[Word, Word, Word]:
-    """One round over three 32-bit words (each in [0, 2**32))."""
+    """Mix one round over three 32-bit words (each in [0, 2**32))."""
     for right_a, left_b, right_c in ((13, 8, 13), (12, 16, 5), (3, 10, 15)):
         a = ((a - b - c) & _MASK) ^ (c >> right_a)
         b = ((b - c - a) & _MASK) ^ ((a << left_b) & _MASK)
@@ -69,7 +69,7 @@ def hash_byte_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 
 def _words(columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Up to four rows of bytes, least significant first, as one row of words."""
+    """Return up to four rows of bytes, least significant first, as one row of words."""
     words: npt.NDArray[np.int64] = (
         columns << (8 * np.arange(len(columns))[:, None])
     ).sum(axis=0)

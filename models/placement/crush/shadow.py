@@ -12,7 +12,7 @@ from stripesim.models.placement.crush.problems import depth_first
 
 
 def shadow_name(bucket_name: str, device_class: str) -> str:
-    """Name of a bucket's shadow, as Ceph writes it."""
+    """Return the name of a bucket's shadow, as Ceph writes it."""
     return f"{bucket_name}~{device_class}"
 
 
@@ -33,10 +33,10 @@ def add_shadow_buckets(
     class_of = {device.id: device.device_class for device in devices}
     by_id = {bucket.id: bucket for bucket in buckets}
     children = {item for bucket in buckets for item in bucket.items}
-    given = {
+    known_ids = {
         (b.id, name): shadow_id for b in buckets for name, shadow_id in b.class_ids
     }
-    used = set(by_id) | set(given.values())
+    used = set(by_id) | set(known_ids.values())
     shadows: dict[tuple[int, str], Bucket] = {}
     below = {bucket.id: bucket.items for bucket in buckets}
     ordered: dict[int, None] = {}
@@ -52,7 +52,7 @@ def add_shadow_buckets(
                     )
                     if item < 0 or class_of[item] == name
                 ]
-                shadow_id = given.get((original.id, name)) or _free_id(used)
+                shadow_id = known_ids.get((original.id, name)) or _free_id(used)
                 used.add(shadow_id)
                 shadows[original.id, name] = Bucket(
                     shadow_id,

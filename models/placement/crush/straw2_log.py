@@ -7,7 +7,7 @@ libceph-common, all 256 entries):
 
 - that value for k = 0 and 1,
 - that value plus `USUAL_EXCESS` for the other entries, as if a constant had leaked into its making,
-- except at the 42 places of `EXCESS_AT`, which carry an excess of their own (zero: the entry is right).
+- except at the 42 places of `EXCESS_AT`, which carry a separate excess (zero: the entry is right).
 
 The effect on placement is nil to the eye (the excess is 2e-5 of one octave), but not to the bit.
 
@@ -46,21 +46,19 @@ _LAST_COARSE_LOG = (
 
 
 def _coarse_reciprocal(k: int) -> int:
-    """ceil(2**48 / (1 + k/128)), exactly."""
+    """Return ceil(2**48 / (1 + k/128)), exactly."""
     return -(-_ONE * _COARSE_STEPS // (_COARSE_STEPS + k))
 
 
 def _coarse_log(k: int) -> int:
-    """floor(2**48 * log2(1 + k/128)); a double's 53 bits suffice, as the tests check."""
-    return (
-        _LAST_COARSE_LOG
-        if k == _COARSE_STEPS
-        else math.floor(_ONE * math.log2(1 + k / _COARSE_STEPS))
-    )
+    """Return floor(2**48 * log2(1 + k/128)); a double's 53 bits suffice, as the tests check."""
+    if k == _COARSE_STEPS:
+        return _LAST_COARSE_LOG
+    return math.floor(_ONE * math.log2(1 + k / _COARSE_STEPS))
 
 
 def _fine_log(k: int) -> int:
-    """floor(2**48 * log2(1 + k/2**15)) with the excess the released table has."""
+    """Return floor(2**48 * log2(1 + k/2**15)) with the excess of the released table."""
     usual = USUAL_EXCESS if k >= FIRST_WITH_EXCESS else 0
     return math.floor(_ONE * math.log2(1 + k / (1 << 15))) + EXCESS_AT.get(k, usual)
 

@@ -1,6 +1,6 @@
 """From a map's dataclasses to the compiled kernels and back: the only way to them.
 
-What the bucket algorithms older than straw2 draw by is computed from weights, as Ceph's builder does.
+Straw lengths and other tables of algorithms older than straw2 follow from weights, as in Ceph's builder.
 
 See S. Weil, S. Brandt, E. Miller, C. Maltzahn, SC 2006, section 3.4. Ceph v16.2.15, src/crush/builder.c
 (crush_make_tree_bucket, crush_calc_straw), for numbering and rounding.
@@ -54,7 +54,9 @@ def flatten(
     for bucket in buckets:
         b = -1 - bucket.id
         first[b], weight_first[b], more_first[b] = len(items), len(weights), len(more)
-        size[b], kind[b], alg[b] = len(bucket.items), bucket.type_id, bucket.alg
+        size[b] = len(bucket.items)
+        kind[b] = bucket.type_id
+        alg[b] = bucket.alg
         change = changed.get(bucket.id, BucketArgs(bucket.id))
         sets = change.weight_sets or (bucket.weights,)
         positions[b] = len(sets)
@@ -168,7 +170,7 @@ def run_rule(
 def _msr_blocks(
     rule: Rule, tunables: Tunables
 ) -> tuple[npt.NDArray[np.int64], list[int]]:
-    """An MSR rule's blocks (``take, choosemsr …, emit``), its descents and its tries after a collision."""
+    """Return an MSR rule's blocks (``take, choosemsr …, emit``), descents and tries after a collision."""
     settings = {
         StepOp.SET_MSR_DESCENTS: tunables.msr_descents,
         StepOp.SET_MSR_COLLISION_TRIES: tunables.msr_collision_tries,
@@ -209,7 +211,7 @@ def _is_block(steps: list[Step]) -> bool:
 
 
 def tree_nodes(weights: Sequence[int]) -> list[int]:
-    """Weights of a binary tree's nodes, numbered in order: leaf i is node 2i + 1, the root a power of two.
+    """Return the weights of a binary tree's nodes in order: leaf i is node 2i + 1, the root a power of 2.
 
     >>> tree_nodes([3, 4, 5])
     [0, 3, 7, 4, 12, 5, 5, 0]
@@ -228,7 +230,7 @@ def tree_nodes(weights: Sequence[int]) -> list[int]:
 
 
 def straw_lengths(weights: Sequence[int], version: int) -> list[int]:
-    """Lengths of the straws (v1) of a bucket's items, 16.16 fixed point, by the tunable straw_calc_version.
+    """Return straw lengths (v1) of a bucket's items, 16.16 fixed point, by the tunable straw_calc_version.
 
     A map does not carry the lengths in its text or JSON, only the weights: a bucket that was last changed
     under another version of the calculation keeps lengths that cannot be known.

@@ -152,7 +152,7 @@ class _Reader(Lines):
     def _buckets(
         self, declared: list[Declaration], devices: list[Device]
     ) -> tuple[Bucket, ...]:
-        """The hierarchy with its shadow buckets; names of devices and buckets share one space."""
+        """Return the hierarchy with its shadow buckets; names of devices and buckets share one space."""
         blocks = []
         for line, words, body in declared:
             match words:
@@ -204,11 +204,11 @@ class _Reader(Lines):
 
     def _block(self, bucket: _Block, body: list[Statement]) -> _Block:
         self.once("item name", bucket.name, bucket.line)
-        given = set()
+        keys = set()
         for line, words in body:
             match words:
                 case ["id", number]:
-                    if "id" in given:
+                    if "id" in keys:
                         self.add(
                             line, f"a second id for bucket {bucket.name!r}", "one id"
                         )
@@ -235,28 +235,26 @@ class _Reader(Lines):
                     | ["item", name, "weight", _, "pos", _]
                 ):
                     values = dict(zip(words[2::2], words[3::2], strict=True))
-                    weight = (
-                        self.weight(values["weight"], line)
-                        if "weight" in values
-                        else WEIGHT_ONE
-                    )
-                    place = (
-                        self.whole(values["pos"], 0, ID_MAX, "pos", line)
-                        if "pos" in values
-                        else None
-                    )
+                    if "weight" in values:
+                        weight = self.weight(values["weight"], line)
+                    else:
+                        weight = WEIGHT_ONE
+                    if "pos" in values:
+                        place = self.whole(values["pos"], 0, ID_MAX, "pos", line)
+                    else:
+                        place = None
                     bucket.items.append(_Item(line, name, weight, place))
                 case _:
                     wanted = "'id N [class C]', 'alg straw2', 'hash 0' or 'item NAME weight W [pos N]'"
                     self.add(
                         line, f"{' '.join(words)!r} in bucket {bucket.name!r}", wanted
                     )
-            given.add("class" if len(words) == 4 and words[0] == "id" else words[0])
+            keys.add("class" if len(words) == 4 and words[0] == "id" else words[0])
         for word, wanted in (
             ("id", "a line 'id N' with N below 0"),
             ("alg", "a line 'alg straw2'"),
         ):
-            if word not in given:
+            if word not in keys:
                 self.add(
                     bucket.line, f"bucket {bucket.name!r} without an {word}", wanted
                 )
@@ -288,13 +286,14 @@ class _Reader(Lines):
                     got = f"weight {weight / WEIGHT_ONE:g} of device {name!r}"
                     self.add(line, got, f"at most {_DEVICE_WEIGHT_MAX}, Ceph's limit")
         items = tuple(self.ids[name] for name in weights)
-        class_ids, kept = tuple(block.class_ids), tuple(weights.values())
+        class_ids = tuple(block.class_ids)
+        kept = tuple(weights.values())
         return Bucket(
             block.id, block.name, type_id or 0, items, kept, class_ids, block.alg
         )
 
     def _in_place(self, block: _Block) -> list[_Item]:
-        """Items in the order of the places they name; those that name none fill the gaps."""
+        """Return the items in the order of the places they name; those that name none fill the gaps."""
         count = len(block.items)
         placed = {
             item.position: item for item in block.items if item.position is not None
@@ -314,15 +313,17 @@ class _Reader(Lines):
     def _rule(self, line: int, name: str, body: list[Statement]) -> Rule:
         self.check_name(name, line)
         self.once("rule name", name, line)
-        rule_id, id_line = 0, 0
+        rule_id = 0
+        id_line = 0
         kind: RuleKind = "replicated"
-        given = set()
+        keys = set()
         steps = []
         for at, words in body:
-            given.add("id" if words[0] == "ruleset" else words[0])
+            keys.add("id" if words[0] == "ruleset" else words[0])
             match words:
                 case ["id" | "ruleset", number]:
-                    rule_id, id_line = self.whole(number, 0, 255, "rule id", at), at
+                    rule_id = self.whole(number, 0, 255, "rule id", at)
+                    id_line = at
                 case [
                     "type",
                     "replicated" | "erasure" | "msr_firstn" | "msr_indep" as word,
@@ -339,9 +340,9 @@ class _Reader(Lines):
                     kinds = "|".join(get_args(RuleKind))
                     wanted = f"'id N', 'type {kinds}', 'min_size N', 'max_size N' or 'step …'"
                     self.add(at, f"{' '.join(words)!r} in rule {name!r}", wanted)
-        if "id" not in given:
+        if "id" not in keys:
             self.add(line, f"rule {name!r} without an id", "a line 'id N'")
-        if "type" not in given:
+        if "type" not in keys:
             wanted = "a line 'type replicated' or 'type erasure'"
             self.add(line, f"rule {name!r} without a type", wanted)
         if id_line:
@@ -401,7 +402,7 @@ class _Reader(Lines):
     def _choose_args(
         self, declared: list[Declaration], buckets: tuple[Bucket, ...]
     ) -> tuple[tuple[int, tuple[BucketArgs, ...]], ...]:
-        """Sets of choose_args, each entry held against the bucket it is for."""
+        """Return the sets of choose_args, each entry held against the bucket it is for."""
         by_id = {bucket.id: bucket for bucket in buckets}
         found = []
         for line, words, body in declared:

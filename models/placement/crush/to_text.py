@@ -25,9 +25,10 @@ def map_to_text(crush: CrushMap) -> str:
             lines.append(f"tunable {f.name} {value}")
     lines += ["", "# devices"]
     for device in crush.devices:
-        suffix = (
-            f" class {device.device_class}" if device.device_class is not None else ""
-        )
+        if device.device_class is not None:
+            suffix = f" class {device.device_class}"
+        else:
+            suffix = ""
         lines.append(f"device {device.id} {device.name}{suffix}")
     type_names = dict(crush.types)
     lines += [
@@ -77,7 +78,9 @@ def _bucket_lines(
 def _step_text(step: Step, type_names: dict[int, str], names: dict[int, str]) -> str:
     if step.op is StepOp.TAKE:
         name, _, device_class = names[step.count].partition("~")
-        return f"take {name} class {device_class}" if device_class else f"take {name}"
+        if device_class:
+            return f"take {name} class {device_class}"
+        return f"take {name}"
     if step.op is StepOp.EMIT:
         return "emit"
     if step.op is StepOp.CHOOSE_MSR:

@@ -1,6 +1,7 @@
 """One claim per measured row and metric, and which of them the fits have seen."""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
@@ -12,6 +13,7 @@ from stripesim.scenarios.studies.ceph16.measured import (
     MeasuredRun,
     load,
 )
+from stripesim.scenarios.studies.staged_fit import fit_stages
 
 TOLERANCE = 0.2
 # Fixed before any of it was fitted; the counts repeat within 4 %, processor time within 11 % (medians).
@@ -22,54 +24,18 @@ _WORDS = {
 }
 _UNITS = {"cpu_us_per_op": "us", "context_switches_per_op": "count"}
 
-# Runs of RS(6,3) that the constants which only erasure coding has come from.
-ERASURE_CALIBRATION = (
-    "qd-ec63-write-seq-4096-q1",
-    "main-ec63-write-seq-4096-q256",
-    "main-ec63-read-rand-4096-q64",
-)
-# Runs of 3-replication that the constants which both schemes share come from: whole blocks on a pristine
-# image, so that neither padding nor deferred writes enter; one of each depth and pattern.
-SHARED_CALIBRATION = (
-    "main-rep3-write-seq-4096-q256",
-    "main-rep3-write-seq-16384-q256",
-    "main-rep3-write-seq-65536-q256",
-    "main-rep3-write-rand-4096-q64",
-    "main-rep3-write-rand-16384-q64",
-    "main-rep3-write-rand-65536-q64",
-    "qd-rep3-write-seq-4096-q1",
-    "qd-rep3-write-seq-4096-q16",
-)
-CALIBRATION = (*SHARED_CALIBRATION, *ERASURE_CALIBRATION)
-# Runs whose processor time and context switches were fitted, first on 3-replication: at random and
-# sequential, of every depth.
-SHARED_CPU_CALIBRATION = (
-    "main-rep3-write-rand-4096-q64",
-    "main-rep3-write-rand-16384-q64",
-    "main-rep3-write-rand-65536-q64",
-    "main-rep3-write-rand-131072-q64",
-    "main-rep3-overwrite-rand-2048-q64",
-    "main-rep3-overwrite-rand-4096-q64",
-    "main-rep3-overwrite-rand-32768-q64",
-    "main-rep3-overwrite-rand-131072-q64",
-    "qd-rep3-write-seq-4096-q1",
-    "qd-rep3-write-seq-16384-q1",
-    "qd-rep3-write-seq-4096-q16",
-    "qd-rep3-write-seq-16384-q16",
-    "qd-rep3-write-rand-4096-q256",
-    "main-rep3-write-seq-4096-q256",
-    "main-rep3-write-seq-16384-q256",
-    "main-rep3-write-seq-65536-q256",
-)
-# Then, for what only erasure coding has, on RS(6,3).
-ERASURE_CPU_CALIBRATION = (
-    "qd-ec63-write-seq-4096-q1",
-    "main-ec63-write-seq-4096-q256",
-    "main-ec63-write-rand-4096-q64",
-    "main-ec63-write-rand-65536-q64",
-    "main-ec63-overwrite-rand-4096-q64",
-)
-CPU_CALIBRATION = (*SHARED_CPU_CALIBRATION, *ERASURE_CPU_CALIBRATION)
+CPU_METRICS = frozenset(CPU_TOLERANCES)
+
+
+@cache
+def calibration_runs(*, processors: bool) -> tuple[str, ...]:
+    """Return the runs whose counts, or whose processor time and switches, the stages of ``fit.toml`` see."""
+    runs: dict[str, None] = {}
+    for stage in fit_stages("ceph16"):
+        if (not CPU_METRICS.isdisjoint(stage.metrics)) is processors:
+            runs |= dict.fromkeys(stage.rows)
+    return tuple(runs)
+
 
 Predictions = Mapping[str, Mapping[str, float]]
 
@@ -97,7 +63,7 @@ def claims_of(measured: Measured) -> tuple[Claim, ...]:
     for run in measured.runs:
         same = shipped.get(run.run_id) == (run.coded, run.measured)
         for metric, value in run.measured.items():
-            seen = CPU_CALIBRATION if metric in CPU_TOLERANCES else CALIBRATION
+            seen = calibration_runs(processors=metric in CPU_METRICS)
             role = "calibration" if same and run.run_id in seen else "held-out"
             claims.append(_run_claim(run, metric, value, role))
     for repair in measured.repairs:

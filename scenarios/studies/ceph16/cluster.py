@@ -40,7 +40,8 @@ CORES = 2
 LOOPBACK_BITS_PER_S = 20e9
 # Numbers of the measured pools; any other code gets one of its own.
 POOL_IDS = {"rep:3": 3, "rs:6,3": 4, "rs:10,4": 5}
-META_POOL_ID, OTHER_POOL_ID = 2, 9
+META_POOL_ID = 2
+OTHER_POOL_ID = 9
 # Who gets a core first: of the processes the one that has had least. Linux groups what a session starts
 # (``kernel.sched_autogroup_enabled`` is 1 there), and each daemon begins a session.
 _CORE_SHARE = Share(FAIR, (ShareClass(),))

@@ -14,6 +14,7 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.engine.program import Program
 from stripesim.sim.engine.simpy.engine import SimpyEngine
+from stripesim.sim.engine.simpy.paths import Request, Step
 from stripesim.sim.run import factor_tables
 from stripesim.traces.columns import BlockTrace
 
@@ -52,35 +53,28 @@ class DeviceRecorder(SimpyEngine):
     def __init__(self, program: Program) -> None:
         self.devices: defaultdict[int, _Device] = defaultdict(_Device)
         self._synced: dict[tuple[int, int], list[int]] = {}
-        self._demands_ns: dict[int, list[int]] = {}
         super().__init__(program)
 
-    def path(self, template: int) -> Any:
-        """Return a template's plain lists and remember its demands."""
-        found = super().path(template)
-        self._demands_ns[id(found)] = self.program.book.templates[
-            template
-        ].demands_ns.tolist()
-        return found
-
-    def _account(self, path: Any, row: list[int], step: int) -> None:
-        super()._account(path, row, step)
-        role = path.roles[step]
-        if role < 0 or row[role] < 0:
+    def account(self, request: Request, step: Step) -> None:
+        """Account a completed step and note what it gives to a device."""
+        super().account(request, step)
+        resource = request.row[step.role]
+        if resource is None:
             return
-        amounts = path.amounts[step]
-        read, written, logged = (
-            int(amounts[column]) for column in (_READ, _WRITE, _LOGGED)
-        )
+        read = int(step.amounts[_READ])
+        written = int(step.amounts[_WRITE])
+        logged = int(step.amounts[_LOGGED])
         if not read and not written:
             return
-        resource, now_ns = row[role], int(self.now)
-        begin_ns = max(0, now_ns - self._demands_ns[id(path)][step])
+        now_ns = self.now_ns
+        begin_ns = max(0, now_ns - step.demand_ns)
         if logged:
             # Members of one sync complete at the same time.
-            self._synced.setdefault((resource, now_ns), [begin_ns, 0])[1] += logged
+            self._synced.setdefault((resource.index, now_ns), [begin_ns, 0])[1] += (
+                logged
+            )
             return
-        device = self.devices[resource]
+        device = self.devices[resource.index]
         place = _OLD + len(device.rows) * (1 << 24) if read else device.data
         length = -(-(read or written) // _BLOCK_BYTES) * _BLOCK_BYTES
         if not read:
@@ -182,7 +176,8 @@ def mix_of(traces: list[BlockTrace]) -> dict[str, float]:
             for frame in frames
         ]
     )
-    reads, writes = every.filter(~pl.col("is_write")), every.filter(pl.col("is_write"))
+    reads = every.filter(~pl.col("is_write"))
+    writes = every.filter(pl.col("is_write"))
     ends: set[tuple[str, int]] = set()
     follows = 0
     for device, offset, length in writes.select(

@@ -206,7 +206,8 @@ def load(data: Source | str | None = None) -> Measured:
 
 def _coded(row: Row) -> Coded:
     unit = row.whole("stripe_unit_bytes", 1, STRIPE_UNIT_BYTES)
-    k, m = row.whole("k", 1), row.whole("m", 1)
+    k = row.whole("k", 1)
+    m = row.whole("m", 1)
     if k > 1 and unit % 512:
         row.fault("stripe_unit_bytes", "a multiple of 512")
     return Coded(scheme=row.text("scheme"), k=k, m=m, stripe_unit_bytes=unit)

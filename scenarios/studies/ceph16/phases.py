@@ -131,10 +131,8 @@ def phases_of(
     repair: MeasuredRepair, result: RunResult
 ) -> list[dict[str, str | float | None]]:
     """Return a row for each phase; a duration is None where one of its moments is not known."""
-    measured_s, simulated_s = (
-        {"failed": 0.0, **repair.times_s},
-        simulated_times_s(result),
-    )
+    measured_s = {"failed": 0.0, **repair.times_s}
+    simulated_s = simulated_times_s(result)
 
     def lasted(times_s: dict[str, float], first: str, last: str) -> float | None:
         return (

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from stripesim.calibration.ledger.verdicts import Claim
-    from stripesim.scenarios.figures.results import CaptionedFigure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +105,10 @@ class Ceph16(Study):
         """Judge the counts."""
         from stripesim.models.coding import parse_scheme
         from stripesim.scenarios.run.results import rows_frame
-        from stripesim.scenarios.studies.ceph16.claims import CALIBRATION, ledger_for
+        from stripesim.scenarios.studies.ceph16.claims import (
+            calibration_runs,
+            ledger_for,
+        )
         from stripesim.scenarios.studies.ceph16.cluster import (
             KERNEL_TABLE,
             PARAMETERS,
@@ -135,16 +137,10 @@ class Ceph16(Study):
                 kernel_cpu=models_for(parse_scheme("rs:6,3")).kernel.provenance["cpu"],
                 data="shipped" if data is None else str(data),
                 rows=len(counted),
-                calibration_runs=list(CALIBRATION),
+                calibration_runs=list(calibration_runs(processors=False)),
             ),
             phases=frame_of_phases(phases),
         )
-
-    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Draw simulated against measured counts."""
-        from stripesim.scenarios.studies.ceph16.figures import draw
-
-        return draw(result.ledger)
 
     def tables(self, result: StudyResult) -> Mapping[str, Table]:
         """Return the phases of the repairs."""

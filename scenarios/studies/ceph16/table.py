@@ -18,7 +18,10 @@ class Row:
     def __init__(
         self, file: str, line: int, cells: dict[str, str], faults: list[str]
     ) -> None:
-        self.file, self.line, self.cells, self._faults = file, line, cells, faults
+        self.file = file
+        self.line = line
+        self.cells = cells
+        self._faults = faults
 
     @property
     def where(self) -> str:

@@ -6,11 +6,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study
+from stripesim.scenarios.studies.base import (
+    Ablation,
+    Option,
+    Setting,
+    Study,
+    StudyResult,
+)
 from stripesim.scenarios.studies.tasks import Call, Row, Task
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from stripesim.scenarios.figures.results import CaptionedFigure
 
 
 class Dachary2013(Study):
@@ -72,6 +80,21 @@ class Dachary2013(Study):
         return provenance(
             bool(setting.options.get("measure")), setting.options.get("against")
         )
+
+    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
+        """Add the figure of copies, which `stripesim kernel` draws too."""
+        from stripesim.scenarios.figures.kernels import draw_copies
+        from stripesim.scenarios.studies.dachary2013.runs import buffers
+
+        measured = result.rows["source"] == "measured"
+        copies = draw_copies(
+            result.rows.filter(measured),
+            result.rows.filter(~measured),
+            scheme="rs:6,2",
+            sizes_bytes=[24 << 10, 1 << 20],
+            buffers=buffers(),
+        )
+        return {**super().figures(result), "kernel-and-copies": copies}
 
 
 STUDY = Dachary2013()

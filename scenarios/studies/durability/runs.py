@@ -1,9 +1,15 @@
 """What the study computes: for each claim the system it is about, or the formula, and a method."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from math import comb, expm1, log1p, log10
 from typing import Any, Final
+
+import numpy as np
+import polars as pl
 
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.durability.bursts import (
@@ -32,254 +38,48 @@ from stripesim.sim.durability.system import (
 _HOUR_S: Final = 3600.0
 _TB: Final = 1e12
 
-#: mlec-sim's curves: beginning of the ids, scheme, placement, drives, bytes of a drive, pace [B/s], policy,
-#: annual failure rate where the curve is over the Weibull shape instead. "shared" is its repair scheme 1 (all
-#: failed drives of a pool share one pace), "parallel" its scheme 0.
-SERIES: Final[
-    dict[str, tuple[str, Placement, int, float, float, Policy, float | None]]
-] = {
-    "mlec-8-2-50-sim-raid-8-2-method1": (
-        "rs:8,2",
-        "clustered",
-        50,
-        20 * _TB,
-        1e8,
-        "parallel",
-        None,
-    ),
-    "mlec-8-2-50-sim-raid-8-2": (
-        "rs:8,2",
-        "clustered",
-        50,
-        20 * _TB,
-        1e8,
-        "shared",
-        None,
-    ),
-    "mlec-8-2-50-web-raid-8-2": (
-        "rs:8,2",
-        "clustered",
-        50,
-        20 * _TB,
-        1e8,
-        "serial",
-        None,
-    ),
-    "mlec-8-2-50-web-dp-8-2": (
-        "rs:8,2",
-        "declustered",
-        50,
-        20 * _TB,
-        1e8,
-        "serial",
-        None,
-    ),
-    "mlec-16-2-54-sim-dp-16-2": (
-        "rs:16,2",
-        "declustered",
-        54,
-        20 * _TB,
-        1e8,
-        "serial",
-        None,
-    ),
-    "mlec-16-2-54-sim-raid-16-2": (
-        "rs:16,2",
-        "clustered",
-        54,
-        20 * _TB,
-        1e8,
-        "shared",
-        None,
-    ),
-    "mlec-16-2-54-web-dp-16-2": (
-        "rs:16,2",
-        "declustered",
-        54,
-        20 * _TB,
-        1e8,
-        "serial",
-        None,
-    ),
-    "mlec-16-2-54-web-raid-16-2": (
-        "rs:16,2",
-        "clustered",
-        54,
-        20 * _TB,
-        1e8,
-        "serial",
-        None,
-    ),
-    "mlec-8-1-45-sim-dp-8-1": (
-        "rs:8,1",
-        "declustered",
-        45,
-        20 * _TB,
-        1e8,
-        "serial",
-        None,
-    ),
-    "mlec-8-1-45-sim-raid-8-1": (
-        "rs:8,1",
-        "clustered",
-        45,
-        20 * _TB,
-        1e8,
-        "shared",
-        None,
-    ),
-    "mlec-8-1-45-web-dp-8-1": (
-        "rs:8,1",
-        "declustered",
-        45,
-        20 * _TB,
-        1e8,
-        "serial",
-        None,
-    ),
-    "mlec-8-1-45-web-raid-8-1": (
-        "rs:8,1",
-        "clustered",
-        45,
-        20 * _TB,
-        1e8,
-        "serial",
-        None,
-    ),
-    "mlec-8-2-10-sim-raid-8-2-disk100": (
-        "rs:8,2",
-        "clustered",
-        10,
-        100 * _TB,
-        1e7,
-        "shared",
-        None,
-    ),
-    "mlec-8-2-10-sim-raid-8-2-disk20": (
-        "rs:8,2",
-        "clustered",
-        10,
-        20 * _TB,
-        1e7,
-        "shared",
-        None,
-    ),
-    "mlec-8-2-10-web-raid-8-2-disk100": (
-        "rs:8,2",
-        "clustered",
-        10,
-        100 * _TB,
-        1e7,
-        "serial",
-        None,
-    ),
-    "mlec-8-2-10-web-raid-8-2-disk20": (
-        "rs:8,2",
-        "clustered",
-        10,
-        20 * _TB,
-        1e7,
-        "serial",
-        None,
-    ),
-    "mlec-8-2-50-net-sim-raid-8-2": (
-        "rs:8,2",
-        "clustered",
-        50,
-        20 * _TB,
-        5e7,
-        "shared",
-        None,
-    ),
-    "mlec-8-2-50-net-web-raid-8-2": (
-        "rs:8,2",
-        "clustered",
-        50,
-        20 * _TB,
-        5e7,
-        "serial",
-        None,
-    ),
-    "mlecw-sim-raid-7-1-disk8": (
-        "rs:7,1",
-        "clustered",
-        8,
-        20 * _TB,
-        5e7,
-        "shared",
-        0.01,
-    ),
-    "mlecw-sim-raid-7-1-disk80": (
-        "rs:7,1",
-        "clustered",
-        80,
-        20 * _TB,
-        5e7,
-        "shared",
-        0.01,
-    ),
-    "mlecw-web-raid-7-1-disk8": (
-        "rs:7,1",
-        "clustered",
-        8,
-        20 * _TB,
-        5e7,
-        "shared",
-        0.01,
-    ),
-    "mlecw-web-raid-7-1-disk80": (
-        "rs:7,1",
-        "clustered",
-        80,
-        20 * _TB,
-        5e7,
-        "shared",
-        0.01,
-    ),
-    "mlecw-sim-raid-8-2-disk10": (
-        "rs:8,2",
-        "clustered",
-        10,
-        20 * _TB,
-        5e7,
-        "shared",
-        0.02,
-    ),
-    "mlecw-web-raid-8-2-disk10": (
-        "rs:8,2",
-        "clustered",
-        10,
-        20 * _TB,
-        5e7,
-        "shared",
-        0.02,
-    ),
-    "mlecw-web-raid-8-2-disk100": (
-        "rs:8,2",
-        "clustered",
-        100,
-        20 * _TB,
-        5e7,
-        "shared",
-        0.02,
-    ),
-}
-
 #: Age by which the Weibull curves and the exponential one have lost the same share [years]: mlec-sim's own.
 _SAME_LOSS_YEARS: Final = 5.0
 
 
-def system_of_series(series: str, x: float) -> System:
-    """Return the system behind one point of a curve; x is its failure rate [percent], or Weibull shape."""
-    scheme, placement, drives, drive_bytes, pace, policy, afr = SERIES[series]
-    return System(
-        code=code_of(scheme),
-        placement=placement,
-        drives=drives,
-        drive_bytes=drive_bytes,
-        lifetime=Lifetime.exponential(x / 100) if afr is None else _weibull(afr, x),
-        repair=Repair(pace, policy, detection_s=0.0),
-    )
+@dataclass(frozen=True)
+class DurabilityCurve:
+    """One of mlec-sim's curves, as ``curves.csv`` has it.
+
+    Of the policies "shared" is mlec-sim's repair scheme 1 (all failed drives of a pool share one pace),
+    "parallel" its scheme 0. A curve over the Weibull shape has an annual failure rate; others are over that.
+    """
+
+    scheme: str
+    placement: Placement
+    drives: int
+    drive_tb: float
+    pace_mb_per_s: float
+    policy: Policy
+    afr: float | None
+
+    def system_at(self, x: float) -> System:
+        """Return the system of one point; x is its failure rate [percent], or Weibull shape."""
+        lifetime = Lifetime.exponential(x / 100)
+        if self.afr is not None:
+            lifetime = _weibull(self.afr, x)
+        return System(
+            code=code_of(self.scheme),
+            placement=self.placement,
+            drives=self.drives,
+            drive_bytes=self.drive_tb * _TB,
+            lifetime=lifetime,
+            repair=Repair(self.pace_mb_per_s * 1e6, self.policy, detection_s=0.0),
+        )
+
+
+@cache
+def curves() -> Mapping[str, DurabilityCurve]:
+    """Return all curves by the beginning of their claims' ids."""
+    table = pl.read_csv((files(__package__) / "curves.csv").read_bytes())
+    return {
+        row.pop("curve"): DurabilityCurve(**row) for row in table.iter_rows(named=True)
+    }
 
 
 def _weibull(afr: float, shape: float) -> Lifetime:
@@ -292,7 +92,7 @@ def _weibull(afr: float, shape: float) -> Lifetime:
 def series_rows(series: str, points: tuple[str, ...]) -> Iterator[Row]:
     """Compute the points of one curve: the web calculator's by the chain, simulated ones by splitting."""
     for point in points:
-        system = system_of_series(series, float(point))
+        system = curves()[series].system_at(float(point))
         chain = "web" in series and system.lifetime.constant
         if chain:
             # Calculators take the mean time to loss for that of a constant rate.
@@ -313,7 +113,7 @@ def _row(
 ) -> Row:
     curve = split_id(claim)
     return {
-        "scheme": "" if curve is None else SERIES[curve[0]][0],
+        "scheme": "" if curve is None else curves()[curve[0]].scheme,
         "op": method,
         "pattern": claim,
         "block_size_bytes": None,
@@ -387,7 +187,8 @@ def _windows() -> Iterator[Row]:
 def _papers() -> Iterator[Row]:
     """Azure and Xorbas as their copied tables give them, and mlec-sim's notebooks on both."""
     fail = 0.25 / 8760
-    first, later = 0.1 * 399 / (8 * 16_000) * _HOUR_S, 2.0
+    first = 0.1 * 399 / (8 * 16_000) * _HOUR_S
+    later = 2.0
     yield _row("azure2012-1", _mean(3, 2, fail, [first, later]) / 8760, "markov")
     yield _row(
         "azure2012-2", _mean(9, 3, fail, [first / 6, later, later]) / 8760, "markov"
@@ -399,7 +200,8 @@ def _papers() -> Iterator[Row]:
         )
         yield _row(claim, mean_absorption(rates) / 8760, "markov")
     # Sathiamoorthy et al.: a stripe is rebuilt block by block at 1 Gbit/s, and there are 30 PB of stripes.
-    daily, blocks_a_day = 0.25 / 365, 125e6 * 86_400 / 256e6
+    daily = 0.25 / 365
+    blocks_a_day = 125e6 * 86_400 / 256e6
     for number, (scheme, reads) in enumerate(
         (("rep:3", [1] * 2), ("rs:10,4", [10] * 4), ("lrc:10,6,5", [5, 10, 10, 10]))
     ):
@@ -425,7 +227,8 @@ def _papers() -> Iterator[Row]:
 
 def _stages() -> Iterator[Row]:
     """The stages that mlec-sim's README prints for rs:7,3 on 100 drives, at its default rate of 5 %."""
-    rate, mend = -log1p(-0.05) / YEAR_S, 1e8 / (20 * _TB)
+    rate = -log1p(-0.05) / YEAR_S
+    mend = 1e8 / (20 * _TB)
     reached = []
     for level in (2, 3, 4):
         rates = birth_death(
@@ -455,17 +258,22 @@ def _nines(
     return abs(-log10(chain_of(system).loss_probability(YEAR_S)))
 
 
-def nines_by_pace(paces: tuple[float, ...]) -> dict[str, list[float]]:
-    """Nines of a few codes on 60 drives by pace of repair, AFR 2 %."""
+def nines_by_pace() -> list[dict[str, Any]]:
+    """Return nines of a few codes on 60 drives by pace of repair [B/s], AFR 2 %."""
     schemes = ("rep:3", "rs:4,2", "rs:8,2", "rs:9,3", "rs:8,4")
-    return {
-        scheme: [_nines(scheme, "clustered", 60, 0.02, pace) for pace in paces]
+    return [
+        {
+            "scheme": scheme,
+            "pace": pace,
+            "nines": _nines(scheme, "clustered", 60, 0.02, pace),
+        }
         for scheme in schemes
-    }
+        for pace in np.geomspace(1e7, 2e9, 24).tolist()
+    ]
 
 
 def nines_by_capacity(drives: int) -> list[dict[str, Any]]:
-    """Usable share and nines of codes on so many drives, clustered and declustered, AFR 2 %, 100 MB/s."""
+    """Return usable share and nines of codes on some drives, by placement, AFR 2 %, 100 MB/s."""
     schemes = (
         "rep:2",
         "rep:3",
@@ -492,4 +300,4 @@ def nines_by_capacity(drives: int) -> list[dict[str, Any]]:
 def split_id(claim: str) -> tuple[str, str] | None:
     """Split the id of a curve's point into the curve and the point; None for other claims."""
     match = re.fullmatch(r"(.+)-([\d.]+)", claim)
-    return (match[1], match[2]) if match and match[1] in SERIES else None
+    return (match[1], match[2]) if match and match[1] in curves() else None

@@ -1,9 +1,15 @@
 """Hold chains, combinatorics and splitting against published durability."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from stripesim.scenarios.studies.base import Setting, Study
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from stripesim.scenarios.studies.base import Setting, Study, StudyResult
 from stripesim.scenarios.studies.tasks import Call, Row, Task
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class Durability(Study):
@@ -45,25 +51,47 @@ class Durability(Study):
     def tasks(self, setting: Setting) -> Sequence[Task]:
         """One task for the formulas, one for each curve."""
         from stripesim.scenarios.studies.durability.runs import (
-            SERIES,
             anchors,
+            curves,
             series_rows,
-            split_id,
         )
 
         points: dict[str, list[str]] = {}
-        for claim in self.claims():
-            found = split_id(claim.id)
-            if found is not None:
-                points.setdefault(found[0], []).append(found[1])
-        curves = [
+        for _, curve, x in self._curve_points():
+            points.setdefault(curve, []).append(x)
+        tasks = [
             Call(
                 name, series_rows, (name, tuple(points[name])), weight=len(points[name])
             )
-            for name in SERIES
+            for name in curves()
             if name in points
         ]
-        return [Call("formulas", anchors), *curves]
+        return [Call("formulas", anchors), *tasks]
+
+    def _curve_points(self) -> list[tuple[str, str, str]]:
+        """List the claims that are points of curves: id, curve, x."""
+        from stripesim.scenarios.studies.durability.runs import split_id
+
+        points = [(claim.id, split_id(claim.id)) for claim in self.claims()]
+        return [(claim, *point) for claim, point in points if point is not None]
+
+    def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
+        """Return which claims are points of curves, and nines over pace and against capacity."""
+        import polars as pl
+
+        from stripesim.scenarios.studies.durability.runs import (
+            nines_by_capacity,
+            nines_by_pace,
+        )
+
+        points = pl.DataFrame(
+            self._curve_points(), schema=["id", "curve", "x"], orient="row"
+        )
+        return {
+            "curve_points": points.cast({"x": pl.Float64}),
+            "paces": pl.DataFrame(nines_by_pace()),
+            "capacities": pl.DataFrame(nines_by_capacity(120)),
+        }
 
 
 STUDY = Durability()

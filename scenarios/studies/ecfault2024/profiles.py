@@ -129,10 +129,8 @@ def autoscaled_pg_num(
     bulk: bool = False,
 ) -> int:
     """Placement groups that the cluster gives the pool by itself, from those the scenario begins with."""
-    model, cluster = (
-        changed_model(pg_autoscale_model(), "pg_autoscale"),
-        scenario.cluster,
-    )
+    model = changed_model(pg_autoscale_model(), "pg_autoscale")
+    cluster = scenario.cluster
     geometry = scheme.geometry(cluster.stripe_unit_bytes)
     stored = (
         padded_amplification(scheme, geometry, cluster.object_bytes)

@@ -13,8 +13,9 @@ from stripesim.models.object_store.metadata_cache import (
     MetadataLookup,
 )
 from stripesim.models.object_store.store import FileStoreModel
-from stripesim.scenarios.run.build import build_models, build_pool
-from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.cells.build import build_pool
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table
 from stripesim.scenarios.studies.ecfault2024.parameters import cache_model, study_model

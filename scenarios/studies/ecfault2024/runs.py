@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stripesim.models.placement.pg_autoscale import pg_autoscale_model
-from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.run.execute import parameters_of, recovery_parameters
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.ecfault2024.amplification import amplification_rows

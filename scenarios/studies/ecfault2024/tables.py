@@ -54,7 +54,8 @@ def implied_effect(share: float) -> float:
 
     A shard of an object of 64 MiB holds 64 MiB with the large unit and 8 MiB with the small one.
     """
-    study, scheme = study_model(), parse_scheme(CODES[0])
+    study = study_model()
+    scheme = parse_scheme(CODES[0])
     small = padded_amplification(
         scheme, scheme.geometry(study.stripe_unit_bytes), study.object_bytes
     )

@@ -27,8 +27,12 @@ LATENCY_BYTES = 16 << 20
 FILE_MB = (4, 16, 64)
 #: First claims of the groups of rows that the fits see; sizes and cluster sizes follow in order.
 ENCODE = {"NC": 333, "RS": 336, "LRC": 339}
-WRITE_FUSE, WRITE_DIRECT, READ_FUSE, READ_DIRECT = 346, 355, 364, 373
-LATENCY, LATENCY_NODES = 382, (20, 40, 60, 80, 100)
+WRITE_FUSE = 346
+WRITE_DIRECT = 355
+READ_FUSE = 364
+READ_DIRECT = 373
+LATENCY = 382
+LATENCY_NODES = (20, 40, 60, 80, 100)
 RS_WRITE_S = 405
 DECODE = {"RS": 342, "LRC": 343}
 AVAILABLE = {
@@ -246,7 +250,8 @@ def fit_spread() -> Fit:
 
 def fit_all() -> tuple[Fit, ...]:
     """All fits; the httpd archive's writes depend on the spread that ``parameters.toml`` has."""
-    model, found = zero_model(), [fit_spread()]
+    model = zero_model()
+    found = [fit_spread()]
     for name in FITTED:
         found.append(fit_proxy(name, model))
         numbers: dict[str, Any] = dict(found[-1].values)

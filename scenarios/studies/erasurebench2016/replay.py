@@ -43,7 +43,8 @@ KINDS = ("check", "read", "write", "cluster", "other")
 ``other``."""
 RUNS = ("RS", "LRC", "LRC as run")
 NS_PER_S = 1e9
-INITIAL_S, WINDOW_S = 180.0, (1200.0, 1800.0)
+INITIAL_S = 180.0
+WINDOW_S = (1200.0, 1800.0)
 """The first write, and the minutes that the source looks at [s]."""
 Floats = npt.NDArray[np.float64]
 
@@ -76,7 +77,8 @@ def traced_events(data: Path) -> tuple[Event, ...]:
     start_s, window_s = (
         parameters.number("replay", name) for name in ("window_start_s", "window_s")
     )
-    before, events = None, []
+    before = None
+    events = []
     try:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
@@ -187,7 +189,8 @@ def replay(
         loads_count=int(parameters.number("admin", "loads_count")),
     )
     cluster = StoreCluster(system, keys, nodes=have, admin=admin, seed=seed)
-    traffic, actions = Traffic(bin_s), []
+    traffic = Traffic(bin_s)
+    actions = []
     now_s = 0.0
 
     def act(words: str, operations: Operations) -> None:

@@ -54,7 +54,8 @@ def storage_rows(_setting: Setting) -> Iterator[Row]:
     """Table I: keys and bytes of the three archives."""
     model = parameters.aggregation()
     for name in sequences.ARCHIVES:
-        file_bytes, writes = sequences.archive(name), sequences.archive_writes(name)
+        file_bytes = sequences.archive(name)
+        writes = sequences.archive_writes(name)
         for code in CODES:
             keys = keys_of(writes, model, width=codes()[code].width)
             yield {
@@ -119,10 +120,8 @@ def latency_rows(setting: Setting) -> Iterator[Row]:
                 "latency_p50_ns": seconds * NS_PER_S,
             }
     each = np.arange(SMALL_FILES, dtype=np.int64)
-    size, stripes = (
-        np.full_like(each, SMALL_FILE_BYTES),
-        np.full_like(each, -(-SMALL_FILE_BYTES // K)),
-    )
+    size = np.full_like(each, SMALL_FILE_BYTES)
+    stripes = np.full_like(each, -(-SMALL_FILE_BYTES // K))
     files = sequences.stored(
         Writes(each, size, stripes, 0 * each), "LRC", nodes=NODES, seed=seed_of(setting)
     )
@@ -279,9 +278,11 @@ def replay_rows(setting: Setting) -> Iterator[Row]:
 
     data = data_folder(setting)
     if data is None:
-        events, source = replay.plotted_events(), "the points that the source plots"
+        events = replay.plotted_events()
+        source = "the points that the source plots"
     else:
-        events, source = replay.traced_events(data), str(replay.TRACE)
+        events = replay.traced_events(data)
+        source = str(replay.TRACE)
     yield from replay.rows(
         events, source, bin_s=BIN_S["7"], seed=seed_of(setting), engine=setting.engine
     )

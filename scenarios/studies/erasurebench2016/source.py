@@ -13,18 +13,29 @@ PREFIX = "erasurebench-"
 
 
 def value_of(number: int) -> float:
-    """Published value of a claim, by the number in its id."""
+    """Return the published value of a claim, by the number in its id."""
     return published(STUDY)[f"{PREFIX}{number}"]
 
 
+# The source's names of kinds of traffic in Figure 7; all others are other.
+_KIND_OF = {"exists": "check", "read": "read", "write": "write", "cluster": "cluster"}
+
+
 @cache
-def _series() -> pl.DataFrame:
-    source = (
-        files("stripesim.scenarios.studies.erasurebench2016") / "series.csv"
-    ).read_bytes()
-    return pl.read_csv(source, schema_overrides={"x": pl.Float64, "y": pl.Float64})
+def plotted_table() -> pl.DataFrame:
+    """Return the numbers behind the source's Figures 3, 4, 6 and 7: figure, code, series, x, y.
+
+    ``kind`` is our name for a series of Figure 7, ``rank_share`` the share of values up to this one.
+    """
+    source = (files(__package__) / "series.csv").read_bytes()
+    table = pl.read_csv(source, schema_overrides={"x": pl.Float64, "y": pl.Float64})
+    rank = pl.col("y").rank("ordinal") / pl.len()
+    return table.with_columns(
+        kind=pl.col("series").replace_strict(_KIND_OF, default="other"),
+        rank_share=rank.over("figure", "code", "x"),
+    )
 
 
 def plotted(figure: int, **where: Any) -> pl.DataFrame:
-    """The numbers behind the source's Figure 3, 4, 6 or 7: code, name of the series, x, y."""
-    return select(_series(), figure=figure, **where)
+    """Return the numbers behind one of the source's figures."""
+    return select(plotted_table(), figure=figure, **where)

@@ -1,17 +1,23 @@
 """Run what the claims of Vaucher et al. 2016 need, and judge them."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stripesim.scenarios.studies.base import (
     Ablation,
     Option,
     Setting,
     Study,
+    StudyResult,
     experiments_option,
 )
 from stripesim.scenarios.studies.tasks import Task
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class Erasurebench2016(Study):
@@ -83,6 +89,12 @@ class Erasurebench2016(Study):
             "parameters": "scenarios/studies/erasurebench2016/parameters.toml",
             "kernels": provenance(bool(setting.options.get("measure"))),
         }
+
+    def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
+        """Return the numbers behind the source's figures."""
+        from stripesim.scenarios.studies.erasurebench2016.source import plotted_table
+
+        return {"plotted": plotted_table()}
 
 
 STUDY = Erasurebench2016()

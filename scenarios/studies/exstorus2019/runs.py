@@ -6,6 +6,8 @@ The numbers come from ``parameters.toml``; the fit is repeated for its covarianc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+import polars as pl
+
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.exstorus2019 import parameters
 from stripesim.scenarios.studies.exstorus2019.fit import fit_all, prediction_intervals
@@ -16,6 +18,7 @@ from stripesim.scenarios.studies.exstorus2019.source import (
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.systems.striped_fs.participants import FileStream, StripedSystem
 from stripesim.sim.systems.striped_fs.write import (
+    STEP_NAMES,
     STEPS,
     FilesRun,
     step_times,
@@ -172,6 +175,25 @@ def scale_rows(setting: Setting) -> Iterator[Row]:
             system = parameters.system_at(rate, model, geometry=geometry)
             system = replace(system, servers=servers, clients=servers, encode_at=place)
             yield _written("scale", system, setting.engine, streams, records=records)
+
+
+def step_table(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return times of the steps of a record, one row per step, rate and record size."""
+    names = {**STEP_NAMES, "total": "sum of all"}
+    mine = rows.filter(pl.col("experiment") == "steps")
+    parts = [
+        mine.select(
+            pl.lit(name).alias("step"),
+            gbit_per_s="network_gbit_per_s",
+            record_bytes="block_size_bytes",
+            time_ns=f"{step}_ns",
+            low_ns=f"{step}_low_ns",
+            high_ns=f"{step}_high_ns",
+        )
+        for step, name in names.items()
+        if f"{step}_ns" in rows.columns
+    ]
+    return pl.concat(parts) if parts else pl.DataFrame()
 
 
 EXPERIMENTS: dict[str, Callable[[Setting], Iterator[Row]]] = {

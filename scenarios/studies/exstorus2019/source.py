@@ -4,6 +4,8 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+import polars as pl
+
 from stripesim.scenarios.studies.lookup import claims_of, published
 from stripesim.sim.systems.striped_fs.write import STEP_NAMES
 
@@ -12,7 +14,8 @@ WRITES = 50_000
 """Records of each run of the source (section 2.3): its tables give seconds for so many."""
 NS_PER_S = 1e9
 RECORD_SIZES_BYTES = tuple(size << 10 for size in (4, 16, 32, 64, 128))
-SMALL_BYTES, LARGE_BYTES = RECORD_SIZES_BYTES[0], RECORD_SIZES_BYTES[-1]
+SMALL_BYTES = RECORD_SIZES_BYTES[0]
+LARGE_BYTES = RECORD_SIZES_BYTES[-1]
 
 
 class TableEntry(NamedTuple):
@@ -29,35 +32,34 @@ class TableEntry(NamedTuple):
 
 @cache
 def cells() -> tuple[TableEntry, ...]:
-    """All numbers of Tables 1 to 3."""
+    """Return all numbers of Tables 1 to 3."""
     step_of = {f"time_50000_writes: {name}": step for step, name in STEP_NAMES.items()}
-    found = []
+    entries = []
     for claim in claims_of(STUDY):
         if claim.metric not in step_of:
             continue
         rate = re.fullmatch(r"sequential, (\d+)G", claim.pattern)
         size = re.fullmatch(r"(\d+)K", claim.block_size)
         assert rate is not None and size is not None
-        time_ns = published(STUDY)[claim.id] * NS_PER_S / WRITES
-        step, gbit_per_s, record_bytes = (
-            step_of[claim.metric],
-            float(rate[1]),
-            int(size[1]) << 10,
+        entry = TableEntry(
+            claim=claim.id,
+            table=claim.locus,
+            step=step_of[claim.metric],
+            gbit_per_s=float(rate[1]),
+            record_bytes=int(size[1]) << 10,
+            time_ns=published(STUDY)[claim.id] * NS_PER_S / WRITES,
+            role=claim.role,
         )
-        found.append(
-            TableEntry(
-                claim.id,
-                claim.locus,
-                step,
-                gbit_per_s,
-                record_bytes,
-                time_ns,
-                claim.role,
-            )
-        )
-    return tuple(found)
+        entries.append(entry)
+    return tuple(entries)
+
+
+def entry_table() -> pl.DataFrame:
+    """Return all numbers of Tables 1 to 3 as a table, steps by their names."""
+    rows = [{**cell._asdict(), "step": STEP_NAMES[cell.step]} for cell in cells()]
+    return pl.DataFrame(rows)
 
 
 def calibration_cells() -> tuple[TableEntry, ...]:
-    """Tables 1 and 2, each number once: what the fit may see."""
+    """Return Tables 1 and 2, each number once: what the fit may see."""
     return tuple(cell for cell in cells() if cell.table in ("Table 1", "Table 2"))

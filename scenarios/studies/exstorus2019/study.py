@@ -1,15 +1,21 @@
 """Run what the claims of Kim et al. 2019 need and what lies beyond them, and judge the claims."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stripesim.scenarios.studies.base import (
     Ablation,
     Setting,
     Study,
+    StudyResult,
     experiments_option,
 )
 from stripesim.scenarios.studies.tasks import Row, Task
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class Exstorus2019(Study):
@@ -50,6 +56,13 @@ class Exstorus2019(Study):
             "parameters": "scenarios/studies/exstorus2019/parameters.toml",
             "kernel_ratios": kernel_ratios()["provenance"],
         }
+
+    def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
+        """Return the times of steps, and the entries of the source's Tables 1 to 3."""
+        from stripesim.scenarios.studies.exstorus2019.runs import step_table
+        from stripesim.scenarios.studies.exstorus2019.source import entry_table
+
+        return {"steps": step_table(result.rows), "table_entries": entry_table()}
 
 
 STUDY = Exstorus2019()

@@ -8,15 +8,20 @@ from typing import NamedTuple
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Observation
+from stripesim.scenarios.studies.claim_rules import NotComputedError
 from stripesim.scenarios.studies.koh2017.paper import FIGURES
 
 KIB_BYTES = 1024
 SIZES_BYTES = tuple(KIB_BYTES << power for power in range(8))
 """The eight block sizes of the paper, 1 KiB to 128 KiB [bytes]."""
-REP, RS63, RS104, BARE = "rep:3", "rs:6,3", "rs:10,4", "none"
+REP = "rep:3"
+RS63 = "rs:6,3"
+RS104 = "rs:10,4"
+BARE = "none"
 CODES = (RS63, RS104)
 STORAGE = (REP, *CODES)
 
+NO_VALUE = "not computed from these rows"
 KEYS = ("scheme", "op", "pattern", "image", "block_size_bytes")
 Cell = tuple[str, str, str, str, int]
 Names = str | Sequence[str]
@@ -24,10 +29,6 @@ Names = str | Sequence[str]
 
 class RowsError(ValueError):
     """Result rows that cannot be read as one value per cell."""
-
-
-class NotComputedError(Exception):
-    """Why there is no value for these rows; its text becomes the claim's reason."""
 
 
 class Quantity(NamedTuple):
@@ -44,7 +45,7 @@ class Numbers(ABC):
     def value(
         self, quantity: Quantity, scheme: str, figure: str, size_bytes: int
     ) -> float:
-        """One number, or `NotComputedError` with the reason."""
+        """Return one number, or raise `NotComputedError` with the reason."""
 
     def of(
         self,
@@ -53,7 +54,7 @@ class Numbers(ABC):
         figures: Names,
         sizes_bytes: Sequence[int] = SIZES_BYTES,
     ) -> list[float]:
-        """Values in the order schemes, figures, sizes."""
+        """Return values in the order schemes, figures, sizes."""
         return [
             self.value(quantity, scheme, figure, size_bytes)
             for scheme in ([schemes] if isinstance(schemes, str) else schemes)
@@ -68,13 +69,13 @@ class Numbers(ABC):
         figures: Names,
         sizes_bytes: Sequence[int] = SIZES_BYTES,
     ) -> float:
-        """Arithmetic mean, every cell with the same weight."""
+        """Return the arithmetic mean, every cell with the same weight."""
         return average(self.of(quantity, schemes, figures, sizes_bytes))
 
     def over(
         self, quantity: Quantity, schemes: Names, figures: Names, baseline: str = REP
     ) -> float:
-        """Mean of a scheme over the mean of another in the same figures."""
+        """Return the mean of a scheme over the mean of another in the same figures."""
         return divide(
             self.mean(quantity, schemes, figures),
             self.mean(quantity, baseline, figures),
@@ -83,7 +84,7 @@ class Numbers(ABC):
     def between(
         self, quantity: Quantity, scheme: str, figures: Names, baseline: Names
     ) -> float:
-        """Mean of a scheme in some figures over its mean in others."""
+        """Return the mean of a scheme in some figures over its mean in others."""
         return divide(
             self.mean(quantity, scheme, figures), self.mean(quantity, scheme, baseline)
         )
@@ -98,7 +99,7 @@ class Numbers(ABC):
         baseline: str = REP,
         than: str | None = None,
     ) -> list[float]:
-        """Size by size, a scheme in a figure over the baseline in the same; or over itself in another one."""
+        """Compare size by size: a scheme over the baseline in one figure, or over itself in another."""
         if than is None:
             other = self.of(quantity, baseline, figure, sizes_bytes)
         else:
@@ -108,7 +109,7 @@ class Numbers(ABC):
     def largest_ratio(
         self, quantity: Quantity, schemes: Iterable[str], figures: Iterable[str]
     ) -> float:
-        """Largest size-by-size ratio to 3-replication, over all cells named."""
+        """Return the largest size-by-size ratio to 3-replication, over all cells named."""
         figures = list(figures)
         return max(
             max(self.ratios(quantity, scheme, figure))
@@ -144,18 +145,20 @@ class RowNumbers(Numbers):
     def value(
         self, quantity: Quantity, scheme: str, figure: str, size_bytes: int
     ) -> float:
-        """One number from the row of this cell."""
+        """Return one number from the row of this cell."""
         cell = cell_of(scheme, figure, size_bytes)
         row = self._rows.get(cell)
         if row is None:
-            raise NotComputedError(f"no row for {_described(cell)}")
+            raise NotComputedError(f"{NO_VALUE}: no row for {_described(cell)}")
         values = []
         for name in quantity.columns:
             if name not in row:
-                raise NotComputedError(f"the rows have no column {name}")
+                raise NotComputedError(f"{NO_VALUE}: the rows have no column {name}")
             number = row[name]
             if not isinstance(number, int | float) or not math.isfinite(number):
-                raise NotComputedError(f"{name} is {number} for {_described(cell)}")
+                raise NotComputedError(
+                    f"{NO_VALUE}: {name} is {number} for {_described(cell)}"
+                )
             values.append(float(number))
         return quantity.of(*values, size_bytes)
 
@@ -177,7 +180,7 @@ class Recorder(Numbers):
 
 
 def cell_of(scheme: str, figure: str, size_bytes: int) -> Cell:
-    """Key of the row a figure takes for one scheme and block size [bytes]."""
+    """Return the key of the row a figure takes for one scheme and block size [bytes]."""
     runs = FIGURES[figure]
     return scheme, runs.op, runs.pattern, runs.image, size_bytes
 
@@ -188,16 +191,16 @@ def _described(cell: Cell) -> str:
 
 
 def average(values: Iterable[float]) -> float:
-    """Arithmetic mean."""
-    found = list(values)
-    return sum(found) / len(found)
+    """Return the arithmetic mean."""
+    listed = list(values)
+    return sum(listed) / len(listed)
 
 
 def divide(numerator: float, denominator: float) -> float:
-    """Ratio of two numbers, or the reason why there is none."""
+    """Return the ratio of two numbers, or raise the reason why there is none."""
     if denominator == 0:
         raise NotComputedError(
-            "the quantity to compare with is 0, so there is no ratio"
+            f"{NO_VALUE}: the quantity to compare with is 0, so there is no ratio"
         )
     return numerator / denominator
 

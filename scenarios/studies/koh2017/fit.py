@@ -1,146 +1,79 @@
-"""Fit the cluster's unknown costs to the study's calibration rows: 3-replication only.
+"""Fit the set `kraken` to the study's calibration rows, as ``fit.toml`` says.
 
-``python -m stripesim.scenarios.studies.koh2017.fit [SET]`` prints what stands in ``kraken.toml``, the
-study's set, where times of operations and transactions keep their proportions, or in ``koh2017.toml``.
-Five numbers are fitted. Three see 3-replication only; the other two, which only erasure-coded writes
-exercise, see one row of RS(6,3) each, so that RS(10,4) and all other rows of RS(6,3) stay predictions.
+``python -m stripesim.scenarios.studies.koh2017.fit`` prints what stands in ``kraken.toml``. A row is computed
+by the claim's own expression from the cells that it asks for.
 """
 
-import sys
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
 
-from stripesim.calibration.fitting import Fit, fit_parameters
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import run_cell
-from stripesim.scenarios.schema.keys import Cell, Scenario
+import polars as pl
+
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
+from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.scenarios.studies.ceph16.fit import whole
+from stripesim.scenarios.studies.ceph16.fit import in_whole_numbers
+from stripesim.scenarios.studies.claim_rules import evaluate
+from stripesim.scenarios.studies.koh2017.cells import KEYS, RowNumbers
+from stripesim.scenarios.studies.koh2017.claims import STUDY, cells_of, vocabulary
 from stripesim.scenarios.studies.lookup import claims_of, published
 from stripesim.scenarios.studies.parameters import with_values
-from stripesim.sim.ceph.cluster import Models
+from stripesim.scenarios.studies.staged_fit import (
+    FitStage,
+    RowValues,
+    fit_stages,
+    run_stages,
+)
+
+SETS = ("cluster.parameters=kraken", "workload.requests=1500")
+CLAIMS = {claim.id: claim for claim in claims_of(STUDY)}
 
 
-class Row(NamedTuple):
-    """What a claim is compared with: the mean over the eight block sizes, or one of them by ascending value.
+def simulator(
+    stage: FitStage, known: Mapping[str, float]
+) -> Callable[[Mapping[str, float]], RowValues]:
+    """Return the function that simulates a stage's rows."""
+    scenario = load_scenario("koh2017", sets=SETS)
+    base = with_values(build_models(scenario), _spread(known))
 
-    The factor leads from the column's unit to the claim's. What lies below a bound counts as on it.
-    """
+    def simulate(values: Mapping[str, float]) -> RowValues:
+        models = with_values(base, _spread(values))
+        rows = {}
+        for claim in stage.rows:
+            for keys in cells_of(claim):
+                if keys not in rows:
+                    scheme, op, pattern, _, size_bytes = keys
+                    cell = Cell(scheme, op, pattern, size_bytes)  # type: ignore[arg-type]
+                    result = run_cell(scenario, cell, "compiled", models)
+                    rows[keys] = {**result.row, **dict(zip(KEYS, keys, strict=True))}
+        numbers = RowNumbers(pl.DataFrame(list(rows.values())))
+        return {claim: _value(claim, numbers) for claim in stage.rows}
 
-    scheme: str
-    op: str
-    pattern: str
-    column: str
-    factor: float
-    bounded_place: int | None = None
-
-
-SHARED_ROWS = {
-    "koh2017-040": Row("rep:3", "write", "seq", "throughput_bytes_per_s", 1e-6),
-    "koh2017-068": Row("rep:3", "write", "seq", "cpu_utilisation", 100.0),
-    "koh2017-072": Row("rep:3", "write", "rand", "cpu_utilisation", 100.0),
-    "koh2017-076": Row("rep:3", "read", "seq", "cpu_utilisation", 100.0),
-    "koh2017-079": Row("rep:3", "read", "rand", "cpu_utilisation", 100.0),
-    "koh2017-045": Row("rep:3", "write", "seq", "latency_mean_ns", 1e-6, 4),
-    "koh2017-053": Row("rep:3", "read", "seq", "latency_mean_ns", 1e-6, 7),
-}
-# Where the fit of each set begins: its three shared numbers, then those of erasure codes.
-SHARED_PARAMETERS = {
-    "koh2017": {
-        "cpu.op_prepare_ns": 50_000.0,
-        "cpu.sub_write_send_ns": 125_000.0,
-        "cpu.kv_finish_ns": 110_000.0,
-    },
-    "kraken": {
-        "cpu.op_prepare_ns": 30_000.0,
-        "cpu.sub_write_send_ns": 135_000.0,
-        "cpu.store_transaction_ns": 20_000.0,
-    },
-}
-ERASURE_ROWS = {
-    "koh2017-046": Row("rs:6,3", "write", "seq", "latency_mean_ns", 1e-6),
-    "koh2017-073": Row("rs:6,3", "write", "rand", "cpu_utilisation", 100.0),
-}
-ERASURE_PARAMETERS = {
-    "koh2017": {"cpu.ec_rollback_wait_ns": 450_000.0, "cpu.ec_kv_finish_factor": 3.0},
-    "kraken": {"cpu.ec_rollback_wait_ns": 500_000.0, "cpu.ec_kv_finish_factor": 25.0},
-}
-REQUESTS = {"koh2017": 4000, "kraken": 1500}
+    return simulate
 
 
-def simulated(
-    scenario: Scenario, models: Models, rows: Mapping[str, Row]
-) -> dict[str, float]:
-    """Simulate rows: claim → value in the claim's unit."""
-    runs: dict[tuple[str, str, str], list[dict[str, float]]] = {}
-    found: dict[str, float] = {}
-    for claim, row in rows.items():
-        key = row[:3]
-        if key not in runs:
-            cells = [Cell(*key, size) for size in scenario.workload.block_sizes_bytes]  # type: ignore[arg-type]
-            runs[key] = [
-                run_cell(scenario, cell, "compiled", models).row for cell in cells
-            ]
-        values = [run[row.column] for run in runs[key]]
-        mean = sum(values) / len(values)
-        found[claim] = row.factor * (
-            mean if row.bounded_place is None else sorted(values)[row.bounded_place]
-        )
-    return found
+def _value(claim_id: str, numbers: RowNumbers) -> float:
+    """Compute a claim; what lies below an upper bound counts as on it."""
+    value = evaluate(STUDY, CLAIMS[claim_id], vocabulary(numbers))
+    assert isinstance(value, float)
+    if CLAIMS[claim_id].compare == "at-most":
+        return max(value, published(STUDY)[claim_id])
+    return value
 
 
-def spread(values: Mapping[str, float], models: Models) -> dict[str, float]:
-    """Add what keeps its proportion to what a fit tries, where threads are modelled."""
-    return {
-        **(whole(values) if models.threads.messenger_threads_count else {}),
-        **values,
-    }
+def _spread(values: Mapping[str, float]) -> dict[str, float]:
+    return {**in_whole_numbers(values), **values}
 
 
-def fit(
-    rows: Mapping[str, Row],
-    start: Mapping[str, float],
-    models: Models,
-    scenario: Scenario,
-) -> Fit:
-    """Fit parameters to rows of the published claims."""
-    stated = {claim: published("koh2017")[claim] for claim in rows}
-    tolerances = {claim.id: claim.tolerance or 0.0 for claim in claims_of("koh2017")}
-
-    def simulate(values: Mapping[str, float]) -> dict[str, float]:
-        found = simulated(scenario, with_values(models, spread(values, models)), rows)
-        bounded = [
-            claim for claim, row in rows.items() if row.bounded_place is not None
-        ]
-        return found | {claim: max(found[claim], stated[claim]) for claim in bounded}
-
-    return fit_parameters(
-        simulate,
-        start=start,
-        published=stated,
-        tolerance={claim: tolerances[claim] for claim in rows},
+def main() -> None:
+    """Fit and print."""
+    run_stages(
+        fit_stages(STUDY),
+        simulator=simulator,
+        published=lambda stage: {row: published(STUDY)[row] for row in stage.rows},
+        tolerance=lambda stage: {row: CLAIMS[row].tolerance or 0 for row in stage.rows},
     )
 
 
-def main(chosen: str = "kraken") -> None:
-    """Fit a set and print."""
-    sets = [f"cluster.parameters={chosen}", f"workload.requests={REQUESTS[chosen]}"]
-    scenario = load_scenario("koh2017", sets=sets)
-    models = build_models(scenario)
-    for rows, start in (
-        (SHARED_ROWS, SHARED_PARAMETERS),
-        (ERASURE_ROWS, ERASURE_PARAMETERS),
-    ):
-        found = fit(rows, start[chosen], models, scenario)
-        models = with_values(
-            models, spread({p.name: p.value for p in found.parameters}, models)
-        )
-        for parameter in found.parameters:
-            low, high = parameter.confidence_interval
-            print(f"{parameter.name} = {parameter.value:.4g}  [{low:.4g}, {high:.4g}]")
-        for row, error in found.errors.items():
-            print(f"  {row}: {error:+.1%}")
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from stripesim.scenarios.studies.lookup import groups_by_metric
-
 
 class Runs(NamedTuple):
     """The runs a figure was drawn from, one per scheme and block size.
@@ -55,55 +53,3 @@ PAPER_FIGURES: Mapping[str, tuple[str, ...]] = {
     "20": ("20-overwrite", "7"),
 }
 """A figure of the paper → the entries of `FIGURES` it is drawn from; 19 and 20 are time series as well."""
-
-METRIC_GROUPS: Mapping[str, str] = groups_by_metric(
-    {
-        "throughput": (
-            "throughput_avg",
-            "throughput_ratio_worse",
-            "throughput_drop",
-            "bandwidth_drop",
-            "random_over_sequential_bw",
-            "overwrite_over_new_write_throughput",
-        ),
-        "latency": (
-            "latency",
-            "latency_avg",
-            "latency_max",
-            "latency_ratio",
-            "latency_reduction_random_vs_seq",
-        ),
-        "CPU utilisation": (
-            "cpu_utilisation",
-            "cpu_utilisation_max",
-            "cpu_ratio",
-            "user_mode_share",
-        ),
-        "context switches": (
-            "relative_ctx_switches",
-            "relative_ctx_switches_read_vs_write_drop",
-            "ctx_switch_ratio_max",
-        ),
-        "device traffic": (
-            "read_amplification",
-            "read_amplification_max",
-            "read_amplification_ratio",
-            "read_io_ratio",
-            "write_amplification",
-            "write_amplification_max",
-            "write_amplification_vs_rep_max",
-        ),
-        "private network": (
-            "primary_tx_over_rx",
-            "private_net_write_ratio",
-            "private_net_write_ratio_max",
-            "private_net_read_max",
-        ),
-        "random over sequential": (
-            "random_over_sequential_throughput",
-            "random_seq_ratio_vs_bare_ssd",
-            "random_seq_ratio_vs_rep",
-        ),
-    }
-)
-"""Metric → the group its errors are averaged in."""

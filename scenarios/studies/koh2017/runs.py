@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from stripesim.models.ssd import TRANSFER_MAX_BYTES
-from stripesim.scenarios.run.build import build_cell, build_models
-from stripesim.scenarios.run.cell import row_of
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import row_of
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.base import chosen
@@ -171,7 +172,8 @@ def _series(task: Simulation) -> list[Row]:
     result = _simulate(
         task, base, models, fill=task.fill, pause_ns=pause_ns, bin_ns=SECOND_NS
     )
-    run, requested = result.engine_run, result.requested
+    run = result.engine_run
+    requested = result.requested
     seconds = min(len(run.bins), int(run.end_ns // SECOND_NS))
     done = requested.done
     edges = np.arange(seconds + 1, dtype=np.float64) * SECOND_NS
@@ -179,7 +181,8 @@ def _series(task: Simulation) -> list[Row]:
         requested.completed_ns[done], bins=edges, weights=requested.lengths_bytes[done]
     )[0]
     cluster = build_cell(_setting(base, task), task.cell, models).pool.cluster
-    bins, cores = bins_with_wake_ups(cluster, run)[:seconds], int(cluster.cores.sum())
+    bins = bins_with_wake_ups(cluster, run)[:seconds]
+    cores = int(cluster.cores.sum())
     counters = {name: bins[:, index].tolist() for name, index in COUNTER_INDEX.items()}
     return [
         {

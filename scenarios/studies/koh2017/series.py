@@ -1,8 +1,7 @@
 """The time series of Figures 19 and 20: which runs they are, and what is read from them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -10,7 +9,8 @@ import numpy.typing as npt
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Observation
-from stripesim.scenarios.studies.koh2017.cells import REP, RS63, NotComputedError
+from stripesim.scenarios.studies.claim_rules import NotComputedError
+from stripesim.scenarios.studies.koh2017.cells import REP, RS63
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,6 +31,7 @@ SMOOTH_S: Final = 5
 #: Pauses at an object's first write that are tried [ns].
 PAUSES_NS: Final = (100_000_000, 500_000_000, 1_000_000_000, 2_000_000_000)
 BLOCK_BYTES: Final = 16 * 1024
+NO_VALUE: Final = "not computed from these series"
 THROUGHPUT: Final = "throughput_bytes_per_s"
 
 
@@ -112,7 +113,7 @@ def course(series: pl.DataFrame, name: str, column: str = THROUGHPUT) -> Floats:
         else series
     )
     if mine.is_empty():
-        raise NotComputedError(f"no series {name}")
+        raise NotComputedError(f"{NO_VALUE}: no series {name}")
     values: Floats = mine[column].cast(pl.Float64).to_numpy()
     return values
 
@@ -136,23 +137,23 @@ def converged_s(pristine: Floats, overwrite: Floats) -> float:
     return float(SMOOTH_S + unlike[-1]) if len(unlike) else 0.0
 
 
-def _times(series: pl.DataFrame, column: str) -> float:
+def pristine_over_overwrites(series: pl.DataFrame, column: str) -> float:
     """Mean over the first 70 s of a pristine image, over that of overwrites."""
     means = []
     for name in ("fig20-pristine", "fig20-overwrite"):
         values = course(series, name, column)
         if len(values) < COMPARED_S:
             raise NotComputedError(
-                f"{name} ends after {len(values)} s, wanted {COMPARED_S}"
+                f"{NO_VALUE}: {name} ends after {len(values)} s, wanted {COMPARED_S}"
             )
         means.append(float(values[:COMPARED_S].mean()))
     return means[0] / means[1]
 
 
-def _convergence(series: pl.DataFrame) -> float:
+def convergence_s(series: pl.DataFrame) -> float:
     """Second from which all three quantities that the figure shows are alike [s]."""
     columns = ("cpu_utilisation", "context_switches_per_s", "private_net_bytes_per_s")
-    _times(series, columns[0])
+    pristine_over_overwrites(series, columns[0])
     return max(
         converged_s(
             course(series, "fig20-pristine", column),
@@ -160,14 +161,3 @@ def _convergence(series: pl.DataFrame) -> float:
         )
         for column in columns
     )
-
-
-SERIES_RULES: Final[Mapping[str, Callable[[pl.DataFrame], float | Observation]]] = {
-    "koh2017-115": partial(dips_of, name="fig19-rs"),
-    "koh2017-116": partial(dips_of, name="fig19-rep"),
-    "koh2017-117": lambda rows: 100 * (1 - _times(rows, "cpu_utilisation")),
-    "koh2017-118": lambda rows: 100 * (1 - _times(rows, "context_switches_per_s")),
-    "koh2017-119": lambda rows: _times(rows, "private_net_bytes_per_s"),
-    "koh2017-120": _convergence,
-}
-"""Claim id → how it is computed from the series."""

@@ -13,7 +13,7 @@ from stripesim.scenarios.studies.tasks import Row, Task
 if TYPE_CHECKING:
     import polars as pl
 
-    from stripesim.scenarios.figures.results import CaptionedFigure
+    from stripesim.calibration.ledger.verdicts import Entry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,20 +94,20 @@ class Koh2017(Study):
         from stripesim.scenarios.studies.koh2017.claims import ledger_for
         from stripesim.scenarios.studies.koh2017.runs import Simulation, base_models
 
-        found: dict[str, list[Row]] = {
-            "cell": [],
-            "series": [],
-            "ablation": [],
-            "heartbeat": [],
-        }
+        by_kind: dict[str, list[Row]] = {}
         for task, part in zip(tasks, rows, strict=True):
             assert isinstance(task, Simulation)
-            found[task.kind] += part
-        cells = rows_frame(found["cell"])
+            by_kind.setdefault(task.kind, []).extend(part)
+        cells = rows_frame(by_kind.get("cell", []))
         if "image" not in cells.columns:
             cells = cells.with_columns(image=pl.lit(None, dtype=pl.String))
-        series = pl.DataFrame(found["series"], infer_schema_length=None)
-        pings = [row["heartbeat_private_bytes_per_s"] for row in found["heartbeat"]]
+        series = pl.DataFrame(by_kind.get("series", []), infer_schema_length=None)
+        ablations = pl.DataFrame()
+        if "ablation" in by_kind:
+            ablations = rows_frame(by_kind["ablation"])
+        pings = [
+            row["heartbeat_private_bytes_per_s"] for row in by_kind.get("heartbeat", [])
+        ]
         return KohResult(
             ledger=ledger_for(
                 cells,
@@ -117,31 +117,34 @@ class Koh2017(Study):
             ),
             rows=cells,
             series=series,
-            ablations=rows_frame(found["ablation"])
-            if found["ablation"]
-            else pl.DataFrame(),
+            ablations=ablations,
             provenance=provenance_of(*base_models(), setting.engine),
         )
 
-    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Draw the paper's figures, the claims, and the ablations."""
-        from stripesim.scenarios.studies.koh2017.figures import draw
+    def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
+        """Return what the paper's figures, the courses in time and the ablations draw."""
+        from stripesim.scenarios.studies.koh2017.figure_tables import tables_for
 
         assert isinstance(result, KohResult)
-        return draw(result)
+        entries = result.ledger.entries
+        return tables_for(result.rows, result.series, result.ablations, entries)
+
+    def figure_claims(self, result: StudyResult) -> Mapping[str, Sequence[Entry]]:
+        """Return the claims that each figure of the paper answers."""
+        from stripesim.scenarios.studies.koh2017.figure_tables import claims_of_figures
+
+        return claims_of_figures(result.ledger.entries)
 
     def tables(self, result: StudyResult) -> Mapping[str, Table]:
         """Return what a real Ceph measured where this study is wrong, and the ablations."""
-        from stripesim.scenarios.studies.koh2017.figures.ablations import ablation_table
+        from stripesim.scenarios.studies.koh2017.figure_tables import ablation_table
         from stripesim.scenarios.studies.koh2017.witness import HEADING, witness_table
 
         assert isinstance(result, KohResult)
-        ablations = (
-            {"Ablations": ablation_table(result.ablations)}
-            if result.ablations.width
-            else {}
-        )
-        return {HEADING: witness_table(result.ledger), **ablations}
+        tables = {HEADING: witness_table(result.ledger)}
+        if result.ablations.width:
+            tables["Ablations"] = ablation_table(result.ablations)
+        return tables
 
     def files(self, result: StudyResult) -> Mapping[str, bytes]:
         """Return the courses in time and the ablations as CSV."""

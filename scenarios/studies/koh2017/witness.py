@@ -8,7 +8,7 @@ from stripesim.scenarios.studies.base import Table
 from stripesim.scenarios.studies.ceph16.measured import load
 from stripesim.scenarios.studies.ceph16.runs import COLUMNS, CPU_COLUMNS
 from stripesim.scenarios.studies.koh2017.cells import KEYS
-from stripesim.scenarios.studies.koh2017.claims import simulate_claims
+from stripesim.scenarios.studies.koh2017.claims import koh_claims
 
 HEADING = "Wrong rows, and what a real Ceph 16.2 measured"
 # Processor time is a share of another machine, rates and latencies are noise there: counts alone testify.
@@ -35,7 +35,7 @@ def measured_rows() -> pl.DataFrame:
 
 def witness_table(ledger: Ledger) -> Table:
     """Column names and rows: each held-out claim that is wrong, and the same rule on measured rows."""
-    measured, _ = simulate_claims(measured_rows())
+    measured, _ = koh_claims(measured_rows())
     columns = (
         "claim",
         "of",
@@ -51,7 +51,8 @@ def witness_table(ledger: Ledger) -> Table:
     ]
     rows = []
     for entry in wrong:
-        claim, value = entry.claim, measured.get(entry.claim.id)
+        claim = entry.claim
+        value = measured.get(entry.claim.id)
         what = " ".join(
             word
             for word in (claim.metric.replace("_", " "), claim.pattern, claim.op)

@@ -126,7 +126,8 @@ def _processor(
         return ParameterFile("nvme").number("cpu_factor", fitted[name]), "fitted"
     if "cpu_factor" in table:
         return float(table["cpu_factor"]), "clusters.toml"
-    base, boost = table.get("cpu_base_ghz"), table.get("cpu_boost_ghz")
+    base = table.get("cpu_base_ghz")
+    boost = table.get("cpu_boost_ghz")
     words = f"{table.get('cpu_architecture', '')} {table.get('cpu', '')}".lower()
     known = [
         one

@@ -2,13 +2,15 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.ceph16.table import Row, read_rows
@@ -121,6 +123,45 @@ class MeasuredRow:
     def osds(self) -> int:
         """OSDs of the cluster [count]."""
         return self.nodes * self.osds_per_node
+
+
+def measured_table(rows: Iterable[MeasuredRow]) -> pl.DataFrame:
+    """Return what figures show of measured rows."""
+    return pl.DataFrame(
+        [
+            {
+                "id": row.id,
+                "position": position,
+                "cluster": row.cluster,
+                "op": row.op,
+                "part": row.part,
+                "block_bytes": row.block_bytes,
+                "label": _label(row),
+                "threads_per_osd": row.threads_per_node
+                and row.threads_per_node / row.osds_per_node,
+                "pg_num": row.pg_num,
+                "iops": row.measured.get("iops"),
+                "latency_ms": row.measured.get("latency_mean_ms"),
+            }
+            for position, row in enumerate(rows)
+        ],
+        schema_overrides={
+            "threads_per_osd": pl.Float64,
+            "pg_num": pl.Int64,
+            "iops": pl.Float64,
+            "latency_ms": pl.Float64,
+        },
+        infer_schema_length=None,
+    )
+
+
+def _label(row: MeasuredRow) -> str:
+    """Name a row's scheme, with what a release does for erasure codes."""
+    if row.scheme == "rep:3":
+        return row.scheme
+    if row.generation == "reef-partial-read":
+        return f"partial {row.scheme}"
+    return f"fast {row.scheme}" if row.fast_ec else row.scheme
 
 
 def load(

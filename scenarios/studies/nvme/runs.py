@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.studies.nvme.hardware import Hardware, hardware_of, on_hardware
 from stripesim.scenarios.studies.nvme.measured import MeasuredRow, NvmeDataError
@@ -21,11 +21,14 @@ PARAMETERS = "nvme"
 OBJECT_BYTES = 4 << 20
 #: Requests of a run over those in flight: queues of what is busiest fill slowly, so the more the better up to
 #: a bound on the requests of a run, and never fewer than the last.
-ROUNDS, REQUESTS_MAX, ROUNDS_MIN = 40, 300_000, 8
+ROUNDS = 40
+REQUESTS_MAX = 300_000
+ROUNDS_MIN = 8
 REQUESTS_MIN = 6_000
 #: Requests of a run times the members of a placement group above which a part of the hosts stands for all,
 #: and the hosts that such a part has at least [count].
-WORK_MAX, PART_HOSTS = 1_800_000, 16
+WORK_MAX = 1_800_000
+PART_HOSTS = 16
 _REPLICAS = 3
 #: Placement groups on an OSD that the autoscaler aims at where a source does not state their number.
 PGS_PER_OSD = 100
@@ -46,7 +49,8 @@ def part_of(row: MeasuredRow) -> MeasuredRow:
 
     Each has the load and groups that it had; what is lost is how busy the busiest of many OSDs is.
     """
-    width, part = parse_scheme(row.scheme).width, 1
+    width = parse_scheme(row.scheme).width
+    part = 1
     while row.clients * row.depth_per_client * ROUNDS_MIN * width > WORK_MAX * part:
         part *= 2
     while part > 1 and (
@@ -165,7 +169,8 @@ def predict(
 
 def _part(result: RunResult, part: str) -> dict[str, float]:
     """Return rates and latencies of the reads or the writes of a mixed run."""
-    window, requested = result.window, result.requested
+    window = result.window
+    requested = result.requested
     assert window is not None
     held = window.holds(requested) & (requested.is_write == (part == "write"))
     latencies = (requested.completed_ns - requested.issued_ns)[held]
@@ -189,7 +194,8 @@ def tasks_for(
     for row in rows:
         if row.role != "not-derivable":
             runs.setdefault(row.run_key, []).append(row)
-    tasks, problems = [], []
+    tasks = []
+    problems = []
     for shared in runs.values():
         try:
             hardware = hardware_of(shared[0], clusters, file)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from stripesim.calibration.ledger.verdicts import Claim, Ledger
-    from stripesim.scenarios.figures.results import CaptionedFigure
 
 
 class Nvme(Study):
@@ -120,13 +119,13 @@ class Nvme(Study):
             "rows": counted,
         }
 
-    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Draw simulated against measured numbers."""
-        from stripesim.scenarios.studies.nvme.figures import draw
-        from stripesim.scenarios.studies.nvme.measured import load
+    def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
+        """Return the measured rows."""
+        from stripesim.scenarios.studies.nvme.measured import load, measured_table
 
         data = result.provenance["data"]
-        return draw(load(None if data == "shipped" else Path(data))[0], result.rows)
+        folder = None if data == "shipped" else Path(data)
+        return {"measured": measured_table(load(folder)[0])}
 
 
 STUDY = Nvme()

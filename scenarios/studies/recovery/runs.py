@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.run.build import build_cell, build_models, build_pool
-from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.cells.build import build_cell, build_pool
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table
 from stripesim.scenarios.studies.nvme.hardware import Hardware, on_hardware
 from stripesim.scenarios.studies.parameters import ParameterFile, scenario_sets
-from stripesim.scenarios.studies.recovery.claims import RATIOS
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import Models
@@ -24,7 +24,8 @@ OBJECT_BYTES = 4 << 20
 QUEUE_DEPTH = 64
 
 BASE = str(files("stripesim.scenarios.studies.recovery") / "base.toml")
-WPQ, MCLOCK = 'cluster.op_queue="wpq"', 'cluster.op_queue="mclock_scheduler"'
+WPQ = 'cluster.op_queue="wpq"'
+MCLOCK = 'cluster.op_queue="mclock_scheduler"'
 PROFILES = ("high_client_ops", "balanced", "high_recovery_ops")
 # Limits that the sources set, for WPQ in the second of its runs and for mClock always.
 LIFTED = ("faults.max_backfills=1000", "faults.recovery_max_active=1000")
@@ -33,6 +34,12 @@ LIFTED = ("faults.max_backfills=1000", "faults.recovery_max_active=1000")
 OBJECTS = 3000
 CLIENTS_WRITE_S = 420.0
 WPQ_RUNS_S = 8.0
+#: What a code is compared with its rival by.
+COMPARED_COLUMNS = (
+    "recovery_private_net_bytes_per_lost_byte",
+    "recovery_device_read_bytes_per_lost_byte",
+    "recovery_s",
+)
 
 
 class Source(NamedTuple):
@@ -131,7 +138,8 @@ def _clients(result: RunResult, start_s: float, stop_s: float) -> Row:
     """
     assert result.timeline is not None
     states = result.timeline["pg_states"]
-    times_s, quiet = np.array(states["time_s"]), np.array(states["peering"]) == 0
+    times_s = np.array(states["time_s"])
+    quiet = np.array(states["peering"]) == 0
     edges_s = np.clip([*times_s, stop_s], start_s, stop_s)
     requested = result.requested
     ended_s = requested.completed_ns[requested.done] / 1e9
@@ -226,8 +234,9 @@ def pair_row(paper: str, engine: str) -> list[Row]:
     )
     scenario = load_scenario(BASE, sets=sets)
     rival, code = (_until_clean(scenario, cell, engine) for cell in cells(scenario))
-    columns = {ratio: ratio.removesuffix("_ratio") for ratio in RATIOS.values()}
-    ratios = {ratio: code[column] / rival[column] for ratio, column in columns.items()}
+    ratios = {
+        f"{column}_ratio": code[column] / rival[column] for column in COMPARED_COLUMNS
+    }
     row = {"experiment": "pairs", "configuration": paper, "scheme": pair.code}
     return [row | {"recovery_s": code["recovery_s"]} | ratios]
 

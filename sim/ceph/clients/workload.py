@@ -29,11 +29,12 @@ class Requests:
     def __len__(self) -> int:
         return len(self.is_write)
 
-    def at(self, places: IntArray | slice) -> Requests:
-        """Return the requests at some places."""
+    def at(self, rows: IntArray | slice) -> Requests:
+        """Return some of the requests."""
         columns: dict[str, Any] = {
-            name: None if all_ is None else all_[places]
-            for name, all_ in vars(self).items()
+            name: column[rows]
+            for name, column in vars(self).items()
+            if column is not None
         }
         return replace(self, **columns)
 
@@ -90,11 +91,9 @@ class Synthetic:
 
     def start(self) -> SyntheticStream | SyntheticLoops:
         """Begin the stream of requests, or the closed loops of several clients."""
-        return (
-            SyntheticLoops(self)
-            if self.clients > 1 and self.queue_depth
-            else SyntheticStream(self)
-        )
+        if self.clients > 1 and self.queue_depth:
+            return SyntheticLoops(self)
+        return SyntheticStream(self)
 
     def requests_of(
         self,
@@ -106,25 +105,18 @@ class Synthetic:
         """Draw requests, by the number of each in its client's order."""
         blocks = self.image_bytes // self.block_bytes
         count = len(numbers)
-        index = (
-            numbers % blocks
-            if self.pattern == "seq"
-            else offsets.integers(0, blocks, count)
-        )
-        images = (
-            np.int64(0)
-            if clients is None
-            else clients * np.int64(self.image_stride_bytes)
-        )
+        index = numbers % blocks
+        if self.pattern == "rand":
+            index = offsets.integers(0, blocks, count)
+        if clients is None:
+            clients = np.zeros(count, dtype=np.int64)
+        image_bytes = self.first_byte + clients * np.int64(self.image_stride_bytes)
         return Requests(
             is_write=directions.random(count) >= self.read_fraction,
             images=np.zeros(count, dtype=np.int64),
-            offsets_bytes=(index * self.block_bytes).astype(np.int64)
-            + images
-            + self.first_byte,
+            offsets_bytes=image_bytes + index * self.block_bytes,
             lengths_bytes=np.full(count, self.block_bytes, dtype=np.int64),
-            clients=(0 if clients is None else clients)
-            + np.full(count, self.first_client, dtype=np.int64),
+            clients=self.first_client + clients,
         )
 
 
@@ -160,7 +152,8 @@ class SyntheticStream:
             return requests
         gaps_ns = self._gaps.exponential(1e9 / load.rate_per_s, count)
         times_ns = self._clock_ns + np.cumsum(gaps_ns)
-        self._clock_ns = float(times_ns[-1]) if count else self._clock_ns
+        if count:
+            self._clock_ns = float(times_ns[-1])
         return replace(requests, arrivals_ns=np.rint(times_ns).astype(np.int64))
 
     def _numbers(self, clients: IntArray) -> IntArray:
@@ -182,7 +175,8 @@ class SyntheticLoops:
     def __init__(self, workload: Synthetic) -> None:
         self.workload = workload
         self.depth = workload.queue_depth
-        self.clients, self.first_client = workload.clients, workload.first_client
+        self.clients = workload.clients
+        self.first_client = workload.first_client
         self._taken = 0
         self._offsets, self._directions = (
             np.random.default_rng([workload.seed, index]) for index in range(2)
@@ -225,19 +219,18 @@ class Replay:
         if not speed > 0:
             raise ValueError(f"workload: speed: got {speed}, wanted above 0")
         self.depth = queue_depth
-        self._at = 0
+        self._taken = 0
         requests = requests.at(slice(limit))
-        arrivals = requests.arrivals_ns
+        arrivals = None
         if queue_depth == 0:
-            assert arrivals is not None
-            arrivals = np.rint(arrivals / speed).astype(np.int64)
+            assert requests.arrivals_ns is not None
+            arrivals = np.rint(requests.arrivals_ns / speed).astype(np.int64)
         self._all = replace(
-            requests,
-            arrivals_ns=arrivals if queue_depth == 0 else None,
-            clients=requests.images % clients,
+            requests, arrivals_ns=arrivals, clients=requests.images % clients
         )
 
     def take(self, count: int) -> Requests:
         """Return the next `count` requests."""
-        start, self._at = self._at, min(len(self._all), self._at + count)
-        return self._all.at(slice(start, self._at))
+        start = self._taken
+        self._taken = min(len(self._all), start + count)
+        return self._all.at(slice(start, self._taken))

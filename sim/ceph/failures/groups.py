@@ -1,6 +1,6 @@
-"""What each OSD holds of each placement group, and who serves it: the state that peering decides on."""
+"""Placement groups: the copies of their shards, their members, and their logs."""
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -9,10 +9,10 @@ from stripesim.sim.ceph.cluster import NO_OSD
 
 
 class State(StrEnum):
-    """States of a placement group, from well to ill.
+    """States of a PG, from well to ill.
 
-    `STALE` until the cluster knows of a dead member; `WAIT`: members have peered, but one that may still run
-    could serve reads on an old lease.
+    A PG is `STALE` until the cluster knows of a dead member, and in `WAIT` while a former member that may
+    still run could serve reads on an old lease.
     """
 
     CLEAN = "active+clean"
@@ -33,11 +33,11 @@ STATES = tuple(State)
 
 @dataclass
 class Copy:
-    """One OSD's copy of one shard of a placement group.
+    """One OSD's copy of one shard of a PG.
 
-    It lacks the objects `missing`, and knows it; `corrupt` ones nobody has noticed. `missed_count` entries of
-    the log are new to it; `backfill`: more than the others' logs hold, so that it is scanned as a whole.
-    `cut_off` are objects that it lacks of writes that an interval's end cut off.
+    The OSD knows that it lacks the `missing` objects. The `corrupt` ones are yet unnoticed. `missed_count`
+    entries of the log are new to it. With `backfill` they are more than the log holds, and all objects are
+    scanned. `cut_off` are missing objects of writes that the end of an interval cut off.
     """
 
     missing: set[int] = field(default_factory=set)
@@ -46,14 +46,19 @@ class Copy:
     backfill: bool = False
     missed_count: int = 0
 
+    def miss(self, item: int, writes_count: int = 1) -> None:
+        """Note writes of an object that did not reach the copy."""
+        self.missing.add(item)
+        self.missed_count += writes_count
+
 
 @dataclass(frozen=True)
 class Members:
-    """Who serves a placement group in one interval.
+    """The OSDs that serve a PG in one interval.
 
-    `acting` serves each shard, `joining` has to be brought up to date (`NO_OSD`: nobody): beside the former
-    if it is far behind, else it is the former and serves what it has. The OSD of one of `leaders` may be the
-    primary.
+    `acting` serves each shard, `joining` is brought up to date (`NO_OSD`: none). A joining OSD that is not
+    far behind is also the acting one, and serves the objects it has. The primary is the OSD of one of
+    `leaders`.
     """
 
     acting: tuple[int, ...]
@@ -62,21 +67,33 @@ class Members:
 
     @property
     def primary(self) -> int | None:
-        """Shard whose OSD leads: the first that is there and may; None if nobody is."""
-        return next(
-            (shard for shard in self.leaders if self.acting[shard] != NO_OSD), None
-        )
+        """Shard of the primary: the first served one of `leaders`, or None."""
+        for shard in self.leaders:
+            if self.acting[shard] != NO_OSD:
+                return shard
+        return None
+
+    @property
+    def primary_osd(self) -> int | None:
+        """The primary, or None."""
+        shard = self.primary
+        return None if shard is None else self.acting[shard]
 
     @property
     def missing(self) -> frozenset[int]:
-        """Shards that nobody serves."""
+        """Shards that no OSD serves."""
         return frozenset(
             shard for shard, osd in enumerate(self.acting) if osd == NO_OSD
         )
 
     @property
+    def served_count(self) -> int:
+        """Shards that an OSD serves [count]."""
+        return len(self.acting) - self.acting.count(NO_OSD)
+
+    @property
     def written(self) -> tuple[int, ...]:
-        """The OSD that writes of each shard reach: who serves it, or else is brought up to date."""
+        """The OSD that writes of each shard reach: the acting one, else the one that joins."""
         pairs = zip(self.acting, self.joining, strict=True)
         return tuple(serves if serves != NO_OSD else joins for serves, joins in pairs)
 
@@ -86,12 +103,67 @@ class Members:
         return frozenset((*self.acting, *self.joining)) - {NO_OSD}
 
 
-class Group:
-    """A placement group: its objects, the copies of its shards, and its interval.
+@dataclass
+class PgInterval:
+    """A period in which a PG has the same members, up to a map that changes them.
 
-    `leaders` are the shards whose OSD may be the primary; None: all. Its log has had `entries` so far, and is
-    trimmed to `log_lengths` while the group is not clean, and while it is: whoever missed more than it holds
-    is backfilled, the others are recovered by log. Up to `beside_count` entries behind they serve meanwhile.
+    It began with map `epoch`. The PG has `peered` once its primary knows the copies of all members. It is
+    `active` while it serves clients, since `active_ns`.
+    """
+
+    epoch: int = 1
+    peered: bool = True
+    active: bool = True
+    active_ns: int = 0
+
+
+class PgLog:
+    """A PG's log of writes: how many entries it has had, and how many of them it still holds.
+
+    It is trimmed to the first of `lengths` while the PG is not clean, and to the second while it is.
+    """
+
+    def __init__(self, lengths: tuple[int, int]) -> None:
+        self._lengths = lengths
+        self.entries_count = 0
+        self._trimmed_count = 0
+
+    def append(self, count: int, *, is_clean: bool) -> None:
+        """Add entries and trim the log."""
+        self.entries_count += count
+        excess = self.entries_count - self._lengths[is_clean]
+        self._trimmed_count = max(self._trimmed_count, excess)
+
+    @property
+    def held_count(self) -> int:
+        """Entries that the log holds."""
+        return self.entries_count - self._trimmed_count
+
+
+class Group:
+    """A placement group: its objects, the copies of its shards, its members and its interval.
+
+    Parameters
+    ----------
+    number
+        Number of the PG.
+    scheme
+        Redundancy of its pool.
+    up
+        OSD of each shard as the first map has it, `NO_OSD` for none.
+    objects
+        Its objects.
+    leaders
+        Shards whose OSD may be the primary, None for all.
+    deletions
+        Objects that are gone but listed in the log: each OSD that gets the log has to note each.
+    entries
+        Entries that the log has had.
+    log_lengths
+        Entries to which the log is trimmed while the PG is not clean, and while it is. An OSD that missed
+        more is backfilled, others are recovered by log.
+    async_recovery_min
+        Entries up to which an OSD that is behind serves while it is recovered.
     """
 
     def __init__(
@@ -105,253 +177,269 @@ class Group:
         *,
         entries: int = 0,
         log_lengths: tuple[int, int] = (0, 0),
-        beside_count: int = 0,
+        async_recovery_min: int = 0,
     ) -> None:
-        self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
-        self.number, self._log_lengths, self._beside_count = (
-            number,
-            log_lengths,
-            beside_count,
-        )
-        self.objects = set(objects)
-        # Objects that are gone but stand in the log: whoever gets that log has to note each.
-        self.deleted = set(range(-deletions, 0))
+        self.number = number
         self._scheme = scheme
-        self._replicated = scheme.kind == "replicated"
+        self._async_recovery_min = async_recovery_min
+        self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
         self.up = tuple(up)
+        self.objects = set(objects)
+        self.deleted = set(range(-deletions, 0))
         self.copies: dict[tuple[int, int], Copy] = {
-            (osd, self.content(shard)): Copy()
-            for shard, osd in enumerate(up)
-            if osd != NO_OSD
+            key: Copy() for key in self._up_keys()
         }
-        self.members = Members(self.up, (NO_OSD,) * len(self.up), self._leaders)
-        self.interval = 0
-        self.since_epoch = 1
-        self.temp = False
-        self.peered = True
-        self.active = True
-        # All entries of the log so far, and those that were trimmed.
-        self._entries = self._trimmed = 0
-        self._append(entries)
-        # Who has served since it was last clean; since when it serves; when the last read lease ends [ns].
-        self.past = set(self.members.osds)
-        self.active_ns = 0
-        self.lease_ns = 0
+        no_joining = (NO_OSD,) * len(self.up)
+        self.members = Members(self.up, no_joining, self._leaders)
+        self.interval = PgInterval()
+        # True if the current or the next map names other OSDs to act for it.
+        self.has_pg_temp = False
+        self.log = PgLog(log_lengths)
+        self.log.append(entries, is_clean=self.is_clean)
 
-    def _append(self, count: int) -> None:
-        """Add entries to the log, and trim it."""
-        self._entries += count
-        self._trimmed = max(
-            self._trimmed, self._entries - self._log_lengths[self.is_clean]
-        )
+    # Copies.
+
+    @property
+    def is_replicated(self) -> bool:
+        """True if all shards have the same content."""
+        return self._scheme.kind == "replicated"
 
     def content(self, shard: int) -> int:
-        """Return what a shard holds: itself, or the same in all copies."""
-        return 0 if self._replicated else shard
-
-    def aligned(
-        self, raw: Sequence[int], is_up: Callable[[int], bool]
-    ) -> tuple[int, ...]:
-        """Put the OSDs that CRUSH names into shards: an erasure code's are fixed, copies keep their place."""
-        chosen = [osd if osd != NO_OSD and is_up(osd) else NO_OSD for osd in raw]
-        if not self._replicated:
-            return tuple(chosen)
-        listed = [osd for osd in chosen if osd != NO_OSD]
-        kept = [osd if osd in listed else NO_OSD for osd in self.up]
-        new = [osd for osd in listed if osd not in kept]
-        return tuple(
-            osd if osd != NO_OSD else (new.pop(0) if new else NO_OSD) for osd in kept
-        )
-
-    def decide(self, is_up: Callable[[int], bool]) -> Members:
-        """Return who serves each shard, given who is up and what each holds."""
-        used = {
-            osd
-            for osd in self.up
-            if osd != NO_OSD and self._complete(osd, self.up.index(osd))
-        }
-        acting, joining = [], []
-        for shard, osd in enumerate(self.up):
-            if osd != NO_OSD and self._complete(osd, shard):
-                acting.append(osd)
-                joining.append(NO_OSD)
-                continue
-            joining.append(osd)
-            acting.append(osd)
-            if osd != NO_OSD:
-                copy = self.copy_of(osd, shard)
-                copy.backfill |= copy.missed_count > self._entries - self._trimmed
-                if copy.backfill or copy.missed_count > self._beside_count:
-                    acting[-1] = self._stand_in(shard, used, is_up)
-            used.add(acting[-1])
-        return Members(tuple(acting), tuple(joining), self._leaders)
-
-    def _complete(self, osd: int, shard: int) -> bool:
-        copy = self.copies.get((osd, self.content(shard)))
-        return copy is not None and not copy.missing
-
-    def _stand_in(
-        self, shard: int, used: set[int], is_up: Callable[[int], bool]
-    ) -> int:
-        """Return an OSD that is no longer meant to hold a shard, but still does."""
-        content = self.content(shard)
-        for (osd, held), copy in sorted(self.copies.items(), key=lambda item: item[0]):
-            if held == content and osd not in used and is_up(osd) and not copy.missing:
-                return osd
-        return NO_OSD
-
-    def add_empty_copies(self) -> None:
-        """Give every OSD that joins and holds nothing an empty copy."""
-        for shard, osd in enumerate(self.up):
-            if osd != NO_OSD and (osd, self.content(shard)) not in self.copies:
-                missing = self.objects | self.deleted
-                self.copies[osd, self.content(shard)] = Copy(
-                    missing, missed_count=self._entries
-                )
+        """Return the content of a shard: its own number, or 0 for each replica."""
+        return 0 if self.is_replicated else shard
 
     def copy_of(self, osd: int, shard: int) -> Copy:
         """Return an OSD's copy of a shard."""
         return self.copies[osd, self.content(shard)]
 
-    @property
-    def joining_copies(self) -> dict[int, Copy]:
-        """Copies that are brought up to date, by shard."""
-        members = enumerate(self.members.joining)
-        return {
-            shard: self.copy_of(osd, shard) for shard, osd in members if osd != NO_OSD
+    def copies_on(self, osd: int) -> list[Copy]:
+        """Return the copies on an OSD."""
+        return [copy for (holder, _), copy in self.copies.items() if holder == osd]
+
+    def add_empty_copies(self) -> None:
+        """Give every OSD of the up set that holds nothing an empty copy."""
+        for key in self._up_keys():
+            if key not in self.copies:
+                missing = self.objects | self.deleted
+                self.copies[key] = Copy(missing, missed_count=self.log.entries_count)
+
+    def wipe(self, osd: int) -> None:
+        """Empty the copies of an OSD that comes back with a new device."""
+        for key in self.copies:
+            if key[0] == osd:
+                self.copies[key] = Copy(
+                    set(self.objects), missed_count=self.log.entries_count
+                )
+
+    def forget(self, osds: Set[int]) -> None:
+        """Drop the copies of OSDs that are gone."""
+        self.copies = {
+            key: copy for key, copy in self.copies.items() if key[0] not in osds
         }
 
-    @property
-    def inside(self) -> dict[int, Copy]:
-        """Those of them that serve meanwhile; the others are brought up to date beside the acting set."""
-        acting, joining = self.members.acting, self.members.joining
-        return {
-            shard: copy
-            for shard, copy in self.joining_copies.items()
-            if acting[shard] == joining[shard]
-        }
+    def drop_strays(self, up: Set[int]) -> None:
+        """Delete the copies that OSDs hold beyond the members of a clean PG."""
+        members = self.members.osds
+        strays = {osd for osd, _ in self.copies if osd not in members and osd in up}
+        self.forget(strays)
 
-    @property
-    def needs_stand_ins(self) -> bool:
-        """Whether somebody is brought up to date beside the acting set."""
-        return len(self.inside) < len(self.joining_copies)
+    def is_held_by(self, osds: Set[int]) -> bool:
+        """Return True if one of some OSDs has a copy."""
+        return any(osd in osds for osd, _ in self.copies)
+
+    def holders(self, item: int, up: Set[int]) -> dict[int, int]:
+        """Return for each shard of an object an OSD that has it, the acting one if it does.
+
+        For replicas the shards are mere positions: all holders, in order.
+        """
+        keys = [
+            (osd, content)
+            for (osd, content), copy in self.copies.items()
+            if osd in up and item not in copy.missing
+        ]
+        if self.is_replicated:
+            position = {osd: shard for shard, osd in enumerate(self.members.acting)}
+            osds = [osd for osd, _ in keys]
+            osds.sort(key=lambda osd: (position.get(osd, len(position)), osd))
+            return dict(enumerate(osds[: len(self.up)]))
+        serving = set(self.members.acting)
+        keys.sort(key=lambda key: (key[0] not in serving, key[0]))
+        holder_of: dict[int, int] = {}
+        for osd, content in keys:
+            holder_of.setdefault(content, osd)
+        return holder_of
+
+    def is_decodable(self, item: int, gone: Set[int]) -> bool:
+        """Return True if copies on OSDs that are not gone suffice to read an object.
+
+        Corrupt shards do not count, noticed or not.
+        """
+        contents = {
+            content
+            for (osd, content), copy in self.copies.items()
+            if osd not in gone and item not in copy.missing and item not in copy.corrupt
+        }
+        if self.is_replicated:
+            return bool(contents)
+        return self._scheme.can_decode(frozenset(range(len(self.up))) - contents)
+
+    # Members.
+
+    def choose_members(self, up: Set[int]) -> Members:
+        """Return the members, given the OSDs that are up and their copies."""
+        complete = [self._is_complete(osd, shard) for shard, osd in enumerate(self.up)]
+        used = {osd for osd, serves in zip(self.up, complete, strict=True) if serves}
+        acting = []
+        joining = []
+        for shard, osd in enumerate(self.up):
+            if complete[shard]:
+                acting.append(osd)
+                joining.append(NO_OSD)
+            else:
+                substitute = self._substitute(shard, used, up)
+                used.add(substitute)
+                acting.append(substitute)
+                joining.append(osd)
+        return Members(tuple(acting), tuple(joining), self._leaders)
 
     def members_for(self, item: int) -> Members:
-        """Return who serves an object: those of the members that have it."""
+        """Return the members that serve an object: those that have it."""
         acting = list(self.members.acting)
-        for shard, copy in self.inside.items():
+        for shard, copy in self.joining_inside.items():
             if item in copy.missing:
                 acting[shard] = NO_OSD
         return replace(self.members, acting=tuple(acting))
 
-    def holders(self, item: int, is_up: Callable[[int], bool]) -> dict[int, int]:
-        """Return for each shard of an object an OSD that has it, the acting one where it does.
-
-        For copies the shards are mere places: all holders, in order.
-        """
-        have = [
-            (osd, content)
-            for (osd, content), copy in self.copies.items()
-            if item not in copy.missing and is_up(osd)
-        ]
-        serving = set(self.members.acting)
-        have.sort(key=lambda pair: (pair[0] not in serving, pair[0]))
-        if self._replicated:
-            order = {osd: place for place, osd in enumerate(self.members.acting)}
-            have.sort(key=lambda pair: (order.get(pair[0], len(order)), pair[0]))
-            return {place: osd for place, (osd, _) in enumerate(have[: len(self.up)])}
-        found: dict[int, int] = {}
-        for osd, content in have:
-            found.setdefault(content, osd)
-        return found
-
-    def decodable(self, item: int, keeps: Callable[[int], bool]) -> bool:
-        """Tell whether the copies on some OSDs are enough to read an object, unnoticed rot included."""
-        contents = {
-            content
-            for (osd, content), copy in self.copies.items()
-            if keeps(osd) and item not in copy.missing and item not in copy.corrupt
+    @property
+    def joining_copies(self) -> dict[int, Copy]:
+        """Copies that are brought up to date, by shard."""
+        return {
+            shard: self.copy_of(osd, shard)
+            for shard, osd in enumerate(self.members.joining)
+            if osd != NO_OSD
         }
-        if self._replicated:
-            return bool(contents)
-        return self._scheme.can_decode(frozenset(range(len(self.up))) - contents)
 
-    def written(self, item: int, count: int) -> None:
-        """Note that clients have written an object: copies that do not take part fall behind."""
-        self.objects.add(item)
-        self._append(count)
-        taking_part = self.members.osds
-        for (osd, _), copy in self.copies.items():
-            if osd not in taking_part:
-                copy.missing.add(item)
-                copy.missed_count += count
-            # Who is being brought up to date gets the write, but cannot apply it to what it lacks.
-
-    def interrupted(
-        self,
-        item: int,
-        touched: Set[int],
-        reached: Set[int],
-        is_up: Callable[[int], bool],
-    ) -> bool:
-        """Decide on a write that was cut off, of which the OSDs of some shards have an entry in their log.
-
-        If what they have is enough to read the object, those that were to write and did not lack it;
-        else they take it back. Tell whether it stays.
-
-        See Ceph v16.2.15, ``src/osd/PGLog.h`` (``_merge_object_divergent_entries``) and
-        ``src/osd/PeeringState.cc`` (``find_best_info``).
-        """
-        pairs = list(zip(self.members.acting, self.members.joining, strict=True))
-        bound = self.members.written
-        have = {
-            shard
-            for shard in reached
-            if is_up(bound[shard])
-            and item not in self.copies[bound[shard], self.content(shard)].missing
+    @property
+    def joining_inside(self) -> dict[int, Copy]:
+        """Joining copies whose OSDs serve meanwhile, by shard."""
+        members = self.members
+        return {
+            shard: copy
+            for shard, copy in self.joining_copies.items()
+            if members.acting[shard] == members.joining[shard]
         }
-        absent = {
-            shard for shard, osd in enumerate(bound) if osd == NO_OSD or not is_up(osd)
-        }
-        if not have or not self._scheme.can_decode(
-            frozenset(absent | (touched - have))
-        ):
-            return False
-        written = {(osd, self.content(shard)) for shard in have for osd in pairs[shard]}
-        self.objects.add(item)
-        self._append(1)
-        changed = {self.content(shard) for shard in touched}
-        for (osd, content), copy in self.copies.items():
-            if (osd, content) not in written and (
-                osd not in self.members.osds or content in changed
-            ):
-                if osd in self.members.osds and is_up(osd) and item not in copy.missing:
-                    copy.cut_off.add(item)
-                copy.missing.add(item)
-                copy.missed_count += 1
-        return True
+
+    @property
+    def needs_pg_temp(self) -> bool:
+        """True if an OSD outside the acting set is brought up to date."""
+        return len(self.joining_inside) < len(self.joining_copies)
+
+    @property
+    def is_backfilled(self) -> bool:
+        """True if a joining copy is too far behind for the log."""
+        return any(copy.backfill for copy in self.joining_copies.values())
 
     @property
     def is_clean(self) -> bool:
-        """Whether every shard has an OSD that is up to date and meant to hold it."""
-        is_whole = self.members.acting == self.up and not self.joining_copies
-        return self.active and is_whole and NO_OSD not in self.up
+        """True if every shard is up to date on its OSD of the up set."""
+        acting = self.members.acting
+        is_complete = acting == self.up and NO_OSD not in acting
+        return self.interval.active and is_complete and not self.joining_copies
 
-    def holds(self, osds: set[int]) -> bool:
-        """Tell whether one of some OSDs has a copy."""
-        return any(osd in osds for osd, _ in self.copies)
+    # Writes of clients.
 
-    def wipe(self, osd: int) -> None:
-        """An OSD comes back with an empty device."""
-        for holder, content in self.copies:
-            if holder == osd:
-                self.copies[holder, content] = Copy(
-                    set(self.objects), missed_count=self._entries
-                )
+    def note_writes(self, item: int, count: int) -> None:
+        """Note completed writes of an object: copies that do not take part fall behind.
 
-    def drop_strays(self, is_up: Callable[[int], bool]) -> None:
-        """A clean placement group deletes the copies that OSDs hold beyond its members."""
+        A joining OSD gets the write too, but cannot apply it to an object it lacks.
+        """
+        self.objects.add(item)
+        self.log.append(count, is_clean=self.is_clean)
         members = self.members.osds
-        for osd, content in list(self.copies):
-            if osd not in members and is_up(osd):
-                del self.copies[osd, content]
+        for (osd, _), copy in self.copies.items():
+            if osd not in members:
+                copy.miss(item, count)
+
+    def settle_cut_off_write(
+        self, item: int, touched: Set[int], reached: Set[int], alive: Set[int]
+    ) -> bool:
+        """Settle a write that was cut off; return True if it stays.
+
+        It stays if those of the `reached` shards whose OSDs are `alive` suffice to read the object. Then the
+        other `touched` shards lack it. Otherwise the OSDs that have it roll it back.
+
+        References
+        ----------
+        Ceph v16.2.15, ``src/osd/PGLog.h`` (``_merge_object_divergent_entries``) and
+        ``src/osd/PeeringState.cc`` (``find_best_info``).
+        """
+        osds = self.members.written
+        have = {
+            shard
+            for shard in reached
+            if osds[shard] in alive
+            and item not in self.copy_of(osds[shard], shard).missing
+        }
+        dead = {shard for shard, osd in enumerate(osds) if osd not in alive}
+        if not have or not self._scheme.can_decode(frozenset(dead | (touched - have))):
+            return False
+        self.objects.add(item)
+        self.log.append(1, is_clean=self.is_clean)
+        living_members = self.members.osds & alive
+        for osd, copy in self._copies_without(have, touched):
+            if osd in living_members and item not in copy.missing:
+                copy.cut_off.add(item)
+            copy.miss(item)
+        return True
+
+    def _copies_without(
+        self, have: Set[int], touched: Set[int]
+    ) -> Iterator[tuple[int, Copy]]:
+        """Yield OSD and copy of each shard that lacks a write."""
+        acting = self.members.acting
+        joining = self.members.joining
+        members = self.members.osds
+        written = {
+            (osd, self.content(shard))
+            for shard in have
+            for osd in (acting[shard], joining[shard])
+        }
+        changed = {self.content(shard) for shard in touched}
+        for (osd, content), copy in self.copies.items():
+            is_concerned = content in changed or osd not in members
+            if is_concerned and (osd, content) not in written:
+                yield osd, copy
+
+    def _up_keys(self) -> list[tuple[int, int]]:
+        return [
+            (osd, self.content(shard))
+            for shard, osd in enumerate(self.up)
+            if osd != NO_OSD
+        ]
+
+    def _is_complete(self, osd: int, shard: int) -> bool:
+        copy = self.copies.get((osd, self.content(shard)))
+        return copy is not None and not copy.missing
+
+    def _substitute(self, shard: int, used: Set[int], up: Set[int]) -> int:
+        """Return the OSD that serves a shard until that of the up set is up to date."""
+        osd = self.up[shard]
+        if osd == NO_OSD:
+            return NO_OSD
+        copy = self.copy_of(osd, shard)
+        if copy.missed_count > self.log.held_count:
+            copy.backfill = True
+        if copy.backfill or copy.missed_count > self._async_recovery_min:
+            return self._stray(shard, used, up)
+        return osd
+
+    def _stray(self, shard: int, used: Set[int], up: Set[int]) -> int:
+        """Return the first OSD outside the up set that still holds a shard, or `NO_OSD`."""
+        for (osd, content), copy in sorted(
+            self.copies.items(), key=lambda entry: entry[0]
+        ):
+            if content != self.content(shard) or copy.missing:
+                continue
+            if osd in up and osd not in used:
+                return osd
+        return NO_OSD

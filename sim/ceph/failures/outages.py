@@ -1,275 +1,181 @@
-"""Outages: OSDs and hosts stop and come back, shards rot, peers and scrubs find out."""
+"""Outages: OSDs and hosts stop and come back, or are lost before the run."""
 
-from collections.abc import Callable, Sequence
-
-import numpy as np
-
-from stripesim.sim.ceph.failures.agenda import Agenda
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.failures.activation import Activation
+from stripesim.sim.ceph.failures.cluster_map import MapUpdate
+from stripesim.sim.ceph.failures.cluster_state import ClusterState
+from stripesim.sim.ceph.failures.data_loss import DataLoss
+from stripesim.sim.ceph.failures.detection import Detection
+from stripesim.sim.ceph.failures.fault_plan import Failure
+from stripesim.sim.ceph.failures.fault_timeline import osd_names
 from stripesim.sim.ceph.failures.groups import Group, State
-from stripesim.sim.ceph.failures.monitor import Change, Heartbeats, Monitor
-from stripesim.sim.ceph.failures.schedule import Corruption, Failure, FaultPlan
-from stripesim.sim.ceph.failures.scrubs import deep_scrub_phase_ns
-from stripesim.sim.ceph.failures.timeline import Timeline, osd_names
-from stripesim.sim.ceph.heartbeats import heartbeat_peers
-from stripesim.sim.ceph.pool import Pool
-from stripesim.sim.engine.program import Action, SetGroup, Start, Stop
+from stripesim.sim.ceph.failures.monitor import Monitor
+from stripesim.sim.engine.program import Start, Stop
 
 
 class Outages:
-    """Carries out a plan of faults: what stops, who notices, what is gone for good.
-
-    `act` takes what the engine is to do; `serve` is called where members are to be decided on again without
-    peering; `note_writes` brings the placement groups up to date with completed writes.
-    """
+    """Carries out the failures of a plan: OSDs stop, start and ask to be marked up."""
 
     def __init__(
         self,
-        plan: FaultPlan,
-        pool: Pool,
-        agenda: Agenda,
+        state: ClusterState,
         monitor: Monitor,
-        groups: Sequence[Group],
-        timeline: Timeline,
-        *,
-        act: Callable[[Action], None],
-        serve: Callable[[int, Group], None],
-        note_writes: Callable[[], None],
+        detection: Detection,
+        data_loss: DataLoss,
+        activation: Activation,
     ) -> None:
-        cluster = pool.cluster
-        self._plan, self._model, self._pool = plan, plan.model, pool
-        self._agenda, self._monitor = agenda, monitor
-        self._groups, self._timeline = groups, timeline
-        self._act, self._serve = act, serve
-        self._note_writes = note_writes
-        # Shards that OSDs held when they failed, and shards that scrubs found bad.
-        self.lost_shards = 0
-        self._heartbeats = Heartbeats(
-            plan.model, heartbeat_peers(cluster), cluster.osds, plan.seed
-        )
-        # Who is dead, and of which failure; whose data is gone; who starts before being marked down.
-        self._dead: dict[int, Failure] = {}
-        self._gone: set[int] = set()
+        self._state = state
+        self._monitor = monitor
+        self._detection = detection
+        self._data_loss = data_loss
+        self._activation = activation
+        # OSDs that are back before they were marked down.
         self._booting: set[int] = set()
-        for failure in plan.failures:
-            agenda.at(failure.time_ns, self._fail, failure)
+        for failure in state.plan.failures:
+            state.clock.at(failure.time_ns, self._fail, failure)
             if failure.back_ns is not None:
-                agenda.at(failure.back_ns, self._return, failure)
-        for number, corruption in enumerate(plan.corruptions):
-            agenda.at(corruption.time_ns, self._corrupt, corruption, number)
+                state.clock.at(failure.back_ns, self._return, failure)
 
-    def silent_since_ns(self, osd: int) -> int | None:
-        """Return since when an OSD has not answered [ns]; None: it answers."""
-        return self._dead[osd].time_ns if osd in self._dead else None
+    def on_map(self, update: MapUpdate) -> None:
+        """Process OSDs that a new map marks down or up."""
+        for change in update.changes:
+            osd = change.subject
+            if change.kind == "down":
+                self._detection.forget_reports(osd)
+                if osd in self._booting:
+                    self._booting.discard(osd)
+                    self._monitor.propose("up", osd)
+            elif change.kind == "up" and osd in self._detection.silent:
+                self._detection.watch(osd)
 
-    def is_known_dead(self, osd: int) -> bool:
-        """Tell whether an OSD that is down is known not to run: its host refused connections."""
-        return osd not in self._dead or self._dead[osd].kind == "process"
-
-    def on_change(self, now_ns: int, change: Change) -> None:
-        """React to what a new map says of an OSD."""
-        osd = change.subject
-        if change.what == "down" and osd in self._booting:
-            self._booting.discard(osd)
-            self._monitor.propose(now_ns, Change("up", osd))
-        if change.what == "up" and osd in self._dead:
-            self._watch(now_ns, osd, self._dead[osd])
-
-    def _resources(self, failure: Failure) -> tuple[int, ...]:
-        cluster = self._pool.cluster
-        found = [
-            int(index)
-            for osd in failure.osds
-            for index in cluster.resources_of_osd(osd)
-        ]
-        found += [
-            int(index)
-            for host in failure.hosts
-            for index in cluster.resources_of_host(host)
-        ]
-        return tuple(found)
-
-    def _fail(self, now_ns: int, failure: Failure) -> None:
-        self._act(Stop(self._resources(failure)))
-        self.lost_shards += self._held_shards(set(failure.osds))
+    def _fail(self, failure: Failure) -> None:
+        state = self._state
+        osds = set(failure.osds)
+        state.actions.add(Stop(self._resources(failure)))
+        self._data_loss.count_held(osds)
         names = osd_names(failure.osds)
-        self._timeline.note(now_ns, "failed", f"{names} ({failure.kind})")
+        state.note("failed", f"{names} ({failure.kind})")
+        for group in state.groups:
+            if group.interval.active and not osds.isdisjoint(group.members.osds):
+                state.enter(group, State.STALE)
+        self._data_loss.lose(failure)
         for osd in failure.osds:
-            self._dead[osd] = failure
             self._booting.discard(osd)
-        lost = failure.back_ns is None or not failure.keeps_data
-        if lost:
-            self._gone |= set(failure.osds)
-        for group in self._groups:
-            hit = group.members.osds & set(failure.osds)
-            if hit and group.active:
-                self._timeline.enter(now_ns, group.number, State.STALE)
-        if lost:
-            self._note_losses(now_ns, failure)
-        for osd in failure.osds:
-            self._watch(now_ns, osd, failure)
+            self._detection.silent[osd] = failure
+            self._detection.watch(osd)
 
-    def _held_shards(self, osds: set[int]) -> int:
-        """Count the shards of objects that some OSDs hold."""
-        self._note_writes()
-        return sum(
-            len(group.objects - copy.missing)
-            for group in self._groups
-            for (osd, _), copy in group.copies.items()
-            if osd in osds
-        )
-
-    def _note_losses(self, now_ns: int, failure: Failure) -> None:
-        """See what can never be read again, now that some copies are gone for good."""
-        before = sum(map(len, self._timeline.lost.values()))
-        for group in self._groups:
-            held = {osd for osd, _ in group.copies}
-            if not held & set(failure.osds):
-                continue
-            lost = {
-                item for item in group.objects if not group.decodable(item, self._keeps)
-            }
-            if lost:
-                self._timeline.lost.setdefault(group.number, set()).update(lost)
-        more = sum(map(len, self._timeline.lost.values())) - before
-        if more:
-            self._timeline.note(
-                now_ns,
-                "lost",
-                f"{more} objects: fewer shards are left than the code needs",
-            )
-
-    def _keeps(self, osd: int) -> bool:
-        return osd not in self._gone
-
-    def _watch(self, now_ns: int, osd: int, failure: Failure) -> None:
-        """Let those who ping an OSD find out that it does not answer."""
-        for watcher in self._heartbeats.watchers(osd):
-            when_ns = self._heartbeats.noticed_ns(watcher, now_ns, failure.kind)
-            self._agenda.at(max(now_ns, when_ns), self._noticed, osd, watcher, failure)
-        hosts = {
-            int(self._pool.cluster.osd_hosts[other])
-            for other in self._heartbeats.watchers(osd)
-        }
-        if (
-            failure.kind != "process"
-            and len(hosts) < self._model.min_down_reporters_count
-        ):
-            self._agenda.at(
-                now_ns + self._model.report_timeout_ns, self._unheard, osd, failure
-            )
-
-    def _noticed(self, now_ns: int, osd: int, watcher: int, failure: Failure) -> None:
-        if self._dead.get(osd) is not failure or osd not in self._monitor.up:
-            return
-        if watcher in self._dead:
-            # One reporter less: in the end the monitors notice by themselves.
-            self._agenda.at(
-                failure.time_ns + self._model.report_timeout_ns,
-                self._unheard,
-                osd,
-                failure,
-            )
-        else:
-            self._monitor.report(
-                now_ns, osd, watcher, refused=failure.kind == "process"
-            )
-
-    def _unheard(self, now_ns: int, osd: int, failure: Failure) -> None:
-        if self._dead.get(osd) is failure:
-            self._monitor.mark_down(now_ns, osd, "silent to the monitors")
-
-    def _return(self, now_ns: int, failure: Failure) -> None:
-        self._act(Start(self._resources(failure)))
+    def _return(self, failure: Failure) -> None:
+        self._state.actions.add(Start(self._resources(failure)))
         names = osd_names(failure.osds)
         emptied = "" if failure.keeps_data else " (empty)"
-        self._timeline.note(now_ns, "returned", names + emptied)
+        self._state.note("returned", names + emptied)
         for osd in failure.osds:
-            del self._dead[osd]
-            self._monitor.forget_reports(osd)
+            del self._detection.silent[osd]
+            self._detection.forget_reports(osd)
             if not failure.keeps_data:
-                for group in self._groups:
-                    group.wipe(osd)
-                self._gone.discard(osd)
-            if (
-                failure.kind == "hang"
-                and osd in self._monitor.up
-                and not self._monitor.is_leaving(osd)
-            ):
-                self._resume(now_ns, osd)
+                self._data_loss.replace(osd)
+            if failure.kind == "hang" and self._is_unnoticed(osd):
+                self._resume(osd)
             else:
-                self._agenda.at(now_ns + self._model.boot_ns, self._boot, osd)
+                self._state.clock.after(self._state.model.boot_ns, self._boot, osd)
 
-    def _resume(self, now_ns: int, osd: int) -> None:
-        """Go on after a hang that nobody has noticed: what was in flight is sent again."""
-        for group in self._groups:
-            if osd in group.members.osds and group.peered:
-                self._act(SetGroup(group.number, held=not group.active, interrupt=True))
-                self._serve(now_ns, group)
+    def _is_unnoticed(self, osd: int) -> bool:
+        is_up = osd in self._state.map.up
+        return is_up and osd not in self._monitor.pending("down")
 
-    def _boot(self, now_ns: int, osd: int) -> None:
-        if osd in self._dead:
+    def _resume(self, osd: int) -> None:
+        """Continue after an unnoticed hang: clients send their requests again."""
+        for group in self._state.groups:
+            if osd not in group.members.osds or not group.interval.peered:
+                continue
+            if group.interval.active:
+                self._state.actions.send_again(group.number)
+            else:
+                self._state.actions.hold(group.number)
+            self._activation.activate(group)
+
+    def _boot(self, osd: int) -> None:
+        if osd in self._detection.silent:
             return
-        if osd in self._monitor.up:
-            # The monitors first mark the OSD's former life down.
+        if osd in self._state.map.up:
+            # The monitors first mark the OSD down.
             self._booting.add(osd)
-            self._monitor.propose(now_ns, Change("down", osd))
+            self._monitor.propose("down", osd)
         else:
-            self._monitor.propose(now_ns, Change("up", osd))
+            self._monitor.propose("up", osd)
 
-    # Rot, and the scrub that finds it.
+    def _resources(self, failure: Failure) -> tuple[int, ...]:
+        cluster = self._state.pool.cluster
+        resources: list[int] = []
+        for osd in failure.osds:
+            resources += map(int, cluster.resources_of_osd(osd))
+        for host in failure.hosts:
+            resources += map(int, cluster.resources_of_host(host))
+        return tuple(resources)
 
-    def _corrupt(self, now_ns: int, corruption: Corruption, number: int) -> None:
-        held = [
-            (group, item)
-            for group in self._groups
-            for item in sorted(group.objects)
-            if any(
-                osd == corruption.osd and item not in copy.missing
-                for (osd, _), copy in group.copies.items()
+
+class InitialLoss:
+    """Takes OSDs out of the initial state, and counts the objects and shards they held.
+
+    Raises
+    ------
+    ValueError
+        If CRUSH finds no new OSD for a shard.
+    """
+
+    def __init__(self, state: ClusterState, activation: Activation) -> None:
+        self.objects_count = 0
+        self.shards_count = 0
+        self._state = state
+        self._activation = activation
+        plan = state.plan
+        if plan.lost_osds or plan.missing_osds:
+            state.map.lose(set(plan.lost_osds), set(plan.missing_osds))
+            state.clock.at(0, self._begin, self._remapped_groups())
+
+    def _remapped_groups(self) -> list[Group]:
+        """Move PGs to their new up sets; return those that change."""
+        remapped = []
+        raw_up_sets = self._state.map.raw_up_sets()
+        for group in self._state.groups:
+            up_set = self._state.map.up_sets[group.number]
+            if up_set != group.up:
+                self._check(group, raw_up_sets[group.number])
+                group.up = up_set
+                group.forget(set(self._state.plan.lost_osds))
+                remapped.append(group)
+        return remapped
+
+    def _check(self, group: Group, raw_up_set: list[int]) -> None:
+        """Refuse a PG with a shard that has no new OSD.
+
+        A shard that CRUSH still maps to an OSD that is down but not out is not rebuilt.
+        """
+        up_set = self._state.map.up_sets[group.number]
+        missing = set(self._state.plan.missing_osds)
+        holes_count = group.up.count(NO_OSD) + len(missing.intersection(raw_up_set))
+        if up_set.count(NO_OSD) > holes_count:
+            raise ValueError(
+                f"repair: placement group {group.number:x}: CRUSH found no new OSD for shard "
+                f"{up_set.index(NO_OSD)}; wanted a spare failure domain"
             )
-        ]
-        draw = np.random.default_rng([self._plan.seed, 7, number])
-        chosen = draw.permutation(len(held))[: corruption.shards_count].tolist()
-        self._timeline.note(
-            now_ns, "corrupted", f"{len(chosen)} shards on osd.{corruption.osd}"
-        )
-        interval_ns = self._model.scrub_interval_ns
-        for group, item in (held[index] for index in chosen):
-            for (osd, _), copy in group.copies.items():
-                if osd == corruption.osd:
-                    copy.corrupt.add(item)
-            if not group.decodable(item, self._keeps):
-                self._timeline.lost.setdefault(group.number, set()).add(item)
-            if not self._plan.scrubs:
-                phase_ns = deep_scrub_phase_ns(
-                    self._plan.seed, group.number, interval_ns
-                )
-                due_ns = (
-                    phase_ns
-                    + -(-max(0, now_ns - phase_ns) // interval_ns) * interval_ns
-                )
-                self._agenda.at(due_ns, self._scrub, group)
 
-    def _scrub(self, now_ns: int, group: Group) -> None:
-        if not group.active:
-            # A scrub waits until the placement group serves again; the next tick is soon enough.
-            if group.number not in self._timeline.lost:
-                self._agenda.at(
-                    now_ns + self._model.monitor_tick_ns, self._scrub, group
-                )
-            return
-        self.found(now_ns, group)
+    def _begin(self, groups: list[Group]) -> None:
+        """Activate the PGs that lost members, which have peered before the run."""
+        plan = self._state.plan
+        names = osd_names((*plan.lost_osds, *plan.missing_osds))
+        self._state.note("failed", f"{names} (before the run)")
+        for group in groups:
+            self._activation.activate(group)
+            group.has_pg_temp = group.needs_pg_temp
+            shards_count = _rebuilt_shards(group)
+            if shards_count:
+                self.objects_count += len(group.objects)
+                self.shards_count += shards_count * len(group.objects)
 
-    def found(self, now_ns: int, group: Group) -> None:
-        """A scrub has compared a placement group: what is bad is known now, and recovered."""
-        found = 0
-        for copy in group.copies.values():
-            found += len(copy.corrupt)
-            copy.missing |= copy.corrupt
-            copy.corrupt = set()
-        self.lost_shards += found
-        if found:
-            self._timeline.note(
-                now_ns, "scrubbed", f"pg {group.number:x}: {found} bad shards found"
-            )
-            self._serve(now_ns, group)
+
+def _rebuilt_shards(group: Group) -> int:
+    """Count the shards of a PG that are made on an OSD that joins, and that no other OSD serves."""
+    members = group.members
+    pairs = zip(members.acting, members.joining, strict=True)
+    return sum(joins != NO_OSD and serves in (NO_OSD, joins) for serves, joins in pairs)

@@ -6,7 +6,7 @@ from math import lcm
 import numpy as np
 
 from stripesim.models.coding import PAGE_BYTES, ReadPlan
-from stripesim.sim.ceph.kinds.caches import CachedBlocks, CachedStripes, ReadCache
+from stripesim.sim.ceph.kinds.caches import CachedStripes
 from stripesim.sim.ceph.kinds.kind import PoolKind, StoreMemory, rounded_up
 from stripesim.sim.ceph.kinds.requests import (
     ObjectRequests,
@@ -20,7 +20,6 @@ from stripesim.sim.ceph.paths import (
     read_path,
     write_path,
 )
-from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray, Template
 
 
@@ -29,10 +28,6 @@ class ErasureCoded(PoolKind):
 
     The shape of a read holds the blocks at its ends that read caches have.
     """
-
-    def __init__(self, pool: Pool) -> None:
-        super().__init__(pool)
-        self._cache = ReadCache.of_cluster(pool.cluster, self._block_bytes)
 
     @property
     def granule_bytes(self) -> int:
@@ -46,9 +41,20 @@ class ErasureCoded(PoolKind):
         alloc_bytes = self.pool.cluster.models.store.min_alloc_bytes
         return self.granule_bytes * (lcm(unit_bytes, alloc_bytes) // unit_bytes)
 
-    def memory(self, *, requests_in_flight: int, prefilled: bool) -> StoreMemory:
-        """Return the read caches; a write drops what it touches."""
-        return CachedBlocks(self._cache, self._block_bytes, self._blocks_per_object)
+    @cached_property
+    def block_bytes(self) -> int:
+        """Return what a read is widened to [B]; a cached stripe takes one chunk on each of k OSDs."""
+        blocks_bytes = {
+            "stripes": self.granule_bytes,
+            "chunks": self.pool.stripe_unit_bytes,
+            "pages": PAGE_BYTES,
+        }
+        return blocks_bytes[self.pool.cluster.models.ec.reads]
+
+    @property
+    def shard_bytes(self) -> int:
+        """Return a chunk for each stripe of a full object [B]."""
+        return self.granules_per_object * self.pool.stripe_unit_bytes
 
     def plan_read(self, context: PathContext, shape: RequestShape) -> RequestPlan:
         """Plan a read of the shards, through the primary or directly."""
@@ -62,7 +68,7 @@ class ErasureCoded(PoolKind):
         self, context: PathContext, shape: RequestShape, plan: ReadPlan
     ) -> Template:
         """Compile a read."""
-        held_bytes = self._block_bytes
+        held_bytes = self.block_bytes
         if self._reads_stripes:
             # Of a cached stripe each source holds a chunk.
             held_bytes = self.pool.stripe_unit_bytes
@@ -79,20 +85,6 @@ class ErasureCoded(PoolKind):
         """Whether reads are widened to whole stripes."""
         return self.pool.cluster.models.ec.reads == "stripes"
 
-    @cached_property
-    def _block_bytes(self) -> int:
-        """What a read cache holds or does not [B]; a stripe takes one chunk on each of k OSDs."""
-        blocks_bytes = {
-            "stripes": self.granule_bytes,
-            "chunks": self.pool.stripe_unit_bytes,
-            "pages": PAGE_BYTES,
-        }
-        return blocks_bytes[self.pool.cluster.models.ec.reads]
-
-    @property
-    def _blocks_per_object(self) -> int:
-        return self.granules_per_object * (self.granule_bytes // self._block_bytes)
-
 
 class Classic(ErasureCoded):
     """An erasure-coded pool that pads to whole stripes; a write holds its group's lock to the commit.
@@ -103,9 +95,9 @@ class Classic(ErasureCoded):
     def memory(self, *, requests_in_flight: int, prefilled: bool) -> StoreMemory:
         """Return the read caches, where writes look for partial stripes before they drop them."""
         return CachedStripes(
-            self._cache,
-            self._block_bytes,
-            self._blocks_per_object,
+            self.cache,
+            self.block_bytes,
+            self.blocks_per_object,
             stripe_bytes=self.granule_bytes,
         )
 

@@ -1,12 +1,11 @@
 """Optimised erasure-coded pools (FastEC): touched shards and parities, in pages."""
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
 from stripesim.models.coding import PAGE_BYTES
 from stripesim.sim.ceph.kinds.classic import ErasureCoded
-from stripesim.sim.ceph.kinds.pipelined import RollForwards
 from stripesim.sim.ceph.kinds.requests import (
     ObjectRequests,
     RequestPlan,
@@ -15,6 +14,7 @@ from stripesim.sim.ceph.kinds.requests import (
 from stripesim.sim.ceph.paths import (
     PathContext,
     optimised_write_path,
+    roll_forward_path,
     written_shards,
 )
 from stripesim.sim.ceph.paths.optimised import OBJECT, ROWS
@@ -28,13 +28,14 @@ class Optimised(ErasureCoded):
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
-        self._roll_forwards = RollForwards()
+        # One round for all writes of a context that end alike.
+        self._roll_forward = cache(roll_forward_path)
 
     def plan_write(self, context: PathContext, shape: RequestShape) -> RequestPlan:
         """Plan a write of the pages of touched shards and of parities."""
         plan = context.plan_write(**shape.extent)
         in_cache = context.plan_write(**shape.extent, in_cache=True)
-        forward = self._roll_forwards.of(context, written_shards(plan))
+        forward = self._roll_forward(context, written_shards(plan))
         compile_it = partial(
             optimised_write_path, context, **shape.extent, roll_forward=forward
         )

@@ -1,6 +1,6 @@
 """Erasure-coded pools whose writes overlap in a pipeline of their placement group."""
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -18,23 +18,7 @@ from stripesim.sim.ceph.paths import (
 from stripesim.sim.ceph.paths.pipeline import PARTIAL, WRITTEN
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.conditions import KEY_RANGES
-from stripesim.sim.engine.graph import IntArray, Template
-
-
-class RollForwards:
-    """The rounds that make members forget how to roll back, one for all writes that end alike."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[PathContext, tuple[int, ...] | None], Template] = {}
-
-    def of(
-        self, context: PathContext, shards: tuple[int, ...] | None = None
-    ) -> Template:
-        """Return the round of these shards; None: of all members."""
-        key = (context, shards)
-        if key not in self._known:
-            self._known[key] = roll_forward_path(context, shards)
-        return self._known[key]
+from stripesim.sim.engine.graph import IntArray
 
 
 class Pipelined(Classic):
@@ -45,7 +29,8 @@ class Pipelined(Classic):
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
-        self._roll_forwards = RollForwards()
+        # One round for all writes of a context.
+        self._roll_forward = cache(roll_forward_path)
 
     def plan_write(self, context: PathContext, shape: RequestShape) -> RequestPlan:
         """Plan a write of whole stripes in the pipeline."""
@@ -55,7 +40,7 @@ class Pipelined(Classic):
             context,
             **shape.extent,
             cached_stripes=cached,
-            roll_forward=self._roll_forwards.of(context),
+            roll_forward=self._roll_forward(context, tuple(context.members)),
         )
         return RequestPlan(self._write_key(context, shape, cached), compile_it)
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from stripesim.sim.ceph.kinds.caches import CachedBlocks, ReadCache, SmallWrites
+from stripesim.sim.ceph.kinds.caches import SmallWrites
 from stripesim.sim.ceph.kinds.kind import PoolKind, StoreMemory
 from stripesim.sim.ceph.kinds.requests import (
     ObjectRequests,
@@ -10,7 +10,6 @@ from stripesim.sim.ceph.kinds.requests import (
     RequestShape,
 )
 from stripesim.sim.ceph.paths import PathContext, read_path, write_path
-from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
 
 
@@ -21,23 +20,22 @@ class Replicated(PoolKind):
     (see `stripesim.models.object_store.store`), where the store defers small writes.
     """
 
-    def __init__(self, pool: Pool) -> None:
-        super().__init__(pool)
-        self._cache = ReadCache.of_cluster(pool.cluster, self.granule_bytes)
-
     @property
     def granule_bytes(self) -> int:
         """Return the allocation unit [B]."""
         return self.pool.cluster.models.store.min_alloc_bytes
 
     def memory(self, *, requests_in_flight: int, prefilled: bool) -> StoreMemory:
-        """Return the read caches, with small writes that the stores defer."""
-        blocks = CachedBlocks(self._cache, self.granule_bytes, self.granules_per_object)
+        """Return the read caches, with small writes where the stores defer them."""
+        blocks = super().memory(
+            requests_in_flight=requests_in_flight, prefilled=prefilled
+        )
         if not self._defers:
             return blocks
         store = self.pool.cluster.models.store
         small = SmallWrites(store, depth=requests_in_flight, prefilled=prefilled)
-        return _ReplicaMemory(blocks, small, self)
+        object_bytes = self.granules_per_object * self.granule_bytes
+        return _ReplicaMemory(blocks, small, object_bytes)
 
     def plan_write(self, context: PathContext, shape: RequestShape) -> RequestPlan:
         """Plan a write to all copies."""
@@ -66,11 +64,11 @@ class _ReplicaMemory:
     """Read caches for reads, states of units for writes."""
 
     def __init__(
-        self, blocks: CachedBlocks, small: SmallWrites, kind: Replicated
+        self, blocks: StoreMemory, small: SmallWrites, object_bytes: int
     ) -> None:
         self._blocks = blocks
         self._small = small
-        self._object_bytes = kind.granules_per_object * kind.granule_bytes
+        self._object_bytes = object_bytes
 
     def ends_of(self, requests: ObjectRequests) -> tuple[IntArray, IntArray]:
         """Return cached units of reads, and states of the units of writes."""

@@ -43,7 +43,8 @@ def direct_read_path(
     at = f"{extent['length_bytes']} B at {extent['offset_bytes']}"
     graph = GraphBuilder(f"direct read {context.name} {at}")
     stage = Stage(graph, context)
-    cpu, messages = stage.models.cpu, stage.models.messages
+    cpu = stage.models.cpu
+    messages = stage.models.messages
     shards = by_shard(context.plan_read(**extent).reads)
     device_bytes = device_reads(
         context,

@@ -75,19 +75,17 @@ def leave_pipeline(
     roll_forward: Template,
 ) -> Template:
     """Leave the pipeline, which is rolled forward if it has drained; answer the client."""
-    graph, label = stage.graph, "roll forward if the pipeline has drained"
+    graph = stage.graph
+    label = "roll forward if the pipeline has drained"
     spawned = graph.spawn(roll_forward, after=unpinned, label=label, test=alone(ticket))
     graph.leave(ticket, after=[spawned], label="out of the pipeline")
     return graph.finish(reply=stage.reply(0, finished))
 
 
-def roll_forward_path(
-    context: PathContext, shards: Sequence[int] | None = None
-) -> Template:
-    """Compile the round that tells members (`shards`; None: all) to forget how to roll back."""
+def roll_forward_path(context: PathContext, shards: Sequence[int]) -> Template:
+    """Compile the round that tells members to forget how to roll back."""
     graph = GraphBuilder(f"roll forward {context.name}")
-    members = context.members if shards is None else shards
-    known = roll_forward(Stage(graph, context), members, graph.issue)
+    known = roll_forward(Stage(graph, context), shards, graph.issue)
     return graph.finish(reply=graph.join(known, label="all have forgotten"))
 
 

@@ -49,7 +49,8 @@ def read_path(
 
 def _replica(stage: Stage, plan: ReadPlan, cached_bytes: int, after: int) -> int:
     """Serve from the primary's own copy; return the step after which the reply goes out."""
-    cpu, store = stage.models.cpu, stage.models.store
+    cpu = stage.models.cpu
+    store = stage.models.store
     device_bytes = sum(
         store.read_bytes(e.offset_bytes, e.length_bytes) for e in plan.reads
     )
@@ -60,7 +61,9 @@ def _replica(stage: Stage, plan: ReadPlan, cached_bytes: int, after: int) -> int
         stage, primary, work_ns, device_bytes, after, "read", in_group=True
     )
     unlocked = stage.unlock(back)
-    return unlocked if answered == back else answered
+    if answered == back:
+        return unlocked
+    return answered
 
 
 def device_reads(
@@ -86,15 +89,11 @@ def device_reads(
             )
             for shard, extents in by_shard(context.plan_read(**extent).reads).items()
         }
-    block_bytes = (
-        PAGE_BYTES
-        if context.models.ec.reads == "pages"
-        else context.geometry.stripe_unit_bytes
-    )
-    start_bytes, end_bytes = (
-        extent["offset_bytes"],
-        extent["offset_bytes"] + extent["length_bytes"],
-    )
+    block_bytes = context.geometry.stripe_unit_bytes
+    if context.models.ec.reads == "pages":
+        block_bytes = PAGE_BYTES
+    start_bytes = extent["offset_bytes"]
+    end_bytes = start_bytes + extent["length_bytes"]
     start_bytes = max(
         start_bytes, start_bytes // block_bytes * block_bytes + cached_head_bytes
     )
@@ -118,7 +117,8 @@ def device_reads(
 
 def _gather(stage: Stage, plan: ReadPlan, devices: dict[int, int], after: int) -> int:
     """Bring what the plan reads to the primary; return the step after which the reply goes out."""
-    cpu, scope = stage.models.cpu, stage.models.pg_lock.scope
+    cpu = stage.models.cpu
+    scope = stage.models.pg_lock.scope
     reads = by_shard(plan.reads)
     work_ns = cpu.op_prepare_ns + stage.context.remote(reads) * cpu.sub_op_send_ns
     step = stage.primary_cpu(work_ns, [after], "dispatch")
@@ -138,4 +138,6 @@ def _gather(stage: Stage, plan: ReadPlan, devices: dict[int, int], after: int) -
         encode_bytes=plan.decode_data_bytes,
         after_reply=True,
     )
-    return stage.unlock(step) if scope == "commit" else step
+    if scope == "commit":
+        return stage.unlock(step)
+    return step

@@ -30,7 +30,7 @@ def repair_path(
 
     Rounds (`rounds_bytes`) come one after another, as ``RecoveryOp`` does it: read, decode, push, commit.
     When one may begin is decided by reservations, limits and sleeps, which are the director's
-    (`stripesim.sim.ceph.failures.recovery`).
+    (`stripesim.sim.ceph.failures.background.recovery`).
 
     See Ceph v11.2.0, ``src/osd/ECBackend.cc`` (``continue_recovery_op``),
     ``src/osd/ReplicatedBackend.cc`` (``start_pushes``), ``get_recovery_chunk_size``.
@@ -54,7 +54,9 @@ def move_path(
     read from there, not decoded.
     """
     graph = GraphBuilder(f"move {context.name}")
-    stage, cpu, step = Stage(graph, context), context.models.cpu, graph.issue
+    stage = Stage(graph, context)
+    cpu = context.models.cpu
+    step = graph.issue
     for piece_bytes in sizes_bytes:
         stage.recovers(piece_bytes)
         work_ns = (
@@ -73,26 +75,34 @@ def note_path(
     """Compile what members note: so many transactions each, in turn; `recovers`: recovery, not peering."""
     graph = GraphBuilder(f"note {context.name}")
     stage = Stage(graph, context)
-    models, known = context.models, []
     if recovers:
         stage.recovers(1)
-    for shard in shards:
-        step, size_bytes = graph.issue, models.messages.sub_reply_bytes
-        if shard != context.primary:
-            step = stage.out(shard, size_bytes, step, "note", phase=Phase.DISTRIBUTION)
-        for _ in range(count):
-            core, work_ns = (
-                roles.shard_role(shard, roles.CPU),
-                models.cpu.store_transaction_ns,
-            )
-            step = stage.work(core, work_ns, [step], "transaction", shard=shard)[1]
-            step = commit(stage, shard, models.store.metadata_bytes, step)
-        if shard != context.primary:
-            step = stage.sub_reply(
-                shard, size_bytes, step, "note reply", phase=Phase.DISTRIBUTION
-            )
-        known.append(step)
+    known = [_note(stage, shard, count) for shard in shards]
     return graph.finish(reply=graph.join(known, label="all noted"))
+
+
+def _note(stage: Stage, shard: int, count: int) -> int:
+    """Let one member note transactions in turn; return when the primary knows."""
+    models = stage.models
+    message_bytes = models.messages.sub_reply_bytes
+    is_remote = shard != stage.context.primary
+    step = stage.graph.issue
+    if is_remote:
+        step = stage.out(shard, message_bytes, step, "note", phase=Phase.DISTRIBUTION)
+    for _ in range(count):
+        _, step = stage.work(
+            roles.osd_of(shard),
+            models.cpu.store_transaction_ns,
+            [step],
+            "transaction",
+            shard=shard,
+        )
+        step = commit(stage, shard, models.store.metadata_bytes, step)
+    if not is_remote:
+        return step
+    return stage.sub_reply(
+        shard, message_bytes, step, "note reply", phase=Phase.DISTRIBUTION
+    )
 
 
 def scrub_path(
@@ -106,15 +116,12 @@ def scrub_path(
     """
     graph = GraphBuilder(f"{'deep ' * deep}scrub {context.name}")
     stage = Stage(graph, context)
-    models, stride_bytes = (
-        context.models,
-        max(SCRUB_STRIDE_BYTES, context.geometry.stripe_unit_bytes),
-    )
-    pieces = (
-        objects * rounds_bytes(models.store.read_bytes(0, shard_bytes), stride_bytes)
-        if deep
-        else []
-    )
+    models = context.models
+    pieces: list[int] = []
+    if deep:
+        stride_bytes = max(SCRUB_STRIDE_BYTES, context.geometry.stripe_unit_bytes)
+        device_bytes = models.store.read_bytes(0, shard_bytes)
+        pieces = objects * rounds_bytes(device_bytes, stride_bytes)
     stage.scrubs()
     shards = [
         shard for shard in range(context.scheme.width) if shard not in context.missing
@@ -142,7 +149,8 @@ def rounds_bytes(size_bytes: int, most_bytes: int, unit_bytes: int = 1) -> list[
 
 def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> int:
     """Read, decode, push and commit one piece of the object."""
-    context, models = stage.context, stage.models
+    context = stage.context
+    models = stage.models
     stage.recovers(size_bytes)
     plan = context.scheme.plan_repair(
         lost=lost,
@@ -192,17 +200,18 @@ def _gather_runs(
     them, asks its store once for each, one after another on one thread; the device reads whole
     allocation units, and one that two runs share only once, for the second finds it cached.
     """
-    cpu, store = stage.models.cpu, stage.models.store
-    whole = {
+    cpu = stage.models.cpu
+    store = stage.models.store
+    in_one_run = {
         shard: (total_bytes(extents), store.read_bytes(0, total_bytes(extents)))
         for shard, extents in reads.items()
         if len(extents) == 1
     }
-    if len(whole) == len(reads):
-        return gather(stage, whole, after, "repair read")
-    arrivals = [gather(stage, whole, after, "repair read")] if whole else []
+    if len(in_one_run) == len(reads):
+        return gather(stage, in_one_run, after, "repair read")
+    arrivals = [gather(stage, in_one_run, after, "repair read")] if in_one_run else []
     for shard, extents in reads.items():
-        if shard in whole:
+        if shard in in_one_run:
             continue
         work_ns = cpu.store_read_ns * len(extents)
         pieces = _device_runs(extents, store.min_alloc_bytes)
@@ -230,7 +239,8 @@ def _answer(
     what: str,
 ) -> int:
     """Have a shard read several pieces and send the primary what it made of them."""
-    cpu, messages = stage.models.cpu, stage.models.messages
+    cpu = stage.models.cpu
+    messages = stage.models.messages
     if shard == stage.context.primary:
         return _read_runs(stage, shard, work_ns, pieces, after, what)
     step = stage.out(
@@ -247,23 +257,17 @@ def _read_runs(
     stage: Stage, shard: int, cpu_ns: float, pieces: list[int], after: int, what: str
 ) -> int:
     """Read several pieces of one shard: the thread waits for each before it asks for the next."""
-    worker, cpu = (
-        roles.shard_role(shard, roles.WORKER),
-        roles.shard_role(shard, roles.CPU),
-    )
-    step = stage.worker(worker, [after], what, shard)
-    step = stage.on_core(
-        cpu, cpu_ns, [step], what, handoffs=1 + len(pieces), shard=shard
-    )
+    osd = roles.osd_of(shard)
+    step = stage.worker(osd, [after], what, shard)
+    step = stage.on_core(osd, cpu_ns, [step], what, shard=shard)
     step = ssd_chain(stage, shard, pieces, lookup(stage, shard, step))
-    return stage.graph.release(
-        worker, after=[step], label=f"thread back from {what}", shard=shard
-    )
+    return stage.worker_back(osd, step, what, shard)
 
 
 def _device_runs(extents: list[ShardExtent], unit_bytes: int) -> list[int]:
     """What the device reads for each extent in turn [B], without units that an earlier one brought."""
-    pieces, known = [], 0
+    pieces = []
+    known = 0
     for extent in sorted(extents):
         first = max(known, extent.offset_bytes // unit_bytes)
         known = -(-extent.end_bytes // unit_bytes)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from stripesim.models.nic import NicModel
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext
 from stripesim.sim.ceph.phases import Phase
@@ -13,6 +14,7 @@ from stripesim.sim.ceph.qos import (
     RECOVERY,
     SCRUB_EVENT_BYTES,
 )
+from stripesim.sim.ceph.roles import Osd
 from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder
 
 # Most steps that one transfer, or one stay on a core, becomes. What has more pieces becomes steps that stand
@@ -26,137 +28,141 @@ _BACK = (roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX)
 
 
 class Stage:
-    """Adds the recurring groups of steps to a graph."""
+    """Adds the recurring groups of steps to a graph.
+
+    Where an OSD works, `osd` names its roles: `PRIMARY`, or `osd_of` a shard. The `shard` of a step is the
+    one whose sub-operation it belongs to, also where the primary does the work.
+    """
 
     def __init__(self, graph: GraphBuilder, context: PathContext) -> None:
         self.graph = graph
         self.context = context
         self.models = context.models
         # Of what comes to a worker thread next: its class, and its bytes where it is not immediate.
-        self._op_class, self._op_bytes = IMMEDIATE, 0
+        self._op_class = IMMEDIATE
+        self._op_bytes = 0
 
     def recovers(self, size_bytes: int) -> None:
-        """Let what worker threads do from here on be recovery of so many bytes."""
+        """Mark what worker threads do from here on as recovery of so many bytes."""
         queue = self.models.op_queue
         item_bytes = queue.recovery_item_bytes if queue else 0
-        self._op_class, self._op_bytes = RECOVERY, item_bytes or size_bytes
+        self._op_class = RECOVERY
+        self._op_bytes = item_bytes or size_bytes
 
     def scrubs(self) -> None:
-        """Let what worker threads do from here on be scrub."""
-        self._op_class, self._op_bytes = BEST_EFFORT, SCRUB_EVENT_BYTES
-
-    def _queued(self, step: int) -> None:
-        """Give the wait for a worker thread its class and cost; a client's own is its operation's first."""
-        queue = self.models.op_queue
-        if queue:
-            self.graph.in_class(step, self._op_class, queue.cost(self._op_bytes))
-        once = queue is not None and queue.recovery_item_bytes > 0
-        if self._op_class == CLIENT or (self._op_class == RECOVERY and once):
-            self._op_class, self._op_bytes = IMMEDIATE, 0
+        """Mark what worker threads do from here on as scrub."""
+        self._op_class = BEST_EFFORT
+        self._op_bytes = SCRUB_EVENT_BYTES
 
     # The client and the public network.
 
     def request(self, payload_bytes: int, returned_bytes: int = 0) -> int:
-        """Client to primary: submission, both sides of the wire, the messenger; return the arrival."""
-        self._op_class, self._op_bytes = CLIENT, payload_bytes
+        """Send an operation from the client to the primary; return its arrival at a worker's queue."""
+        self._op_class = CLIENT
+        self._op_bytes = payload_bytes
         submitted = self.submit(payload_bytes, returned_bytes)
-        return self.client_out(
-            self.models.messages.request_header_bytes + payload_bytes, submitted
-        )
+        size_bytes = self.models.messages.request_header_bytes + payload_bytes
+        return self.client_out(size_bytes, submitted)
 
     def reply(self, payload_bytes: int, after: int) -> int:
-        """Primary to client; return the arrival, the request's completion."""
+        """Send the primary's answer to the client; return its arrival, the request's completion."""
         return self.client_back(self.models.messages.reply_bytes + payload_bytes, after)
 
     def submit(self, payload_bytes: int = 0, returned_bytes: int = 0) -> int:
-        """Submission by the client, of a write with a payload or of a read."""
-        client, graph, phase = self.models.client, self.graph, Phase.CLIENT
-        held_ns = client.submit_ns + (client.submit_write_ns if payload_bytes else 0)
+        """Submit an operation at the client, a write with a payload or a read."""
+        client = self.models.client
+        held_ns = client.submit_ns
+        if payload_bytes:
+            held_ns += client.submit_write_ns
         held_ns += client.submit_ns_per_byte * (payload_bytes + returned_bytes)
-        step, on_thread = graph.issue, bool(self.models.threads.slice_ns)
-        if on_thread:
-            # Bound where the client's thread has no core of its own.
-            step = graph.acquire(
-                roles.CLIENT_THREAD, after=[step], label="client's thread", phase=phase
-            )
-        label = "client submits"
-        submitted = graph.use(
-            roles.CLIENT_SUBMIT, held_ns, after=[step], label=label, phase=phase
-        )
-        if on_thread:
-            graph.on_thread(submitted, step)
-            graph.release(
-                roles.CLIENT_THREAD, after=[submitted], label="client's thread back"
-            )
+        submitted = self._client_submits(held_ns)
         if client.processor_ns:
             # Most of it comes after a request is sent or answered; no request waits for its own.
-            label, work_ns = "client works", client.processor_ns
-            graph.use(
-                roles.CLIENT_CPU, work_ns, after=[submitted], label=label, phase=phase
+            self.graph.use(
+                roles.CLIENT_CPU,
+                client.processor_ns,
+                after=[submitted],
+                label="client works",
+                phase=Phase.CLIENT,
             )
         return submitted
 
-    def client_out(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
-        """Client to primary, or to a shard; return the arrival."""
-        _, wire, received, cpu = _client_side(shard)
-        ends = (roles.CLIENT_TX, wire, received)
-        step = self._wire(
-            "public", ends, size_bytes, after, "request", Phase.PUBLIC_NET, shard
+    def _client_submits(self, held_ns: float) -> int:
+        """Hold a submission thread of the client; it is a thread with a core where slices are modelled."""
+        graph = self.graph
+        if not self.models.threads.slice_ns:
+            return self._submission(held_ns, graph.issue)
+        # Bound where the client's thread has no core of its own.
+        thread = graph.acquire(
+            roles.CLIENT_THREAD,
+            after=[graph.issue],
+            label="client's thread",
+            phase=Phase.CLIENT,
         )
-        return self.messenger(cpu, size_bytes, step, "request", shard=shard)
+        submitted = self._submission(held_ns, thread)
+        graph.on_thread(submitted, thread)
+        graph.release(
+            roles.CLIENT_THREAD, after=[submitted], label="client's thread back"
+        )
+        return submitted
+
+    def _submission(self, held_ns: float, after: int) -> int:
+        return self.graph.use(
+            roles.CLIENT_SUBMIT,
+            held_ns,
+            after=[after],
+            label="client submits",
+            phase=Phase.CLIENT,
+        )
+
+    def client_out(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
+        """Send a message from the client to the primary, or to a shard; return its arrival."""
+        osd = _asked(shard)
+        ends = (roles.CLIENT_TX, osd.public_wire, osd.public_rx)
+        step = self._public(ends, size_bytes, after, "request", shard)
+        return self._messenger(osd, size_bytes, step, "request", shard)
 
     def client_back(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
-        """Primary, or a shard, to client; return the arrival."""
-        sent, wire, _, cpu = _client_side(shard)
-        step = self.messenger(cpu, size_bytes, after, "reply", shard=shard)
-        ends = (sent, wire, roles.CLIENT_RX)
-        return self._wire(
-            "public", ends, size_bytes, step, "reply", Phase.PUBLIC_NET, shard
-        )
+        """Send a message from the primary, or from a shard, to the client; return its arrival."""
+        osd = _asked(shard)
+        step = self._messenger(osd, size_bytes, after, "reply", shard)
+        ends = (osd.public_tx, osd.public_wire, roles.CLIENT_RX)
+        return self._public(ends, size_bytes, step, "reply", shard)
 
     # The private network. Between shards on one host only the messengers' work remains.
 
     def out(
         self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
     ) -> int:
-        """Primary to shard; return the arrival. `phase` says what the wire's time is spent on."""
-        return self._between(shard, _OUT, size_bytes, after, what, phase)
+        """Send a message from the primary to a shard; return its arrival.
+
+        `phase` is what the wire's time is spent on.
+        """
+        receiver = roles.osd_of(shard)
+        step = self._messenger(roles.PRIMARY, size_bytes, after, what, shard)
+        step = self._private(_OUT, size_bytes, step, what, shard, phase)
+        step = self._messenger(receiver, size_bytes, step, what, shard)
+        self._acknowledge(roles.PRIMARY, step, what, shard)
+        return step
 
     def back(
         self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
     ) -> int:
-        """Shard to primary; return the arrival."""
-        return self._between(shard, _BACK, size_bytes, after, what, phase)
-
-    def _between(
-        self,
-        shard: int,
-        parts: Ends,
-        size_bytes: int,
-        after: int,
-        what: str,
-        phase: Phase,
-    ) -> int:
-        """Send a message between the primary and a shard: messenger, wire, messenger.
-
-        The sender's messenger takes the acknowledgement, for which nothing waits. It goes out with what the
-        receiver's thread does anyway; its bytes are within the messages' sizes.
-        """
-        sender, receiver = roles.PRIMARY_CPU, roles.shard_role(shard, roles.CPU)
-        if parts == _BACK:
-            sender, receiver = receiver, sender
-        step = self.messenger(sender, size_bytes, after, what, shard=shard)
-        tx, wire, rx = (roles.shard_role(shard, part) for part in parts)
-        step = self._wire(
-            "private", (tx, wire, rx), size_bytes, step, what, phase, shard
-        )
-        step = self.messenger(receiver, size_bytes, step, what, shard=shard)
-        threads = self.models.threads
-        for _ in range(
-            threads.peer_acks_count if threads.messenger_threads_count else 0
-        ):
-            self.messenger(sender, 0, step, f"{what} acknowledged", shard=shard)
+        """Send a message from a shard to the primary; return its arrival."""
+        sender = roles.osd_of(shard)
+        step = self._messenger(sender, size_bytes, after, what, shard)
+        step = self._private(_BACK, size_bytes, step, what, shard, phase)
+        step = self._messenger(roles.PRIMARY, size_bytes, step, what, shard)
+        self._acknowledge(sender, step, what, shard)
         return step
+
+    def _acknowledge(self, sender: Osd, after: int, what: str, shard: int) -> None:
+        """Let the sender's messenger take the acknowledgement, for which nothing waits.
+
+        It goes out with what the receiver's thread does anyway; its bytes are within the messages' sizes.
+        """
+        for _ in range(self.models.threads.peer_acks_count):
+            self._messenger(sender, 0, after, f"{what} acknowledged", shard)
 
     def sub_reply(
         self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
@@ -165,24 +171,45 @@ class Stage:
         step = self.back(shard, size_bytes, after, what, phase=phase)
         return self.primary_cpu(self.models.cpu.sub_reply_ns, [step], what, shard=shard)
 
+    def _public(
+        self, ends: Ends, size_bytes: int, after: int, what: str, shard: int
+    ) -> int:
+        """Send over the public network."""
+        nic = self.models.public_nic
+        phase = Phase.PUBLIC_NET
+        return self._wire("public", nic, ends, size_bytes, after, what, shard, phase)
+
+    def _private(
+        self,
+        parts: Ends,
+        size_bytes: int,
+        after: int,
+        what: str,
+        shard: int,
+        phase: Phase,
+    ) -> int:
+        """Send over the private network."""
+        nic = self.models.private_nic
+        tx, wire, rx = (roles.shard_role(shard, part) for part in parts)
+        ends = (tx, wire, rx)
+        return self._wire("private", nic, ends, size_bytes, after, what, shard, phase)
+
     def _wire(
         self,
         net: str,
+        nic: NicModel,
         ends: Ends,
         size_bytes: int,
         after: int,
         what: str,
-        phase: Phase,
         shard: int,
+        phase: Phase,
     ) -> int:
         """Send over a network: from the sender's interface over the wire to the receiver's."""
-        graph, (tx, wire, rx) = self.graph, ends
-        nic = self.models.public_nic if net == "public" else self.models.private_nic
-        held_ns, traffic = (
-            nic.serialise_ns(size_bytes),
-            {f"{net}_net_bytes": nic.traffic_bytes(size_bytes)},
-        )
-        step = graph.use(
+        tx, wire, rx = ends
+        held_ns = nic.serialise_ns(size_bytes)
+        traffic = {f"{net}_net_bytes": nic.traffic_bytes(size_bytes)}
+        step = self.graph.use(
             tx,
             held_ns,
             after=[after],
@@ -192,7 +219,7 @@ class Stage:
             messages=1,
             **traffic,
         )
-        step = graph.delay(
+        step = self.graph.delay(
             wire,
             nic.latency_ns,
             after=[step],
@@ -200,7 +227,7 @@ class Stage:
             phase=phase,
             shard=shard,
         )
-        return graph.use(
+        return self.graph.use(
             rx,
             held_ns,
             after=[step],
@@ -209,42 +236,31 @@ class Stage:
             shard=shard,
         )
 
-    # Processors. A stage is one hand-off to a thread and one stay on a core.
-
-    def messenger(
-        self, cpu: int, size_bytes: int, after: int, what: str, *, shard: int = NO_SHARD
+    def _messenger(
+        self, osd: Osd, size_bytes: int, after: int, what: str, shard: int
     ) -> int:
-        """One side of one message, on a messenger thread; `shard`: of a message to or from that shard.
+        """Process one side of one message on a messenger thread.
 
         Deviation: messages between OSDs of one host take the frames of the network as well.
         """
-        frames, label = self.models.private_nic.frames(size_bytes), f"messenger, {what}"
-        cpu_ns = self.models.cpu.message_ns(size_bytes, frames)
-        if not self.models.threads.messenger_threads_count:
-            return self.on_core(
-                cpu, cpu_ns, [after], label, shard=shard, part="messenger_ns"
-            )
-        at_primary = cpu == roles.PRIMARY_CPU
-        thread = (
-            roles.PRIMARY_MESSENGER
-            if at_primary
-            else roles.shard_role(shard, roles.MESSENGER)
-        )
+        frames = self.models.private_nic.frames(size_bytes)
         return self.with_thread(
-            thread,
-            cpu,
-            cpu_ns,
+            osd.messenger,
+            osd,
+            self.models.cpu.message_ns(size_bytes, frames),
             [after],
-            label,
+            f"messenger, {what}",
             "messenger_ns",
-            phase=_phase_of(cpu),
+            phase=osd.phase,
             shard=shard,
         )
+
+    # Processors. A stage is one stay on a core of a thread.
 
     def with_thread(
         self,
         thread: int,
-        cpu: int,
+        osd: Osd,
         cpu_ns: float,
         after: Iterable[int],
         label: str,
@@ -259,7 +275,7 @@ class Stage:
             thread, after=after, label=f"thread for {label}", phase=phase, shard=shard
         )
         step = self.on_core(
-            cpu,
+            osd,
             cpu_ns,
             [taken],
             label,
@@ -275,18 +291,17 @@ class Stage:
     def primary_cpu(
         self, cpu_ns: float, after: Iterable[int], label: str, **more: Any
     ) -> int:
-        """A stage of the primary: under the placement group's own mutex, on a worker thread.
+        """Add a stage of the primary: under the placement group's own mutex, on a worker thread.
 
         `more` is as in `work`. With `goes_on` or `after_reply` something leaves here: the step returned is
         where it does, before the thread and the placement group are given back.
         """
-        return self.work(
-            roles.PRIMARY_CPU, cpu_ns, after, label, in_group=True, **more
-        )[0]
+        left, _ = self.work(roles.PRIMARY, cpu_ns, after, label, in_group=True, **more)
+        return left
 
     def work(
         self,
-        cpu: int,
+        osd: Osd,
         cpu_ns: float,
         after: Iterable[int],
         label: str,
@@ -298,7 +313,7 @@ class Stage:
         after_reply: bool = False,
         **more: Any,
     ) -> tuple[int, int]:
-        """A stage of an OSD, by its host's cores, on a worker thread.
+        """Add a stage of an OSD, by its host's cores, on a worker thread.
 
         `in_group`: under the placement group's own mutex. `then`: what the thread waits for once it has left
         the core. `goes_on`: what it works on once the answer has left; `after_reply`: and then the rest that
@@ -306,67 +321,70 @@ class Stage:
 
         Return the step after which the answer leaves, and that at which the thread is back.
         """
-        graph, at_primary = self.graph, cpu == roles.PRIMARY_CPU
-        worker = (
-            roles.PRIMARY_WORKER
-            if at_primary
-            else roles.shard_role(shard, roles.WORKER)
-        )
-        mutex_shard = shard if at_primary else NO_SHARD
-        # A thread takes an operation from its queue, and then the placement group's mutex. Where threads are
-        # not modelled apart, operations wait for the mutex first.
-        inside = in_group and self._thread_first
-        outside = in_group and not inside
-        before = [self._group(after, label, mutex_shard)] if outside else after
-        thread = self.worker(worker, before, label, shard)
-        ready = self._group([thread], label, mutex_shard) if inside else thread
+        mutex_shard = shard if osd is roles.PRIMARY else NO_SHARD
+        # A thread takes an operation from its queue, and then the placement group's mutex.
+        step = thread = self.worker(osd, after, label, shard)
+        if in_group:
+            step = self._group(thread, label, mutex_shard)
         step = self.on_core(
-            cpu, cpu_ns, [ready], label, shard=shard, thread=thread, **more
+            osd, cpu_ns, [step], label, shard=shard, thread=thread, **more
         )
-        step = answered = then(step) if then else step
+        if then:
+            step = then(step)
+        answered = step
         if goes_on:
             step = goes_on(step)
         if after_reply:
-            step = self._after_reply(cpu, step, label, shard=shard)
+            step = self._after_reply(osd, step, label, shard)
         lingers = step != answered
-        if inside:
+        if in_group:
             step = self._group_back(step, label, mutex_shard)
-        step = graph.release(
-            worker, after=[step], label=f"thread back from {label}", shard=shard
-        )
-        if outside:
-            step = self._group_back(step, label, mutex_shard)
-        return (answered if lingers else step), step
+        back = self.worker_back(osd, step, label, shard)
+        return (answered, back) if lingers else (back, back)
 
-    def worker(self, worker: int, after: Iterable[int], label: str, shard: int) -> int:
+    def worker(self, osd: Osd, after: Iterable[int], label: str, shard: int) -> int:
         """Wait for a worker thread of an OSD."""
-        phase = Phase.PRIMARY_CPU if worker == roles.PRIMARY_WORKER else Phase.SHARD_CPU
         step = self.graph.acquire(
-            worker, after=after, label=f"thread for {label}", phase=phase, shard=shard
+            osd.worker,
+            after=after,
+            label=f"thread for {label}",
+            phase=osd.phase,
+            shard=shard,
         )
         self._queued(step)
         return step
+
+    def worker_back(self, osd: Osd, after: int, label: str, shard: int) -> int:
+        """Give a worker thread back."""
+        return self.graph.release(
+            osd.worker, after=[after], label=f"thread back from {label}", shard=shard
+        )
+
+    def _queued(self, step: int) -> None:
+        """Give the wait for a worker thread its class and cost; a client's own is its operation's first."""
+        queue = self.models.op_queue
+        if queue:
+            self.graph.in_class(step, self._op_class, queue.cost(self._op_bytes))
+        recovers_once = queue is not None and queue.recovery_item_bytes > 0
+        if self._op_class == CLIENT or (self._op_class == RECOVERY and recovers_once):
+            self._op_class = IMMEDIATE
+            self._op_bytes = 0
 
     @property
     def keeps_thread(self) -> bool:
         """Whether one thread takes a client's write from dispatch to the primary's own transaction."""
         return bool(self.models.threads.lock_waits_per_thread_count)
 
-    @property
-    def _thread_first(self) -> bool:
-        """Whether a thread waits for a placement group's mutex, not an operation in front of the thread."""
-        return (
-            bool(self.models.threads.messenger_threads_count)
-            or self.models.op_queue is not None
-        )
-
-    def _group(self, after: Iterable[int], label: str, shard: int) -> int:
+    def _group(self, after: int, label: str, shard: int) -> int:
         """Take the placement group's own mutex, if there is one."""
         if self.models.pg_lock.scope == "none":
-            return self.graph.join(after)
-        label = f"PG for {label}"
+            return after
         return self.graph.acquire(
-            roles.PG_EXEC, after=after, label=label, phase=Phase.LOCK, shard=shard
+            roles.PG_EXEC,
+            after=[after],
+            label=f"PG for {label}",
+            phase=Phase.LOCK,
+            shard=shard,
         )
 
     def _group_back(self, after: int, label: str, shard: int) -> int:
@@ -376,36 +394,30 @@ class Stage:
             roles.PG_EXEC, after=[after], label=f"PG back from {label}", shard=shard
         )
 
-    def _after_reply(self, cpu: int, after: int, label: str, *, shard: int) -> int:
+    def _after_reply(self, osd: Osd, after: int, label: str, shard: int) -> int:
         """Stay on the core after an answer; no step at all if the model has no such time."""
-        after_ns, hand_over_ns = (
-            self.models.cpu.after_reply_ns,
-            self.models.threads.hand_over_ns,
-        )
+        after_ns = self.models.cpu.after_reply_ns
+        hand_over_ns = self.models.threads.hand_over_ns
         if after_ns:
-            after = self.on_core(
-                cpu, after_ns, [after], f"after {label}", handoffs=0, shard=shard
-            )
+            after = self.on_core(osd, after_ns, [after], f"after {label}", shard=shard)
         if not hand_over_ns:
             return after
-        label = f"hand over after {label}"
         return self.graph.delay(
             NO_ROLE,
             hand_over_ns,
             after=[after],
-            label=label,
-            phase=_phase_of(cpu),
+            label=f"hand over after {label}",
+            phase=osd.phase,
             shard=shard,
         )
 
     def on_core(
         self,
-        cpu: int,
+        osd: Osd,
         cpu_ns: float,
         after: Iterable[int],
         label: str,
         *,
-        handoffs: int = 1,
         wakes_count: float = 0,
         coding_ns: float = 0,
         encode_bytes: int = 0,
@@ -416,37 +428,39 @@ class Stage:
     ) -> int:
         """Stay on a core; no step at all if there is nothing to do.
 
-        `phase` None: that of the core's OSD. `part`: counter of the class of thread, if it is no worker.
+        `phase` None: that of the OSD. `part`: counter of the class of thread, if it is no worker.
         `thread`: the `acquire` of the thread that works, which may have to be woken first. `wakes_count`:
         wake-ups of other threads that go with this work whatever the load.
         """
-        cpu_ns += wakes_count * self.models.threads.wake_ns
+        threads = self.models.threads
+        cpu_ns += wakes_count * threads.wake_ns
         cpu_ns += coding_ns
         if not cpu_ns:
             return self.graph.join(after)
-        switches = handoffs * self.models.cpu.switches_per_handoff_count + wakes_count
-        slice_ns, pieces = self.models.threads.slice_ns, 1
-        if slice_ns and thread is not None:
-            # A thread whose slice is used up may lose its core in the middle of long work.
-            pieces = min(-(-round(cpu_ns) // round(slice_ns)), TRANSFER_STEPS_MAX)
         amounts = {
             "cpu_ns": round(cpu_ns),
-            "context_switches": round(switches),
+            "context_switches": round(wakes_count),
             "encode_bytes": encode_bytes,
             "coding_ns": round(coding_ns),
-            **({part: round(cpu_ns)} if part else {}),
         }
-        for piece in range(pieces):
+        if part:
+            amounts[part] = round(cpu_ns)
+        pieces = 1
+        if threads.slice_ns and thread is not None:
+            # A thread whose slice is used up may lose its core in the middle of long work.
+            slices = -(-round(cpu_ns) // round(threads.slice_ns))
+            pieces = min(slices, TRANSFER_STEPS_MAX)
+        for piece in range(1, pieces + 1):
             step = self.graph.use(
-                cpu,
+                osd.cpu,
                 cpu_ns / pieces,
                 after=after,
                 label=label,
-                phase=_phase_of(cpu) if phase is None else phase,
+                phase=osd.phase if phase is None else phase,
                 shard=shard,
-                **(amounts if piece == pieces - 1 else {}),
+                **(amounts if piece == pieces else {}),
             )
-            if thread is not None and (slice_ns or self.models.threads.wake_ns):
+            if thread is not None and (threads.slice_ns or threads.wake_ns):
                 self.graph.on_thread(step, thread)
             after = [step]
         return step
@@ -474,14 +488,6 @@ class Stage:
         return self.graph.release(roles.PG_LOCK, after=[after], label="PG unlock")
 
 
-def _phase_of(cpu: int) -> Phase:
-    return Phase.PRIMARY_CPU if cpu == roles.PRIMARY_CPU else Phase.SHARD_CPU
-
-
-def _client_side(shard: int) -> tuple[int, int, int, int]:
-    """Return interface out, wire, interface in and cores of the primary, or of a shard, on the public net."""
-    if shard == NO_SHARD:
-        return roles.PUBLIC_TX, roles.PUBLIC_WIRE, roles.PUBLIC_RX, roles.PRIMARY_CPU
-    received = roles.shard_role(shard, roles.CLIENT_SIDE_RX)
-    sent = roles.shard_role(shard, roles.CLIENT_SIDE_TX)
-    return sent, received, received, roles.shard_role(shard, roles.CPU)
+def _asked(shard: int) -> Osd:
+    """Return the OSD that a client asks: the primary, or that of a shard."""
+    return roles.PRIMARY if shard == NO_SHARD else roles.osd_of(shard)

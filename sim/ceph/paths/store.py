@@ -1,6 +1,6 @@
 """What stores do for a path: reads, writes, commits; and what the primary gathers, decodes and encodes."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 from stripesim.models.coding import ReadPlan, ShardExtent, WritePlan
@@ -9,7 +9,7 @@ from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext, by_shard, total_bytes
 from stripesim.sim.ceph.paths.stage import TRANSFER_STEPS_MAX, Stage
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.engine.graph import FIXED, SSD_READ, SSD_WRITE
+from stripesim.sim.engine.graph import SSD_READ, SSD_WRITE
 
 Item = TypeVar("Item")
 # What is known of the first and last unit of a write; None: nothing apart.
@@ -21,68 +21,36 @@ Writes = Mapping[int, tuple[int, StoreIo]]
 CHAIN_STEPS_MAX = 8
 
 
-def _device(
-    stage: Stage,
-    shard: int,
-    part: int,
-    demand_ns: float,
-    after: Iterable[int],
-    label: str,
-    spread: int = SSD_READ,
-    **amounts: int,
-) -> int:
-    role = roles.shard_role(shard, part)
-    return stage.graph.use(
-        role,
-        demand_ns,
-        after=after,
-        label=label,
-        spread=spread,
-        phase=Phase.DEVICE,
-        shard=shard,
-        **amounts,
-    )
-
-
 def ssd_read(
     stage: Stage, shard: int, size_bytes: int, after: int, label: str = "SSD read"
 ) -> int:
     """Read from a shard's device, in its pieces, and over its link to the host where that is a queue."""
-    ssd, ends = stage.models.ssd, []
+    ends = []
     for pieces, requests in _transfers(stage, size_bytes):
-        read_ns, read_bytes = sum(map(ssd.read_ns, pieces)), sum(pieces)
-        counted = {"device_read_bytes": read_bytes, "device_read_ops": requests}
-        step = _device(stage, shard, roles.SSD, read_ns, [after], label, **counted)
-        ends.append(_drive_to_host(stage, shard, read_bytes, step))
+        read_ns = sum(map(stage.models.ssd.read_ns, pieces))
+        step = _device_reads(
+            stage, shard, read_ns, sum(pieces), after, label, requests=requests
+        )
+        ends.append(_drive_to_host(stage, shard, sum(pieces), step))
     return stage.graph.join(ends)
-
-
-def _drive_to_host(stage: Stage, shard: int, size_bytes: float, after: int) -> int:
-    """Transfer what was read over the drive's link, where the link is a queue of its own."""
-    link_ns = stage.models.ssd.link_ns_per_byte * size_bytes
-    if not link_ns:
-        return after
-    return _device(
-        stage, shard, roles.SSD_LINK, link_ns, [after], "drive to host", FIXED
-    )
 
 
 def ssd_chain(stage: Stage, shard: int, sizes_bytes: Sequence[int], after: int) -> int:
     """Read several pieces of one object from a shard's device, each after the one before it."""
-    device, step = stage.models.ssd, after
-    reads = [
-        (piece, device.read_ns(piece) if index == 0 else device.read_next_ns(piece))
-        for index, size_bytes in enumerate(sizes_bytes)
-        for piece in device.pieces_bytes(size_bytes)
-    ]
+    device = stage.models.ssd
+    reads = []
+    for index, size_bytes in enumerate(sizes_bytes):
+        piece_ns = device.read_next_ns if index else device.read_ns
+        pieces = device.pieces_bytes(size_bytes)
+        reads += [(piece, piece_ns(piece)) for piece in pieces]
+    step = after
     for batch in batches(reads, CHAIN_STEPS_MAX):
         read_ns = sum(read_ns for _, read_ns in batch)
-        counted = {
-            "device_read_bytes": sum(piece for piece, _ in batch),
-            "device_read_ops": len(batch),
-        }
-        step = _device(stage, shard, roles.SSD, read_ns, [step], "SSD read", **counted)
-        step = _drive_to_host(stage, shard, counted["device_read_bytes"], step)
+        read_bytes = sum(piece for piece, _ in batch)
+        step = _device_reads(
+            stage, shard, read_ns, read_bytes, step, "SSD read", requests=len(batch)
+        )
+        step = _drive_to_host(stage, shard, read_bytes, step)
     return step
 
 
@@ -90,43 +58,87 @@ def ssd_write(
     stage: Stage, shard: int, size_bytes: int, after: int, label: str = "SSD write"
 ) -> int:
     """Write to a shard's device: at once into a buffer that takes all of it, else in its pieces."""
-    ssd, ends = stage.models.ssd, []
+    ssd = stage.models.ssd
     transfers = _transfers(stage, size_bytes)
     if ssd.write_servers_count:
         transfers = [((size_bytes,), len(ssd.pieces_bytes(size_bytes)))]
-    for pieces, requests in transfers:
-        counted = {"device_write_bytes": sum(pieces), "device_write_ops": requests}
-        write_ns = sum(map(ssd.write_ns, pieces))
-        ends.append(
-            _device(
-                stage,
-                shard,
-                roles.SSD_WRITER,
-                write_ns,
-                [after],
-                label,
-                SSD_WRITE,
-                **counted,
-            )
+    ends = [
+        stage.graph.use(
+            roles.shard_role(shard, roles.SSD_WRITER),
+            sum(map(ssd.write_ns, pieces)),
+            after=[after],
+            label=label,
+            spread=SSD_WRITE,
+            phase=Phase.DEVICE,
+            shard=shard,
+            device_write_bytes=sum(pieces),
+            device_write_ops=requests,
         )
+        for pieces, requests in transfers
+    ]
     return stage.graph.join(ends)
 
 
+def _device_reads(
+    stage: Stage,
+    shard: int,
+    read_ns: float,
+    read_bytes: int,
+    after: int,
+    label: str,
+    *,
+    requests: int = 0,
+) -> int:
+    """Occupy a channel of a shard's device with a read."""
+    return stage.graph.use(
+        roles.shard_role(shard, roles.SSD),
+        read_ns,
+        after=[after],
+        label=label,
+        spread=SSD_READ,
+        phase=Phase.DEVICE,
+        shard=shard,
+        device_read_bytes=read_bytes,
+        device_read_ops=requests,
+    )
+
+
+def _drive_to_host(stage: Stage, shard: int, size_bytes: float, after: int) -> int:
+    """Transfer what was read over the drive's link, where the link is a queue of its own."""
+    link_ns = stage.models.ssd.link_ns_per_byte * size_bytes
+    if not link_ns:
+        return after
+    return stage.graph.use(
+        roles.shard_role(shard, roles.SSD_LINK),
+        link_ns,
+        after=[after],
+        label="drive to host",
+        phase=Phase.DEVICE,
+        shard=shard,
+    )
+
+
 def _wake(stage: Stage, shard: int, after: int, *parts: int) -> int:
-    """Wake the threads that a device's answer wakes, in turn, where threads are modelled apart."""
+    """Wake the threads that a device's answer wakes, in turn, where threads keep their cores."""
     if not stage.models.threads.slice_ns:
         return after
+    graph = stage.graph
+    label = "device has answered"
     for part in parts:
-        thread, core = roles.shard_role(shard, part), roles.shard_role(shard, roles.CPU)
-        phase, label = Phase.DEVICE, "device has answered"
-        taken = stage.graph.acquire(
-            thread, after=[after], label=label, phase=phase, shard=shard
+        thread = roles.shard_role(shard, part)
+        taken = graph.acquire(
+            thread, after=[after], label=label, phase=Phase.DEVICE, shard=shard
         )
-        woken = stage.graph.use(
-            core, 0, after=[taken], label=label, phase=phase, shard=shard
+        woken = graph.use(
+            roles.shard_role(shard, roles.CPU),
+            0,
+            after=[taken],
+            label=label,
+            phase=Phase.DEVICE,
+            shard=shard,
         )
-        stage.graph.on_thread(woken, taken)
-        after = stage.graph.release(thread, after=[woken], label=label, shard=shard)
+        graph.on_thread(woken, taken)
+        after = graph.release(thread, after=[woken], label=label, shard=shard)
     return after
 
 
@@ -162,15 +174,7 @@ def lookup(stage: Stage, shard: int, after: int) -> int:
         return after
     read_ns = model.miss_fraction * stage.models.ssd.read_ns(model.read_bytes)
     read_bytes = round(model.miss_fraction * model.read_bytes)
-    step = _device(
-        stage,
-        shard,
-        roles.SSD,
-        read_ns,
-        [after],
-        "metadata read",
-        device_read_bytes=read_bytes,
-    )
+    step = _device_reads(stage, shard, read_ns, read_bytes, after, "metadata read")
     return _drive_to_host(stage, shard, read_bytes, step)
 
 
@@ -189,23 +193,16 @@ def local_read(
         step = lookup(stage, shard, step)
         if not device_bytes:
             return step
-        return _wake(
-            stage,
-            shard,
-            ssd_read(stage, shard, device_bytes, step),
-            roles.AIO,
-            roles.READER,
-        )
+        step = ssd_read(stage, shard, device_bytes, step)
+        return _wake(stage, shard, step, roles.AIO, roles.READER)
 
     return stage.work(
-        roles.shard_role(shard, roles.CPU),
+        roles.osd_of(shard),
         cpu_ns + stage.models.cpu.store_ns_per_byte * device_bytes,
         [after],
         what,
         in_group=in_group,
         shard=shard,
-        # Waiting for the device is one more hand-off.
-        handoffs=2 if device_bytes else 1,
         then=read,
         after_reply=True,
     )
@@ -222,28 +219,32 @@ def gather(
     `sources` has for each shard the bytes that its store returns and those that its device reads; the two
     differ by what a cache holds and by padding. The stage of `after` has paid for making the sub-reads.
     """
-    cpu, messages = stage.models.cpu, stage.models.messages
-    arrivals = []
-    for shard, (data_bytes, device_bytes) in sources.items():
-        if shard == stage.context.primary:
-            arrivals.append(
-                local_read(stage, shard, cpu.store_read_ns, device_bytes, after, what)[
-                    0
-                ]
-            )
-            continue
-        step = stage.out(
-            shard, messages.sub_read_request_bytes, after, what, phase=Phase.READ_BACK
-        )
-        work_ns = cpu.sub_op_prepare_ns + cpu.store_read_ns
-        step, _ = local_read(stage, shard, work_ns, device_bytes, step, what)
-        size_bytes = messages.sub_read_reply_header_bytes + data_bytes
-        arrivals.append(
-            stage.sub_reply(
-                shard, size_bytes, step, f"{what} reply", phase=Phase.READ_BACK
-            )
-        )
+    arrivals = [
+        _fetch(stage, shard, data_bytes, device_bytes, after, what)
+        for shard, (data_bytes, device_bytes) in sources.items()
+    ]
     return stage.graph.join(arrivals, label="all data here")
+
+
+def _fetch(
+    stage: Stage, shard: int, data_bytes: int, device_bytes: int, after: int, what: str
+) -> int:
+    """Read from one shard and bring the data to the primary."""
+    cpu = stage.models.cpu
+    messages = stage.models.messages
+    if shard == stage.context.primary:
+        answered, _ = local_read(
+            stage, shard, cpu.store_read_ns, device_bytes, after, what
+        )
+        return answered
+    request_bytes = messages.sub_read_request_bytes
+    step = stage.out(shard, request_bytes, after, what, phase=Phase.READ_BACK)
+    work_ns = cpu.sub_op_prepare_ns + cpu.store_read_ns
+    step, _ = local_read(stage, shard, work_ns, device_bytes, step, what)
+    size_bytes = messages.sub_read_reply_header_bytes + data_bytes
+    return stage.sub_reply(
+        shard, size_bytes, step, f"{what} reply", phase=Phase.READ_BACK
+    )
 
 
 def stripe_sources(
@@ -253,10 +254,8 @@ def stripe_sources(
     cached_stripes: frozenset[int],
 ) -> dict[int, tuple[int, int]]:
     """Return what `gather` reads of whole stripes; those in the read caches need no device read."""
-    unit, alloc = (
-        context.geometry.stripe_unit_bytes,
-        context.models.store.min_alloc_bytes,
-    )
+    unit = context.geometry.stripe_unit_bytes
+    alloc = context.models.store.min_alloc_bytes
     # Chunks smaller than an allocation unit may share one.
     blocks = {
         block
@@ -298,14 +297,14 @@ def encode_and_send(
     See Ceph v18.2.0, ``src/osd/ReplicatedBackend.cc`` (``submit_transaction``), ``src/osd/ECBackend.cc``
     (``try_reads_to_commit``).
     """
-    primary, prepared = stage.context.primary, None
+    primary = stage.context.primary
+    prepared = None
 
     def prepare(step: int) -> int:
         nonlocal prepared
         own_ns, wakes_count = _preparation(stage, writes[primary][1])
-        label, core = "transaction", roles.PRIMARY_CPU
         prepared = stage.on_core(
-            core, own_ns, [step], label, handoffs=0, wakes_count=wakes_count
+            roles.PRIMARY, own_ns, [step], "transaction", wakes_count=wakes_count
         )
         return prepared
 
@@ -337,33 +336,44 @@ def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
     it. After the commit the transaction is finished: nobody waits for that, but a thread is busy. Where
     threads keep their cores, the first makes the syncs too, so it is given back behind the sync's queue.
     """
-    graph, cpu, makes_syncs = (
-        stage.graph,
-        stage.models.cpu,
-        bool(stage.models.threads.slice_ns),
-    )
-    kv, core = roles.shard_role(shard, roles.KV), roles.shard_role(shard, roles.CPU)
+    graph = stage.graph
+    makes_syncs = bool(stage.models.threads.slice_ns)
+    kv = roles.shard_role(shard, roles.KV)
+    label = "kv submit"
     thread = graph.acquire(
-        kv, after=[after], label="thread for kv submit", phase=Phase.LOG, shard=shard
+        kv, after=[after], label=f"thread for {label}", phase=Phase.LOG, shard=shard
     )
-    submitted = step = stage.on_core(
-        core,
-        cpu.kv_transaction_ns,
+    submitted = stage.on_core(
+        roles.osd_of(shard),
+        stage.models.cpu.kv_transaction_ns,
         [thread],
-        "kv submit",
+        label,
         phase=Phase.LOG,
         shard=shard,
         thread=thread,
         part="kv_ns",
     )
-    if not makes_syncs:
-        step = graph.release(
-            kv, after=[submitted], label="thread back from kv submit", shard=shard
+
+    def give_back() -> int:
+        return graph.release(
+            kv, after=[submitted], label=f"thread back from {label}", shard=shard
         )
-    committed = graph.use(
+
+    if makes_syncs:
+        committed = _sync(stage, shard, log_bytes, submitted)
+        give_back()
+    else:
+        committed = _sync(stage, shard, log_bytes, give_back())
+    _finish_transaction(stage, shard, committed)
+    return committed
+
+
+def _sync(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
+    """Flush the key-value log, with all transactions that wait for it."""
+    committed = stage.graph.use(
         roles.shard_role(shard, roles.SYNC),
         stage.models.ssd.sync_ns(log_bytes),
-        after=[step],
+        after=[after],
         label="kv sync",
         spread=SSD_WRITE,
         phase=Phase.LOG,
@@ -375,40 +385,40 @@ def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
     # What a sync writes once, however many transactions it serves.
     shared_bytes = stage.models.store.sync_log_bytes
     if shared_bytes:
-        graph.per_service(
+        stage.graph.per_service(
             committed, device_write_bytes=shared_bytes, device_log_bytes=shared_bytes
-        )
-    if makes_syncs:
-        graph.release(
-            kv, after=[submitted], label="thread back from kv submit", shard=shard
-        )
-    finish_ns = cpu.kv_finish_ns * (
-        cpu.ec_kv_finish_factor if stage.context.erasure else 1
-    )
-    if finish_ns:
-        apart = stage.models.threads.finish_threads_count
-        finisher = roles.shard_role(shard, roles.FINISHER) if apart else kv
-        stage.with_thread(
-            finisher,
-            core,
-            finish_ns,
-            [committed],
-            "kv finish",
-            "kv_ns",
-            phase=Phase.LOG,
-            shard=shard,
         )
     return committed
 
 
+def _finish_transaction(stage: Stage, shard: int, committed: int) -> None:
+    """Finish a transaction after its commit, which no request waits for."""
+    cpu = stage.models.cpu
+    finish_ns = cpu.kv_finish_ns
+    if stage.context.erasure:
+        finish_ns *= cpu.ec_kv_finish_factor
+    if not finish_ns:
+        return
+    has_finisher = stage.models.threads.finish_threads_count
+    stage.with_thread(
+        roles.shard_role(shard, roles.FINISHER if has_finisher else roles.KV),
+        roles.osd_of(shard),
+        finish_ns,
+        [committed],
+        "kv finish",
+        "kv_ns",
+        phase=Phase.LOG,
+        shard=shard,
+    )
+
+
 def _preparation(stage: Stage, io: StoreIo) -> tuple[float, float]:
     """Return processor time of preparing one transaction [ns], and the wake-ups that go with it."""
-    cpu, erasure = stage.models.cpu, stage.context.erasure
+    cpu = stage.models.cpu
     work_ns = cpu.store_transaction_ns + cpu.store_ns_per_byte * io.data_bytes
-    return (
-        work_ns + erasure * cpu.ec_transaction_ns,
-        erasure * stage.models.threads.ec_wakes_count,
-    )
+    if not stage.context.erasure:
+        return work_ns, 0
+    return work_ns + cpu.ec_transaction_ns, stage.models.threads.ec_wakes_count
 
 
 def transaction(
@@ -421,10 +431,14 @@ def transaction(
     if not local:
         step = stage.out(shard, payload_bytes, step, what, phase=Phase.DISTRIBUTION)
         work_ns += stage.models.cpu.sub_op_prepare_ns
-    core = roles.shard_role(shard, roles.CPU)
-    step = stage.work(
-        core, work_ns, [step], "transaction", shard=shard, wakes_count=wakes_count
-    )[1]
+    _, step = stage.work(
+        roles.osd_of(shard),
+        work_ns,
+        [step],
+        "transaction",
+        shard=shard,
+        wakes_count=wakes_count,
+    )
     committed = _stored(stage, shard, io, step)
     if local:
         return committed
@@ -454,7 +468,8 @@ def _stored(stage: Stage, shard: int, io: StoreIo, step: int) -> int:
 
 def commit_all(stage: Stage, writes: Writes, sent: int, prepared: int | None) -> int:
     """Send what `encode_and_send` has made; return when all is committed."""
-    context, models = stage.context, stage.models
+    context = stage.context
+    models = stage.models
     overhead_bytes = models.messages.sub_write_overhead_bytes(erasure=context.erasure)
     known = [
         _stored(stage, shard, io, prepared)

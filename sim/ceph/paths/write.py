@@ -33,7 +33,8 @@ def write_path(
     See Ceph v11.2.0, ``src/osd/PrimaryLogPG.cc``, ``src/osd/ECBackend.cc`` (``start_rmw``,
     ``try_reads_to_commit``, ``try_finish_rmw``), ``src/osd/ReplicatedBackend.cc``.
     """
-    cpu, scope = context.models.cpu, context.models.pg_lock.scope
+    cpu = context.models.cpu
+    scope = context.models.pg_lock.scope
     size_bytes = extent["object_size_bytes"]
     plan = context.plan_write(**extent)
     at = f"{extent['length_bytes']} B at {extent['offset_bytes']}"
@@ -43,7 +44,8 @@ def write_path(
     reads = by_shard(plan.reads)
     work_ns = cpu.op_prepare_ns + context.remote(reads) * cpu.sub_op_send_ns
     if reads or not stage.keeps_thread:
-        step, work_ns = stage.primary_cpu(work_ns, [step], "dispatch"), 0
+        step = stage.primary_cpu(work_ns, [step], "dispatch")
+        work_ns = 0
     if reads:
         stripes = [
             stripe for first, stop in plan.read_stripes for stripe in range(first, stop)

@@ -6,31 +6,33 @@ from dataclasses import dataclass
 from stripesim.models import qos
 from stripesim.sim.engine.shares import MCLOCK, WPQ, Share, ShareClass
 
-# Classes of items. Immediate: what OSDs ask of each other for a client's operation.
+# Classes of items. Immediate ones are sub-operations of a client's operation.
 CLIENT, RECOVERY, BEST_EFFORT, IMMEDIATE = range(4)
 
 
 @dataclass(frozen=True)
 class OpQueue:
-    """How the worker threads of an OSD choose what comes next; `cost` is that of an item by its bytes [B].
+    """The queue from which the worker threads of an OSD take their items.
 
-    `recovery_item_bytes` is what the start of an object's recovery counts for, whatever the object; its
-    messages are then immediate. 0: every step counts for what it moves. Each of an OSD's queues has its part
-    of the capacity (``mClockScheduler::update_configuration``).
+    Each queue of an OSD has its part of the capacity (``mClockScheduler::update_configuration``).
     """
 
-    share: Share
-    cost: Callable[[int], int]
+    share: Share  #: Weights, reservations and limits of the classes
+    cost: Callable[[int], int]  #: Cost of an item by its size [B]
+    #: Size for which the start of an object's recovery counts; its messages are immediate then [B].
+    #: 0: every step counts for the bytes it moves
     recovery_item_bytes: int = 0
 
 
 def wpq() -> OpQueue:
     """Return the weighted priority queue.
 
-    Sub-operations have the priority of their client's operation, and replies are strict; here both are
+    Sub-operations have the priority of their client's operation, and replies are strict. Here both are
     strict, as under mClock, where both are ``immediate``.
 
-    See Ceph v16.2.15, ``src/osd/scheduler/OpScheduler.h`` (``ClassedOpQueueScheduler``).
+    References
+    ----------
+    Ceph v16.2.15, ``src/osd/scheduler/OpScheduler.h`` (``ClassedOpQueueScheduler``).
     """
     classes = (
         ShareClass(weight=qos.CLIENT_OP_PRIORITY),
@@ -53,11 +55,25 @@ def mclock(
     queues: int = 1,
     measured_iops: float | None = None,
 ) -> OpQueue:
-    """Return a release's mClock with a profile (None: its default), the OSD's capacity split by queue."""
+    """Return a release's mClock.
+
+    Parameters
+    ----------
+    generation
+        Release of Ceph.
+    profile
+        Profile, None for the release's default.
+    device
+        Kind of drive, which decides the capacity.
+    queues
+        Queues of an OSD, which share its capacity.
+    measured_iops
+        Random writes of 4 KiB that Ceph measured on the drive [1/s], None for the default capacity.
+    """
     defaults = qos.mclock_defaults(generation)
     if measured_iops is not None:
         defaults = defaults.measured(measured_iops, device)
-    given = defaults.profiles[profile or defaults.profile]
+    allocations = defaults.profiles[profile or defaults.profile]
     rate = defaults.rate(device) / queues
 
     def share_class(allocation: qos.Allocation) -> ShareClass:
@@ -68,9 +84,9 @@ def mclock(
         )
 
     classes = (
-        share_class(given.client),
-        share_class(given.recovery),
-        share_class(given.best_effort),
+        share_class(allocations.client),
+        share_class(allocations.recovery),
+        share_class(allocations.best_effort),
         ShareClass(strict=qos.CUT_OFF_PRIORITY),
     )
     return OpQueue(

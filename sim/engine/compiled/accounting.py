@@ -48,7 +48,8 @@ def account_taken(world: World, request: Any, step: Any, number_of_step: int) ->
 @inlined
 def note_end(world: World, request: Any, number_of_step: int) -> None:
     """Note the end of a step of a request that is followed."""
-    number, streams = request.number, len(world.streams)
+    number = request.number
+    streams = len(world.streams)
     if number % streams or number // streams >= len(world.followed):
         return
     row = world.followed[at(number // streams)]

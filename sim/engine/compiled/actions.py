@@ -1,13 +1,13 @@
 """What a director does to the world of the compiled engine, between two calls of its kernel.
 
-Read beside ``simpy/director.py``; `void_services` is ``_stop`` there, `start_again`
-``Stream.issue_again``, `oldest_pending` ``_time_out_ns``.
+Read beside ``simpy/director.py``; `cut_off` and `void_services` are what each resource does by itself there.
 """
 
 from typing import Any
 
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.calendar import push
+from stripesim.sim.engine.compiled.cores import serve_by
 from stripesim.sim.engine.compiled.kernel import cached
 from stripesim.sim.engine.compiled.opcodes import (
     append,
@@ -17,9 +17,9 @@ from stripesim.sim.engine.compiled.opcodes import (
     inlined,
     pass_tickets,
 )
+from stripesim.sim.engine.compiled.queues import first, set_look
 from stripesim.sim.engine.compiled.requests import start
-from stripesim.sim.engine.compiled.service import dispatch, first, hand_over, serve_by
-from stripesim.sim.engine.compiled.shares import set_look
+from stripesim.sim.engine.compiled.servers import dispatch, hand_over
 from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, Array, World
 from stripesim.sim.engine.graph import ACQUIRE, ENTER, RELEASE, USE
 from stripesim.sim.engine.program import BATCH, FIFO, GATE, PENDING, POOL
@@ -83,7 +83,8 @@ def _leave_services(
 @inlined
 def _leave_lines(world: World, marked: Array, resource: Any) -> None:
     """Take marked slots out of a queue that classes share; the tags stay with a class."""
-    clock, share = world.clock[0], world.shares[at(resource.share - 1)]
+    clock = world.clock[0]
+    share = world.shares[at(resource.share - 1)]
     for number in range(share.first_line, share.first_line + share.lines):
         line = world.lines[at(number)]
         if line.waiting == 0:
@@ -124,7 +125,8 @@ def _leave_queue(world: World, marked: Array, resource: Any) -> None:
 @inlined
 def _give_back(world: World, slot: int, touched: Array) -> None:
     """Give back what a request holds, and note whose it was; nobody goes on yet."""
-    clock, request = world.clock[0], world.requests[at(slot)]
+    clock = world.clock[0]
+    request = world.requests[at(slot)]
     cell = slot << clock.cell_bits
     for number in range(
         world.templates[at(world.log[at(request.entry)].template)].steps
@@ -239,8 +241,11 @@ def free_server(world: World, number: int) -> None:
 def start_again(world: World, parked: Array, chosen: Array) -> None:
     """Start requests that were cut off or that waited; there is room for them."""
     for place in range(len(parked)):
-        request, entry = parked[place], world.log[at(parked[place].entry)]
-        template, row, retries = chosen[place, 0], chosen[place, 1], chosen[place, 2]
+        request = parked[place]
+        entry = world.log[at(parked[place].entry)]
+        template = chosen[place, 0]
+        row = chosen[place, 1]
+        retries = chosen[place, 2]
         entry.template = template
         entry.binding = row
         slot = start(

@@ -8,17 +8,16 @@ from stripesim.sim.engine.compiled.world import NEVER_NS, ROOT, World
 def precedes(world: World, cell: int, other: int) -> bool:
     """Tell whether a cell comes before another of the same time: by request, then step."""
     bits = world.clock[0].cell_bits
-    number, other_number = (
-        world.requests[at(cell >> bits)].number,
-        world.requests[at(other >> bits)].number,
-    )
+    number = world.requests[at(cell >> bits)].number
+    other_number = world.requests[at(other >> bits)].number
     return bool(number < other_number or (number == other_number and cell < other))
 
 
 @inlined
 def sift_down(world: World, time_ns: int, cell: int) -> None:
     """Put an entry at the root and let it sink to its place."""
-    times_ns, cells = world.times_ns, world.cells
+    times_ns = world.times_ns
+    cells = world.cells
     end = world.clock[0].calendar_end
     place = ROOT
     while True:
@@ -26,18 +25,19 @@ def sift_down(world: World, time_ns: int, cell: int) -> None:
         if child >= end:
             break
         # Places of the last group that are not taken hold NEVER_NS.
-        t0, t1, t2, t3 = (
-            times_ns[at(child)],
-            times_ns[at(child + 1)],
-            times_ns[at(child + 2)],
-            times_ns[at(child + 3)],
-        )
+        t0 = times_ns[at(child)]
+        t1 = times_ns[at(child + 1)]
+        t2 = times_ns[at(child + 2)]
+        t3 = times_ns[at(child + 3)]
         left = t1 if t1 < t0 else t0
         right = t3 if t3 < t2 else t2
         least = right if right < left else left
         if least > time_ns:
             break
-        at_0, at_1, at_2, at_3 = t0 == least, t1 == least, t2 == least, t3 == least
+        at_0 = t0 == least
+        at_1 = t1 == least
+        at_2 = t2 == least
+        at_3 = t3 == least
         if int(at_0) + int(at_1) + int(at_2) + int(at_3) == 1:
             best = child + at_1 + 2 * at_2 + 3 * at_3
         else:
@@ -65,7 +65,8 @@ def push(world: World, time_ns: int, cell: int) -> None:
         clock.calendar_hole = 0
         sift_down(world, time_ns, cell)
         return
-    times_ns, cells = world.times_ns, world.cells
+    times_ns = world.times_ns
+    cells = world.cells
     place = clock.calendar_end
     clock.calendar_end = place + 1
     if place & 3 == 0:
@@ -93,7 +94,8 @@ def close_hole(world: World) -> None:
     clock.calendar_hole = 0
     end = clock.calendar_end - 1
     clock.calendar_end = end
-    time_ns, cell = world.times_ns[at(end)], wide(world.cells[at(end)])
+    time_ns = world.times_ns[at(end)]
+    cell = wide(world.cells[at(end)])
     world.times_ns[at(end)] = NEVER_NS
     if end > ROOT:
         sift_down(world, time_ns, cell)

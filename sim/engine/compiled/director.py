@@ -57,13 +57,15 @@ class Direction:
 
     def begun(self, stream: int) -> Iterator[machine.Begun]:
         """Yield what has begun of each of a stream's requests in flight."""
-        world, bits = self.run.world, int(self.run.world.clock["cell_bits"][0])
+        world = self.run.world
+        bits = int(self.run.world.clock["cell_bits"][0])
         for slot in self._in_flight().tolist():
             request = world.requests[slot]
             log = world.log[request["entry"]]
             if request["stream"] == stream and log["completed_ns"] == PENDING:
                 template = int(log["template"])
-                first, steps = slot << bits, int(world.templates["steps"][template])
+                first = slot << bits
+                steps = int(world.templates["steps"][template])
                 pending = world.pending[first : first + steps]
                 begun = (pending <= 0) & (pending > layout.SKIPPED)
                 yield machine.Begun(
@@ -194,7 +196,8 @@ class Direction:
         return np.flatnonzero(taken)
 
     def _interrupt(self, groups: set[int], touched: Array) -> None:
-        world, log = self.run.world, self.run.world.log
+        world = self.run.world
+        log = self.run.world.log
         wanted = np.fromiter(groups, dtype=np.int64)
         streams = world.streams["feed"] == 1
         parked = world.parked[: int(world.clock["parked"][0])]
@@ -234,20 +237,17 @@ class Direction:
 
     def _park(self, slots: Array) -> None:
         """Let requests wait that are cut off to be issued again."""
-        known, count = int(self.run.world.clock["parked"][0]), len(slots)
+        known = int(self.run.world.clock["parked"][0])
+        count = len(slots)
         while len(self.run.world.parked) < known + count + 1:
             self.run.more_parked()
         world = self.run.world
         rows = world.parked[known : known + count]
-        rows["number"], rows["entry"] = (
-            world.requests["number"][slots],
-            world.requests["entry"][slots],
-        )
+        rows["number"] = world.requests["number"][slots]
+        rows["entry"] = world.requests["entry"][slots]
         if len(world.keys):
-            rows["first"], rows["stop"] = (
-                world.keys["first"][slots],
-                world.keys["stop"][slots],
-            )
+            rows["first"] = world.keys["first"][slots]
+            rows["stop"] = world.keys["stop"][slots]
         world.clock["parked"] = known + count
         for entry in rows["entry"].tolist():
             self.retries[entry] = self.retries.get(entry, 0) + 1
@@ -265,7 +265,8 @@ class Direction:
             heappush(self._lost, one)
 
     def _issue_waiting(self, groups: set[int]) -> None:
-        run, count = self.run, len(self.run.world.streams)
+        run = self.run
+        count = len(self.run.world.streams)
         open_groups = np.array(
             [group for group in groups if not run.world.held[group]], dtype=np.int64
         )
@@ -292,7 +293,8 @@ class Direction:
 
     def _replan(self, stream: int, parked: Array, groups: Array) -> Array:
         """Plan again what waits of a stream and what it has planned and not issued; shape (waiting, 2)."""
-        run, world = self.run, self.run.world
+        run = self.run
+        world = self.run.world
         at, planned, issued = (
             int(world.streams[name][stream]) for name in ("at", "planned", "issued")
         )
@@ -347,7 +349,8 @@ class Direction:
 
     def _time_out(self, stream: int) -> None:
         world = self.run.world
-        logged, first = int(world.clock["logged"][0]), self._oldest[stream]
+        logged = int(world.clock["logged"][0])
+        first = self._oldest[stream]
         stop = first
         while (
             stop < logged

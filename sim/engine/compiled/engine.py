@@ -140,11 +140,13 @@ class CompiledRun:
         if chunk.arrivals_ns is not None:
             rows[:, 1] = chunk.arrivals_ns
             self.last_arrivals_ns[index] = int(chunk.arrivals_ns[-1])
-        rows[:, 2], rows[:, 3] = chunk.templates, chunk.bindings
+        rows[:, 2] = chunk.templates
+        rows[:, 3] = chunk.bindings
         self._plan_keys(
             index, chunk, int(stream["at"][0]), int(stream["planned"][0]), planned
         )
-        stream["at"], stream["planned"] = 0, planned
+        stream["at"] = 0
+        stream["planned"] = planned
 
     def _plan_keys(
         self, index: int, chunk: RequestChunk, start: int, stop: int, planned: int
@@ -161,7 +163,8 @@ class CompiledRun:
         plan_keys[index, : len(kept)] = kept
         rows = plan_keys[index, len(kept) : planned]
         if chunk.keys is not None:
-            rows["first"], rows["stop"] = chunk.keys[:, :, 0], chunk.keys[:, :, 1]
+            rows["first"] = chunk.keys[:, :, 0]
+            rows["stop"] = chunk.keys[:, :, 1]
         else:
             rows[:] = np.zeros((), dtype=layout.KEYS)
         keys = world.keys
@@ -204,7 +207,8 @@ class CompiledRun:
 
     def set_clock(self, time_ns: int) -> None:
         """Let it be a time, as the kernel does."""
-        clock, bin_ns = self.world.clock[0], self.program.bin_ns
+        clock = self.world.clock[0]
+        bin_ns = self.program.bin_ns
         clock["now_ns"] = time_ns
         if bin_ns:
             clock["bin"] = time_ns // bin_ns
@@ -220,7 +224,8 @@ class CompiledRun:
         world.ends_ns[rows[rows != layout.NOBODY]] = PENDING
 
     def _more_bins(self) -> None:
-        clock, bins = self.world.clock, self.world.bins
+        clock = self.world.clock
+        bins = self.world.bins
         larger = np.zeros(
             (max(2 * len(bins), int(clock["wanting"][0]) + 1), bins.shape[1]),
             dtype=np.int64,
@@ -248,7 +253,8 @@ class CompiledRun:
         """
         world = self.world
         clock = world.clock[0]
-        old_slots, old_bits = len(world.requests), int(clock["cell_bits"])
+        old_slots = len(world.requests)
+        old_bits = int(clock["cell_bits"])
         cells = slots << bits
         if cells > np.iinfo(np.int32).max:
             raise ValueError(
@@ -282,7 +288,8 @@ class CompiledRun:
         ready = np.empty(cells, dtype=np.int32)
         waiting = np.arange(ready_from, ready_to) & (len(world.ready) - 1)
         ready[: len(waiting)] = moved(world.ready[waiting])
-        clock["ready_from"], clock["ready_to"] = 0, len(waiting)
+        clock["ready_from"] = 0
+        clock["ready_to"] = len(waiting)
         free = int(clock["slots_free"])
         free_slots = np.empty(slots, dtype=np.int32)
         free_slots[: slots - old_slots] = np.arange(old_slots, slots)[::-1]
@@ -329,7 +336,8 @@ class CompiledRun:
 
     def _result(self, wall_s: float) -> EngineRun:
         world = self.world
-        clock, resources = world.clock[0], world.resources
+        clock = world.clock[0]
+        resources = world.resources
         end_ns = int(clock["now_ns"])
         log = world.log[: int(clock["logged"])]
         self._check_end(end_ns, log)

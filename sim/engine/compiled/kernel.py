@@ -5,27 +5,41 @@ Read it next to ``simpy/engine.py``:
 =====================  =========================================================
 here                   there
 =====================  =========================================================
-``run_machine``        ``SimpyEngine.execute``, ``SimpyEngine._loop``
+``run_machine``        ``SimpyEngine.execute``, ``Kernel.work_off``
 ``_fill``              ``Stream.fill``
-``_signal``            ``Stream.arrive``, ``SimpyEngine.look_at``
-``_end_of_service``    ``SimpyEngine._loop`` (a use ends), ``SimpyEngine._end_batch``
-``_complete``          ``SimpyEngine._complete`` (a step that ended)
-``_begin``             ``SimpyEngine._complete`` (a step that became ready)
-``_pool``              ``SimpyEngine._pool``
-``_pool_shared``       ``SimpyEngine._join_shared``
-``account``            ``SimpyEngine._account``
-``account_service``    ``SimpyEngine._account_service``
+``_signal``            ``Stream._arrive``, ``Queued._look_at_queue``
+``_end_of_service``    ``Fifo.end``
+``_complete``          ``SimpyEngine.complete``
+``_pass_on``           ``SimpyEngine.complete``
+``skip``               ``SimpyEngine._skip_all``
+``_begin``             ``SimpyEngine._begin``
+``_pool``              ``Pool.begin``
+``_pool_shared``       ``Pool.begin``
+``wait``               ``Queued.arrive``
+``serve``              ``Fifo.serve``
+``dispatch``           ``Queued.dispatch``
+``hand_over``          ``Fifo.hand_over``
+``join``               ``ClassQueue.join``, ``FairQueue.join``
+``take``               ``ClassQueue.take``, ``FairQueue.take``
+``keep``               ``Cores.hand_over``
+``go_on``              ``Cores.begin``
+``core_ns``            ``Cores._on_thread``
+``end_flush``          ``ServedBatch.free_server``
+``pass_tickets``       ``Gate._pass_tickets``
+``change_pins``        ``Pins.pin``, ``Pins.unpin``
+``holds``              ``SimpyEngine._holds``
+``account``            ``SimpyEngine.account``
+``account_service``    ``SimpyEngine.account_service``
 ``account_taken``      ``SimpyEngine._account_taken``
-``dispatch``           ``SimpyEngine.dispatch``
 ``issue``              ``Stream.issue``
-``notice``             ``Stream.notice``
+``notice``             ``Stream.complete``
 ``spawn``              ``SimpyEngine._spawn``
 =====================  =========================================================
 
-The calendar stands in ``compiled/calendar.py``, queues and services in ``compiled/service.py``, the issue of
-requests in ``compiled/requests.py``, accounting in ``compiled/accounting.py``, the words that few templates
-use in ``compiled/opcodes.py``, what a director does in ``compiled/actions.py``. Cells, records and the arrays
-of `World` are explained in ``compiled/world.py``.
+``calendar.py`` holds the calendar, ``queues.py`` the queues. ``service.py`` says how long a service takes,
+``servers.py`` who is served next, ``cores.py`` what threads do on cores. ``requests.py`` issues requests,
+``accounting.py`` counts, ``opcodes.py`` has the words that few templates use, ``actions.py`` what a director
+does. ``world.py`` explains cells, records and the arrays of `World`.
 """
 
 from collections.abc import Callable
@@ -39,11 +53,13 @@ from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.compiled import (
     accounting,
     calendar,
+    cores,
     opcodes,
+    queues,
     requests,
+    servers,
     service,
 )
-from stripesim.sim.engine.compiled import shares as compiled_shares
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.accounting import (
     account,
@@ -52,6 +68,7 @@ from stripesim.sim.engine.compiled.accounting import (
     note_end,
 )
 from stripesim.sim.engine.compiled.calendar import close_hole, push
+from stripesim.sim.engine.compiled.cores import go_on, keep, serve_by, threads_idle
 from stripesim.sim.engine.compiled.opcodes import (
     OPTIONS,
     act,
@@ -65,6 +82,13 @@ from stripesim.sim.engine.compiled.opcodes import (
     step_done,
     wide,
 )
+from stripesim.sim.engine.compiled.queues import (
+    first,
+    join,
+    looked_at,
+    next_signal,
+    wait,
+)
 from stripesim.sim.engine.compiled.requests import (
     issue,
     lacks,
@@ -74,20 +98,8 @@ from stripesim.sim.engine.compiled.requests import (
     report,
     spawn,
 )
-from stripesim.sim.engine.compiled.service import (
-    dispatch,
-    first,
-    give_up,
-    go_on,
-    hand_over,
-    keep,
-    serve,
-    serve_by,
-    sleep,
-    threads_idle,
-    wait,
-)
-from stripesim.sim.engine.compiled.shares import join, looked_at, next_signal
+from stripesim.sim.engine.compiled.servers import dispatch, give_up, hand_over, serve
+from stripesim.sim.engine.compiled.service import sleep
 from stripesim.sim.engine.compiled.world import GO_ON, NEVER_NS, NOBODY, World
 from stripesim.sim.engine.graph import ACQUIRE, DELAY, NONE, RELEASE, USE
 from stripesim.sim.engine.program import BATCH
@@ -251,7 +263,8 @@ def _pass_on(world: World, cell: int) -> None:
     slot = cell >> clock.cell_bits
     request = world.requests[at(slot)]
     step = world.steps[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
-    first_place, last_place = wide(step.successors_from), wide(step.successors_to)
+    first_place = wide(step.successors_from)
+    last_place = wide(step.successors_to)
     _skip_all(world, request, slot << clock.cell_bits, first_place, last_place)
     step_done(world, slot)
 
@@ -296,7 +309,8 @@ def _complete(world: World, cell: int) -> int:
         else:
             world.log[at(request.entry)].completed_ns = clock.now_ns
     first_cell = slot << clock.cell_bits
-    place_from, place_to = wide(step.successors_from), wide(step.successors_to)
+    place_from = wide(step.successors_from)
+    place_to = wide(step.successors_to)
     if step.special & (layout.BRANCHES | layout.SPAWNS):
         special = world.specials[at(request.first_step + number_of_step)]
         bound = bound_to(world, request, step.role) if step.role >= 0 else NOBODY
@@ -390,7 +404,16 @@ def sources() -> str:
     Numba's cache notices neither. The layout of records is part of the signature.
     """
     digest = sha256()
-    for compiled in (opcodes, calendar, service, compiled_shares, accounting, requests):
+    for compiled in (
+        opcodes,
+        calendar,
+        queues,
+        service,
+        cores,
+        servers,
+        accounting,
+        requests,
+    ):
         digest.update(Path(str(compiled.__file__)).read_bytes())
     for module in (layout, conditions, draws, graph, machine, shares):
         constants = sorted(
@@ -436,7 +459,8 @@ def run_machine(world: World) -> int:
                 if clock.calendar_end > layout.ROOT
                 else NEVER_NS
             )
-            time_ns, signals = step_ns, clock.signal_ns <= step_ns
+            time_ns = step_ns
+            signals = clock.signal_ns <= step_ns
             if signals:
                 time_ns = clock.signal_ns
                 if time_ns == clock.direct_ns:

@@ -40,6 +40,11 @@ def inlined(function: _F) -> _F:
     return cast(_F, njit(forceinline=True, **INNER)(function))
 
 
+def outlined(function: _F) -> _F:
+    """Compile a function apart from its callers."""
+    return cast(_F, njit(**INNER)(function))
+
+
 @inlined
 def append(world: World, cell: int) -> None:
     """Put a cell at the end of the ready list; ``~cell`` if its step is skipped."""
@@ -58,18 +63,6 @@ def bound_to(world: World, request: Any, role: int) -> int:
             return NOBODY
         bound = world.bindings[at(request.client_row * roles + role)]
     return int(bound)
-
-
-@inlined
-def thread_pool(world: World, cell: int) -> int:
-    """Return the pool of the thread that does a use, `NOBODY` if there is none."""
-    clock = world.clock[0]
-    request = world.requests[at(cell >> clock.cell_bits)]
-    number_of_step = cell & ((1 << clock.cell_bits) - 1)
-    thread = world.specials[at(request.first_step + number_of_step)].thread
-    if world.steps[at(request.first_step + number_of_step)].spread < layout.ON_THREAD:
-        return NOBODY
-    return bound_to(world, request, world.steps[at(request.first_step + thread)].role)
 
 
 @inlined
@@ -223,7 +216,8 @@ def _pinned(world: World, keys: Any, which: int) -> bool:
 @inlined
 def lacks_room(world: World, slot: int, special: Any) -> int:
     """Tell what is missing to do what may follow a step, `GO_ON` if nothing."""
-    clock, keys = world.clock[0], world.keys[at(slot)]
+    clock = world.clock[0]
+    keys = world.keys[at(slot)]
     pins = 0
     for which in range(2):
         length = keys.stop[which] - keys.first[which]
@@ -238,7 +232,8 @@ def lacks_room(world: World, slot: int, special: Any) -> int:
 @inlined
 def holds(world: World, slot: int, special: Any, bound: int) -> bool:
     """Evaluate the test of a step; `bound` is the resource that it asks, `NOBODY` if none."""
-    test, held = special.test, True
+    test = special.test
+    held = True
     if test == IDLE:
         held = bound < 0 or world.resources[at(bound)].free > 0
     elif test == ALONE:

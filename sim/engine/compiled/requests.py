@@ -35,9 +35,12 @@ def lacks(world: World, stream: Any, wanted: int) -> int:
 @inlined
 def issue(world: World, index: int) -> None:
     """Issue the next planned request of a stream; one to a group that is held waits."""
-    clock, stream = world.clock[0], world.streams[at(index)]
+    clock = world.clock[0]
+    stream = world.streams[at(index)]
     planned = world.plan[index, stream.at]
-    group, template, binding = planned[0], planned[2], planned[3]
+    group = planned[0]
+    template = planned[2]
+    binding = planned[3]
     number = stream.issued * len(world.streams) + index
     entry = _note(world, index, template, binding, group)
     if stream.look_ns == NEVER_NS and stream.timeout_ns:
@@ -101,10 +104,8 @@ def start(
     request.draw = np.uint64(number << STEP_BITS) ^ (
         np.uint64(retries) * np.uint64(0x9E3779B97F4A7C15)
     )
-    first_step, steps = (
-        world.templates[at(template)].first_step,
-        world.templates[at(template)].steps,
-    )
+    first_step = world.templates[at(template)].first_step
+    steps = world.templates[at(template)].steps
     request.first_step = first_step
     request.steps_left = steps
     cell = slot << clock.cell_bits
@@ -163,7 +164,9 @@ def spawn(world: World, request: Any, slot: int, special: Any, bound: int) -> No
     number = SPAWNED_FROM + world.spawned[at(of)] * streams + of
     world.spawned[at(of)] += 1
     log = world.log[at(request.entry)]
-    group, binding, template = wide(log.group), log.binding, wide(special.spawns)
+    group = wide(log.group)
+    binding = log.binding
+    template = wide(special.spawns)
     entry = _note(world, of + streams, template, binding, group)
     child = start(world, of + streams, number, entry, template, binding, wide(0))
     if len(world.keys):

@@ -123,12 +123,14 @@ class Tables:
         marks |= np.where(dynamics.once.any(axis=1), layout.ONCE, 0)
         marks |= np.where(template.words == BRANCH, layout.BRANCHES, 0)
         marks |= np.where(template.words == SPAWN, layout.SPAWNS, 0)
-        specials["test"], specials["keys"] = dynamics.tests, dynamics.keys
+        specials["test"] = dynamics.tests
+        specials["keys"] = dynamics.keys
         specials["ticket"] = np.where(dynamics.tickets >= 0, dynamics.tickets, 0)
         specials["yes_count"] = dynamics.yes_counts
         specials["spawns"] = -1
         specials["thread"] = dynamics.threads
-        specials["share_class"], specials["cost"] = dynamics.classes, dynamics.costs
+        specials["share_class"] = dynamics.classes
+        specials["cost"] = dynamics.costs
         rows["spread"] += np.where(dynamics.threads >= 0, layout.ON_THREAD, 0).astype(
             np.int16
         )

@@ -33,7 +33,10 @@ LIVE = 1 << 13
 
 # What stands in the place of an enter's outstanding predecessors once it has entered: the
 # state of its ticket. One that waits for its turn adds the number of its turn step.
-TICKET_PASSED, TICKET_LEFT, TICKET_IN, TICKET_WAITS = -1, -2, -3, -4
+TICKET_PASSED = -1
+TICKET_LEFT = -2
+TICKET_IN = -3
+TICKET_WAITS = -4
 # The same of an acquire that has its unit, and of a release that has given one back.
 UNIT_MOVED = -1
 # Of an acquire that found its unit idle: its thread had to be woken.
@@ -41,12 +44,18 @@ UNIT_WOKEN = -2
 # The same once a core has spent the time of waking it.
 UNIT_AWAKE = -3
 # What stops a pool: the director, or that its threads serve their batch server.
-STOPPED, FLUSHING = 1, 2
+STOPPED = 1
+FLUSHING = 2
 # Added to the spread of a use that takes longer if its thread had to be woken.
 ON_THREAD = 1 << 8
 
 # What a step has beyond the plain words; a sum of these.
-TAKEN, ONCE, BRANCHES, SPAWNS, NAMES_KEYS, FOLLOWED = 1, 2, 4, 8, 16, 32
+TAKEN = 1
+ONCE = 2
+BRANCHES = 4
+SPAWNS = 8
+NAMES_KEYS = 16
+FOLLOWED = 32
 
 # The root's place in the calendar: with it the four children of a node share a cache line.
 ROOT = 3
@@ -212,10 +221,8 @@ def empty_world(program: Program, log_rows: int) -> World:
     for index, source in enumerate(program.streams if program.director else ()):
         assert isinstance(source, DirectedSource)
         streams[index]["feed"] = source.feed
-        streams[index]["reports"], streams[index]["timeout_ns"] = (
-            source.reports,
-            source.timeout_ns,
-        )
+        streams[index]["reports"] = source.reports
+        streams[index]["timeout_ns"] = source.timeout_ns
     clock = np.zeros(1, dtype=CLOCK)
     clock["until_ns"] = NEVER_NS if program.until_ns is None else program.until_ns
     clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
@@ -223,10 +230,8 @@ def empty_world(program: Program, log_rows: int) -> World:
     clock["seed_state"] = seed_state(program.seed)
     clock["kept"] = NOBODY
     clock["paired_slowdown"] = program.resources.paired_slowdown
-    clock["warm_ns"], clock["cool_ns"] = (
-        program.resources.warm_ns,
-        program.resources.cool_ns,
-    )
+    clock["warm_ns"] = program.resources.warm_ns
+    clock["cool_ns"] = program.resources.cool_ns
     clock["signal_ns"] = clock["direct_ns"] = clock["look_ns"] = NEVER_NS
     shares, lines = _shares(program)
     resources["share"][program.resources.disciplines == BATCH] = -1
@@ -291,7 +296,8 @@ def _shares(program: Program) -> tuple[Array, Array]:
     kinds = [program.resources.shares[index] for index in indices[shared].tolist()]
     counts = [len(kind.classes) for kind in kinds]
     shares = np.zeros(len(shared), dtype=SHARE)
-    shares["resource"], shares["lines"] = shared, counts
+    shares["resource"] = shared
+    shares["lines"] = counts
     shares["first_line"] = np.cumsum([0, *counts])[:-1]
     shares["kind"] = [kind.kind for kind in kinds]
     lines = np.zeros(sum(counts), dtype=LINE)

@@ -1,0 +1,247 @@
+"""From one cell of a scenario to its pool, workload and faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stripesim.models.coding import (
+    PAGE_BYTES,
+    RedundancyScheme,
+    parse_scheme,
+)
+from stripesim.models.kernel.cost import KernelTableError
+from stripesim.scenarios.cells.failures import plan_of, repair_plan
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.placement import (
+    acting_sets,
+    host_values,
+    padded_osd_hosts,
+    unreachable_osds,
+    up_sets,
+)
+from stripesim.scenarios.schema.keys import (
+    Cell,
+    Scenario,
+    WorkloadSpec,
+    load_cell,
+)
+from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.cluster import Cluster, Models
+from stripesim.sim.ceph.failures import FaultPlan
+from stripesim.sim.ceph.pool import Pool, UnavailableError
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.run import AnyWorkload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class CellInputs:
+    """What one cell of a scenario runs on; newest_only is that of the engine's `Program`."""
+
+    pool: Pool
+    workload: AnyWorkload | Sequence[AnyWorkload]
+    prefilled: bool
+    until_ns: int | None
+    faults: FaultPlan | None = None
+    timeout_ns: int = 0
+    newest_only: bool = False
+
+
+def build_cell(
+    scenario: Scenario, cell: Cell, models: Models | None = None
+) -> CellInputs:
+    """Build what one cell runs on."""
+    scheme = parse_scheme(cell.scheme)
+    models = models or build_models(scenario)
+    # What a repair rebuilds is lost inside of the run.
+    pool = build_pool(
+        scenario,
+        scheme,
+        models,
+        down=() if scenario.repair else unreachable_osds(scenario),
+    )
+    workload = scenario.workload
+    rotational = models.ssd.rotational
+
+    def sets_without(out: tuple[int, ...]) -> IntArray:
+        return up_sets(scenario, scheme, out)
+
+    faults = None
+    if scenario.faults is not None:
+        faults = plan_of(
+            scenario, pool.cluster.osd_hosts, sets_without, rotational=rotational
+        )
+    if scenario.repair is not None:
+        faults = repair_plan(scenario, sets_without, rotational=rotational)
+    return CellInputs(
+        pool=pool,
+        workload=build_loads(scenario, cell),
+        prefilled=workload.image == "prefilled",
+        until_ns=None
+        if scenario.duration_s is None
+        else round(scenario.duration_s * 1e9),
+        faults=faults,
+        timeout_ns=0
+        if workload.timeout_s is None
+        else max(1, round(workload.timeout_s * 1e9)),
+        # A bare device is driven without the library that makes a client wait so.
+        newest_only=workload.completions == "newest" and scheme.name != "none",
+    )
+
+
+def check_schemes(scenario: Scenario, models: Models) -> None:
+    """Check what each scheme needs of placement and kernel costs, before any of them runs."""
+    down = unreachable_osds(scenario)
+    if scenario.faults is not None:
+        no_sets = np.empty((0, 0), dtype=np.int64)
+        plan_of(
+            scenario,
+            padded_osd_hosts(scenario),
+            lambda out: no_sets,
+            rotational=models.ssd.rotational,
+        )
+    encodes = bool(down or scenario.faults) or any(
+        load.kind == "trace" or load.read_fraction is not None or "write" in load.ops
+        for load in scenario.loads
+    )
+    problems: list[str] = []
+    for name in scenario.schemes:
+        scheme = parse_scheme(name)
+        try:
+            if models.ec.optimised and scheme.kind == "erasure":
+                check_optimised(scheme, scenario)
+            views = build_pool(scenario, scheme, models, down=down).contexts
+            if encodes and scheme.kind == "erasure":
+                models.encode_ns(scheme.name, views[0].geometry.stripe_bytes)
+        except KernelTableError as error:
+            measure = f"`stripesim kernel --scheme {name} --save` measures it here"
+            problems.append(f"{scenario.where('schemes')}: {error}; {measure}")
+        except UnavailableError as error:
+            wanted = "an OSD for each, or more failure domains for CRUSH to find one"
+            problems.append(
+                f"{scenario.where('schemes')}: got {error}, wanted {wanted}"
+            )
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise ValueError("\n".join(dict.fromkeys(problems)))
+
+
+def check_optimised(scheme: RedundancyScheme, scenario: Scenario) -> None:
+    """Raise `ValueError` where Ceph has no optimised pool of this scheme and stripe unit."""
+    wanted = "or cluster.ec_optimizations = false"
+    unit_bytes = scenario.cluster.stripe_unit_bytes
+    if scheme.not_optimised_because:
+        got = f"{scheme.name} in an optimised pool (FastEC of generation {scenario.generation})"
+        raise scenario.problem(
+            "schemes", got, f"rs:k,m {wanted}: {scheme.not_optimised_because}"
+        )
+    if unit_bytes % PAGE_BYTES:
+        wanted = f"a multiple of {PAGE_BYTES} in an optimised pool, {wanted}"
+        raise scenario.problem("cluster.stripe_unit_bytes", f"{unit_bytes}", wanted)
+
+
+def build_loads(scenario: Scenario, cell: Cell) -> AnyWorkload | list[AnyWorkload]:
+    """Build what the clients of one cell ask for: one workload, or several at the same time."""
+    if scenario.workload.kind == "trace" and not scenario.workloads:
+        from stripesim.scenarios.cells.replay import replay_of
+
+        return replay_of(scenario)
+    if not scenario.workloads:
+        return _synthetic(scenario, scenario.workload, cell)
+    built: list[AnyWorkload] = []
+    first_client = first_byte = 0
+    for load in scenario.loads:
+        own = load_cell(cell.scheme, load)
+        built.append(
+            _synthetic(
+                scenario, load, own, first_client=first_client, first_byte=first_byte
+            )
+        )
+        first_client += load.clients
+        first_byte += load.clients * scenario.image_stride_bytes(load)
+    return built
+
+
+def _synthetic(
+    scenario: Scenario,
+    load: WorkloadSpec,
+    cell: Cell,
+    *,
+    first_client: int = 0,
+    first_byte: int = 0,
+) -> AnyWorkload:
+    assert cell.block_size_bytes is not None
+    assert cell.pattern in ("seq", "rand")
+    read_fraction = {"read": 1.0, "write": 0.0}.get(cell.op, load.read_fraction)
+    assert read_fraction is not None
+    return Synthetic(
+        pattern=cell.pattern,
+        block_bytes=cell.block_size_bytes,
+        image_bytes=load.image_bytes,
+        read_fraction=read_fraction,
+        requests=load.requests,
+        queue_depth=0 if load.kind == "open" else load.queue_depth,
+        rate_per_s=load.rate_per_s if load.kind == "open" else None,
+        # Each of several workloads draws for itself.
+        seed=scenario.seed + first_client,
+        clients=load.clients,
+        first_client=first_client,
+        first_byte=first_byte,
+        image_stride_bytes=scenario.image_stride_bytes(load),
+    ).start()
+
+
+def _client_hosts(scenario: Scenario, hosts: int) -> IntArray:
+    """Machine of each client: those of a workload share machines, or the storage hosts in turn."""
+    machines = [
+        np.arange(load.clients, dtype=np.int64) // load.clients_per_host
+        for load in scenario.loads
+    ]
+    firsts = np.cumsum([0, *(int(own[-1]) + 1 for own in machines[:-1])])
+    found = np.concatenate(
+        [own + first for own, first in zip(machines, firsts, strict=True)]
+    )
+    return found % hosts if scenario.client.place == "osd-hosts" else found
+
+
+def build_pool(
+    scenario: Scenario,
+    scheme: RedundancyScheme,
+    models: Models,
+    *,
+    down: Sequence[int] = (),
+) -> Pool:
+    """Place a scheme's pool on the scenario's cluster; without a scheme it is one drive and nothing else."""
+    found = scenario.cluster
+    if scheme.name == "none":
+        cluster = Cluster(
+            osd_hosts=np.zeros(1, dtype=np.int64),
+            acting=np.zeros((1, 1), dtype=np.int64),
+            models=replace(models, ssd=models.ssd.single()),
+            client_hosts=_client_hosts(scenario, 1),
+        )
+    else:
+        hosts = padded_osd_hosts(scenario)
+        cluster = Cluster(
+            osd_hosts=hosts,
+            acting=acting_sets(scenario, scheme, len(hosts), down),
+            models=models,
+            client_hosts=_client_hosts(scenario, int(hosts.max()) + 1),
+            clients_on_osd_hosts=scenario.client.place == "osd-hosts",
+            one_network=found.networks == 1,
+            host_cores=None
+            if isinstance(found.hosts, int)
+            else np.array(host_values(scenario, "cores")),
+        )
+    return Pool(
+        cluster=cluster,
+        scheme=scheme,
+        stripe_unit_bytes=found.stripe_unit_bytes,
+        object_bytes=found.object_bytes,
+    )

@@ -1,0 +1,286 @@
+"""From a scenario's faults to a plan for the simulator: who fails when, under which limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from stripesim.models.generations import recovery_model
+from stripesim.models.recovery import RecoveryModel
+from stripesim.scenarios.cells.files import cached_by_content
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.tables import FaultsSpec, LifetimeSpec
+from stripesim.scenarios.schema.toml import KeyPath
+from stripesim.scenarios.schema.topology import Topology, nanoseconds
+from stripesim.sim.ceph.failures import Corruption, Failure, FaultError, FaultPlan
+from stripesim.sim.ceph.failures.fault_plan import FailureKind
+from stripesim.sim.engine.graph import IntArray
+
+#: Failures drawn for one run, at most: each is an event with repairs of its own.
+FAILURES_MAX = 1_000_000
+
+
+def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
+    """Return the constants of recovery: the generation's, with what the scenario gives."""
+    limits = scenario.faults or scenario.repair
+    model = recovery_model(scenario.generation, device="hdd" if rotational else "ssd")
+    given = {}
+    for name in model.provenance:
+        # Scenarios give times in seconds, and counts without the word.
+        is_time = name.endswith("_ns")
+        key = (
+            f"{name.removesuffix('_ns')}_s" if is_time else name.removesuffix("_count")
+        )
+        if (value := getattr(limits, key, None)) is not None:
+            given[name] = nanoseconds(value) if is_time else value
+    return model.given(**given)
+
+
+def repair_plan(
+    scenario: Scenario,
+    up_sets: Callable[[tuple[int, ...]], IntArray],
+    *,
+    rotational: bool,
+) -> FaultPlan:
+    """Return the plan of a scenario with a table ``[repair]``: OSDs lost when the run begins."""
+    assert scenario.repair is not None
+    return FaultPlan(
+        lost_osds=scenario.repair.lost_osds,
+        missing_osds=()
+        if scenario.degraded is None
+        else scenario.degraded.missing_osds,
+        up_sets=up_sets,
+        image_objects=scenario.images_bytes // scenario.cluster.object_bytes,
+        model=limits_of(scenario, rotational=rotational),
+        prefilled=scenario.workload.image == "prefilled",
+        seed=scenario.seed,
+    )
+
+
+def plan_of(
+    scenario: Scenario,
+    osd_hosts: IntArray,
+    up_sets: Callable[[tuple[int, ...]], IntArray],
+    *,
+    rotational: bool,
+) -> FaultPlan:
+    """Return what goes wrong in a scenario."""
+    faults = scenario.faults
+    assert faults is not None
+    topology = Topology(
+        osd_hosts,
+        scenario.cluster.rack_names if scenario.cluster.crush_map is None else None,
+    )
+    failures = [topology.failure(event) for event in faults.events]
+    if faults.drawn is not None:
+        failures += drawn_failures(scenario, topology)
+    if faults.replay is not None:
+        failures += replayed_failures(scenario, topology)
+    plan = FaultPlan(
+        failures=tuple(failures),
+        corruptions=tuple(
+            Corruption(
+                osd=one.osd, time_ns=nanoseconds(one.at_s), shards_count=one.shards
+            )
+            for one in faults.corruptions
+        ),
+        up_sets=up_sets,
+        image_objects=scenario.images_bytes // scenario.cluster.object_bytes,
+        model=limits_of(scenario, rotational=rotational),
+        osd_racks=topology.osd_racks,
+        prefilled=scenario.workload.image == "prefilled",
+        seed=scenario.seed,
+        object_writes_count=faults.object_writes,
+        # Scrubs go on for ever: only where the run has an end of its own.
+        scrubs=faults.scrub_interval_s is not None and scenario.duration_s is not None,
+        series_ns=nanoseconds(faults.series_s),
+    )
+    try:
+        plan.check(osd_hosts)
+    except FaultError as error:
+        where = scenario.where(*_key_of(faults, error, len(failures)))
+        raise ValueError(f"{where}: got {error.got}, wanted {error.wanted}") from error
+    return plan
+
+
+def _key_of(faults: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
+    """Return the key behind a fault of a plan."""
+    if error.event >= failures:
+        return ("faults", "corruptions", error.event - failures, "osd")
+    if not faults.events:
+        return ("faults", "replay" if faults.drawn is None else "drawn")
+    keys = {"OSD": "osds", "host": "hosts", "a failure": "at_s"}
+    key = next(
+        (key for words, key in keys.items() if error.got.startswith(words)), None
+    )
+    where: KeyPath = ("faults", "events", error.event)
+    return where if key is None else (*where, key)
+
+
+# Failures drawn from lifetimes.
+
+
+def drawn_failures(scenario: Scenario, topology: Topology) -> list[Failure]:
+    """Draw failures of every OSD or host up to the end of the run, each from a stream of its own."""
+    assert scenario.faults is not None
+    drawn = scenario.faults.drawn
+    horizon_s = scenario.duration_s
+    assert drawn is not None
+    assert horizon_s is not None, "the rules ask for workload.duration_s"
+    lifetime = drawn.lifetime
+    downtime = drawn.downtime
+    if drawn.trace is not None:
+        lifetime, downtime = _fitted(
+            str(scenario.resolve(drawn.trace)), drawn.trace_format
+        )
+    assert lifetime is not None
+    found: list[Failure] = []
+    for unit in range(topology.count(drawn.unit)):
+        draw = np.random.default_rng([scenario.seed, 9, unit])
+        at_s = _draw(lifetime, draw) / drawn.speed
+        while at_s < horizon_s:
+            if len(found) >= FAILURES_MAX:
+                got = f"more than {FAILURES_MAX:,} failures before {at_s:g} of {horizon_s:g} s"
+                wanted = "fewer: longer lifetimes, or a smaller faults.drawn.speed"
+                raise scenario.problem("faults.drawn.lifetime", got, wanted)
+            back_s = (
+                None if downtime is None else at_s + _draw(downtime, draw) / drawn.speed
+            )
+            found.append(_of_unit(topology, drawn.unit, unit, at_s, back_s, drawn.kind))
+            if back_s is None:
+                break
+            at_s = back_s + max(1e-9, _draw(lifetime, draw) / drawn.speed)
+    return sorted(found, key=lambda failure: (failure.time_ns, failure.osds))
+
+
+def _of_unit(
+    topology: Topology,
+    unit: str,
+    number: int,
+    at_s: float,
+    back_s: float | None,
+    kind: FailureKind,
+) -> Failure:
+    osds: tuple[int, ...] = (number,)
+    hosts: tuple[int, ...] = ()
+    if unit == "host":
+        osds = tuple(topology.osds_of_hosts([number]))
+        hosts = (number,)
+    start_ns = nanoseconds(at_s)
+    back_ns = None
+    if back_s is not None:
+        back_ns = max(start_ns + 1, nanoseconds(back_s))
+    return Failure(osds=osds, hosts=hosts, time_ns=start_ns, back_ns=back_ns, kind=kind)
+
+
+def _draw(lifetime: LifetimeSpec, draw: np.random.Generator) -> float:
+    # What a distribution needs is there: the scenario's rules ask for it.
+    scale = lifetime.scale_s or 0.0
+    shape = lifetime.shape or 0.0
+    if lifetime.distribution == "exponential":
+        return float(draw.exponential(scale))
+    if lifetime.distribution == "weibull":
+        return float(scale * draw.weibull(shape))
+    return float(
+        draw.lognormal(np.log(lifetime.median_s or 0.0), lifetime.sigma or 0.0)
+    )
+
+
+@cached_by_content(maxsize=4)
+def _fitted(path: str, trace_format: str | None) -> list[LifetimeSpec]:
+    """Fit times up and times down to a trace, once."""
+    from stripesim.calibration.survival import fit_survival
+    from stripesim.traces import read_failures
+
+    try:
+        trace = read_failures(path, format=trace_format)
+        best = [fit_survival(trace, state).fits[0] for state in ("up", "down")]
+    except (ValueError, OSError) as error:
+        raise ValueError(f"faults.drawn.trace: {error}") from error
+    return [
+        LifetimeSpec.model_validate({"distribution": fit.name, **fit.parameters})
+        for fit in best
+    ]
+
+
+# Failures replayed from a trace.
+
+
+def replayed_failures(scenario: Scenario, topology: Topology) -> list[Failure]:
+    """Return the outages that a trace recorded, scaled, from the chosen moment on."""
+    assert scenario.faults is not None
+    replayed = scenario.faults.replay
+    assert replayed is not None
+    outages = _outages(str(scenario.resolve(replayed.trace)), replayed.trace_format)
+    units = topology.count(replayed.unit)
+    numbers = {
+        node: number
+        for number, node in enumerate(dict.fromkeys(node for node, _, _ in outages))
+    }
+    if len(numbers) > units:
+        got = f"{len(numbers)} nodes in {replayed.trace}"
+        wanted = f"at most the cluster's {units} {replayed.unit}s"
+        raise scenario.problem("faults.replay.trace", got, wanted)
+    found = []
+    for node, start_s, stop_s in outages:
+        at_s = max(0.0, (start_s - replayed.from_s) / replayed.speed)
+        back_s = None if stop_s is None else (stop_s - replayed.from_s) / replayed.speed
+        if back_s is not None and nanoseconds(back_s) <= nanoseconds(at_s):
+            continue
+        if scenario.duration_s is None or at_s < scenario.duration_s:
+            found.append(
+                _of_unit(
+                    topology, replayed.unit, numbers[node], at_s, back_s, replayed.kind
+                )
+            )
+    return found
+
+
+@cached_by_content(maxsize=4)
+def _outages(
+    path: str, trace_format: str | None
+) -> list[tuple[str, float, float | None]]:
+    """Read the outages of each node [s from the trace's start]; those that overlap or touch are one."""
+    from stripesim.traces import read_failures
+
+    try:
+        trace = read_failures(path, format=trace_format)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"faults.replay.trace: {error}") from error
+    rows: list[tuple[str, float, float | None]]
+    if trace.spans is None:
+        events = trace.events.filter(~trace.events["up"])
+        start_s = int(trace.events["time_s"].min())  # type: ignore[arg-type]
+        rows = [
+            (str(node), time_s - start_s, None)
+            for time_s, node in events["time_s", "node"].iter_rows()
+        ]
+    else:
+        columns = trace.spans.filter(~trace.spans["up"])[
+            "start_s", "stop_s", "node", "right_cut"
+        ]
+        start_s = int(trace.spans["start_s"].min())  # type: ignore[arg-type]
+        rows = [
+            (str(node), first_s - start_s, None if cut else stop_s - start_s)
+            for first_s, stop_s, node, cut in columns.iter_rows()
+        ]
+    merged: dict[str, list[tuple[float, float | None]]] = {}
+    for node, first_s, stop_s in rows:
+        spans = merged.setdefault(node, [])
+        if not spans or not _reaches(spans[-1], first_s):
+            spans.append((first_s, stop_s))
+            continue
+        begin_s, last_s = spans[-1]
+        end_s = None
+        if last_s is not None and stop_s is not None:
+            end_s = max(last_s, stop_s)
+        spans[-1] = (begin_s, end_s)
+    outages = [(node, *span) for node, spans in merged.items() for span in spans]
+    return sorted(outages, key=lambda outage: outage[1])
+
+
+def _reaches(span: tuple[float, float | None], time_s: float) -> bool:
+    """Return whether an outage lasts until a time; one without an end lasts for ever."""
+    _, end_s = span
+    return end_s is None or time_s <= end_s

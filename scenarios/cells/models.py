@@ -1,0 +1,216 @@
+"""From the parameter sets that a scenario names to measured models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stripesim.calibration.kernels.buffers import ceph_buffers
+from stripesim.calibration.parameters.sets import (
+    DEVICE_TABLES,
+    REPLACED,
+    ParameterSet,
+    ParameterSetError,
+    lognormal_factors,
+    names,
+)
+from stripesim.models.coding import (
+    WHOLE_STRIPES,
+    EcPolicy,
+)
+from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.generations import OpThreads, generation, generations
+from stripesim.models.hdd import DeviceModel
+from stripesim.models.messages import MessageModel
+from stripesim.models.nic import NicModel
+from stripesim.models.object_store.store import ObjectStoreModel
+from stripesim.models.pg_lock import PgLockModel
+from stripesim.models.qos import Device
+from stripesim.models.threads import ThreadModel
+from stripesim.scenarios.cells.kernel_costs import kernel_table
+from stripesim.scenarios.schema.keys import (
+    ClusterSpec,
+    Scenario,
+    names_file,
+)
+from stripesim.scenarios.schema.problems import value_text
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.qos import OpQueue, mclock, wpq
+
+if TYPE_CHECKING:
+    pass
+
+
+def build_models(scenario: Scenario) -> Models:
+    """Build the measured models that a scenario names."""
+    cluster = scenario.cluster
+    chosen = _parameter_set(scenario, "parameters", "client")
+    drive = _device(scenario)
+    release = generation(scenario.generation)
+    threads = _threads(
+        cluster, chosen, release.op_threads("hdd" if drive.rotational else "ssd")
+    )
+    public_bits_per_s = cluster.public_gbit_per_s * 1e9
+    private_bits_per_s = cluster.private_gbit_per_s * 1e9
+    submit = (
+        {}
+        if scenario.client.threads is None
+        else {"submit_threads_count": scenario.client.threads}
+    )
+    return Models(
+        client=chosen.model(ClientModel, "client", submit),
+        cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": cluster.cores_per_host}),
+        public_nic=chosen.model(
+            NicModel, "public_nic", {"rate_bits_per_s": public_bits_per_s}
+        ),
+        private_nic=chosen.model(
+            NicModel, "private_nic", {"rate_bits_per_s": private_bits_per_s}
+        ),
+        messages=chosen.model(MessageModel, "messages"),
+        pg_lock=PgLockModel(
+            scope=cluster.pg_lock_scope or release.pg_lock_scope, provenance={}
+        ),
+        threads=threads,
+        ssd=drive,
+        store=chosen.model(ObjectStoreModel, "store"),
+        kernel=kernel_table(scenario),
+        kernel_backend=cluster.kernel_backend,
+        encode_buffers=ceph_buffers() if cluster.encode_buffers else None,
+        ec=ec_policy(scenario),
+        op_queue=_op_queue(scenario, drive, threads.op_shards_count),
+    )
+
+
+def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | None:
+    """Return the queue in front of worker threads; None: in order of arrival."""
+    kind = scenario.cluster.op_queue
+    profile = scenario.cluster.mclock_profile
+    if kind == "mclock_scheduler":
+        device: Device = "hdd" if drive.rotational else "ssd"
+        iops = drive.servers * 1e9 / drive.write_ns(4096)
+        try:
+            return mclock(
+                scenario.generation, profile, device, queues=queues, measured_iops=iops
+            )
+        except ValueError as error:
+            raise ValueError(
+                f"{scenario.where('cluster', 'op_queue')}: {error}"
+            ) from None
+    if profile:
+        got = f'"{profile}" with op_queue "{kind}"'
+        raise scenario.problem(
+            "cluster.mclock_profile", got, 'op_queue "mclock_scheduler"'
+        )
+    return wpq() if kind == "wpq" else None
+
+
+def ec_policy(scenario: Scenario) -> EcPolicy:
+    """Return how the scenario's erasure-coded pools are read and written."""
+    cluster = scenario.cluster
+    release = generation(scenario.generation)
+    offered = release.ec
+    direct = cluster.direct_reads
+    optimised = (
+        offered.optimised
+        if cluster.ec_optimizations is None
+        else cluster.ec_optimizations
+    )
+
+    def offering(flag: str) -> str:
+        return ", ".join(
+            name for name, one in generations().items() if getattr(one.ec, flag)
+        )
+
+    got = f"true with generation {release.name}"
+    if optimised and not offered.optimised:
+        raise scenario.problem(
+            "cluster.ec_optimizations", got, f"one of {offering('optimised')}"
+        )
+    if direct and not offered.direct_reads:
+        wanted = f"{offering('direct_reads')}: earlier releases have no direct reads of erasure-coded pools"
+        raise scenario.problem("cluster.direct_reads", got, wanted)
+    if direct and not optimised:
+        raise scenario.problem(
+            "cluster.direct_reads", "true with a classic pool", "ec_optimizations"
+        )
+    if optimised and cluster.pg_lock_scope not in (None, "dispatch"):
+        wanted = '"dispatch": writes of an optimised pool go through the pipeline of their placement group'
+        raise scenario.problem(
+            "cluster.pg_lock_scope", f'"{cluster.pg_lock_scope}"', wanted
+        )
+    if offered.optimised and not optimised:
+        return WHOLE_STRIPES
+    return replace(offered, direct_reads=direct)
+
+
+def _threads(
+    cluster: ClusterSpec, chosen: ParameterSet, release: OpThreads
+) -> ThreadModel:
+    """Return an OSD's threads: as the scenario says, else the parameter set, else the release of Ceph."""
+    given = {
+        "op_shards_count": cluster.op_shards,
+        "op_threads_per_shard_count": cluster.op_threads_per_shard,
+        "messenger_threads_count": cluster.messenger_threads,
+    }
+    fitted = chosen.table("threads") or {}
+    for key, value in (
+        ("op_shards_count", release.shards_count),
+        ("op_threads_per_shard_count", release.threads_per_shard_count),
+    ):
+        if given[key] is None and key not in fitted:
+            given[key] = value
+    return chosen.model(
+        ThreadModel, "threads", {key: n for key, n in given.items() if n is not None}
+    )
+
+
+@lru_cache(maxsize=8)
+def _sets_with(tables: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the sets that have one of some tables: they ship, and do not change."""
+    return tuple(
+        each
+        for each in names()
+        if any(ParameterSet(each).table(table) for table in tables)
+    )
+
+
+def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
+    """Return the set that a key of the cluster names; it must have a table that the key is about."""
+    name = getattr(scenario.cluster, key)
+    fitting = _sets_with(tables)
+    if name in fitting:
+        return ParameterSet(name)
+    what = "a parameter set of a cluster" if key == "parameters" else "a device"
+    wanted = f"{what}: {', '.join(fitting)}"
+    if key == "parameters":
+        wanted = REPLACED.get(name, wanted)
+    where = scenario.where("cluster", key)
+    raise ParameterSetError(f"{where}: got {value_text(name)}, wanted {wanted}")
+
+
+def device_set(scenario: Scenario) -> ParameterSet:
+    """Return the parameter set of the devices under OSDs: one that ships, or a file of one's own."""
+    named = scenario.cluster.ssd
+    if not names_file("ssd", named):
+        return _parameter_set(scenario, "ssd", *DEVICE_TABLES)
+    return ParameterSet(Path(named).name, scenario.resolve(named))
+
+
+def _device(scenario: Scenario) -> DeviceModel:
+    """Build the devices, with the numbers that the scenario itself gives."""
+    given: dict[str, Any] = scenario.cluster.drive.model_dump(exclude_none=True)
+    for direction in ("read", "write"):
+        if f"{direction}_sigma" in given:
+            given[f"{direction}_quantiles"] = lognormal_factors(
+                given.pop(f"{direction}_sigma")
+            )
+    key = "drive" if given else "ssd"
+    try:
+        return device_set(scenario).device(given)
+    except ParameterSetError as error:
+        place = scenario.where("cluster", key)
+        raise ParameterSetError(
+            f"{place}: {error}" if place not in str(error) else str(error)
+        ) from None

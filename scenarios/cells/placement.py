@@ -1,0 +1,248 @@
+"""Where a scenario places data: CRUSH maps, up sets, hosts and failure domains of OSDs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from stripesim.models.coding import (
+    RedundancyScheme,
+)
+from stripesim.models.drive import DriveCapacity
+from stripesim.models.placement import (
+    NONE,
+    CrushMap,
+    load_map,
+    map_of_hosts,
+    pg_mappings,
+)
+from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.scenarios.cells.files import cached_by_content
+from stripesim.scenarios.cells.models import device_set
+from stripesim.scenarios.schema.geometry import (
+    domain_count,
+    domains_of_osds,
+    failure_domain,
+)
+from stripesim.scenarios.schema.keys import (
+    ClusterSpec,
+    Scenario,
+)
+from stripesim.scenarios.schema.units import format_size
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.engine.graph import IntArray
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+POOL_ID = 1
+
+
+def acting_sets(
+    scenario: Scenario, scheme: RedundancyScheme, osds: int, down: Sequence[int]
+) -> IntArray:
+    """Map the placement groups, with holes for OSDs that are down."""
+    acting = up_sets(scenario, scheme)
+    if (acting == NO_OSD).any(axis=1).all():
+        placed = int((acting != NO_OSD).sum(axis=1).max())
+        raise _too_few_domains(scenario, scheme, placed)
+    unknown = [osd for osd in down if osd >= osds]
+    if unknown:
+        raise scenario.problem(
+            "cluster.crush_map", f"no OSD {unknown[0]}", "OSDs of the map"
+        )
+    return np.where(np.isin(acting, np.asarray(down, dtype=np.int64)), NO_OSD, acting)
+
+
+def _too_few_domains(
+    scenario: Scenario, scheme: RedundancyScheme, placed: int
+) -> ValueError:
+    """Make the error of a cluster that has no place for every shard of a scheme."""
+    few = f"places at most {placed} of the {scheme.width} shards of {scheme.name}"
+    if scenario.cluster.crush_map is not None:
+        got = f"rule {crush_rule(scenario, scheme)}, which {few}"
+        return scenario.problem(
+            "cluster.crush_map", got, "a map and a rule that place all"
+        )
+    domain, key = failure_domain(scenario, scheme)
+    count = domain_count(scenario, domain)
+    got = f"{count} {domain}s, which {few.replace('places', 'hold')}"
+    return scenario.problem(
+        "cluster.hosts", got, f'as many {domain}s as shards, or {key} = "osd"'
+    )
+
+
+def host_values(scenario: Scenario, key: str) -> list[Any]:
+    """List a key's value for each host, from the groups of hosts."""
+    check_host_count(scenario)
+    return scenario.cluster.of_hosts(key)
+
+
+def check_host_count(scenario: Scenario) -> None:
+    """Check that groups of hosts describe as many hosts as the cluster has."""
+    cluster = scenario.cluster
+    count = int(padded_osd_hosts(scenario).max()) + 1
+    if cluster.host_count == count:
+        return
+    got = f"groups of {cluster.host_count} hosts"
+    raise scenario.problem("cluster.hosts", got, f"{count}, as {cluster.crush_map} has")
+
+
+def group_drive_bytes(scenario: Scenario) -> list[float]:
+    """List the capacity of one drive of each group of hosts [B]; an empty list where no group states one.
+
+    Groups that state none take `cluster.drive_bytes`, or else the device parameter set's capacity.
+    """
+    cluster = scenario.cluster
+    if isinstance(cluster.hosts, int):
+        return []
+    if all(group.drive_bytes is None for group in cluster.hosts):
+        return []
+    sizes = [group.drive_bytes for group in cluster.host_groups]
+    if None in sizes:
+        default = _device_capacity(scenario, sizes.index(None))
+        sizes = [size or default for size in sizes]
+    return [float(size) for size in sizes if size is not None]
+
+
+def _device_capacity(scenario: Scenario, group: int) -> int:
+    """Return the device parameter set's capacity, for a group of hosts that gives none [B]."""
+    drive = device_set(scenario)
+    if drive.table("capacity") is None:
+        wanted = f"bytes, or cluster.drive_bytes: device parameter set {drive.name} gives no capacity"
+        raise scenario.problem(f"cluster.hosts.{group}.drive_bytes", "nothing", wanted)
+    return round(drive.model(DriveCapacity, "capacity").drive_bytes)
+
+
+def unreachable_osds(scenario: Scenario) -> list[int]:
+    """List the OSDs that are lost or missing when the run begins."""
+    lost = () if scenario.repair is None else scenario.repair.lost_osds
+    missing = () if scenario.degraded is None else scenario.degraded.missing_osds
+    return sorted({*lost, *missing})
+
+
+_map_of_file = cached_by_content(maxsize=4)(load_map)
+
+
+_TIB: Final = 1 << 40
+
+
+@lru_cache(maxsize=8)
+def _map_of(cluster: ClusterSpec, weights: tuple[int, ...]) -> CrushMap:
+    """Build the map of a cluster's hosts; `weights` are those of an OSD of each group, 16.16 fixed point."""
+    of_hosts = [
+        (weight,) * (group.osds or 0)
+        for group, weight in zip(cluster.host_groups, weights, strict=True)
+        for _ in range(group.count)
+    ]
+    return map_of_hosts(of_hosts, cluster.rack_names)
+
+
+def _group_weights(scenario: Scenario) -> tuple[int, ...]:
+    """Return the CRUSH weight of an OSD of each group of hosts, by capacity [TiB] where capacities differ."""
+    sizes = group_drive_bytes(scenario)
+    if len(set(sizes)) <= 1:
+        return (WEIGHT_ONE,) * len(scenario.cluster.host_groups)
+    weights = tuple(round(size / _TIB * WEIGHT_ONE) for size in sizes)
+    if 0 in weights:
+        raise _too_small(scenario, weights.index(0), sizes)
+    return weights
+
+
+def _too_small(scenario: Scenario, group: int, sizes: list[float]) -> ValueError:
+    """Make the error of a group whose drives are too small for a CRUSH weight."""
+    cluster = scenario.cluster
+    assert not isinstance(cluster.hosts, int)
+    own = cluster.hosts[group].drive_bytes is not None
+    key = f"cluster.hosts.{group}.drive_bytes" if own else "cluster.drive_bytes"
+    smallest = format_size(_TIB // WEIGHT_ONE // 2)
+    wanted = f"more than {smallest} where drives differ: CRUSH weights count TiB / {WEIGHT_ONE:,}"
+    return scenario.problem(key, f"{sizes[group]:.0f}", wanted)
+
+
+def crush_of(scenario: Scenario) -> CrushMap:
+    """Return the CRUSH map of a scenario: its file, or the regular map of its counts."""
+    cluster = scenario.cluster
+    if cluster.crush_map is not None:
+        return _map_of_file(str(scenario.resolve(cluster.crush_map)))
+    return _map_of(cluster, _group_weights(scenario))
+
+
+def crush_rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
+    """Return the name of the CRUSH rule that places a scheme."""
+    domain, _ = failure_domain(scenario, scheme)
+    kind = "rep" if scheme.kind == "replicated" else "ec"
+    return scenario.cluster.crush_rule or kind + (
+        "" if domain == "host" else f"_{domain}"
+    )
+
+
+def up_sets(
+    scenario: Scenario, scheme: RedundancyScheme, out: Sequence[int] = ()
+) -> IntArray:
+    """Map the placement groups, with some OSDs out."""
+    assert NO_OSD == NONE
+    crush = crush_of(scenario)
+    rule = crush_rule(scenario, scheme)
+    groups = scenario.cluster.pg_num
+    reweights = dict.fromkeys(out, 0.0) if out else None
+    return pg_mappings(crush, rule, POOL_ID, groups, scheme.width, reweights).astype(
+        np.int64
+    )
+
+
+def osd_hosts(scenario: Scenario) -> IntArray:
+    """Return the host of each OSD; −1 for a number that no OSD has."""
+    hosts = padded_osd_hosts(scenario)
+    if scenario.cluster.crush_map is None:
+        return hosts
+    known = np.zeros(len(hosts), dtype=bool)
+    known[[device.id for device in crush_of(scenario).devices]] = True
+    return np.where(known, hosts, -1)
+
+
+def padded_osd_hosts(scenario: Scenario) -> IntArray:
+    """Return the host of each OSD; a number that no OSD of the CRUSH map has is on host 0."""
+    cluster = scenario.cluster
+    key = "cluster.crush_map"
+    if cluster.crush_map is None:
+        return np.repeat(
+            np.arange(cluster.host_count, dtype=np.int64), cluster.of_hosts("osds")
+        )
+    crush = crush_of(scenario)
+    found = crush.domains("host")
+    if not found:
+        raise scenario.problem(
+            key, f"no bucket of type host in {cluster.crush_map}", "one"
+        )
+    stray = [device.name for device in crush.devices if device.id not in found]
+    if stray:
+        raise scenario.problem(
+            key, f"{stray[0]} in no host of {cluster.crush_map}", "it in one"
+        )
+    numbers = {
+        name: number for number, name in enumerate(dict.fromkeys(found.values()))
+    }
+    osd_hosts = np.zeros(crush.max_devices, dtype=np.int64)
+    osd_hosts[list(found)] = [numbers[name] for name in found.values()]
+    return osd_hosts
+
+
+def domain_type(scenario: Scenario, scheme: RedundancyScheme) -> str:
+    """Return the type of a scheme's failure domains: of the scenario's key, or of its CRUSH map's rule."""
+    if scenario.cluster.crush_map is None:
+        return failure_domain(scenario, scheme)[0]
+    return crush_of(scenario).failure_domain(crush_rule(scenario, scheme))
+
+
+def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int | str]:
+    """Return the failure domain of a scheme that each OSD is in."""
+    hosts = osd_hosts(scenario)
+    osds = np.flatnonzero(hosts >= 0).tolist()
+    domain = domain_type(scenario, scheme)
+    if scenario.cluster.crush_map is None:
+        return dict(zip(osds, domains_of_osds(scenario, domain), strict=True))
+    named = crush_of(scenario).domains(domain)
+    return {osd: named.get(osd, osd) for osd in osds}

@@ -1,0 +1,73 @@
+"""A recorded trace as a workload: its devices become images, its requests keep their order and times."""
+
+import numpy as np
+
+from stripesim.scenarios.cells.files import cached_by_content
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.sim.ceph.clients.workload import Replay, Requests
+from stripesim.traces.columns import BlockTrace
+from stripesim.traces.read import read_trace
+
+
+def replay_of(scenario: Scenario) -> Replay:
+    """Build the replay that a scenario asks for; strict, as without faulty lines it would be another."""
+    workload = scenario.workload
+    return Replay(
+        requests_of(_trace_of(scenario)),
+        speed=workload.speed,
+        queue_depth=workload.queue_depth if workload.replay == "closed" else 0,
+        limit=workload.requests,
+        clients=workload.clients,
+    )
+
+
+def recorded_latency(scenario: Scenario) -> dict[str, float]:
+    """Return what the trace itself says of latency, to stand beside the simulated row."""
+    frame = _trace_of(scenario).requests
+    frame = frame.filter(frame["length_bytes"] > 0).head(
+        scenario.workload.requests or len(frame)
+    )
+    spans = (frame["complete_ns"] - frame["issue_ns"]).drop_nulls().to_numpy()
+    if not len(spans):
+        return {}
+    p50, p95, p99 = np.percentile(spans, [50, 95, 99])
+    values = {"mean": spans.mean(), "p50": p50, "p95": p95, "p99": p99}
+    return {
+        f"recorded_latency_{name}_ns": float(value) for name, value in values.items()
+    }
+
+
+@cached_by_content(maxsize=2)
+def _read(path: str, form: str | None) -> BlockTrace:
+    return read_trace(path, format=form, strict=True)
+
+
+def _trace_of(scenario: Scenario) -> BlockTrace:
+    workload = scenario.workload
+    assert workload.trace is not None
+    return _read(str(scenario.resolve(workload.trace)), workload.trace_format)
+
+
+def requests_of(trace: BlockTrace) -> Requests:
+    """Turn a block trace into requests that have a length; each device of it is an image of its own."""
+    frame = trace.requests.filter(trace.requests["length_bytes"] > 0)
+    devices = frame["device"].unique(maintain_order=True).to_list()
+    numbers = {device: index for index, device in enumerate(devices)}
+    images = frame["device"].replace_strict(numbers, return_dtype=None)
+    offsets, lengths, arrivals, images_of = (
+        series.to_numpy().astype(np.int64)
+        for series in (
+            frame["offset_bytes"],
+            frame["length_bytes"],
+            frame["issue_ns"],
+            images,
+        )
+    )
+    return Requests(
+        is_write=frame["is_write"].to_numpy().astype(bool),
+        images=images_of,
+        offsets_bytes=offsets,
+        lengths_bytes=lengths,
+        arrivals_ns=arrivals
+        - arrivals.min(initial=arrivals[0] if len(arrivals) else 0),
+    )

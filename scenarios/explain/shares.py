@@ -1,0 +1,116 @@
+"""Which parameters the duration of each step comes from."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stripesim.models.provenance import Provenance
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.engine.graph import COUNTER_INDEX, Template
+
+_CODING = COUNTER_INDEX["coding_ns"]
+_KERNEL = "kernel"
+
+
+class Share(NamedTuple):
+    """What one parameter has to do with the duration of one step."""
+
+    parameter: str  # such as cpu.op_prepare_ns; kernel stands for the kernel table
+    # How much longer the step takes if it is doubled: for a term of a sum the term, for a rate negative.
+    change_ns: int
+
+
+def shares_of(
+    plan: Callable[[Models], Sequence[Template]], models: Models
+) -> tuple[list[list[list[Share]]], dict[str, dict[str, Any]]]:
+    """Attribute the demands of a path's steps to the parameters of the models, the greatest share first.
+
+    `plan` makes the templates of the one request from models; the second result describes each parameter
+    named. Any cost but coding is a sum of terms, each proportional to one parameter, so doubling one adds
+    exactly its term; a rate, or a factor over a sum, changes the whole sum and is listed beside its terms.
+    Not seen: numbers that are zero, distributions, and those whose doubling gives a path with other steps,
+    such as the allocation unit of a store.
+    """
+    bases = plan(models)
+    shares: list[list[list[Share]]] = [
+        [[] for _ in range(base.steps)] for base in bases
+    ]
+    parameters: dict[str, dict[str, Any]] = {}
+    for parameter, doubled in _doubled(models):
+        name = parameter["name"]
+        try:
+            changed = plan(doubled)
+        except ValueError:
+            # The models reject the doubled number, so its share stays unknown.
+            continue
+        for base, other, of_template in zip(bases, changed, shares, strict=True):
+            if not _same_steps(base, other):
+                continue
+            change_ns = other.demands_ns - base.demands_ns
+            for step in np.flatnonzero(change_ns).tolist():
+                of_template[step].append(Share(name, int(change_ns[step])))
+                parameters[name] = parameter
+    for base, of_template in zip(bases, shares, strict=True):
+        for coding_ns, of_step in zip(
+            base.amounts[:, _CODING].tolist(), of_template, strict=True
+        ):
+            kernel_ns = coding_ns - _buffers_ns(of_step)
+            # One nanosecond is what rounding leaves.
+            if kernel_ns > 1:
+                of_step.append(Share(_KERNEL, kernel_ns))
+                parameters[_KERNEL] = _kernel(models)
+            of_step.sort(key=lambda share: -abs(share.change_ns))
+    return shares, parameters
+
+
+def _buffers_ns(shares: Sequence[Share]) -> int:
+    """Sum what buffers around an encode call take [ns]."""
+    of_buffers = "encode_buffers."
+    return sum(s.change_ns for s in shares if s.parameter.startswith(of_buffers))
+
+
+def _same_steps(one: Template, other: Template) -> bool:
+    parts = ("words", "roles", "successors")
+    return all(
+        np.array_equal(getattr(one, part), getattr(other, part)) for part in parts
+    )
+
+
+def _doubled(models: Models) -> Iterator[tuple[dict[str, Any], Models]]:
+    """Yield each number with its provenance, and the models in which it is twice as large."""
+    for name, model in models.described().items():
+        for parameter in model.parameters(f"{name}."):
+            field = parameter["name"].removeprefix(f"{name}.")
+            value = parameter["value"]
+            if isinstance(value, list) or not value:
+                continue
+            try:
+                changed: Any = replace(model, **{field: 2 * value})
+            except ValueError:
+                continue
+            yield parameter, replace(models, **{name: changed})
+
+
+def _kernel(models: Models) -> dict[str, Any]:
+    """Describe the kernel table as a parameter."""
+    origin = models.kernel.provenance
+    source = f"kernel table {models.kernel.name}: {_cpu_name(origin['cpu'])}"
+    for measured in origin.get("measured_here", ()):
+        cpu = _cpu_name(measured["cpu"])
+        source += f"; {measured['scheme']}: measured here on {cpu}"
+    return {
+        "name": _KERNEL,
+        "value": None,
+        "unit": "ns",
+        "provenance": Provenance("measured", str(origin["basis"])).kind,
+        "source": source,
+        "confidence_interval": None,
+    }
+
+
+def _cpu_name(cpu: Any) -> str:
+    if isinstance(cpu, Mapping):
+        cpu = cpu.get("name", cpu)
+    return str(cpu)

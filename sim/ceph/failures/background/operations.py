@@ -1,0 +1,274 @@
+"""Background operations as templates and bindings: recovery, members' notes and scrubs."""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.kinds import RequestPlan, kind_of
+from stripesim.sim.ceph.layout import Layout
+from stripesim.sim.ceph.paths import (
+    PathContext,
+    note_path,
+    scrub_path,
+)
+from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.engine.graph import IntArray, Template
+from stripesim.sim.engine.program import RequestChunk
+
+# The object's deletion, then its place in the log (``PrimaryLogPG::remove_missing_object``).
+_DELETION_TRANSACTIONS = 2
+
+
+@dataclass(frozen=True)
+class Operation:
+    """The recovery of one object on one or several OSDs.
+
+    It creates `shards` on the OSDs that join. ``rebuild`` decodes them, ``move`` copies a shard from an OSD
+    that still has it, ``delete`` records that an object is gone.
+    """
+
+    group: int
+    item: int
+    shards: tuple[int, ...]
+    kind: Literal["rebuild", "move", "delete"]
+
+
+class PlannedOperation(NamedTuple):
+    """The template of each round of an operation, and the binding row of all."""
+
+    templates: list[int]
+    binding: int
+
+
+class OperationFeed:
+    """A stream of operations that is filled during the run.
+
+    The engine takes at most `depth` operations at a time. With `reports` it reports their ends. `has_new`
+    operations are yet to be announced.
+    """
+
+    feed = True
+    timeout_ns = 0
+
+    def __init__(self, depth: int, *, reports: bool = True) -> None:
+        self.depth = depth
+        self.reports = reports
+        self.has_new = False
+        self._pushed_count = 0
+        self._queue: list[tuple[int, int, int]] = []
+
+    def push(self, template: int, binding: int, group: int) -> int:
+        """Add an operation; return its number in the stream."""
+        self._queue.append((template, binding, group))
+        self.has_new = True
+        self._pushed_count += 1
+        return self._pushed_count - 1
+
+    def take(self, count: int) -> RequestChunk:
+        """Return the next operations, and remove them from the queue."""
+        taken = self._queue[:count]
+        self._queue = self._queue[count:]
+        rows = np.array(taken, dtype=np.int64).reshape(-1, 3)
+        return RequestChunk(
+            templates=rows[:, 0], bindings=rows[:, 1], groups=rows[:, 2]
+        )
+
+    def replan(self, indices: IntArray) -> RequestChunk:
+        """Raise an error: operations that were cut off are not issued again."""
+        raise AssertionError(
+            f"background operations {indices.tolist()} cannot be planned again"
+        )
+
+
+class OperationBook:
+    """Plans operations, and compiles each kind once.
+
+    With `in_one_graph` all rounds of an object are one template.
+    """
+
+    def __init__(
+        self, pool: Pool, book: Book, layout: Layout, *, in_one_graph: bool = False
+    ) -> None:
+        self._pool = pool
+        self._kind = kind_of(pool)
+        self.shard_bytes = self._kind.shard_bytes
+        self._book = book
+        self._layout = layout
+        self._in_one_graph = in_one_graph
+        self._templates: dict[Hashable, int] = {}
+
+    def operations(self, group: Group, item: int, up: Set[int]) -> Iterator[Operation]:
+        """Yield the recovery operations for an object, if an OSD lacks it and another can supply it."""
+        lacking = [
+            shard
+            for shard, copy in group.joining_copies.items()
+            if item in copy.missing
+        ]
+        if not lacking:
+            return
+        holders = group.holders(item, up)
+        if item not in group.objects:
+            yield from self._pushes(group, item, lacking, "delete", holders)
+        elif self._pool.scheme.kind == "replicated":
+            yield from self._pushes(group, item, lacking, "rebuild", holders)
+        else:
+            yield from self._coded(group, item, lacking, holders)
+
+    def plan(
+        self, group: Group, operation: Operation, up: Set[int]
+    ) -> PlannedOperation:
+        """Plan an operation for the current members."""
+        holders = group.holders(operation.item, up)
+        targets = [group.members.joining[shard] for shard in operation.shards]
+        lead = group.members.primary
+        if lead is None or lead not in holders:
+            lead = min(holders)
+        if operation.kind == "delete":
+            return self._deletion(group, holders[lead], targets)
+        if self._pool.scheme.kind == "replicated":
+            return self._push(group, holders[min(holders)], targets)
+        if operation.kind == "move":
+            source = holders[operation.shards[0]]
+            return self._move(group, holders[lead], source, targets[0])
+        row = [holders.get(shard, NO_OSD) for shard in range(len(group.up))]
+        for shard, osd in zip(operation.shards, targets, strict=True):
+            row[shard] = osd
+        return self._rebuild(group, row, lead, operation.shards)
+
+    def notes(self, group: Group, transactions_count: int) -> Iterator[tuple[int, int]]:
+        """Yield template and binding row of each note of a PG's members."""
+        members = group.members
+        if not members.osds:
+            return
+        first = members.primary_osd
+        if first is None:
+            first = min(members.osds)
+        others = sorted(members.osds - {first})
+        block = len(group.up) - 1
+        for start in range(0, max(1, len(others)), max(1, block)):
+            row = [first, *others[start : start + block]]
+            # The primary writes its note once.
+            noting = range(start > 0, len(row))
+            yield self._note(group, row, noting, transactions_count)
+
+    def scrub(self, group: Group, objects: int, *, deep: bool) -> tuple[int, int]:
+        """Return template and binding row of the scrub of some objects of a clean PG."""
+        lead = group.members.primary
+        assert lead is not None
+        path = partial(
+            scrub_path,
+            self._layout.context(lead, frozenset()),
+            shard_bytes=self.shard_bytes,
+            objects=objects,
+            deep=deep,
+        )
+        template = self._compiled(("scrub", lead, objects, deep), path)
+        return template, self._bound(group, group.members.acting, lead)
+
+    def _pushes(
+        self,
+        group: Group,
+        item: int,
+        lacking: Sequence[int],
+        kind: Literal["rebuild", "delete"],
+        holders: dict[int, int],
+    ) -> Iterator[Operation]:
+        if not holders:
+            return
+        # One place of the binding is the source's, the others are for the targets.
+        targets_max = len(group.up) - 1
+        for start in range(0, len(lacking), max(1, targets_max)):
+            shards = tuple(lacking[start : start + targets_max])
+            yield Operation(group.number, item, shards, kind)
+
+    def _coded(
+        self, group: Group, item: int, lacking: Sequence[int], holders: dict[int, int]
+    ) -> Iterator[Operation]:
+        for shard in lacking:
+            if shard in holders:
+                yield Operation(group.number, item, (shard,), "move")
+        rebuilt = tuple(shard for shard in lacking if shard not in holders)
+        lost = frozenset(range(len(group.up))).difference(holders)
+        if rebuilt and self._pool.scheme.can_decode(lost):
+            yield Operation(group.number, item, rebuilt, "rebuild")
+
+    def _deletion(
+        self, group: Group, lead: int, targets: list[int]
+    ) -> PlannedOperation:
+        row = [lead, *targets]
+        template, binding = self._note(
+            group, row, range(1, len(row)), _DELETION_TRANSACTIONS, recovers=True
+        )
+        return PlannedOperation([template], binding)
+
+    def _push(self, group: Group, source: int, targets: list[int]) -> PlannedOperation:
+        row = [source, *targets]
+        return self._rebuild(group, self._padded(row), 0, tuple(range(1, len(row))))
+
+    def _rebuild(
+        self, group: Group, row: list[int], lead: int, lost: tuple[int, ...]
+    ) -> PlannedOperation:
+        missing = frozenset(shard for shard, osd in enumerate(row) if osd == NO_OSD)
+        context = self._layout.context(lead, missing)
+        plans = self._kind.plan_repair(context, lost, in_one_graph=self._in_one_graph)
+        return PlannedOperation(self._rounds(plans), self._bound(group, row, lead))
+
+    def _move(
+        self, group: Group, lead: int, source: int, target: int
+    ) -> PlannedOperation:
+        row = [lead, target]
+        source_place = 0
+        if source != lead:
+            row.append(source)
+            source_place = 2
+        plans = self._kind.plan_move(
+            self._context_of(row), source_place, 1, in_one_graph=self._in_one_graph
+        )
+        binding = self._bound(group, self._padded(row), 0)
+        return PlannedOperation(self._rounds(plans), binding)
+
+    def _note(
+        self,
+        group: Group,
+        row: list[int],
+        noting: range,
+        transactions_count: int,
+        *,
+        recovers: bool = False,
+    ) -> tuple[int, int]:
+        path = partial(
+            note_path,
+            self._context_of(row),
+            noting,
+            transactions_count,
+            recovers=recovers,
+        )
+        key = ("note", len(row), noting, transactions_count, recovers)
+        template = self._compiled(key, path)
+        return template, self._bound(group, self._padded(row), 0)
+
+    def _context_of(self, row: list[int]) -> PathContext:
+        """Return the context of a row of OSDs led by the first."""
+        width = self._pool.cluster.width
+        return self._layout.context(0, frozenset(range(len(row), width)))
+
+    def _padded(self, row: list[int]) -> list[int]:
+        return row + [NO_OSD] * (self._pool.cluster.width - len(row))
+
+    def _bound(self, group: Group, row: Sequence[int], lead: int) -> int:
+        return self._layout.row(self._book, row, lead, group.number)
+
+    def _rounds(self, plans: Sequence[RequestPlan]) -> list[int]:
+        """Return the template of each round."""
+        return [self._compiled(plan.key, plan.compile) for plan in plans]
+
+    def _compiled(self, key: Hashable, path: Callable[[], Template]) -> int:
+        """Return the index of a template, compiled if it is new."""
+        if key not in self._templates:
+            self._templates[key] = self._book.add(path())
+        return self._templates[key]

@@ -1,0 +1,151 @@
+"""Clients' writes, completed and in flight: the link between clients' streams and PGs."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from stripesim.sim.ceph.failures.detection import Detection
+from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.phases import Phase
+from stripesim.sim.ceph.planner import Foreground
+from stripesim.sim.ceph.pool import Book
+from stripesim.sim.engine.graph import COUNTER_INDEX, IntArray
+from stripesim.sim.engine.program import PENDING, Begun, Progress
+
+
+class ClientWrites:
+    """Records completed writes in PGs, and settles those that a new interval cuts off.
+
+    `interrupted` counts cut-off writes that only some members had in their stores.
+    """
+
+    def __init__(
+        self,
+        clients: Sequence[Foreground],
+        book: Book,
+        groups: Sequence[Group],
+        detection: Detection,
+    ) -> None:
+        self.interrupted = {"recovered": 0, "rolled back": 0}
+        self._groups = groups
+        self._detection = detection
+        self._book = book
+        self._streams = [
+            _ClientStream(client, stream) for stream, client in enumerate(clients)
+        ]
+        self._progress: Progress | None = None
+        self._is_noted = False
+        # Writes in flight of each PG at this moment, None if unknown.
+        self._in_flight: dict[int, list[tuple[int, Begun]]] | None = None
+        self._stores: dict[int, dict[int, int]] = {}
+
+    def begin(self, progress: Progress) -> None:
+        """Take the engine's view of the run."""
+        self._progress = progress
+
+    def begin_moment(self) -> None:
+        """Forget the writes in flight, after time has passed."""
+        self._is_noted = False
+        self._in_flight = None
+
+    def note_completed(self) -> None:
+        """Mark non-member copies stale for writes since the last check.
+
+        Call this before members change for the first time in a moment, so that a write counts for those who
+        were members when it completed.
+        """
+        if self._is_noted:
+            return
+        self._is_noted = True
+        assert self._progress is not None
+        written = [stream.written(self._progress) for stream in self._streams]
+        rows, counts = np.unique(
+            np.concatenate(written, axis=1), axis=1, return_counts=True
+        )
+        numbers, items = rows.tolist()
+        for number, item, count in zip(numbers, items, counts.tolist(), strict=True):
+            self._groups[number].note_writes(item, count)
+
+    def settle_cut_off(self, group: Group) -> None:
+        """Settle the writes of a PG that a new interval cuts off.
+
+        Deviation: in Ceph a client that sends a logged write again gets its answer without another write.
+        """
+        in_flight = self._take_in_flight(group.number)
+        if not in_flight:
+            return
+        alive = self._detection.answering
+        settled: set[int] = set()
+        for item, begun in in_flight:
+            shard_of = self._store_steps(begun.template)
+            reached = {shard for step, shard in shard_of.items() if begun.steps[step]}
+            if not reached or item in settled:
+                continue
+            touched = set(shard_of.values())
+            stays = group.settle_cut_off_write(item, touched, reached, alive)
+            if stays:
+                settled.add(item)
+            if touched != reached:
+                self.interrupted["recovered" if stays else "rolled back"] += 1
+
+    def _take_in_flight(self, number: int) -> list[tuple[int, Begun]]:
+        """Return the writes in flight of a PG, once in a moment."""
+        assert self._progress is not None
+        if self._in_flight is None:
+            self._in_flight = {}
+            for stream in self._streams:
+                for group, item, begun in stream.writing(self._progress):
+                    self._in_flight.setdefault(group, []).append((item, begun))
+        return self._in_flight.pop(number, [])
+
+    def _store_steps(self, number: int) -> dict[int, int]:
+        """Return by step of a write's template the shard whose store has the write once it has begun."""
+        if number not in self._stores:
+            template = self._book.templates[number]
+            stores = template.amounts[:, COUNTER_INDEX["device_write_bytes"]] > 0
+            logs = np.array(template.phases) == Phase.LOG
+            self._stores[number] = {
+                step: template.shards[step]
+                for step in np.flatnonzero(stores | logs).tolist()
+            }
+        return self._stores[number]
+
+
+class _ClientStream:
+    """Finds the completed writes of one stream since the last check, and those in flight."""
+
+    def __init__(self, client: Foreground, stream: int) -> None:
+        self._client = client
+        self._stream = stream
+        # Requests before the oldest pending one are not checked again.
+        self._ended_count = 0
+        self._seen = np.zeros(0, dtype=bool)
+
+    def written(self, progress: Progress) -> IntArray:
+        """Return PG and object of each write that completed since the last check, shape (2, writes)."""
+        first = self._ended_count
+        completed = progress.completed_ns(self._stream)[first:]
+        seen = np.zeros(len(completed), dtype=bool)
+        seen[: len(self._seen)] = self._seen
+        fresh = first + np.flatnonzero((completed >= 0) & ~seen)
+        seen |= completed != PENDING
+        ended_count = len(seen) if seen.all() else int(seen.argmin())
+        self._ended_count += ended_count
+        self._seen = seen[ended_count:]
+        if not len(fresh):
+            return np.zeros((2, 0), dtype=np.int64)
+        planned = self._client.planned
+        writes = fresh[planned.is_write[fresh]]
+        return np.stack([planned.groups[writes], planned.objects[writes]])
+
+    def writing(self, progress: Progress) -> Iterator[tuple[int, int, Begun]]:
+        """Yield PG, object and progress of the writes in flight, the newest first."""
+        planned = self._client.planned
+        newest_first = sorted(
+            progress.begun(self._stream), key=lambda begun: -begun.number
+        )
+        for begun in newest_first:
+            number = begun.number
+            if planned.is_write[number]:
+                group = int(planned.groups[number])
+                yield group, int(planned.objects[number]), begun

@@ -1,0 +1,136 @@
+"""The map of a cluster: the OSDs that are up and in, and the up set of each PG."""
+
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+from typing import Literal
+
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.engine.graph import IntArray
+
+UpSet = tuple[int, ...]
+# Changes of OSDs, after which CRUSH is asked again, and records that move nothing.
+ChangeKind = Literal["down", "up", "out", "up_thru", "pg_temp"]
+OSD_CHANGES: tuple[ChangeKind, ...] = ("down", "up", "out")
+
+
+@dataclass(frozen=True)
+class MapChange:
+    """One change of an OSD, or of a PG for ``pg_temp``."""
+
+    kind: ChangeKind
+    subject: int
+
+
+@dataclass(frozen=True)
+class MapUpdate:
+    """A new map: its changes, and the up set of each PG before and after.
+
+    All data movement begins with such an update, whatever caused it.
+    """
+
+    epoch: int
+    changes: Sequence[MapChange]
+    up_before: Sequence[UpSet]
+    up_after: Sequence[UpSet]
+
+    @property
+    def osd_changes(self) -> list[MapChange]:
+        """Changes of OSDs, in order."""
+        return [change for change in self.changes if change.kind in OSD_CHANGES]
+
+    def subjects(self, *kinds: ChangeKind) -> set[int]:
+        """Return the OSDs or PGs of all changes of some kinds."""
+        return {change.subject for change in self.changes if change.kind in kinds}
+
+
+class ClusterMap:
+    """The current map.
+
+    For another kind of change, `_apply` changes what CRUSH is asked; the rest follows from the up sets.
+
+    Parameters
+    ----------
+    osds
+        Number of OSDs.
+    crush
+        Sorted tuple of the OSDs that are out → OSD of each shard of each PG, shape (groups, width).
+    is_replicated
+        True if replicas keep their places in an up set.
+    """
+
+    def __init__(
+        self,
+        osds: int,
+        crush: Callable[[tuple[int, ...]], IntArray],
+        *,
+        is_replicated: bool,
+    ) -> None:
+        self.osds = osds
+        self.epoch = 1
+        self.up = set(range(osds))
+        self.out: set[int] = set()
+        # Per OSD, the last epoch in which the monitors knew it to be alive.
+        self.up_thru = dict.fromkeys(range(osds), 1)
+        self._crush = crush
+        self._is_replicated = is_replicated
+        self.up_sets: list[UpSet] = [tuple(row) for row in crush(()).tolist()]
+
+    def apply(self, changes: Sequence[MapChange]) -> MapUpdate:
+        """Begin the next epoch and return its changes."""
+        self.epoch += 1
+        for change in changes:
+            self._apply(change)
+        up_before = self.up_sets
+        if any(change.kind in OSD_CHANGES for change in changes):
+            self._place()
+        return MapUpdate(self.epoch, changes, up_before, self.up_sets)
+
+    def lose(self, lost: Set[int], missing: Set[int]) -> None:
+        """Begin without OSDs: `lost` ones are down and out, `missing` ones are down only."""
+        self.up -= lost | missing
+        self.out |= lost
+        self._place()
+
+    def raw_up_sets(self) -> list[list[int]]:
+        """Return the OSDs that CRUSH names for each PG, those that are down included."""
+        rows: list[list[int]] = self._crush(tuple(sorted(self.out))).tolist()
+        return rows
+
+    def _place(self) -> None:
+        self.up_sets = [
+            aligned_up_set(before, row, self.up, is_replicated=self._is_replicated)
+            for before, row in zip(self.up_sets, self.raw_up_sets(), strict=True)
+        ]
+
+    def _apply(self, change: MapChange) -> None:
+        osd = change.subject
+        if change.kind == "down":
+            self.up.discard(osd)
+        elif change.kind == "up":
+            self.up.add(osd)
+            # An OSD that was marked out for being down is in again (mon_osd_auto_mark_auto_out_in).
+            self.out.discard(osd)
+        elif change.kind == "out":
+            self.out.add(osd)
+        elif change.kind == "up_thru":
+            self.up_thru[osd] = self.epoch
+
+
+def aligned_up_set(
+    before: Sequence[int], raw: Sequence[int], up: Set[int], *, is_replicated: bool
+) -> UpSet:
+    """Return the up set of a PG: the OSDs that CRUSH names and that are up.
+
+    Shards of an erasure code have fixed places. Replicas stay where they were `before`.
+    """
+    osds = [osd if osd in up else NO_OSD for osd in raw]
+    if not is_replicated:
+        return tuple(osds)
+    newcomers = [osd for osd in osds if osd != NO_OSD and osd not in before]
+    aligned = []
+    for osd in before:
+        if osd != NO_OSD and osd in osds:
+            aligned.append(osd)
+        else:
+            aligned.append(newcomers.pop(0) if newcomers else NO_OSD)
+    return tuple(aligned)

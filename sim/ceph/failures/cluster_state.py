@@ -1,0 +1,202 @@
+"""Shared state of all parts of a run under faults: clock, map, PGs and actions for the engine."""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stripesim.models.recovery import RecoveryModel
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.failures.cluster_map import ClusterMap, UpSet
+from stripesim.sim.ceph.failures.fault_plan import FaultPlan
+from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
+from stripesim.sim.ceph.failures.groups import Group, State
+from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.engine.program import Action, SetGroup
+
+# Writes of an object whose history is unknown: more than any log holds.
+_UNKNOWN_WRITES_COUNT = 1 << 20
+
+
+class Clock:
+    """The current time, and handlers to call later, by time, then in the order in which they were set."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self._entries: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._set_count = 0
+
+    def at(self, time_ns: int, handler: Callable[..., None], *arguments: Any) -> None:
+        """Call ``handler(*arguments)`` at a time [ns]."""
+        heapq.heappush(self._entries, (time_ns, self._set_count, handler, arguments))
+        self._set_count += 1
+
+    def after(self, delay_ns: int, handler: Callable[..., None], *args: Any) -> None:
+        """Call ``handler(*args)`` after a delay [ns]."""
+        self.at(self.now_ns + delay_ns, handler, *args)
+
+    def next_ns(self) -> int | None:
+        """Return the time of the next handler [ns]."""
+        return self._entries[0][0] if self._entries else None
+
+    def run_due(self) -> None:
+        """Call all handlers due now, including those set meanwhile."""
+        while self._entries and self._entries[0][0] <= self.now_ns:
+            _, _, handler, arguments = heapq.heappop(self._entries)
+            handler(*arguments)
+
+
+class EngineActions:
+    """Collects the actions of one moment.
+
+    Requests of clients belong to the number of their PG. Background work belongs to its `shadow`, so that the
+    engine can hold clients alone.
+    """
+
+    def __init__(self, groups_count: int) -> None:
+        self._groups_count = groups_count
+        self._actions: list[Action] = []
+
+    def shadow(self, group: int) -> int:
+        """Return the engine's group for a PG's background work."""
+        return group + self._groups_count
+
+    def hold(self, group: int) -> None:
+        """Cut off the requests of clients to a PG, and hold them."""
+        self._actions.append(SetGroup(group, held=True, interrupt=True))
+
+    def release(self, group: int) -> None:
+        """Release the requests of clients to a PG."""
+        self._actions.append(SetGroup(group, held=False, interrupt=False))
+
+    def send_again(self, group: int) -> None:
+        """Cut off the requests of clients to a PG, and issue them again."""
+        self._actions.append(SetGroup(group, held=False, interrupt=True))
+
+    def cut_background(self, group: int) -> None:
+        """Cut off the background work of a PG."""
+        self.send_again(self.shadow(group))
+
+    def add(self, action: Action) -> None:
+        """Add any other action."""
+        self._actions.append(action)
+
+    def take(self) -> tuple[Action, ...]:
+        """Return the actions, and begin with none."""
+        actions = tuple(self._actions)
+        self._actions.clear()
+        return actions
+
+
+@dataclass(frozen=True)
+class ClusterState:
+    """The plan, the clock, the timeline, the map, the PGs, and actions for the engine."""
+
+    pool: Pool
+    plan: FaultPlan
+    clock: Clock
+    timeline: FaultTimeline
+    map: ClusterMap
+    groups: list[Group]
+    actions: EngineActions
+
+    @property
+    def model(self) -> RecoveryModel:
+        """Constants of the monitors and OSDs."""
+        return self.plan.model
+
+    @property
+    def now_ns(self) -> int:
+        """The current time [ns]."""
+        return self.clock.now_ns
+
+    def note(self, what: str, text: str) -> None:
+        """Add an event to the timeline."""
+        self.timeline.note(self.now_ns, what, text)
+
+    def enter(self, group: Group, state: State) -> None:
+        """Set the state of a PG."""
+        self.timeline.enter(self.now_ns, group.number, state)
+
+    def state_of(self, group: Group) -> State:
+        """Return the state of a PG."""
+        return self.timeline.states[group.number]
+
+
+def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
+    """Return the state of a cluster before the first failure.
+
+    Raises
+    ------
+    FaultError
+        If the plan does not fit the cluster.
+    ValueError
+        If the plan's CRUSH disagrees with the pool about where PGs are.
+    """
+    cluster = pool.cluster
+    plan.check(cluster.osd_hosts)
+    if not np.array_equal(plan.up_sets(()), cluster.acting):
+        raise ValueError(
+            "faults: up_sets: got other sets for no OSD out than the pool has, wanted the same"
+        )
+    is_replicated = pool.scheme.kind == "replicated"
+    cluster_map = ClusterMap(cluster.osds, plan.up_sets, is_replicated=is_replicated)
+    state = ClusterState(
+        pool=pool,
+        plan=plan,
+        clock=Clock(),
+        timeline=FaultTimeline(cluster.groups),
+        map=cluster_map,
+        groups=_initial_groups(pool, plan, cluster_map.up_sets),
+        actions=EngineActions(cluster.groups),
+    )
+    for group in state.groups:
+        if NO_OSD in group.up:
+            state.timeline.narrow += 1
+            state.enter(group, State.DEGRADED)
+    return state
+
+
+def _initial_groups(
+    pool: Pool, plan: FaultPlan, up_sets: Sequence[UpSet]
+) -> list[Group]:
+    acting = pool.cluster.acting
+    items = _initial_items(pool, plan)
+    # The primary trims the log, by the PGs of its OSD: here those that the OSD begins with.
+    primary_osds = acting[np.arange(len(acting)), pool.primaries]
+    groups_of_osd = np.bincount(acting[acting != NO_OSD])
+    log_lengths = [
+        plan.model.log_lengths(count) for count in groups_of_osd[primary_osds].tolist()
+    ]
+    writes_count = plan.object_writes_count
+    if writes_count is None:
+        writes_count = _UNKNOWN_WRITES_COUNT
+    # A deleted object was written once, and deleted.
+    deletion_entries = 2 * plan.log_deletions_count
+    return [
+        Group(
+            number,
+            pool.scheme,
+            up_set,
+            items[number],
+            pool.leaders,
+            plan.log_deletions_count,
+            entries=len(items[number]) * writes_count + deletion_entries,
+            log_lengths=log_lengths[number],
+            async_recovery_min=plan.model.async_recovery_min_count,
+        )
+        for number, up_set in enumerate(up_sets)
+    ]
+
+
+def _initial_items(pool: Pool, plan: FaultPlan) -> list[list[int]]:
+    """Return the objects of each PG."""
+    items: list[list[int]] = [[] for _ in range(pool.cluster.groups)]
+    if plan.prefilled:
+        objects = np.arange(plan.image_objects, dtype=np.int64)
+        groups = pool.groups_of(np.zeros_like(objects), objects)
+        for item, number in enumerate(groups.tolist()):
+            items[number].append(item)
+    return items

@@ -1,0 +1,147 @@
+"""The director: it connects all parts of a cluster under faults, and talks to the engine."""
+
+from collections.abc import Sequence
+
+from stripesim.sim.ceph.failures.activation import Activation
+from stripesim.sim.ceph.failures.background.operations import (
+    OperationBook,
+    OperationFeed,
+)
+from stripesim.sim.ceph.failures.background.streams import BackgroundWork
+from stripesim.sim.ceph.failures.client_writes import ClientWrites
+from stripesim.sim.ceph.failures.cluster_map import MapUpdate
+from stripesim.sim.ceph.failures.cluster_state import initial_state
+from stripesim.sim.ceph.failures.corruption import CorruptShards
+from stripesim.sim.ceph.failures.data_loss import DataLoss
+from stripesim.sim.ceph.failures.detection import Detection
+from stripesim.sim.ceph.failures.fault_plan import FaultPlan
+from stripesim.sim.ceph.failures.monitor import DownOut, Monitor
+from stripesim.sim.ceph.failures.outages import InitialLoss, Outages
+from stripesim.sim.ceph.failures.peering import Peering
+from stripesim.sim.ceph.failures.results.fault_run import FaultRun
+from stripesim.sim.ceph.layout import Layout
+from stripesim.sim.ceph.planner import Foreground
+from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.engine.program import Action, EngineRun, Progress, Report
+from stripesim.sim.observe.client_requests import ClientRequests
+
+
+class FaultDirector:
+    """Simulates failures and the reaction of the cluster, as Ceph's monitors and OSDs do.
+
+    Parameters
+    ----------
+    pool, book
+        The pool, and the templates and bindings of the run.
+    plan
+        Failures and corruption.
+    layout
+        Views of the PGs, which change during the run.
+    clients
+        The first streams of the run.
+    feed_stream
+        Number of the stream of recovery. Notes and, if scrubs read, scrubs follow.
+
+    Notes
+    -----
+    Failure → silence or refused connections → reports → down in a new map → its PGs peer, with clients held →
+    they serve without the lost shards, if `min_size` are left → out → CRUSH names new OSDs → peering, with
+    the old members acting (``pg_temp``) → reservations → one object after another → a last map and peering →
+    clean.
+
+    References
+    ----------
+    Ceph v16.2.15, ``src/osd/PeeringState.cc``, ``src/osd/OSD.cc``, ``src/mon/OSDMonitor.cc``.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        book: Book,
+        plan: FaultPlan,
+        layout: Layout,
+        clients: Sequence[Foreground],
+        *,
+        feed_stream: int,
+    ) -> None:
+        state = initial_state(pool, plan)
+        monitor = Monitor(state)
+        detection = Detection(state, monitor)
+        operations = OperationBook(pool, book, layout)
+        background = BackgroundWork(state, operations, first_stream=feed_stream)
+        writes = ClientWrites(clients, book, state.groups, detection)
+        activation = Activation(
+            state, monitor, detection, writes, layout, book, background
+        )
+        data_loss = DataLoss(state, writes)
+        outages = Outages(state, monitor, detection, data_loss, activation)
+        corrupt_shards = CorruptShards(state, data_loss, activation)
+        background.connect(activation, corrupt_shards.on_scrubbed)
+        self._initial_loss = InitialLoss(state, activation)
+        peering = Peering(state, monitor, writes, background, activation)
+        monitor.subscribers += [
+            DownOut(state, monitor).on_map,
+            self._note_map,
+            outages.on_map,
+            peering.on_map,
+        ]
+        self.state = state
+        self.monitor = monitor
+        self._book = book
+        self._operations = operations
+        self._writes = writes
+        self._background = background
+        self._data_loss = data_loss
+
+    @property
+    def feeds(self) -> list[OperationFeed]:
+        """Streams of background work, in the order of their numbers."""
+        return self._background.feeds
+
+    # The engine calls these.
+
+    def begin(self, progress: Progress) -> None:
+        """Take the engine's view of the run."""
+        self._writes.begin(progress)
+
+    def next_ns(self) -> int | None:
+        """Return the next moment at which something happens [ns]."""
+        return self.state.clock.next_ns()
+
+    def act(self, now_ns: int, reports: Sequence[Report]) -> Sequence[Action]:
+        """Process all events due now."""
+        self.state.clock.now_ns = now_ns
+        self._writes.begin_moment()
+        self._background.process(reports)
+        self.state.clock.run_due()
+        self._background.hand_over()
+        return self.state.actions.take()
+
+    def finish(self, run: EngineRun, requested: ClientRequests) -> FaultRun:
+        """Return the results of a run, with the requests of all its clients."""
+        self.state.clock.now_ns = run.end_ns
+        recovery = self._background.recovery
+        recovery.stop_waiting()
+        at_start = self._initial_loss
+        return FaultRun(
+            plan=self.state.plan,
+            book=self._book,
+            engine_run=run,
+            feed_stream=self._background.first_stream,
+            requested=requested,
+            wake_ns=self.state.pool.cluster.resources.wake_ns,
+            timeline=self.state.timeline,
+            objects_counts=[len(group.objects) for group in self.state.groups],
+            rounds=recovery.rounds,
+            waited_ns=recovery.waited_ns,
+            shard_bytes=self._operations.shard_bytes,
+            lost_shards=self._data_loss.lost_shards_count + at_start.shards_count,
+            lost_objects_at_start=at_start.objects_count,
+            lost_shards_at_start=at_start.shards_count,
+            deep_scrubs=self._background.scrubs.deep_count,
+            interrupted_writes=self._writes.interrupted,
+        )
+
+    def _note_map(self, update: MapUpdate) -> None:
+        for change in update.osd_changes:
+            self.state.note(change.kind, f"osd.{change.subject}, map {update.epoch}")

@@ -1,0 +1,161 @@
+"""The plan of a run under faults: failures, returns and silent corruption."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from stripesim.models.recovery import RecoveryModel
+from stripesim.sim.engine.graph import IntArray
+
+FailureKind = Literal["process", "power", "hang"]
+
+
+class FaultError(ValueError):
+    """A plan that contradicts itself or the cluster, at the event of a number."""
+
+    def __init__(self, event: int, got: str, wanted: str) -> None:
+        super().__init__(event, got, wanted)
+        self.event = event
+        self.got = got
+        self.wanted = wanted
+
+    def __str__(self) -> str:
+        return f"fault {self.event}: got {self.got}, wanted {self.wanted}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """OSDs that stop together, and perhaps come back."""
+
+    osds: tuple[int, ...]  #: Numbers of the OSDs
+    time_ns: int  #: When they stop [ns]
+    back_ns: int | None = None  #: When they come back [ns], None for never
+    #: ``process``: the daemon dies, connections are refused, and peers report it immediately. ``power``:
+    #: silence, which only heartbeats reveal. ``hang``: silence too, but the daemon continues afterwards.
+    kind: FailureKind = "process"
+    #: Hosts whose processors and network stop as well: those that lose power entirely
+    hosts: tuple[int, ...] = ()
+    keeps_data: bool = True  #: True if OSDs come back with their data
+
+    @property
+    def loses_data(self) -> bool:
+        """True if the data of the OSDs is gone for good."""
+        return self.back_ns is None or not self.keeps_data
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corruption:
+    """Shards that silently go bad, until the next scrub of their PG finds them."""
+
+    osd: int
+    time_ns: int  #: When [ns]
+    shards_count: int = 1  #: Shards that go bad, drawn by seed from those the OSD holds
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultPlan:
+    """All failures and corruption of a run, and the constants of the cluster's reaction."""
+
+    failures: Sequence[Failure] = ()
+    corruptions: Sequence[Corruption] = ()
+    #: Sorted tuple of the OSDs that are out → OSD of each shard of each PG as CRUSH has it,
+    #: shape (groups, width), `NO_OSD` where it finds none
+    up_sets: Callable[[tuple[int, ...]], IntArray]
+    image_objects: int  #: Objects of the image
+    model: RecoveryModel
+    #: OSDs that were lost before the run: down and out, without their data
+    lost_osds: tuple[int, ...] = ()
+    #: OSDs that are down from the beginning and stay in: their shards are missing and not rebuilt
+    missing_osds: tuple[int, ...] = ()
+    #: Rack of each OSD: while a whole rack is down, none of its OSDs is marked out
+    #: (``mon_osd_down_out_subtree_limit``). None: no racks, shape (osds,)
+    osd_racks: IntArray | None = None
+    prefilled: bool = True  #: True if all objects of the image exist beforehand
+    #: Writes that each object of a prefilled image has had since the pool was made: entries in the logs of
+    #: PGs. None: more than any log holds
+    object_writes_count: int | None = None
+    #: Objects that each PG's log lists as deleted before the run
+    log_deletions_count: int = 0
+    scrubs: bool = False  #: True if scrubs read; otherwise they take no time
+    seed: int = 0  #: Of the phases of heartbeats and scrubs, and of corruption
+    series_ns: int = (
+        1_000_000_000  #: Width of the bins of the series in the result [ns]
+    )
+
+    def check(self, osd_hosts: IntArray) -> None:
+        """Check the plan against a cluster.
+
+        Parameters
+        ----------
+        osd_hosts
+            Host of each OSD, shape (osds,).
+
+        Raises
+        ------
+        FaultError
+            If it names an OSD or a host that does not exist, goes back in time, or lets an OSD fail that is
+            already down.
+        """
+        osds = len(osd_hosts)
+        check_failures(self.failures, osds, int(osd_hosts.max()) + 1)
+        for event, corruption in enumerate(self.corruptions, start=len(self.failures)):
+            _check_numbers(event, "OSD", [corruption.osd], osds)
+            _check_time(event, corruption.time_ns)
+
+
+def check_failures(failures: Sequence[Failure], osds: int, hosts: int) -> None:
+    """Check failures against each other and against the cluster's size.
+
+    Raises
+    ------
+    FaultError
+        As `FaultPlan.check`.
+    """
+    for event, failure in enumerate(failures):
+        _check_failure(event, failure, osds, hosts)
+    last: dict[int, tuple[int, Failure]] = {}
+    by_time = sorted(enumerate(failures), key=lambda entry: entry[1].time_ns)
+    for event, failure in by_time:
+        for osd in failure.osds:
+            if osd in last:
+                _check_back(event, failure, osd, *last[osd])
+            last[osd] = (event, failure)
+
+
+def _check_failure(event: int, failure: Failure, osds: int, hosts: int) -> None:
+    kinds = get_args(FailureKind)
+    if failure.kind not in kinds:
+        raise FaultError(event, f"kind {failure.kind!r}", f"one of {', '.join(kinds)}")
+    _check_numbers(event, "host", failure.hosts, hosts)
+    if not failure.osds:
+        raise FaultError(event, "no OSD", "at least one")
+    _check_time(event, failure.time_ns)
+    if failure.back_ns is not None and failure.back_ns <= failure.time_ns:
+        raise FaultError(
+            event,
+            f"a return at {failure.back_ns / 1e9} s",
+            f"one after the failure at {failure.time_ns / 1e9} s",
+        )
+    _check_numbers(event, "OSD", failure.osds, osds)
+
+
+def _check_back(
+    event: int, failure: Failure, osd: int, earlier_event: int, earlier: Failure
+) -> None:
+    if earlier.back_ns is None or failure.time_ns <= earlier.back_ns:
+        raise FaultError(
+            event,
+            f"a failure of OSD {osd} at {failure.time_ns / 1e9} s",
+            f"one after it is back from fault {earlier_event}",
+        )
+
+
+def _check_numbers(event: int, what: str, numbers: Iterable[int], count: int) -> None:
+    for number in numbers:
+        if not 0 <= number < count:
+            raise FaultError(event, f"{what} {number}", f"one from 0 to {count - 1}")
+
+
+def _check_time(event: int, time_ns: int) -> None:
+    if time_ns < 0:
+        raise FaultError(event, f"time {time_ns / 1e9} s", "0 or later")

@@ -1,0 +1,175 @@
+"""Phases of a run under faults, with rates, latencies and blocked requests of each."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
+from stripesim.sim.ceph.failures.groups import STATES, State
+from stripesim.sim.ceph.failures.results.fault_run import BoolArray, FaultRun
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.program import FAILED
+from stripesim.sim.observe.client_requests import ClientRequests
+
+# State of a PG → why its requests wait: for a dead member to be noticed, for peering, for the last read
+# lease of a member that may still run, for `min_size` members.
+_REASON_OF = {
+    State.STALE: "detection",
+    State.PEERING: "peering",
+    State.WAIT: "lease",
+    State.INACTIVE: "min_size",
+    State.INCOMPLETE: "min_size",
+}
+BLOCKED_BY = tuple(dict.fromkeys(_REASON_OF.values()))
+
+Span = tuple[int, int]
+#: Phase → when it held [ns].
+PhaseSpans = dict[str, list[Span]]
+
+
+def phase_spans(timeline: FaultTimeline, end_ns: int) -> PhaseSpans:
+    """Return when each phase held; a phase that never came is left out.
+
+    The phase is ``before`` up to the first failure, ``degraded`` while some PG is not clean and none recovers
+    yet, ``recovery`` from the first recovery operation until all PGs are clean, and ``after`` once they are.
+    A later failure begins again with ``degraded``.
+    """
+    times_ns, counts = timeline.series()
+    clean_counts = counts[:, STATES.index(State.CLEAN)]
+    all_clean = clean_counts >= timeline.groups - timeline.narrow
+    failed_ns = _first_fault_ns(timeline, end_ns)
+    begun = {event.time_ns for event in timeline.events if event.what == "recovering"}
+    moments = {failed_ns, end_ns, *times_ns.tolist(), *begun}
+    borders = sorted(moment for moment in moments if 0 < moment <= end_ns)
+    spans: PhaseSpans = {}
+    recovers = False
+    for start_ns, stop_ns in pairwise([0, *borders]):
+        index = np.searchsorted(times_ns, start_ns, side="right") - 1
+        is_clean = bool(all_clean[index])
+        recovers = not is_clean and (recovers or start_ns in begun)
+        if start_ns < failed_ns:
+            phase = "before"
+        else:
+            phase = _phase_after_failure(is_clean=is_clean, recovers=recovers)
+        _extend(spans.setdefault(phase, []), start_ns, stop_ns)
+    return spans
+
+
+def held_ns(
+    timeline: FaultTimeline, requested: ClientRequests, end_ns: int
+) -> IntArray:
+    """Return the time for which the state of its PG held each request.
+
+    While a dead member is unnoticed only the requests that need it wait. These are the ones that still wait
+    when their PG peers.
+
+    Returns
+    -------
+    Times by `BLOCKED_BY` [ns], shape (requests, reasons).
+    """
+    ended_ns = np.where(requested.done, requested.completed_ns, end_ns)
+    held = np.zeros((len(ended_ns), len(BLOCKED_BY)), dtype=np.int64)
+    by_group = np.argsort(requested.groups, kind="stable")
+    bounds = np.searchsorted(requested.groups[by_group], np.arange(timeline.groups + 1))
+    for span in timeline.spans(tuple(_REASON_OF)):
+        requests = by_group[bounds[span.group] : bounds[span.group + 1]]
+        to_ns = end_ns if span.to_ns is None else span.to_ns
+        until_ns = np.minimum(ended_ns[requests], to_ns)
+        shared_ns = until_ns - np.maximum(requested.issued_ns[requests], span.from_ns)
+        reason = BLOCKED_BY.index(_REASON_OF[span.state])
+        held[requests, reason] += np.maximum(shared_ns, 0)
+    only_detection = held[:, 1:].sum(axis=1) == 0
+    held[only_detection] = 0
+    return held
+
+
+def describe_phases(
+    run: FaultRun, phases: PhaseSpans
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return rates and latencies by phase, and the blocked requests by phase and reason.
+
+    Rates and latencies are of requests that were not blocked. A request counts for the rate when it
+    completed, and for the latency when it was issued.
+    """
+    requested = run.requested
+    issued = requested.issued_ns
+    completed = requested.completed_ns
+    held = held_ns(run.timeline, requested, run.end_ns)
+    ran = held.sum(axis=1) == 0
+    reasons = held.argmax(axis=1)
+    waits_ns = np.where(requested.done, completed, run.end_ns) - issued
+    row: dict[str, Any] = {}
+    blocked: dict[str, dict[str, Any]] = {}
+    for phase, spans in phases.items():
+        asked = _within(issued, spans)
+        seconds = sum(stop_ns - start_ns for start_ns, stop_ns in spans) / 1e9
+        row[f"iops_{phase}"] = float((_within(completed, spans) & ran).sum()) / seconds
+        row |= _latencies(phase, waits_ns[asked & ran & requested.done])
+        stuck = asked & ~ran & (completed != FAILED)
+        blocked[phase] = _by_reason(reasons[stuck], waits_ns[stuck])
+        row |= _blocked(phase, waits_ns[stuck], blocked[phase])
+    return row, blocked
+
+
+def _first_fault_ns(timeline: FaultTimeline, end_ns: int) -> int:
+    moments = [timeline.first_ns(what) for what in ("failed", "corrupted")]
+    return min((time_ns for time_ns in moments if time_ns is not None), default=end_ns)
+
+
+def _phase_after_failure(*, is_clean: bool, recovers: bool) -> str:
+    if is_clean:
+        return "after"
+    return "recovery" if recovers else "degraded"
+
+
+def _extend(spans: list[Span], start_ns: int, stop_ns: int) -> None:
+    """Append a span, merged with the last one if that ends where it begins."""
+    if spans and spans[-1][1] == start_ns:
+        start_ns, _ = spans.pop()
+    spans.append((start_ns, stop_ns))
+
+
+def _within(times_ns: IntArray, spans: Sequence[Span]) -> BoolArray:
+    inside = np.zeros(len(times_ns), dtype=np.bool_)
+    for start_ns, stop_ns in spans:
+        inside |= (times_ns > start_ns) & (times_ns <= stop_ns)
+    return inside
+
+
+def _latencies(phase: str, latencies_ns: IntArray) -> dict[str, float]:
+    if not len(latencies_ns):
+        return {}
+    p50_ns, p99_ns = np.percentile(latencies_ns, [50, 99])
+    return {
+        f"latency_mean_{phase}_ns": float(latencies_ns.mean()),
+        f"latency_p50_{phase}_ns": float(p50_ns),
+        f"latency_p99_{phase}_ns": float(p99_ns),
+    }
+
+
+def _by_reason(reasons: IntArray, waits_ns: IntArray) -> dict[str, dict[str, Any]]:
+    """Return number and longest wait [s] of blocked requests by reason."""
+    by_reason = {}
+    for index, reason in enumerate(BLOCKED_BY):
+        of_reason_ns = waits_ns[reasons == index]
+        if len(of_reason_ns):
+            by_reason[reason] = {
+                "requests": len(of_reason_ns),
+                "longest_s": float(of_reason_ns.max()) / 1e9,
+            }
+    return by_reason
+
+
+def _blocked(
+    phase: str, waits_ns: IntArray, by_reason: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    counts = [
+        f"{reason} {blocked['requests']}" for reason, blocked in by_reason.items()
+    ]
+    return {
+        f"blocked_{phase}": len(waits_ns),
+        f"blocked_longest_{phase}_ns": int(waits_ns.max()) if len(waits_ns) else None,
+        f"blocked_by_{phase}": ", ".join(counts),
+    }

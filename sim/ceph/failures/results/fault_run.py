@@ -1,0 +1,97 @@
+"""The results of a run under faults, from which all descriptions are made."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.sim.ceph.failures.background.recovery import RecoveryRound, WaitReason
+from stripesim.sim.ceph.failures.fault_plan import FaultPlan
+from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
+from stripesim.sim.ceph.pool import Book
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.program import EngineRun, StreamRun
+from stripesim.sim.observe.client_requests import ClientRequests
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultRun:
+    """A finished run under faults, as the engine and the director saw it."""
+
+    plan: FaultPlan
+    book: Book
+    engine_run: EngineRun
+    #: Number of the stream of recovery, after those of clients and before notes and scrubs
+    feed_stream: int
+    requested: ClientRequests
+    wake_ns: IntArray  #: Time to wake each resource [ns]
+    timeline: FaultTimeline
+    objects_counts: Sequence[int]  #: Objects of each PG
+    rounds: Sequence[RecoveryRound]  #: Rounds of recovery issued
+    #: Total waits of PGs in need of recovery, by reason [ns]
+    waited_ns: Mapping[WaitReason, int]
+    shard_bytes: int  #: Size of one shard of an object [B]
+    lost_shards: int  #: Shards on failed OSDs, and bad shards found by scrubs
+    lost_objects_at_start: int  #: Objects with a shard lost before the run
+    lost_shards_at_start: int  #: Shards lost before the run
+    deep_scrubs: int  #: Deep scrubs completed
+    #: Cut-off writes that only some members had: ``recovered`` or ``rolled back``
+    interrupted_writes: Mapping[str, int]
+
+    @property
+    def end_ns(self) -> int:
+        """End of the run [ns]."""
+        return self.engine_run.end_ns
+
+    @property
+    def recovery(self) -> StreamRun:
+        """Rounds of recovery."""
+        return self.engine_run.streams[self.feed_stream]
+
+    @property
+    def notes(self) -> StreamRun:
+        """Notes of members about their intervals."""
+        return self.engine_run.streams[self.feed_stream + 1]
+
+    @property
+    def scrubs(self) -> StreamRun:
+        """Steps of scrubs."""
+        return self.engine_run.streams[self.feed_stream + 2]
+
+    @cached_property
+    def rounds_done(self) -> BoolArray:
+        """True for rounds of recovery that completed, shape (rounds,)."""
+        done: BoolArray = self.recovery.completed_ns >= 0
+        return done
+
+    @cached_property
+    def operations_done(self) -> BoolArray:
+        """True for rounds of recovery that completed their operation, shape (rounds,)."""
+        last = np.array([is_last for _, is_last in self._rounds], dtype=np.bool_)
+        return self.rounds_done & last
+
+    @cached_property
+    def shards_done(self) -> IntArray:
+        """Shards that each round of recovery completed, all in an operation's last, shape (rounds,)."""
+        shards = [
+            0 if operation.kind == "delete" else len(operation.shards)
+            for operation, _ in self._rounds
+        ]
+        return np.array(shards, dtype=np.int64) * self.operations_done
+
+    @cached_property
+    def is_rebuild(self) -> BoolArray:
+        """True for rounds of recovery that rebuild, shape (rounds,)."""
+        return np.array(
+            [operation.kind == "rebuild" for operation, _ in self._rounds],
+            dtype=np.bool_,
+        )
+
+    @property
+    def _rounds(self) -> Sequence[RecoveryRound]:
+        """Rounds that started before the end of the run."""
+        return self.rounds[: len(self.recovery.completed_ns)]

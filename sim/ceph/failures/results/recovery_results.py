@@ -1,0 +1,186 @@
+"""Bytes moved and rebuilt by recovery, and the limit of its pace."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from stripesim.sim.ceph.failures.background.recovery import WaitReason
+from stripesim.sim.ceph.failures.groups import State
+from stripesim.sim.ceph.failures.results.fault_phases import PhaseSpans
+from stripesim.sim.ceph.failures.results.fault_run import FaultRun
+from stripesim.sim.ceph.pool import Book
+from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray, Template
+from stripesim.sim.engine.program import StreamRun, bound_rows
+from stripesim.sim.observe.critical_path import predecessors_of
+from stripesim.sim.observe.recording import account
+
+# An object that takes this many times its time alone is delayed by other work.
+_CROWDED = 2.0
+
+
+MOVED_COUNTERS = ("device_read_bytes", "device_write_bytes", "private_net_bytes")
+
+
+def operation_totals(stream: StreamRun, book: Book) -> IntArray:
+    """Return what each operation of a stream accounts by its plan, shape (operations, counters)."""
+    if not len(stream.issued_ns):
+        return np.zeros((0, len(COUNTERS)), dtype=np.int64)
+    pairs, inverse = np.unique(
+        np.stack([stream.templates, stream.bindings], axis=1),
+        axis=0,
+        return_inverse=True,
+    )
+    rows = bound_rows(book, pairs[:, 1])
+    totals_of_pair = [
+        book.templates[template].totals(np.append(row >= 0, False))
+        for template, row in zip(pairs[:, 0].tolist(), rows, strict=True)
+    ]
+    totals: IntArray = np.stack(totals_of_pair)[inverse.reshape(-1)]
+    return totals
+
+
+def describe_recovery(run: FaultRun) -> dict[str, Any]:
+    """Sum the recovery: operations, bytes rebuilt, and bytes moved with what members noted while they peered.
+
+    ``recovery_bytes`` counts every shard that recovery wrote, shards that CRUSH only moved included;
+    ``…_per_lost_byte`` is per byte that the failed OSDs held.
+    """
+    shard_bytes = run.shard_bytes
+    lost_bytes = run.lost_shards * shard_bytes
+    row: dict[str, Any] = {
+        "recovery_operations": int(run.operations_done.sum()),
+        "recovery_operations_cut": int((~run.rounds_done).sum()),
+        "recovery_bytes": int(run.shards_done.sum()) * shard_bytes,
+        "recovery_lost_bytes": lost_bytes,
+    }
+    taken = account(run.recovery, run.book)
+    noted = account(run.notes, run.book)
+    for counter in MOVED_COUNTERS:
+        moved = taken[counter] + noted[counter]
+        row[f"recovery_{counter}"] = moved
+        row[f"recovery_{counter}_per_lost_byte"] = (
+            moved / lost_bytes if lost_bytes else None
+        )
+    return row
+
+
+def describe_repair(run: FaultRun) -> dict[str, Any]:
+    """Sum the rebuild of OSDs lost before the run: objects, time, bytes per byte lost.
+
+    Shards that CRUSH moved and that were merely copied are left out. Costs that are accounted once per
+    service, such as the log of a sync, are shared by number of operations.
+    """
+    done = run.rounds_done & run.is_rebuild
+    ended = np.flatnonzero(run.operations_done & run.is_rebuild)
+    operations = [run.rounds[index].operation for index in ended.tolist()]
+    objects = {(operation.group, operation.item) for operation in operations}
+    pending_count = run.lost_objects_at_start - len(objects)
+    lost_bytes = run.lost_shards_at_start * run.shard_bytes
+    repair_s = None
+    if objects and not pending_count:
+        repair_s = float(run.recovery.completed_ns[done].max()) / 1e9
+    row: dict[str, Any] = {
+        "repair_objects": len(objects),
+        "repair_objects_pending": pending_count,
+        "repair_lost_bytes": lost_bytes,
+        "repair_s": repair_s,
+    }
+    if not lost_bytes or pending_count:
+        return row
+    totals = operation_totals(run.recovery, run.book)
+    taken = account(run.recovery, run.book)
+    share = int(done.sum()) / len(done)
+    for counter in MOVED_COUNTERS:
+        planned = totals[:, COUNTER_INDEX[counter]]
+        per_service = max(0, taken[counter] - int(planned.sum()))
+        repaired = int(planned[done].sum()) + share * per_service
+        row[f"repair_{counter}_per_lost_byte"] = repaired / lost_bytes
+    return row
+
+
+def recovery_pace(
+    run: FaultRun, phases: PhaseSpans
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the limit of the recovery and the waits of its PGs, both empty without recovery.
+
+    A PG with its reservations waits for its primary's pause (``sleep``), for other PGs' objects
+    (``max_active``) or for its own. If that takes twice as long as alone or longer, it is ``contention``
+    (devices, network, processors, or the op queue before them). Otherwise more would run side by side if more
+    PGs had reservations (``max_backfills``); if none waits for one, each just takes one object after
+    another (``one object at a time``). If recovered PGs wait for a read lease for more than half of the time,
+    it is that (``lease``).
+    """
+    if not run.rounds_done.any():
+        return {}, {}
+    spans = phases.get("recovery", [])
+    span_ns = max(1, sum(stop_ns - start_ns for start_ns, stop_ns in spans))
+    waiting = {
+        reason: waited_ns / span_ns for reason, waited_ns in run.waited_ns.items()
+    }
+    object_ns, alone_ns = _object_times(run)
+    limit = _limit(waiting, is_crowded=object_ns >= _CROWDED * alone_ns)
+    if 2 * _longest_lease_ns(run) >= span_ns:
+        limit = "lease"
+    return {"recovery_limited_by": limit}, {
+        "groups_mean": waiting,
+        "object_s": object_ns / 1e9,
+        "object_alone_s": alone_ns / 1e9,
+    }
+
+
+def _limit(waiting: Mapping[WaitReason, float], *, is_crowded: bool) -> str:
+    reasons: tuple[WaitReason, ...] = ("sleep", "max_active", "object")
+    most = max(reasons, key=waiting.__getitem__)
+    if most != "object":
+        return most
+    if is_crowded:
+        return "contention"
+    return "max_backfills" if waiting["max_backfills"] >= 1 else "one object at a time"
+
+
+def _longest_lease_ns(run: FaultRun) -> int:
+    """Return the longest wait of a PG for a lease after the last operation [ns]."""
+    recovery = run.recovery
+    last_ns = int(recovery.completed_ns[run.rounds_done].max())
+    return max(
+        (
+            (span.to_ns or run.end_ns) - max(span.from_ns, last_ns)
+            for span in run.timeline.spans((State.WAIT,))
+        ),
+        default=0,
+    )
+
+
+def _object_times(run: FaultRun) -> tuple[float, float]:
+    """Return the mean time of an object, in this run and alone [ns]."""
+    recovery = run.recovery
+    done = run.rounds_done
+    objects_count = run.operations_done.sum() or 1
+    took_ns = (recovery.completed_ns - recovery.issued_ns)[done].sum()
+    templates, firsts, counts = np.unique(
+        recovery.templates[done], return_index=True, return_counts=True
+    )
+    rows = bound_rows(run.book, recovery.bindings[done][firsts])
+    wakes_ns = np.where(rows >= 0, run.wake_ns[rows], 0)
+    alone_ns = [
+        _alone_ns(run.book.templates[template], template_wakes_ns)
+        for template, template_wakes_ns in zip(
+            templates.tolist(), wakes_ns, strict=True
+        )
+    ]
+    return (
+        float(took_ns / objects_count),
+        float(np.dot(alone_ns, counts) / objects_count),
+    )
+
+
+def _alone_ns(template: Template, wakes_ns: IntArray) -> int:
+    """Return the time of a template if nothing else runs, with the wake-up of each thread [ns]."""
+    wake_ns = np.where(template.roles >= 0, wakes_ns[template.roles], 0)
+    steps_ns = (template.demands_ns + wake_ns).tolist()
+    ends_ns: list[int] = []
+    for step_ns, before in zip(steps_ns, predecessors_of(template), strict=True):
+        ready_ns = max((ends_ns[step] for step in before), default=0)
+        ends_ns.append(ready_ns + step_ns)
+    return ends_ns[template.reply]

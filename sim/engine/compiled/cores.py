@@ -1,0 +1,203 @@
+"""Cores and the threads on them in the compiled engine. Part of the inner loop.
+
+Read beside ``simpy/cores.py``: slices, fair shares, pairs, warm caches, and batches that threads serve.
+"""
+
+from typing import Any
+
+from stripesim.sim.engine.compiled import world as layout
+from stripesim.sim.engine.compiled.calendar import push
+from stripesim.sim.engine.compiled.opcodes import (
+    append,
+    at,
+    bound_to,
+    inlined,
+    outlined,
+    wide,
+)
+from stripesim.sim.engine.compiled.queues import first, first_of_line
+from stripesim.sim.engine.compiled.service import serve_batch, service_ns, sleep
+from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, World
+from stripesim.sim.engine.program import PAIRED_UNIT
+
+
+@inlined
+def thread_pool(world: World, cell: int) -> int:
+    """Return the pool of the thread that does a use, `NOBODY` if there is none."""
+    clock = world.clock[0]
+    request = world.requests[at(cell >> clock.cell_bits)]
+    number_of_step = cell & ((1 << clock.cell_bits) - 1)
+    thread = world.specials[at(request.first_step + number_of_step)].thread
+    if world.steps[at(request.first_step + number_of_step)].spread < layout.ON_THREAD:
+        return NOBODY
+    return bound_to(world, request, world.steps[at(request.first_step + thread)].role)
+
+
+@outlined
+def core_ns(world: World, cell: int, demand_ns: int) -> int:
+    """Return a use's time on a core; its thread's wake-up costs less if its process has just run."""
+    clock = world.clock[0]
+    pool = thread_pool(world, cell)
+    world.since_ns[at(cell)] = clock.now_ns
+    if pool < 0:
+        return demand_ns
+    number_of_step = cell & ((1 << clock.cell_bits) - 1)
+    special = world.specials[
+        at(world.requests[at(cell >> clock.cell_bits)].first_step + number_of_step)
+    ]
+    thread = cell - number_of_step + special.thread
+    process = world.processes[at(pool)]
+    if world.pending[at(thread)] == layout.UNIT_AWAKE:
+        demand_ns -= world.resources[at(pool)].wake_ns
+    elif world.pending[at(thread)] == layout.UNIT_WOKEN:
+        world.pending[at(thread)] = layout.UNIT_AWAKE
+        if process >= 0 and clock.cool_ns:
+            left_ns = clock.cool_ns - max(
+                0, clock.now_ns - world.runs_until_ns[at(process)]
+            )
+            saved_ns = clock.warm_ns * max(0, left_ns) // clock.cool_ns
+            world.spared_ns[at(pool)] += saved_ns
+            demand_ns -= saved_ns
+    world.had_ns[at(world.flows[at(pool)])] += demand_ns
+    if process >= 0:
+        world.runs_until_ns[at(process)] = max(
+            world.runs_until_ns[at(process)], clock.now_ns + demand_ns
+        )
+    return int(demand_ns)
+
+
+@inlined
+def paired_ns(world: World, resource: Any, demand_ns: int) -> int:
+    """Return a service's time where servers are threads that share cores; its own is taken already."""
+    if not resource.paired:
+        return demand_ns
+    busy = resource.capacity - resource.free
+    sharing = 2 * (busy - (resource.capacity + 1) // 2)
+    if sharing <= 0:
+        return demand_ns
+    slower = demand_ns * sharing * world.clock[0].paired_slowdown
+    return int(demand_ns + slower // (busy * PAIRED_UNIT))
+
+
+@inlined
+def serve_on_core(world: World, resource: Any, cell: int, demand_ns: int) -> int:
+    """Begin a use on a core that is taken; return when it ends."""
+    if resource.slice_ns:
+        demand_ns = core_ns(world, cell, demand_ns)
+    demand_ns = paired_ns(world, resource, demand_ns)
+    resource.spent_ns += demand_ns
+    return int(world.clock[0].now_ns + demand_ns)
+
+
+@outlined
+def keep(world: World, place: int, cell: int) -> bool:
+    """Let a thread keep its core until the ready list is empty, unless its slice is used up."""
+    clock = world.clock[0]
+    resource = world.resources[at(place)]
+    pool = thread_pool(world, cell)
+    since_ns = world.since_ns[at(cell)]
+    if pool < 0 or (resource.waiting and clock.now_ns - since_ns >= resource.slice_ns):
+        return False
+    clock.kept = place
+    clock.kept_pool = pool
+    clock.kept_since_ns = since_ns
+    return True
+
+
+@outlined
+def go_on(world: World, place: int, cell: int) -> int:
+    """Begin a use if it is more work of the thread that keeps its core just now; return when it ends."""
+    clock = world.clock[0]
+    resource = world.resources[at(place)]
+    if clock.kept != place or clock.kept_pool != thread_pool(world, cell):
+        return NEVER_NS
+    clock.kept = NOBODY
+    end_ns = serve_on_core(world, resource, cell, service_ns(world, cell))
+    world.since_ns[at(cell)] = clock.kept_since_ns
+    return end_ns
+
+
+@outlined
+def take_fair(world: World, place: int) -> int:
+    """Take the step whose process has had least from the queue of cores; `NOBODY` if none waits."""
+    resource = world.resources[at(place)]
+    if resource.waiting == 0:
+        return NOBODY
+    share = world.shares[at(resource.share - 1)]
+    line = world.lines[at(share.first_line)]
+    start_ns = NEVER_NS
+    best_flow = NOBODY
+    before_best = NOBODY
+    before = NOBODY
+    cell = wide(line.first)
+    while cell != NOBODY:
+        own_ns = world.joined_ns[at(cell)]
+        flow = NOBODY
+        pool = thread_pool(world, cell)
+        if pool >= 0:
+            flow = wide(world.flows[at(pool)])
+            own_ns = max(own_ns, world.had_ns[at(flow)])
+        if own_ns < start_ns:
+            start_ns = own_ns
+            best_flow = flow
+            before_best = before
+        before = cell
+        cell = wide(world.links[at(cell)])
+    share.virtual_ns = max(share.virtual_ns, start_ns)
+    if best_flow >= 0:
+        world.had_ns[at(best_flow)] = start_ns
+    if before_best == NOBODY:
+        return first_of_line(world, resource, line)
+    best = wide(world.links[at(before_best)])
+    world.links[at(before_best)] = world.links[at(best)]
+    if best == line.last:
+        line.last = before_best
+    resource.waited_ns += world.clock[0].now_ns
+    resource.waiting -= 1
+    line.waiting -= 1
+    return int(best)
+
+
+@inlined
+def threads_idle(world: World, server: Any) -> bool:
+    """Whether the threads that serve a batch server have nothing else to do."""
+    pool = world.resources[at(server.partner - 1)]
+    return bool(pool.free == pool.capacity)
+
+
+@outlined
+def serve_by(world: World, pool: Any) -> None:
+    """Let threads that have nothing else to do serve their batch server."""
+    if not pool.partner:
+        return
+    server = world.resources[at(pool.partner - 1)]
+    if server.waiting and server.free and pool.free == pool.capacity:
+        server.free -= 1
+        begin_flush(world, server)
+
+
+@inlined
+def begin_flush(world: World, server: Any) -> None:
+    """Let threads serve their batch server, which is already taken, and nothing else."""
+    world.resources[at(server.partner - 1)].stopped |= layout.FLUSHING
+    leader = wide(server.first)
+    push(world, serve_batch(world, server), leader)
+
+
+@outlined
+def end_flush(world: World, server: Any) -> None:
+    """Let the threads of a batch server go on with what waits for them, else with the next batch."""
+    clock = world.clock[0]
+    pool = world.resources[at(server.partner - 1)]
+    pool.stopped &= ~layout.FLUSHING
+    server.free += 1
+    while pool.waiting and pool.free > 0 and not pool.stopped:
+        waiter = first(world, pool)
+        pool.free -= 1
+        pool.spent_ns -= clock.now_ns
+        world.pending[at(waiter)] = layout.UNIT_WOKEN
+        append(world, waiter)
+    if not server.waiting:
+        sleep(world, server)
+    else:
+        serve_by(world, pool)

@@ -1,0 +1,295 @@
+"""Queues of the compiled engine, in order of arrival and shared by classes. Part of the inner loop.
+
+Read beside ``simpy/queues.py``.
+
+When to look at a queue that classes share stands in a tree of minima, `World.looks`: leaf by leaf the time of
+each queue, each node the lesser of its two children, the root at 1. Few runs have such queues, so nothing of
+them is inlined.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from stripesim.sim.engine.compiled.opcodes import at, inlined, outlined, wide
+from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, World
+from stripesim.sim.engine.shares import (
+    FAIR,
+    IDLE_AGE_NS,
+    MCLOCK,
+    NS_PER_S,
+    TAG_NEVER,
+    WEIGHT_BITS,
+    WPQ,
+)
+
+_WEIGHT_SCALE = 1 << WEIGHT_BITS
+
+
+@inlined
+def wait(world: World, resource: Any, cell: int) -> None:
+    """Join a queue."""
+    resource.waited_ns -= world.clock[0].now_ns
+    world.links[at(cell)] = NOBODY
+    if resource.waiting:
+        world.links[at(resource.last)] = cell
+    else:
+        resource.first = cell
+    resource.last = cell
+    resource.waiting += 1
+
+
+@inlined
+def first(world: World, resource: Any) -> int:
+    """Leave a queue at its head."""
+    resource.waited_ns += world.clock[0].now_ns
+    cell = resource.first
+    resource.first = world.links[at(cell)]
+    resource.waiting -= 1
+    return int(wide(cell))
+
+
+@inlined
+def _increment(cost: int, rate: int, scale: int) -> int:
+    """Return by how much a tag moves on, as `shares.increment`."""
+    return int((cost * scale + (rate >> 1)) // rate)
+
+
+@inlined
+def _weight_clock(now_ns: int) -> int:
+    """Return a time in the units of tags of weights, as `shares.weight_clock`."""
+    return int(
+        (now_ns // NS_PER_S << WEIGHT_BITS)
+        + ((now_ns % NS_PER_S) << WEIGHT_BITS) // NS_PER_S
+    )
+
+
+@inlined
+def _special(world: World, cell: int) -> Any:
+    """Return what a cell's step has beyond the plain words."""
+    clock = world.clock[0]
+    request = world.requests[at(cell >> clock.cell_bits)]
+    return world.specials[
+        at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))
+    ]
+
+
+@inlined
+def _tag(world: World, line: Any) -> None:
+    cost = _special(world, wide(line.first)).cost
+    joined_ns = world.joined_ns[at(line.first)]
+    line.seen_ns = world.clock[0].now_ns
+    if line.reservation:
+        earliest_ns = line.reservation_ns + _increment(cost, line.reservation, NS_PER_S)
+        line.reservation_ns = max(joined_ns, earliest_ns)
+    if line.limit:
+        line.limit_ns = max(
+            joined_ns, line.limit_ns + _increment(cost, line.limit, NS_PER_S)
+        )
+    if line.weight:
+        earliest = line.proportion + _increment(cost, line.weight, _WEIGHT_SCALE)
+        line.proportion = max(_weight_clock(joined_ns), earliest)
+
+
+@inlined
+def _catch_up(world: World, share: Any, own: int) -> None:
+    now_ns = world.clock[0].now_ns
+    least = TAG_NEVER
+    for number in range(share.first_line, share.first_line + share.lines):
+        line = world.lines[at(number)]
+        if number == own or line.weight == 0 or line.strict:
+            continue
+        if line.waiting or now_ns - line.seen_ns < IDLE_AGE_NS:
+            least = min(least, line.proportion + line.ahead)
+    if least != TAG_NEVER:
+        world.lines[at(own)].ahead = least - _weight_clock(now_ns)
+
+
+@outlined
+def join(world: World, place: int, cell: int) -> None:
+    """Let a step wait in the queue of a resource that classes share."""
+    clock = world.clock[0]
+    resource = world.resources[at(place)]
+    share = world.shares[at(resource.share - 1)]
+    special = _special(world, cell)
+    own = share.first_line + (0 if share.kind == FAIR else special.share_class)
+    line = world.lines[at(own)]
+    tagged = not line.strict and share.kind == MCLOCK
+    if not line.strict and share.kind == WPQ:
+        share.cost_max = max(share.cost_max, special.cost)
+    if tagged and line.waiting == 0 and clock.now_ns - line.seen_ns >= IDLE_AGE_NS:
+        _catch_up(world, share, own)
+    resource.waited_ns -= clock.now_ns
+    resource.waiting += 1
+    world.joined_ns[at(cell)] = share.virtual_ns if share.kind == FAIR else clock.now_ns
+    world.links[at(cell)] = NOBODY
+    if line.waiting:
+        world.links[at(line.last)] = cell
+    else:
+        line.first = cell
+    line.last = cell
+    line.waiting += 1
+    if tagged and line.waiting == 1:
+        _tag(world, line)
+
+
+@inlined
+def first_of_line(world: World, resource: Any, line: Any) -> int:
+    """Take the first item of a class."""
+    resource.waited_ns += world.clock[0].now_ns
+    resource.waiting -= 1
+    cell = line.first
+    line.first = world.links[at(cell)]
+    line.waiting -= 1
+    return int(wide(cell))
+
+
+@inlined
+def _mixed(word: np.uint64) -> np.uint64:
+    """Return one output of SplitMix64, as `draws.splitmix64`."""
+    word = word + np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@inlined
+def _next_draw(world: World, share: Any) -> int:
+    """Return the next draw of a queue, as `draws.share_draw`."""
+    share.drawn += 1
+    own = _mixed(np.uint64(share.resource << 40 | share.drawn))
+    return np.int64(_mixed(world.clock[0].seed_state ^ own) >> np.uint64(1))  # type: ignore[return-value]
+
+
+@inlined
+def _draw(world: World, share: Any) -> int:
+    total = waiting = 0
+    last = NOBODY
+    for number in range(share.first_line, share.first_line + share.lines):
+        if world.lines[at(number)].waiting:
+            total += world.lines[at(number)].weight
+            waiting += 1
+            last = number
+    while waiting > 1:
+        drawn = _next_draw(world, share) % total
+        for number in range(share.first_line, share.first_line + share.lines):
+            if world.lines[at(number)].waiting:
+                drawn -= world.lines[at(number)].weight
+                if drawn < 0:
+                    last = number
+                    break
+        worth = (
+            share.cost_max
+            - _special(world, wide(world.lines[at(last)].first)).cost * 9 // 10
+        )
+        if share.cost_max == 0 or _next_draw(world, share) % share.cost_max <= worth:
+            break
+    return last
+
+
+@inlined
+def _take_tagged(world: World, resource: Any, share: Any) -> int:
+    now_ns = world.clock[0].now_ns
+    reserved = ready = NOBODY
+    for number in range(share.first_line, share.first_line + share.lines):
+        line = world.lines[at(number)]
+        if line.waiting == 0:
+            continue
+        due = line.reservation and line.reservation_ns <= now_ns
+        if due and (
+            reserved == NOBODY
+            or line.reservation_ns < world.lines[at(reserved)].reservation_ns
+        ):
+            reserved = number
+        if line.weight and line.limit_ns <= now_ns:
+            if ready == NOBODY:
+                ready = number
+            else:
+                best = world.lines[at(ready)]
+                if line.proportion + line.ahead < best.proportion + best.ahead:
+                    ready = number
+    if reserved == NOBODY and ready == NOBODY:
+        return NOBODY
+    line = world.lines[at(ready if reserved == NOBODY else reserved)]
+    cell = first_of_line(world, resource, line)
+    if line.waiting:
+        _tag(world, line)
+    if reserved == NOBODY and line.reservation:
+        # What was served by weight is not taken from the reservation.
+        line.reservation_ns -= _increment(
+            _special(world, cell).cost, line.reservation, NS_PER_S
+        )
+    return cell
+
+
+@outlined
+def take(world: World, place: int) -> int:
+    """Take the step that may go on now from the queue of a resource; `NOBODY` if none may."""
+    resource = world.resources[at(place)]
+    share = world.shares[at(resource.share - 1)]
+    if resource.waiting == 0:
+        return NOBODY
+    strict = NOBODY
+    for number in range(share.first_line, share.first_line + share.lines):
+        line = world.lines[at(number)]
+        if not line.waiting or not line.strict:
+            continue
+        if strict == NOBODY or line.strict > world.lines[at(strict)].strict:
+            strict = number
+    if strict == NOBODY:
+        if share.kind != WPQ:
+            return _take_tagged(world, resource, share)
+        strict = _draw(world, share)
+    return first_of_line(world, resource, world.lines[at(strict)])
+
+
+@outlined
+def next_ns(world: World, place: int) -> int:
+    """Return when something of a queue may go on of which nothing may now."""
+    share = world.shares[at(world.resources[at(place)].share - 1)]
+    least_ns = NEVER_NS
+    for number in range(share.first_line, share.first_line + share.lines):
+        line = world.lines[at(number)]
+        if line.waiting and line.reservation:
+            least_ns = min(least_ns, line.reservation_ns)
+        if line.waiting and line.weight:
+            least_ns = min(least_ns, line.limit_ns)
+    return least_ns
+
+
+@inlined
+def next_signal(world: World) -> None:
+    """Find the time of the next look, arrival or act of the director; they are not in the calendar."""
+    clock = world.clock[0]
+    least_ns = min(clock.direct_ns, clock.look_ns)
+    for index in range(len(world.streams)):
+        least_ns = min(least_ns, world.streams[at(index)].arrival_ns)
+    clock.signal_ns = least_ns
+
+
+@outlined
+def set_look(world: World, number: int, time_ns: int) -> None:
+    """Look at a queue, by its place among `World.shares`, at a time; `NEVER_NS`: not on its account."""
+    looks = world.looks
+    node = len(looks) // 2 + number
+    if looks[at(node)] == time_ns:
+        return
+    looks[at(node)] = time_ns
+    while node > 1:
+        node >>= 1
+        looks[at(node)] = min(looks[at(2 * node)], looks[at(2 * node + 1)])
+    if world.clock[0].look_ns != looks[1]:
+        world.clock[0].look_ns = looks[1]
+        next_signal(world)
+
+
+@inlined
+def looked_at(world: World) -> int:
+    """Return the resource whose queue is to be looked at next, the first of those of one time."""
+    looks = world.looks
+    node = 1
+    while 2 * node < len(looks):
+        node *= 2
+        if looks[at(node)] != looks[1]:
+            node += 1
+    return int(world.shares[at(node - len(looks) // 2)].resource)

@@ -1,0 +1,83 @@
+"""How servers of the compiled engine begin services and are handed over. Part of the inner loop."""
+
+from typing import Any
+
+from stripesim.sim.engine.compiled import world as layout
+from stripesim.sim.engine.compiled.calendar import push
+from stripesim.sim.engine.compiled.cores import end_flush, serve_on_core, take_fair
+from stripesim.sim.engine.compiled.opcodes import append, at, inlined, outlined, wide
+from stripesim.sim.engine.compiled.queues import first, next_ns, set_look, take
+from stripesim.sim.engine.compiled.service import serve_batch, service_ns, sleep
+from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, World
+from stripesim.sim.engine.program import POOL
+from stripesim.sim.engine.shares import FAIR
+
+
+@inlined
+def serve(world: World, resource: Any, cell: int, wake_ns: int) -> int:
+    """Begin a service by a server that is taken and may have to be woken; return when it ends."""
+    demand_ns = service_ns(world, cell) + wake_ns
+    return serve_on_core(world, resource, cell, demand_ns)
+
+
+@outlined
+def dispatch(world: World, place: int, awake: int) -> int:
+    """Let free servers or units take what may go on of a queue that classes share."""
+    clock = world.clock[0]
+    resource = world.resources[at(place)]
+    is_fair = world.shares[at(resource.share - 1)].kind == FAIR
+    taken = 0
+    while resource.free > 0 and not resource.stopped:
+        cell = take_fair(world, place) if is_fair else take(world, place)
+        if cell == NOBODY:
+            break
+        resource.free -= 1
+        woken = taken >= awake
+        taken += 1
+        if resource.discipline == POOL:
+            resource.spent_ns -= clock.now_ns
+            world.pending[at(cell)] = layout.UNIT_WOKEN if woken else layout.UNIT_MOVED
+            append(world, cell)
+            continue
+        push(
+            world,
+            serve(world, resource, cell, wide(resource.wake_ns) if woken else wide(0)),
+            cell,
+        )
+    look_ns = NEVER_NS
+    if resource.free > 0 and not resource.stopped and resource.waiting:
+        look_ns = next_ns(world, place)
+    set_look(world, resource.share - 1, look_ns)
+    return taken
+
+
+@inlined
+def hand_over(world: World, resource: Any) -> None:
+    """Let a server that has become free take what waits for it."""
+    if resource.partner:
+        end_flush(world, resource)
+        return
+    if not resource.waiting:
+        resource.free += 1
+        sleep(world, resource)
+        return
+    if resource.share > 0:
+        resource.free += 1
+        if not dispatch(world, world.shares[at(resource.share - 1)].resource, wide(1)):
+            sleep(world, resource)
+        return
+    if resource.share:
+        waiting = wide(resource.first)
+        end_ns = serve_batch(world, resource)
+    else:
+        waiting = first(world, resource)
+        end_ns = serve(world, resource, waiting, wide(0))
+    push(world, end_ns, waiting)
+
+
+@outlined
+def give_up(world: World) -> None:
+    """Let others have the core that a thread kept."""
+    place = world.clock[0].kept
+    world.clock[0].kept = NOBODY
+    hand_over(world, world.resources[at(place)])

@@ -1,0 +1,246 @@
+"""Cores and the threads on them in the SimPy engine: slices, fair shares, pairs, warm caches, batches.
+
+A thread is a unit of a pool. The `use` steps that name it (`GraphBuilder.on_thread`) are its work.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from stripesim.sim.engine.program import PAIRED_UNIT, Resources
+from stripesim.sim.engine.simpy.kernel import Kernel
+from stripesim.sim.engine.simpy.paths import Request, Station, Step
+from stripesim.sim.engine.simpy.queues import Queue, Visit
+from stripesim.sim.engine.simpy.resources import (
+    Batch,
+    Fifo,
+    Pool,
+    Resource,
+    Service,
+)
+
+
+def thread_pool(request: Request, step: Step) -> Station | None:
+    """Return the pool of the thread that does a use; None if none does."""
+    return request.row[step.thread.role] if step.thread else None
+
+
+class Processes:
+    """What the processes of threads have had of the cores."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._warm_ns = resources.warm_ns
+        self._cool_ns = resources.cool_ns
+        # The process of each pool, −1: none; who has a right to a share of its own there.
+        self._processes: list[int] = resources.processes.tolist()
+        self._flows: list[int] = resources.flows.tolist()
+        # Virtual time up to which each flow has had its share.
+        self._had_ns = [0] * (max(self._flows, default=0) + 1)
+        # Until when each process runs.
+        processes = max(self._processes, default=-1) + 1
+        self._runs_until_ns = [-self._cool_ns] * processes
+
+    def spared_ns(self, pool: Station, now_ns: int) -> int:
+        """Return what waking a thread costs less because its process has just run."""
+        process = self._processes[pool.index]
+        if process < 0 or not self._cool_ns:
+            return 0
+        gap_ns = max(0, now_ns - self._runs_until_ns[process])
+        left_ns = max(0, self._cool_ns - gap_ns)
+        return self._warm_ns * left_ns // self._cool_ns
+
+    def run(self, pool: Station, now_ns: int, demand_ns: int) -> None:
+        """Note that a thread runs on a core."""
+        self._had_ns[self._flows[pool.index]] += demand_ns
+        process = self._processes[pool.index]
+        if process >= 0:
+            until_ns = max(self._runs_until_ns[process], now_ns + demand_ns)
+            self._runs_until_ns[process] = until_ns
+
+    def had_ns(self, pool: Station | None) -> int:
+        """Return up to when the flow of a pool has had its share; 0 for work without a thread."""
+        return self._had_ns[self._flows[pool.index]] if pool else 0
+
+    def begin_share(self, pool: Station | None, start_ns: int) -> None:
+        """Note that the flow of a pool gets its share from a virtual time on."""
+        if pool:
+            self._had_ns[self._flows[pool.index]] = start_ns
+
+
+class FairQueue:
+    """The queue of cores that processes share: the visit whose process has had least goes first.
+
+    Goyal, Vin, Cheng: Start-time fair queueing, SIGCOMM 1996.
+    """
+
+    def __init__(self, processes: Processes) -> None:
+        self._processes = processes
+        self._virtual_ns = 0
+        # Each with the virtual time at which it joined.
+        self._items: list[tuple[int, Visit]] = []
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Visit]:
+        return (visit for _, visit in self._items)
+
+    def join(self, visit: Visit) -> None:
+        """Enqueue a visit; its flow gets nothing for the time in which it wanted none."""
+        self._items.append((self._virtual_ns, visit))
+
+    def take(self, now_ns: int) -> Visit | None:
+        """Dequeue the visit of the earliest start, of those alike the one that joined first."""
+        if not self._items:
+            return None
+        item = min(self._items, key=self._start_ns)
+        start_ns = self._start_ns(item)
+        _, visit = item
+        self._items.remove(item)
+        self._virtual_ns = max(self._virtual_ns, start_ns)
+        self._processes.begin_share(thread_pool(visit.request, visit.step), start_ns)
+        return visit
+
+    def _start_ns(self, item: tuple[int, Visit]) -> int:
+        joined_ns, visit = item
+        pool = thread_pool(visit.request, visit.step)
+        return max(joined_ns, self._processes.had_ns(pool))
+
+    def next_ns(self) -> None:
+        """Return None: a visit waits for nothing but a core."""
+
+    def leave(self, cut: Collection[Request]) -> None:
+        """Drop the visits of some requests."""
+        self._items = [item for item in self._items if item[1].request not in cut]
+
+
+class Cores(Fifo):
+    """Cores: threads keep one for a slice, wake up there, and may share it with a second thread."""
+
+    def __init__(
+        self, kernel: Kernel, index: int, queue: Queue, processes: Processes
+    ) -> None:
+        super().__init__(kernel, index, queue)
+        resources = kernel.program.resources
+        self.processes = processes
+        # How long a thread keeps a core while others wait for it; 0: no longer than one use.
+        self.slice_ns = int(resources.slice_ns[index])
+        self.paired = bool(resources.paired[index])
+        self.slowdown = resources.paired_slowdown
+        # The service that has just ended on a core that its thread keeps.
+        self._kept: Service | None = None
+
+    def begin(self, request: Request, step: Step) -> None:
+        """Go on with the work of the thread that keeps its core, else take a core or wait for one."""
+        if self._kept and self._keeper() is thread_pool(request, step):
+            now_ns = self.kernel.now_ns
+            demand_ns = self.demand_ns(request, step)
+            visit = Visit(request, step, demand_ns, now_ns)
+            since_ns = self._kept.since_ns
+            self._kept = None
+            self.kernel.when_quiet.remove(self._give_up)
+            self.begin_service(visit, demand_ns, since_ns)
+            return
+        super().begin(request, step)
+
+    def _keeper(self) -> Station | None:
+        assert self._kept is not None
+        visit = self._kept.visit
+        return thread_pool(visit.request, visit.step)
+
+    def hand_over(self, service: Service) -> None:
+        """Let the thread keep the core until the ready list is empty, unless its slice is used up."""
+        visit = service.visit
+        used_ns = self.kernel.now_ns - service.since_ns
+        used_up = self.queue and used_ns >= self.slice_ns
+        has_thread = thread_pool(visit.request, visit.step) is not None
+        if self.slice_ns and has_thread and not used_up:
+            self._kept = service
+            self.kernel.when_quiet.append(self._give_up)
+        else:
+            self.free_server()
+
+    def _give_up(self) -> None:
+        """Free the core of a thread that has found nothing more to do."""
+        self._kept = None
+        self.free_server()
+
+    def waking_ns(self, request: Request, step: Step) -> int:
+        """Return nothing where the core itself sees to the wake-up, as the service begins."""
+        return 0 if self.slice_ns else super().waking_ns(request, step)
+
+    def begin_service(self, visit: Visit, demand_ns: int, since_ns: int) -> None:
+        """Begin a use on a core that is taken."""
+        if self.slice_ns:
+            demand_ns = self._on_thread(visit, demand_ns)
+        if self.paired:
+            demand_ns += self._slower_ns(demand_ns)
+        super().begin_service(visit, demand_ns, since_ns)
+
+    def _on_thread(self, visit: Visit, demand_ns: int) -> int:
+        """Return the time of a use with that of waking its thread, and note that the thread runs."""
+        request = visit.request
+        thread = visit.step.thread
+        pool = thread_pool(request, visit.step)
+        if pool is None or thread is None:
+            return demand_ns
+        if thread in request.woken and thread not in request.awake:
+            request.awake.add(thread)
+            assert isinstance(pool, Pool)
+            spared_ns = self.processes.spared_ns(pool, self.kernel.now_ns)
+            pool.warm_ns += spared_ns
+            demand_ns += pool.wake_ns - spared_ns
+        self.processes.run(pool, self.kernel.now_ns, demand_ns)
+        return demand_ns
+
+    def _slower_ns(self, demand_ns: int) -> int:
+        """Return by how much a use takes longer because threads share cores; its own is taken already."""
+        busy = self.capacity - self.free
+        sharing = max(0, 2 * (busy - (self.capacity + 1) // 2))
+        return demand_ns * sharing * self.slowdown // (busy * PAIRED_UNIT)
+
+
+class ServedBatch(Batch):
+    """A batch server of which the threads of a pool are the servers, when they have nothing else to do."""
+
+    threads: "ServingPool"
+
+    def can_serve(self) -> bool:
+        """Tell whether the threads have nothing else to do."""
+        return super().can_serve() and self.threads.free == self.threads.capacity
+
+    def in_service(self) -> bool:
+        """Tell whether a batch is in service, be it for nobody's benefit."""
+        return bool(self.services or self.lost)
+
+    def free_server(self) -> None:
+        """Let the threads go on with their queue, else with the next batch."""
+        self.free += 1
+        self.threads.dispatch(awake=0)
+        if self.queue:
+            self.dispatch(awake=1)
+        else:
+            self.sleep()
+
+    def stop(self) -> Sequence[Resource]:
+        """Lose the service; the threads may go on."""
+        super().stop()
+        return [self.threads]
+
+
+class ServingPool(Pool):
+    """The threads that serve a batch server; meanwhile they do nothing else."""
+
+    server: ServedBatch
+
+    def can_serve(self) -> bool:
+        """Tell whether a thread is free."""
+        return super().can_serve() and not self.server.in_service()
+
+    def release(self) -> None:
+        """Let a thread go on with its queue, else with the batch server."""
+        super().release()
+        self.server.dispatch(awake=1)
+
+    def go_on(self) -> None:
+        """Let threads go on with their queue, else with the batch server."""
+        super().go_on()
+        self.server.dispatch(awake=1)

@@ -1,0 +1,64 @@
+"""Notes on the requests of a stream in the SimPy engine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stripesim.sim.engine.graph import COUNTERS
+from stripesim.sim.engine.program import PENDING, StreamRun
+
+
+class Log:
+    """What is noted of the requests of a stream, in the order of issue, and of what they spawn."""
+
+    def __init__(self, index: int, streams: int, first_number: int) -> None:
+        self.index = index
+        self.issued_ns: list[int] = []
+        self.completed_ns: list[int] = []
+        self.templates: list[int] = []
+        self.bindings: list[int] = []
+        self.groups: list[int] = []
+        # How often each request was cut off to be issued again.
+        self.retries: list[int] = []
+        self.taken = np.zeros(len(COUNTERS), dtype=np.int64)
+        self.taken_uses = 0
+        # Where the requests are noted that these spawn: those of spawned requests beside themselves.
+        self.spawned = self
+        self._streams = streams
+        self._first_number = first_number
+
+    def number(self, place: int) -> int:
+        """Return the number of the request at a place of the order of issue."""
+        return self._first_number + place * self._streams + self.index
+
+    def note(self, now_ns: int, template: int, binding: int, group: int) -> int:
+        """Note the issue of a request; return its place."""
+        self.issued_ns.append(now_ns)
+        self.completed_ns.append(PENDING)
+        self.templates.append(template)
+        self.bindings.append(binding)
+        self.groups.append(group)
+        self.retries.append(0)
+        return len(self.issued_ns) - 1
+
+    def complete(self, place: int, now_ns: int) -> None:
+        """Process the reply of a request."""
+        self.end(place, now_ns)
+
+    def end(self, place: int, outcome: int) -> None:
+        """Note the completion of a request, or that it will not complete."""
+        self.completed_ns[place] = outcome
+
+    def result(self, *, counted: bool) -> StreamRun:
+        """Return all that was noted."""
+        return StreamRun(
+            issued_ns=np.array(self.issued_ns, dtype=np.int64),
+            completed_ns=np.array(self.completed_ns, dtype=np.int64),
+            templates=np.array(self.templates, dtype=np.int64),
+            bindings=np.array(self.bindings, dtype=np.int64),
+            groups=np.array(self.groups, dtype=np.int64),
+            taken=self.taken,
+            taken_uses=self.taken_uses,
+            counted=counted,
+            retries=np.array(self.retries if counted else [], dtype=np.int64),
+        )

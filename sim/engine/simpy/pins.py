@@ -1,0 +1,45 @@
+"""The pins of the SimPy engine: how often each key is pinned, by whom."""
+
+from collections import Counter
+
+from stripesim.sim.engine.simpy.paths import Request
+
+
+class Pins:
+    """How often each key is pinned, by all requests together."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[int] = Counter()
+
+    def pin(self, request: Request, which: int) -> None:
+        """Pin every key of one of a request's ranges."""
+        request.pinned[which] += 1
+        self.counts.update(request.keys[which])
+
+    def unpin(self, request: Request, which: int) -> None:
+        """Take back one pin of every key of a range."""
+        request.pinned[which] -= 1
+        for key in request.keys[which]:
+            self.counts[key] -= 1
+            if not self.counts[key]:
+                del self.counts[key]
+
+    def unpin_all(self, request: Request) -> None:
+        """Take back all pins of a request."""
+        for which, times in enumerate(request.pinned):
+            for _ in range(times):
+                self.unpin(request, which)
+
+    def pinned_by_others(self, request: Request, which: int) -> bool:
+        """Tell whether each key of a range is pinned more often than by the request itself."""
+        return all(
+            self.counts[key] > self._pinned_by(request, key)
+            for key in request.keys[which]
+        )
+
+    def _pinned_by(self, request: Request, key: int) -> int:
+        return sum(
+            times
+            for times, keys in zip(request.pinned, request.keys, strict=True)
+            if key in keys
+        )

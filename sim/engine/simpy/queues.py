@@ -1,0 +1,268 @@
+"""The queues of the SimPy engine: in order of arrival, and as Ceph shares a resource between classes.
+
+`WpqQueue`: Ceph v19.2.0, ``src/common/WeightedPriorityQueue.h``.
+
+`MClockQueue`: dmclock (github.com/ceph/dmclock), ``src/dmclock_server.h``, ``PullPriorityQueue`` with delayed
+tags and ``AtLimit::Wait``, as ``src/osd/scheduler/mClockScheduler.h`` uses it.
+Gulati, Merchant, Varman: mClock: handling throughput variability for hypervisor IO scheduling, OSDI 2010.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from stripesim.sim.engine import shares
+from stripesim.sim.engine.draws import share_draw
+from stripesim.sim.engine.simpy.paths import Request, Step
+
+
+@dataclass(slots=True, eq=False)
+class Visit:
+    """A step at a resource."""
+
+    request: Request
+    step: Step
+    demand_ns: int
+    joined_ns: int
+    # Those that a batch serves with it.
+    others: Sequence[Visit] = ()
+
+
+class Queue(Protocol):
+    """The visits that wait for a resource."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Visit]: ...
+
+    def join(self, visit: Visit) -> None:
+        """Enqueue a visit."""
+
+    def take(self, now_ns: int) -> Visit | None:
+        """Dequeue the visit that may go on now; None if none may."""
+
+    def next_ns(self) -> int | None:
+        """Return when a visit may go on of which none may now; None if that is not a matter of time."""
+
+    def leave(self, cut: Collection[Request]) -> None:
+        """Drop the visits of some requests."""
+
+
+class FifoQueue(deque[Visit]):
+    """First come, first served."""
+
+    join = deque.append
+
+    def take(self, now_ns: int) -> Visit | None:
+        """Dequeue the first visit."""
+        return self.popleft() if self else None
+
+    def next_ns(self) -> None:
+        """Return None: a visit waits for nothing but a server."""
+
+    def leave(self, cut: Collection[Request]) -> None:
+        """Drop the visits of some requests."""
+        kept = [visit for visit in self if visit.request not in cut]
+        self.clear()
+        self.extend(kept)
+
+
+class BatchQueue(FifoQueue):
+    """All that wait are served together."""
+
+    def take(self, now_ns: int) -> Visit | None:
+        """Dequeue all visits as one, which takes as long as the longest."""
+        if not self:
+            return None
+        leader = self.popleft()
+        if self:
+            leader.others = list(self)
+            longest_ns = max(visit.demand_ns for visit in self)
+            leader.demand_ns = max(leader.demand_ns, longest_ns)
+            self.clear()
+        return leader
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """The visits of one class. Its tags are those of its first visit, or of the last one that it had."""
+
+    rates: shares.ShareClass
+    visits: deque[Visit] = field(default_factory=deque)
+    reservation_ns: int = shares.TAG_BEFORE
+    limit_ns: int = shares.TAG_BEFORE
+    proportion: int = shares.TAG_BEFORE
+    # Added to the tag of the weight of a class that was idle.
+    ahead: int = 0
+    seen_ns: int = shares.TAG_BEFORE
+
+    def tag(self, now_ns: int) -> None:
+        """Move the tags on to the first visit."""
+        visit = self.visits[0]
+        cost = visit.step.cost
+        self.seen_ns = now_ns
+        if self.rates.reservation:
+            step_ns = shares.increment(cost, self.rates.reservation, shares.NS_PER_S)
+            self.reservation_ns = max(visit.joined_ns, self.reservation_ns + step_ns)
+        if self.rates.limit:
+            step_ns = shares.increment(cost, self.rates.limit, shares.NS_PER_S)
+            self.limit_ns = max(visit.joined_ns, self.limit_ns + step_ns)
+        if self.rates.weight:
+            step = shares.increment(cost, self.rates.weight, 1 << shares.WEIGHT_BITS)
+            joined = shares.weight_clock(visit.joined_ns)
+            self.proportion = max(joined, self.proportion + step)
+
+    def competes_at(self) -> int:
+        """Return the tag by which the class competes for what is divided by weight."""
+        return self.proportion + self.ahead
+
+
+class ClassQueue:
+    """A queue that several classes share. Strict classes go first, the highest first."""
+
+    def __init__(self, share: shares.Share) -> None:
+        self.lines = [Line(rates) for rates in share.classes]
+
+    def __len__(self) -> int:
+        return sum(len(line.visits) for line in self.lines)
+
+    def __iter__(self) -> Iterator[Visit]:
+        for line in self.lines:
+            yield from line.visits
+
+    def join(self, visit: Visit) -> None:
+        """Enqueue a visit in the line of its class."""
+        line = self.lines[visit.step.share_class]
+        line.visits.append(visit)
+        if not line.rates.strict:
+            self.joined(line, visit)
+
+    def next_ns(self) -> int | None:
+        """Return when a visit may go on of which none may now; None if that is not a matter of time."""
+        return None
+
+    def joined(self, line: Line, visit: Visit) -> None:
+        """Note a visit that has joined a line that is not strict."""
+        raise NotImplementedError
+
+    def take(self, now_ns: int) -> Visit | None:
+        """Dequeue the visit that may go on now; None if none may."""
+        waiting = [line for line in self.lines if line.visits]
+        strict = [line for line in waiting if line.rates.strict]
+        if strict:
+            highest = max(strict, key=lambda line: line.rates.strict)
+            return highest.visits.popleft()
+        return self.take_shared(waiting, now_ns) if waiting else None
+
+    def take_shared(self, waiting: list[Line], now_ns: int) -> Visit | None:
+        """Dequeue a visit of one of the lines that are not strict; None if none may go on."""
+        raise NotImplementedError
+
+    def leave(self, cut: Collection[Request]) -> None:
+        """Drop the visits of some requests. Tags stay with a class."""
+        for line in self.lines:
+            kept = [visit for visit in line.visits if visit.request not in cut]
+            line.visits = deque(kept)
+
+
+class WpqQueue(ClassQueue):
+    """Ceph's weighted priority queue: draws a class by its weight, an expensive visit less often."""
+
+    def __init__(self, share: shares.Share, state: int, resource: int) -> None:
+        super().__init__(share)
+        self._state = state
+        self._resource = resource
+        self._draws = 0
+        self._cost_max = 0
+
+    def joined(self, line: Line, visit: Visit) -> None:
+        """Note the highest cost met so far."""
+        self._cost_max = max(self._cost_max, visit.step.cost)
+
+    def take_shared(self, waiting: list[Line], now_ns: int) -> Visit:
+        """Draw lines until a visit is let through; the only line that waits needs no draw."""
+        while len(waiting) > 1:
+            line = self._drawn_line(waiting)
+            threshold = self._cost_max - line.visits[0].step.cost * 9 // 10
+            if self._draw() % self._cost_max <= threshold:
+                return line.visits.popleft()
+        return waiting[0].visits.popleft()
+
+    def _drawn_line(self, waiting: list[Line]) -> Line:
+        drawn = self._draw() % sum(line.rates.weight for line in waiting)
+        for line in waiting:
+            if drawn < line.rates.weight:
+                return line
+            drawn -= line.rates.weight
+        raise AssertionError("a draw lies below the sum of the weights")
+
+    def _draw(self) -> int:
+        self._draws += 1
+        return share_draw(self._state, self._resource, self._draws)
+
+
+class MClockQueue(ClassQueue):
+    """Ceph's mClock queue: reservations first, then by weight within limits."""
+
+    def joined(self, line: Line, visit: Visit) -> None:
+        """Tag a visit that is the first of its line."""
+        if len(line.visits) > 1:
+            return
+        if visit.joined_ns - line.seen_ns >= shares.IDLE_AGE_NS:
+            self._catch_up(line, visit.joined_ns)
+        line.tag(visit.joined_ns)
+
+    def _catch_up(self, line: Line, now_ns: int) -> None:
+        """Let a class that was idle compete from where the last of the others is."""
+        others = [
+            other.competes_at()
+            for other in self.lines
+            if other is not line
+            and other.rates.weight
+            and not other.rates.strict
+            and (other.visits or now_ns - other.seen_ns < shares.IDLE_AGE_NS)
+        ]
+        if others:
+            line.ahead = min(others) - shares.weight_clock(now_ns)
+
+    def take_shared(self, waiting: list[Line], now_ns: int) -> Visit | None:
+        """Dequeue the visit whose reservation is due first, else by weight one that is within its limit."""
+        due = [
+            line
+            for line in waiting
+            if line.rates.reservation and line.reservation_ns <= now_ns
+        ]
+        if due:
+            return self._first(min(due, key=lambda line: line.reservation_ns), now_ns)
+        within = [
+            line for line in waiting if line.rates.weight and line.limit_ns <= now_ns
+        ]
+        if not within:
+            return None
+        line = min(within, key=Line.competes_at)
+        visit = self._first(line, now_ns)
+        if line.rates.reservation:
+            # What was served by weight is not taken from the reservation.
+            line.reservation_ns -= shares.increment(
+                visit.step.cost, line.rates.reservation, shares.NS_PER_S
+            )
+        return visit
+
+    def _first(self, line: Line, now_ns: int) -> Visit:
+        visit = line.visits.popleft()
+        if line.visits:
+            line.tag(now_ns)
+        return visit
+
+    def next_ns(self) -> int:
+        """Return when a visit may go on of which none may now."""
+        times_ns = []
+        for line in self.lines:
+            if line.visits and line.rates.reservation:
+                times_ns.append(line.reservation_ns)
+            if line.visits and line.rates.weight:
+                times_ns.append(line.limit_ns)
+        return min(times_ns)

@@ -1,0 +1,185 @@
+"""The streams of the SimPy engine: plan, issue and complete their requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from stripesim.sim.engine.checks import check_chunk, planning
+from stripesim.sim.engine.program import (
+    CHUNK,
+    SPAWNED_FROM,
+    DirectedSource,
+    Program,
+    RequestChunk,
+)
+from stripesim.sim.engine.simpy.kernel import ARRIVAL, TIMEOUT, Call, Moment
+from stripesim.sim.engine.simpy.logs import Log
+
+
+class Issuer(Protocol):
+    """The engine, as far as a stream sees it."""
+
+    program: Program
+    now_ns: int
+    planning_s: float
+
+    def issue(self, stream: Stream, place: int, keys: Sequence[range]) -> None:
+        """Start a request, or let it wait for its placement group."""
+
+    def call_at(self, time_ns: int, priority: int, action: Callable[[], None]) -> Call:
+        """Call a function at a time."""
+
+    def cancel(self, moment: Moment) -> None:
+        """Take a moment out of the calendar."""
+
+    def report(self, stream: int, place: int) -> None:
+        """Tell the director that a request has completed."""
+
+    def time_out(self, stream: Stream, places: Sequence[int]) -> None:
+        """Give requests up whose time is out."""
+
+
+class Deadline:
+    """The moment at which requests time out that were issued at the same time."""
+
+    def __init__(self, moment: Call) -> None:
+        self.moment = moment
+        self.places: list[int] = []
+
+
+class Stream(Log):
+    """A stream's requests, as far as they are planned and issued."""
+
+    def __init__(self, engine: Issuer, index: int) -> None:
+        program = engine.program
+        super().__init__(index, len(program.streams), 0)
+        self.spawned = Log(index, len(program.streams), SPAWNED_FROM)
+        self.engine = engine
+        self.source = program.streams[index]
+        self.depth = self.source.depth
+        self.chunk: RequestChunk | None = None
+        # Requests of the chunk that have been issued.
+        self.chunk_issued = 0
+        # A feed that is woken has not ended after all.
+        self.ended = False
+        self.outstanding = 0
+        # Places of what has completed without its client having looked at it.
+        self.unnoticed: list[int] = []
+        self.newest_only = index in program.newest_only
+        self.drained = False
+        self.last_arrival_ns = 0
+        self.feed = False
+        self.reports = False
+        self.timeout_ns = 0
+        if program.director is not None:
+            assert isinstance(self.source, DirectedSource)
+            self.feed = self.source.feed
+            self.reports = self.source.reports
+            self.timeout_ns = self.source.timeout_ns
+        # By time of issue.
+        self._deadlines: dict[int, Deadline] = {}
+
+    def refill(self) -> bool:
+        """Make sure a planned request is at hand; False at the stream's end."""
+        if self.chunk is not None and self.chunk_issued < len(self.chunk):
+            return True
+        if self.ended:
+            return False
+        with planning(self.engine):
+            chunk = self.source.take(CHUNK)
+        self.chunk = chunk
+        self.chunk_issued = 0
+        self.ended = len(chunk) == 0
+        if self.ended:
+            return False
+        check_chunk(self.engine.program, self.index, chunk, self.last_arrival_ns)
+        if chunk.arrivals_ns is not None:
+            self.last_arrival_ns = int(chunk.arrivals_ns[-1])
+        return True
+
+    def fill(self) -> None:
+        """Issue what a closed loop may have outstanding."""
+        while self.outstanding < self.depth and self.refill():
+            self.issue()
+
+    def issue(self) -> None:
+        """Issue the next planned request."""
+        chunk = self.chunk
+        row = self.chunk_issued
+        assert chunk is not None
+        self.chunk_issued += 1
+        place = self.note(
+            self.engine.now_ns,
+            int(chunk.templates[row]),
+            int(chunk.bindings[row]),
+            int(chunk.groups[row]),
+        )
+        self.outstanding += 1
+        if self.timeout_ns:
+            self._watch(place)
+        keys = [] if chunk.keys is None else chunk.keys[row].tolist()
+        self.engine.issue(self, place, [range(first, stop) for first, stop in keys])
+
+    def complete(self, place: int, now_ns: int) -> None:
+        """Process a reply; let a closed loop go on. A client may look at replies later than they come."""
+        if self.reports:
+            self.engine.report(self.index, place)
+        newest = len(self.issued_ns) - 1
+        if self.newest_only and not self.drained and place != newest:
+            self.unnoticed.append(place)
+            return
+        noticed = [place, *self.unnoticed]
+        self.unnoticed.clear()
+        for other in noticed:
+            self.end(other, now_ns)
+        if not self.depth:
+            return
+        self.drained = self.newest_only and not self.refill()
+        for _ in noticed:
+            if self.refill():
+                self.issue()
+
+    def end(self, place: int, outcome: int) -> None:
+        """Note the completion of a request, or that it will not complete."""
+        self.completed_ns[place] = outcome
+        self.outstanding -= 1
+        issued_ns = self.issued_ns[place]
+        deadline = self._deadlines.get(issued_ns)
+        if deadline is None:
+            return
+        deadline.places.remove(place)
+        if not deadline.places:
+            self.engine.cancel(deadline.moment)
+            del self._deadlines[issued_ns]
+
+    def _watch(self, place: int) -> None:
+        """See to it that a request times out."""
+        issued_ns = self.issued_ns[place]
+        if issued_ns not in self._deadlines:
+            moment = self.engine.call_at(
+                issued_ns + self.timeout_ns,
+                TIMEOUT + self.index,
+                lambda: self._time_out(issued_ns),
+            )
+            self._deadlines[issued_ns] = Deadline(moment)
+        self._deadlines[issued_ns].places.append(place)
+
+    def _time_out(self, issued_ns: int) -> None:
+        deadline = self._deadlines.pop(issued_ns)
+        self.engine.time_out(self, deadline.places)
+
+    def schedule_arrival(self) -> None:
+        """Put the next arrival of an open stream into the calendar."""
+        if self.refill():
+            assert self.chunk is not None and self.chunk.arrivals_ns is not None
+            self.engine.call_at(
+                int(self.chunk.arrivals_ns[self.chunk_issued]),
+                ARRIVAL + self.number(len(self.issued_ns)),
+                self._arrive,
+            )
+
+    def _arrive(self) -> None:
+        """Issue one request of an open stream and schedule the next arrival."""
+        self.issue()
+        self.schedule_arrival()

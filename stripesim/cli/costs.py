@@ -1,0 +1,88 @@
+"""The table of `stripesim run` that says what latencies consist of."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from stripesim.scenarios.figures.captions import STEP_LOOKS
+from stripesim.scenarios.run.costs import (
+    COST_KEYS,
+    cost_key,
+    dominant,
+    steps_with_time,
+)
+from stripesim.scenarios.schema.units import format_size, number_text
+
+#: More cells than these are not read on a terminal: of a larger grid one size is shown.
+ROWS_MAX: Final = 24
+_USUAL_SIZE_BYTES: Final = 4096
+_NOTE: Final = (
+    "% of the mean latency of the requests followed, along their critical paths: first in service, below it "
+    "waiting. * = the largest part; log = the store's log and its thread; distri. = private network of "
+    "sub-writes; read back = private network of reads; OSDs CPU = of the members; pause = saving what is "
+    "overwritten; hung = waiting for a dead member, until the request is issued again"
+)
+
+
+def print_costs(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print what the latency of each row consists of, service above waiting; of many cells, one size."""
+    costed = [row for row in rows if row.get(COST_KEYS[0]) is not None]
+    if not costed:
+        return
+    title = "Cost by step [%]"
+    sizes = sorted({row.get("block_size_bytes") or 0 for row in costed})
+    if len(costed) > ROWS_MAX and len(sizes) > 1:
+        size = _USUAL_SIZE_BYTES if _USUAL_SIZE_BYTES in sizes else sizes[0]
+        costed = [row for row in costed if row.get("block_size_bytes") == size]
+        title += (
+            f", {format_size(size)} of {len(sizes)} sizes (all: --out, figures costs-…)"
+        )
+    steps = steps_with_time(costed)
+    table = Table(
+        box=SIMPLE_HEAD,
+        caption=_NOTE,
+        caption_justify="left",
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        title=title,
+        title_justify="left",
+    )
+    table.add_column("requests")
+    for heading in ("mean\n[ms]", *(STEP_LOOKS[step].heading for step in steps)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in costed:
+        latency = number_text(row["cost_latency_mean_ns"] * 1e-6)
+        in_service = (_share(row, step) for step in steps)
+        table.add_row(escape(_requests(row)), latency, *in_service)
+        waiting = (_share(row, step, waiting=True) for step in steps)
+        table.add_row("  waiting", "", *waiting, style="dim")
+    console.print(table)
+
+
+def _requests(row: Mapping[str, Any]) -> str:
+    """Name the cell of a row."""
+    size = row.get("block_size_bytes")
+    parts = [row[key] for key in ("scheme", "op", "pattern")]
+    parts.append(None if size is None else format_size(size))
+    return " ".join(part for part in parts if part is not None)
+
+
+def _share(row: Mapping[str, Any], step: str, *, waiting: bool = False) -> str:
+    """Write a part in percent of the latency; a dot for none, nothing where there can be none."""
+    key = cost_key(step, waiting=waiting)
+    part_ns = row.get(key)
+    if part_ns is None:
+        return ""
+    if not part_ns:
+        return "·"
+    mark = "*" if key == f"cost_{dominant(row)}_ns" else ""
+    percent = 100 * part_ns / row["cost_latency_mean_ns"]
+    if percent >= 10:
+        return f"{percent:.0f}{mark}"
+    if percent >= 0.05:
+        return f"{percent:.1f}{mark}"
+    return "0.0"
