@@ -19,10 +19,12 @@ OP_WORDS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class StepLook(NamedTuple):
-    """How a step is shown."""
+    """The names and colour of a step."""
 
     words: str
-    heading: str  # two lines each and hardly wider than a number, so that all fit on 100 columns
+    heading: (
+        str  # two lines, hardly wider than a number, so that all fit on 100 columns
+    )
     colour: str
 
 
@@ -79,6 +81,11 @@ def scheme_label(scheme: str) -> str:
 def scheme_names(rows: pl.DataFrame) -> list[str]:
     """List the schemes of result rows in the order they first appear."""
     return rows["scheme"].unique(maintain_order=True).to_list()
+
+
+def kinds_of_requests(rows: pl.DataFrame) -> list[tuple[str, str]]:
+    """List the ops and patterns of result rows in the order they first appear."""
+    return rows.select("op", "pattern").unique(maintain_order=True).rows()
 
 
 def block_sizes(rows: pl.DataFrame) -> list[int]:

@@ -21,6 +21,7 @@ from stripesim.scenarios.figures.captions import (
     cell_caption,
     headline_caption,
     kind_words,
+    kinds_of_requests,
     scheme_label,
     scheme_names,
 )
@@ -182,7 +183,7 @@ def draw_all(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     if sized.is_empty():
         return {}
     figures = {"headline": draw_headline(sized)}
-    for op, pattern in _kinds(sized):
+    for op, pattern in kinds_of_requests(sized):
         figures[f"{pattern}-{op}"] = draw_cell_figure(sized, pattern=pattern, op=op)
     return figures
 
@@ -252,18 +253,13 @@ def draw_panels(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
     schemes = scheme_names(sized)
     figures = {}
-    for op, pattern in _kinds(sized):
+    for op, pattern in kinds_of_requests(sized):
         own = sized.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
         for panel in (THROUGHPUT, LATENCY, _P99):
             if own[panel.metric].count():
                 stem = f"{pattern}-{op}-{panel.metric.partition('_')[2]}"
                 figures[stem] = _draw(own, kind_words(op, pattern), panel, schemes)
     return figures
-
-
-def _kinds(rows: pl.DataFrame) -> list[tuple[str, str]]:
-    """List the ops and patterns of result rows in the order they first appear."""
-    return rows.select("op", "pattern").unique(maintain_order=True).rows()
 
 
 def _draw(
