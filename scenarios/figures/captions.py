@@ -141,7 +141,7 @@ def _listed(parts: Sequence[str]) -> str:
 
 def _range(rows: pl.DataFrame) -> str:
     sizes = [format_size(size) for size in block_sizes(rows)]
-    return sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    return " to ".join(dict.fromkeys((sizes[0], sizes[-1])))
 
 
 def _means(rows: pl.DataFrame, metric: str) -> dict[str, float]:

@@ -157,7 +157,7 @@ def _caption(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> str:
     ]
     for scheme in dict.fromkeys(row["scheme"] for row in rows):
         own = [row for row in rows if row["scheme"] == scheme]
-        ends = own if len(own) == 1 else [own[0], own[-1]]
+        ends = [own[0], own[-1]][: len(own)]
         parts = ", ".join(map(_dominant_text, ends))
         sentences.append(f"Largest part of {scheme_label(scheme)}: {parts}.")
     counts = [row["cost_requests"] for row in rows]

@@ -99,9 +99,7 @@ def _draw_lines(
 ) -> None:
     times = np.array(series["time_s"])
     for key, colour, style, label in lines:
-        values = np.array(
-            [np.nan if value is None else value / divisor for value in series[key]]
-        )
+        values = np.array(series[key], dtype=float) / divisor
         axes.step(
             times,
             values,

@@ -74,7 +74,7 @@ def draw_copies(
             for name, error in _draw_size(axes, rows, ceph, scheme, size, buffers):
                 errors.append(f"{name} at {format_size(size)} {error:+.0%}")
             axes.set_title(f"({letter}) {format_size(size)} of data")
-            axes.set_ylabel("time of a call [µs]" if letter == "a" else "")
+        panels[0].set_ylabel("time of a call [µs]")
         figure.legend(
             handles=[
                 Patch(

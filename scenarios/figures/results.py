@@ -286,7 +286,7 @@ def _caption(
         shown = (values * panel.factor).to_list()
         low = number_text(min(shown))
         high = number_text(max(shown))
-        span = low if low == high else f"{low} to {high}"
+        span = " to ".join(dict.fromkeys((low, high)))
         parts.append(f"{scheme_label(scheme)} {span} {panel.unit}")
     whiskers = ""
     if panel.ci and set(panel.ci) <= set(rows.columns) and rows[panel.ci[0]].count():
