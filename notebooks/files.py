@@ -1,12 +1,13 @@
-"""The lessons as files: Markdown, the notebooks made of it, and running them.
+"""Convert the lessons from Markdown to notebooks, and run them.
 
 A lesson is written in Markdown with Python in fences, as jupytext reads it. ``python -m
 stripesim.notebooks.files`` rewrites the notebooks; ``… execute`` runs them in a kernel; ``… mark NAME SEED``
 prints marking sheets.
 """
 
+import contextlib
+import itertools
 import json
-import os
 import re
 import sys
 from importlib import import_module
@@ -15,7 +16,7 @@ from typing import Any
 
 from stripesim.notebooks.teach import Lesson
 
-#: No lesson takes so long; a cell that does is stuck.
+#: Longest time of a cell [s].
 CELL_TIMEOUT_S = 900
 
 _FENCE = re.compile(r"^```python\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
@@ -28,7 +29,7 @@ def lessons() -> list[Path]:
 
 
 def name_of(lesson: Path) -> str:
-    """Return the name of a lesson: its file's without the number."""
+    """Return the name of a lesson: that of its file without the number."""
     return lesson.stem.partition("-")[2]
 
 
@@ -38,17 +39,16 @@ def cells_of(text: str) -> list[tuple[str, str]]:
     >>> cells_of("# A *title*\n\n```python\nx = 1\n```\n")
     [('markdown', '# A *title*'), ('code', 'x = 1')]
     """
-    parts = _FENCE.split(text)
-    kinds = [("markdown", "code")[at % 2] for at in range(len(parts))]
+    kinds = itertools.cycle(("markdown", "code"))
     return [
         (kind, part.strip("\n"))
-        for kind, part in zip(kinds, parts, strict=True)
+        for kind, part in zip(kinds, _FENCE.split(text), strict=False)
         if part.strip()
     ]
 
 
 def notebook_of(text: str) -> dict[str, Any]:
-    """Make the notebook document of a lesson (nbformat 4.5), without outputs."""
+    """Return the notebook document of a lesson (nbformat 4.5), without outputs."""
     cells = []
     for number, (kind, source) in enumerate(cells_of(text)):
         cell: dict[str, Any] = {
@@ -69,98 +69,83 @@ def notebook_of(text: str) -> dict[str, Any]:
 
 
 def write_all() -> list[Path]:
-    """Write the notebook of each lesson beside it; return the files."""
+    """Write the notebook of each lesson next to it; return the files."""
     written = []
     for lesson in lessons():
         path = lesson.with_suffix(".ipynb")
         document = notebook_of(lesson.read_text(encoding="utf-8"))
-        path.write_text(
-            json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        text = json.dumps(document, indent=1, ensure_ascii=False)
+        path.write_text(f"{text}\n", encoding="utf-8")
         written.append(path)
     return written
 
 
 def solve(lesson: Path, seed: int | str = 1) -> Lesson:
-    """Run a lesson's code as a program, in its folder, and return it with what its answers need.
+    """Run a lesson's code as a program, in its folder, and return it with the data for its answers.
 
     Raises
     ------
     ValueError
         If the lesson does not open itself with seed 1, exactly once.
     """
-    code = "\n".join(
-        source
-        for kind, source in cells_of(lesson.read_text(encoding="utf-8"))
-        if kind == "code"
-    )
-    code, found = _SEED.subn(rf"\g<1>{seed!r})", code)
-    if found != 1:
+    cells = cells_of(lesson.read_text(encoding="utf-8"))
+    code = "\n".join(source for kind, source in cells if kind == "code")
+    code, count = _SEED.subn(rf"\g<1>{seed!r})", code)
+    if count != 1:
         raise ValueError(
-            f"{lesson.name}: got {found} calls of open_lesson(…, seed=1), wanted one"
+            f"{lesson.name}: got {count} calls of open_lesson(…, seed=1), wanted one"
         )
     names: dict[str, Any] = {"__name__": "__main__"}
-    before = Path.cwd()
-    os.chdir(lesson.parent)
-    try:
+    with contextlib.chdir(lesson.parent):
         exec(compile(code, str(lesson), "exec"), names)
-    finally:
-        os.chdir(before)
     opened: Lesson = names["lesson"]
     return opened
 
 
 def execute(notebook: Path) -> list[dict[str, Any]]:
-    """Run a notebook as Jupyter does and return what its cells put out, as nbformat has it.
+    """Run a notebook as Jupyter does and return the outputs of its cells, in nbformat.
 
-    It needs the extra ``notebooks`` (nbclient and a kernel). Nothing is written.
+    It needs the extra ``notebooks`` (nbclient and a kernel) and writes no files.
     """
-    nbformat, nbclient = import_module("nbformat"), import_module("nbclient")
+    nbformat = import_module("nbformat")
+    nbclient = import_module("nbclient")
     document = nbformat.reads(notebook.read_text(encoding="utf-8"), as_version=4)
     resources = {"metadata": {"path": str(notebook.parent)}}
-    nbclient.NotebookClient(
+    client = nbclient.NotebookClient(
         document, timeout=CELL_TIMEOUT_S, resources=resources
-    ).execute()
-    return [
-        dict(out)
-        for cell in document.cells
-        if cell.cell_type == "code"
-        for out in cell.outputs
-    ]
+    )
+    client.execute()
+    return [dict(out) for cell in document.cells for out in cell.get("outputs", ())]
 
 
 def pictures(outputs: list[dict[str, Any]]) -> int:
-    """Count the outputs that a reader sees as pictures."""
+    """Count the outputs that are pictures."""
     return sum("image/png" in out.get("data", {}) for out in outputs)
 
 
-def main(words: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """Rewrite the notebooks, run them, or print marking sheets."""
-    match words:
+    by_name = {name_of(lesson): lesson for lesson in lessons()}
+    match arguments:
         case []:
-            for made in write_all():
-                print(f"wrote {made}")
+            for path in write_all():
+                print(f"wrote {path}")
         case ["execute", *names]:
-            for lesson in lessons():
-                if not names or name_of(lesson) in names:
+            for name, lesson in by_name.items():
+                if not names or name in names:
                     outputs = execute(lesson.with_suffix(".ipynb"))
-                    print(
-                        f"{lesson.stem}: {len(outputs)} outputs, {pictures(outputs)} pictures",
-                        flush=True,
-                    )
-        case ["mark", name, *seeds] if seeds and name in map(name_of, lessons()):
-            (lesson,) = (path for path in lessons() if name_of(path) == name)
-            for seed in seeds:
-                stdout, sys.stdout = sys.stdout, sys.stderr
-                try:
-                    opened = solve(lesson, int(seed) if seed.isdecimal() else seed)
-                finally:
-                    sys.stdout = stdout
+                    counts = f"{len(outputs)} outputs, {pictures(outputs)} pictures"
+                    print(f"{lesson.stem}: {counts}", flush=True)
+        case ["mark", name, *seeds] if seeds and name in by_name:
+            for text in seeds:
+                seed = int(text) if text.isdecimal() else text
+                with contextlib.redirect_stdout(sys.stderr):
+                    opened = solve(by_name[name], seed)
                 print(opened.marking_sheet(), "\n")
         case _:
-            known = ", ".join(map(name_of, lessons()))
             raise SystemExit(
-                f"lessons: got {' '.join(words)}, wanted execute [NAME…] or mark NAME SEED…; {known}"
+                f"lessons: got {' '.join(arguments)}, wanted execute [NAME…] or mark NAME SEED…; "
+                f"{', '.join(by_name)}"
             )
 
 

@@ -7,6 +7,7 @@ import hashlib
 import html
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from typing import Any, TypeVar
 __all__ = ["Draw", "Lesson", "Question", "open_lesson", "row_of", "show", "table"]
 
 Item = TypeVar("Item")
-#: What an answer may be: a number with a unit, a word to choose, or yes and no.
+#: An answer: a number with a unit, a word to choose, or yes and no.
 Answer = float | int | str | bool
 
 #: Resolution of a figure in a notebook.
@@ -29,7 +30,7 @@ _SCREEN_DPI = 110
 
 @dataclass(frozen=True)
 class Draw:
-    """Choices that depend on a seed and a name only, not on how many were drawn before.
+    """Draws that depend only on a seed and a name, not on earlier draws.
 
     Examples
     --------
@@ -37,9 +38,8 @@ class Draw:
     True
     """
 
-    seed: (
-        int | str
-    )  #: Such as a student's number: each gets numbers of their own, the same in every run
+    #: Such as a student's number: each gets their own numbers, equal in every run
+    seed: int | str
 
     def choose(self, name: str, options: Sequence[Item]) -> Item:
         """Choose one of several; a `ValueError` if there is nothing to choose from."""
@@ -63,19 +63,16 @@ class Question:
 
     name: str  #: By which a lesson asks it
     text: str
-    answer: Callable[
-        [], Answer
-    ]  #: Computes the answer; called at most once, when somebody wants to know
+    #: Computes the answer; called at most once, on demand
+    answer: Callable[[], Answer]
     unit: str = ""
-    tolerance: float = (
-        0.1  #: Relative error of a number that still counts as right, 0 to below 1
-    )
+    #: Relative error of a number that still counts as right, 0 to below 1
+    tolerance: float = 0.1
     hint: str = ""  #: A step towards the answer
-    why: str | Callable[[Any], str] = (
-        ""  #: A sentence or two of explanation, or how they follow from the answer
-    )
-    points: int = 2  #: What a right answer is worth
-    #: What the student did so far: right, hints, revealed.
+    #: One or two sentences of explanation, or a function that writes them from the answer
+    why: str | Callable[[Any], str] = ""
+    points: int = 2  #: For a right answer
+    #: What the student did so far: right, hint, revealed
     record: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -86,75 +83,69 @@ class Question:
 
     @cached_property
     def value(self) -> Answer:
-        """The answer."""
-        found = self.answer()
-        # NumPy's numbers become Python's, so that they compare and print alike everywhere.
-        found = found.item() if hasattr(found, "item") else found
-        if isinstance(found, float) and not math.isfinite(found):
+        """Return the answer."""
+        answer = self.answer()
+        if hasattr(answer, "item"):
+            # Python's numbers, unlike NumPy's, compare and print equally everywhere.
+            answer = answer.item()
+        if isinstance(answer, float) and not math.isfinite(answer):
             raise ValueError(
-                f"question {self.name}: got the answer {found}, wanted a finite number"
+                f"question {self.name}: got the answer {answer}, wanted a finite number"
             )
-        return found
+        return answer
 
-    def check(self, given: Answer) -> str:
+    def check(self, answer: Answer) -> str:
         """Judge an answer in words; a number may be off by the tolerance."""
-        verdict = self._judge(given)
+        verdict = self._judge(answer)
         if verdict == "right":
             self.record.add("right")
         return verdict
 
-    def _judge(self, given: Answer) -> str:
-        value = self.value
-        if isinstance(value, bool | str):
-            same = str(given).strip().lower() == str(value).strip().lower()
-            return "right" if same else "not yet"
-        try:
-            number = float(given)
-        except (TypeError, ValueError):
-            return f"not yet: wanted a number{f' of {self.unit}' if self.unit else ''}"
-        if math.isclose(number, value, rel_tol=self.tolerance, abs_tol=1e-12):
-            return "right"
-        if value and number / value <= 0:
-            return "not yet: the sign or the zero"
-        ratio = number / value if value else math.inf
-        far = " by more than a factor of two" if not 0.5 <= ratio <= 2 else ""
-        return f"not yet: too {'high' if number > value else 'low'}{far}"
-
     def help(self) -> str:
-        """Give the hint."""
+        """Return the hint."""
         self.record.add("hint")
-        return (
-            self.hint
-            or "There is no hint for this one: read the paragraph above once more."
-        )
+        if not self.hint:
+            return "There is no hint for this one: read the paragraph above once more."
+        return self.hint
 
     def reveal(self) -> str:
-        """Give the answer and the reason for it."""
+        """Return the answer and the reason for it."""
         self.record.add("revealed")
         return self.solution
 
     @property
     def solution(self) -> str:
-        """The answer, its unit and its reason, for the marking sheet."""
-        value = self.value
-        if isinstance(value, float):
-            shown = f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-        else:
-            shown = (
-                f"{value:,}"
-                if isinstance(value, int) and not isinstance(value, bool)
-                else f"{value}"
-            )
-        text = f"{shown} {self.unit}".rstrip()
-        why = self.why if isinstance(self.why, str) else self.why(value)
+        """Return the answer, its unit and its reason, for the marking sheet."""
+        text = f"{_answer_text(self.value)} {self.unit}".rstrip()
+        why = self.why
+        if not isinstance(why, str):
+            why = why(self.value)
         return f"{text}. {why}" if why else text
+
+    def _judge(self, answer: Answer) -> str:
+        value = self.value
+        if isinstance(value, bool | str):
+            is_right = str(answer).strip().lower() == str(value).strip().lower()
+            return "right" if is_right else "not yet"
+        try:
+            number = float(answer)
+        except (TypeError, ValueError):
+            return f"not yet: wanted a number of {self.unit}".removesuffix(" of ")
+        if math.isclose(number, value, rel_tol=self.tolerance, abs_tol=1e-12):
+            return "right"
+        if value and number / value <= 0:
+            return "not yet: the sign or the zero"
+        verdict = "not yet: too high" if number > value else "not yet: too low"
+        if not value or not 0.5 <= number / value <= 2:
+            verdict += " by more than a factor of two"
+        return verdict
 
     def __repr__(self) -> str:
         unit = f" [{self.unit}]" if self.unit else ""
         return f"Question {self.name}{unit}: {self.text}"
 
     def _repr_html_(self) -> str:
-        """Show the question in a notebook; the answer is computed when somebody asks."""
+        """Return the question as HTML for a notebook, without the answer."""
         unit = f" <i>[{html.escape(self.unit)}]</i>" if self.unit else ""
         calls = ", ".join(
             f"<code>.{call}</code>" for call in ("check(…)", "help()", "reveal()")
@@ -162,7 +153,17 @@ class Question:
         return f"<p><b>{html.escape(self.name)}</b> {html.escape(self.text)}{unit}<br>{calls}</p>"
 
 
-#: What the answers of a lesson get, the numbers drawn and what the lesson hands over, and what they give.
+def _answer_text(value: Answer) -> str:
+    if isinstance(value, bool | str):
+        return f"{value}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if abs(value) < 1000:
+        return f"{value:,.3g}"
+    return f"{value:,.0f}"
+
+
+#: The data of a lesson's answers: the numbers drawn, and results that the lesson passes on.
 Given = SimpleNamespace
 Questions = Iterator[Question]
 
@@ -180,21 +181,19 @@ class Lesson:
 
     title: str
     seed: int | str  #: Of the numbers in the questions
-    numbers: Mapping[
-        str, Sequence[Any]
-    ]  #: Name → options that each seed draws one from
-    #: From the numbers drawn, and what the lesson hands over later, to its questions
+    #: Name → options that each seed draws one from
+    numbers: Mapping[str, Sequence[Any]]
+    #: Writes the questions from the numbers drawn, and from results that the lesson passes on later
     write: Callable[[Given], Iterable[Question]]
-    rubric: Sequence[
-        tuple[str, int]
-    ] = ()  #: How the open exercise is marked: criterion and points
+    #: Criteria of the open exercise and their points
+    rubric: Sequence[tuple[str, int]] = ()
 
     def __post_init__(self) -> None:
         draw = Draw(self.seed)
-        #: The numbers drawn, and what `ask` was given.
-        self.data = Given(
-            **{name: draw.choose(name, tuple(of)) for name, of in self.numbers.items()}
-        )
+        #: The numbers drawn, and the results passed to `ask`.
+        self.data = Given()
+        for name, options in self.numbers.items():
+            setattr(self.data, name, draw.choose(name, tuple(options)))
         self.questions = {question.name: question for question in self.write(self.data)}
 
     def __getitem__(self, name: str) -> Question:
@@ -204,63 +203,47 @@ class Lesson:
             )
         return self.questions[name]
 
-    def ask(self, name: str, **given: Any) -> Question:
-        """Show a question, handing over results that its answer is computed from."""
-        vars(self.data).update(given)
+    def ask(self, name: str, **results: Any) -> Question:
+        """Show a question, and pass on results from which its answer is computed."""
+        vars(self.data).update(results)
         question = self[name]
         show(question)
         return question
 
     def progress(self) -> str:
-        """Count what is done."""
-        done = [question.record for question in self.questions.values()]
-        counts = {
-            what: sum(what in one for one in done)
-            for what in ("right", "hint", "revealed")
-        }
+        """Return how many questions are answered, with a hint, and revealed."""
+        counts = Counter(
+            event for question in self.questions.values() for event in question.record
+        )
         return (
-            f"{counts['right']} of {len(done)} right, {counts['hint']} with a hint, "
+            f"{counts['right']} of {len(self.questions)} right, {counts['hint']} with a hint, "
             f"{counts['revealed']} revealed"
         )
 
     def sheet(self) -> str:
-        """Write the questions for handing out."""
-        return "\n".join(
-            [f"{self.title} (seed {self.seed})", *map(repr, self.questions.values())]
-        )
+        """Return the questions for handing out."""
+        heading = f"{self.title} (seed {self.seed})"
+        return "\n".join([heading, *map(repr, self.questions.values())])
 
     def marking_sheet(self) -> str:
-        """Write the teacher's sheet in Markdown: answers, tolerances, points, criteria of the exercise."""
+        """Return the teacher's sheet in Markdown: answers, tolerances, points, criteria of the exercise."""
         rows = [("question", "right answer", "within", "points")]
-        for one in self.questions.values():
-            exact = isinstance(one.value, bool | str) or one.tolerance == 0
-            rows.append(
-                (
-                    one.text,
-                    one.solution,
-                    "–" if exact else f"± {one.tolerance:.0%}",
-                    f"{one.points}",
-                )
-            )
-        rows += [
-            (f"Exercise: {what}", "", "", f"{points}") for what, points in self.rubric
-        ]
-        total = sum(one.points for one in self.questions.values()) + sum(
-            points for _, points in self.rubric
-        )
+        total = 0
+        for question in self.questions.values():
+            is_exact = isinstance(question.value, bool | str) or question.tolerance == 0
+            within = "–" if is_exact else f"± {question.tolerance:.0%}"
+            points = f"{question.points}"
+            rows.append((question.text, question.solution, within, points))
+            total += question.points
+        for criterion, worth in self.rubric:
+            rows.append((f"Exercise: {criterion}", "", "", f"{worth}"))
+            total += worth
         lines = [
             f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows
         ]
         lines.insert(1, "|---" * 4 + "|")
-        return "\n".join(
-            [
-                f"# {self.title}: marking sheet (seed {self.seed})",
-                "",
-                *lines,
-                "",
-                f"Total: {total} points.",
-            ]
-        )
+        heading = f"# {self.title}: marking sheet (seed {self.seed})"
+        return "\n".join([heading, "", *lines, "", f"Total: {total} points."])
 
 
 def open_lesson(name: str, *, seed: int | str = 1) -> Lesson:
@@ -269,12 +252,17 @@ def open_lesson(name: str, *, seed: int | str = 1) -> Lesson:
     Parameters
     ----------
     name
-        Such as ``the-pg-lock``, as in the file's name; a `ValueError` if there is no such lesson.
+        Such as ``the-pg-lock``, as in the file's name.
     seed
         Each seed has other numbers.
+
+    Raises
+    ------
+    ValueError
+        If there is no such lesson.
     """
-    answers_of = Path(__file__).parent / "answers"
-    known = sorted(path.stem.replace("_", "-") for path in answers_of.glob("[a-z]*.py"))
+    folder = Path(__file__).parent / "answers"
+    known = sorted(path.stem.replace("_", "-") for path in folder.glob("[a-z]*.py"))
     if name not in known:
         raise ValueError(f"lesson: got {name!r}, wanted one of {', '.join(known)}")
     answers = import_module(f"stripesim.notebooks.answers.{name.replace('-', '_')}")
@@ -283,14 +271,15 @@ def open_lesson(name: str, *, seed: int | str = 1) -> Lesson:
     )
 
 
-def row_of(rows: Any, **where: Any) -> dict[str, Any]:
+def row_of(rows: Any, **values: Any) -> dict[str, Any]:
     """Return the first row, of a table or a list of rows, that has these values."""
-    listed = rows.to_dicts() if hasattr(rows, "to_dicts") else rows
-    return next(row for row in listed if where.items() <= row.items())
+    if hasattr(rows, "to_dicts"):
+        rows = rows.to_dicts()
+    return next(row for row in rows if values.items() <= row.items())
 
 
 def table(rows: Any, *columns: str) -> Any:
-    """Choose columns of result rows and write them as people read them: units in the heading, three digits.
+    """Return columns of result rows as readable text: units in the heading, three digits.
 
     Parameters
     ----------
@@ -306,46 +295,53 @@ def table(rows: Any, *columns: str) -> Any:
 
     shown: dict[str, list[str]] = {}
     for name in columns:
-        column, values = COLUMNS.get(name), rows[name].to_list()
+        heading = name.replace("_", " ")
+        values = rows[name].to_list()
+        column = COLUMNS.get(name)
+        if column and column.heading:
+            heading = column.heading
         if name.endswith("_size_bytes"):
             texts = ["–" if value is None else format_size(value) for value in values]
         elif rows[name].dtype == pl.String:
             texts = values
+        elif column:
+            texts = [column.text({name: value}) for value in values]
         else:
-            texts = [
-                column.text({name: one}) if column else number_text(one)
-                for one in values
-            ]
-        shown[
-            column.heading if column and column.heading else name.replace("_", " ")
-        ] = texts
+            texts = [number_text(value) for value in values]
+        shown[heading] = texts
     return pl.DataFrame(shown)
 
 
-def show(thing: Any) -> None:
-    """Show a question, a table or a figure: in a notebook drawn, elsewhere described in a line.
+def show(item: Any) -> None:
+    """Show a question, a table or a figure: drawn in a notebook, elsewhere described in a line.
 
     A figure with a caption shows both.
     """
-    caption = getattr(thing, "caption", None)
+    caption = getattr(item, "caption", None)
     if caption is not None:
-        thing = thing.figure
-    with _table_for_people() if hasattr(thing, "write_parquet") else nullcontext():
+        item = item.figure
+    with _table_for_people() if hasattr(item, "write_parquet") else nullcontext():
         if _in_notebook():
-            # Only a notebook has this library; nothing else needs it.
-            ipython = import_module("IPython.display")
-            # A figure made without pyplot shows itself as one line of text: give the notebook its picture.
-            ipython.display(
-                ipython.Image(data=_png(thing)) if hasattr(thing, "savefig") else thing
-            )
+            _display(item)
         else:
-            print(thing)
+            print(item)
     if caption is not None:
         print(caption)
 
 
+def _display(item: Any) -> None:
+    # Only a notebook has this library.
+    ipython = import_module("IPython.display")
+    if hasattr(item, "savefig"):
+        # A figure made without pyplot displays itself as one line of text only.
+        buffer = BytesIO()
+        item.savefig(buffer, format="png", dpi=_SCREEN_DPI)
+        item = ipython.Image(data=buffer.getvalue())
+    ipython.display(item)
+
+
 def _table_for_people() -> AbstractContextManager[Any]:
-    """Show all rows and no data types while a table is printed; Polars' settings stay as they were."""
+    """Show all rows and no data types while a table is printed, then restore the settings of Polars."""
     import polars as pl
 
     return pl.Config(
@@ -357,14 +353,7 @@ def _table_for_people() -> AbstractContextManager[Any]:
     )
 
 
-def _png(figure: Any) -> bytes:
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=_SCREEN_DPI)
-    return buffer.getvalue()
-
-
 def _in_notebook() -> bool:
-    """Say whether a kernel with a display runs this."""
+    """Return True if a kernel with a display runs this."""
     module = sys.modules.get("IPython")
-    shell = None if module is None else module.get_ipython()
-    return shell is not None and hasattr(shell, "kernel")
+    return module is not None and hasattr(module.get_ipython(), "kernel")

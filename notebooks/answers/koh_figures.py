@@ -15,15 +15,15 @@ RUBRIC = (
 
 
 def throughput(rows: Any, scheme: str, op: str, pattern: str) -> float:
-    """Mean throughput over the block sizes [MB/s]."""
-    found = rows.filter(
+    """Return the mean throughput over the block sizes [MB/s]."""
+    selected = rows.filter(
         (rows["scheme"] == scheme) & (rows["op"] == op) & (rows["pattern"] == pattern)
     )
-    return sum(map(float, found["throughput_bytes_per_s"])) / len(found) / 1e6
+    return sum(map(float, selected["throughput_bytes_per_s"])) / len(selected) / 1e6
 
 
 def suspects(parameters: dict[str, Any]) -> list[str]:
-    """Names of parameters fitted to a row of RS(6,3)."""
+    """List the parameters fitted to a row of RS(6,3)."""
     return [
         name.rpartition(".")[2]
         for name, number in parameters.items()

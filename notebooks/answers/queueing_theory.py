@@ -19,7 +19,7 @@ RUBRIC = (
 
 
 def erlang_c_wait(servers: int, load: float) -> float:
-    """Mean wait of M/M/c in mean service times (Erlang C)."""
+    """Return the mean wait of M/M/c in mean service times (Erlang C)."""
     offered = servers * load
     waiting = offered**servers / math.factorial(servers) / (1 - load)
     chance = waiting / (

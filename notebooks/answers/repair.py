@@ -19,7 +19,7 @@ RUBRIC = (
 
 
 def read_ratio(need: dict[str, Any]) -> float:
-    """Bytes read for each byte rebuilt."""
+    """Return the bytes read for each byte rebuilt."""
     return float(need["read_bytes"] / need["rebuilt_bytes"])
 
 

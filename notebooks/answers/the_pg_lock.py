@@ -17,7 +17,7 @@ OBJECT_BYTES = 4 << 20
 
 
 def throughput(rows: Any, scheme: str, pattern: str, size_bytes: int) -> float:
-    """Throughput of one cell [MB/s]."""
+    """Return the throughput of one cell [MB/s]."""
     cell = row_of(rows, scheme=scheme, pattern=pattern, block_size_bytes=size_bytes)
     return float(cell["throughput_bytes_per_s"]) / 1e6
 

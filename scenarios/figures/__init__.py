@@ -1,1 +1,1 @@
-"""Figures drawn from result rows, with captions written from the same rows."""
+"""Draw figures from result rows, with captions written from the same rows."""

@@ -1,4 +1,4 @@
-"""Captions written from the data they stand under; words and colours of schemes, cells and steps."""
+"""Write captions from the rows that a figure shows; name and colour schemes, cells and steps."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,12 @@ OP_WORDS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class StepLook(NamedTuple):
-    """How a step is shown."""
+    """The names and colour of a step."""
 
     words: str
-    heading: str  # two lines each and hardly wider than a number, so that all fit on 100 columns
+    heading: (
+        str  # two lines, hardly wider than a number, so that all fit on 100 columns
+    )
     colour: str
 
 
@@ -51,17 +53,13 @@ def kind_words(op: str, pattern: str) -> str:
 
 @dataclass(frozen=True)
 class Overlay:
-    """A published value to show beside the simulated ones."""
+    """A published value to show next to the simulated ones."""
 
     scheme: str
-    block_size_bytes: (
-        int | None
-    )  # None: a mean over all block sizes, drawn as a level line
-    value: float  # throughput [bytes/s] or mean latency [ns], as `metric` says
+    block_size_bytes: int | None  # None: a mean over all block sizes
+    value: float  # throughput [bytes/s] or mean latency [ns], depending on `metric`
     label: str  # source, for the legend
-    metric: str = (
-        "throughput_bytes_per_s"  # or latency_mean_ns: the column that it compares with
-    )
+    metric: str = "throughput_bytes_per_s"  # column of the simulated values
     low: float | None = None  # ends of a band around the value; None: a bare value
     high: float | None = None
 
@@ -75,9 +73,9 @@ def scheme_label(scheme: str) -> str:
     family, _, numbers = scheme.partition(":")
     if scheme == "none":
         return "one device"
-    return (
-        f"{numbers}-replication" if family == "rep" else f"{family.upper()}({numbers})"
-    )
+    if family == "rep":
+        return f"{numbers}-replication"
+    return f"{family.upper()}({numbers})"
 
 
 def scheme_names(rows: pl.DataFrame) -> list[str]:
@@ -85,59 +83,27 @@ def scheme_names(rows: pl.DataFrame) -> list[str]:
     return rows["scheme"].unique(maintain_order=True).to_list()
 
 
+def kinds_of_requests(rows: pl.DataFrame) -> list[tuple[str, str]]:
+    """List the ops and patterns of result rows in the order they first appear."""
+    return rows.select("op", "pattern").unique(maintain_order=True).rows()
+
+
 def block_sizes(rows: pl.DataFrame) -> list[int]:
     """List the block sizes [bytes] of result rows, ascending."""
     return rows["block_size_bytes"].drop_nulls().unique().sort().to_list()
 
 
-def _listed(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
-
-
-def _range(rows: pl.DataFrame) -> str:
-    sizes = [format_size(size) for size in block_sizes(rows)]
-    return sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-
-
-def _means(rows: pl.DataFrame, metric: str) -> dict[str, float]:
-    """Mean over block sizes for each scheme that has a value at every one of them."""
-    complete = len(block_sizes(rows))
-    means: dict[str, float] = {}
-    for scheme in scheme_names(rows):
-        values = rows.filter(pl.col("scheme") == scheme)[metric].drop_nulls().to_list()
-        if len(values) == complete:
-            means[scheme] = sum(values) / complete
-    return means
-
-
-def _said(means: Mapping[str, float], factor: float, unit: str) -> str:
-    """Say each scheme's mean, and how it compares with the first."""
-    first = next(iter(means))
-    parts = []
-    for scheme, mean in means.items():
-        ratio = (
-            ""
-            if scheme == first or not means[first]
-            else f" ({number_text(mean / means[first])}×)"
-        )
-        parts.append(
-            f"{number_text(mean * factor)} {unit} for {scheme_label(scheme)}{ratio}"
-        )
-    return _listed(parts)
-
-
 def cell_caption(rows: pl.DataFrame, pattern: str, op: str) -> str:
-    """Write the caption of a figure of throughput and latency; factors in brackets: of the first scheme."""
+    """Write the caption of a figure of throughput and latency; brackets give ratios to the first scheme."""
     sentences = [f"{kind_words(op, pattern)} of {_range(rows)}, simulated."]
     over = "" if len(block_sizes(rows)) == 1 else " over block sizes"
     for metric, unit in (("throughput_bytes_per_s", "MB/s"), ("latency_mean_ns", "ms")):
         means = _means(rows, metric)
         if means:
             name = metric.partition("_")[0]
-            sentences.append(f"Mean {name}{over}: {_said(means, 1e-6, unit)}.")
-    if {"throughput_ci_low", "throughput_ci_high"} <= set(rows.columns) and rows[
-        "throughput_ci_low"
-    ].count():
+            sentences.append(f"Mean {name}{over}: {_means_text(means, 1e-6, unit)}.")
+    ends = {"throughput_ci_low", "throughput_ci_high"}
+    if ends <= set(rows.columns) and rows["throughput_ci_low"].count():
         sentences.append("Whiskers: confidence interval of throughput.")
     return " ".join(sentences)
 
@@ -148,17 +114,54 @@ def headline_caption(
     """Write, panel by panel, each scheme's mean throughput as a factor of the first scheme's."""
     sentences = [f"Simulated throughput, {_range(rows)}."]
     for op, pattern in itertools.product(ops, patterns):
-        here = rows.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
-        means = _means(here, "throughput_bytes_per_s") if here.height else {}
-        first, *others = means or [""]
-        if others and means[first]:
-            parts = [
+        panel = rows.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
+        means = _means(panel, "throughput_bytes_per_s")
+        if len(means) < 2:
+            continue
+        first, *compared = means
+        if not means[first]:
+            continue
+        ratios = _listed(
+            [
                 f"{scheme_label(name)} {number_text(means[name] / means[first])}×"
-                for name in others
+                for name in compared
             ]
-            sentences.append(
-                f"{kind_words(op, pattern)}: {_listed(parts)} of {scheme_label(first)}."
-            )
+        )
+        kind = kind_words(op, pattern)
+        sentences.append(f"{kind}: {ratios} of {scheme_label(first)}.")
     if len(sentences) > 1:
         sentences.append("Factors compare means over block sizes.")
     return " ".join(sentences)
+
+
+def _listed(parts: Sequence[str]) -> str:
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _range(rows: pl.DataFrame) -> str:
+    sizes = [format_size(size) for size in block_sizes(rows)]
+    return " to ".join(dict.fromkeys((sizes[0], sizes[-1])))
+
+
+def _means(rows: pl.DataFrame, metric: str) -> dict[str, float]:
+    """Return the mean over block sizes of each scheme that has a value at every one of them."""
+    sizes = len(block_sizes(rows))
+    means: dict[str, float] = {}
+    for scheme in scheme_names(rows):
+        values = rows.filter(pl.col("scheme") == scheme)[metric].drop_nulls().to_list()
+        if len(values) == sizes:
+            means[scheme] = sum(values) / sizes
+    return means
+
+
+def _means_text(means: Mapping[str, float], factor: float, unit: str) -> str:
+    """Write each scheme's mean, and its ratio to the first scheme's."""
+    first, *_ = means
+    parts = []
+    for scheme, mean in means.items():
+        part = f"{number_text(mean * factor)} {unit} for {scheme_label(scheme)}"
+        if scheme != first and means[first]:
+            part += f" ({number_text(mean / means[first])}×)"
+        parts.append(part)
+    return _listed(parts)

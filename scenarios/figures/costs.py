@@ -1,4 +1,4 @@
-"""The cost of requests by step as stacked bars: which step dominates, for each scheme and block size."""
+"""Draw the cost of requests by step as stacked bars: which step dominates, by scheme and block size."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,7 @@ from matplotlib.patches import Patch
 from stripesim.scenarios.figures.captions import (
     STEP_LOOKS,
     kind_words,
+    kinds_of_requests,
     scheme_label,
 )
 from stripesim.scenarios.figures.panels import note
@@ -28,7 +29,7 @@ def draw_costs(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     """Draw the cost by step of every pattern and op, as ``costs-<pattern>-<op>``; rows need costs.
 
     Panel (a) is the mean latency [ms], (b) the same in per cent: a bar for each block size and scheme,
-    stacked in the order of a write. Hatched is waiting.
+    stacked in the order of a write. Waiting is hatched.
 
     References
     ----------
@@ -38,36 +39,29 @@ def draw_costs(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
         return {}
     costed = rows.filter(pl.col(COST_KEYS[0]).is_not_null())
     figures = {}
-    for pattern, op in (
-        costed.select("pattern", "op").unique(maintain_order=True).iter_rows()
-    ):
-        here = costed.filter((pl.col("pattern") == pattern) & (pl.col("op") == op))
-        # Bars of one block size side by side, schemes in the order of the scenario.
-        listed = (
-            here.with_row_index()
-            .sort("block_size_bytes", "index", nulls_last=True)
-            .to_dicts()
+    for op, pattern in kinds_of_requests(costed):
+        own = costed.filter((pl.col("pattern") == pattern) & (pl.col("op") == op))
+        # Bars of one block size next to each other, schemes in the order of the scenario.
+        ordered = own.with_row_index().sort(
+            "block_size_bytes", "index", nulls_last=True
         )
-        figures[f"costs-{pattern}-{op}"] = _draw(listed, pattern, op)
+        figures[f"costs-{pattern}-{op}"] = _draw(ordered.to_dicts(), pattern, op)
     return figures
 
 
 def _draw(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> CaptionedFigure:
-    places = _places(rows)
-    low, high = _WIDTH_INCH
-    width = min(high, max(low, 2 * (_BAR_INCH * (places[-1] + 1) + 1.2)))
+    positions = _positions(rows)
+    narrowest, widest = _WIDTH_INCH
+    width = 2 * (_BAR_INCH * (positions[-1] + 1) + 1.2)
+    width = min(widest, max(narrowest, width))
     with styled():
         figure = new_figure((width, 5.6))
-        panels = figure.subplots(1, 2)
-        # Block sizes stand between a panel and its title.
-        for axes, title, shares in zip(
-            panels,
-            ("(a) mean latency [ms]", "(b) share of it [%]"),
-            (False, True),
-            strict=True,
-        ):
-            _draw_panel(axes, rows, places, shares=shares)
-            axes.set_title(title, pad=20)
+        latencies, shares = figure.subplots(1, 2)
+        _draw_panel(latencies, rows, positions, shares=False)
+        _draw_panel(shares, rows, positions, shares=True)
+        # Leave room for the block sizes between a panel and its title.
+        latencies.set_title("(a) mean latency [ms]", pad=20)
+        shares.set_title("(b) share of it [%]", pad=20)
         entries = [
             Patch(
                 facecolor=STEP_LOOKS[step].colour,
@@ -80,107 +74,106 @@ def _draw(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> Captioned
         entries.append(
             Patch(facecolor="white", edgecolor="#222222", hatch=_HATCH, label=waiting)
         )
-        columns = 4 if width > 11 else 3
         figure.legend(
             handles=entries,
             loc="outside upper left",
-            ncols=columns,
+            ncols=4 if width > 11 else 3,
             handlelength=1.6,
             fontsize=11,
         )
     return CaptionedFigure(figure, _caption(rows, pattern, op))
 
 
-def _places(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Place bars one apart, and groups of one block size a little further."""
-    sizes = [row["block_size_bytes"] for row in rows]
-    steps = [
-        1.0 if size == before else 1.7 for before, size in itertools.pairwise(sizes)
-    ]
-    return list(itertools.accumulate([0.0, *steps]))
+def _positions(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Return the positions of bars: one apart, and more between block sizes."""
+    positions = [0.0]
+    for before, row in itertools.pairwise(rows):
+        same_size = row["block_size_bytes"] == before["block_size_bytes"]
+        positions.append(positions[-1] + (1.0 if same_size else 1.7))
+    return positions
 
 
 def _draw_panel(
     axes: Axes,
     rows: Sequence[Mapping[str, Any]],
-    places: Sequence[float],
+    positions: Sequence[float],
     *,
     shares: bool,
 ) -> None:
-    for place, row in zip(places, rows, strict=True):
+    for x, row in zip(positions, rows, strict=True):
         factor = 100 / row["cost_latency_mean_ns"] if shares else 1e-6
         bottom = 0.0
-        for step in STEPS:
-            for waiting in (False, True):
-                height = (row.get(cost_key(step, waiting=waiting)) or 0.0) * factor
-                if height <= 0:
-                    continue
-                axes.bar(
-                    place,
-                    height,
-                    width=0.86,
-                    bottom=bottom,
-                    color=STEP_LOOKS[step].colour,
-                    linewidth=0.4,
-                    hatch=_HATCH if waiting else None,
-                    edgecolor="#FFFFFF"
-                    if waiting and step in ("lock", "hung")
-                    else "#222222",
-                )
-                bottom += height
+        for step, waiting in itertools.product(STEPS, (False, True)):
+            height = (row.get(cost_key(step, waiting=waiting)) or 0.0) * factor
+            if height <= 0:
+                continue
+            edge = "#222222"
+            if waiting and step in ("lock", "hung"):
+                edge = "#FFFFFF"
+            axes.bar(
+                x,
+                height,
+                width=0.86,
+                bottom=bottom,
+                color=STEP_LOOKS[step].colour,
+                linewidth=0.4,
+                hatch=_HATCH if waiting else None,
+                edgecolor=edge,
+            )
+            bottom += height
     axes.set_xticks(
-        list(places),
+        list(positions),
         [scheme_label(row["scheme"]) for row in rows],
         rotation=90 if len(rows) > 4 else 0,
         fontsize=10 if len(rows) > 12 else 12,
     )
-    axes.set_xlim(places[0] - 0.7, places[-1] + 0.7)
+    axes.set_xlim(positions[0] - 0.7, positions[-1] + 0.7)
     if shares:
         axes.set_ylim(0, 100)
-    _name_groups(axes, rows, places)
+    _name_groups(axes, rows, positions)
 
 
 def _name_groups(
-    axes: Axes, rows: Sequence[Mapping[str, Any]], places: Sequence[float]
+    axes: Axes, rows: Sequence[Mapping[str, Any]], positions: Sequence[float]
 ) -> None:
     """Write the block size above the bars of each group."""
     groups: dict[int | None, list[float]] = {}
-    for place, row in zip(places, rows, strict=True):
-        groups.setdefault(row["block_size_bytes"], []).append(place)
+    for x, row in zip(positions, rows, strict=True):
+        groups.setdefault(row["block_size_bytes"], []).append(x)
     if list(groups) == [None]:
         return
-    for size, mine in groups.items():
-        words = "" if size is None else format_size(size)
-        above: dict[str, Any] = {
-            "xycoords": ("data", "axes fraction"),
-            "color": "#444444",
-        }
-        note(axes, words, ((mine[0] + mine[-1]) / 2, 1), (0, 2), fontsize=10, **above)
+    look: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "color": "#444444"}
+    for size, bars in groups.items():
+        label = "" if size is None else format_size(size)
+        centre = (bars[0] + bars[-1]) / 2
+        note(axes, label, (centre, 1), (0, 2), fontsize=10, **look)
 
 
 def _caption(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> str:
-    """Say of each scheme which part is the largest at its smallest and its largest block size."""
+    """Name each scheme's largest part at its smallest and its largest block size."""
     sentences = [
         f"{kind_words(op, pattern)}: what the mean latency consists of, "
         "along each request's own critical path in the simulated run."
     ]
     for scheme in dict.fromkeys(row["scheme"] for row in rows):
-        mine = [row for row in rows if row["scheme"] == scheme]
-        costed = []
-        for row in mine if len(mine) == 1 else (mine[0], mine[-1]):
-            name, size = row["cost_dominant"], row["block_size_bytes"]
-            waiting = "waiting for " if name.endswith("_wait") else ""
-            share = number_text(
-                round(100 * row[f"cost_{name}_ns"] / row["cost_latency_mean_ns"])
-            )
-            at = "" if size is None else f" at {format_size(size)}"
-            costed.append(
-                f"{waiting}{STEP_LOOKS[name.removesuffix('_wait')].words} ({share} %){at}"
-            )
-        sentences.append(
-            f"Largest part of {scheme_label(scheme)}: {', '.join(costed)}."
-        )
+        own = [row for row in rows if row["scheme"] == scheme]
+        ends = [own[0], own[-1]][: len(own)]
+        parts = ", ".join(map(_dominant_text, ends))
+        sentences.append(f"Largest part of {scheme_label(scheme)}: {parts}.")
     counts = [row["cost_requests"] for row in rows]
     requests = " to ".join(dict.fromkeys(map(str, (min(counts), max(counts)))))
     sentences.append(f"Means of {requests} requests a bar.")
     return " ".join(sentences)
+
+
+def _dominant_text(row: Mapping[str, Any]) -> str:
+    name = row["cost_dominant"]
+    share = round(100 * row[f"cost_{name}_ns"] / row["cost_latency_mean_ns"])
+    step = STEP_LOOKS[name.removesuffix("_wait")].words
+    if name.endswith("_wait"):
+        step = f"waiting for {step}"
+    text = f"{step} ({number_text(share)} %)"
+    size = row["block_size_bytes"]
+    if size is not None:
+        text += f" at {format_size(size)}"
+    return text

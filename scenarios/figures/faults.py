@@ -1,4 +1,4 @@
-"""Figures of failures: the timeline of a run under faults, and nines of durability with their intervals."""
+"""Draw failures: the timeline of a run under faults, and nines of durability with their intervals."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 
-# From well to ill, in colours of Okabe and Ito; hatches separate what grey print does not.
+# From healthy to unavailable, in colours of Okabe and Ito; hatches distinguish bands in grey print.
 _BANDS: Final[Sequence[tuple[str, tuple[str, ...], str, str]]] = (
     ("clean", ("active+clean",), "#DDDDDD", ""),
     ("member dead, unnoticed", ("stale",), "#000000", ""),
@@ -42,18 +42,17 @@ def draw_timelines(
     timelines: Sequence[Mapping[str, Any]],
 ) -> dict[str, CaptionedFigure]:
     """Draw every timeline of a scenario."""
+    keys = ("scheme", "op", "pattern", "block_size_bytes")
     figures = {}
     for timeline in timelines:
-        keys = ("scheme", "op", "pattern", "block_size_bytes")
         name = "-".join(str(timeline[key]) for key in keys if timeline.get(key))
-        figures["timeline-" + name.replace(":", "").replace(",", "-")] = draw_timeline(
-            timeline
-        )
+        stem = f"timeline-{name}".replace(":", "").replace(",", "-")
+        figures[stem] = draw_timeline(timeline)
     return figures
 
 
 def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
-    """Draw groups by state, latency and rate of requests, and bytes of recovery over one axis of time."""
+    """Draw groups by state, latency and rate of requests, and bytes of recovery over one time axis."""
     end_s = max(1e-9, float(timeline["end_s"]))
     with styled():
         figure = new_figure((11.5, 10.0))
@@ -74,13 +73,13 @@ def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
         for axes in (rate, recovery):
             axes.set_ylim(bottom=0)
         for axes in panels:
-            _mark_events(axes, timeline, end_s, words=axes is states)
+            _mark_events(axes, timeline, end_s, labelled=axes is states)
             axes.set_xlim(0, end_s)
             axes.margins(x=0)
     return CaptionedFigure(figure, _caption(timeline))
 
 
-# Column of a series, colour, style and words of its line.
+# Column of a series, and the colour, style and label of its line.
 _LATENCIES: Final = (
     ("latency_p50_ns", "#0072B2", "-", "p50"),
     ("latency_p99_ns", "#D55E00", "--", "p99"),
@@ -100,9 +99,7 @@ def _draw_lines(
 ) -> None:
     times = np.array(series["time_s"])
     for key, colour, style, label in lines:
-        values = np.array(
-            [np.nan if value is None else value / divisor for value in series[key]]
-        )
+        values = np.array(series[key], dtype=float) / divisor
         axes.step(
             times,
             values,
@@ -124,7 +121,7 @@ def _draw_states(axes: Axes, timeline: Mapping[str, Any], end_s: float) -> None:
         counts = np.sum([np.array(table[state]) for state in states], axis=0)
         if counts.any():
             shown.append((np.append(counts, counts[-1]), label, colour, hatch))
-    # Ill states at the bottom, where they are seen however few they are.
+    # Unavailable states at the bottom, where even few are visible.
     rows, labels, colours, hatches = zip(*reversed(shown), strict=True)
     drawn = axes.stackplot(
         times, rows, labels=labels, colors=colours, step="post", linewidth=0
@@ -141,30 +138,35 @@ def _draw_states(axes: Axes, timeline: Mapping[str, Any], end_s: float) -> None:
 
 
 def _moments(timeline: Mapping[str, Any]) -> list[tuple[float, str]]:
-    """Return the first moment of each kind of event, of being clean the last."""
-    found: dict[str, float] = {}
+    """Return the first moment of each kind of event, but the last of being clean, with its label."""
+    moments: dict[str, float] = {}
     for event in timeline["events"]:
-        what = event["what"]
-        if what in _EVENT_WORDS and (what == "clean" or what not in found):
-            found[what] = event["time_s"]
-    return sorted((time_s, _EVENT_WORDS[what]) for what, time_s in found.items())
+        kind = event["what"]
+        if kind in _EVENT_WORDS and (kind == "clean" or kind not in moments):
+            moments[kind] = event["time_s"]
+    return sorted((time_s, _EVENT_WORDS[kind]) for kind, time_s in moments.items())
 
 
 def _mark_events(
-    axes: Axes, timeline: Mapping[str, Any], span_s: float, *, words: bool
+    axes: Axes, timeline: Mapping[str, Any], span_s: float, *, labelled: bool
 ) -> None:
-    last_s = -1e9
-    for time_s, word in _moments(timeline):
+    above: dict[str, Any] = {
+        "xycoords": ("data", "axes fraction"),
+        "annotation_clip": False,
+    }
+    lowest_s = -1e9
+    for time_s, label in _moments(timeline):
         axes.axvline(time_s, color="#444444", linewidth=0.9, linestyle=(0, (4, 3)))
-        if words:
-            # Words that would touch are set one line higher.
-            lift = 15 if time_s - last_s < 0.05 * span_s else 3
-            above: dict[str, Any] = {
-                "xycoords": ("data", "axes fraction"),
-                "annotation_clip": False,
-            }
-            note(axes, word, (time_s, 1), (0, lift), fontsize=11, **above)
-            last_s = time_s if lift == 3 else -1e9
+        if not labelled:
+            continue
+        lift = 3
+        if time_s - lowest_s < 0.05 * span_s:
+            # A label that would touch the one before it goes one line higher.
+            lift = 15
+            lowest_s = -1e9
+        else:
+            lowest_s = time_s
+        note(axes, label, (time_s, 1), (0, lift), fontsize=11, **above)
 
 
 def _caption(timeline: Mapping[str, Any]) -> str:
@@ -190,22 +192,22 @@ def draw_nines(rows: Sequence[Mapping[str, Any]]) -> CaptionedFigure:
         figure = new_figure((2.5 + 1.4 * len(schemes), 4.5))
         axes = figure.add_subplot()
         for index, method in enumerate(methods):
-            shown = [
-                row
-                for row in rows
-                if row["method"] == method and row["nines"] is not None
-            ]
-            x = [
-                schemes.index(row["scheme"]) + 0.18 * (index - (len(methods) - 1) / 2)
-                for row in shown
-            ]
-            below = [row["nines"] - (row["nines_low"] or row["nines"]) for row in shown]
-            above = [
-                (row["nines_high"] or row["nines"]) - row["nines"] for row in shown
-            ]
+            shift = 0.18 * (index - (len(methods) - 1) / 2)
+            x = []
+            heights = []
+            below = []
+            above = []
+            for row in rows:
+                nines = row["nines"]
+                if row["method"] != method or nines is None:
+                    continue
+                x.append(schemes.index(row["scheme"]) + shift)
+                heights.append(nines)
+                below.append(nines - (row["nines_low"] or nines))
+                above.append((row["nines_high"] or nines) - nines)
             axes.errorbar(
                 x,
-                [row["nines"] for row in shown],
+                heights,
                 yerr=[below, above],
                 fmt=_MARKERS[method],
                 color=_COLOURS[method],

@@ -1,4 +1,4 @@
-"""One panel of a figure: a quantity against block size for each scheme, with published values beside."""
+"""Draw one panel: a quantity against block size for each scheme, next to published values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
@@ -27,36 +28,35 @@ COLOURS: Final = (
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
 LINES: Final = ("-", "--", "-.", ":", "-", "--", "-.")
 
-#: How a published value is marked.
+#: Marker of a published value.
 PUBLISHED_MARK: Final[Mapping[str, Any]] = MappingProxyType(
     {"linestyle": "none", "marker": "_", "markersize": 17, "markeredgewidth": 2.6}
 )
 
-#: Beyond this factor between the largest and the smallest value an axis is logarithmic.
+#: Factor between the largest and the smallest value above which an axis is logarithmic.
 _LOG_SPAN: Final = 30.0
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What a panel shows."""
+    """The quantity that a panel shows."""
 
     metric: str  # column of the result rows
     title: str
     unit: str
     factor: float  # from the column's unit to the one shown
-    ci: tuple[str, str] | None = (
-        None  # columns with the ends of its confidence interval
-    )
+    # columns with the ends of its confidence interval
+    ci: tuple[str, str] | None = None
 
 
 def panel_of(key: str, title: str) -> Panel:
-    """Show a column of the result rows in its own unit."""
+    """Return a panel of a column of the result rows, in the column's unit."""
     column = COLUMNS[key]
     return Panel(key, title, column.unit, column.factor, column.ci)
 
 
 THROUGHPUT: Final = panel_of("throughput_bytes_per_s", "Throughput")
-# Figures of mean latency show no whiskers: those of throughput say as much.
+# Figures of mean latency show no whiskers, which would repeat those of throughput.
 LATENCY: Final = replace(panel_of("latency_mean_ns", "Mean latency"), ci=None)
 
 
@@ -76,27 +76,22 @@ def draw_panel(
     with_mean = any(
         item.block_size_bytes is None and item.scheme in schemes for item in published
     )
-    # The mean stands apart from the sizes: like is compared with like, and no line leads to it.
+    # The mean stands apart from the sizes, and no line leads to it.
     mean_x = len(sizes) + 0.3
     shown: list[float] = []
     for index, scheme in enumerate(schemes):
-        mine = rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
+        own = rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
         style = index % len(COLOURS)
         look: dict[str, Any] = {
             "color": COLOURS[style],
             "marker": MARKERS[style],
             "zorder": 3,
         }
-        # Whiskers of several schemes at one block size would hide each other; a small step apart, they
-        # do not.
+        # A small step apart, the whiskers of schemes at one block size do not hide each other.
         step = (index - (len(schemes) - 1) / 2) * 0.09
-        x = (
-            np.array(
-                [sizes.index(size) for size in mine["block_size_bytes"]], dtype=float
-            )
-            + step
-        )
-        y = mine[panel.metric].cast(pl.Float64).to_numpy() * panel.factor
+        positions = [sizes.index(size) for size in own["block_size_bytes"]]
+        x = np.array(positions, dtype=float) + step
+        y = _shown_values(own, panel.metric, panel)
         shown += [float(value) for value in y if np.isfinite(value)]
         axes.plot(
             x,
@@ -109,11 +104,8 @@ def draw_panel(
             markeredgewidth=0.8,
             label=scheme_label(scheme),
         )
-        if panel.ci is not None and set(panel.ci) <= set(mine.columns):
-            low, high = (
-                mine[name].cast(pl.Float64).to_numpy() * panel.factor
-                for name in panel.ci
-            )
+        if panel.ci is not None and set(panel.ci) <= set(own.columns):
+            low, high = (_shown_values(own, name, panel) for name in panel.ci)
             axes.vlines(x, low, high, color=COLOURS[style], linewidth=1.6, zorder=2.5)
         if with_mean and len(y) == len(sizes) and np.isfinite(y).all():
             axes.plot(
@@ -125,22 +117,33 @@ def draw_panel(
                 markeredgewidth=1.8,
             )
         for item in published:
-            if item.scheme == scheme and item.block_size_bytes in (None, *sizes):
-                shown.append(item.value * panel.factor)
-                size = item.block_size_bytes
-                place = (
-                    mean_x + 2.5 * step if size is None else sizes.index(size) + step
-                )
-                _draw_overlay(axes, item, panel.factor, place, COLOURS[style])
+            size = item.block_size_bytes
+            if item.scheme != scheme or size not in (None, *sizes):
+                continue
+            shown.append(item.value * panel.factor)
+            item_x = mean_x + 2.5 * step
+            if size is not None:
+                item_x = sizes.index(size) + step
+            _draw_overlay(axes, item, panel.factor, item_x, COLOURS[style])
+    ticks: list[float] = [*range(len(sizes))]
     labels = size_labels(sizes)
-    axes.set_xticks(
-        [*range(len(sizes)), *[mean_x] * with_mean], labels + ["mean"] * with_mean
-    )
-    axes.set_xlim(-0.5, mean_x + 0.7 if with_mean else len(sizes) - 0.5)
+    right = len(sizes) - 0.5
     if with_mean:
+        ticks.append(mean_x)
+        labels.append("mean")
+        right = mean_x + 0.7
         axes.axvline(len(sizes) - 0.4, color="#BBBBBB", linewidth=0.8)
+    axes.set_xticks(ticks, labels)
+    axes.set_xlim(-0.5, right)
     axes.set_ylabel(panel.unit)
     return shown
+
+
+def _shown_values(
+    rows: pl.DataFrame, column: str, panel: Panel
+) -> npt.NDArray[np.float64]:
+    values: npt.NDArray[np.float64] = rows[column].cast(pl.Float64).to_numpy()
+    return values * panel.factor
 
 
 def _draw_bars(
@@ -158,19 +161,15 @@ def _draw_bars(
             if value is None:
                 continue
             axes.bar(index, value * panel.factor, width=0.6, color=colour, zorder=2)
-            low, high = (
-                (row.get(name) for name in panel.ci) if panel.ci else (None, None)
-            )
-            if low is not None and high is not None:
-                axes.vlines(
-                    index,
-                    low * panel.factor,
-                    high * panel.factor,
-                    color="#222222",
-                    linewidth=1.6,
-                )
-            top = (index, max(value, high or 0) * panel.factor)
-            note(axes, number_text(value, panel.factor), top, (0, 3))
+            known = [row.get(name) for name in panel.ci or ()]
+            ends = [end for end in known if end is not None]
+            top = value
+            if len(ends) == 2:
+                low, high = (end * panel.factor for end in ends)
+                axes.vlines(index, low, high, color="#222222", linewidth=1.6)
+                top = max(value, *ends)
+            text = number_text(value, panel.factor)
+            note(axes, text, (index, top * panel.factor), (0, 3))
         for item in overlay:
             if item.scheme == scheme and item.metric == panel.metric:
                 _draw_overlay(axes, item, panel.factor, index + 0.38, "#444444")
@@ -182,14 +181,14 @@ def _draw_bars(
 
 def note(
     axes: Axes,
-    words: str,
+    text: str,
     point: tuple[float, float],
     lift: tuple[float, float],
     **look: Any,
 ) -> None:
-    """Write words beside a point of the data, so many points to the right and upwards."""
+    """Write text near a point of the data, shifted by `lift` to the right and upwards [points]."""
     usual = {"ha": "center", "textcoords": "offset points"}
-    axes.annotate(words, point, lift, **(usual | look))
+    axes.annotate(text, point, lift, **(usual | look))
 
 
 def _draw_overlay(
@@ -210,23 +209,28 @@ def _draw_overlay(
 
 def size_labels(sizes: Sequence[int]) -> list[str]:
     """Label block sizes [bytes] in KiB where all are whole KiB, else exactly."""
-    whole = all(size % 1024 == 0 for size in sizes)
-    return [f"{size // 1024}" if whole else format_size(size) for size in sizes]
+    if _all_kibibytes(sizes):
+        return [f"{size // 1024}" for size in sizes]
+    return [format_size(size) for size in sizes]
 
 
 def size_axis_title(sizes: Sequence[int]) -> str:
-    """Name the axis of block sizes [bytes], with the unit its labels have."""
+    """Name the axis of block sizes [bytes], with the unit of its labels."""
     if len(sizes) == 1:
         return f"block size {format_size(sizes[0])}"
-    return (
-        "block size [KiB]" if all(size % 1024 == 0 for size in sizes) else "block size"
-    )
+    if _all_kibibytes(sizes):
+        return "block size [KiB]"
+    return "block size"
+
+
+def _all_kibibytes(sizes: Sequence[int]) -> bool:
+    return all(size % 1024 == 0 for size in sizes)
 
 
 def log_axis(
     axes: Axes, which: Literal["x", "y"], ticks: Sequence[float], labels: Sequence[str]
 ) -> None:
-    """Make an axis logarithmic, with these ticks and no others."""
+    """Make an axis logarithmic, with only these ticks."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     getattr(axes, f"set_{which}scale")("log")
     axis.set_ticks(list(ticks), labels=list(labels))
@@ -235,7 +239,7 @@ def log_axis(
 
 
 def scale_axis(axes: Axes, shown: Sequence[float]) -> None:
-    """Start at zero, or go logarithmic where the small values would vanish on the floor."""
+    """Start at zero, or use a logarithmic scale where small values would not be visible."""
     positive = [value for value in shown if value > 0]
     if positive and max(positive) / min(positive) > _LOG_SPAN:
         axes.set_yscale("log")

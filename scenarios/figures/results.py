@@ -1,4 +1,4 @@
-"""Figures drawn from result rows: against block size, side by side, the headline comparison."""
+"""Draw figures from result rows: quantities against block size, and the headline comparison."""
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from functools import cache
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import matplotlib as mpl
 import polars as pl
@@ -21,6 +21,7 @@ from stripesim.scenarios.figures.captions import (
     cell_caption,
     headline_caption,
     kind_words,
+    kinds_of_requests,
     scheme_label,
     scheme_names,
 )
@@ -36,17 +37,22 @@ from stripesim.scenarios.figures.panels import (
 from stripesim.scenarios.run.results import write_files
 from stripesim.scenarios.schema.units import number_text
 
-#: No date and no version of the drawing library: the same rows give the same bytes.
+#: No date and no version of the drawing library, so that equal rows give equal bytes.
 METADATA: Final[Mapping[str, dict[str, str | None]]] = MappingProxyType(
     {"svg": {"Date": None, "Creator": "stripesim"}, "png": {"Software": None}}
 )
 
-#: Enough for a slide of 1920 pixels' width and for print at column width.
+#: Enough for a slide of 1920 pixels and for print at column width.
 _PNG_DPI: Final = 170
+
+_P99: Final = panel_of("latency_p99_ns", "99th percentile of latency")
+
+#: Narrow enough to be legible on a phone [inch].
+_SIZE_INCHES: Final = (5.6, 3.9)
 
 
 class CaptionedFigure(NamedTuple):
-    """A figure and the sentence that belongs under it."""
+    """A figure and its caption."""
 
     figure: Figure
     caption: str
@@ -73,12 +79,11 @@ def legend(figure: Figure) -> None:
         label: handle for entry in entries for handle, label in zip(*entry, strict=True)
     }
     if by_label:
-        handles, columns = list(by_label.values()), min(len(by_label), 5)
         figure.legend(
-            handles,
+            list(by_label.values()),
             list(by_label),
             loc="outside upper left",
-            ncols=columns,
+            ncols=min(len(by_label), 5),
             handlelength=2.6,
         )
 
@@ -93,8 +98,9 @@ def draw_cell_figure(rows: pl.DataFrame, *, pattern: str, op: str) -> CaptionedF
     """
     selected = rows.filter((pl.col("pattern") == pattern) & (pl.col("op") == op))
     if selected["block_size_bytes"].drop_nulls().is_empty():
-        got = f"none with pattern {pattern}, op {op} and a block size"
-        raise ValueError(f"rows: got {got}, wanted at least one")
+        raise ValueError(
+            f"rows: got none with pattern {pattern}, op {op} and a block size, wanted at least one"
+        )
     schemes = scheme_names(selected)
     with styled():
         figure = new_figure((11.5, 4.8))
@@ -110,42 +116,42 @@ def draw_cell_figure(rows: pl.DataFrame, *, pattern: str, op: str) -> CaptionedF
 
 
 def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
-    """Draw throughput of every scheme in small multiples: patterns across, ops down, one scale in a row."""
+    """Draw throughput of every scheme: a column for each pattern, a row with one scale for each op."""
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
     if sized.is_empty():
         raise ValueError("rows: got none with a block size, wanted at least one")
     patterns = [name for name in PATTERN_WORDS if name in sized["pattern"]]
     ops = [name for name in ("write", "read", "mixed") if name in sized["op"]]
     schemes = scheme_names(sized)
-    # One pattern makes one column; turned on its side it fits a slide, but then ops have scales of their own.
-    columns, lines = (len(patterns), len(ops)) if len(patterns) > 1 else (len(ops), 1)
+    columns = len(patterns)
+    lines = len(ops)
+    if columns <= 1:
+        # One row fits a slide better than one column.
+        columns = lines
+        lines = 1
     with styled():
         figure = new_figure((5.75 * columns, 0.8 + 3.6 * lines))
-        grid = figure.subplots(
-            lines, columns, sharey="row" if lines == len(ops) else False, squeeze=False
-        )
+        sharey: Literal["row", False] = "row" if lines == len(ops) else False
+        grid = figure.subplots(lines, columns, sharey=sharey, squeeze=False)
         scales: list[tuple[Axes, list[float]]] = []
         for index, (op, pattern) in enumerate(itertools.product(ops, patterns)):
-            axes = grid[index // columns][index % columns]
+            line, column = divmod(index, columns)
+            axes = grid[line][column]
             of_op = sized.filter(pl.col("op") == op)
-            here = of_op.filter(pl.col("pattern") == pattern)
-            if here.is_empty():
+            panel = of_op.filter(pl.col("pattern") == pattern)
+            if panel.is_empty():
                 axes.set_axis_off()
                 continue
-            draw_panel(axes, here, THROUGHPUT, schemes, ())
-            bars = len(block_sizes(here)) == 1
-            values = (
-                of_op[THROUGHPUT.metric].drop_nulls() * THROUGHPUT.factor
-            ).to_list()
-            scales.append((axes, [] if bars else values))
+            draw_panel(axes, panel, THROUGHPUT, schemes)
+            sizes = block_sizes(panel)
+            has_bars = len(sizes) == 1
+            throughputs = of_op[THROUGHPUT.metric].drop_nulls() * THROUGHPUT.factor
+            scales.append((axes, [] if has_bars else throughputs.to_list()))
             axes.set_title(kind_words(op, pattern))
-            axes.set_ylabel("throughput [MB/s]" if index % columns == 0 else "")
-            axes.set_xlabel(
-                size_axis_title(block_sizes(here))
-                if bars or index // columns == lines - 1
-                else ""
-            )
-        # A shared scale must suit all panels of an op, so it waits until all are drawn.
+            axes.set_ylabel("" if column else "throughput [MB/s]")
+            if has_bars or line == lines - 1:
+                axes.set_xlabel(size_axis_title(sizes))
+        # A shared scale must suit all panels of an op, so set it after all are drawn.
         for axes, values in scales:
             scale_axis(axes, values)
         legend(figure)
@@ -153,8 +159,8 @@ def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
 
 
 def new_figure(size_inch: tuple[float, float]) -> Figure:
-    """Return an empty figure, width and height in inches, that lays itself out and can be saved."""
-    # No pyplot: a library must not touch the windows or the global state of the program that uses it.
+    """Return an empty figure, width and height [inch], with a constrained layout."""
+    # Without pyplot, which would change global state of the program that uses this library.
     figure = Figure(figsize=size_inch, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -166,7 +172,7 @@ def draw_all(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     Parameters
     ----------
     rows
-        Result rows; those without a block size are left aside.
+        Result rows; those without a block size are ignored.
 
     Returns
     -------
@@ -177,9 +183,7 @@ def draw_all(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     if sized.is_empty():
         return {}
     figures = {"headline": draw_headline(sized)}
-    for pattern, op in (
-        sized.select("pattern", "op").unique(maintain_order=True).iter_rows()
-    ):
+    for op, pattern in kinds_of_requests(sized):
         figures[f"{pattern}-{op}"] = draw_cell_figure(sized, pattern=pattern, op=op)
     return figures
 
@@ -194,7 +198,7 @@ def save_figures(
     figures
         File stem → figure.
     out_dir
-        Folder, made where missing.
+        Folder, created if missing.
 
     Returns
     -------
@@ -208,7 +212,7 @@ def save_figures(
 
     Notes
     -----
-    No date is written into the files: the same rows give the same bytes.
+    The files contain no date, so that equal rows give equal bytes.
     """
     contents: dict[str, bytes] = {}
     for stem, (figure, _) in figures.items():
@@ -231,66 +235,60 @@ def draw_possible(
         str, tuple[Collection[str], Callable[[pl.DataFrame], CaptionedFigure]]
     ],
 ) -> dict[str, CaptionedFigure]:
-    """Draw those figures of a study whose experiments were run: file stem → (experiments needed, drawing)."""
-    there = set(rows["experiment"].to_list())
+    """Draw the figures of a study whose experiments were run.
+
+    `drawings`: file stem → experiments needed, and the function that draws.
+    """
+    experiments = set(rows["experiment"].to_list())
     with styled():
         return {
             stem: draw(rows)
             for stem, (needs, draw) in drawings.items()
-            if there.issuperset(needs)
+            if experiments.issuperset(needs)
         }
 
 
-_P99: Final = panel_of("latency_p99_ns", "99th percentile of latency")
-
-#: Narrow enough that its letters are legible on a phone [inch].
-_SIZE_INCHES: Final = (5.6, 3.9)
-
-
 def draw_panels(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
-    """Draw throughput and latencies of each kind of request that has block sizes; anchor → figure."""
+    """Draw throughput and latencies of each kind of request with block sizes; anchor → figure."""
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
     schemes = scheme_names(sized)
     figures = {}
-    for op, pattern in (
-        sized.select("op", "pattern").unique(maintain_order=True).iter_rows()
-    ):
-        here = sized.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
+    for op, pattern in kinds_of_requests(sized):
+        own = sized.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
         for panel in (THROUGHPUT, LATENCY, _P99):
-            if here[panel.metric].count():
+            if own[panel.metric].count():
                 stem = f"{pattern}-{op}-{panel.metric.partition('_')[2]}"
-                figures[stem] = _draw(here, kind_words(op, pattern), panel, schemes)
+                figures[stem] = _draw(own, kind_words(op, pattern), panel, schemes)
     return figures
 
 
 def _draw(
-    rows: pl.DataFrame, words: str, panel: Panel, schemes: Sequence[str]
+    rows: pl.DataFrame, kind: str, panel: Panel, schemes: Sequence[str]
 ) -> CaptionedFigure:
     with styled():
         figure = new_figure(_SIZE_INCHES)
         axes = figure.subplots()
-        scale_axis(axes, draw_panel(axes, rows, panel, schemes, ()))
-        axes.set_title(f"{words}: {panel.title.lower()}", fontsize=12.5)
+        scale_axis(axes, draw_panel(axes, rows, panel, schemes))
+        axes.set_title(f"{kind}: {panel.title.lower()}", fontsize=12.5)
         axes.set_xlabel(size_axis_title(block_sizes(rows)))
         legend(figure)
-    return CaptionedFigure(figure, _caption(rows, words, panel, schemes))
+    return CaptionedFigure(figure, _caption(rows, kind, panel, schemes))
 
 
 def _caption(
-    rows: pl.DataFrame, words: str, panel: Panel, schemes: Sequence[str]
+    rows: pl.DataFrame, kind: str, panel: Panel, schemes: Sequence[str]
 ) -> str:
     parts = []
     for scheme in schemes:
-        values = (
-            rows.filter(pl.col("scheme") == scheme)[panel.metric].drop_nulls()
-            * panel.factor
-        ).to_list()
-        if values:
-            low, high = number_text(min(values)), number_text(max(values))
-            parts.append(
-                f"{scheme_label(scheme)} {low if low == high else f'{low} to {high}'} {panel.unit}"
-            )
+        values = rows.filter(pl.col("scheme") == scheme)[panel.metric].drop_nulls()
+        if values.is_empty():
+            continue
+        shown = (values * panel.factor).to_list()
+        low = number_text(min(shown))
+        high = number_text(max(shown))
+        span = " to ".join(dict.fromkeys((low, high)))
+        parts.append(f"{scheme_label(scheme)} {span} {panel.unit}")
     whiskers = ""
     if panel.ci and set(panel.ci) <= set(rows.columns) and rows[panel.ci[0]].count():
         whiskers = " Whiskers: 95 % confidence interval."
-    return f"{words}, {panel.title.lower()}, simulated: {'; '.join(parts)}.{whiskers}"
+    return f"{kind}, {panel.title.lower()}, simulated: {'; '.join(parts)}.{whiskers}"

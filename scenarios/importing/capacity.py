@@ -187,11 +187,13 @@ def _domains(
         for osd in osds:
             members_of[domain_of[osd]].append(osd)
         class_names = "+".join(sorted({classes[osd] for osd in osds}))
-        others = len(members_of) - 1
+        domains_left = len(members_of) - 1
         for domain, lost in sorted(members_of.items()):
             held = sum(data[osd] for osd in lost)
             room = sum(free.values()) - sum(free[osd] for osd in lost)
-            enough = others >= width
+            reason = ""
+            if domains_left < width:
+                reason = f"{domains_left} {kind}s left for {width} shards"
             rows.append(
                 {
                     "domain": domain,
@@ -199,10 +201,8 @@ def _domains(
                     "class": class_names,
                     "held_bytes": held,
                     "room_bytes": room,
-                    "heals": enough and held <= room,
-                    "reason": ""
-                    if enough
-                    else f"{others} {kind}s left for {width} shards",
+                    "heals": not reason and held <= room,
+                    "reason": reason,
                 }
             )
     return rows
@@ -234,16 +234,15 @@ def balanced_counts(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, i
             groups[osd][group] = None
     total = sum(len(held) for held in groups.values())
     osds = list(weights)
-    share = np.array(list(weights.values())) * (
-        total / sum(weights.values()) if weights else 0.0
-    )
+    per_weight = total / sum(weights.values()) if weights else 0.0
+    share = np.array(list(weights.values())) * per_weight
     over = np.array([float(len(groups[osd])) for osd in osds]) - share
     movable = np.ones(len(osds), dtype=bool)
     for _ in range(_MOVES_MAX):
-        giver = (
-            int(np.argmax(np.where(movable, over, -np.inf))) if movable.any() else -1
-        )
-        if giver < 0 or over[giver] <= _DEVIATION:
+        if not movable.any():
+            break
+        giver = int(np.argmax(np.where(movable, over, -np.inf)))
+        if over[giver] <= _DEVIATION:
             break
         emptiest = np.arange(len(osds))
         if len(osds) > _TAKERS_MAX:
@@ -268,10 +267,10 @@ def _move(
     occupied: list[Counter[str]],
     domains: Mapping[int, str],
 ) -> int | None:
-    """Move one shard away from an OSD; return the place of its taker, or None where none can take."""
+    """Move one shard away from an OSD; return the index of its taker, or None if there is none."""
     source = domains[giver]
     tried: set[str] = set()
-    for place, taker in enumerate(takers):
+    for index, taker in enumerate(takers):
         target = domains[taker]
         if target in tried and target != source:
             continue
@@ -284,5 +283,5 @@ def _move(
             occupied[group][target] += 1
             del groups[giver][group]
             groups[taker][group] = None
-            return place
+            return index
     return None

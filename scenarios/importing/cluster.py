@@ -305,9 +305,9 @@ def _scheme(
     known = profile or ErasureProfile()
     k = known.k or row.stripe_width // _STRIPE_UNIT_BYTES or placed.size - 1
     if not 1 <= k < placed.size:
-        got = f"{k} data shards (erasure_code_profile {row.erasure_code_profile!r})"
         raise ClusterImportError(
-            f"{key}.size: got {placed.size} with {got}, wanted more than k"
+            f"{key}.size: got {placed.size} with {k} data shards (erasure_code_profile "
+            f"{row.erasure_code_profile!r}), wanted more than k"
         )
     unit = row.stripe_width // k or _STRIPE_UNIT_BYTES
     if unit > _STRIPE_UNIT_MAX or (row.stripe_width and unit * k != row.stripe_width):

@@ -90,23 +90,20 @@ def _decode(path: Path) -> Any:
     text = _text_of(path)
     start = re.search(r"^\s*[\[{]", text, re.MULTILINE)
     if start is None:
-        got = "an empty file"
+        content = "an empty file"
         if text.strip():
-            got = f"text that begins {text.strip()[:40]!r}"
+            content = f"text that begins {text.strip()[:40]!r}"
         raise ClusterImportError(
-            f"{path}: got {got}, wanted JSON (add `-f json` to the ceph command)"
+            f"{path}: got {content}, wanted JSON (add `-f json` to the ceph command)"
         )
     try:
         document, end = json.JSONDecoder().raw_decode(text, start.end() - 1)
     except json.JSONDecodeError as error:
-        cut = not text[error.pos :].strip() or "Unterminated" in error.msg
-        got = (
-            "JSON that ends too early (a truncated file)"
-            if cut
-            else f"broken JSON ({error.msg})"
-        )
+        content = f"broken JSON ({error.msg})"
+        if not text[error.pos :].strip() or "Unterminated" in error.msg:
+            content = "JSON that ends too early (a truncated file)"
         raise ClusterImportError(
-            f"{path}:{error.lineno}: got {got}, wanted a whole document"
+            f"{path}:{error.lineno}: got {content}, wanted a whole document"
         ) from None
     except RecursionError:
         raise ClusterImportError(
@@ -114,9 +111,8 @@ def _decode(path: Path) -> Any:
         ) from None
     except ValueError:
         # Python does not convert integers of more than 4,300 digits.
-        got = "a number of thousands of digits"
         raise ClusterImportError(
-            f"{path}: got {got}, wanted the output of ceph"
+            f"{path}: got a number of thousands of digits, wanted the output of ceph"
         ) from None
     rest = text[end:].strip()
     # Ceph names its output on the terminal (`report 3484926453`, `dumped all`).
@@ -266,9 +262,9 @@ def _add_metadata_rows(
 ) -> None:
     for number, row in enumerate(rows):
         if row.id in documents.metadata:
-            place = ".".join(filter(None, (key, str(number), "id")))
+            path = ".".join(filter(None, (key, str(number), "id")))
             raise ClusterImportError(
-                f"{file}: {place}: got {row.id} twice, wanted each OSD once"
+                f"{file}: {path}: got {row.id} twice, wanted each OSD once"
             )
         documents.metadata[row.id] = row
 

@@ -122,7 +122,7 @@ def _added_hosts(
     crush = cluster.osd_map.crush
     parents_of = _parents_of_hosts(crush, cluster, pool)
     template = _most_common_host(crush, cluster, list(parents_of))
-    places: Counter[Parents] = Counter(parents_of.values())
+    hosts_at: Counter[Parents] = Counter(parents_of.values())
     next_osd = max(osd.id for osd in cluster.osds) + 1
     next_osd = max(next_osd, crush.max_devices)
     if next_osd + hosts * len(template) > OSDS_MAX:
@@ -139,9 +139,9 @@ def _added_hosts(
     )
     added = []
     for _ in range(hosts):
-        # Of places with as few hosts the first in the map.
-        parents = min(places, key=places.__getitem__)
-        places[parents] += 1
+        # The parents with the fewest hosts, of several the first in the map.
+        parents = min(hosts_at, key=hosts_at.__getitem__)
+        hosts_at[parents] += 1
         name = next(free_names)
         osds = tuple(
             _like(osd, next_osd + number, name) for number, osd in enumerate(template)
@@ -256,13 +256,13 @@ class _MapEditor:
                 shadows.setdefault(device_class, []).append(shadow_id)
         for device_class, parents in shadows.items():
             # A class that the host lacks has an empty shadow, as in Ceph.
-            places = [
-                place
-                for place, osd in enumerate(host.osds)
+            own = [
+                index
+                for index, osd in enumerate(host.osds)
                 if osd.device_class == device_class
             ]
-            own_ids = [ids[place] for place in places]
-            own_weights = [weights[place] for place in places]
+            own_ids = [ids[index] for index in own]
+            own_weights = [weights[index] for index in own]
             name = shadow_name(host.name, device_class)
             shadow_id = self._new_bucket(name, type_id, own_ids, own_weights)
             self.buckets[host_id].class_ids.append((device_class, shadow_id))
@@ -291,9 +291,9 @@ class _MapEditor:
     def _weigh(self, item: int, more: int) -> None:
         for holder in self.holders.get(item, ()):
             held = self.buckets[holder]
-            place = held.items.index(item)
-            held.weights[place] += more
-            self.changes.append((holder, place, more))
+            index = held.items.index(item)
+            held.weights[index] += more
+            self.changes.append((holder, index, more))
             self._weigh(holder, more)
 
     def finished(self) -> CrushMap:
@@ -320,17 +320,19 @@ class _MapEditor:
         """Extend the weights and ids that replace those of a bucket, as Ceph does when a host is added."""
         items = self.buckets[change.bucket_id].items
         own = [
-            (place, more)
-            for holder, place, more in self.changes
+            (index, more)
+            for holder, index, more in self.changes
             if holder == change.bucket_id
         ]
         weight_sets = []
         for weights in change.weight_sets:
             grown = [*weights, *[0] * (len(items) - len(weights))]
-            for place, more in own:
-                grown[place] += more
+            for index, more in own:
+                grown[index] += more
             weight_sets.append(tuple(grown))
-        ids = (*change.ids, *items[len(change.ids) :]) if change.ids else ()
+        ids = change.ids
+        if ids:
+            ids = (*ids, *items[len(ids) :])
         return replace(change, weight_sets=tuple(weight_sets), ids=ids)
 
 
@@ -392,10 +394,10 @@ def _words(cluster: ImportedCluster, added: list[AddedHost]) -> str:
     osds = ", ".join(
         f"{number} {name} of {size}" for (name, size), number in shape.items()
     )
-    places = Counter(
+    hosts_in = Counter(
         "+".join(names[parent] for parent in host.parents) for host in added
     )
     listed = ", ".join(
-        f"{number} in {name}" for name, number in list(places.items())[:_LISTED]
+        f"{number} in {name}" for name, number in list(hosts_in.items())[:_LISTED]
     )
     return f"--grow: {len(added)} hosts with {osds} each: {listed}; data is shown as after backfill"

@@ -93,9 +93,9 @@ def processor_of(name: str) -> Processor | None:
     10
     """
     plain = re.sub(r"\((R|TM)\)", "", name, flags=re.IGNORECASE)
-    words = {word.casefold() for word in plain.split()}
+    name_parts = {part.casefold() for part in plain.split()}
     for family in _families():
-        if not {word.casefold() for word in family["brand"].split()} <= words:
+        if not {part.casefold() for part in family["brand"].split()} <= name_parts:
             continue
         for model, counts in family["models"].items():
             # A version is part of the model: E5-2660 is not E5-2660 v2.
@@ -357,19 +357,19 @@ def _add_processors(
     )
 
 
-def _like_others(found: Mapping[str, HostProcessors]) -> dict[str, HostProcessors]:
+def _like_others(by_host: Mapping[str, HostProcessors]) -> dict[str, HostProcessors]:
     """Give hosts whose metadata name no processor the most common one of the others."""
     known = Counter(
-        processors for processors in found.values() if processors.basis != "assumed"
+        processors for processors in by_host.values() if processors.basis != "assumed"
     )
     if not known:
-        return dict(found)
+        return dict(by_host)
     usual = known.most_common(1)[0][0]
     how = f"no processor in the metadata, assumed as on other hosts: {usual.how}"
     assumed = replace(usual, model="", basis="assumed", how=how)
     return {
         host: processors if processors.model else assumed
-        for host, processors in found.items()
+        for host, processors in by_host.items()
     }
 
 

@@ -117,9 +117,9 @@ def read_osd_map(documents: Documents) -> tuple[OsdMap, list[str]]:
 def _read_crush(dump: CrushDump, file: str) -> tuple[CrushMap, list[str]]:
     problems = _Problems(file)
     for number, bucket in enumerate(dump.buckets):
-        for place, item in enumerate(bucket.items):
+        for index, item in enumerate(bucket.items):
             if item.id >= 0 and item.weight > _DEVICE_WEIGHT_MAX:
-                key = f"crushmap.buckets.{number}.items.{place}.weight"
+                key = f"crushmap.buckets.{number}.items.{index}.weight"
                 problems.add(
                     key,
                     item.weight,

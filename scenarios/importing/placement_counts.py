@@ -20,8 +20,8 @@ def computed_counts(osd_map: OsdMap, sets: Mapping[int, PgSets]) -> Counts:
     """Count the groups of each OSD as ``num_pg_by_osd`` does: acting OSDs, but primaries as mapped."""
     size = len(osd_map.exists)
     totals = np.zeros((2, size), dtype=np.int64)
-    for found in sets.values():
-        for row, osds in enumerate((found.acting, found.up_primary)):
+    for pg_sets in sets.values():
+        for row, osds in enumerate((pg_sets.acting, pg_sets.up_primary)):
             totals[row] += np.bincount(
                 osds[(osds >= 0) & (osds < size)], minlength=size
             )

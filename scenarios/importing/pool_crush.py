@@ -190,13 +190,13 @@ def crush_of_pool(
 
     def pruned_args(change: BucketArgs) -> BucketArgs:
         items = by_id[change.bucket_id].items
-        places = [place for place, item in enumerate(items) if item in below]
+        kept_items = [index for index, item in enumerate(items) if item in below]
         weight_sets = tuple(
-            tuple(weight_of(items[place], weights[place]) for place in places)
+            tuple(weight_of(items[index], weights[index]) for index in kept_items)
             for weights in change.weight_sets
         )
         # Empty: the ids are those of the items.
-        ids = tuple(change.ids[place] for place in places if change.ids)
+        ids = tuple(change.ids[index] for index in kept_items if change.ids)
         return replace(change, weight_sets=weight_sets, ids=ids)
 
     args = tuple(pruned_args(change) for change in changes if change.bucket_id in kept)

@@ -49,8 +49,8 @@ def escaped(text: str) -> str:
     'rbd\\x1b[2J\\u202e\\n'
     """
     return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode()
-        for one in text
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
     )
 
 
@@ -625,10 +625,10 @@ def checked_rows(kind: type[PartT], rows: Sequence[object], file: str) -> list[P
 
 def _line(detail: ErrorDetails, file: str, key: str) -> str:
     parts = [str(part) for part in detail["loc"]]
-    place = printable(".".join(filter(None, (key, *parts)))) or "document"
+    path = printable(".".join(filter(None, (key, *parts)))) or "document"
     wanted = _WANTED.get(detail["type"], detail["msg"])
     if "{" in wanted:
         wanted = wanted.format_map(detail.get("ctx", {}))
     if detail["type"] == "wanted":
         wanted = detail["ctx"]["wanted"]
-    return f"{file}: {place}: got {value_text(detail['input'])}, wanted {wanted}"
+    return f"{file}: {path}: got {value_text(detail['input'])}, wanted {wanted}"

@@ -198,15 +198,15 @@ def problem_of(cluster: ImportedCluster, pool: ImportedPool) -> str | None:
     if not pool.rule_name:
         return f"{key}: got {pool.placed.rule}, wanted a rule of the CRUSH map"
     osds = cluster.osds_of(pool)
-    got = f"rule {pool.rule_name}"
+    rule = f"rule {pool.rule_name}"
     if not osds:
         return (
-            f"{key}: got {got}, which reaches no OSD that is in; wanted one that does"
+            f"{key}: got {rule}, which reaches no OSD that is in; wanted one that does"
         )
     hosts = cluster.osd_map.crush.domains("host")
     stray = [osd.id for osd in osds if osd.id not in hosts]
     if stray:
-        return f"{key}: got {got} with {osds_text(stray)} in no bucket of type host; wanted OSDs in hosts"
+        return f"{key}: got {rule} with {osds_text(stray)} in no bucket of type host; wanted OSDs in hosts"
     return None
 
 
@@ -311,9 +311,10 @@ def scenario_of(
 
 def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str]:
     """Return the map of a pool as `run` will read it, and its text."""
-    whole = cluster.osd_map.crush
+    full_map = cluster.osd_map.crush
     inside = {osd.id for osd in cluster.osds if osd.is_in}
-    crush = crush_of_pool(whole, whole.rule(pool.placed.rule), pool.placed.id, inside)
+    rule = full_map.rule(pool.placed.rule)
+    crush = crush_of_pool(full_map, rule, pool.placed.id, inside)
     text = map_to_text(crush)
     key = f"{pool.key}.crush_rule"
     width = pool.placed.size
@@ -326,8 +327,10 @@ def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str
         ) from None
     placed = (rows != NONE).sum(axis=1).max()
     if placed < width:
-        got = f"rule {pool.rule_name}, which places at most {placed} of {width} shards on OSDs that are in"
-        raise ClusterImportError(f"{key}: got {got}; wanted one that places all")
+        raise ClusterImportError(
+            f"{key}: got rule {pool.rule_name}, which places at most {placed} of {width} shards on OSDs that "
+            "are in; wanted one that places all"
+        )
     return read, text
 
 

@@ -54,27 +54,26 @@ def answer(
     if plan and grow:
         wanted = "one of them: a plan varies the number of hosts itself"
         raise ClusterImportError(f"--plan: got --grow {grow}, too; wanted {wanted}")
-    chosen = chosen_pools(cluster, pools)
+    imported = chosen_pools(cluster, pools)
     if grow:
-        cluster = grown_cluster(cluster, chosen[0], parse_growth(grow))
-        names = [pool.placed.name for pool in chosen]
-        chosen = chosen_pools(cluster, names)
+        cluster = grown_cluster(cluster, imported[0], parse_growth(grow))
+        names = [pool.placed.name for pool in imported]
+        imported = chosen_pools(cluster, names)
     scenarios: dict[Path, ImportedScenario] = {}
-    for pool in chosen:
-        file = path if len(chosen) == 1 else _file_of(path, pool, set(scenarios))
-        scenarios[file] = (
-            plan_of(cluster, pool)
-            if plan
-            else scenario_of(cluster, pool, f"{file.stem}.crush.txt")
-        )
-    described = describe_pool(cluster, chosen[0])
+    for pool in imported:
+        file = path if len(imported) == 1 else _file_of(path, pool, set(scenarios))
+        if plan:
+            scenarios[file] = plan_of(cluster, pool)
+        else:
+            scenarios[file] = scenario_of(cluster, pool, f"{file.stem}.crush.txt")
+    described = describe_pool(cluster, imported[0])
     first = next(iter(scenarios.values()))
     outside = range_warnings(described)
     warnings = [*cluster.warnings, *described.hardware.warnings, *first.notes]
-    others = len(cluster.pools) - len(chosen)
-    if others and not pools:
+    more = len(cluster.pools) - len(imported)
+    if more and not pools:
         warnings.append(
-            f"pools: the scenario is of {first.pool}; {others} more: --pool names others"
+            f"pools: the scenario is of {first.pool}; {more} more: --pool names others"
         )
     document = {
         "version": cluster.version,

@@ -114,17 +114,22 @@ def _job(
 
 
 def _size(text: object) -> int:
-    found = re.match(r"(\d+)\s*([kmgt]?)", str(text).lower())
-    return int(found[1]) * _UNITS[found[2]] if found else 4096
+    size = re.match(r"(\d+)\s*([kmgt]?)", str(text).lower())
+    if size is None:
+        return 4096
+    return int(size[1]) * _UNITS[size[2]]
 
 
 def _measured(side: Mapping[str, Any]) -> dict[str, Any]:
-    """Rates, mean and 99th percentile; older releases of fio print microseconds."""
+    """Return rates, mean and 99th percentile; older releases of fio print microseconds."""
     scales = {"lat_ns": 1.0, "clat_ns": 1.0, "lat": _NS_PER_US, "clat": _NS_PER_US}
-    found = {key: (side.get(key, {}), scale) for key, scale in scales.items()}
-    means = (part["mean"] * scale for part, scale in found.values() if part.get("mean"))
+    means = (
+        side[key]["mean"] * scale
+        for key, scale in scales.items()
+        if side.get(key, {}).get("mean")
+    )
     tails = (
-        (found[key][0].get("percentile", {}).get("99.000000"), scales[key])
+        (side.get(key, {}).get("percentile", {}).get("99.000000"), scales[key])
         for key in ("clat_ns", "clat")
     )
     return {

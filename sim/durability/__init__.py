@@ -1,5 +1,5 @@
-"""How likely data is lost within a horizon: chains, combinatorics of bursts, multilevel splitting.
+"""Estimate the probability of data loss within a horizon.
 
-Start with `system` (what is asked), then `chain`, `bursts` and `splitting` (three ways to answer), then
-`assess` (the rows that a user sees).
+Start with `system` (the question), then `chain`, `bursts` and `splitting` (three methods), then `assess` (the
+rows that a user sees).
 """

@@ -367,16 +367,13 @@ def _burst(system: System) -> dict[str, Any]:
 def _row(system: System, probability: float, lost_bytes: float) -> dict[str, Any]:
     """Return the columns of every method, as for an exact one with losses at a constant rate."""
     nines = _nines(probability)
-    rate = None
-    if probability < 1:
-        rate = -log1p(-probability) / system.horizon_s
-    return {
+    row: dict[str, Any] = {
         "nines": nines,
         "nines_low": nines,
         "nines_high": nines,
         "loss_probability": probability,
-        "mttdl_hours": 1 / rate / 3600 if rate else None,
-        "bytes_lost_per_year": None if rate is None else rate * YEAR_S * lost_bytes,
+        "mttdl_hours": None,
+        "bytes_lost_per_year": None,
         "trajectories": 0,
         "events": 0,
         "exact": True,
@@ -384,6 +381,12 @@ def _row(system: System, probability: float, lost_bytes: float) -> dict[str, Any
         "paths": [],
         "bursts": [],
     }
+    if probability < 1:
+        rate = -log1p(-probability) / system.horizon_s
+        row["bytes_lost_per_year"] = rate * YEAR_S * lost_bytes
+        if rate:
+            row["mttdl_hours"] = 1 / rate / 3600
+    return row
 
 
 def _nines(probability: float) -> float | None:

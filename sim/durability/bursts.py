@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.sim.durability.draws import compiled, inner
+from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.system import Burst, Code, Floats, Ints, System
 
 Longs = npt.NDArray[np.int64]
@@ -40,23 +41,14 @@ def stripe_lost(members: int, tolerated: int, dead: int, total: int) -> float:
 
     >>> f"{stripe_lost(3, 2, 50, 5000):.5e}"
     '9.41365e-07'
+    >>> f"{any_of(stripe_lost(3, 2, 50, 5000), 1e7):.6f}"
+    '0.999918'
     """
     ways = sum(
         comb(members, i) * comb(total - members, dead - i)
         for i in range(tolerated + 1, min(members, dead) + 1)
     )
     return float(Fraction(ways, comb(total, dead)))
-
-
-def sets_lost(probability: float, sets: float) -> float:
-    """Return the probability that any of so many independent sets is lost.
-
-    >>> f"{sets_lost(stripe_lost(3, 2, 50, 5000), 1e7):.6f}"
-    '0.999918'
-    """
-    if probability >= 1:
-        return 1.0
-    return -expm1(sets * log1p(-probability))
 
 
 def copysets_scattered(nodes: int, scatter_width: int, copies: int) -> float:
@@ -179,7 +171,7 @@ def _declustered_lost(system: System, burst: Burst) -> float:
         share = 1.0
         if system.stripes is not None:
             of_stripe = stripe_lost(code.width, code.tolerated, dead, system.drives)
-            share = sets_lost(of_stripe, system.stripes)
+            share = any_of(of_stripe, system.stripes)
         lost += weight * share
     return lost
 

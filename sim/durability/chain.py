@@ -5,13 +5,14 @@ No formula here subtracts, so that probabilities of 1e-30 keep their leading dig
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import comb, expm1, inf, log1p, prod
+from math import comb, expm1, inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
+from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.system import Code, Floats, System
 from stripesim.sim.durability.turns import Levels, turn_levels
 
@@ -109,17 +110,6 @@ class PatternChain(Chain):
     def share_of_time(self, missing_allowed: int) -> float:
         """Return the share of time before loss that a stripe of one copy misses more shards than allowed."""
         return float(np.sum(self._steps.shape[self.missing > missing_allowed]))
-
-
-def any_of(probability: float, copies: float) -> float:
-    """Return the probability that at least one of independent copies has an event, from that of each.
-
-    >>> any_of(1e-30, 1000)
-    1e-27
-    """
-    if probability >= 1:
-        return 1.0
-    return -expm1(copies * log1p(-probability))
 
 
 def absorption(rates: Floats, horizon_s: float) -> float:

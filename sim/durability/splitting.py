@@ -14,8 +14,9 @@ import numpy as np
 import scipy
 
 from stripesim.sim.durability import walk_groups, walk_pool
-from stripesim.sim.durability.chain import any_of, levels_of
+from stripesim.sim.durability.chain import levels_of
 from stripesim.sim.durability.draws import Threats
+from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.system import System, group_bytes
 
 BATCHES: Final = 20
@@ -94,7 +95,11 @@ def prepare(system: System, *, biased: bool = True) -> Prepared:
     one_pool = (
         system.placement == "clustered" and not system.bursts and system.spares is None
     )
-    drives = code.width if one_pool else system.drives
+    drives = system.drives
+    copies = 1
+    if one_pool:
+        drives = code.width
+        copies = system.pools
     threats = _threats(system, drives, biased=biased)
     layout: walk_pool.Pool | walk_groups.Layout
     if system.placement == "declustered":
@@ -108,7 +113,7 @@ def prepare(system: System, *, biased: bool = True) -> Prepared:
         ages=0 if system.lifetime.constant else drives,
         age_s=system.age_s,
         room=_room(system, drives),
-        copies=system.pools if one_pool else 1,
+        copies=copies,
         loss_bytes=loss_bytes,
     )
 

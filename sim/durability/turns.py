@@ -9,12 +9,13 @@ A level is the number of shards that the worst groups miss.
 """
 
 from dataclasses import dataclass
-from math import expm1, factorial, log1p
+from math import factorial
 from typing import Final, NamedTuple
 
 import numpy as np
 import scipy
 
+from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.system import Code, Floats, Ints, System, group_bytes
 
 #: Groups of one drive that are followed one by one [count]; more are rebuilt in bunches.
@@ -138,7 +139,7 @@ def _levels_of(system: System) -> list[_Level]:
     levels = []
     for level, sharing in enumerate(_count_sharing(system), start=1):
         chance = sharing.chance * advancing[level]
-        chance_of_item = 1.0 if chance >= 1 else -expm1(size * log1p(-chance))
+        chance_of_item = any_of(chance, size)
         group_s = slowed * group_bytes(system) / repair.bytes_per_s
         drive_s = slowed * system.transfer_s
         carried = 1.0
@@ -222,13 +223,14 @@ class _Holders:
         held = np.flatnonzero(flat >= 0)
         by_drive = held[np.argsort(flat[held], kind="stable")]
         self._numbers = by_drive // groups.shape[1]
-        self._ends = np.cumsum(np.bincount(flat[held], minlength=drives))
+        counts = np.bincount(flat[held], minlength=drives)
+        self._starts = np.append(0, np.cumsum(counts))
 
     def groups_of_all(self, drives: Ints) -> Ints:
         """Return the rows of the groups that all of some drives are in."""
         first = drives[0]
-        start = self._ends[first - 1] if first else 0
-        rows: Ints = self._groups[self._numbers[start : self._ends[first]]]
+        held = slice(self._starts[first], self._starts[first + 1])
+        rows: Ints = self._groups[self._numbers[held]]
         for drive in drives[1:]:
             rows = rows[(rows == drive).any(axis=1)]
         return rows

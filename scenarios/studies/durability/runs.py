@@ -15,7 +15,6 @@ from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.durability.bursts import (
     copysets_scattered,
     fixed_window_loss,
-    sets_lost,
     stripe_lost,
 )
 from stripesim.sim.durability.chain import (
@@ -24,6 +23,7 @@ from stripesim.sim.durability.chain import (
     chain_of,
     mean_absorption,
 )
+from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.splitting import split
 from stripesim.sim.durability.system import (
     YEAR_S,
@@ -162,12 +162,12 @@ def _bursts() -> Iterator[Row]:
         yield _row(f"hyper-{number}", one * scales[number], "burst")
         yield _row(
             f"hyper1e7-{number}",
-            sets_lost(one, 1e7) * (1e4 if number == 6 else 1),
+            any_of(one, 1e7) * (1e4 if number == 6 else 1),
             "burst",
         )
     three = stripe_lost(3, 2, 50, 5000)
-    by_copyset = sets_lost(three, copysets_scattered(5000, 2, 3))
-    yield _row("copysets2013-1", sets_lost(three, 5000 * 8000 / 3), "burst")
+    by_copyset = any_of(three, copysets_scattered(5000, 2, 3))
+    yield _row("copysets2013-1", any_of(three, 5000 * 8000 / 3), "burst")
     yield _row("copysets2013-2", by_copyset * 1e3, "burst")
     yield _row("copysets2013-5", copysets_scattered(5000, 10, 3), "burst")
     # Every pair of the ten partners, with each node.
