@@ -8,26 +8,50 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.checks import Consulted, check_replanned, planning
 from stripesim.sim.engine.compiled import world as layout
-from stripesim.sim.engine.compiled.world import NEVER_NS, Array
+from stripesim.sim.engine.compiled.world import NEVER_NS, Array, World
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import PENDING
 
-if TYPE_CHECKING:
-    from stripesim.sim.engine.compiled.engine import CompiledRun
+
+class RunInProgress(Protocol):
+    """What a director needs of a run: `stripesim.sim.engine.compiled.engine.CompiledRun`."""
+
+    program: machine.Program
+    planning_s: float
+    world: World
+
+    @property
+    def actions(self) -> Any:
+        """Compiled functions that act on the world."""
+
+    def set_clock(self, time_ns: int) -> None:
+        """Set the time, as the kernel does."""
+
+    def more_slots(self) -> None:
+        """Make room for more requests in flight."""
+
+    def more_parked(self) -> None:
+        """Make room for more requests that wait for their placement groups."""
+
+    def follow_again(self, numbers: Array) -> None:
+        """Forget the ends of steps of requests that start over."""
+
+    def learn(self) -> None:
+        """Take over templates and bindings that the book got since the last time."""
 
 
 class DirectedRun:
     """A director at work on a run."""
 
-    def __init__(self, run: CompiledRun, director: machine.Director) -> None:
+    def __init__(self, run: RunInProgress, director: machine.Director) -> None:
         self.run = run
         self.director = director
         self._consulted = Consulted(director, run.program, run)
