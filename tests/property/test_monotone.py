@@ -78,9 +78,9 @@ def latencies_ns(models, make_pool, scheme, *, read, block=4 * KIB, engine="comp
     engine=st.sampled_from(["compiled", "simpy"]),
 )
 def test_alone_a_read_takes_the_sum_of_its_demands(
-    models, change, make_pool, found, block, engine
+    sleepless, change, make_pool, found, block, engine
 ):
-    built = cluster_of(found, models, change)
+    built = cluster_of(found, sleepless, change)
     nic, cpu, sizes = built.public_nic, built.cpu, built.messages
     request, reply = sizes.request_header_bytes, sizes.reply_bytes + block
     demands = [
@@ -106,10 +106,10 @@ def test_alone_a_read_takes_the_sum_of_its_demands(
 @settings(max_examples=25, deadline=None)
 @given(found=numbers, engine=st.sampled_from(["compiled", "simpy"]))
 def test_alone_a_write_of_one_copy_takes_the_sum_of_its_demands(
-    models, change, make_pool, found, engine
+    sleepless, change, make_pool, found, engine
 ):
     # What the store does after its commit would delay the next write's commit: leave it out.
-    built = change(cluster_of(found, models, change), cpu={"kv_finish_ns": 0})
+    built = change(cluster_of(found, sleepless, change), cpu={"kv_finish_ns": 0})
     nic, cpu, sizes, ssd = built.public_nic, built.cpu, built.messages, built.ssd
     request, reply = sizes.request_header_bytes + 4 * KIB, sizes.reply_bytes
     demands = [
@@ -145,7 +145,7 @@ def test_alone_a_write_of_one_copy_takes_the_sum_of_its_demands(
     scheme=st.sampled_from(["rep:1", "rep:2"]),
 )
 def test_alone_no_request_gets_slower_on_faster_hardware(
-    models, change, make_pool, found, name, factor, read, scheme
+    sleepless, change, make_pool, found, name, factor, read, scheme
 ):
     """Up to two copies nothing of one request queues behind itself, so no order can change.
 
@@ -158,7 +158,7 @@ def test_alone_no_request_gets_slower_on_faster_hardware(
         better[name] = found[name] * factor
     before, after = (
         latencies_ns(
-            change(cluster_of(numbers, models, change), cpu={"kv_finish_ns": 0}),
+            change(cluster_of(numbers, sleepless, change), cpu={"kv_finish_ns": 0}),
             make_pool,
             scheme,
             read=read,
