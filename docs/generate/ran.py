@@ -22,10 +22,10 @@ BLOCK = re.compile(
     flags=re.MULTILINE | re.DOTALL,
 )
 # What a reader of a page has beside the files that the page holds: its name there, and a sample of it.
+_REPORT = ROOT / "tests" / "unit" / "data" / "ceph16-report.json"
 SAMPLES = {
-    "import.md": {
-        "report.json": ROOT / "tests" / "unit" / "data" / "ceph16-report.json"
-    }
+    "import.md": {"report.json": _REPORT},
+    "howto/plan.md": {"report.json": _REPORT},
 }
 _COMMAND = re.compile(r"^\$ (?:[^\n]*\\\n)*[^\n]*$", flags=re.MULTILINE)
 
