@@ -58,7 +58,7 @@ def controls() -> tuple[Control, ...]:
         Control(
             "drive_tb",
             "Drive capacity [TB]",
-            low=0.01,
+            low=0.0001,
             high=1000,
             placeholder="the drive’s own",
         ),
