@@ -166,7 +166,8 @@ def simulate(
         assert not isinstance(loads[0], SyntheticLoops)
         clients = [[foreground(pool, book, loads[0])]]
     own = [stream for streams in clients for stream in streams]
-    director, beside_clients = None, [make(pool, book) for make in background]
+    director = None
+    beside_clients = [make(pool, book) for make in background]
     if faults is not None and layout is not None:
         director = FaultDirector(pool, book, faults, layout, own, feed_stream=len(own))
         beside_clients = list(director.feeds)
@@ -217,7 +218,8 @@ def _loads(
     run: EngineRun,
     workloads: Sequence[AnyWorkload],
 ) -> list[Load]:
-    found, start = [], 0
+    found = []
+    start = 0
     for sources, drawn in zip(clients, map(_is_drawn, workloads), strict=True):
         stop = start + len(sources)
         parts = [
@@ -271,10 +273,8 @@ def _result(
     windows = [
         window_for(load.requested, load.is_closed, load.dry_ns) for load in loads
     ]
-    all_closed, dry_ns = (
-        all(load.is_closed for load in loads),
-        min(load.dry_ns for load in loads),
-    )
+    all_closed = all(load.is_closed for load in loads)
+    dry_ns = min(load.dry_ns for load in loads)
     window = (
         windows[0] if len(loads) == 1 else window_for(requested, all_closed, dry_ns)
     )

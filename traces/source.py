@@ -29,7 +29,8 @@ LINE_BYTES_MAX = 1 << 16
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Some editors put it before UTF-8 text; it belongs to no cell."""
 
-HEAD_BYTES, HEAD_LINES = 1 << 16, 64
+HEAD_BYTES = 1 << 16
+HEAD_LINES = 64
 """Part of a file that is used to recognise its format."""
 
 EXPANDED_BYTES_MAX = 64 << 20

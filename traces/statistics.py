@@ -12,7 +12,8 @@ from stripesim.traces.locality import BLOCK_BYTES, reuse
 NS_PER_S = 1e9
 NS_PER_US = 1e3
 
-WINDOWS_MIN, WINDOWS_MAX = 20, 5_000_000
+WINDOWS_MIN = 20
+WINDOWS_MAX = 5_000_000
 """Windows that a variance of counts needs, and that fit into memory."""
 
 SIZES_SHOWN = 8

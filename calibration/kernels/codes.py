@@ -54,7 +54,8 @@ class ClayKernel:
     backend = CLAY_BACKEND
 
     def __init__(self, scheme: Clay) -> None:
-        self.scheme, self.coder = scheme, coder_of(scheme.shape)
+        self.scheme = scheme
+        self.coder = coder_of(scheme.shape)
 
     def encode(self, data: bytes) -> Any:
         """Return all shards."""

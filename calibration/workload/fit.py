@@ -38,7 +38,8 @@ REGIMES = 8
 SIZES_KEPT = 24
 """Pairs of operation and size with separate states; rarer ones share a state per operation."""
 
-REGIONS_MAX, WEIGHTS_MAX = 1024, 1 << 18
+REGIONS_MAX = 1024
+WEIGHTS_MAX = 1 << 18
 """Parts of equal length of each device's range, for places touched for the first time; and of all devices."""
 
 

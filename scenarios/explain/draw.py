@@ -220,9 +220,11 @@ class _Panel:
         before_cut = any(
             0 <= low - timeline.latency_ns < 0.2 * axis.end_ns for low, _ in axis.cuts
         )
-        offset, side = 5, "left"
+        offset = 5
+        side = "left"
         if before_cut or reply > 0.8 * axis.width_us:
-            offset, side = -5, "right"
+            offset = -5
+            side = "right"
         note(
             self.axes,
             f"{reply_word(timeline)} {layout.time_words(timeline.latency_ns)}",

@@ -63,7 +63,8 @@ class _Problems:
 
 def read_osd_map(documents: Documents) -> tuple[OsdMap, list[str]]:
     """Build the OSD map with its CRUSH map, and warnings about names that had to change."""
-    dump, file = documents.osd_map, documents.osd_map_file or documents.files[0]
+    dump = documents.osd_map
+    file = documents.osd_map_file or documents.files[0]
     if dump is None:
         wanted = "a report or the output of `ceph osd dump`"
         raise ClusterImportError(f"{file}: osdmap: got nothing, wanted {wanted}")

@@ -90,7 +90,8 @@ def _job(
     }
     rates = {op: float(side.get("iops", 0)) for op, side in moved.items()}
     for op, side in moved.items():
-        ios, size = side.get("total_ios") or 0, _size(options.get("bs", "4k"))
+        ios = side.get("total_ios") or 0
+        size = _size(options.get("bs", "4k"))
         if ios and side.get("io_bytes"):
             size = round(side["io_bytes"] / ios)
         workload: dict[str, Any] = {

@@ -17,7 +17,8 @@ Row = Mapping[str, Any]
 
 def report_of_cluster(document: Row) -> str:
     """Write the page of what `stripesim import ceph-report` found; it loads nothing from elsewhere."""
-    capacity, counts = document["capacity"], document["pgs_by_osd"]
+    capacity = document["capacity"]
+    counts = document["pgs_by_osd"]
     sections = sections_of(document)
     raw = sum(row["raw_bytes"] for row in capacity["classes"])
     stranded = sum(row["now"]["stranded_bytes"] for row in capacity["classes"])
@@ -101,7 +102,8 @@ def _waterfall(capacity: Row) -> Section:
 
 def _steps(row: Row, full: float) -> list[tuple[str, float | None, str]]:
     """What is left after each step in a device class [B], and why."""
-    now, then = row["now"], row["after_upmap"]
+    now = row["now"]
+    then = row["after_upmap"]
     fullest = "no placement group is on these OSDs"
     if now["fullest_osd"] is not None:
         fullest = (
@@ -146,10 +148,12 @@ def use_text(row: Row) -> str:
 
 def _pools(document: Row) -> Section:
     capacity = document["capacity"]
-    full, near = capacity["full_ratio"], capacity["nearfull_ratio"]
+    full = capacity["full_ratio"]
+    near = capacity["nearfull_ratio"]
     rows: list[Mapping[str, str | Cell]] = []
     for pool, room in zip(document["pools"], capacity["pools"], strict=True):
-        overhead, domain = room["overhead"], pool["failure_domain"]
+        overhead = room["overhead"]
+        domain = pool["failure_domain"]
         why_full = f"{bytes_text(room['raw_bytes'])} × {full:.4g} / {overhead:.4g}"
         why_safe = f"without the largest {domain}, × {near:.4g} / {overhead:.4g}"
         why_more = "until its first OSD is full, the other pools as they are"
@@ -185,7 +189,8 @@ def _balance(document: Row) -> Section:
     classes: list[Mapping[str, str | Cell]] = []
     for row in document["capacity"]["classes"]:
         for words, state in (("now", row["now"]), ("after upmap", row["after_upmap"])):
-            over, osd = state["fullest_over_mean"], state["fullest_osd"]
+            over = state["fullest_over_mean"]
+            osd = state["fullest_osd"]
             line = {
                 "class": f"{row['class']}, {words}",
                 "fullest OSD": "–" if osd is None else f"osd.{osd}",
@@ -246,7 +251,8 @@ def _healing(capacity: Row) -> Section:
             why,
             tone="" if row["heals"] else "warn",
         )
-        held, room = bytes_text(row["held_bytes"]), bytes_text(row["room_bytes"])
+        held = bytes_text(row["held_bytes"])
+        room = bytes_text(row["room_bytes"])
         rows.append(
             [Cell(row["domain"], f"{row['type']}, {row['class']}"), held, room, verdict]
         )

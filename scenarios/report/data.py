@@ -92,7 +92,8 @@ class RunReport:
     @property
     def rebuild_bytes(self) -> float | None:
         """What an OSD holds that is as full as it should ever be [B]."""
-        osd_bytes, fill = self.drives.largest_osd_bytes, self.drives.fill
+        osd_bytes = self.drives.largest_osd_bytes
+        fill = self.drives.fill
         return (
             None
             if osd_bytes is None or fill is None
@@ -121,7 +122,8 @@ def gather(
     """Work out what the report of a run needs beside its rows: capacity, and a repair for each scheme."""
     models = build_models(scenario)
     drives = drives_of(scenario, models)
-    capacities, rebuilds = {}, {}
+    capacities = {}
+    rebuilds = {}
     for scheme in scenario.schemes:
         capacities[scheme] = capacity_of(scenario, scheme, models, drives)
         rebuilds[scheme] = idle_rebuild(scenario, scheme, engine=engine)

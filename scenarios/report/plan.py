@@ -17,7 +17,8 @@ from stripesim.scenarios.schema.units import (
 
 def rows_of(document: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the table of candidates, texts by heading; columns that no candidate fills are left out."""
-    best, varied = document["recommended"], document["varied"]
+    best = document["recommended"]
+    varied = document["varied"]
     rows = [
         _row(one, varied, recommended=one is best) for one in document["candidates"]
     ]
@@ -38,10 +39,9 @@ def _row(
 ) -> dict[str, str]:
     varied_texts = [_with_unit(key, one[key]) for key in varied if key not in _NAMED]
     bound = one["bound"]
-    uncertain = all(line.startswith("uncertain") for line in one["fails"])
-    verdict = "recommended" if recommended else "meets all" if one["meets"] else "fails"
-    if not one["meets"] and uncertain:
-        verdict = "uncertain"
+    bound_text = "–"
+    if bound:
+        bound_text = f"{number_text(bound['iops'])}/s, {bound['resource']}"
     p99 = number_text(one["latency_p99_ns"], 1e-6)
     if one["iops"] is not None:
         half_ns = (one["latency_p99_high_ns"] - one["latency_p99_low_ns"]) / 2
@@ -49,9 +49,7 @@ def _row(
     return {
         "candidate": ", ".join([_name(one), *varied_texts]),
         "usable, safe": bytes_text(one["capacity"]["usable_bytes_safe"]),
-        "at most": f"{number_text(bound['iops'])}/s, {bound['resource']}"
-        if bound
-        else "–",
+        "at most": bound_text,
         "requests/s": number_text(one["iops"]),
         "p99 [ms]": p99,
         "p99 in recovery [ms]": number_text(one["latency_p99_recovery_ns"], 1e-6),
@@ -60,8 +58,22 @@ def _row(
         "writes/day": number_text(one.get("drive_writes_per_day")),
         "cost": number_text(one.get("cost")),
         "days until full": number_text(one.get("days_until_full")),
-        "verdict": verdict + (" (Pareto)" if one["pareto"] else ""),
+        "verdict": _verdict_text(one, recommended=recommended),
     }
+
+
+def _verdict_text(one: Mapping[str, Any], *, recommended: bool) -> str:
+    if recommended:
+        verdict = "recommended"
+    elif one["meets"]:
+        verdict = "meets all"
+    elif all(line.startswith("uncertain") for line in one["fails"]):
+        verdict = "uncertain"
+    else:
+        verdict = "fails"
+    if one["pareto"]:
+        verdict += " (Pareto)"
+    return verdict
 
 
 def _with_unit(key: str, value: Any) -> str:
@@ -110,7 +122,8 @@ def csv_of(document: Mapping[str, Any]) -> str:
 def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> str:
     """Write the page of a plan, which loads and links nothing outside itself."""
     rows = rows_of(document)
-    best, source = document["recommended"], document["provenance"]
+    best = document["recommended"]
+    source = document["provenance"]
     others = [
         [f"{_name(one)}, {one['ssd']}", "; ".join(one["fails"])]
         for one in document["candidates"]

@@ -85,7 +85,8 @@ def report_of_run(
 
 def _cluster_words(report: RunReport) -> str:
     """The cluster in one line."""
-    cluster, drives = report.scenario.cluster, report.drives
+    cluster = report.scenario.cluster
+    drives = report.drives
     held = (
         ""
         if drives.capacity is None
@@ -169,7 +170,8 @@ def _alone(report: RunReport, scheme: str) -> list[str]:
 
 
 def _against(report: RunReport, scheme: str, first: str) -> list[str]:
-    mine, theirs = report.capacities[scheme], report.capacities[first]
+    mine = report.capacities[scheme]
+    theirs = report.capacities[first]
     room = theirs.stored_per_client_byte / mine.stored_per_client_byte
     held = ""
     if mine.usable_bytes is not None and theirs.usable_bytes is not None:
@@ -200,7 +202,8 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
             sentences.append(
                 f"{request_words(*kind)}: {what}; {_limited(report, kind, scheme)}."
             )
-    repair, repair_first = report.repair_seconds(scheme), report.repair_seconds(first)
+    repair = report.repair_seconds(scheme)
+    repair_first = report.repair_seconds(first)
     if repair and repair_first:
         sentences.append(
             f"Repair: a lost OSD is rebuilt in about {duration_text(max(repair))}, not "

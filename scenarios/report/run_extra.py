@@ -87,7 +87,8 @@ def _costs_table(report: RunReport, kind: Kind) -> Table:
 
 
 def _cost_cell(rows: list[dict[str, Any]], step: str) -> Cell:
-    shares, waits = [], []
+    shares = []
+    waits = []
     for row in rows:
         whole = sum(row.get(key) or 0.0 for key in COST_KEYS)
         if whole:

@@ -159,19 +159,25 @@ def _claim(entry: Entry) -> dict[str, Any]:
         ],
         "published": f"{claim.published_text} {claim.unit}".strip(),
         "simulated": _simulated(entry),
-        "error": "–"
-        if entry.error is None
-        else f"{entry.error:+.0%}"
-        if percent
-        else f"{entry.error:+.3g}",
-        "allowed": "–"
-        if entry.tolerance is None
-        else f"{entry.tolerance:.0%}"
-        if percent
-        else "–",
+        "error": _error_text(entry, percent=percent),
+        "allowed": _allowed_text(entry, percent=percent),
         "verdict": entry.verdict,
         "sign": _VERDICT_SIGNS[entry.verdict],
     }
+
+
+def _error_text(entry: Entry, *, percent: bool) -> str:
+    if entry.error is None:
+        return "–"
+    if percent:
+        return f"{entry.error:+.0%}"
+    return f"{entry.error:+.3g}"
+
+
+def _allowed_text(entry: Entry, *, percent: bool) -> str:
+    if entry.tolerance is None or not percent:
+        return "–"
+    return f"{entry.tolerance:.0%}"
 
 
 def _simulated(entry: Entry) -> str:
@@ -179,17 +185,17 @@ def _simulated(entry: Entry) -> str:
         return entry.simulated_text
     if entry.simulated is None:
         return "–"
-    parts = (
-        entry.simulated if isinstance(entry.simulated, tuple) else (entry.simulated,)
-    )
-    return " … ".join(number_text(part) for part in parts)
+    if isinstance(entry.simulated, tuple):
+        return " … ".join(number_text(part) for part in entry.simulated)
+    return number_text(entry.simulated)
 
 
 def parameter_table(parameters: Sequence[Mapping[str, Any]]) -> Table:
     """Show parameters with their provenance."""
     rows = []
     for row in parameters:
-        value, interval = row["value"], row.get("confidence_interval") or ()
+        value = row["value"]
+        interval = row.get("confidence_interval") or ()
         written = f"{value:.6g}" if isinstance(value, float) else str(value)
         ends = " … ".join(f"{end:.4g}" for end in interval) or "–"
         kind = (str(row[key]) for key in ("unit", "provenance"))

@@ -82,7 +82,8 @@ def comparison(report: RunReport) -> Table:
 
 def comparison_notes(report: RunReport) -> list[str]:
     """Say how to read the comparison."""
-    kinds, schemes = report.kinds, report.schemes
+    kinds = report.kinds
+    schemes = report.schemes
     sized = any(len(report.sizes_of(kind)) > 1 for kind in kinds)
     worn = any(report.wear(kind, scheme) for kind in kinds for scheme in schemes)
     notes = (
@@ -348,10 +349,8 @@ def _share_cell(share: float | None) -> Cell:
 
 def results(report: RunReport) -> Table:
     """Show every row with the columns that matter."""
-    throughput, each = (
-        COLUMNS["throughput_bytes_per_s"],
-        [COLUMNS[key] for key in _EACH],
-    )
+    throughput = COLUMNS["throughput_bytes_per_s"]
+    each = [COLUMNS[key] for key in _EACH]
     columns = ["request", "scheme", throughput.short_heading, "±"]
     columns += [*(column.short_heading for column in each), "bottleneck"]
     rows = [
@@ -409,7 +408,9 @@ def storage_tables(report: RunReport) -> list[Table]:
 
 def storage_notes(report: RunReport) -> list[str]:
     """Say what the tables rest on."""
-    drives, fill, notes = report.drives, report.drives.fill, []
+    drives = report.drives
+    fill = report.drives.fill
+    notes = []
     if drives.capacity is None:
         notes.append(
             f"The parameter set {report.scenario.cluster.ssd} does not give the capacity of a drive, so "
@@ -507,7 +508,8 @@ def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | Cell]:
     rate = number_text(rebuild.bytes_per_s, 1e-6)
     if rebuild.half_bytes_per_s is not None:
         rate += f" ({number_text(rebuild.half_bytes_per_s, 1e-6)})"
-    held, whole = report.rebuild_bytes, Cell("–")
+    held = report.rebuild_bytes
+    whole = Cell("–")
     if held is not None:
         ends = rebuild.seconds_interval(held)
         note = (

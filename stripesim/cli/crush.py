@@ -16,7 +16,8 @@ from stripesim.cli.options import JsonOption
 Mapping = tuple[int, list[int]]
 
 _CHUNK = 4096
-_X_MIN, _X_MAX = -(2**31), 2**32 - 1
+_X_MIN = -(2**31)
+_X_MAX = 2**32 - 1
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 

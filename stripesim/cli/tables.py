@@ -30,7 +30,8 @@ def kernel_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         median_us, low_us, high_us = (
             row[f"seconds_{part}"] * 1e6 for part in ("median", "p10", "p90")
         )
-        copy_s, roof = row["copy_seconds_median"], row["roofline"]
+        copy_s = row["copy_seconds_median"]
+        roof = row["roofline"]
         line = {
             "scheme": row["scheme"] if code else "",
             "operation": row["op"] + erased,
@@ -118,7 +119,8 @@ def repair_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Say what each row's repair came to; nothing for rows without one."""
     lines = []
     for row in (row for row in rows if row.get("repair_objects") is not None):
-        objects, pending = row["repair_objects"], row["repair_objects_pending"]
+        objects = row["repair_objects"]
+        pending = row["repair_objects_pending"]
         lost = f"{row['repair_lost_bytes'] / 1e6:,.0f} MB"
         if row["repair_s"] is None:
             said = f"repair of {lost} unfinished, {pending:,} of {objects + pending:,} objects to go"

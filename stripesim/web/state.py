@@ -128,7 +128,9 @@ class Option:
 
 def defaults(base: Scenario, side: str) -> dict[str, str]:
     """Return what the form holds before anything is typed: the scenario's own values."""
-    cluster, load, durability = base.cluster, base.workload, base.durability
+    cluster = base.cluster
+    load = base.workload
+    durability = base.durability
     scheme = base.schemes[min(SIDES.index(side), len(base.schemes) - 1)]
     plan = base.plan
     reads = (
@@ -288,17 +290,21 @@ _REPLACED: Final[Any] = {
 def _numbers(
     scenario: Scenario, values: Mapping[str, str]
 ) -> tuple[list[Number], list[str]]:
-    scheme, models = scenario.schemes[0], build_models(scenario)
+    scheme = scenario.schemes[0]
+    models = build_models(scenario)
     drives = drives_of(scenario, models)
     held = capacity_of(scenario, scheme, models, drives)
-    safe, full, raw = held.usable_bytes_safe, held.usable_bytes_full, held.raw_bytes
+    safe = held.usable_bytes_safe
+    full = held.usable_bytes_full
+    raw = held.raw_bytes
     origin = drives.fill.provenance["full_ratio"].source if drives.fill else "–"
     exact = "exact arithmetic; metadata and other pools are not counted"
     steps = " → ".join(
         f"{step.name} {bytes_text(step.left_bytes)} ({step.why})"
         for step in held.steps[:5]
     )
-    stored, row = held.stored_per_client_byte, nines_of(scenario, scheme, None)
+    stored = held.stored_per_client_byte
+    row = nines_of(scenario, scheme, None)
     drive_sum = f"{held.osds} OSDs × {drives.osd_bytes or 0:,.0f} B"
     full_ratio = drives.fill.full_ratio if drives.fill else 1.0
     full_sum = f"raw × {full_ratio:g} / {held.overhead:.4g}"
@@ -399,7 +405,8 @@ def read_upload(text: str) -> Scenario:
         raise ValueError(
             f"scenario: got {', '.join(refused)}, wanted no path of a file in an upload"
         )
-    cluster, sets = values.get("cluster", {}), names()
+    cluster = values.get("cluster", {})
+    sets = names()
     known = {
         "ssd": sets,
         "parameters": sets,

@@ -53,7 +53,9 @@ def flatten(
     changed = {change.bucket_id: change for change in changes}
     for bucket in buckets:
         b = -1 - bucket.id
-        first[b], weight_first[b], more_first[b] = len(items), len(weights), len(more)
+        first[b] = len(items)
+        weight_first[b] = len(weights)
+        more_first[b] = len(more)
         size[b] = len(bucket.items)
         kind[b] = bucket.type_id
         alg[b] = bucket.alg

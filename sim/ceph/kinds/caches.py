@@ -118,7 +118,8 @@ class CachedStripes(CachedBlocks):
         blocks = self._blocks_per_stripe
         start = origin + start_byte // stripe_bytes * blocks
         stop = origin - (-end_byte // stripe_bytes) * blocks
-        head, tail = 0, 0
+        head = 0
+        tail = 0
         if start_byte % stripe_bytes or end_byte - start_byte < stripe_bytes:
             head = self._reads_stripe(start)
         if stop - start > blocks and end_byte % stripe_bytes:
@@ -175,7 +176,8 @@ class SmallWrites:
         """Remember a write; return the states of its first and its last unit."""
         unit_bytes = self._unit_bytes
         touched = range(start_byte // unit_bytes, -(-end_byte // unit_bytes))
-        head, tail = 0, 0
+        head = 0
+        tail = 0
         if start_byte % unit_bytes or end_byte - start_byte < unit_bytes:
             head = self._state(touched[0], group)
         if end_byte % unit_bytes:

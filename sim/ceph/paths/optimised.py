@@ -23,7 +23,8 @@ from stripesim.sim.engine.conditions import pinned
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
 # Key ranges of a request: the pages that it writes on any shard, and its object.
-ROWS, OBJECT = 0, 1
+ROWS = 0
+OBJECT = 1
 
 
 def optimised_write_path(

@@ -14,7 +14,8 @@ from stripesim.sim.engine.conditions import alone, pinned
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
 # Key ranges of a request: the stripes that it writes, and the one partial stripe that is asked for first.
-WRITTEN, PARTIAL = 0, 1
+WRITTEN = 0
+PARTIAL = 1
 
 
 def pipelined_write_path(
