@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from generate.stage import COLUMNS, DOCS, ROOT, save_files
@@ -73,9 +74,7 @@ def rewrite_pages(names: list[str]) -> list[Path]:
             save_files(text, Path(folder))
             for file, sample in SAMPLES.get(name, {}).items():
                 shutil.copy(sample, Path(folder) / file)
-            now = BLOCK.sub(
-                lambda found, folder=folder: again(found, Path(folder)), text
-            )  # type: ignore[misc]
+            now = BLOCK.sub(partial(again, folder=Path(folder)), text)
         if now != text:
             path.write_text(now, encoding="utf-8")
             changed.append(path)
