@@ -21,8 +21,9 @@ from stripesim.scenarios.planning.capacity import (
 )
 from stripesim.scenarios.planning.durability import DETECTION_S
 from stripesim.scenarios.planning.plan import AFR, nines_of
-from stripesim.scenarios.schema.keys import Scenario, names_file
+from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, names_file
 from stripesim.scenarios.schema.loader import parse_scenario, scenario_from
+from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.scenarios.schema.toml import toml_document
 from stripesim.scenarios.schema.toml_bounds import parse_toml
 from stripesim.scenarios.schema.types import GenerationName
@@ -36,6 +37,11 @@ from stripesim.web.fields import (
 )
 
 SIDES: Final = ("a", "b")
+#: What the form proposes where the scenario says nothing; every value is shown.
+_RATE_PER_S: Final = 1000.0
+_READ_FRACTION: Final = 0.7
+_GROWTH_BYTES_PER_DAY: Final = 0.1e12
+_REPAIR_BYTES_PER_S: Final = 50e6
 
 
 @lru_cache(maxsize=1)
@@ -65,7 +71,7 @@ def controls() -> tuple[Control, ...]:
         Control("public_gbit_per_s", "Public network [Gbit/s]", low=0.1, high=800),
         Control("private_gbit_per_s", "Private network [Gbit/s]", low=0.1, high=800),
         Control("cores_per_host", "Cores per host", low=1, high=1024),
-        Control("pg_num", "Placement groups", low=1, high=8192),
+        Control("pg_num", "Placement groups", low=1, high=65_536),
         Control(
             "failure_domain",
             "Failure domain",
@@ -130,51 +136,59 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     """Return what the form holds before anything is typed: the scenario's own values."""
     cluster = base.cluster
     load = base.workload
-    durability = base.durability
+    plan = base.plan or PlanSpec()
+    durability = base.durability or DurabilitySpec()
     scheme = base.schemes[min(SIDES.index(side), len(base.schemes) - 1)]
-    plan = base.plan
-    reads = (
-        load.read_fraction
-        if load.read_fraction is not None
-        else (0.0 if load.ops == ("write",) else 0.7)
-    )
     domain = cluster.failure_domain_erasure
     if parse_scheme(scheme).kind == "replicated":
         domain = cluster.failure_domain_replicated
-    values = {
+    # An empty field stands for the drive's own capacity, and for no racks.
+    drive_tb = cluster.drive_bytes / 1e12 if cluster.drive_bytes else ""
+    growth_bytes = plan.growth_bytes_per_day or _GROWTH_BYTES_PER_DAY
+    repair_bytes_per_s = durability.repair_bytes_per_s or _REPAIR_BYTES_PER_S
+    values: dict[str, str | float] = {
         "scheme": scheme,
-        "generation": plan.generation[0]
-        if plan and plan.generation
-        else base.generation,
-        "hosts": max(plan.hosts) if plan and plan.hosts else cluster.host_count,
-        "osds_per_host": max(plan.osds_per_host)
-        if plan and plan.osds_per_host
-        else cluster.osds_per_host,
-        "ssd": plan.ssd[0] if plan and plan.ssd else cluster.ssd,
-        # Empty: the capacity of the drive's own data sheet.
-        "drive_tb": cluster.drive_bytes / 1e12 if cluster.drive_bytes else "",
+        "generation": _first_of(plan.generation, base.generation),
+        "hosts": max(plan.hosts, default=cluster.host_count),
+        "osds_per_host": max(plan.osds_per_host, default=cluster.osds_per_host),
+        "racks": cluster.racks or "",
+        "ssd": _first_of(plan.ssd, cluster.ssd),
+        "drive_tb": drive_tb,
         "public_gbit_per_s": cluster.public_gbit_per_s,
         "private_gbit_per_s": cluster.private_gbit_per_s,
         "cores_per_host": cluster.cores_per_host,
-        "pg_num": min(cluster.pg_num, 8192),
-        "racks": cluster.racks or "",
+        "pg_num": cluster.pg_num,
         "failure_domain": domain,
         "block_kib": load.block_sizes_bytes[0] / 1024,
-        "read_percent": 100 * reads,
-        "rate_per_s": (plan.rate_per_s if plan else None) or load.rate_per_s or 1000.0,
-        "stored_tb": ((plan.stored_bytes if plan else None) or 0.0) / 1e12,
-        "growth_tb_per_day": ((plan.growth_bytes_per_day if plan else None) or 0.1e12)
-        / 1e12,
-        "afr_percent": 100 * ((durability.afr if durability else None) or AFR),
-        "repair_mb_per_s": (
-            (durability.repair_bytes_per_s if durability else None) or 50e6
-        )
-        / 1e6,
+        "read_percent": 100 * _read_fraction(load),
+        "rate_per_s": plan.rate_per_s or load.rate_per_s or _RATE_PER_S,
+        "stored_tb": (plan.stored_bytes or 0.0) / 1e12,
+        "growth_tb_per_day": growth_bytes / 1e12,
+        "afr_percent": 100 * (durability.afr or AFR),
+        "repair_mb_per_s": repair_bytes_per_s / 1e6,
     }
-    return {
-        key: f"{value:g}" if isinstance(value, int | float) else str(value)
-        for key, value in values.items()
-    }
+    return {key: _field_text(value) for key, value in values.items()}
+
+
+def _first_of(values: Sequence[str], default: str) -> str:
+    """Return the first of the values that a plan varies; the scenario's own where it varies none."""
+    return next(iter(values), default)
+
+
+def _read_fraction(load: WorkloadSpec) -> float:
+    if load.read_fraction is not None:
+        return load.read_fraction
+    if load.ops == ("write",):
+        return 0.0
+    if load.ops == ("read",):
+        return 1.0
+    return _READ_FRACTION
+
+
+def _field_text(value: str | float) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:g}"
 
 
 def read_values(
