@@ -83,26 +83,29 @@ def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> dict[str, Any]:
         from stripesim.scenarios.cells.replay import recorded_latency
 
         row |= recorded_latency(scenario)
-    return {**row, "workload": ALL_LOADS} if result.load_rows else row
+    if result.load_rows:
+        row["workload"] = ALL_LOADS
+    return row
 
 
 def load_rows_of(
     scenario: Scenario, cell: Cell, result: RunResult
 ) -> list[dict[str, Any]]:
     """Return a row for each of several workloads; `row_of` is all of them together."""
-    common = {"image": scenario.workload.image}
-    rows = (
-        zip(scenario.workloads, scenario.loads, result.load_rows, strict=True)
-        if result.load_rows
-        else ()
-    )
+    if not result.load_rows:
+        return []
+    common = {
+        "image": scenario.workload.image,
+        "engine_wall_s": result.row["engine_wall_s"],
+    }
     return [
         {
             **load_cell(cell.scheme, load)._asdict(),
-            **common,
             **row,
-            "engine_wall_s": result.row["engine_wall_s"],
+            **common,
             "workload": named.name,
         }
-        for named, load, row in rows
+        for named, load, row in zip(
+            scenario.workloads, scenario.loads, result.load_rows, strict=True
+        )
     ]

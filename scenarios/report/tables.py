@@ -137,10 +137,10 @@ def _storage_rows(report: RunReport) -> list[Row]:
     )
     seconds = [report.repair_seconds(scheme) for scheme in report.schemes]
     if any(seconds):
-        words = "repair of one OSD" + (
-            ", under the load" if report.scenario.repair else ", idle cluster"
-        )
-        rows.append([words, *_longest(seconds)])
+        name = "repair of one OSD, idle cluster"
+        if report.scenario.repair:
+            name = "repair of one OSD, under the load"
+        rows.append([name, *_longest(seconds)])
     if report.scenario.faults is not None:
         whole = [
             row for row in report.rows if row.get("failure_to_clean_s") is not None
@@ -163,8 +163,10 @@ def _longest(seconds: Sequence[Sequence[float]]) -> list[Cell]:
 
 def _ends(values: Sequence[float], write: Callable[[float], str]) -> str:
     """Write the least and the greatest of some values."""
-    ends = (min(values), max(values)) if values else ()
-    return " … ".join(dict.fromkeys(map(write, ends))) or "–"
+    if not values:
+        return "–"
+    ends = (write(min(values)), write(max(values)))
+    return " … ".join(dict.fromkeys(ends))
 
 
 def _judged(
@@ -172,20 +174,36 @@ def _judged(
     texts: Sequence[str],
     better: Literal["less", "more"],
 ) -> list[Cell]:
-    """Cells of one row: with the factor of the first scheme, and the best one marked."""
-    known = [[value for value in some if value is not None] for some in values]
-    means = [fmean(some) if some else None for some in known]
-    there = [mean for mean in means if mean is not None]
-    best = (min if better == "less" else max)(there, default=None)
-    distinct = bool(there) and max(there) > (1 + _NOTABLE) * min(there)
+    """Return the cells of one row: with the factor to the first scheme, and the best one marked."""
+    means = [_mean_of_known(of_scheme) for of_scheme in values]
+    known = [mean for mean in means if mean is not None]
+    best = _notably_best(known, better)
     cells = []
-    for index, (some, text) in enumerate(zip(values, texts, strict=True)):
-        note = (
-            "" if index == 0 or len(some) != len(values[0]) else times(some, values[0])
-        )
-        is_best = distinct and means[index] is not None and means[index] == best
+    for index, (of_scheme, text) in enumerate(zip(values, texts, strict=True)):
+        note = ""
+        if index > 0 and len(of_scheme) == len(values[0]):
+            note = times(of_scheme, values[0])
+        is_best = best is not None and means[index] == best
         cells.append(Cell(text, note, tone="best" if is_best else ""))
     return cells
+
+
+def _mean_of_known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return fmean(known)
+
+
+def _notably_best(
+    means: Sequence[float], better: Literal["less", "more"]
+) -> float | None:
+    """Return the best of some means; None where all are nearly equal."""
+    if not means or max(means) <= (1 + _NOTABLE) * min(means):
+        return None
+    if better == "less":
+        return min(means)
+    return max(means)
 
 
 def _measure_row(report: RunReport, kind: Kind, column: Column) -> Row | None:
@@ -342,9 +360,9 @@ def utilisation(report: RunReport) -> list[Table]:
 def _share_cell(share: float | None) -> Cell:
     if share is None:
         return Cell("–")
-    return Cell(
-        f"{100 * share:.0f} %" if share >= 0.005 or share == 0 else "< 1 %", share=share
-    )
+    if 0 < share < 0.005:
+        return Cell("< 1 %", share=share)
+    return Cell(f"{100 * share:.0f} %", share=share)
 
 
 def results(report: RunReport) -> Table:

@@ -43,16 +43,17 @@ class Column:
     @property
     def heading(self) -> str:
         """Name and unit."""
-        return f"{self.words} [{self.unit}]" if self.unit else self.words
+        return self._with_unit(self.words)
 
     @property
     def short_heading(self) -> str:
         """Name and unit for a narrow table."""
-        return (
-            f"{self.short or self.words} [{self.unit}]"
-            if self.unit
-            else self.short or self.words
-        )
+        return self._with_unit(self.short or self.words)
+
+    def _with_unit(self, name: str) -> str:
+        if not self.unit:
+            return name
+        return f"{name} [{self.unit}]"
 
     def text(self, row: Mapping[str, Any]) -> str:
         """Write the value of a row, in the unit shown."""
@@ -60,7 +61,9 @@ class Column:
 
     def half_text(self, row: Mapping[str, Any], ci: tuple[str, str] | None) -> str:
         """Write half the width of an interval whose ends are columns; nothing where there is none."""
-        low, high = (row.get(end) for end in ci) if ci else (None, None)
+        if ci is None:
+            return ""
+        low, high = (row.get(end) for end in ci)
         if low is None or high is None:
             return ""
         return number_text((high - low) / 2, self.factor, digits=2, padded=True)
@@ -71,7 +74,9 @@ class Column:
         """Write the value with all its digits, for a column of numbers, and half of its interval."""
         half = self.half_text(row, ci)
         value = number_text(row.get(self.key), self.factor, padded=True)
-        return f"{value} ±{half}" if half else value
+        if not half:
+            return value
+        return f"{value} ±{half}"
 
 
 def _listed() -> Iterator[Column]:
@@ -222,13 +227,19 @@ def _number(key: str, rank: int = 0) -> _Shown:
 
 
 def _text(key: str) -> Callable[[Mapping[str, Any]], str]:
-    return lambda row: str(row.get(key) if row.get(key) is not None else "–")
+    def write(row: Mapping[str, Any]) -> str:
+        value = row.get(key)
+        return "–" if value is None else str(value)
+
+    return write
 
 
 def block_text(row: Mapping[str, Any]) -> str:
     """Write the request size of a row; a dash where it has several."""
     size_bytes = row.get("block_size_bytes")
-    return "–" if size_bytes is None else format_size(int(size_bytes))
+    if size_bytes is None:
+        return "–"
+    return format_size(int(size_bytes))
 
 
 def _bottleneck(row: Mapping[str, Any]) -> str:
@@ -241,8 +252,9 @@ def _bottleneck(row: Mapping[str, Any]) -> str:
     # A lock is a limit by the line in front of it, however short each one of them is busy.
     if highest is None or highest < NEAR:
         return name
-    hot_spot = "" if mean is None or mean >= NEAR else "hot spot "
-    return f"{name} {hot_spot}{100 * highest:.0f} %"
+    if mean is not None and mean < NEAR:
+        name += " hot spot"
+    return f"{name} {100 * highest:.0f} %"
 
 
 _SHOWN: Final[Sequence[_Shown]] = (
@@ -278,8 +290,10 @@ PHASES: Final = {
 def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
     """Put the phases of a run under faults below its rows; rows without phases stay as they are."""
     named = [phase for phase in PHASES if f"iops_{phase}" in rows.columns]
+    if not named:
+        return rows
     listed: list[dict[str, Any]] = []
-    for row in rows.iter_rows(named=True) if named else ():
+    for row in rows.iter_rows(named=True):
         listed.append({**row, "phase": "whole run"})
         for phase in named:
             if row[f"iops_{phase}"] is None:
@@ -297,7 +311,7 @@ def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
             if phase == "recovery":
                 own["bottleneck"] = row.get("recovery_limited_by")
             listed.append({**own, "iops": row[f"iops_{phase}"], "phase": PHASES[phase]})
-    return pl.DataFrame(listed, infer_schema_length=None) if named else rows
+    return pl.DataFrame(listed, infer_schema_length=None)
 
 
 def print_table(rows: pl.DataFrame, console: Console) -> None:

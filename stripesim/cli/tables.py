@@ -25,25 +25,26 @@ def kernel_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 
     lines = []
     for row in sorted(rows, key=_kernel_order):
-        code = row["op"] != "memcpy"
-        erased = f", {row['erasures']} lost" if row["op"] == "decode" else ""
-        median_us, low_us, high_us = (
-            row[f"seconds_{part}"] * 1e6 for part in ("median", "p10", "p90")
-        )
-        copy_s = row["copy_seconds_median"]
-        roof = row["roofline"]
+        operation = row["op"]
+        scheme = row["scheme"]
+        backend = row["backend"]
+        if operation == "memcpy":
+            scheme = ""
+            backend = ""
+        if operation == "decode":
+            operation += f", {row['erasures']} lost"
         line = {
-            "scheme": row["scheme"] if code else "",
-            "operation": row["op"] + erased,
-            "backend": row["backend"] if code else "",
+            "scheme": scheme,
+            "operation": operation,
+            "backend": backend,
             "buffers": row["buffers"],
             "cores": f"{row['cores']}",
             "data": format_size(row["size_bytes"]),
-            "time [µs]": f"{median_us:.1f}",
-            "p10…p90 [µs]": f"{low_us:.1f}…{high_us:.1f}" if low_us != high_us else "",
-            "copy [µs]": f"{copy_s * 1e6:.1f}" if copy_s is not None else "",
+            "time [µs]": f"{row['seconds_median'] * 1e6:.1f}",
+            "p10…p90 [µs]": _span_us(row["seconds_p10"], row["seconds_p90"]),
+            "copy [µs]": _known(row["copy_seconds_median"], 1e6, ".1f"),
             "[GB/s]": f"{row['bytes_per_s'] / 1e9:.2f}",
-            "roof": f"{roof:.2f}" if roof is not None else "",
+            "roof": _known(row["roofline"], 1.0, ".2f"),
         }
         lines.append(line)
     caption = (
@@ -52,6 +53,20 @@ def kernel_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         "headers and copies"
     )
     return table_of(lines, numbers=range(4, 11), caption=caption)
+
+
+def _span_us(low_s: float, high_s: float) -> str:
+    """Write two ends in microseconds; nothing where they are equal."""
+    if low_s == high_s:
+        return ""
+    return f"{low_s * 1e6:.1f}…{high_s * 1e6:.1f}"
+
+
+def _known(value: float | None, factor: float, form: str) -> str:
+    """Write a number in the unit shown; nothing where it is not known."""
+    if value is None:
+        return ""
+    return f"{value * factor:{form}}"
 
 
 def _kernel_order(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -104,7 +119,9 @@ def _cell(value: Any) -> str:
         return str(value)
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    if abs(value) < 1e4:
+        return f"{value:,.4g}"
+    return f"{value:,.0f}"
 
 
 def _moved(row: Mapping[str, Any], prefix: str) -> str:
@@ -147,8 +164,10 @@ def timeline_table(timeline: Mapping[str, Any]) -> Table:
         timeline["events"], lambda e: (f"{e['time_s']:,.3f}", e["what"])
     ):
         texts = [event["text"] for event in alike]
-        more = f" and {len(texts) - _TEXTS_MAX} more" if len(texts) > _TEXTS_MAX else ""
-        rows.append([time, what, "; ".join(texts[:_TEXTS_MAX]) + more])
+        text = "; ".join(texts[:_TEXTS_MAX])
+        if len(texts) > _TEXTS_MAX:
+            text += f" and {len(texts) - _TEXTS_MAX} more"
+        rows.append([time, what, text])
     return table(
         ("time [s]", "event", "what happened"),
         rows,
@@ -221,15 +240,10 @@ def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
     shown = table(columns, numbers=range(2, 5), title=title, caption=caption)
     previous = ""
     for row in advice:
-        size = row["block_size_bytes"]
-        cell = " ".join(
-            [
-                row["scheme"],
-                row["op"],
-                row["pattern"],
-                *([format_size(size)] if size else []),
-            ]
-        )
+        parts = [row["scheme"], row["op"], row["pattern"]]
+        if row["block_size_bytes"]:
+            parts.append(format_size(row["block_size_bytes"]))
+        cell = " ".join(parts)
         if previous and cell != previous:
             shown.add_section()
         changes = (
@@ -257,7 +271,9 @@ def print_processors(cells: Sequence[Mapping[str, Any]], iops: float) -> None:
     """Print each cell's use of processors, and the cores that a rate of requests needs."""
 
     def percent(share: float | None) -> str:
-        return "–" if share is None else f"{100 * share:.0f} %"
+        if share is None:
+            return "–"
+        return f"{100 * share:.0f} %"
 
     def line(
         name: str, count: object, uses: Mapping[str, Any], *shares: float | None
@@ -292,10 +308,9 @@ def print_processors(cells: Sequence[Mapping[str, Any]], iops: float) -> None:
             table(columns, rows, numbers=range(1, 5), caption=" ".join(words))
         )
         busy = iops * cell["cpu_ns_per_op"] / 1e9
+        line_of_rate = f"{iops:,.0f} requests/s keep {busy:.1f} cores busy"
         first = cell.get("saturates_first")
-        full = (
-            f"; full first: {first['resource']}, at {first['iops']:,.0f} requests/s"
-            if first
-            else ""
-        )
-        print(f"{iops:,.0f} requests/s keep {busy:.1f} cores busy{full}")
+        if first:
+            rate = f"{first['iops']:,.0f} requests/s"
+            line_of_rate += f"; full first: {first['resource']}, at {rate}"
+        print(line_of_rate)
