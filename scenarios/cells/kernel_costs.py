@@ -21,38 +21,42 @@ def kernel_table(scenario: Scenario) -> KernelTable:
     machine, else, of a Reed-Solomon code, interpolated ones.
     """
     table = _named_table(scenario)
-    measured = measured_codes(scenario)
-    interpolated_tables = {
-        name: costs.table for name, costs in interpolated_codes(scenario).items()
-    }
-    added = [
-        cost
-        for name, source in (measured | interpolated_tables).items()
-        for cost in _costs_of(name, source)
-    ]
-    if not added:
+    measured, guessed = _added_codes(scenario, table)
+    sources = measured | {name: guess.table for name, guess in guessed.items()}
+    if not sources:
         return table
+    costs = [
+        cost for name, source in sources.items() for cost in _costs_of(name, source)
+    ]
     provenance = dict(table.provenance)
     if measured:
         provenance["measured_here"] = [
             {"scheme": name, **source.provenance} for name, source in measured.items()
         ]
-    return replace(table, provenance=provenance, costs=(*table.costs, *added))
-
-
-def measured_codes(scenario: Scenario) -> dict[str, KernelTable]:
-    """Return the costs measured on this machine of codes that the scenario's table lacks."""
-    measured = {name: costs_measured_here(name) for name in _lacking(scenario)}
-    return {name: table for name, table in measured.items() if table is not None}
+    return replace(table, provenance=provenance, costs=(*table.costs, *costs))
 
 
 def interpolated_codes(scenario: Scenario) -> dict[str, Interpolated]:
     """Return the codes that were never timed and whose costs follow from those of timed ones."""
-    table = _named_table(scenario)
-    measured = measured_codes(scenario)
-    unmeasured = [name for name in _lacking(scenario) if name not in measured]
-    guesses = {name: interpolated(table, name) for name in unmeasured}
-    return {name: guess for name, guess in guesses.items() if guess is not None}
+    _, guessed = _added_codes(scenario, _named_table(scenario))
+    return guessed
+
+
+def _added_codes(
+    scenario: Scenario, table: KernelTable
+) -> tuple[dict[str, KernelTable], dict[str, Interpolated]]:
+    """Return the codes that a table lacks: those measured on this machine, and those interpolated."""
+    measured: dict[str, KernelTable] = {}
+    guessed: dict[str, Interpolated] = {}
+    for name in _lacking(scenario, table):
+        own = costs_measured_here(name)
+        if own is not None:
+            measured[name] = own
+            continue
+        guess = interpolated(table, name)
+        if guess is not None:
+            guessed[name] = guess
+    return measured, guessed
 
 
 def _named_table(scenario: Scenario) -> KernelTable:
@@ -65,9 +69,9 @@ def _named_table(scenario: Scenario) -> KernelTable:
         raise KernelTableError(f"{place}: {error}") from None
 
 
-def _lacking(scenario: Scenario) -> list[str]:
-    """List the erasure codes of a scenario that its table has no costs of."""
-    known = _named_table(scenario).schemes()
+def _lacking(scenario: Scenario, table: KernelTable) -> list[str]:
+    """List the erasure codes of a scenario that a table has no costs of."""
+    known = table.schemes()
     unknown = [name for name in scenario.schemes if name not in known]
     return [name for name in unknown if parse_scheme(name).kind == "erasure"]
 
