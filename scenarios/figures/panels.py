@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -225,17 +225,6 @@ def size_axis_title(sizes: Sequence[int]) -> str:
 
 def _all_kibibytes(sizes: Sequence[int]) -> bool:
     return all(size % 1024 == 0 for size in sizes)
-
-
-def log_axis(
-    axes: Axes, which: Literal["x", "y"], ticks: Sequence[float], labels: Sequence[str]
-) -> None:
-    """Make an axis logarithmic, with only these ticks."""
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    getattr(axes, f"set_{which}scale")("log")
-    axis.set_ticks(list(ticks), labels=list(labels))
-    axis.set_minor_locator(NullLocator())
-    axis.set_minor_formatter(NullFormatter())
 
 
 def scale_axis(axes: Axes, shown: Sequence[float]) -> None:

@@ -1,7 +1,7 @@
 """Draw figures from result rows: quantities against block size, and the headline comparison."""
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
@@ -227,25 +227,6 @@ def save_figures(
     if captions:
         contents["captions.md"] = captions.rstrip("\n").encode() + b"\n"
     return write_files(out_dir, contents)
-
-
-def draw_possible(
-    rows: pl.DataFrame,
-    drawings: Mapping[
-        str, tuple[Collection[str], Callable[[pl.DataFrame], CaptionedFigure]]
-    ],
-) -> dict[str, CaptionedFigure]:
-    """Draw the figures of a study whose experiments were run.
-
-    `drawings`: file stem → experiments needed, and the function that draws.
-    """
-    experiments = set(rows["experiment"].to_list())
-    with styled():
-        return {
-            stem: draw(rows)
-            for stem, (needs, draw) in drawings.items()
-            if experiments.issuperset(needs)
-        }
 
 
 def draw_panels(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:

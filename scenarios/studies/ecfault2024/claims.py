@@ -64,11 +64,6 @@ class RecoveryNumbers:
         """Return the base configuration's row."""
         return self._recovered["base", code]
 
-    def hurt_twice(self) -> float:
-        """Return the part of the PGs hurt by three failures on different hosts that lost two or more."""
-        row = self._recovered["fail-3-different", RS]
-        return float(row["pgs_hurt_more_than_once"] / row["pgs_hurt"])
-
     def worst_cache(self) -> Observation:
         """Name the cache scheme that is the worst for Clay, and worse than RS under any."""
         clay = {
