@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple
 
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.planning.bound import Bound, bounds_of
@@ -14,6 +14,7 @@ from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, scenario_from
 from stripesim.scenarios.schema.tables import VARIED, PlanSpec
 from stripesim.scenarios.schema.units import number_text
+from stripesim.sim.observe.intervals import Interval
 
 #: A grid beyond this is refused: it takes minutes before anything is simulated.
 CANDIDATES_MAX: Final = 2000
@@ -187,8 +188,9 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
         ("watts_max", found.get("watts"), at_most, 1.0, "W"),
     ):
         wanted = getattr(plan, key)
+        known = None if value is None else Interval(value, None, None)
         if wanted is not None:
-            candidate.verdicts.append(judge(key, value, wanted, factor, unit))
+            candidate.verdicts.append(judge(key, known, wanted, factor, unit))
     if (
         plan.rate_per_s is not None
         and candidate.bounds
@@ -201,73 +203,57 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
 
 
 def at_least(
-    key: str,
-    value: float | None,
-    wanted: float,
-    factor: float,
-    unit: str,
-    low: float | None = None,
-    high: float | None = None,
+    key: str, value: Interval | None, wanted: float, factor: float, unit: str
 ) -> Verdict:
     """Judge a value that must reach a limit, by the ends of its interval if it has one."""
-    interval = _Interval.around(value, low, high)
-    limit = f"wanted {wanted * factor:,.4g}"
-    if interval is None:
-        return Verdict(key, "uncertain", f"{key}: not known, {limit} {unit} or more")
-    state: State = "uncertain"
-    if interval.low >= wanted:
-        state = "met"
-    elif interval.high < wanted:
-        state = "failed"
-    words = f"{key}: {interval.text(factor, unit)}, {limit} or more"
-    return Verdict(key, state, words)
+    words = _words(key, value, wanted, factor, unit, side="or more")
+    if value is None:
+        return Verdict(key, "uncertain", words)
+    low, high = _ends(value)
+    if low >= wanted:
+        return Verdict(key, "met", words)
+    if high < wanted:
+        return Verdict(key, "failed", words)
+    return Verdict(key, "uncertain", words)
 
 
 def at_most(
+    key: str, value: Interval | None, wanted: float, factor: float, unit: str
+) -> Verdict:
+    """Judge a value that must not exceed a limit, by the ends of its interval if it has one."""
+    words = _words(key, value, wanted, factor, unit, side="or less")
+    if value is None:
+        return Verdict(key, "uncertain", words)
+    low, high = _ends(value)
+    if high <= wanted:
+        return Verdict(key, "met", words)
+    if low > wanted:
+        return Verdict(key, "failed", words)
+    return Verdict(key, "uncertain", words)
+
+
+def _words(
     key: str,
-    value: float | None,
+    value: Interval | None,
     wanted: float,
     factor: float,
     unit: str,
-    low: float | None = None,
-    high: float | None = None,
-) -> Verdict:
-    """Judge a value that must not exceed a limit, by the ends of its interval if it has one."""
-    interval = _Interval.around(value, low, high)
+    *,
+    side: str,
+) -> str:
+    """Write a value, in the unit shown, with its interval and what is wanted."""
     limit = f"wanted {wanted * factor:,.4g}"
-    if interval is None:
-        return Verdict(key, "uncertain", f"{key}: not known, {limit} {unit} or less")
-    state: State = "uncertain"
-    if interval.high <= wanted:
-        state = "met"
-    elif interval.low > wanted:
-        state = "failed"
-    words = f"{key}: {interval.text(factor, unit)}, {limit} or less"
-    return Verdict(key, state, words)
+    if value is None:
+        return f"{key}: not known, {limit} {unit} {side}"
+    low, high = _ends(value)
+    between = ""
+    if low != high:
+        between = f" (95 % {low * factor:,.4g} to {high * factor:,.4g})"
+    return f"{key}: {value.mean * factor:,.4g} {unit}{between}, {limit} {side}"
 
 
-class _Interval(NamedTuple):
-    """A value and the ends of its 95 % interval; both ends are the value where it has none."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def around(
-        cls, value: float | None, low: float | None, high: float | None
-    ) -> Self | None:
-        """Return the interval of a value; None if the value is not known."""
-        if value is None:
-            return None
-        return cls(
-            value, value if low is None else low, value if high is None else high
-        )
-
-    def text(self, factor: float, unit: str) -> str:
-        """Write the value in the unit shown, with its interval."""
-        text = f"{self.value * factor:,.4g} {unit}"
-        if self.low == self.high:
-            return text
-        ends = f"{self.low * factor:,.4g} to {self.high * factor:,.4g}"
-        return f"{text} (95 % {ends})"
+def _ends(value: Interval) -> tuple[float, float]:
+    """Return the ends of an interval; both are the value where it has none."""
+    low = value.mean if value.low is None else value.low
+    high = value.mean if value.high is None else value.high
+    return low, high

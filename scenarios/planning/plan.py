@@ -23,7 +23,7 @@ from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, without_
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import assess, recommended_method
-from stripesim.sim.observe.intervals import student_interval
+from stripesim.sim.observe.intervals import Interval, student_interval
 
 #: Annual failure rate where a scenario gives none: the order of what large fleets report.
 AFR: Final = 0.015
@@ -178,12 +178,10 @@ def _judge_rate(
         unit = "requests a second served"
         verdict = at_least(
             "rate_per_s",
-            served.mean,
+            served,
             SERVED * plan.rate_per_s,
             1.0,
             unit,
-            served.low,
-            served.high,
         )
         candidate.verdicts.append(verdict)
 
@@ -199,15 +197,7 @@ def _judge_latency(
     }
     if plan.p99_ms is not None:
         unit = "ms at the 99th percentile"
-        verdict = at_most(
-            "p99_ms",
-            p99_ns.mean,
-            plan.p99_ms * 1e6,
-            1e-6,
-            unit,
-            p99_ns.low,
-            p99_ns.high,
-        )
+        verdict = at_most("p99_ms", p99_ns, plan.p99_ms * 1e6, 1e-6, unit)
         candidate.verdicts.append(verdict)
 
 
@@ -219,9 +209,7 @@ def _judge_recovery_latency(
     candidate.found["latency_p99_recovery_ns"] = p99_ns.mean
     unit = "ms while an OSD is rebuilt"
     wanted_ns = plan.p99_recovery_ms * 1e6
-    verdict = at_most(
-        "p99_recovery_ms", p99_ns.mean, wanted_ns, 1e-6, unit, p99_ns.low, p99_ns.high
-    )
+    verdict = at_most("p99_recovery_ms", p99_ns, wanted_ns, 1e-6, unit)
     candidate.verdicts.append(verdict)
 
 
@@ -275,15 +263,10 @@ def _judge_nines(
         return
     candidate.found["nines"] = row["nines"]
     if plan.nines is not None:
-        verdict = at_least(
-            "nines",
-            row["nines"],
-            plan.nines,
-            1.0,
-            "nines",
-            row["nines_low"],
-            row["nines_high"],
-        )
+        nines = None
+        if row["nines"] is not None:
+            nines = Interval(row["nines"], row["nines_low"], row["nines_high"])
+        verdict = at_least("nines", nines, plan.nines, 1.0, "nines")
         candidate.verdicts.append(verdict)
 
 
@@ -309,8 +292,8 @@ def _rebuild_verdict(wanted: float, seconds: float | None, rebuild: Rebuild) -> 
     seconds_by_half = seconds
     if rebuild.bytes_per_s and rebuild.half_bytes_per_s:
         seconds_by_half *= rebuild.bytes_per_s / rebuild.half_bytes_per_s
-    low, high = sorted((seconds, seconds_by_half))
-    return at_most("rebuild_s", seconds, wanted, 1.0, "s to rebuild an OSD", low, high)
+    spread = Interval(seconds, *sorted((seconds, seconds_by_half)))
+    return at_most("rebuild_s", spread, wanted, 1.0, "s to rebuild an OSD")
 
 
 def nines_of(

@@ -9,6 +9,7 @@ from stripesim.scenarios.planning.candidates import at_least, at_most, candidate
 from stripesim.scenarios.planning.plan import make_plan
 from stripesim.scenarios.report.plan import csv_of, report_of_plan, rows_of
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.sim.observe.intervals import Interval
 
 TEXT = """
 name = "buy"
@@ -100,10 +101,15 @@ def test_page_and_table_hold_every_candidate(document):
 
 
 def test_an_interval_across_its_bound_is_uncertain():
-    assert at_most("p99_ms", 5.0, 6.0, 1.0, "ms", 4.0, 6.5).state == "uncertain"
-    assert at_most("p99_ms", 5.0, 6.0, 1.0, "ms", 4.0, 6.0).state == "met"
-    assert at_most("p99_ms", 7.0, 6.0, 1.0, "ms", 6.5, 7.5).state == "failed"
-    assert at_least("nines", 5.0, 6.0, 1.0, "nines", 4.0, 6.5).state == "uncertain"
+    assert (
+        at_most("p99_ms", Interval(5.0, 4.0, 6.5), 6.0, 1.0, "ms").state == "uncertain"
+    )
+    assert at_most("p99_ms", Interval(5.0, 4.0, 6.0), 6.0, 1.0, "ms").state == "met"
+    assert at_most("p99_ms", Interval(7.0, 6.5, 7.5), 6.0, 1.0, "ms").state == "failed"
+    assert (
+        at_least("nines", Interval(5.0, 4.0, 6.5), 6.0, 1.0, "nines").state
+        == "uncertain"
+    )
     assert at_least("nines", None, 6.0, 1.0, "nines").state == "uncertain"
 
 
