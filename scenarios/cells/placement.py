@@ -30,6 +30,7 @@ from stripesim.scenarios.schema.keys import (
     ClusterSpec,
     Scenario,
 )
+from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.engine.graph import IntArray
@@ -206,9 +207,7 @@ def padded_osd_hosts(scenario: Scenario) -> IntArray:
     cluster = scenario.cluster
     key = "cluster.crush_map"
     if cluster.crush_map is None:
-        return np.repeat(
-            np.arange(cluster.host_count, dtype=np.int64), cluster.of_hosts("osds")
-        )
+        return Topology.of(cluster).osd_hosts
     crush = crush_of(scenario)
     found = crush.domains("host")
     if not found:

@@ -22,6 +22,7 @@ from stripesim.scenarios.importing.scenario import (
     size_key,
 )
 from stripesim.scenarios.importing.usage import stored_on
+from stripesim.scenarios.schema.geometry import equal_host_counts
 from stripesim.scenarios.schema.loader import ScenarioError, scenario_from
 from stripesim.scenarios.schema.tables import PlanSpec
 from stripesim.scenarios.schema.units import bytes_text, size_text
@@ -208,8 +209,7 @@ def _equal_hosts(
     racks = 1
     if domain == "rack":
         racks = len({host.rack for host in hosts})
-    count = math.ceil(len(hosts) / racks) * racks
-    each = max(1, round(osds / count))
+    count, each = equal_host_counts(len(hosts), osds, racks)
     size = raw / (count * each)
     keys: dict[str, Any] = {
         "hosts": count,

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from stripesim.models.placement import Bucket, BucketArgs, CrushMap, Rule, StepOp
+from stripesim.models.placement import Bucket, BucketArgs, CrushMap, Rule
 from stripesim.models.placement.crush.elements import Alg
 from stripesim.models.placement.crush.shadow import shadow_name
 from stripesim.scenarios.importing.report_schema import printable
@@ -149,7 +149,7 @@ def crush_of_pool(
     Straw2 draws for each item on its own, so that an item which is never drawn can be left out. Maps with
     buckets of other algorithms stay whole, and OSDs that are out have the weight 0 there.
     """
-    takes = [step.count for step in rule.steps if step.op is StepOp.TAKE]
+    takes = rule.takes
     reached = {osd for take in takes for osd in crush.osds_below(take) if osd in inside}
     shadows = _shadows(crush)
     roots = [shadows[take][0] if take in shadows else take for take in takes]

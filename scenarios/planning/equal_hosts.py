@@ -1,6 +1,5 @@
 """Take the hosts of a scenario as equal, so that their number can vary."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from stripesim.scenarios.cells.placement import (
     osd_hosts,
 )
 from stripesim.scenarios.planning.capacity import drive_bytes_of_hosts
+from stripesim.scenarios.schema.geometry import equal_host_counts
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import scenario_from
 
@@ -49,8 +49,7 @@ def with_equal_hosts(scenario: Scenario) -> tuple[Scenario, list[str]]:
     hosts = sorted(set(hosts_of_osds.values()))
     keys, domain = _domain_keys(scenario, hosts_of_osds)
     racks = keys.get("racks") or 1
-    host_count = math.ceil(len(hosts) / racks) * racks
-    osds_per_host = max(1, round(len(hosts_of_osds) / host_count))
+    host_count, osds_per_host = equal_host_counts(len(hosts), len(hosts_of_osds), racks)
     keys |= {"hosts": host_count, "osds_per_host": osds_per_host}
     size = _drive_bytes(scenario, hosts_of_osds)
     if size is not None:

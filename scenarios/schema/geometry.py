@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,3 +66,13 @@ def domain_count(scenario: Scenario, domain: str) -> int:
     if domain == "rack":
         return len(set(cluster.rack_names or ())) or cluster.racks or 0
     return cluster.osd_count if domain == "osd" else cluster.host_count
+
+
+def equal_host_counts(hosts: int, osds: int, racks: int = 1) -> tuple[int, int]:
+    """Take hosts as equal: return as many hosts in each rack, and the OSDs of each host.
+
+    >>> equal_host_counts(hosts=5, osds=24, racks=3)
+    (6, 4)
+    """
+    count = math.ceil(hosts / racks) * racks
+    return count, max(1, round(osds / count))

@@ -131,6 +131,11 @@ class Rule:
     kind: RuleKind
     steps: tuple[Step, ...]
 
+    @property
+    def takes(self) -> list[int]:
+        """Items that the rule starts from, one for each of its take steps."""
+        return [step.count for step in self.steps if step.op is StepOp.TAKE]
+
 
 @dataclass(frozen=True)
 class Tunables:

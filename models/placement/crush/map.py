@@ -173,9 +173,8 @@ class CrushMap:
 
     def osds_of_rule(self, rule: int | str) -> set[int]:
         """Return the OSDs in or below the buckets that a rule (id or name) takes."""
-        steps = self.rule(rule).steps
-        taken = [step.count for step in steps if step.op is StepOp.TAKE]
-        return {osd for item in taken for osd in self.osds_below(item)}
+        takes = self.rule(rule).takes
+        return {osd for item in takes for osd in self.osds_below(item)}
 
     def domains(self, type_name: str) -> dict[int, str]:
         """Return the name of the bucket of a type that each OSD is in; shadow trees are left out."""
