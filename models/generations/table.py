@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from stripesim.models.coding.policy import EcPolicy
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.models.recovery import GraceFrom, RecoveryModel
+from stripesim.models.throttle import ThrottleModel
 
 Device = Literal["ssd", "hdd"]
 
@@ -45,7 +46,7 @@ class Generation:
     ec: EcPolicy  #: Policy for reads and writes of erasure-coded pools
     numbers: Mapping[
         str, Mapping[str, Number]
-    ]  #: Defaults by table (``recovery``, ``op_threads``) and name
+    ]  #: Defaults by table (``recovery``, ``op_threads``, ``throttle``) and name
 
     def recovery(self, device: Device = "ssd") -> RecoveryModel:
         """Return the constants of detection and recovery, on this kind of device."""
@@ -56,6 +57,10 @@ class Generation:
     def op_threads(self, device: Device = "ssd") -> OpThreads:
         """Return the threads that process an OSD's operations, on this kind of device."""
         return OpThreads(**self._numbers("op_threads", device))
+
+    def throttle(self) -> ThrottleModel:
+        """Return the limit on client requests that an OSD admits."""
+        return ThrottleModel(**self._numbers("throttle", "ssd"))
 
     def _numbers(self, table: str, device: Device) -> dict[str, Any]:
         numbers = self.numbers[table]
@@ -116,7 +121,7 @@ def _read(
         policy = EcPolicy(**ec)
         numbers = {
             part: _numbers(common.get(part, {}), version)
-            for part in ("recovery", "op_threads")
+            for part in ("recovery", "op_threads", "throttle")
         }
     else:
         policy = EcPolicy(**{**vars(base.ec), **ec})

@@ -28,7 +28,12 @@ from stripesim.scenarios.schema.keys import (
     WorkloadSpec,
     load_cell,
 )
-from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.clients.stationary import started_stationary
+from stripesim.sim.ceph.clients.workload import (
+    Synthetic,
+    SyntheticLoops,
+    SyntheticStream,
+)
 from stripesim.sim.ceph.cluster import Cluster, Models
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.pool import Pool, UnavailableError
@@ -79,7 +84,7 @@ def build_cell(
         faults = repair_plan(scenario, sets_without, rotational=rotational)
     return CellInputs(
         pool=pool,
-        workload=build_loads(scenario, cell),
+        workload=_stationary(build_loads(scenario, cell), pool),
         prefilled=workload.image == "prefilled",
         until_ns=scenario.until_ns,
         faults=faults,
@@ -87,6 +92,16 @@ def build_cell(
         # A bare device is driven without the library that makes a client wait so.
         newest_only=workload.completions == "newest" and scheme.name != "none",
     )
+
+
+def _stationary(
+    workload: AnyWorkload | list[AnyWorkload], pool: Pool
+) -> AnyWorkload | list[AnyWorkload]:
+    """Start a closed loop in its steady state where more is in flight than one OSD admits."""
+    saturates = pool.cluster.models.throttle is not None
+    if saturates and isinstance(workload, SyntheticLoops | SyntheticStream):
+        return started_stationary(pool, workload.workload).start()
+    return workload
 
 
 def check_schemes(scenario: Scenario, models: Models) -> None:

@@ -19,6 +19,7 @@ from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.provenance import MeasuredModel
 from stripesim.models.threads import ThreadModel
+from stripesim.models.throttle import ThrottleModel
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.qos import OpQueue
 from stripesim.sim.engine.graph import IntArray
@@ -42,6 +43,8 @@ _OSD_KINDS = ("messenger", "ssd", "kv", "sync", "finisher")
 # Threads of a device if threads keep their cores: the one that collects completions, and those that wait for
 # a read.
 _WAITING_KINDS = ("aio", "reader")
+# Limit on the client requests that an OSD admits, where so many may be in flight.
+_THROTTLE_KINDS = ("throttle",)
 # Further queues of a drive with separate queues for each direction.
 _DRIVE_KINDS = ("ssd.link", "ssd.write")
 #: Kinds of resources that are threads: one that finds nothing to do goes to sleep.
@@ -65,6 +68,7 @@ class Models:
     nothing. `lookup` is what finding an
     object's metadata reads from the device; None: it is in memory. `ec` is how erasure-coded objects are read
     and written. `op_queue` is how worker threads choose what comes next; None: in order of arrival.
+    `throttle` limits the client requests that an OSD admits; None: fewer are in flight, or there is no limit.
     """
 
     client: ClientModel
@@ -82,6 +86,7 @@ class Models:
     lookup: MetadataLookup | None = None
     ec: EcPolicy = WHOLE_STRIPES
     op_queue: OpQueue | None = None
+    throttle: ThrottleModel | None = None
 
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models whose numbers have a provenance, by name."""
@@ -227,7 +232,7 @@ class Cluster:
 
         servers = by_kind(self._capacities, 1)
         servers[self.host_resource(np.arange(self.hosts), "cpu")] = self.cores
-        pools = (*THREAD_KINDS, "pg.lock", "pg.exec")
+        pools = (*THREAD_KINDS, *_THROTTLE_KINDS, "pg.lock", "pg.exec")
         disciplines = {**dict.fromkeys(pools, POOL), "sync": BATCH, "pg.pipeline": GATE}
         # Cost of waking a thread. The key-value thread includes the time of a sync.
         wakes_ns = dict.fromkeys(THREAD_KINDS, round(threads.wake_ns))
@@ -257,7 +262,9 @@ class Cluster:
         threads = self.models.threads
         drive = self.models.ssd
         writers = drive.write_servers_count * drive.raid0_drives
+        throttle = self.models.throttle
         return {
+            "throttle": throttle.client_requests_max_count if throttle else 1,
             "client.submit": client.submit_threads_count,
             "worker": threads.op_threads_per_shard_count,
             "messenger": threads.messenger_threads_count,
@@ -373,6 +380,8 @@ class Cluster:
             kinds += _WAITING_KINDS
         if self.models.ssd.write_servers_count:
             kinds += _DRIVE_KINDS
+        if self.models.throttle:
+            kinds += _THROTTLE_KINDS
         return kinds
 
     def group_resource(self, groups: IntArray, kind: str) -> IntArray:
@@ -415,6 +424,8 @@ class Cluster:
             rows[:, role] = self.host_resource(home, "public.rx")
         rows[:, roles.PRIMARY_WORKER] = self.worker_resource(primary, groups)
         rows[:, roles.PRIMARY_MESSENGER] = self.osd_resource(primary, "messenger")
+        if self.models.throttle:
+            rows[:, roles.PRIMARY_THROTTLE] = self.osd_resource(primary, "throttle")
         rows[:, roles.PRIMARY_CPU] = self.host_resource(home, "cpu")
         rows[:, roles.PG_LOCK] = self.group_resource(groups, "pg.lock")
         rows[:, roles.PG_EXEC] = self.group_resource(groups, "pg.exec")
@@ -463,4 +474,6 @@ class Cluster:
             kinds |= {roles.AIO: "aio", roles.READER: "reader"}
         if self.models.ssd.write_servers_count:
             kinds |= {roles.SSD_LINK: "ssd.link", roles.SSD_WRITER: "ssd.write"}
+        if self.models.throttle:
+            kinds |= {roles.THROTTLE: "throttle"}
         return kinds

@@ -33,6 +33,8 @@ FloatArray = npt.NDArray[np.float64]
 
 #: Requests that are planned to find the mean demand [count].
 SAMPLE_REQUESTS = 512
+# Resources that bound how many requests are admitted rather than how fast they are served.
+_NO_QUEUE = ("throttle",)
 # Placement groups whose busiest resources stand for those of all [count].
 _GROUPS_SAMPLED = 32
 
@@ -115,6 +117,79 @@ def demands_of(
     return _stations(resources, servers, demands_ns, streams_ns)
 
 
+def requests_in_flight(
+    pool: Pool, mix: Mix, group_weights: FloatArray, total: int
+) -> FloatArray | None:
+    """Estimate how the requests of a closed loop divide over the placement groups in the long run.
+
+    Parameters
+    ----------
+    pool
+        The pool and its cluster.
+    mix
+        The workload.
+    group_weights
+        Share of the requests that goes to each placement group, shape (groups,).
+    total
+        Requests in flight [count].
+
+    Returns
+    -------
+    array of float or None
+        Requests in flight in each placement group, shape (groups,); None where the load does not saturate
+        any resource.
+
+    Notes
+    -----
+    The busiest resource is always busy, so a resource of relative load :math:`\\rho` is busy for that part of
+    the time and holds :math:`\\rho / (1 - \\rho)` requests (M/M/1, product form). All others wait for the
+    busiest one. Of the requests for one primary, `ThrottleModel.client_requests_max_count` are admitted; those
+    that wait behind them are of any of its placement groups.
+
+    References
+    ----------
+    F. Baskett, K. M. Chandy, R. R. Muntz, F. G. Palacios, "Open, closed, and mixed networks of queues with
+    different classes of customers", Journal of the ACM 22(2), 1975.
+    """
+    resources = pool.cluster.resources
+    sample = _PlannedSample(pool, mix)
+    demands_ns = sample.spread(group_weights)
+    queues = np.array([kind not in _NO_QUEUE for kind in resources.kinds])
+    queues &= ~np.isin(resources.disciplines, (BATCH, GATE))
+    loads = np.where(queues, demands_ns / _servers(resources), 0.0)
+    busiest = int(loads.argmax())
+    utilisation = loads / loads[busiest]
+    utilisation[busiest] = 0
+    lengths = np.minimum(utilisation / np.maximum(1 - utilisation, 1e-9), total)
+    lengths[busiest] = total - lengths.sum()
+    if lengths[busiest] <= 0:
+        return None
+    with np.errstate(invalid="ignore", divide="ignore"):
+        per_demand = np.where(demands_ns > 0, lengths / demands_ns, 0.0)
+    in_flight = sample.by_group(group_weights, per_demand)
+    return _admitted(pool, in_flight, group_weights)
+
+
+def _admitted(
+    pool: Pool, in_flight: FloatArray, group_weights: FloatArray
+) -> FloatArray:
+    """Spread the requests beyond those that a primary admits over all of its placement groups."""
+    throttle = pool.cluster.models.throttle
+    if throttle is None:
+        return in_flight
+    cluster = pool.cluster
+    primaries = cluster.acting[np.arange(cluster.groups), pool.primaries]
+    of_primary = np.bincount(primaries, in_flight, minlength=cluster.osds)
+    weight_of_primary = np.bincount(primaries, group_weights, minlength=cluster.osds)
+    admitted = np.minimum(of_primary, throttle.client_requests_max_count)
+    kept = (admitted / np.maximum(of_primary, 1e-9))[primaries]
+    waiting = ((of_primary - admitted) / np.maximum(weight_of_primary, 1e-12))[
+        primaries
+    ]
+    spread: FloatArray = in_flight * kept + group_weights * waiting
+    return spread
+
+
 class _PlannedSample:
     """Requests of one workload as planned: what the mean one takes of each role, by view of the groups."""
 
@@ -145,6 +220,18 @@ class _PlannedSample:
             weights = group_weights[groups] / group_weights[groups].sum()
             self._add(demands_ns, by_role, groups, weights)
         return demands_ns
+
+    def by_group(self, group_weights: FloatArray, per_demand: FloatArray) -> FloatArray:
+        """Sum a quantity per demand [1/ns] over what each group takes of all resources, shape (groups,)."""
+        sums = np.zeros(self._pool.cluster.groups)
+        for view, by_role in self._by_view.items():
+            groups = np.flatnonzero(self._pool.views == view)
+            weights = group_weights[groups] / group_weights[groups].sum()
+            for role in np.flatnonzero(by_role > 0).tolist():
+                bound = self._bindings[groups, role]
+                of_resource = np.where(bound >= 0, per_demand[bound], 0.0)
+                sums[groups] += by_role[role] * weights * of_resource
+        return sums
 
     def busiest_of_group(self, servers: FloatArray) -> FloatArray:
         """Return the time that requests to one group keep the busiest resource of each class busy [ns].
@@ -280,8 +367,9 @@ def _stations(
     streams_ns: FloatArray,
 ) -> tuple[StationDemand, ...]:
     """Sum demands by class of resources; a batch is shared and a gate has no server: neither sets a bound."""
-    sets_bound = ~np.isin(resources.disciplines, (BATCH, GATE)) & (demands_ns > 0)
     kinds = np.array(resources.kinds)
+    sets_bound = ~np.isin(resources.disciplines, (BATCH, GATE)) & (demands_ns > 0)
+    sets_bound &= ~np.isin(kinds, _NO_QUEUE)
     stations = []
     for kind in np.unique(kinds[sets_bound]).tolist():
         mine = kinds == kind

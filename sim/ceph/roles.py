@@ -16,7 +16,8 @@ CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, CLIENT_CPU, PUBLIC_TX, PUBLIC_RX, PUBLIC_WI
     PG_PIPELINE,
     PRIMARY_MESSENGER,
     CLIENT_THREAD,
-) = range(7, 14)
+    PRIMARY_THROTTLE,
+) = range(7, 15)
 _FIXED = (
     "client.submit",
     "client.tx",
@@ -32,6 +33,7 @@ _FIXED = (
     "pg.pipeline",
     "primary.messenger",
     "client.thread",
+    "primary.throttle",
 )
 
 # Once per shard. `out` leads from the primary to the shard, `back` from the shard to the primary; both are
@@ -49,7 +51,8 @@ WORKER, CPU, SSD, KV, SYNC, OUT_TX, OUT_WIRE, OUT_RX, BACK_TX, BACK_WIRE, BACK_R
     SSD_WRITER,
     AIO,
     READER,
-) = range(11, 19)
+    THROTTLE,
+) = range(11, 20)
 _PER_SHARD = (
     "worker",
     "cpu",
@@ -70,6 +73,7 @@ _PER_SHARD = (
     "ssd.write",
     "aio",
     "reader",
+    "throttle",
 )
 
 FIXED_ROLES = len(_FIXED)
@@ -106,6 +110,7 @@ class Osd(NamedTuple):
     worker: int
     cpu: int
     messenger: int
+    throttle: int  #: Limit on the client requests that it admits
     #: `public_tx`, `public_wire`, `public_rx`: its side of the public network
     public_tx: int
     public_wire: int
@@ -117,6 +122,7 @@ PRIMARY = Osd(
     worker=PRIMARY_WORKER,
     cpu=PRIMARY_CPU,
     messenger=PRIMARY_MESSENGER,
+    throttle=PRIMARY_THROTTLE,
     public_tx=PUBLIC_TX,
     public_wire=PUBLIC_WIRE,
     public_rx=PUBLIC_RX,
@@ -130,6 +136,7 @@ def osd_of(shard: int) -> Osd:
         worker=shard_role(shard, WORKER),
         cpu=shard_role(shard, CPU),
         messenger=shard_role(shard, MESSENGER),
+        throttle=shard_role(shard, THROTTLE),
         public_tx=shard_role(shard, CLIENT_SIDE_TX),
         public_wire=shard_role(shard, CLIENT_SIDE_RX),
         public_rx=shard_role(shard, CLIENT_SIDE_RX),

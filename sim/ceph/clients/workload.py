@@ -70,6 +70,8 @@ class Synthetic:
     #: far the next one is [B]
     first_byte: int = 0
     image_stride_bytes: int = 0
+    #: Block of each client's first requests; None: drawn like all others, shape (clients, queue depth)
+    first_blocks: IntArray | None = None
 
     def __post_init__(self) -> None:
         if self.pattern not in ("seq", "rand"):
@@ -110,6 +112,9 @@ class Synthetic:
             index = offsets.integers(0, blocks, count)
         if clients is None:
             clients = np.zeros(count, dtype=np.int64)
+        if self.first_blocks is not None:
+            is_first = numbers < self.queue_depth
+            index[is_first] = self.first_blocks[clients[is_first], numbers[is_first]]
         image_bytes = self.first_byte + clients * np.int64(self.image_stride_bytes)
         return Requests(
             is_write=directions.random(count) >= self.read_fraction,

@@ -120,12 +120,24 @@ class Stage:
         osd = _asked(shard)
         ends = (roles.CLIENT_TX, osd.public_wire, osd.public_rx)
         step = self._public(ends, size_bytes, after, "request", shard)
+        if self.models.throttle:
+            step = self.graph.acquire(
+                osd.throttle,
+                after=[step],
+                label="throttle",
+                phase=osd.phase,
+                shard=shard,
+            )
         return self._messenger(osd, size_bytes, step, "request", shard)
 
     def client_back(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
         """Send a message from the primary, or from a shard, to the client; return its arrival."""
         osd = _asked(shard)
         step = self._messenger(osd, size_bytes, after, "reply", shard)
+        if self.models.throttle:
+            step = self.graph.release(
+                osd.throttle, after=[step], label="throttle back", shard=shard
+            )
         ends = (osd.public_tx, osd.public_wire, roles.CLIENT_RX)
         return self._public(ends, size_bytes, step, "reply", shard)
 
