@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Fit:
     parameters: tuple[FittedParameter, ...]
     errors: dict[str, float]  #: Simulated over published − 1, by row
     evaluations: int
+    #: Covariance of the logarithms of the parameters, in their order, shape (n, n)
+    covariance: npt.NDArray[np.float64]
 
 
 def fit_parameters(
@@ -34,6 +37,7 @@ def fit_parameters(
     published: Mapping[str, float],
     tolerance: Mapping[str, float],
     bounds: Mapping[str, tuple[float, float]] | None = None,
+    prior: Mapping[str, float] | None = None,
     step: float = 0.05,
     most: int = 25,
 ) -> Fit:
@@ -41,13 +45,17 @@ def fit_parameters(
 
     `simulate` gives the simulated value of each row. The search runs over the logarithms of the parameters,
     from `start`, within `bounds`; `most` bounds the evaluations, not counting those for derivatives,
-    whose relative step exceeds the noise of a simulation. Fewer rows than parameters are refused.
+    whose relative step exceeds the noise of a simulation.
+
+    `prior` is how far each parameter may be from its start before any row is seen: the standard deviation of
+    its logarithm. With it a parameter that no row tells anything about stays at its start, with an interval
+    as wide as the prior. Without it fewer rows than parameters are refused.
     """
     from scipy.optimize import least_squares
 
     names = list(start)
     rows = list(published)
-    if len(rows) < len(names):
+    if prior is None and len(rows) < len(names):
         raise ValueError(
             f"fit: got {len(rows)} rows for {len(names)} parameters, wanted at least as many"
         )
@@ -59,9 +67,16 @@ def fit_parameters(
         simulated = simulate(
             dict(zip(names, np.exp(origin + logs).tolist(), strict=True))
         )
-        return np.array(
-            [np.log(simulated[row] / published[row]) / tolerance[row] for row in rows]
+        of_rows = [
+            np.log(simulated[row] / published[row]) / tolerance[row] for row in rows
+        ]
+        # Logarithms start at 1.
+        of_prior = (
+            [(logs[at] - 1) / prior[name] for at, name in enumerate(names)]
+            if prior
+            else []
         )
+        return np.array(of_rows + of_prior)
 
     if bounds:
         limits = np.log([bounds[name] for name in names]).T - origin
@@ -91,7 +106,8 @@ def fit_parameters(
         ),
         errors={
             row: float(np.exp(residual * tolerance[row]) - 1)
-            for row, residual in zip(rows, solution.fun.tolist(), strict=True)
+            for row, residual in zip(rows, solution.fun.tolist(), strict=False)
         },
         evaluations=int(solution.nfev),
+        covariance=covariance,
     )

@@ -21,8 +21,9 @@ class ThrottleModel(MeasuredModel):
 
     References
     ----------
-    Ceph v16.2.15: ``src/ceph_osd.cc`` (``set_policy_throttlers`` for clients), ``src/msg/async/ProtocolV2.cc``
-    (``throttle_message``).
+    Ceph v16.2.15: ``src/ceph_osd.cc`` (``set_policy_throttlers`` for clients),
+    ``src/msg/async/ProtocolV2.cc`` (``throttle_message``). The limit was absent from Luminous (pull request
+    14944) and 256 since v16.2.6 (pull request 42157).
     """
 
     positive: ClassVar = ("client_requests_max_count",)

@@ -44,7 +44,7 @@ from stripesim.sim.ceph.qos import OpQueue, mclock, wpq
 def build_models(scenario: Scenario) -> Models:
     """Build the measured models that a scenario names."""
     cluster = scenario.cluster
-    chosen = _parameter_set(scenario, "parameters", "client")
+    chosen = cluster_set(scenario)
     drive = _device(scenario)
     release = generation(scenario.generation)
     threads = _threads(cluster, chosen, release.op_threads(_device_kind(drive)))
@@ -179,6 +179,12 @@ def _threads(
     )
 
 
+@lru_cache(maxsize=16)
+def _shipped_set(name: str) -> ParameterSet:
+    """Read a set that ships. A sweep asks for the same set thousands of times."""
+    return ParameterSet(name)
+
+
 @lru_cache(maxsize=8)
 def _sets_with(tables: tuple[str, ...]) -> tuple[str, ...]:
     """Name the sets that have one of some tables: they ship, and do not change."""
@@ -192,9 +198,11 @@ def _sets_with(tables: tuple[str, ...]) -> tuple[str, ...]:
 def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
     """Return the set that a key of the cluster names; it must have a table that the key is about."""
     name = getattr(scenario.cluster, key)
+    if names_file(key, name):
+        return ParameterSet(Path(name).name, scenario.resolve(name))
     fitting = _sets_with(tables)
     if name in fitting:
-        return ParameterSet(name)
+        return _shipped_set(name)
     what = "a parameter set of a cluster" if key == "parameters" else "a device"
     wanted = f"{what}: {', '.join(fitting)}"
     if key == "parameters":
@@ -203,12 +211,14 @@ def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
     raise ParameterSetError(f"{where}: got {value_text(name)}, wanted {wanted}")
 
 
+def cluster_set(scenario: Scenario) -> ParameterSet:
+    """Return the parameter set of the cluster: one that ships, or a file such as `calibrate` writes."""
+    return _parameter_set(scenario, "parameters", "client")
+
+
 def device_set(scenario: Scenario) -> ParameterSet:
-    """Return the parameter set of the devices under OSDs: one that ships, or a file of one's own."""
-    named = scenario.cluster.ssd
-    if not names_file("ssd", named):
-        return _parameter_set(scenario, "ssd", *DEVICE_TABLES)
-    return ParameterSet(Path(named).name, scenario.resolve(named))
+    """Return the parameter set of the devices under OSDs: one that ships, or a file."""
+    return _parameter_set(scenario, "ssd", *DEVICE_TABLES)
 
 
 def _device(scenario: Scenario) -> DeviceModel:

@@ -3,17 +3,15 @@
 import datetime
 import platform
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any
 
 from stripesim._version import __version__
 from stripesim.calibration.parameters.calibrated_range import (
-    CalibratedRange,
     calibrated_range,
 )
-from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.kernel_costs import interpolated_codes
+from stripesim.scenarios.cells.models import cluster_set
 from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import number_text
@@ -52,13 +50,7 @@ def warnings_of(scenario: Scenario) -> list[str]:
         workload.kind == "trace" and workload.replay == "recorded"
     ):
         asked["workload"].pop("queue_depth")
-    return _range(scenario.cluster.parameters).warnings(asked)
-
-
-@lru_cache(maxsize=16)
-def _range(parameters: str) -> CalibratedRange:
-    # A sweep asks for the same set thousands of times.
-    return calibrated_range(ParameterSet(parameters))
+    return calibrated_range(cluster_set(scenario)).warnings(asked)
 
 
 def warnings_of_all(scenarios: Iterable[Scenario]) -> list[str]:

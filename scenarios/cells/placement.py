@@ -18,6 +18,7 @@ from stripesim.models.placement import (
     map_of_hosts,
     pg_mappings,
 )
+from stripesim.models.placement.balancer import balanced_sets
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.cells.models import device_set
@@ -187,9 +188,19 @@ def up_sets(
     rule = crush_rule(scenario, scheme)
     groups = scenario.cluster.pg_num
     reweights = dict.fromkeys(out, 0.0) if out else None
-    return pg_mappings(crush, rule, POOL_ID, groups, scheme.width, reweights).astype(
+    sets = pg_mappings(crush, rule, POOL_ID, groups, scheme.width, reweights).astype(
         np.int64
     )
+    deviation = scenario.cluster.upmap_max_deviation
+    if deviation is None:
+        return sets
+    weights = {
+        osd: weight
+        for osd, weight in crush.weights_of_rule(rule).items()
+        if osd not in out
+    }
+    domains = osd_domains(scenario, scheme)
+    return balanced_sets(sets, weights, domains, max_deviation=deviation)
 
 
 def osd_hosts(scenario: Scenario) -> IntArray:

@@ -1,12 +1,13 @@
 """Capacity of an imported cluster: writable and stranded bytes, room to heal, the gain of a balancer."""
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 
 from stripesim.models.placement import NONE
+from stripesim.models.placement.balancer import balanced_sets
 from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.importing.usage import (
     ClassUse,
@@ -23,8 +24,6 @@ Sizes = Mapping[int, float]
 _KIB: Final = 1024
 # Ceph 16.2.15, src/pybind/mgr/balancer/module.py stops at a deviation of 5. Operators set 1.
 _DEVIATION: Final = 1.0
-_MOVES_MAX: Final = 20_000
-_TAKERS_MAX: Final = 64
 
 
 def capacity_of(cluster: ImportedCluster) -> dict[str, Any]:
@@ -211,11 +210,7 @@ def _domains(
 def balanced_counts(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, int]:
     """Count the shards of a pool on each OSD after its groups have been moved one shard at a time.
 
-    The OSD furthest above its share (by CRUSH weight and reweight) gives a shard to the OSD furthest below
-    that is in no failure domain of that group. Moves end where no OSD is more than one shard above its share,
-    or none can give.
-
-    Deviation: Ceph's own calculation also takes exceptions back; this one starts from the acting sets.
+    See `stripesim.models.placement.balancer.balanced_sets`; shares are by CRUSH weight and reweight.
     """
     rows = cluster.sets[pool.placed.id].acting
     domains = cluster.domains(pool.failure_domain)
@@ -224,64 +219,6 @@ def balanced_counts(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, i
         for osd in cluster.osds_of(pool)
         if osd.crush_weight * osd.reweight > 0
     }
-    # Dictionaries without values keep the order in which groups came.
-    groups: dict[int, dict[int, None]] = defaultdict(dict)
-    occupied: list[Counter[str]] = []
-    for group, row in enumerate(rows.tolist()):
-        members = [osd for osd in row if osd != NONE]
-        occupied.append(Counter(domains.get(osd, f"osd.{osd}") for osd in members))
-        for osd in members:
-            groups[osd][group] = None
-    total = sum(len(held) for held in groups.values())
-    osds = list(weights)
-    per_weight = total / sum(weights.values()) if weights else 0.0
-    share = np.array(list(weights.values())) * per_weight
-    over = np.array([float(len(groups[osd])) for osd in osds]) - share
-    movable = np.ones(len(osds), dtype=bool)
-    for _ in range(_MOVES_MAX):
-        if not movable.any():
-            break
-        giver = int(np.argmax(np.where(movable, over, -np.inf)))
-        if over[giver] <= _DEVIATION:
-            break
-        emptiest = np.arange(len(osds))
-        if len(osds) > _TAKERS_MAX:
-            emptiest = np.argpartition(over, _TAKERS_MAX)[:_TAKERS_MAX]
-        emptiest = emptiest[np.argsort(over[emptiest], kind="stable")]
-        takers = [int(taker) for taker in emptiest if over[taker] < 0]
-        taken = _move(
-            osds[giver], [osds[taker] for taker in takers], groups, occupied, domains
-        )
-        if taken is None:
-            movable[giver] = False
-            continue
-        over[giver] -= 1
-        over[takers[taken]] += 1
-    return {osd: len(held) for osd, held in groups.items() if held}
-
-
-def _move(
-    giver: int,
-    takers: Sequence[int],
-    groups: dict[int, dict[int, None]],
-    occupied: list[Counter[str]],
-    domains: Mapping[int, str],
-) -> int | None:
-    """Move one shard away from an OSD; return the index of its taker, or None if there is none."""
-    source = domains[giver]
-    tried: set[str] = set()
-    for index, taker in enumerate(takers):
-        target = domains[taker]
-        if target in tried and target != source:
-            continue
-        tried.add(target)
-        allowed = int(source == target)
-        for group in groups[giver]:
-            if occupied[group][target] > allowed or group in groups[taker]:
-                continue
-            occupied[group][source] -= 1
-            occupied[group][target] += 1
-            del groups[giver][group]
-            groups[taker][group] = None
-            return index
-    return None
+    balanced = balanced_sets(rows, weights, domains, max_deviation=_DEVIATION)
+    osds, counts = np.unique(balanced[balanced != NONE], return_counts=True)
+    return dict(zip(osds.tolist(), counts.tolist(), strict=True))

@@ -21,7 +21,7 @@ from stripesim.models.drive import (
 )
 from stripesim.models.provenance import Provenance
 from stripesim.scenarios.cells.build import build_pool
-from stripesim.scenarios.cells.models import device_set
+from stripesim.scenarios.cells.models import cluster_set, device_set
 from stripesim.scenarios.cells.placement import (
     check_host_count,
     domain_type,
@@ -96,7 +96,7 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
     """
     cluster = scenario.cluster
     drive = device_set(scenario)
-    parameters = ParameterSet(cluster.parameters)
+    parameters = cluster_set(scenario)
     of_hosts = drive_bytes_of_hosts(scenario)
     own_bytes: float | None = cluster.drive_bytes
     if of_hosts:

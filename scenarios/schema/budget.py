@@ -6,6 +6,7 @@ a slip of the keyboard and predict no run. Those of memory are in `stripesim.sce
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Final
 
 from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError
@@ -14,7 +15,7 @@ from stripesim.scenarios.schema.geometry import (
     loads_with_keys,
     max_width,
 )
-from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
+from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, names_file
 from stripesim.scenarios.schema.memory import BINS_MAX, known_requests, memory_problem
 from stripesim.scenarios.schema.problems import Problem, problem
 from stripesim.scenarios.schema.tables import EventSpec, FaultsSpec
@@ -65,7 +66,7 @@ def closed_rate_per_s(scenario: Scenario, load: WorkloadSpec) -> float:
         return rate_per_s
     wire_bytes_per_s = scenario.cluster.public_gbit_per_s * 1e9 / 8 * clients
     rate_per_s = min(rate_per_s, wire_bytes_per_s / min(load.block_sizes_bytes))
-    submit_ns, threads = _submission(scenario.cluster.parameters)
+    submit_ns, threads = _submission(scenario)
     if submit_ns > 0:
         rate_per_s = min(
             rate_per_s, clients * (scenario.client.threads or threads) * 1e9 / submit_ns
@@ -73,11 +74,17 @@ def closed_rate_per_s(scenario: Scenario, load: WorkloadSpec) -> float:
     return rate_per_s
 
 
-@lru_cache(maxsize=16)
-def _submission(parameters: str) -> tuple[float, float]:
+def _submission(scenario: Scenario) -> tuple[float, float]:
     """Return the time that a request holds a thread of its client [ns], and the threads of a client."""
+    name = scenario.cluster.parameters
+    path = scenario.resolve(name) if names_file("parameters", name) else None
+    return _submission_of(name, path)
+
+
+@lru_cache(maxsize=16)
+def _submission_of(name: str, path: Path | None) -> tuple[float, float]:
     try:
-        client = ParameterSet(parameters).table("client") or {}
+        client = ParameterSet(name, path).table("client") or {}
     except ParameterSetError:
         # The name is refused where models are built.
         return 0.0, 1.0

@@ -41,7 +41,7 @@ from stripesim.scenarios.schema.types import (
 #: Keys whose values are paths of files that a run reads, in whatever table they stand.
 FILE_KEYS: Final = frozenset({"crush_map", "trace"})
 #: Keys whose values are either names of parameter sets that ship or, with this ending, such paths.
-_SET_KEYS: Final = frozenset({"ssd"})
+_SET_KEYS: Final = frozenset({"parameters", "ssd"})
 SET_SUFFIX: Final = ".toml"
 #: Streams that the engine's records can number, with room for the background.
 CLIENTS_MAX = 100_000
@@ -163,6 +163,9 @@ class ClusterSpec(Table):
     """Racks, each with as many hosts [count]; leave out for one row of hosts."""
     pg_num: Count = 1024
     """Placement groups of the pool [count]."""
+    upmap_max_deviation: Count | None = None
+    """Placement groups above its share that an OSD may have once Ceph's balancer has moved some (mode upmap)
+    [count]; Ceph's default is 5. Leave out for placement by CRUSH alone. Primaries are not balanced."""
     object_bytes: SizeBytes = 4 * 1024**2
     """Size of one RADOS object of the image [bytes]."""
     stripe_unit_bytes: SizeBytes = 4096
@@ -214,8 +217,9 @@ class ClusterSpec(Table):
     drive_rated_days: PositiveFloat = 1825.0
     """Life that drive_rated_write_bytes is rated for [days]."""
     parameters: str = Field(default=TODAY_PARAMETERS, min_length=1)
-    """Name of the calibrated parameter set. With nvme, what a scenario leaves out of generation, ssd,
-    cores_per_host and network rates is as that set was measured, not as written here."""
+    """Name of the calibrated parameter set; or the path of your own (./parameters.toml, from the scenario
+    file's folder), which `stripesim calibrate` writes. With nvme, what a scenario leaves out of generation,
+    ssd, cores_per_host and network rates is as that set was measured, not as written here."""
     kernel_table: str = ""
     """Name of the table of encode and decode costs; empty takes the one that ships."""
     kernel_backend: str | None = Field(default=None, min_length=1)

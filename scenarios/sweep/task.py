@@ -237,21 +237,27 @@ def forget_models() -> None:
 
 
 class _ModelsKey(NamedTuple):
-    """All that the models of a task depend on; a device file by its absolute path and its content."""
+    """All that the models of a task depend on; files of parameters by absolute path and content."""
 
     scheme: str
     generation: str
     cluster: ClusterSpec
-    device_sha256: str
+    files_sha256: tuple[str, ...]
 
 
 def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
     cluster = scenario.cluster
-    if not names_file("ssd", cluster.ssd):
-        return _ModelsKey(scheme, scenario.generation, cluster, "")
-    path = scenario.resolve(cluster.ssd).absolute()
-    cluster = cluster.model_copy(update={"ssd": str(path)})
-    return _ModelsKey(scheme, scenario.generation, cluster, file_sha256(path))
+    paths = {
+        key: scenario.resolve(name).absolute()
+        for key in ("ssd", "parameters")
+        if names_file(key, name := getattr(cluster, key))
+    }
+    if paths:
+        cluster = cluster.model_copy(
+            update={key: str(path) for key, path in paths.items()}
+        )
+    contents = tuple(file_sha256(path) for path in paths.values())
+    return _ModelsKey(scheme, scenario.generation, cluster, contents)
 
 
 @lru_cache(maxsize=64)

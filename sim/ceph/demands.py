@@ -35,6 +35,8 @@ FloatArray = npt.NDArray[np.float64]
 SAMPLE_REQUESTS = 512
 # Resources that bound how many requests are admitted rather than how fast they are served.
 _NO_QUEUE = ("throttle",)
+# Precision of the search for the factor on relative loads, over one request in flight.
+_FUGACITY_STEP = 1e-3
 # Placement groups whose busiest resources stand for those of all [count].
 _GROUPS_SAMPLED = 32
 
@@ -118,9 +120,13 @@ def demands_of(
 
 
 def requests_in_flight(
-    pool: Pool, mix: Mix, group_weights: FloatArray, total: int
-) -> FloatArray | None:
-    """Estimate how the requests of a closed loop divide over the placement groups in the long run.
+    pool: Pool,
+    mix: Mix,
+    group_weights: FloatArray,
+    total: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    r"""Draw how the requests of a closed loop divide over the placement groups at a moment in the long run.
 
     Parameters
     ----------
@@ -132,24 +138,26 @@ def requests_in_flight(
         Share of the requests that goes to each placement group, shape (groups,).
     total
         Requests in flight [count].
+    rng
+        Draws the moment.
 
     Returns
     -------
-    array of float or None
-        Requests in flight in each placement group, shape (groups,); None where the load does not saturate
-        any resource.
+    array of float
+        Requests in flight in each placement group, shape (groups,).
 
     Notes
     -----
-    The busiest resource is always busy, so a resource of relative load :math:`\\rho` is busy for that part of
-    the time and holds :math:`\\rho / (1 - \\rho)` requests (M/M/1, product form). All others wait for the
-    busiest one. Of the requests for one primary, `ThrottleModel.client_requests_max_count` are admitted; those
-    that wait behind them are of any of its placement groups.
+    Product form of a closed network of single servers: with :math:`\rho` the load of a resource relative to
+    the busiest one, the number of requests at each is geometric with parameter :math:`x \rho`, where
+    :math:`x < 1` makes the means add up to `total`. The busiest resource takes what is left. Of the requests
+    for one primary, `ThrottleModel.client_requests_max_count` are admitted; those that wait behind them are
+    of any of its placement groups.
 
     References
     ----------
-    F. Baskett, K. M. Chandy, R. R. Muntz, F. G. Palacios, "Open, closed, and mixed networks of queues with
-    different classes of customers", Journal of the ACM 22(2), 1975.
+    W. J. Gordon, G. F. Newell, "Closed queuing systems with exponential servers", Operations Research 15(2),
+    1967.
     """
     resources = pool.cluster.resources
     sample = _PlannedSample(pool, mix)
@@ -157,17 +165,32 @@ def requests_in_flight(
     queues = np.array([kind not in _NO_QUEUE for kind in resources.kinds])
     queues &= ~np.isin(resources.disciplines, (BATCH, GATE))
     loads = np.where(queues, demands_ns / _servers(resources), 0.0)
+    relative = loads / loads.max()
+    scaled = relative * _fugacity(relative, total)
+    lengths = rng.geometric(1 - scaled) - 1.0
     busiest = int(loads.argmax())
-    utilisation = loads / loads[busiest]
-    utilisation[busiest] = 0
-    lengths = np.minimum(utilisation / np.maximum(1 - utilisation, 1e-9), total)
+    lengths[busiest] = 0
+    if lengths.sum() > total:
+        lengths *= total / lengths.sum()
     lengths[busiest] = total - lengths.sum()
-    if lengths[busiest] <= 0:
-        return None
-    with np.errstate(invalid="ignore", divide="ignore"):
-        per_demand = np.where(demands_ns > 0, lengths / demands_ns, 0.0)
+    per_demand = np.zeros(len(lengths))
+    np.divide(lengths, demands_ns, out=per_demand, where=demands_ns > 0)
     in_flight = sample.by_group(group_weights, per_demand)
     return _admitted(pool, in_flight, group_weights)
+
+
+def _fugacity(relative: FloatArray, total: int) -> float:
+    """Return the factor on relative loads at which the mean numbers of requests add up to `total`."""
+    low = 0.0
+    high = 1.0
+    while high - low > _FUGACITY_STEP / total:
+        middle = (low + high) / 2
+        means = middle * relative / (1 - middle * relative)
+        if means.sum() < total:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def _admitted(

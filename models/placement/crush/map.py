@@ -176,6 +176,16 @@ class CrushMap:
         takes = self.rule(rule).takes
         return {osd for item in takes for osd in self.osds_below(item)}
 
+    def weights_of_rule(self, rule: int | str) -> dict[int, int]:
+        """Return the weight of each OSD that a rule (id or name) may place on, 16.16 fixed point."""
+        osds = self.osds_of_rule(rule)
+        return {
+            item: weight
+            for bucket in self.buckets
+            for item, weight in zip(bucket.items, bucket.weights, strict=True)
+            if item in osds
+        }
+
     def domains(self, type_name: str) -> dict[int, str]:
         """Return the name of the bucket of a type that each OSD is in; shadow trees are left out."""
         types = {name: number for number, name in self.types}

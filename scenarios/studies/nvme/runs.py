@@ -30,6 +30,8 @@ REQUESTS_MIN = 6_000
 WORK_MAX = 1_800_000
 PART_HOSTS = 16
 _REPLICAS = 3
+#: Balancer of Ceph: on, and in mode upmap, since Octopus (src/pybind/mgr/balancer/module.py).
+UPMAP_MAX_DEVIATION = 5
 #: Placement groups on an OSD that the autoscaler aims at where a source does not state their number.
 PGS_PER_OSD = 100
 # Objects of a placement group that the images hold at least.
@@ -81,6 +83,7 @@ def scenario_of(
         "hosts": row.nodes,
         "osds_per_host": row.osds_per_node,
         "pg_num": groups,
+        "upmap_max_deviation": UPMAP_MAX_DEVIATION,
         "object_bytes": OBJECT_BYTES,
         "stripe_unit_bytes": row.stripe_unit_bytes,
         "failure_domain_replicated": domain,

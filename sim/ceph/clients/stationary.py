@@ -8,8 +8,6 @@ import numpy as np
 
 from stripesim.sim.ceph.clients.workload import (
     Synthetic,
-    SyntheticLoops,
-    SyntheticStream,
 )
 from stripesim.sim.ceph.demands import FloatArray, Mix, requests_in_flight
 from stripesim.sim.ceph.pool import Pool
@@ -17,8 +15,8 @@ from stripesim.sim.engine.graph import IntArray
 
 # Objects whose placement groups are looked up; a sample of them stands for more [count].
 _OBJECTS_MAX = 1 << 20
-# Stream of random numbers, apart from those of the workload.
-_START_STREAM = 5
+# Streams of random numbers, apart from those of the workload.
+_MOMENT_STREAM, _OBJECTS_STREAM, _BLOCKS_STREAM = range(5, 8)
 
 
 def started_stationary(pool: Pool, load: Synthetic) -> Synthetic:
@@ -48,20 +46,15 @@ def started_stationary(pool: Pool, load: Synthetic) -> Synthetic:
     counts = np.bincount(groups.reshape(-1), minlength=pool.cluster.groups)
     in_flight = requests_in_flight(
         pool,
-        Mix(workload=_sampled(load)),
+        Mix(workload=replace(load, requests=None).start()),
         counts / counts.sum(),
         load.clients * load.queue_depth,
+        np.random.default_rng([load.seed, _MOMENT_STREAM]),
     )
-    if in_flight is None:
-        return load
     weights = in_flight / np.maximum(counts, 1)
     return replace(
         load, first_blocks=_first_blocks(pool, load, objects, weights[groups])
     )
-
-
-def _sampled(load: Synthetic) -> SyntheticStream | SyntheticLoops:
-    return replace(load, requests=None).start()
 
 
 def _objects_of(pool: Pool, load: Synthetic) -> IntArray:
@@ -70,7 +63,7 @@ def _objects_of(pool: Pool, load: Synthetic) -> IntArray:
     listed = min(per_image, max(1, _OBJECTS_MAX // load.clients))
     numbers = np.arange(per_image, dtype=np.int64)
     if listed < per_image:
-        rng = np.random.default_rng([load.seed, _START_STREAM])
+        rng = np.random.default_rng([load.seed, _OBJECTS_STREAM])
         numbers = rng.choice(per_image, listed, replace=False).astype(np.int64)
     starts = (
         load.first_byte
@@ -83,7 +76,7 @@ def _first_blocks(
     pool: Pool, load: Synthetic, objects: IntArray, weights: FloatArray
 ) -> IntArray:
     """Draw the blocks of the first requests of each client, shape (clients, queue depth)."""
-    rng = np.random.default_rng([load.seed, _START_STREAM, 1])
+    rng = np.random.default_rng([load.seed, _BLOCKS_STREAM])
     blocks = load.image_bytes // load.block_bytes
     first = np.empty((load.clients, load.queue_depth), dtype=np.int64)
     for client in range(load.clients):

@@ -1,0 +1,129 @@
+"""Balance placement groups over OSDs, one shard at a time, as Ceph's balancer does with upmap exceptions."""
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models.placement.crush.elements import NONE
+
+# Bounds of the search, so that tens of thousands of OSDs take seconds [count].
+_MOVES_MAX = 20_000
+_TAKERS_MAX = 64
+
+
+def balanced_sets(
+    sets: npt.ArrayLike,
+    weights: Mapping[int, float],
+    domains: Mapping[int, Hashable],
+    *,
+    max_deviation: float = 1.0,
+) -> npt.NDArray[np.int64]:
+    """Move shards from OSDs above their share to OSDs below it.
+
+    Parameters
+    ----------
+    sets
+        OSD of each shard of each placement group; `NONE` where there is none, shape (groups, width).
+    weights
+        CRUSH weight times reweight of each OSD that may hold shards, by its number.
+    domains
+        Failure domain of each OSD; two shards of a group never meet in one unless they did before.
+    max_deviation
+        Shards above its share that an OSD may keep [count], as ``upmap_max_deviation`` of Ceph's balancer.
+
+    Returns
+    -------
+    array of int
+        The sets after the moves, shape (groups, width).
+
+    Notes
+    -----
+    The OSD furthest above its share gives a shard to the OSD furthest below that is in no failure domain of
+    that group. Moves end where no OSD is above its share by more than `max_deviation`, or none can give.
+    Deviation: Ceph's own calculation also takes exceptions back; this one starts from the given sets.
+    Primaries are not balanced, as in Ceph unless its read balancer is switched on.
+
+    References
+    ----------
+    Ceph v16.2.15: ``src/osd/OSDMap.cc`` (``calc_pg_upmaps``), ``src/pybind/mgr/balancer/module.py``.
+    """
+    balance = _Balance(np.array(sets, dtype=np.int64), domains)
+    osds = list(weights)
+    shards = np.array([float(len(balance.groups_of[osd])) for osd in osds])
+    total = sum(len(groups) for groups in balance.groups_of.values())
+    per_weight = total / sum(weights.values()) if weights else 0.0
+    over = shards - np.array(list(weights.values())) * per_weight
+    can_give = np.ones(len(osds), dtype=bool)
+    for _ in range(_MOVES_MAX):
+        if not can_give.any():
+            break
+        giver = int(np.argmax(np.where(can_give, over, -np.inf)))
+        if over[giver] <= max_deviation:
+            break
+        takers = _emptiest(over)
+        taken = balance.move(osds[giver], [osds[taker] for taker in takers])
+        if taken is None:
+            can_give[giver] = False
+            continue
+        over[giver] -= 1
+        over[takers[taken]] += 1
+    return balance.sets
+
+
+def _emptiest(over: npt.NDArray[np.float64]) -> list[int]:
+    """Return the OSDs furthest below their share, the furthest first."""
+    emptiest = np.arange(len(over))
+    if len(over) > _TAKERS_MAX:
+        emptiest = np.argpartition(over, _TAKERS_MAX)[:_TAKERS_MAX]
+    emptiest = emptiest[np.argsort(over[emptiest], kind="stable")]
+    return [int(osd) for osd in emptiest if over[osd] < 0]
+
+
+class _Balance:
+    """Sets that change one shard at a time."""
+
+    def __init__(
+        self, sets: npt.NDArray[np.int64], domains: Mapping[int, Hashable]
+    ) -> None:
+        self.sets = sets
+        self._domains = domains
+        # Dictionaries without values keep the order in which groups came.
+        self.groups_of: dict[int, dict[int, None]] = defaultdict(dict)
+        self._occupied: list[Counter[Hashable]] = []
+        for group, row in enumerate(sets.tolist()):
+            members = [osd for osd in row if osd != NONE]
+            self._occupied.append(Counter(map(self._domain, members)))
+            for osd in members:
+                self.groups_of[osd][group] = None
+
+    def move(self, giver: int, takers: Sequence[int]) -> int | None:
+        """Move one shard away from an OSD; return the index of its taker, or None if there is none."""
+        source = self._domain(giver)
+        tried: set[Hashable] = set()
+        for index, taker in enumerate(takers):
+            target = self._domain(taker)
+            if target in tried and target != source:
+                continue
+            tried.add(target)
+            allowed = int(source == target)
+            for group in self.groups_of[giver]:
+                if self._occupied[group][target] > allowed:
+                    continue
+                if group in self.groups_of[taker]:
+                    continue
+                self._put(group, giver, taker)
+                return index
+        return None
+
+    def _put(self, group: int, giver: int, taker: int) -> None:
+        self._occupied[group][self._domain(giver)] -= 1
+        self._occupied[group][self._domain(taker)] += 1
+        del self.groups_of[giver][group]
+        self.groups_of[taker][group] = None
+        row = self.sets[group]
+        row[row == giver] = taker
+
+    def _domain(self, osd: int) -> Hashable:
+        return self._domains.get(osd, ("osd", osd))

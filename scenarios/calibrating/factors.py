@@ -1,0 +1,116 @@
+"""The four numbers that a calibration may change, and the models with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.sim.ceph.cluster import Models
+
+AnyModel = TypeVar("AnyModel", bound=MeasuredModel)
+
+# Service times of a device, of a drive or of a disk, are its numbers with these endings.
+_TIMES: Final = ("_ns", "_ns_per_byte")
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A number that a calibration fits."""
+
+    name: str
+    unit: str
+    meaning: str
+    #: What it is before any row is seen; None: as the models have it.
+    start: float | None
+    #: How far from its start it may be before any row is seen: standard deviation of its logarithm. From how
+    #: far published clusters are apart (docs/calibrate.md).
+    spread: float
+
+
+FACTORS: Final = (
+    Factor(
+        "processor",
+        "1",
+        "processor time of the same work over that of the shipped parameter set",
+        1.0,
+        0.7,
+    ),
+    Factor(
+        "drive",
+        "1",
+        "service time of a drive over that of its data sheet or parameter set",
+        1.0,
+        0.4,
+    ),
+    Factor(
+        "network",
+        "us",
+        "one-way latency of a message beyond its bytes: stack, switch and waking up the receiver",
+        None,
+        1.4,
+    ),
+    Factor(
+        "client",
+        "1",
+        "time of a request at its client over that of the shipped parameter set",
+        1.0,
+        0.7,
+    ),
+)
+
+
+def starts(models: Models) -> dict[str, float]:
+    """Return where the search of each factor starts, in its unit."""
+    latency_us = models.public_nic.latency_ns / 1e3
+    return {
+        factor.name: latency_us if factor.start is None else factor.start
+        for factor in FACTORS
+    }
+
+
+def with_factors(models: Models, values: Mapping[str, float], source: str) -> Models:
+    """Return models with the factors applied.
+
+    Parameters
+    ----------
+    models
+        The models before calibration.
+    values
+        Each factor in its unit, by name.
+    source
+        What the provenance of the changed numbers says.
+    """
+    processor = values["processor"]
+    latency_ns = {"latency_ns": values["network"] * 1e3}
+    return replace(
+        models,
+        cpu=_scaled(models.cpu, processor, ("_ns",), source),
+        threads=_scaled(models.threads, processor, ("_ns",), source),
+        ssd=_scaled(models.ssd, values["drive"], _TIMES, source),
+        public_nic=_changed(models.public_nic, latency_ns, source),
+        private_nic=_changed(models.private_nic, latency_ns, source),
+        client=_scaled(models.client, values["client"], ("_ns",), source),
+    )
+
+
+def _scaled(
+    model: AnyModel, factor: float, endings: tuple[str, ...], source: str
+) -> AnyModel:
+    """Multiply the numbers of a model whose names end so."""
+    names = [name for name in model.number_names() if name.endswith(endings)]
+    return _changed(
+        model, {name: getattr(model, name) * factor for name in names}, source
+    )
+
+
+def _changed(model: AnyModel, values: Mapping[str, float], source: str) -> AnyModel:
+    """Replace numbers of a model that differ from what it has."""
+    changed = {
+        name: value for name, value in values.items() if value != getattr(model, name)
+    }
+    if not changed:
+        return model
+    origin = dict.fromkeys(changed, Provenance("fitted", source))
+    return replace(model, **changed, provenance={**model.provenance, **origin})
