@@ -38,6 +38,7 @@ def fit_parameters(
     tolerance: Mapping[str, float],
     bounds: Mapping[str, tuple[float, float]] | None = None,
     prior: Mapping[str, float] | None = None,
+    loss: str = "linear",
     step: float = 0.05,
     most: int = 25,
 ) -> Fit:
@@ -50,6 +51,9 @@ def fit_parameters(
     `prior` is how far each parameter may be from its start before any row is seen: the standard deviation of
     its logarithm. With it a parameter that no row tells anything about stays at its start, with an interval
     as wide as the prior. Without it fewer rows than parameters are refused.
+
+    `loss` is that of `scipy.optimize.least_squares`; with ``soft_l1`` one row that contradicts the others
+    does not decide.
     """
     from scipy.optimize import least_squares
 
@@ -90,6 +94,7 @@ def fit_parameters(
         xtol=1e-3,
         ftol=1e-3,
         max_nfev=most,
+        loss=loss,
     )
     covariance = np.linalg.pinv(solution.jac.T @ solution.jac)
     spread = 1.96 * np.sqrt(np.diag(covariance))

@@ -67,6 +67,10 @@ class ParameterSet:
         found: dict[str, Any] | None = self._tables.get(name)
         return found
 
+    def tables(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return all tables as in the file, each with its name."""
+        return list(self._tables.items())
+
     def model(
         self, kind: type[Model], table: str, given: Mapping[str, Any] | None = None
     ) -> Model:

@@ -11,6 +11,8 @@ from stripesim.sim.ceph.cluster import Models
 
 AnyModel = TypeVar("AnyModel", bound=MeasuredModel)
 
+# Spread of a drive whose data sheet is not known.
+_UNKNOWN_DRIVE_SPREAD: Final = 1.0
 # Service times of a device, of a drive or of a disk, are its numbers with these endings.
 _TIMES: Final = ("_ns", "_ns_per_byte")
 
@@ -35,28 +37,28 @@ FACTORS: Final = (
         "1",
         "processor time of the same work over that of the shipped parameter set",
         1.0,
-        0.7,
+        1.0,
     ),
     Factor(
         "drive",
         "1",
         "service time of a drive over that of its data sheet or parameter set",
         1.0,
-        0.4,
+        0.2,
     ),
     Factor(
         "network",
         "us",
         "one-way latency of a message beyond its bytes: stack, switch and waking up the receiver",
         None,
-        1.4,
+        0.35,
     ),
     Factor(
         "client",
         "1",
         "time of a request at its client over that of the shipped parameter set",
         1.0,
-        0.7,
+        0.6,
     ),
 )
 
@@ -68,6 +70,14 @@ def starts(models: Models) -> dict[str, float]:
         factor.name: latency_us if factor.start is None else factor.start
         for factor in FACTORS
     }
+
+
+def spreads_for(models: Models) -> dict[str, float]:
+    """Return how far each factor may be from its start before any row is seen, as `Factor.spread`."""
+    spreads = {factor.name: factor.spread for factor in FACTORS}
+    if "assumed" in models.ssd.provenance["read_base_ns"].source:
+        spreads["drive"] = _UNKNOWN_DRIVE_SPREAD
+    return spreads
 
 
 def with_factors(models: Models, values: Mapping[str, float], source: str) -> Models:

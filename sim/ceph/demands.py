@@ -163,7 +163,7 @@ def requests_in_flight(
     sample = _PlannedSample(pool, mix)
     demands_ns = sample.spread(group_weights)
     queues = np.array([kind not in _NO_QUEUE for kind in resources.kinds])
-    queues &= ~np.isin(resources.disciplines, (BATCH, GATE))
+    queues &= ~np.isin(resources.disciplines, (BATCH, GATE)) & (demands_ns > 0)
     loads = np.where(queues, demands_ns / _servers(resources), 0.0)
     relative = loads / loads.max()
     scaled = relative * _fugacity(relative, total)
@@ -172,10 +172,12 @@ def requests_in_flight(
     lengths[busiest] = 0
     if lengths.sum() > total:
         lengths *= total / lengths.sum()
-    lengths[busiest] = total - lengths.sum()
+    lengths[busiest] = max(0.0, total - lengths.sum())
     per_demand = np.zeros(len(lengths))
     np.divide(lengths, demands_ns, out=per_demand, where=demands_ns > 0)
     in_flight = sample.by_group(group_weights, per_demand)
+    # What waits at clients is for any placement group.
+    in_flight += group_weights * max(0.0, total - in_flight.sum())
     return _admitted(pool, in_flight, group_weights)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from stripesim._version import __version__
+from stripesim.cli.calibrate import calibrate
 from stripesim.cli.crush import CrushCommand, crush
 from stripesim.cli.explain import explain
 from stripesim.cli.importing import import_app
@@ -38,7 +39,7 @@ def _root(
         raise typer.Exit
 
 
-for command in (run, sweep, explain, kernel, durability, plan, serve):
+for command in (run, sweep, explain, kernel, calibrate, durability, plan, serve):
     app.command()(command)
 app.command(cls=CrushCommand)(crush)
 app.add_typer(study_app, name="study")

@@ -25,6 +25,7 @@ Model = TypeVar("Model", CpuModel, ClientModel)
 _SHARED = re.compile(r"osd (hosts|nodes)|same (host|node)|co-?located", re.IGNORECASE)
 _NUMBERS = (
     "cores_per_node",
+    "sockets",
     "threads_per_core",
     "public_gbit_per_s",
     "private_gbit_per_s",
@@ -143,8 +144,22 @@ def _processor(
     reference = _processors()["reference"]
     clock_ghz = math.sqrt(float(base) * float(boost))
     reference_ghz = math.sqrt(reference["cpu_base_ghz"] * reference["cpu_boost_ghz"])
-    factor = reference_ghz / clock_ghz / known[0]["work_per_clock"]
-    return factor, f"{clock_ghz:.2f} GHz, {known[0]['name']}: {known[0]['source']}"
+    by_clock = reference_ghz / clock_ghz / known[0]["work_per_clock"]
+    sockets = _sockets(table)
+    # Small requests wait for memory and for threads to wake up, which newer cores do not speed up.
+    factor = max(1.0, by_clock) * (
+        reference["two_sockets_factor"] if sockets > 1 else 1.0
+    )
+    source = f"{clock_ghz:.2f} GHz, {known[0]['name']}: {known[0]['source']}"
+    return factor, f"{source}; {sockets} socket{'s' if sockets > 1 else ''}"
+
+
+def _sockets(table: Mapping[str, Any]) -> int:
+    """Return the processors of a node, by the key `sockets` or a text such as ``2 x Intel Xeon``."""
+    if "sockets" in table:
+        return int(table["sockets"])
+    match = re.match(r"\s*(\d+)\s*[x×]\s", str(table.get("cpu", "")))
+    return int(match[1]) if match else 1
 
 
 def _drive(

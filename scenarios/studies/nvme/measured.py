@@ -40,7 +40,12 @@ _COLUMNS = (
     "role",
 )
 _STRIPE_UNIT_BYTES = 4096
+# Luminous to Octopus write through the same pipeline per placement group, in whole stripes, as Pacific does.
 _RELEASES = {
+    12: "pacific",
+    13: "pacific",
+    14: "pacific",
+    15: "pacific",
     16: "pacific",
     17: "quincy",
     18: "reef",

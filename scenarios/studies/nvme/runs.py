@@ -1,6 +1,6 @@
 """One measured row simulated: the same load on the same cluster, for a short while."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -133,15 +133,17 @@ def predict(
     hardware: Hardware,
     engine: str = "compiled",
     rounds: int = ROUNDS,
+    change: Callable[[Models], Models] | None = None,
 ) -> list[Row]:
-    """Simulate rows that share a run, and return a result row for each."""
+    """Simulate rows that share a run, and return a result row for each; `change` is made to the models."""
     first = part_of(rows[0])
     scenario = scenario_of(first, hardware, rounds=rounds)
     # What all hosts do together.
     hosts_share = rows[0].nodes / first.nodes
-    result = run_cell(
-        scenario, cells(scenario)[0], engine, models_of(scenario, first, hardware)
-    )
+    models = models_of(scenario, first, hardware)
+    if change is not None:
+        models = change(models)
+    result = run_cell(scenario, cells(scenario)[0], engine, models)
     assert result.window is not None
     found = []
     for row in rows:

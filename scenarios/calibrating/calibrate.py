@@ -1,0 +1,362 @@
+"""Fit a cluster's factors on its rows of replication, and judge all other rows before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.calibration.fitting import Fit, fit_parameters
+from stripesim.scenarios.calibrating.factors import (
+    FACTORS,
+    spreads_for,
+    starts,
+    with_factors,
+)
+from stripesim.scenarios.calibrating.fio_output import fio_runs
+from stripesim.scenarios.calibrating.rows import (
+    CalibrationError,
+    CalibrationRow,
+    Load,
+    MeasuredRun,
+    ModelChange,
+    check_rows,
+    table_runs,
+)
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.studies.nvme.runs import ROUNDS
+from stripesim.sim.ceph.cluster import Models
+
+#: Error within which a row counts as right, over its measured value.
+TOLERANCE: Final = 0.25
+# Standard deviation of the logarithm of a measured over a simulated value of a calibrated model: what repeats
+# of a measurement and effects that the model leaves out add up to.
+_ROW_SPREAD: Final = 0.2
+# A search runs short simulations, scaled by how far each is from a long one at its start.
+_SHORT_ROUNDS: Final = 8
+_EVALUATIONS: Final = 12
+# Factors are searched within these multiples of their start.
+_RANGE: Final = 20.0
+# Share of what was assumed below which the spread of a factor is told by the rows.
+_KNOWN_SHARE: Final = 0.9
+# Factor by which a sensitivity changes a factor.
+_STEP: Final = 1.1
+#: Loads that a further measurement may be.
+FURTHER_LOADS: Final = (
+    Load("read", "rand", 4096, clients=1, depth=1),
+    Load("write", "rand", 4096, clients=1, depth=1),
+    Load("read", "rand", 4096, clients=8, depth=64),
+    Load("write", "rand", 4096, clients=8, depth=64),
+    Load("read", "seq", 4 << 20, clients=1, depth=16),
+    Load("write", "seq", 4 << 20, clients=1, depth=16),
+)
+
+
+@dataclass(frozen=True)
+class FittedFactor:
+    """A factor after the fit."""
+
+    name: str
+    value: float
+    low: float  #: 95 % interval
+    high: float
+    unit: str
+    #: Whether the rows narrowed it at all; if not it is as assumed
+    is_known: bool
+
+
+@dataclass(frozen=True)
+class JudgedValue:
+    """A measured value, and what is simulated before and after the calibration."""
+
+    id: str  #: ``<row id>:<metric>``
+    role: str
+    metric: str
+    load: str
+    measured: float
+    before: float
+    after: float
+
+    def is_within(self, simulated: float) -> bool:
+        """Return True if a simulated value is within `TOLERANCE` of the measured one."""
+        return abs(simulated / self.measured - 1) <= TOLERANCE
+
+
+@dataclass(frozen=True)
+class FurtherRun:
+    """A measurement that would narrow the calibration."""
+
+    load: str
+    fio: str  #: The command, without the image's name
+    uncertainty: float  #: Standard deviation of its rate as predicted now, as a share of the rate
+
+
+@dataclass(frozen=True)
+class CalibrationResult:
+    """What a calibration found."""
+
+    fitted: tuple[FittedFactor, ...]
+    rows: tuple[CalibrationRow, ...]
+    values: tuple[JudgedValue, ...]
+    further: tuple[FurtherRun, ...]  #: The most telling first
+    scenario: Scenario  #: The first run, from which a parameter set and a scenario are written
+    before: Models
+    after: Models
+    source: str
+
+    def count_within(self, *, after: bool, role: str = "held-out") -> int:
+        """Count the values of a role that are right."""
+        return sum(
+            value.is_within(value.after if after else value.before)
+            for value in self.values
+            if value.role == role
+        )
+
+    def held_out(self) -> int:
+        """Count the held-out values."""
+        return sum(value.role == "held-out" for value in self.values)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the calibration as JSON values."""
+        return {
+            "fitted": [
+                {
+                    "name": factor.name,
+                    "value": factor.value,
+                    "low": factor.low,
+                    "high": factor.high,
+                    "unit": factor.unit,
+                }
+                for factor in self.fitted
+            ],
+            "rows": [
+                {
+                    "id": value.id,
+                    "role": value.role,
+                    "published": value.measured,
+                    "before": value.before,
+                    "after": value.after,
+                }
+                for value in self.values
+            ],
+            "summary": {
+                "held_out": self.held_out(),
+                "within_25_percent_before": self.count_within(after=False),
+                "within_25_percent_after": self.count_within(after=True),
+            },
+            "further": [vars(run) for run in self.further],
+        }
+
+
+def calibrate(
+    folder: Path, *, progress: Callable[[str], None] = lambda words: None
+) -> CalibrationResult:
+    """Calibrate a cluster to its own measurements.
+
+    Parameters
+    ----------
+    folder
+        A folder with ``times.csv`` and ``clusters.toml``, in the form of `stripesim study nvme --data`, or
+        with fio's JSON outputs and the scenario of the cluster.
+    progress
+        Is called with a line for each part of the work.
+
+    Returns
+    -------
+    CalibrationResult
+        Fitted factors with intervals, and each measured value next to what is simulated.
+
+    Raises
+    ------
+    CalibrationError, ScenarioError, NvmeDataError
+        If the measurements cannot be used; a line for each problem.
+
+    Notes
+    -----
+    The four factors are those of `FACTORS`, none per row, size or scheme. The search minimises the squared
+    logarithm of simulated over measured rates, over `_ROW_SPREAD`, plus the squared logarithm of each factor
+    over its start, over its spread: a factor that no row tells anything about stays where it started. Rows of
+    the role held-out have no part in it.
+    """
+    runs = runs_of(folder)
+    rows = [row for run in runs for row in run.rows]
+    check_rows(rows, str(folder))
+    fitted_runs = [
+        run for run in runs if any(row.role == "calibration" for row in run.rows)
+    ]
+    models = fitted_runs[0].models()
+    start = starts(models)
+    source = _source(folder, rows)
+    progress(f"simulating {len(runs)} runs before the calibration")
+    before = _simulated(runs, start, source, ROUNDS)
+    progress(f"fitting {len(FACTORS)} factors to {len(fitted_runs)} runs")
+    spreads = spreads_for(models)
+    fit = _fit(fitted_runs, start, before, spreads, source)
+    values = {factor.name: factor.value for factor in fit.parameters}
+    progress(f"simulating {len(runs)} runs after the calibration")
+    after = _simulated(runs, values, source, ROUNDS)
+    progress("looking for the measurement that would tell most")
+    return CalibrationResult(
+        fitted=tuple(_fitted(fit, spreads)),
+        rows=tuple(rows),
+        values=tuple(_judged(rows, before, after)),
+        further=tuple(_further(fitted_runs, rows, values, fit.covariance, source)),
+        scenario=fitted_runs[0].scenario(),
+        before=models,
+        after=with_factors(models, values, source),
+        source=source,
+    )
+
+
+def runs_of(folder: Path) -> list[MeasuredRun]:
+    """Read the measured runs of a folder, in either form."""
+    if not folder.is_dir():
+        raise CalibrationError(
+            f"MEASURED: got {folder}, wanted a folder with times.csv and clusters.toml, or with fio's JSON "
+            "outputs and a scenario"
+        )
+    if (folder / "times.csv").exists():
+        return list(table_runs(folder))
+    if any(folder.glob("*.json")):
+        return list(fio_runs(folder))
+    raise CalibrationError(
+        f"{folder}: got neither times.csv nor a JSON file, wanted times.csv and clusters.toml, or fio's JSON "
+        "outputs and a scenario"
+    )
+
+
+def _source(folder: Path, rows: Sequence[CalibrationRow]) -> str:
+    fitted = [row.id for row in rows if row.role == "calibration"]
+    return f"fitted to {len(fitted)} rows of replication in {folder.name}: {', '.join(fitted)}"
+
+
+def _change(values: Mapping[str, float], source: str) -> ModelChange:
+    return lambda models: with_factors(models, values, source)
+
+
+def _simulated(
+    runs: Sequence[MeasuredRun], values: Mapping[str, float], source: str, rounds: int
+) -> dict[str, dict[str, float]]:
+    """Simulate runs with some factors; return each metric of each row."""
+    simulated: dict[str, dict[str, float]] = {}
+    for run in runs:
+        simulated |= run.simulate(_change(values, source), rounds=rounds)
+    return simulated
+
+
+def _fit(
+    runs: Sequence[MeasuredRun],
+    start: Mapping[str, float],
+    before: Mapping[str, Mapping[str, float]],
+    spreads: Mapping[str, float],
+    source: str,
+) -> Fit:
+    rows = {
+        row.id: row for run in runs for row in run.rows if row.role == "calibration"
+    }
+    short = _simulated(runs, start, source, _SHORT_ROUNDS)
+
+    def simulate(values: Mapping[str, float]) -> dict[str, float]:
+        tried = _simulated(runs, values, source, _SHORT_ROUNDS)
+        rates = {}
+        for name, row in rows.items():
+            metric = row.fitted_metric
+            longer = before[name][metric] / short[name][metric]
+            rates[name] = tried[name][metric] * longer
+        return rates
+
+    return fit_parameters(
+        simulate,
+        start=start,
+        published={name: row.measured[row.fitted_metric] for name, row in rows.items()},
+        tolerance=dict.fromkeys(rows, _ROW_SPREAD),
+        bounds={
+            name: (value / _RANGE, value * _RANGE) for name, value in start.items()
+        },
+        prior=spreads,
+        loss="soft_l1",
+        most=_EVALUATIONS,
+    )
+
+
+def _fitted(fit: Fit, spreads: Mapping[str, float]) -> list[FittedFactor]:
+    factors = []
+    for at, (factor, fitted) in enumerate(zip(FACTORS, fit.parameters, strict=True)):
+        low, high = fitted.confidence_interval
+        spread = float(np.sqrt(fit.covariance[at, at]))
+        is_known = spread < _KNOWN_SHARE * spreads[factor.name]
+        factors.append(
+            FittedFactor(factor.name, fitted.value, low, high, factor.unit, is_known)
+        )
+    return factors
+
+
+def _judged(
+    rows: Sequence[CalibrationRow],
+    before: Mapping[str, Mapping[str, float]],
+    after: Mapping[str, Mapping[str, float]],
+) -> list[JudgedValue]:
+    return [
+        JudgedValue(
+            id=f"{row.id}:{metric}",
+            role=row.role,
+            metric=metric,
+            load=row.load_text,
+            measured=measured,
+            before=before[row.id][metric],
+            after=after[row.id][metric],
+        )
+        for row in rows
+        for metric, measured in row.measured.items()
+    ]
+
+
+def _further(
+    runs: Sequence[MeasuredRun],
+    rows: Sequence[CalibrationRow],
+    values: Mapping[str, float],
+    covariance: npt.NDArray[np.float64],
+    source: str,
+) -> list[FurtherRun]:
+    r"""Rank loads not yet measured by how uncertain their predicted rates are, the most uncertain first.
+
+    The standard deviation of a rate's logarithm is :math:`\sqrt{s^T C s}`, with the covariance :math:`C` of
+    the factors' logarithms and the sensitivities :math:`s` of the rate to each. Measuring what is known worst
+    narrows most.
+    """
+    measured = {
+        (row.op, row.pattern, row.block_bytes, row.depth_per_client == 1)
+        for row in rows
+        if row.scheme.startswith("rep:")
+    }
+    ranked = []
+    for load in FURTHER_LOADS:
+        if (load.op, load.pattern, load.block_bytes, load.depth == 1) in measured:
+            continue
+        run = runs[0].under(load)
+        slopes = _slopes(run, values, source)
+        uncertainty = float(np.sqrt(slopes @ covariance @ slopes))
+        ranked.append(FurtherRun(run.rows[0].load_text, load.fio_command, uncertainty))
+    return sorted(ranked, key=lambda run: -run.uncertainty)
+
+
+def _slopes(
+    run: MeasuredRun, values: Mapping[str, float], source: str
+) -> npt.NDArray[np.float64]:
+    """Return the change of a rate's logarithm with that of each factor, shape (factors,)."""
+
+    def log_rate(tried: Mapping[str, float]) -> float:
+        simulated = run.simulate(_change(tried, source), rounds=_SHORT_ROUNDS)
+        return float(np.log(simulated[run.rows[0].id]["iops"]))
+
+    at_optimum = log_rate(values)
+    return np.array(
+        [
+            (log_rate({**values, name: value * _STEP}) - at_optimum) / np.log(_STEP)
+            for name, value in values.items()
+        ]
+    )

@@ -1,0 +1,217 @@
+"""Measured rows of a cluster, and the simulated runs that they are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.studies.nvme.hardware import Hardware, hardware_of
+from stripesim.scenarios.studies.nvme.measured import METRICS, MeasuredRow, load
+from stripesim.scenarios.studies.nvme.runs import models_of, predict, scenario_of
+from stripesim.sim.ceph.cluster import Models
+
+#: Metrics that a fit uses: of each row the first that it has. In a closed loop they say the same.
+FITTED_METRICS = ("iops", "mb_s", "latency_mean_ms")
+
+ModelChange = Callable[[Models], Models]
+
+
+class CalibrationError(ValueError):
+    """Measurements that cannot be used; a line for each problem."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationRow:
+    """One measured row."""
+
+    id: str
+    role: str  #: ``calibration`` or ``held-out``
+    scheme: str
+    op: str
+    pattern: str
+    block_bytes: int
+    clients: int
+    depth_per_client: int
+    measured: Mapping[str, float]  #: Metric of `METRICS` → number in its unit
+
+    @property
+    def fitted_metric(self) -> str:
+        """The metric that a fit uses."""
+        return next(metric for metric in FITTED_METRICS if metric in self.measured)
+
+    @property
+    def load_text(self) -> str:
+        """The load in words, such as ``rep:3 write 4 KiB rand, 1 × 1``."""
+        size = f"{self.block_bytes / 1024:g} KiB"
+        if self.block_bytes >= 1 << 20:
+            size = f"{self.block_bytes / (1 << 20):g} MiB"
+        return f"{self.scheme} {self.op} {size} {self.pattern}, {self.clients} × {self.depth_per_client}"
+
+
+@dataclass(frozen=True)
+class Load:
+    """A closed loop that could be measured."""
+
+    op: str
+    pattern: str
+    block_bytes: int
+    clients: int
+    depth: int  #: Requests in flight of each client
+
+    @property
+    def fio_command(self) -> str:
+        """The command that measures it."""
+        kind = f"rand{self.op}" if self.pattern == "rand" else self.op
+        size = (
+            f"{self.block_bytes >> 10}k"
+            if self.block_bytes < 1 << 20
+            else f"{self.block_bytes >> 20}M"
+        )
+        name = f"{kind}-{size}-{self.clients}x{self.depth}"
+        return (
+            f"fio --name={name} --ioengine=rbd --pool=POOL --rbdname=IMAGE --rw={kind} --bs={size} "
+            f"--iodepth={self.depth} --numjobs={self.clients} --time_based --runtime=60 "
+            f"--group_reporting --output-format=json --output={name}.json"
+        )
+
+
+class MeasuredRun(Protocol):
+    """A run that rows were measured in, which can be simulated."""
+
+    @property
+    def rows(self) -> tuple[CalibrationRow, ...]:
+        """The rows of the run."""
+
+    def scenario(self) -> Scenario:
+        """Return the run as a scenario."""
+
+    def models(self) -> Models:
+        """Return the models before calibration."""
+
+    def simulate(
+        self, change: ModelChange, *, rounds: int
+    ) -> dict[str, dict[str, float]]:
+        """Simulate the run with changed models; return each metric of each row by the row's id."""
+
+    def under(self, load: Load) -> MeasuredRun:
+        """Return a run on the same cluster under another load."""
+
+
+@dataclass(frozen=True)
+class TableRun:
+    """A run of ``times.csv``, on the hardware of ``clusters.toml``."""
+
+    measured: tuple[MeasuredRow, ...]
+    hardware: Hardware
+
+    @property
+    def rows(self) -> tuple[CalibrationRow, ...]:
+        """The rows of the run."""
+        return tuple(_calibration_row(row) for row in self.measured)
+
+    def scenario(self) -> Scenario:
+        """Return the run as a scenario."""
+        return scenario_of(self.measured[0], self.hardware)
+
+    def models(self) -> Models:
+        """Return the models before calibration."""
+        return models_of(self.scenario(), self.measured[0], self.hardware)
+
+    def simulate(
+        self, change: ModelChange, *, rounds: int
+    ) -> dict[str, dict[str, float]]:
+        """Simulate the run with changed models; return each metric of each row by the row's id."""
+        simulated = predict(self.measured, self.hardware, rounds=rounds, change=change)
+        return {
+            row["row_id"]: {metric: float(row[metric]) for metric in METRICS}
+            for row in simulated
+        }
+
+    def under(self, load: Load) -> TableRun:
+        """Return a run on the same cluster under another load."""
+        row = replace(
+            self.measured[0],
+            op=load.op,
+            part="",
+            pattern=load.pattern,
+            read_fraction=float(load.op == "read"),
+            block_bytes=load.block_bytes,
+            clients=load.clients,
+            depth_per_client=load.depth,
+        )
+        return TableRun((row,), self.hardware)
+
+
+def _calibration_row(row: MeasuredRow) -> CalibrationRow:
+    return CalibrationRow(
+        id=row.id,
+        role=row.role,
+        scheme=row.scheme,
+        op=row.op,
+        pattern=row.pattern,
+        block_bytes=row.block_bytes,
+        clients=row.clients,
+        depth_per_client=row.depth_per_client,
+        measured=row.measured,
+    )
+
+
+def table_runs(folder: Path) -> list[TableRun]:
+    """Read the runs of a folder with ``times.csv`` and ``clusters.toml``.
+
+    Raises
+    ------
+    CalibrationError
+        If rows of several clusters are there, or none to fit; a line for each problem.
+    NvmeDataError
+        If a file cannot be read or a row is wrong; a line for each problem.
+    """
+    measured, clusters = load(folder)
+    counted = [row for row in measured if row.role != "not-derivable"]
+    names = sorted({row.cluster for row in counted})
+    where = folder / "times.csv"
+    if len(names) > 1:
+        raise CalibrationError(
+            f"{where}: cluster: got {', '.join(names)}, wanted rows of one cluster"
+        )
+    by_run: dict[tuple[Any, ...], list[MeasuredRow]] = {}
+    for row in counted:
+        by_run.setdefault(row.run_key, []).append(row)
+    file = str(folder / "clusters.toml")
+    return [
+        TableRun(tuple(rows), hardware_of(rows[0], clusters, file))
+        for rows in by_run.values()
+    ]
+
+
+def check_rows(rows: list[CalibrationRow], where: str) -> None:
+    """Check that there is something to fit, and that only rows of replication are fitted.
+
+    Raises
+    ------
+    CalibrationError
+        A line for each problem.
+    """
+    problems = [
+        f"{where}: {row.id}: role: got calibration with {row.scheme}, wanted held-out: a calibration is "
+        "fitted to replication alone, so that erasure coding is predicted"
+        for row in rows
+        if row.role == "calibration" and parse_scheme(row.scheme).kind == "erasure"
+    ]
+    fitted = [row for row in rows if row.role == "calibration"]
+    if not fitted:
+        problems.append(
+            f"{where}: got no row with the role calibration, wanted at least one of replication"
+        )
+    problems += [
+        f"{where}: {row.id}: got only {', '.join(row.measured) or 'no number'}, wanted one of "
+        f"{', '.join(FITTED_METRICS)}"
+        for row in fitted
+        if not any(metric in row.measured for metric in FITTED_METRICS)
+    ]
+    if problems:
+        raise CalibrationError("\n".join(problems))
