@@ -1,0 +1,216 @@
+"""Calibration: rows in, factors out; what is refused; what is written is read back."""
+
+import json
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from stripesim.scenarios.calibrating.calibrate import calibrate, runs_of
+from stripesim.scenarios.calibrating.factors import starts, with_factors
+from stripesim.scenarios.calibrating.fio_output import fio_runs
+from stripesim.scenarios.calibrating.parameter_file import parameter_text, scenario_text
+from stripesim.scenarios.calibrating.rows import CalibrationError, check_rows
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.schema.loader import load_scenario
+
+SCENARIO = """
+name = "mine"
+schemes = ["rep:3", "rs:2,1"]
+generation = "reef"
+[cluster]
+hosts = 3
+osds_per_host = 2
+pg_num = 64
+parameters = "nvme"
+ssd = "samsung-pm983"
+[workload]
+image_bytes = "1GiB"
+queue_depth = 1
+requests = 100
+"""
+
+
+def fio_json(rw="randread", bs="4k", iodepth=1, numjobs=1, iops=3000.0, p99_ns=5e5):
+    """Return fio's output for one job, as version 3 writes it."""
+    direction = "read" if "read" in rw else "write"
+    options = {"rw": rw, "bs": bs, "iodepth": str(iodepth), "numjobs": str(numjobs)}
+    measured = {
+        "iops": iops,
+        "lat_ns": {"mean": iodepth * numjobs / iops * 1e9},
+        "clat_ns": {"mean": 1.0, "percentile": {"99.000000": p99_ns}},
+    }
+    return json.dumps({"jobs": [{"job options": options, direction: measured}]})
+
+
+def folder(tmp_path, **outputs):
+    """Write a folder with a scenario and fio's outputs."""
+    (tmp_path / "cluster.toml").write_text(SCENARIO)
+    for name, text in outputs.items():
+        (tmp_path / f"{name.replace('_', '-')}.json").write_text(text)
+    return tmp_path
+
+
+def test_fio_output_becomes_rows(tmp_path):
+    measured = folder(
+        tmp_path,
+        a=fio_json("randwrite", "16k", iodepth=4, numjobs=8, iops=10_000.0),
+        rs_2_1_b=fio_json("read", "4M"),
+    )
+    replicated, coded = (run.row for run in fio_runs(measured))
+    assert (replicated.scheme, replicated.role) == ("rep:3", "calibration")
+    assert (replicated.op, replicated.pattern) == ("write", "rand")
+    assert (
+        replicated.block_bytes,
+        replicated.clients,
+        replicated.depth_per_client,
+    ) == (16384, 8, 4)
+    # Little's law: 8 * 4 / 10,000 = 3.2 ms.
+    assert replicated.measured["latency_mean_ms"] == pytest.approx(3.2)
+    assert replicated.measured["latency_p99_ms"] == pytest.approx(0.5)
+    assert (coded.scheme, coded.role, coded.block_bytes) == (
+        "rs:2,1",
+        "held-out",
+        4 << 20,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("not JSON", ("a.json", "--output-format=json")),
+        ('{"jobs": []}', ("a.json", "jobs")),
+        (fio_json("randrw"), ("a.json", "rw", "randrw")),
+        (fio_json(bs="big"), ("a.json", "bs", "big")),
+        (fio_json(iops=0.0001).replace("0.0001", "0"), ("a.json", "read")),
+        (
+            fio_json().replace('"numjobs": "1"', '"numjobs": "x"'),
+            ("a.json", "numjobs", "x"),
+        ),
+    ],
+)
+def test_unusable_fio_output_is_refused_with_its_file_and_option(tmp_path, text, facts):
+    with pytest.raises(CalibrationError) as error:
+        fio_runs(folder(tmp_path, a=text))
+    for fact in facts:
+        assert fact in str(error.value)
+
+
+def test_a_folder_without_measurements_or_with_two_scenarios_is_refused(tmp_path):
+    with pytest.raises(CalibrationError, match=r"times\.csv"):
+        runs_of(tmp_path)
+    folder(tmp_path, a=fio_json())
+    (tmp_path / "other.toml").write_text(SCENARIO)
+    with pytest.raises(CalibrationError, match="2 TOML files"):
+        runs_of(tmp_path)
+
+
+def test_erasure_coding_is_never_fitted_and_something_must_be(tmp_path):
+    measured = folder(tmp_path, rs_2_1_a=fio_json())
+    rows = [run.row for run in fio_runs(measured)]
+    with pytest.raises(CalibrationError, match="no row with the role calibration"):
+        check_rows(rows, "folder")
+
+
+def test_starts_change_nothing():
+    models = build_models(load_scenario("quickstart"))
+    same = with_factors(models, starts(models), "test")
+    assert same == models
+
+
+def test_factors_scale_what_they_name_and_nothing_else():
+    models = build_models(load_scenario("quickstart"))
+    values = {"processor": 2.0, "drive": 3.0, "network": 50.0, "client": 5.0}
+    changed = with_factors(models, values, "test")
+    assert changed.cpu.op_prepare_ns == 2 * models.cpu.op_prepare_ns
+    assert changed.cpu.message_ns_per_byte == models.cpu.message_ns_per_byte
+    assert changed.ssd.write_base_ns == 3 * models.ssd.write_base_ns
+    assert changed.public_nic.latency_ns == 50_000
+    assert changed.client.submit_ns == 5 * models.client.submit_ns
+    assert changed.store == models.store
+    assert changed.cpu.provenance["op_prepare_ns"].kind == "fitted"
+
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory):
+    """Calibrate to rates that the simulator itself gives with a processor three times as slow."""
+    measured = tmp_path_factory.mktemp("fio")
+    folder(
+        measured,
+        a=fio_json("randwrite", iodepth=64, numjobs=4),
+        b=fio_json("randread", iodepth=64, numjobs=4),
+    )
+    truth = {"processor": 3.0, "drive": 1.0, "client": 1.0}
+    for run in fio_runs(measured):
+        network = starts(run.models())["network"]
+        values = {**truth, "network": network}
+        simulated = run.simulate(
+            lambda models, values=values: with_factors(models, values, "truth"),
+            rounds=8,
+        )
+        row = run.row
+        text = fio_json(
+            f"rand{row.op}", iodepth=64, numjobs=4, iops=simulated[row.id]["iops"]
+        )
+        (measured / f"{row.id}.json").write_text(text)
+    return calibrate(measured)
+
+
+def test_a_known_factor_is_found_within_its_interval(calibrated):
+    processor = calibrated.fitted[0]
+    assert processor.name == "processor"
+    assert processor.low < 3.0 < processor.high
+    assert processor.value == pytest.approx(3.0, rel=0.25)
+    assert processor.is_known
+
+
+def test_rates_after_are_nearer_than_before(calibrated):
+    rates = [value for value in calibrated.values if value.metric == "iops"]
+    assert all(value.is_within(value.after) for value in rates)
+    assert any(not value.is_within(value.before) for value in rates)
+
+
+def test_the_contract_of_the_json(calibrated):
+    document = calibrated.to_json()
+    assert set(document["fitted"][0]) == {"name", "value", "low", "high", "unit"}
+    assert set(document["rows"][0]) == {"id", "role", "published", "before", "after"}
+    assert document["rows"][0]["id"] == "a:iops"
+    assert set(document["summary"]) == {
+        "held_out",
+        "within_25_percent_before",
+        "within_25_percent_after",
+    }
+    assert len(document["fitted"]) <= 4
+
+
+def test_loads_measured_already_are_not_proposed(calibrated):
+    loads = [run.load for run in calibrated.further]
+    assert not any("4 KiB rand, 8 × 64" in load for load in loads)
+    uncertainties = [run.uncertainty for run in calibrated.further]
+    assert uncertainties == sorted(uncertainties, reverse=True)
+
+
+def test_the_written_set_gives_the_fitted_models(calibrated, tmp_path):
+    (tmp_path / "parameters.toml").write_text(parameter_text(calibrated), "utf-8")
+    (tmp_path / "scenario.toml").write_text(scenario_text(calibrated), "utf-8")
+    written = tomllib.loads((tmp_path / "scenario.toml").read_text("utf-8"))
+    assert written["cluster"]["parameters"] == "./parameters.toml"
+    models = build_models(load_scenario(tmp_path / "scenario.toml"))
+    after = calibrated.after
+    assert models.cpu.op_prepare_ns == pytest.approx(after.cpu.op_prepare_ns, rel=1e-5)
+    assert models.ssd.read_base_ns == pytest.approx(after.ssd.read_base_ns, rel=1e-5)
+    assert models.public_nic.latency_ns == pytest.approx(
+        after.public_nic.latency_ns, rel=1e-5
+    )
+    assert models.client.submit_ns == pytest.approx(after.client.submit_ns, rel=1e-5)
+
+
+def test_a_table_of_several_clusters_is_refused(tmp_path):
+    from importlib.resources import files
+
+    data = Path(str(files("stripesim.scenarios.studies.nvme") / "data"))
+    for name in ("times.csv", "clusters.toml"):
+        shutil.copy(data / name, tmp_path)
+    with pytest.raises(CalibrationError, match="wanted rows of one cluster"):
+        runs_of(tmp_path)

@@ -1,0 +1,109 @@
+"""An OSD admits a limited number of client requests; a closed loop beyond it starts in its steady state."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.cells.build import build_cell, build_pool
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.demands import Mix, requests_in_flight
+
+LOAD = {
+    "schemes": ["rep:3"],
+    "generation": "reef",
+    "cluster.parameters": "nvme",
+    "cluster.ssd": "samsung-pm983",
+    "cluster.hosts": 4,
+    "cluster.osds_per_host": 2,
+    "cluster.pg_num": 256,
+    "workload.ops": ["read"],
+    "workload.patterns": ["rand"],
+    "workload.block_sizes_bytes": ["4k"],
+    "workload.image_bytes": "1GiB",
+    "workload.requests": 20_000,
+}
+
+
+def scenario(clients, depth, **more):
+    """Return a scenario of random reads in closed loops."""
+    loops = {"workload.clients": clients, "workload.queue_depth": depth}
+    return load_scenario("quickstart", sets={**LOAD, **loops, **more})
+
+
+def test_the_limit_is_left_out_where_fewer_requests_are_in_flight():
+    # Reef admits 256 (osd_client_message_cap).
+    assert build_models(scenario(4, 64)).throttle is None
+    throttle = build_models(scenario(4, 65)).throttle
+    assert throttle is not None
+    assert throttle.client_requests_max_count == 256
+
+
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
+def test_an_osd_never_serves_more_requests_than_it_admits(engine):
+    # Given 300 requests in flight, and OSDs that admit one each
+    loaded = scenario(30, 10, **{"workload.requests": 2000})
+    models = build_models(loaded)
+    assert models.throttle is not None
+    one = dataclasses.replace(models.throttle, client_requests_max_count=1)
+    narrow = dataclasses.replace(models, throttle=one)
+    cell = cells(loaded)[0]
+    # When they run
+    wide_iops = run_cell(loaded, cell, engine, models).row["iops"]
+    row = run_cell(loaded, cell, engine, narrow).row
+    # Then by Little's law the 8 OSDs complete at most 8 requests per unloaded latency, 85 us of its drive
+    # at least.
+    assert row["iops"] < 8 / 85e-6
+    assert row["iops"] < wide_iops / 2
+
+
+def test_both_engines_agree_under_the_limit():
+    loaded = scenario(30, 10, **{"workload.requests": 2000})
+    cell = cells(loaded)[0]
+    results = [run_cell(loaded, cell, engine) for engine in ("compiled", "simpy")]
+    assert results[0].sha256 == results[1].sha256
+
+
+def test_requests_in_flight_add_up_and_gather_where_the_load_is_highest():
+    # Given a pool of which one group gets ten times the requests of the others
+    loaded = scenario(30, 10)
+    pool = build_pool(loaded, parse_scheme("rep:3"), build_models(loaded))
+    weights = np.ones(256)
+    weights[7] = 10
+    weights /= weights.sum()
+    load = Synthetic(
+        pattern="rand",
+        block_bytes=4096,
+        image_bytes=1 << 30,
+        read_fraction=1.0,
+        requests=None,
+        queue_depth=10,
+        clients=30,
+        image_stride_bytes=1 << 30,
+    )
+    # When 300 requests are in flight
+    in_flight = requests_in_flight(
+        pool, Mix(workload=load.start()), weights, 300, np.random.default_rng(1)
+    )
+    # Then they are all somewhere, most of them on the primary of that group.
+    assert in_flight.sum() == pytest.approx(300)
+    primaries = pool.cluster.acting[np.arange(256), pool.primaries]
+    of_primary = np.bincount(primaries, in_flight)
+    assert of_primary.argmax() == primaries[7]
+
+
+def test_only_first_requests_are_placed():
+    # Given the same load, started in its steady state or evenly
+    loaded = scenario(30, 10)
+    workload = build_cell(loaded, cells(loaded)[0]).workload
+    placed = workload.take(20)
+    evenly = dataclasses.replace(workload.workload, first_blocks=None).start().take(20)
+    first = 30 * 10
+    # Then the first requests of each client differ, all later ones are equal.
+    assert (placed.offsets_bytes[:first] != evenly.offsets_bytes[:first]).any()
+    assert (placed.offsets_bytes[first:] == evenly.offsets_bytes[first:]).all()
