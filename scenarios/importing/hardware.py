@@ -308,7 +308,7 @@ def hardware_of(cluster: ImportedCluster, pool: ImportedPool, release: int) -> H
     rows = _add_processors(hosts, choice, lines)
     cores = {host: processors.count(choice) for host, processors in hosts.items()}
     tables = {
-        "ssd": preset,
+        "drive": preset,
         "drive_bytes": drive_bytes,
         "parameters": choice.name,
         "cores_per_host": Counter(cores.values()).most_common(1)[0][0],
@@ -326,7 +326,7 @@ def _add_drives(osds: Sequence[ImportedOsd], lines: list[str]) -> str:
     named = ", ".join(f"{count} {name}" for name, count in models.most_common(_LISTED))
     if named:
         counted += f" ({named})"
-    lines.append(f"cluster.ssd: {counted} -> {preset}")
+    lines.append(f"cluster.drive: {counted} -> {preset}")
     return preset
 
 

@@ -75,7 +75,7 @@ class Candidate:
         empty = dict.fromkeys(("raw_bytes", "usable_bytes_full", "usable_bytes_safe"))
         return {
             "scheme": self.scheme,
-            **self.keys,
+            **{json_name(key): value for key, value in self.keys.items()},
             "capacity": self.capacity.to_json() if self.capacity else empty,
             **self.found,
             "bound": self.bounds[0]._asdict() if self.bounds else None,
@@ -113,6 +113,11 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
+def json_name(key: str) -> str:
+    """Return the name of a varied key in JSON: `drive` keeps its old name, on which programs rely."""
+    return "ssd" if key == "drive" else key
+
+
 def varied_keys(plan: PlanSpec) -> list[str]:
     """List the keys for which a plan gives values to try."""
     return [key for key in VARIED if getattr(plan, key)]
@@ -131,7 +136,7 @@ def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
         "generation": scenario.generation,
         "hosts": cluster.host_count,
         "osds_per_host": cluster.osds_per_host,
-        "ssd": cluster.ssd,
+        "drive": cluster.drive,
         "public_gbit_per_s": cluster.public_gbit_per_s,
         "pg_num": cluster.pg_num,
     }

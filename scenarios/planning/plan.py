@@ -14,6 +14,7 @@ from stripesim.scenarios.planning.candidates import (
     at_least,
     at_most,
     candidates_of,
+    json_name,
     judge_closed_forms,
     varied_keys,
 )
@@ -85,7 +86,7 @@ def make_plan(
         id(one): {**one.to_json(), "pareto": id(one) in front} for one in every
     }
     return {
-        "varied": varied_keys(plan),
+        "varied": [json_name(key) for key in varied_keys(plan)],
         "candidates": list(documents.values()),
         "recommended": None if best is None else documents[id(best)],
         "reasons": _reasons(best, meeting, every),
@@ -101,9 +102,7 @@ def make_plan(
 
 def _name(candidate: Candidate) -> str:
     keys = candidate.keys
-    return (
-        f"{candidate.scheme} on {keys['hosts']} × {keys['osds_per_host']} {keys['ssd']}"
-    )
+    return f"{candidate.scheme} on {keys['hosts']} × {keys['osds_per_host']} {keys['drive']}"
 
 
 def _price_order(candidate: Candidate) -> tuple[float, ...]:

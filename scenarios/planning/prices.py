@@ -51,7 +51,7 @@ def cost_of(
         Drives striped behind one OSD [count].
     """
     cluster = candidate.cluster
-    drive = _price_of_drive(prices, cluster.ssd, drive_bytes)
+    drive = _price_of_drive(prices, cluster.drive, drive_bytes)
     network = prices.network_per_gbit * (
         cluster.public_gbit_per_s + cluster.private_gbit_per_s
     )
@@ -89,6 +89,6 @@ def _drives_added(
     cluster: ClusterSpec, owned: ClusterSpec, per_host: float, drives_per_osd: int
 ) -> float:
     """Return the drives that a host of the owner's needs to become one of the candidate's [count]."""
-    if cluster.ssd != owned.ssd or cluster.drive_bytes != owned.drive_bytes:
+    if cluster.drive != owned.drive or cluster.drive_bytes != owned.drive_bytes:
         return per_host
     return max(0.0, per_host - owned.osd_count * drives_per_osd / owned.host_count)

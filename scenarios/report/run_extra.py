@@ -12,6 +12,7 @@ from stripesim.scenarios.report.words import request_words, row_words, span
 from stripesim.scenarios.run.advise import gain_text, notable
 from stripesim.scenarios.run.costs import COST_KEYS, cost_key
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
+from stripesim.sim.observe.limits import resource_name
 
 #: A step with less of the latency than this in every scheme is left out of the table.
 _SHOWN = 0.005
@@ -113,7 +114,11 @@ _PHASES = (
     ("checking_s", "failure until repair begins", duration_text),
     ("recovery_s", "repair", duration_text),
     ("failure_to_clean_s", "failure until all data is rebuilt", duration_text),
-    ("recovery_limited_by", "repair limited by", lambda value: value or "–"),
+    (
+        "recovery_limited_by",
+        "repair limited by",
+        lambda value: resource_name(value or "–"),
+    ),
     ("recovery_lost_bytes", "held by the failed OSDs", bytes_text),
     ("recovery_bytes", "rebuilt or moved", bytes_text),
     (

@@ -431,7 +431,7 @@ def storage_notes(report: RunReport) -> list[str]:
     notes = []
     if drives.capacity is None:
         notes.append(
-            f"The parameter set {report.scenario.cluster.ssd} does not give the capacity of a drive, so "
+            f"The parameter set {report.scenario.cluster.drive} does not give the capacity of a drive, so "
             "there is no capacity in bytes, no repair time of a whole OSD and no drive writes per day: set "
             "cluster.drive_bytes in the scenario."
         )

@@ -163,7 +163,7 @@ def _files(scenario: Scenario) -> Iterator[Problem]:
         )
         if used and not scenario.has_file(name):
             wanted = "a file, its path relative to the scenario file"
-            if path[-1] == "ssd":
+            if path[-1] == "drive":
                 wanted = "a file, its path from the scenario file's folder, or the name of a set that ships"
             yield Problem(
                 path, f"{shorten(name, _PATH_CHARACTERS_MAX)} (no such file)", wanted
@@ -246,16 +246,16 @@ def _drive_prices(scenario: Scenario, plan: PlanSpec) -> Iterator[Problem]:
     prices = plan.prices
     if prices is None:
         return
-    kinds = plan.ssd or (scenario.cluster.ssd,)
+    kinds = plan.drive or (scenario.cluster.drive,)
     has_common_price = bool(prices.drive or prices.drive_per_tb)
     unpriced = [kind for kind in dict.fromkeys(kinds) if kind not in prices.drives]
     several = len(set(kinds)) > 1
     if unpriced and (several or (prices.drives and not has_common_price)):
         got = f"no price for {', '.join(unpriced)}"
         wanted = (
-            "a table [plan.prices.drives.NAME] for each kind that plan.ssd compares"
+            "a table [plan.prices.drives.NAME] for each kind that plan.drive compares"
         )
-        yield problem("plan.prices.drives", got, wanted, "plan.ssd")
+        yield problem("plan.prices.drives", got, wanted, "plan.drive")
 
 
 def _repeats(scenario: Scenario) -> Iterator[Problem]:

@@ -41,7 +41,7 @@ from stripesim.scenarios.schema.types import (
 #: Keys whose values are paths of files that a run reads, in whatever table they stand.
 FILE_KEYS: Final = frozenset({"crush_map", "trace"})
 #: Keys whose values are either names of parameter sets that ship or, with this ending, such paths.
-_SET_KEYS: Final = frozenset({"ssd"})
+_SET_KEYS: Final = frozenset({"drive", "ssd"})
 SET_SUFFIX: Final = ".toml"
 #: Streams that the engine's records can number, with room for the background.
 CLIENTS_MAX = 100_000
@@ -57,7 +57,7 @@ HOST_GROUPS_MAX: Final = 4000
 TODAY_PARAMETERS: Final = "nvme"
 TODAY_GENERATION: Final = "reef"
 TODAY_CLUSTER: Final = {
-    "ssd": "samsung-pm983",
+    "drive": "samsung-pm983",
     "cores_per_host": 128,
     "public_gbit_per_s": 100.0,
     "private_gbit_per_s": 100.0,
@@ -83,7 +83,7 @@ DeviceNs = Annotated[float, Field(ge=0, le=1e12)]
 
 
 class DriveSpec(Table):
-    """Numbers of a drive of one's own; what is left out is as in the device parameter set `cluster.ssd`."""
+    """Numbers of a drive of one's own; what is left out is as in the device parameter set `cluster.drive`."""
 
     channels: Count | None = None
     """Requests that the drive serves at the same time [count]."""
@@ -195,10 +195,10 @@ class ClusterSpec(Table):
     networks: Literal[1, 2] = 2
     """Interfaces of each host [count]: 2, one for clients and one between hosts; 1, one of public_gbit_per_s
     for both."""
-    ssd: str = Field(default="intel-730", min_length=1)
+    drive: str = Field(default="intel-730", min_length=1)
     """Name of an OSD's device parameter set, of drives or of disks (hdd-7200); or the path of one of your own
     (./drive.toml, from the scenario file's folder), such as `stripesim trace fit --out` writes."""
-    drive: DriveSpec = DriveSpec()
+    drive_numbers: DriveSpec = DriveSpec()
     """Numbers that replace those of the device parameter set, for drives."""
     drive_bytes: SizeBytes | None = None
     """Capacity of one drive [bytes], for usable capacity, wear and repair in reports; leave out to take that
@@ -214,7 +214,7 @@ class ClusterSpec(Table):
     drive_rated_days: PositiveFloat = 1825.0
     """Life that drive_rated_write_bytes is rated for [days]."""
     parameters: str = Field(default=TODAY_PARAMETERS, min_length=1)
-    """Name of the calibrated parameter set. With nvme, what a scenario leaves out of generation, ssd,
+    """Name of the calibrated parameter set. With nvme, what a scenario leaves out of generation, drive,
     cores_per_host and network rates is as that set was measured, not as written here."""
     kernel_table: str = ""
     """Name of the table of encode and decode costs; empty takes the one that ships."""
@@ -237,6 +237,11 @@ class ClusterSpec(Table):
         Literal["high_client_ops", "balanced", "high_recovery_ops"] | None
     ) = None
     """Profile of mclock_scheduler; leave out to take the generation's default."""
+
+    @property
+    def ssd(self) -> str:
+        """Old name of `drive`, for one release."""
+        return self.drive
 
     @property
     def host_groups(self) -> tuple[HostGroup, ...]:

@@ -30,6 +30,7 @@ from stripesim.scenarios.schema.problems import (
     value_at,
     value_text,
 )
+from stripesim.scenarios.schema.renamed import current_path, rename_keys
 from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces, key_text, locate_keys
 from stripesim.scenarios.schema.toml_bounds import TEXT_MAX, TomlBoundError, parse_toml
 
@@ -234,8 +235,11 @@ def _finished(
         )
     if isinstance(sets, Mapping):
         sets = [Override(key, value) for key, value in sets.items()]
+    _rename_keys(document)
     for item in sets:
         _override(document, item)
+    # An override may give a whole table.
+    _rename_keys(document)
     if seed is not None:
         document.values["seed"] = seed
         document.overrides[("seed",)] = "--seed"
@@ -261,6 +265,11 @@ def _finished(
     _cross_check(document, scenario)
     document.raise_problems()
     return scenario
+
+
+def _rename_keys(document: _Document) -> None:
+    for problem in rename_keys(document.values, document.lines, document.places):
+        document.add(problem)
 
 
 def _find(name_or_path: str) -> Path:
@@ -343,12 +352,14 @@ def _override(document: _Document, item: str | Override) -> None:
     if isinstance(item, str):
         _override_from_text(document, item)
         return
-    path = _override_path(item.key)
-    if path is None:
+    written = _override_path(item.key)
+    if written is None:
         _note_no_key(document, item.place, item.key, item.key)
         return
+    value = _as_toml(item.value)
+    path = current_path(written, value, item.place)
     document.overrides[path] = item.place
-    _replace(document, path, _as_toml(item.value))
+    _replace(document, path, value)
 
 
 def _override_from_text(document: _Document, item: str) -> None:
@@ -359,17 +370,19 @@ def _override_from_text(document: _Document, item: str) -> None:
         shown = value_text(item)
         document.loose.append(f'--set: {shown}: got no "=", wanted {wanted}')
         return
-    path = _override_path(key)
-    if path is None:
+    written = _override_path(key)
+    if written is None:
         _note_no_key(document, "--set", item, key)
         return
-    document.overrides[path] = "--set"
     try:
         new = _override_value(value.strip())
     except ValueError:
         wanted = 'a TOML value, such as 2000, 4k or ["rs:6,3"]'
-        document.add(Problem(path, value_text(value), wanted))
+        document.overrides[written] = "--set"
+        document.add(Problem(written, value_text(value), wanted))
         return
+    path = current_path(written, new, "--set")
+    document.overrides[path] = "--set"
     _replace(document, path, new)
 
 

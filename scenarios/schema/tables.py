@@ -271,8 +271,8 @@ class PricesSpec(Table):
     drive_per_tb: Price = 0.0
     """A drive's price for each 10¹² bytes [currency]."""
     drives: dict[str, DrivePricesSpec] = Field(default_factory=dict)
-    """Prices by kind of drive, each a table [plan.prices.drives.NAME] with a name that plan.ssd or
-    cluster.ssd has; wanted for every kind where plan.ssd names several."""
+    """Prices by kind of drive, each a table [plan.prices.drives.NAME] with a name that plan.drive or
+    cluster.drive has; wanted for every kind where plan.drive names several."""
     network_per_gbit: Price = 0.0
     """Of a host's public and private network, for each Gbit/s [currency]."""
     host_watts: Price = 0.0
@@ -294,8 +294,8 @@ class PlanSpec(Table):
     """cluster.hosts to try."""
     osds_per_host: tuple[Count, ...] = ()
     """cluster.osds_per_host to try."""
-    ssd: tuple[str, ...] = ()
-    """cluster.ssd to try."""
+    drive: tuple[str, ...] = ()
+    """cluster.drive to try."""
     drive_bytes: tuple[SizeBytes, ...] = ()
     """cluster.drive_bytes to try."""
     public_gbit_per_s: tuple[GbitPerS, ...] = ()
@@ -357,7 +357,7 @@ VARIED: Final = (
     "generation",
     "hosts",
     "osds_per_host",
-    "ssd",
+    "drive",
     "drive_bytes",
     "public_gbit_per_s",
     "private_gbit_per_s",

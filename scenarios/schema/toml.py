@@ -232,8 +232,8 @@ class KeyPlaces:
 def toml_value(value: Any) -> str:
     """Write a value as TOML does inside a line; what is None in a table is left out.
 
-    >>> toml_value({"hosts": 8, "ssd": "nvme-tlc", "ratios": [0.5, None]})
-    '{"hosts" = 8, "ssd" = "nvme-tlc", "ratios" = [0.5]}'
+    >>> toml_value({"hosts": 8, "drive": "nvme-tlc", "ratios": [0.5, None]})
+    '{"hosts" = 8, "drive" = "nvme-tlc", "ratios" = [0.5]}'
     """
     if isinstance(value, Mapping):
         parts = (

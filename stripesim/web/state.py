@@ -60,7 +60,7 @@ def controls() -> tuple[Control, ...]:
         Control("hosts", "Hosts", low=1, high=200),
         Control("osds_per_host", "OSDs per host", low=1, high=60),
         Control("racks", "Racks", low=1, high=100, placeholder="none"),
-        Control("ssd", "Drive", "select", choices=devices),
+        Control("drive", "Drive", "select", choices=devices),
         Control(
             "drive_tb",
             "Drive capacity [TB]",
@@ -152,7 +152,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "hosts": max(plan.hosts, default=cluster.host_count),
         "osds_per_host": max(plan.osds_per_host, default=cluster.osds_per_host),
         "racks": cluster.racks or "",
-        "ssd": _first_of(plan.ssd, cluster.ssd),
+        "drive": _first_of(plan.drive, cluster.drive),
         "drive_tb": drive_tb,
         "public_gbit_per_s": cluster.public_gbit_per_s,
         "private_gbit_per_s": cluster.private_gbit_per_s,
@@ -253,7 +253,10 @@ def _computed(based: _Based, items: tuple[tuple[str, str], ...]) -> Option:
 
 
 def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
-    keys: dict[str, Any] = {"generation": values["generation"], "ssd": values["ssd"]}
+    keys: dict[str, Any] = {
+        "generation": values["generation"],
+        "drive": values["drive"],
+    }
     for key in ("hosts", "osds_per_host", "cores_per_host", "pg_num"):
         keys[key] = int(float(values[key]))
     for key in ("public_gbit_per_s", "private_gbit_per_s"):
@@ -422,13 +425,14 @@ def read_upload(text: str) -> Scenario:
     cluster = values.get("cluster", {})
     sets = names()
     known = {
+        "drive": sets,
         "ssd": sets,
         "parameters": sets,
         "kernel_table": ("", *shipped_table_names()),
     }
     for key, fitting in known.items():
         given = cluster.get(key) if isinstance(cluster, dict) else None
-        if given is not None and given not in fitting:
+        if isinstance(given, str) and given not in fitting:
             wanted = f"one of {', '.join(fitting)}"
             raise ValueError(
                 f"scenario: cluster.{key}: got a name that does not ship, wanted {wanted}"
@@ -472,8 +476,7 @@ def _file_keys(value: Any, key: str = "") -> list[str]:
         ]
     if isinstance(value, list):
         return [name for inner in value for name in _file_keys(inner, key)]
-    outside = names_file(key, value) or (key in {"drive"} and isinstance(value, str))
-    return [key] if outside else []
+    return [key] if names_file(key, value) else []
 
 
 def toml_of(scenario: Scenario) -> str:

@@ -343,7 +343,7 @@ OPTIONS = {
     "lost shard": ["--lost-shard", "7"],
     "clients": ["--set", "workload.clients=2"],
     "clients on hosts": ["--set", "client.place=osd-hosts"],
-    "disks": ["--set", "cluster.ssd=hdd-7200"],
+    "disks": ["--set", "cluster.drive=hdd-7200"],
     "a bare device": ["--set", "schemes=none"],
     "a page and files": ["--html", "page.html", "--out", ".", "--no-steps"],
 }

@@ -330,7 +330,7 @@ def test_the_table_of_parameter_sets_is_what_they_are_calibrated_on():
 def test_what_is_out_of_the_calibrated_range_is_a_warning(imported):
     document, _ = answer(imported())
     assert {line.partition(":")[0] for line in document["outside_calibrated_range"]} == {
-        "cluster.ssd", "cluster.public_gbit_per_s", "cluster.private_gbit_per_s"
+        "cluster.drive", "cluster.public_gbit_per_s", "cluster.private_gbit_per_s"
     }  # fmt: skip
     assert set(document["outside_calibrated_range"]) <= set(document["warnings"])
 
@@ -505,7 +505,7 @@ def test_a_scenario_says_where_each_key_is_from(imported):
         if line.startswith("# ")
     }
     assert {
-        "cluster.ssd",
+        "cluster.drive",
         "cluster.parameters",
         "cluster.cores_per_host",
         "workload, reads",

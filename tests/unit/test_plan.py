@@ -16,7 +16,7 @@ name = "buy"
 schemes = ["rep:3", "rs:4,2"]
 [cluster]
 parameters = "kraken"
-ssd = "nvme-tlc"
+drive = "nvme-tlc"
 pg_num = 64
 [workload]
 read_fraction = 0.5
@@ -175,7 +175,7 @@ schemes = ["rep:3"]
 [cluster]
 hosts = 4
 osds_per_host = 6
-ssd = "nvme-tlc"
+drive = "nvme-tlc"
 pg_num = 64
 public_gbit_per_s = 25.0
 private_gbit_per_s = 25.0
@@ -221,7 +221,7 @@ def test_each_kind_of_drive_has_its_price():
         OWNED
         + "[plan.prices.drives]\nnvme-tlc = { drive = 500.0 }\nhdd-7200 = { drive = 250.0 }\n"
     )
-    kinds = 'plan.ssd=["nvme-tlc", "hdd-7200"]'
+    kinds = 'plan.drive=["nvme-tlc", "hdd-7200"]'
     costs = prices_of(text, kinds)
     assert costs[6, "nvme-tlc"] == 2 * (5000 + 6 * 500 + 50 * 10)
     # Disks are no drives that the hosts have: all 36 are bought.
@@ -235,7 +235,7 @@ def test_kinds_of_drives_without_prices_of_their_own_are_not_compared(prices):
     with pytest.raises(
         ScenarioError, match=r"plan.prices.drives: got no price for .*hdd-7200"
     ):
-        parse_scenario(OWNED + prices, sets=['plan.ssd=["nvme-tlc", "hdd-7200"]'])
+        parse_scenario(OWNED + prices, sets=['plan.drive=["nvme-tlc", "hdd-7200"]'])
 
 
 def test_a_misspelt_kind_of_drive_does_not_make_drives_free():

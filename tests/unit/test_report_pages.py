@@ -275,7 +275,7 @@ def test_a_scenario_without_sizes_or_known_drives_has_a_page_too(tmp_path):
     )
     (tmp_path / "t.csv").write_text(rows, encoding="utf-8")
     head, _, _ = TEXT.partition("[workload]")
-    text = head.replace("pg_num", 'ssd = "pacific"\npg_num').replace(
+    text = head.replace("pg_num", 'drive = "pacific"\npg_num').replace(
         '"rs:4,2"', '"none"'
     )
     (tmp_path / "s.toml").write_text(
