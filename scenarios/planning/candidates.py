@@ -1,4 +1,4 @@
-"""The candidates of a plan: each a scenario of its own, with what closed forms say of it."""
+"""Build the candidates of a plan as scenarios, and judge them by closed forms."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -16,14 +16,14 @@ from stripesim.scenarios.schema.tables import VARIED, PlanSpec
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.observe.intervals import Interval
 
-#: A grid beyond this is refused: it takes minutes before anything is simulated.
+#: Maximum size of the grid. Larger ones take minutes before the first simulation.
 CANDIDATES_MAX: Final = 2000
 
 State = Literal["met", "failed", "uncertain"]
 
 
 class Verdict(NamedTuple):
-    """Whether a candidate meets one requirement: a key of `[plan]`, and what was found, in a sentence."""
+    """Result for one requirement: key of `[plan]`, state, and finding in a sentence."""
 
     key: str
     state: State
@@ -32,34 +32,34 @@ class Verdict(NamedTuple):
 
 @dataclass
 class Candidate:
-    """One scheme on one cluster, and what is known of it so far."""
+    """One scheme on one cluster, with everything known about it."""
 
     scheme: str
     keys: dict[str, Any]
     scenario: Scenario | None
     problem: str = ""
     capacity: Capacity | None = None
-    bounds: tuple[Bound, ...] = ()  # rate that each resource sustains, the lowest first
+    bounds: tuple[Bound, ...] = ()  # rate that each resource sustains, lowest first
     verdicts: list[Verdict] = field(default_factory=list)
     found: dict[str, Any] = field(default_factory=dict)
 
     @property
     def possible(self) -> bool:
-        """Whether no requirement is known to fail."""
+        """Return True if no requirement is known to fail."""
         return not self.problem and all(
             verdict.state != "failed" for verdict in self.verdicts
         )
 
     @property
     def meets(self) -> bool:
-        """Whether every requirement is known to be met."""
+        """Return True if all requirements are known to be met."""
         return not self.problem and all(
             verdict.state == "met" for verdict in self.verdicts
         )
 
     @property
     def fails(self) -> list[str]:
-        """What is not met, in words."""
+        """Descriptions of unmet requirements."""
         prefixes = {"uncertain": "uncertain: ", "failed": ""}
         lines = [
             prefixes[verdict.state] + verdict.words
@@ -89,7 +89,7 @@ class Candidate:
 def candidate_scenario(
     base: Scenario, values: Mapping[str, Any], scheme: str, varied: Mapping[str, Any]
 ) -> Scenario:
-    """Make a scenario of values with one scheme and other values of `VARIED` keys, checked as a file is."""
+    """Build a scenario with one scheme and other values of `VARIED` keys, validated like a file."""
     top_level = {"generation"} & varied.keys()
     cluster = {key: value for key, value in varied.items() if key not in top_level}
     changed = {
@@ -114,17 +114,17 @@ def _without_nulls(value: Any) -> Any:
 
 
 def json_name(key: str) -> str:
-    """Return the name of a varied key in JSON: `drive` keeps its old name, on which programs rely."""
+    """Return the JSON name of a varied key. `drive` keeps its old name, on which programs rely."""
     return "ssd" if key == "drive" else key
 
 
 def varied_keys(plan: PlanSpec) -> list[str]:
-    """List the keys for which a plan gives values to try."""
+    """List the keys that a plan varies."""
     return [key for key in VARIED if getattr(plan, key)]
 
 
 def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
-    """List the candidates: schemes outermost, then the varied keys in the order of `VARIED`."""
+    """Yield the candidates: schemes in the outer loop, then the varied keys in the order of `VARIED`."""
     varied = {key: getattr(plan, key) for key in varied_keys(plan)}
     count = math.prod(map(len, (scenario.schemes, *varied.values())))
     if count > CANDIDATES_MAX:
@@ -153,7 +153,7 @@ def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
 
 
 def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> None:
-    """Fill in capacity, bounds, cost and days, and judge the requirements that rest on them alone."""
+    """Compute capacity, bounds, cost and days, and judge the requirements that depend only on them."""
     scenario = candidate.scenario
     if scenario is None:
         return
@@ -210,7 +210,7 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
 def at_least(
     key: str, value: Interval | None, wanted: float, factor: float, unit: str
 ) -> Verdict:
-    """Judge a value that must reach a limit, by the ends of its interval if it has one."""
+    """Judge a value that must reach a limit, by its confidence interval if it has one."""
     words = _words(key, value, wanted, factor, unit, side="or more")
     if value is None:
         return Verdict(key, "uncertain", words)
@@ -225,7 +225,7 @@ def at_least(
 def at_most(
     key: str, value: Interval | None, wanted: float, factor: float, unit: str
 ) -> Verdict:
-    """Judge a value that must not exceed a limit, by the ends of its interval if it has one."""
+    """Judge a value that must not exceed a limit, by its confidence interval if it has one."""
     words = _words(key, value, wanted, factor, unit, side="or less")
     if value is None:
         return Verdict(key, "uncertain", words)
@@ -246,7 +246,7 @@ def _words(
     *,
     side: str,
 ) -> str:
-    """Write a value, in the unit shown, with its interval and what is wanted."""
+    """Write a value with its interval, unit and limit."""
     limit = f"wanted {wanted * factor:,.4g}"
     if value is None:
         return f"{key}: not known, {limit} {unit} {side}"
@@ -258,7 +258,7 @@ def _words(
 
 
 def _ends(value: Interval) -> tuple[float, float]:
-    """Return the ends of an interval; both are the value where it has none."""
+    """Return the ends of an interval, or the value twice if it has none."""
     low = value.mean if value.low is None else value.low
     high = value.mean if value.high is None else value.high
     return low, high

@@ -1,6 +1,6 @@
 """Old names of keys. Each is accepted for one release, with a warning that names the new one.
 
-To retire an old name, delete its row of `_RENAMED`; without rows this module and its calls can go.
+To retire an old name, delete its row of `_RENAMED`. Delete this module with the last row.
 """
 
 import warnings
@@ -14,9 +14,7 @@ from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces, key_text
 class _Renamed(NamedTuple):
     old: tuple[str, str]
     new: tuple[str, str]
-    is_table: bool = (
-        False  #: Whether the old name is outdated only where it is a table.
-    )
+    is_table: bool = False  #: The name is outdated only for a table
 
 
 _RENAMED: Final = (
@@ -50,7 +48,7 @@ def rename_keys(
     values, lines
         The document, and the line of each of its key paths.
     places
-        Where its keys are, for the warnings.
+        Locations of its keys, for the warnings.
 
     Returns
     -------

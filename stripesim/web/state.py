@@ -143,7 +143,9 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     if parse_scheme(scheme).kind == "replicated":
         domain = cluster.failure_domain_replicated
     # An empty field stands for the drive's own capacity, and for no racks.
-    drive_tb = cluster.drive_bytes / 1e12 if cluster.drive_bytes else ""
+    drive_tb: str | float = ""
+    if cluster.drive_bytes:
+        drive_tb = float(f"{cluster.drive_bytes / 1e12:.4g}")
     growth_bytes = plan.growth_bytes_per_day or _GROWTH_BYTES_PER_DAY
     repair_bytes_per_s = durability.repair_bytes_per_s or _REPAIR_BYTES_PER_S
     values: dict[str, str | float] = {

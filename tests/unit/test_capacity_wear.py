@@ -235,7 +235,7 @@ def test_an_image_larger_than_the_pool_is_refused():
 
 def test_a_pool_without_a_spare_domain_is_warned_of():
     asked = cluster('schemes=["rep:3"]', "cluster.hosts=3")
-    assert "no host is spare" in storage_warnings(asked, build_models(asked))[0]
+    assert "no spare host" in storage_warnings(asked, build_models(asked))[0]
     assert storage_warnings(cluster('schemes=["rep:3"]'), build_models(cluster())) == []
 
 
@@ -251,7 +251,7 @@ def test_a_pool_without_a_spare_zone_is_warned_of_zones(tmp_path):
         base_dir=tmp_path,
     )
     (line,) = storage_warnings(asked, build_models(asked))
-    assert "no zone is spare: 3 for 3 shards" in line
+    assert "no spare zone: 3 for 3 shards" in line
 
 
 def zones_map(*, zones: int, hosts: int) -> str:

@@ -73,7 +73,7 @@ patterns = ["zig"]
         ('object_bytes = "0k"', "a size of 1 byte or more"),
         ("stripe_unit_bytes = '8MiB'", "at most cluster.object_bytes (4MiB)"),
         ("racks = 3", "a divisor of cluster.hosts (4)"),
-        ('failure_domain_replicated = "rack"', "cluster.racks too"),
+        ('failure_domain_replicated = "rack"', "cluster.racks, too"),
         ('crush_rule = "r"', "cluster.crush_map too"),
         ('crush_map = "gone.txt"', "a file"),
         ("queue_depth = 4", '"workload.queue_depth"'),
@@ -166,7 +166,7 @@ def test_one_bare_device_fits_any_cluster() -> None:
         ),
         (
             ["repair.lost_osds=[3]", "degraded.missing_osds=[3]"],
-            "got 3, which repair.lost_osds names too",
+            "got 3, which is also in repair.lost_osds",
         ),
         (["degraded.missing_osds=[3, 3]"], "got 3 twice"),
         (
