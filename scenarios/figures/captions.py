@@ -1,4 +1,4 @@
-"""Write captions from the rows that a figure shows; name and colour schemes, cells and steps."""
+"""Write captions from the rows of a figure, and name and colour schemes, cells and steps."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ class StepLook(NamedTuple):
 
 
 # Okabe & Ito, "Color universal design" (2008), two shades of blue and green each, greys and the wine of Tol's
-# "Colour schemes" (2021); neighbours in the stack differ in lightness too.
+# "Colour schemes" (2021). Neighbours in the stack also differ in lightness.
 STEP_LOOKS: Final[Mapping[str, StepLook]] = {
     "client": StepLook("client", "cli-\nent", "#E69F00"),
     "public_net": StepLook("public network", "pub.\nnet", "#56B4E9"),
@@ -60,7 +60,7 @@ class Overlay:
     value: float  # throughput [bytes/s] or mean latency [ns], depending on `metric`
     label: str  # source, for the legend
     metric: str = "throughput_bytes_per_s"  # column of the simulated values
-    low: float | None = None  # ends of a band around the value; None: a bare value
+    low: float | None = None  # ends of a band around the value, if it has one
     high: float | None = None
 
 
@@ -94,7 +94,7 @@ def block_sizes(rows: pl.DataFrame) -> list[int]:
 
 
 def cell_caption(rows: pl.DataFrame, pattern: str, op: str) -> str:
-    """Write the caption of a figure of throughput and latency; brackets give ratios to the first scheme."""
+    """Write the caption of a figure of throughput and latency, with ratios to the first scheme."""
     sentences = [f"{kind_words(op, pattern)} of {_range(rows)}, simulated."]
     over = "" if len(block_sizes(rows)) == 1 else " over block sizes"
     for metric, unit in (("throughput_bytes_per_s", "MB/s"), ("latency_mean_ns", "ms")):

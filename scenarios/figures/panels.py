@@ -76,7 +76,7 @@ def draw_panel(
     with_mean = any(
         item.block_size_bytes is None and item.scheme in schemes for item in published
     )
-    # The mean stands apart from the sizes, and no line leads to it.
+    # The mean is separate from the sizes, without a line to it.
     mean_x = len(sizes) + 0.3
     shown: list[float] = []
     for index, scheme in enumerate(schemes):

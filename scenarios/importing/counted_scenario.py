@@ -1,4 +1,4 @@
-"""An imported pool as a scenario without a CRUSH map, by counts of hosts and OSDs; and a plan on it."""
+"""Turn an imported pool into a scenario without a CRUSH map, or into a plan, by counting hosts and OSDs."""
 
 import math
 from collections.abc import Sequence
@@ -24,22 +24,22 @@ from stripesim.scenarios.importing.scenario import (
 from stripesim.scenarios.importing.usage import stored_on
 from stripesim.scenarios.schema.geometry import equal_host_counts
 from stripesim.scenarios.schema.loader import ScenarioError, scenario_from
-from stripesim.scenarios.schema.tables import PlanSpec
 from stripesim.scenarios.schema.units import bytes_text, size_text
 
 _OBJECT_BYTES: Final = 4 << 20
 _RACK_NAME_MAX: Final = 64
-# Hosts of a plan, as multiples of those that exist.
+# Hosts of a plan, as multiples of the existing ones.
 _PLANNED: Final = (1.0, 1.25, 1.5, 2.0)
 
 
 def scenario_without_map(
     cluster: ImportedCluster, pool: ImportedPool, *, equal_hosts: bool = False
 ) -> ImportedScenario:
-    """Make a scenario of a pool from counts: its hosts, their OSDs that are in, its failure domain.
+    """Build a scenario of a pool from counts: its hosts, the OSDs that are in, and its failure domain.
 
-    Raw capacity is that of the pool's OSDs. Buckets above hosts that are the rule's failure domain, of
-    whatever type, become racks. Placement differs from the cluster's, because there is no CRUSH map.
+    Raw capacity equals that of the pool's OSDs. Buckets above hosts become racks if they are the rule's
+    failure domain, whatever their type. Placement differs from the cluster's, because there is no CRUSH
+    map.
 
     Parameters
     ----------
@@ -48,14 +48,14 @@ def scenario_without_map(
     pool
         The pool.
     equal_hosts
-        Whether all hosts get the mean number and size of OSDs, as `cluster.hosts` and
-        `cluster.osds_per_host`; otherwise hosts that differ become tables `[[cluster.hosts]]`.
+        If True, all hosts get the mean number and size of OSDs, as `cluster.hosts` and
+        `cluster.osds_per_host`. If False, hosts that differ become tables `[[cluster.hosts]]`.
 
     Returns
     -------
     ImportedScenario
-        `tables` load with `scenario_from`; `tables["plan"]["stored_bytes"]` is the data that the OSDs hold
-        now. `notes` list the simplifications.
+        `scenario_from` loads its `tables`. `tables["plan"]["stored_bytes"]` is the data on the OSDs now.
+        `notes` list the simplifications.
 
     Raises
     ------
@@ -94,10 +94,10 @@ def scenario_without_map(
 
 
 def plan_of(cluster: ImportedCluster, pool: ImportedPool) -> ImportedScenario:
-    """Make the scenario of a pool with a table `[plan]`: more hosts like those that exist, which are owned.
+    """Build a scenario of a pool with a table `[plan]` that adds hosts like the existing ones.
 
-    Hosts are equal, because a plan varies their number. The data stored now has to fit, and a measured rate
-    has to be served.
+    Existing hosts are owned. All hosts are equal, because a plan varies their number. Requirements are
+    the data stored now and, if known, the measured rate.
     """
     counted = scenario_without_map(cluster, pool, equal_hosts=True)
     described = describe_pool(cluster, pool)
@@ -105,8 +105,7 @@ def plan_of(cluster: ImportedCluster, pool: ImportedPool) -> ImportedScenario:
     step = keys.get("racks", 1)
     hosts = {math.ceil(keys["hosts"] * factor / step) * step for factor in _PLANNED}
     plan: dict[str, Any] = {"hosts": sorted(hosts)}
-    if "owned_hosts" in PlanSpec.model_fields:
-        plan["owned_hosts"] = len(described.hosts)
+    plan["owned_hosts"] = len(described.hosts)
     stored = counted.tables.get("plan", {})
     if stored:
         plan |= {**stored, "usable_bytes": stored["stored_bytes"]}
@@ -144,7 +143,7 @@ def _plan_lines(cluster: ImportedCluster, described: PoolDescription) -> list[st
 
 def _plan_comments(described: PoolDescription) -> list[str]:
     comments = [
-        'growth_bytes_per_day = "100GB"   # how much more clients store each day; not in the files',
+        'growth_bytes_per_day = "100GB"   # daily growth of client data (not in the files)',
         "days_until_full = 365.0          # with the growth: how long the capacity has to last",
     ]
     if not described.load.rate_per_s:
@@ -157,7 +156,7 @@ def _plan_comments(described: PoolDescription) -> list[str]:
 def _with_racks(
     cluster: ImportedCluster, described: PoolDescription
 ) -> tuple[list[PoolHost], str, list[str]]:
-    """Return hosts, with racks if no two shards share one; the failure domain; and notes."""
+    """Return the hosts (with racks if no two shards share one), the failure domain, and notes."""
     pool = described.pool
     hosts = list(described.hosts)
     domain = pool.failure_domain
@@ -188,7 +187,7 @@ def _with_racks(
 def _racks_of(
     cluster: ImportedCluster, hosts: Sequence[PoolHost], domain: str
 ) -> dict[str, str]:
-    """Return the bucket of a type that each host is in; nothing if a host is in none, or in several."""
+    """Return the bucket of a type above each host, or nothing if a host has none or several."""
     buckets = cluster.osd_map.crush.domains(domain)
     racks = {}
     for host in hosts:
@@ -223,8 +222,8 @@ def _equal_hosts(
     fewest = min(len(host.osds) for host in hosts)
     most = max(len(host.osds) for host in hosts)
     note = (
-        f"{len(hosts)} hosts with {fewest} to {most} OSDs are taken as {count} equal hosts with {each} OSDs "
-        f"of {bytes_text(size)}, which have the same raw capacity; the largest failure domain may be larger"
+        f"{len(hosts)} hosts with {fewest} to {most} OSDs are replaced by {count} equal hosts with {each} "
+        f"OSDs of {bytes_text(size)} and the same raw capacity. The largest failure domain may differ in size"
     )
     return keys, [note]
 
@@ -245,7 +244,7 @@ def _size_notes(described: PoolDescription) -> list[str]:
 
 
 def range_warnings(described: PoolDescription) -> list[str]:
-    """List the keys of a pool that are outside the range that its parameter set was measured on."""
+    """List the keys of a pool that are outside the calibrated range of its parameter set."""
     keys = described.cluster
     load = described.load
     osds = sum(len(host.osds) for host in described.hosts)

@@ -320,14 +320,14 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
         if limit is not None and images > limit:
             problems.append(
                 f"{scenario.where('workload', 'image_bytes')}: got {images / 1e12:,.4g} TB of images, wanted "
-                f"at most {limit / 1e12:,.4g} TB, the capacity of {scheme.name} on {held.osds} OSDs at the full "
-                "ratio"
+                f"at most {limit / 1e12:,.4g} TB, the capacity of {scheme.name} on "
+                f"{held.osds} OSDs at the full ratio"
             )
         domain = domain_type(scenario, scheme)
         if scheme.width > 1 and held.domains == scheme.width:
             found.append(
-                f"{scheme.name}: no spare {domain}: {held.domains} for {held.domains} shards. After the loss of one, "
-                "the pool stays degraded until it is replaced"
+                f"{scheme.name}: no spare {domain}: {held.domains} for {held.domains} shards. After the loss "
+                "of one, the pool stays degraded until it is replaced"
             )
     if problems:
         raise ValueError("\n".join(problems))

@@ -414,8 +414,8 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
     said = [
         "usable_bytes_safe = raw × (1 − largest domain) × nearfull ratio / overhead. Metadata and other "
         "pools are not included",
-        f"rates and latencies: mean over {plan.replications} seeds with a 95 % interval (Student's t), for the "
-        "slowest kind of request and the one with the highest latency",
+        f"rates and latencies: mean over {plan.replications} seeds with a 95 % interval (Student's t), for "
+        "the slowest kind of request and the one with the highest latency",
         "rebuild_s: an idle cluster rebuilds a sample of objects, extrapolated to an OSD at the "
         "nearfull ratio",
     ]
@@ -432,7 +432,7 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
         said.append(f"a rate counts as served if at least {SERVED:.0%} of it is")
     if plan.p99_recovery_ms is not None:
         said.append(
-            "p99 during recovery: of requests issued during recovery. OSD 0 is lost at the start, and the image's "
-            "data on it is rebuilt"
+            "p99 during recovery: of requests issued during recovery. OSD 0 is lost at the start, and the "
+            "image's data on it is rebuilt"
         )
     return said

@@ -1,4 +1,4 @@
-"""The report of a run: what a capacity planner needs to compare schemes, on one page; findings first."""
+"""Write the report of a run: one page that compares schemes for a capacity planner, findings first."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ def report_of_run(
     engine: str = "compiled",
     progress: Callable[[str], None] = lambda words: None,
 ) -> str:
-    """Write the report of a run: an HTML page that loads and links nothing outside itself."""
+    """Return the self-contained HTML page of a run."""
     report = gather(scenario, result, engine=engine, progress=progress)
     extra = sections(report)
     figures = figure_blocks(draw_panels(result.rows))
@@ -53,8 +53,9 @@ def report_of_run(
         sentences=load_sentences(report.rows),
         warnings=[*result.warnings, *result.holes],
         inside=(
-            f"Every key of this scenario that the parameter set {scenario.cluster.parameters} speaks of lies "
-            "inside what it was calibrated or checked on."
+            f"All keys of this scenario are within the range that the parameter set "
+            f"{scenario.cluster.parameters} "
+            "was calibrated or checked on."
         ),
         contents=[
             ("comparison", "Schemes compared"),
@@ -62,7 +63,7 @@ def report_of_run(
             *((one.anchor, one.heading) for one in extra),
             *([("figures", "Figures")] if figures else []),
             ("capacity", "Capacity, repair and wear"),
-            ("results", "Every result"),
+            ("results", "All results"),
             ("scenario", "Scenario"),
             ("parameters", "Parameters"),
             ("provenance", "Provenance"),
@@ -84,7 +85,7 @@ def report_of_run(
 
 
 def _cluster_words(report: RunReport) -> str:
-    """The cluster in one line."""
+    """Describe the cluster in one line."""
     cluster = report.scenario.cluster
     drives = report.drives
     held = (
@@ -97,15 +98,15 @@ def _cluster_words(report: RunReport) -> str:
     if cluster.crush_map is not None:
         hosts = f"CRUSH map {cluster.crush_map}"
     elif not isinstance(cluster.hosts, int):
-        hosts = f"{cluster.host_count} hosts with {cluster.osd_count} OSDs in all"
+        hosts = f"{cluster.host_count} hosts with {cluster.osd_count} OSDs"
     return (
-        f"Cluster: {hosts}, {drive_words} to an OSD, {cluster.cores_per_host} cores to a host, networks of "
+        f"Cluster: {hosts}, {drive_words} per OSD, {cluster.cores_per_host} cores per host, networks of "
         f"{cluster.public_gbit_per_s:g} (public) and {cluster.private_gbit_per_s:g} Gbit/s (private)."
     )
 
 
 def _load_words(scenario: Scenario) -> str:
-    """The load in one line."""
+    """Describe the load in one line."""
     words = "; ".join(_one_load(load) for load in scenario.loads)
     losses = ""
     if scenario.lost_osds:
@@ -116,10 +117,10 @@ def _load_words(scenario: Scenario) -> str:
 
 
 def _one_load(load: WorkloadSpec) -> str:
-    """One workload in a few words."""
+    """Describe one workload in a few words."""
     words = {
         "closed": f"{load.queue_depth} requests always in flight",
-        "open": f"{load.rate_per_s or 0:g} requests a second, Poisson arrivals",
+        "open": f"{load.rate_per_s or 0:g} requests/s, Poisson arrivals",
         "trace": f"the trace {load.trace}",
     }[load.kind]
     image = f"{load.image} image of {size_text(load.image_bytes)}"
@@ -132,18 +133,18 @@ def _one_load(load: WorkloadSpec) -> str:
 def _parameter_summary(parameters: Sequence[dict[str, Any]]) -> str:
     counts = Counter(row["provenance"] for row in parameters).most_common()
     by_kind = ", ".join(f"{count} {kind}" for kind, count in counts)
-    return f"{len(parameters)} numbers: {by_kind}. An assumed number has no measurement behind it."
+    return f"{len(parameters)} numbers: {by_kind}. Assumed numbers are not based on measurements."
 
 
 class Finding(NamedTuple):
-    """A scheme in a few sentences."""
+    """Sentences about one scheme."""
 
     heading: str
     sentences: list[str]
 
 
 def findings(report: RunReport) -> list[Finding]:
-    """Compare each scheme with the first; with one scheme alone, say what it does."""
+    """Compare each scheme with the first, or describe the only one."""
     first, *others = report.schemes
     name = scheme_label(first)
     found = [
@@ -182,7 +183,7 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
     most = mine.failures_tolerated
     survives = f"the loss of any {most} shard{'' if most == 1 else 's'}"
     other = (
-        "too"
+        "as before"
         if most == theirs.failures_tolerated
         else f"not {theirs.failures_tolerated}"
     )
@@ -207,13 +208,13 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
     if repair and repair_first:
         sentences.append(
             f"Repair: a lost OSD is rebuilt in about {duration_text(max(repair))}, not "
-            f"{duration_text(max(repair_first))}, counted from the start of the rebuild."
+            f"{duration_text(max(repair_first))}, from the start of the rebuild."
         )
     return sentences
 
 
 def _over(report: RunReport) -> str:
-    """Say that figures are of the whole run, where it has phases."""
+    """Note that figures cover the whole run, if it has phases."""
     return (
         " over the whole run, failures and recovery included"
         if report.result.timelines
@@ -222,7 +223,7 @@ def _over(report: RunReport) -> str:
 
 
 def _limited(report: RunReport, kind: Kind, scheme: str) -> str:
-    """Name what limits a scheme, as the table of bottlenecks does."""
+    """Name the limits of a scheme, as in the table of bottlenecks."""
     named = [
         row["bottleneck"] for row in report.rows_of(kind, scheme) if row["bottleneck"]
     ]

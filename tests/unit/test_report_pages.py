@@ -386,7 +386,7 @@ def test_failures_are_told_with_what_they_led_to():
     said = " ".join("".join(Page(report_of_run(scenario, result)).text).split())
     assert row["failure_to_clean_s"] is not None
     for words in (
-        "failure until it is noticed",
+        "failure until detection",
         "the scenario’s faults, until all data is rebuilt",
         "lost for good",
     ):

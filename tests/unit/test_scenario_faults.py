@@ -74,7 +74,7 @@ patterns = ["zig"]
         ("stripe_unit_bytes = '8MiB'", "at most cluster.object_bytes (4MiB)"),
         ("racks = 3", "a divisor of cluster.hosts (4)"),
         ('failure_domain_replicated = "rack"', "cluster.racks, too"),
-        ('crush_rule = "r"', "cluster.crush_map too"),
+        ('crush_rule = "r"', "cluster.crush_map, too"),
         ('crush_map = "gone.txt"', "a file"),
         ("queue_depth = 4", '"workload.queue_depth"'),
     ],
@@ -218,7 +218,7 @@ def test_limits_of_the_parser_are_no_tracebacks(text: str) -> None:
         ("seed\nx=2", "for a key"),
         ("seed=", '--set: seed: got "", wanted a TOML value'),
         ("schemes=[1", '--set: schemes: got "[1", wanted a TOML value'),
-        ("seed.x=1", "--set: seed.x: got a key inside seed, wanted seed itself"),
+        ("seed.x=1", "--set: seed.x: got a key inside seed, wanted seed alone"),
         ("schemes=[1]", "--set: schemes: got 1, wanted text in quotes"),
         (
             "workload.requests=many",
