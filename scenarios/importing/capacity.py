@@ -28,12 +28,12 @@ _TAKERS_MAX: Final = 64
 
 
 def capacity_of(cluster: ImportedCluster) -> dict[str, Any]:
-    r"""Work out the capacity of a cluster, by device class and by pool.
+    r"""Compute the capacity of a cluster, by device class and by pool.
 
-    A pool's placement groups are taken as equally full: OSD :math:`j` holds :math:`u_j = \sum_p n_{pj} b_p`,
+    Placement groups of a pool count as equally full: OSD :math:`j` holds :math:`u_j = \sum_p n_{pj} b_p`,
     with :math:`n_{pj}` shards of pool :math:`p` of :math:`b_p` bytes. All pools of a class grow in proportion
     until its fullest OSD is at the full ratio. The factor is :math:`f = \min_j 0.95 s_j / u_j`, and the
-    room left on the other OSDs is stranded. Pools that hold nothing, or whose use is unknown, count by their
+    room left on the other OSDs is stranded. Pools that are empty, or whose use is unknown, count by their
     groups alone. An OSD that is out has no room.
     """
     sizes = {osd.id: float(osd.size_bytes) for osd in cluster.osds if osd.is_in}

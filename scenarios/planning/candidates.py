@@ -13,13 +13,14 @@ from stripesim.scenarios.planning.prices import cost_of
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, scenario_from
 from stripesim.scenarios.schema.tables import VARIED, PlanSpec
-from stripesim.scenarios.schema.units import number_text
+from stripesim.scenarios.schema.units import rate_text
 from stripesim.sim.observe.intervals import Interval
 
 #: Maximum size of the grid. Larger ones take minutes before the first simulation.
 CANDIDATES_MAX: Final = 2000
 
 State = Literal["met", "failed", "uncertain"]
+Side = Literal["or more", "or less"]
 
 
 class Verdict(NamedTuple):
@@ -69,6 +70,19 @@ class Candidate:
         if self.problem:
             lines.insert(0, self.problem)
         return lines
+
+    def judge(
+        self,
+        key: str,
+        value: Interval | None,
+        wanted: float | None,
+        factor: float,
+        unit: str,
+        side: Side,
+    ) -> None:
+        """Judge a value if the plan has a limit for it."""
+        if wanted is not None:
+            self.verdicts.append(judge(key, value, wanted, factor, unit, side))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -180,61 +194,54 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
     if plan.growth_bytes_per_day is not None and safe is not None:
         room_bytes = max(0.0, safe - (plan.stored_bytes or 0.0))
         found["days_until_full"] = room_bytes / plan.growth_bytes_per_day
-    for key, value, judge, factor, unit in (
-        ("usable_bytes", safe, at_least, 1e-12, "TB usable, safe"),
+    requirements: tuple[tuple[str, float | None, float, str, Side], ...] = (
+        ("usable_bytes", safe, 1e-12, "TB usable, safe", "or more"),
         (
             "days_until_full",
             found.get("days_until_full"),
-            at_least,
-            1.0,
+            1,
             "days until full",
+            "or more",
         ),
-        ("cost_max", found.get("cost"), at_most, 1.0, "cost"),
-        ("watts_max", found.get("watts"), at_most, 1.0, "W"),
-    ):
-        wanted = getattr(plan, key)
+        ("cost_max", found.get("cost"), 1, "cost", "or less"),
+        ("watts_max", found.get("watts"), 1, "W", "or less"),
+    )
+    for key, value, factor, unit, side in requirements:
         known = None if value is None else Interval(value, None, None)
-        if wanted is not None:
-            candidate.verdicts.append(judge(key, known, wanted, factor, unit))
+        candidate.judge(key, known, getattr(plan, key), factor, unit, side)
     if (
         plan.rate_per_s is not None
         and candidate.bounds
         and candidate.bounds[0].iops < plan.rate_per_s
     ):
         bound = candidate.bounds[0]
-        sustained = f"{bound.resource}: full at {number_text(bound.iops)} requests/s"
-        words = f"rate_per_s: {sustained}, wanted {number_text(plan.rate_per_s)}"
+        sustained = f"{bound.resource}: full at {rate_text(bound.iops)} requests/s"
+        words = f"rate_per_s: {sustained}, wanted {rate_text(plan.rate_per_s)}"
         candidate.verdicts.append(Verdict("rate_per_s", "failed", words))
 
 
-def at_least(
-    key: str, value: Interval | None, wanted: float, factor: float, unit: str
+def judge(
+    key: str,
+    value: Interval | None,
+    wanted: float,
+    factor: float,
+    unit: str,
+    side: Side,
 ) -> Verdict:
-    """Judge a value that must reach a limit, by its confidence interval if it has one."""
-    words = _words(key, value, wanted, factor, unit, side="or more")
+    """Judge a value against a limit, by its confidence interval if it has one."""
+    words = _words(key, value, wanted, factor, unit, side)
     if value is None:
         return Verdict(key, "uncertain", words)
     low, high = _ends(value)
-    if low >= wanted:
+    if side == "or more":
+        is_met = low >= wanted
+        is_missed = high < wanted
+    else:
+        is_met = high <= wanted
+        is_missed = low > wanted
+    if is_met:
         return Verdict(key, "met", words)
-    if high < wanted:
-        return Verdict(key, "failed", words)
-    return Verdict(key, "uncertain", words)
-
-
-def at_most(
-    key: str, value: Interval | None, wanted: float, factor: float, unit: str
-) -> Verdict:
-    """Judge a value that must not exceed a limit, by its confidence interval if it has one."""
-    words = _words(key, value, wanted, factor, unit, side="or less")
-    if value is None:
-        return Verdict(key, "uncertain", words)
-    low, high = _ends(value)
-    if high <= wanted:
-        return Verdict(key, "met", words)
-    if low > wanted:
-        return Verdict(key, "failed", words)
-    return Verdict(key, "uncertain", words)
+    return Verdict(key, "failed" if is_missed else "uncertain", words)
 
 
 def _words(
@@ -243,8 +250,7 @@ def _words(
     wanted: float,
     factor: float,
     unit: str,
-    *,
-    side: str,
+    side: Side,
 ) -> str:
     """Write a value with its interval, unit and limit."""
     limit = f"wanted {wanted * factor:,.4g}"

@@ -11,8 +11,6 @@ from stripesim.scenarios.cells.run import row_of, run_cells
 from stripesim.scenarios.planning.candidates import (
     Candidate,
     Verdict,
-    at_least,
-    at_most,
     candidates_of,
     json_name,
     judge_closed_forms,
@@ -175,15 +173,9 @@ def _judge_rate(
         "iops_high": served.high,
     }
     if plan.rate_per_s is not None:
-        unit = "requests a second served"
-        verdict = at_least(
-            "rate_per_s",
-            served,
-            SERVED * plan.rate_per_s,
-            1.0,
-            unit,
-        )
-        candidate.verdicts.append(verdict)
+        unit = "requests/s served"
+        wanted = SERVED * plan.rate_per_s
+        candidate.judge("rate_per_s", served, wanted, 1.0, unit, "or more")
 
 
 def _judge_latency(
@@ -197,8 +189,8 @@ def _judge_latency(
     }
     if plan.p99_ms is not None:
         unit = "ms at the 99th percentile"
-        verdict = at_most("p99_ms", p99_ns, plan.p99_ms * 1e6, 1e-6, unit)
-        candidate.verdicts.append(verdict)
+        wanted_ns = plan.p99_ms * 1e6
+        candidate.judge("p99_ms", p99_ns, wanted_ns, 1e-6, unit, "or less")
 
 
 def _judge_recovery_latency(
@@ -209,8 +201,7 @@ def _judge_recovery_latency(
     candidate.found["latency_p99_recovery_ns"] = p99_ns.mean
     unit = "ms while an OSD is rebuilt"
     wanted_ns = plan.p99_recovery_ms * 1e6
-    verdict = at_most("p99_recovery_ms", p99_ns, wanted_ns, 1e-6, unit)
-    candidate.verdicts.append(verdict)
+    candidate.judge("p99_recovery_ms", p99_ns, wanted_ns, 1e-6, unit, "or less")
 
 
 def _judge_rebuild(
@@ -220,10 +211,20 @@ def _judge_rebuild(
     if drives.largest_osd_bytes is not None and drives.fill is not None:
         lost_bytes = drives.largest_osd_bytes * drives.fill.nearfull_ratio
         candidate.found["rebuild_s"] = rebuild.seconds_for(lost_bytes)
-    if plan.rebuild_s is not None:
-        candidate.verdicts.append(
-            _rebuild_verdict(plan.rebuild_s, candidate.found["rebuild_s"], rebuild)
-        )
+    if plan.rebuild_s is None:
+        return
+    seconds = candidate.found["rebuild_s"]
+    if seconds is None:
+        words = f"rebuild_s: no rebuild: {rebuild.reason or 'not finished'}"
+        candidate.verdicts.append(Verdict("rebuild_s", "failed", words))
+        return
+    # The spread is the difference from a sample half as large.
+    seconds_by_half = seconds
+    if rebuild.bytes_per_s and rebuild.half_bytes_per_s:
+        seconds_by_half *= rebuild.bytes_per_s / rebuild.half_bytes_per_s
+    spread = Interval(seconds, *sorted((seconds, seconds_by_half)))
+    unit = "s to rebuild an OSD"
+    candidate.judge("rebuild_s", spread, plan.rebuild_s, 1.0, unit, "or less")
 
 
 def _note_wear(
@@ -262,12 +263,10 @@ def _judge_nines(
             )
         return
     candidate.found["nines"] = row["nines"]
-    if plan.nines is not None:
-        nines = None
-        if row["nines"] is not None:
-            nines = Interval(row["nines"], row["nines_low"], row["nines_high"])
-        verdict = at_least("nines", nines, plan.nines, 1.0, "nines")
-        candidate.verdicts.append(verdict)
+    nines = None
+    if row["nines"] is not None:
+        nines = Interval(row["nines"], row["nines_low"], row["nines_high"])
+    candidate.judge("nines", nines, plan.nines, 1.0, "nines", "or more")
 
 
 def _with_pace(scenario: Scenario, bytes_per_s: float | None) -> Scenario:
@@ -279,21 +278,6 @@ def _with_pace(scenario: Scenario, bytes_per_s: float | None) -> Scenario:
         update={"repair_bytes_per_s": bytes_per_s, "repair": "parallel"}
     )
     return scenario.model_copy(update={"durability": paced})
-
-
-def _rebuild_verdict(wanted: float, seconds: float | None, rebuild: Rebuild) -> Verdict:
-    """Judge the rebuild time. Its spread is the difference from a sample half as large."""
-    if seconds is None:
-        return Verdict(
-            "rebuild_s",
-            "failed",
-            f"rebuild_s: no rebuild: {rebuild.reason or 'not finished'}",
-        )
-    seconds_by_half = seconds
-    if rebuild.bytes_per_s and rebuild.half_bytes_per_s:
-        seconds_by_half *= rebuild.bytes_per_s / rebuild.half_bytes_per_s
-    spread = Interval(seconds, *sorted((seconds, seconds_by_half)))
-    return at_most("rebuild_s", spread, wanted, 1.0, "s to rebuild an OSD")
 
 
 def nines_of(

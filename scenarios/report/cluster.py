@@ -43,8 +43,8 @@ def report_of_cluster(document: Row) -> str:
         "sections.html.j2",
         kind="Existing cluster",
         title="Capacity of the cluster",
-        introduction="Usable and stranded capacity, room to heal, and the gain of a balancer, from the output of "
-        "Ceph's commands.",
+        introduction="Usable and stranded capacity, room to heal, and the gain of a balancer, from output "
+        "of Ceph commands.",
         meta=[
             f"stripesim {__version__} · Ceph {document['version'] or 'of unknown release'}"
         ],

@@ -12,6 +12,7 @@ from stripesim.scenarios.schema.units import (
     duration_text,
     format_size,
     number_text,
+    rate_text,
 )
 
 
@@ -41,7 +42,7 @@ def _row(
     bound = one["bound"]
     bound_text = "–"
     if bound:
-        bound_text = f"{number_text(bound['iops'])}/s, {bound['resource']}"
+        bound_text = f"{rate_text(bound['iops'])}/s, {bound['resource']}"
     p99 = number_text(one["latency_p99_ns"], 1e-6)
     if one["iops"] is not None:
         half_ns = (one["latency_p99_high_ns"] - one["latency_p99_low_ns"]) / 2
@@ -50,7 +51,7 @@ def _row(
         "candidate": ", ".join([_name(one), *varied_texts]),
         "usable, safe": bytes_text(one["capacity"]["usable_bytes_safe"]),
         "at most": bound_text,
-        "requests/s": number_text(one["iops"]),
+        "requests/s": rate_text(one["iops"]),
         "p99 [ms]": p99,
         "p99 in recovery [ms]": number_text(one["latency_p99_recovery_ns"], 1e-6),
         "rebuild": duration_text(one["rebuild_s"]),
@@ -137,8 +138,7 @@ def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> 
         for step in waterfall
     ]
     bounds = [
-        [bound["resource"], number_text(bound["iops"]), bound["why"]]
-        for bound in limits
+        [bound["resource"], rate_text(bound["iops"]), bound["why"]] for bound in limits
     ]
     failing = ["candidate", "unmet requirements"]
     made = f"stripesim {source['stripesim']} · seed {source['seed']} · {source['replications']} replications"

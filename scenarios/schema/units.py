@@ -163,6 +163,17 @@ def number_text(
     return text if padded or "." not in text else text.rstrip("0").rstrip(".")
 
 
+def rate_text(value: float | None) -> str:
+    """Write a rate, in millions if it is that large.
+
+    >>> rate_text(1_304_000), rate_text(41_000), rate_text(None)
+    ('1.3 M', '41,000', '–')
+    """
+    if value is None or value < 1e6:
+        return number_text(value)
+    return f"{number_text(value, 1e-6)} M"
+
+
 _BYTES: Final = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _SECONDS: Final = ((365.25 * 86400, "years"), (86400, "days"), (3600, "h"), (60, "min"))
 

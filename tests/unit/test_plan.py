@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from stripesim.scenarios.planning.candidates import at_least, at_most, candidates_of
+from stripesim.scenarios.planning.candidates import candidates_of, judge
 from stripesim.scenarios.planning.plan import make_plan
 from stripesim.scenarios.report.plan import csv_of, report_of_plan, rows_of
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
@@ -57,7 +57,7 @@ def test_varied_values_have_units():
     )
     document = make_plan(parse_scenario(text.replace("hosts = [4, 7]", "hosts = [4]")))
     (label, *_) = [row["candidate"] for row in rows_of(document)]
-    assert label.endswith("drives of 7.68 TB, 100 Gb/s public, 32 cores a host")
+    assert label.endswith("drives of 7.68 TB, 100 Gb/s public, 32 cores per host")
 
 
 def test_every_candidate_is_listed_with_capacity_and_what_it_fails(document):
@@ -101,16 +101,14 @@ def test_page_and_table_hold_every_candidate(document):
 
 
 def test_an_interval_across_its_bound_is_uncertain():
-    assert (
-        at_most("p99_ms", Interval(5.0, 4.0, 6.5), 6.0, 1.0, "ms").state == "uncertain"
-    )
-    assert at_most("p99_ms", Interval(5.0, 4.0, 6.0), 6.0, 1.0, "ms").state == "met"
-    assert at_most("p99_ms", Interval(7.0, 6.5, 7.5), 6.0, 1.0, "ms").state == "failed"
-    assert (
-        at_least("nines", Interval(5.0, 4.0, 6.5), 6.0, 1.0, "nines").state
-        == "uncertain"
-    )
-    assert at_least("nines", None, 6.0, 1.0, "nines").state == "uncertain"
+    def state(key: str, value: Interval | None, side: str) -> str:
+        return judge(key, value, 6.0, 1.0, "ms", side).state
+
+    assert state("p99_ms", Interval(5.0, 4.0, 6.5), "or less") == "uncertain"
+    assert state("p99_ms", Interval(5.0, 4.0, 6.0), "or less") == "met"
+    assert state("p99_ms", Interval(7.0, 6.5, 7.5), "or less") == "failed"
+    assert state("nines", Interval(5.0, 4.0, 6.5), "or more") == "uncertain"
+    assert state("nines", None, "or more") == "uncertain"
 
 
 def test_nines_follow_the_rebuild_of_the_same_candidate():

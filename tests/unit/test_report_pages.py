@@ -233,7 +233,7 @@ def test_the_page_names_what_a_planner_compares(page):
             "bottleneck",
             "Where the time goes",
             "full ratio",
-            "extrapolation",
+            "extrapolates",
             "Outside the calibrated range",
             "provenance",
         ),
@@ -388,6 +388,6 @@ def test_failures_are_told_with_what_they_led_to():
     for words in (
         "failure until detection",
         "the scenario’s faults, until all data is rebuilt",
-        "lost for good",
+        "permanently lost",
     ):
         assert words in said, words

@@ -79,7 +79,7 @@ def said(faults: str, *sets: str) -> list[str]:
         (
             "[[faults.events]]\nhosts = [0, 1]\nat_s = 5",
             "s.toml:12: faults.events",
-            "5 hosts left with an OSD up, permanently, wanted at least 6: rs:4,2",
+            "5 hosts left with an OSD up, permanently, wanted at least 6, for rs:4,2",
         ),
         ("[faults]\nseries_s = 2", "s.toml:12: faults", "no failures"),
         ("[faults.drawn]\nunit = 'osd'", "faults.drawn", "neither lifetime nor trace"),

@@ -75,7 +75,7 @@ patterns = ["zig"]
         ("racks = 3", "a divisor of cluster.hosts (4)"),
         ('failure_domain_replicated = "rack"', "cluster.racks, too"),
         ('crush_rule = "r"', "cluster.crush_map, too"),
-        ('crush_map = "gone.txt"', "a file"),
+        ('crush_map = "gone.txt"', "an existing file"),
         ("queue_depth = 4", '"workload.queue_depth"'),
     ],
 )
