@@ -42,7 +42,7 @@ class Candidate:
     capacity: Capacity | None = None
     bounds: tuple[Bound, ...] = ()  # rate that each resource sustains, lowest first
     verdicts: list[Verdict] = field(default_factory=list)
-    found: dict[str, Any] = field(default_factory=dict)
+    results: dict[str, Any] = field(default_factory=dict)
 
     @property
     def possible(self) -> bool:
@@ -91,7 +91,7 @@ class Candidate:
             "scheme": self.scheme,
             **{json_name(key): value for key, value in self.keys.items()},
             "capacity": self.capacity.to_json() if self.capacity else empty,
-            **self.found,
+            **self.results,
             "bound": self.bounds[0]._asdict() if self.bounds else None,
             "bounds": [bound._asdict() for bound in self.bounds],
             "verdicts": [verdict._asdict() for verdict in self.verdicts],
@@ -179,7 +179,7 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
     except ValueError as error:
         candidate.problem = str(error).splitlines()[0]
         return
-    found = candidate.found
+    results = candidate.results
     safe = candidate.capacity.usable_bytes_safe
     if plan.prices is not None:
         cost = cost_of(
@@ -190,21 +190,21 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
             drive_bytes=drives.capacity.drive_bytes if drives.capacity else 0.0,
             drives_per_osd=drives.per_osd,
         )
-        found |= cost._asdict()
+        results |= cost._asdict()
     if plan.growth_bytes_per_day is not None and safe is not None:
         room_bytes = max(0.0, safe - (plan.stored_bytes or 0.0))
-        found["days_until_full"] = room_bytes / plan.growth_bytes_per_day
+        results["days_until_full"] = room_bytes / plan.growth_bytes_per_day
     requirements: tuple[tuple[str, float | None, float, str, Side], ...] = (
         ("usable_bytes", safe, 1e-12, "TB usable, safe", "or more"),
         (
             "days_until_full",
-            found.get("days_until_full"),
+            results.get("days_until_full"),
             1,
             "days until full",
             "or more",
         ),
-        ("cost_max", found.get("cost"), 1, "cost", "or less"),
-        ("watts_max", found.get("watts"), 1, "W", "or less"),
+        ("cost_max", results.get("cost"), 1, "cost", "or less"),
+        ("watts_max", results.get("watts"), 1, "W", "or less"),
     )
     for key, value, factor, unit, side in requirements:
         known = None if value is None else Interval(value, None, None)

@@ -109,8 +109,8 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
             "full_ratio": cluster.full_ratio,
             "nearfull_ratio": cluster.nearfull_ratio,
         }
-        given = {key: ratio for key, ratio in ratios.items() if ratio is not None}
-        fill = parameters.model(FillLimits, "fill", given)
+        own_ratios = {key: ratio for key, ratio in ratios.items() if ratio is not None}
+        fill = parameters.model(FillLimits, "fill", own_ratios)
     return Drives(
         per_osd=models.ssd.raid0_drives,
         capacity=_capacity(drive, own_bytes),
@@ -311,7 +311,7 @@ def capacity_of(
 def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
     """Return a warning for each scheme without a spare failure domain."""
     drives = drives_of(scenario, models)
-    found = []
+    warnings = []
     problems = []
     images = scenario.images_bytes if scenario.workload.kind != "trace" else 0
     for scheme in (parse_scheme(name) for name in scenario.schemes if name != "none"):
@@ -325,13 +325,13 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
             )
         domain = domain_type(scenario, scheme)
         if scheme.width > 1 and held.domains == scheme.width:
-            found.append(
+            warnings.append(
                 f"{scheme.name}: no spare {domain}: {held.domains} for {held.domains} shards. After the loss "
                 "of one, the pool stays degraded until it is replaced"
             )
     if problems:
         raise ValueError("\n".join(problems))
-    return found
+    return warnings
 
 
 class Wear(NamedTuple):

@@ -193,24 +193,24 @@ def lifetime_of(scenario: Scenario, spec: DurabilitySpec) -> Lifetime:
     """Return the lifetimes of drives: from the rate, the distribution, or a fit to the trace."""
     if spec.afr is not None:
         return Lifetime.exponential(spec.afr)
-    given = spec.lifetime
-    assert given is not None, "the rules require afr or lifetime"
-    until_s = given.age_s + spec.horizon_s
-    if given.trace is not None:
+    ageing = spec.lifetime
+    assert ageing is not None, "the rules require afr or lifetime"
+    until_s = ageing.age_s + spec.horizon_s
+    if ageing.trace is not None:
         return _fitted(
-            str(scenario.resolve(given.trace)),
-            given.trace_format,
-            given.pieces,
+            str(scenario.resolve(ageing.trace)),
+            ageing.trace_format,
+            ageing.pieces,
             until_s,
         )
-    if given.distribution == "piecewise":
+    if ageing.distribution == "piecewise":
         rates = tuple(
             Lifetime.exponential(afr).hazards_per_s[0] if afr else 0.0
-            for afr in given.afrs
+            for afr in ageing.afrs
         )
-        return Lifetime(given.ages_s, rates)
-    assert given.scale_s is not None
-    return Lifetime.weibull(given.scale_s, given.shape or 1.0, until_s)
+        return Lifetime(ageing.ages_s, rates)
+    assert ageing.scale_s is not None
+    return Lifetime.weibull(ageing.scale_s, ageing.shape or 1.0, until_s)
 
 
 @cached_by_content(maxsize=8)

@@ -54,8 +54,8 @@ def make_plan(
     begun = time.monotonic()
     every = list(candidates_of(scenario, plan))
     for candidate in every:
-        candidate.found |= dict.fromkeys(_SIMULATED)
-        candidate.found.setdefault("cost", None)
+        candidate.results |= dict.fromkeys(_SIMULATED)
+        candidate.results.setdefault("cost", None)
         judge_closed_forms(candidate, scenario, plan)
     left = sorted(
         (candidate for candidate in every if candidate.possible), key=_price_order
@@ -77,7 +77,9 @@ def make_plan(
     meeting = sorted(
         (candidate for candidate in every if candidate.meets), key=_price_order
     )
-    simulated = [one for one in every if one.possible and one.found["iops"] is not None]
+    simulated = [
+        one for one in every if one.possible and one.results["iops"] is not None
+    ]
     front = {id(candidate) for candidate in _pareto(simulated)}
     best = meeting[0] if meeting else None
     documents = {
@@ -111,10 +113,10 @@ def _price_order(candidate: Candidate) -> tuple[float, ...]:
         raw_bytes = candidate.capacity.raw_bytes or 0.0
         safe_bytes = candidate.capacity.usable_bytes_safe or 0.0
     return (
-        candidate.found.get("cost") or 0.0,
+        candidate.results.get("cost") or 0.0,
         raw_bytes,
         candidate.keys["hosts"],
-        candidate.found.get("latency_p99_ns") or 0.0,
+        candidate.results.get("latency_p99_ns") or 0.0,
         -safe_bytes,
     )
 
@@ -140,7 +142,7 @@ def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> 
     except ValueError as error:
         candidate.problem = str(error).splitlines()[0]
         return
-    candidate.found["bottleneck"] = rows[0]["bottleneck"]
+    candidate.results["bottleneck"] = rows[0]["bottleneck"]
     _judge_rate(candidate, plan, rows)
     _judge_latency(candidate, plan, rows)
     if recovering_rows is not None:
@@ -167,7 +169,7 @@ def _judge_rate(
         served = student_interval(
             [min(1.0, share) * plan.rate_per_s for share in shares]
         )
-    candidate.found |= {
+    candidate.results |= {
         "iops": served.mean,
         "iops_low": served.low,
         "iops_high": served.high,
@@ -182,7 +184,7 @@ def _judge_latency(
     candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]
 ) -> None:
     p99_ns = student_interval([row["latency_p99_ns"] for row in rows])
-    candidate.found |= {
+    candidate.results |= {
         "latency_p99_ns": p99_ns.mean,
         "latency_p99_low_ns": p99_ns.low,
         "latency_p99_high_ns": p99_ns.high,
@@ -198,7 +200,7 @@ def _judge_recovery_latency(
 ) -> None:
     assert plan.p99_recovery_ms is not None
     p99_ns = student_interval([row["latency_p99_ns"] for row in rows])
-    candidate.found["latency_p99_recovery_ns"] = p99_ns.mean
+    candidate.results["latency_p99_recovery_ns"] = p99_ns.mean
     unit = "ms while an OSD is rebuilt"
     wanted_ns = plan.p99_recovery_ms * 1e6
     candidate.judge("p99_recovery_ms", p99_ns, wanted_ns, 1e-6, unit, "or less")
@@ -210,10 +212,10 @@ def _judge_rebuild(
     """Record the rebuild time of the largest OSD at the nearfull ratio, and judge it."""
     if drives.largest_osd_bytes is not None and drives.fill is not None:
         lost_bytes = drives.largest_osd_bytes * drives.fill.nearfull_ratio
-        candidate.found["rebuild_s"] = rebuild.seconds_for(lost_bytes)
+        candidate.results["rebuild_s"] = rebuild.seconds_for(lost_bytes)
     if plan.rebuild_s is None:
         return
-    seconds = candidate.found["rebuild_s"]
+    seconds = candidate.results["rebuild_s"]
     if seconds is None:
         words = f"rebuild_s: no rebuild: {rebuild.reason or 'not finished'}"
         candidate.verdicts.append(Verdict("rebuild_s", "failed", words))
@@ -240,7 +242,7 @@ def _note_wear(
         for row in rows
     )
     per_drive = written / (capacity.osds * drives.per_osd)
-    candidate.found["drive_writes_per_day"] = drive_writes_per_day(
+    candidate.results["drive_writes_per_day"] = drive_writes_per_day(
         per_drive, drives.capacity.drive_bytes
     )
 
@@ -251,7 +253,7 @@ def _judge_nines(
     """Compute the nines with this candidate's simulated rebuild, and judge them."""
     assert candidate.scenario is not None
     pace = rebuild.bytes_per_s
-    seconds = candidate.found["rebuild_s"]
+    seconds = candidate.results["rebuild_s"]
     if seconds and drives.largest_osd_bytes is not None and drives.fill is not None:
         pace = drives.largest_osd_bytes * drives.fill.nearfull_ratio / seconds
     try:
@@ -262,7 +264,7 @@ def _judge_nines(
                 Verdict("nines", "failed", str(error).splitlines()[0])
             )
         return
-    candidate.found["nines"] = row["nines"]
+    candidate.results["nines"] = row["nines"]
     nines = None
     if row["nines"] is not None:
         nines = Interval(row["nines"], row["nines_low"], row["nines_high"])
@@ -347,7 +349,7 @@ def _pareto(candidates: Sequence[Candidate]) -> list[Candidate]:
 
     def goals(candidate: Candidate) -> tuple[float, ...]:
         capacity = candidate.capacity
-        found = candidate.found
+        found = candidate.results
         assert capacity is not None
         cost = found["cost"]
         if cost is None:
@@ -382,7 +384,7 @@ def _reasons(
             "more replications, a longer run or a higher plan.simulated_max may decide"
         ]
     criterion = "the lowest cost"
-    if best.found.get("cost") is None:
+    if best.results.get("cost") is None:
         criterion = "the fewest raw bytes"
     ties = f" of {len(meeting)} that meet all requirements"
     if len(meeting) == 1:
@@ -395,7 +397,7 @@ def _reasons(
 
 def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
     """List the assumptions behind the numbers."""
-    said = [
+    assumptions = [
         "usable_bytes_safe = raw × (1 − largest domain) × nearfull ratio / overhead. Metadata and other "
         "pools are not included",
         f"rates and latencies: mean over {plan.replications} seeds with a 95 % interval (Student's t), for "
@@ -403,20 +405,20 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
         "rebuild_s: an idle cluster rebuilds a sample of objects, extrapolated to an OSD at the "
         "nearfull ratio",
     ]
-    said.append(
+    assumptions.append(
         "nines: each candidate is rebuilt at the rate of its simulated rebuild, not at "
         "durability.repair_bytes_per_s"
     )
     if scenario.durability is None:
-        said.append(
+        assumptions.append(
             f"nines: over one year, drives fail independently at {AFR:.1%} per year, and repair starts after "
             f"{DETECTION_S:g} s, without bursts and latent errors. Set [durability] to change this"
         )
     if plan.rate_per_s is not None:
-        said.append(f"a rate counts as served if at least {SERVED:.0%} of it is")
+        assumptions.append(f"a rate counts as served if at least {SERVED:.0%} of it is")
     if plan.p99_recovery_ms is not None:
-        said.append(
+        assumptions.append(
             "p99 during recovery: of requests issued during recovery. OSD 0 is lost at the start, and the "
             "image's data on it is rebuilt"
         )
-    return said
+    return assumptions

@@ -113,8 +113,8 @@ def idle_rebuild(
     except ValueError as error:
         return Rebuild(scheme, reason=str(error))
     half = runs[_SAMPLES // 2 - 1]
-    whole = runs[-1]
-    return replace(whole, half_bytes_per_s=half.bytes_per_s, **_pace(runs))
+    full_sample = runs[-1]
+    return replace(full_sample, half_bytes_per_s=half.bytes_per_s, **_pace(runs))
 
 
 def without_osd(scenario: Scenario, osd: int, load: WorkloadSpec) -> Scenario:

@@ -76,8 +76,8 @@ class RunReport:
     def wear(self, kind: Kind, scheme: str) -> list[Wear]:
         """Return the wear by one kind of request, or an empty list without writes."""
         osds = self.capacities[scheme].osds
-        found = [wear_of(row, osds, self.drives) for row in self.rows_of(kind, scheme)]
-        return [wear for wear in found if wear is not None]
+        wears = [wear_of(row, osds, self.drives) for row in self.rows_of(kind, scheme)]
+        return [wear for wear in wears if wear is not None]
 
     def measured_rebuilds(self, scheme: str) -> list[tuple[dict[str, Any], Rebuild]]:
         """Return the repairs in the scenario, each with its row."""

@@ -147,13 +147,13 @@ def findings(report: RunReport) -> list[Finding]:
     """Compare each scheme with the first, or describe the only one."""
     first, *others = report.schemes
     name = scheme_label(first)
-    found = [
+    comparisons = [
         Finding(
             f"{scheme_label(scheme)} instead of {name}", _against(report, scheme, first)
         )
         for scheme in others
     ]
-    return found or [Finding(name, _alone(report, first))]
+    return comparisons or [Finding(name, _alone(report, first))]
 
 
 def _alone(report: RunReport, scheme: str) -> list[str]:
@@ -163,9 +163,11 @@ def _alone(report: RunReport, scheme: str) -> list[str]:
             span(report.values(kind, scheme, column), 1e-6).replace("…", "to")
             for column in ("throughput_bytes_per_s", "latency_p99_ns")
         )
-        what = f"{rates} MB/s, 99th percentile of latency {p99s} ms{_over(report)}"
+        rate_and_latency = (
+            f"{rates} MB/s, 99th percentile of latency {p99s} ms{_over(report)}"
+        )
         sentences.append(
-            f"{request_words(*kind)}: {what}; {_limited(report, kind, scheme)}."
+            f"{request_words(*kind)}: {rate_and_latency}; {_limited(report, kind, scheme)}."
         )
     return sentences
 
@@ -176,20 +178,16 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
     room = theirs.stored_per_client_byte / mine.stored_per_client_byte
     held = ""
     if mine.usable_bytes is not None and theirs.usable_bytes is not None:
-        held = (
-            f" ({bytes_text(mine.usable_bytes)}, not {bytes_text(theirs.usable_bytes)})"
-        )
+        held = f" ({bytes_text(mine.usable_bytes)} instead of {bytes_text(theirs.usable_bytes)})"
         room = mine.usable_bytes / theirs.usable_bytes
     most = mine.failures_tolerated
     survives = f"the loss of any {most} shard{'' if most == 1 else 's'}"
-    other = (
-        "as before"
-        if most == theirs.failures_tolerated
-        else f"not {theirs.failures_tolerated}"
-    )
+    compared = "as before"
+    if most != theirs.failures_tolerated:
+        compared = f"instead of {theirs.failures_tolerated}"
     room_words = times_in_prose([room], [1.0])
     sentences = [
-        f"Storage: {room_words} data on the same drives{held}; survives {survives}, {other}."
+        f"Storage: {room_words} data on the same drives{held}. Survives {survives}, {compared}."
     ]
     for kind in report.kinds:
         rate, p99 = (
@@ -199,16 +197,17 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
             for column in ("throughput_bytes_per_s", "latency_p99_ns")
         )
         if rate:
-            what = f"{rate} throughput{f', {p99} 99th percentile of latency' if p99 else ''}{_over(report)}"
+            latency = f", {p99} 99th percentile of latency" if p99 else ""
+            limited = _limited(report, kind, scheme)
             sentences.append(
-                f"{request_words(*kind)}: {what}; {_limited(report, kind, scheme)}."
+                f"{request_words(*kind)}: {rate} throughput{latency}{_over(report)}; {limited}."
             )
     repair = report.repair_seconds(scheme)
     repair_first = report.repair_seconds(first)
     if repair and repair_first:
         sentences.append(
-            f"Repair: a lost OSD is rebuilt in about {duration_text(max(repair))}, not "
-            f"{duration_text(max(repair_first))}, from the start of the rebuild."
+            f"Repair: rebuilding a lost OSD takes about {duration_text(max(repair))} instead of "
+            f"{duration_text(max(repair_first))}, detection not included."
         )
     return sentences
 

@@ -88,10 +88,10 @@ def _cost_cell(rows: list[dict[str, Any]], step: str) -> Cell:
     shares = []
     waits = []
     for row in rows:
-        whole = sum(row.get(key) or 0.0 for key in COST_KEYS)
-        if whole:
-            waits.append((row.get(cost_key(step, waiting=True)) or 0.0) / whole)
-            shares.append(waits[-1] + (row.get(cost_key(step)) or 0.0) / whole)
+        total_ns = sum(row.get(key) or 0.0 for key in COST_KEYS)
+        if total_ns:
+            waits.append((row.get(cost_key(step, waiting=True)) or 0.0) / total_ns)
+            shares.append(waits[-1] + (row.get(cost_key(step)) or 0.0) / total_ns)
     if not shares:
         return Cell("–")
     percent, waiting = (

@@ -142,11 +142,15 @@ def _storage_rows(report: RunReport) -> list[Row]:
             name = "repair of one OSD, under load"
         rows.append([name, *_longest(seconds)])
     if report.scenario.faults is not None:
-        whole = [
+        healed_rows = [
             row for row in report.rows if row.get("failure_to_clean_s") is not None
         ]
         healed = [
-            [row["failure_to_clean_s"] for row in whole if row["scheme"] == scheme]
+            [
+                row["failure_to_clean_s"]
+                for row in healed_rows
+                if row["scheme"] == scheme
+            ]
             for scheme in report.schemes
         ]
         rows.append(
@@ -266,23 +270,23 @@ def bottlenecks(report: RunReport) -> Table:
     """Return the bottleneck of each cell. Consecutive sizes with equal bottlenecks share a row."""
     rows: list[Row] = []
     for kind in report.kinds:
-        found = {scheme: report.rows_of(kind, scheme) for scheme in report.schemes}
+        rows_of = {scheme: report.rows_of(kind, scheme) for scheme in report.schemes}
         sizes = report.sizes_of(kind)
         rows.append([request_words(*kind)])
         if not sizes:
             rows.append(
                 [
                     "all sizes",
-                    *(_bottleneck_names(found[scheme]) for scheme in report.schemes),
+                    *(_bottleneck_names(rows_of[scheme]) for scheme in report.schemes),
                 ]
             )
 
         def of_sizes(
-            some: Sequence[int], found: dict[str, Any] = found
+            some: Sequence[int], rows_of: dict[str, Any] = rows_of
         ) -> list[list[dict[str, Any]]]:
             return [
                 [row for row in mine if row["block_size_bytes"] in some]
-                for mine in found.values()
+                for mine in rows_of.values()
             ]
 
         named = {
@@ -494,18 +498,22 @@ def _waterfall_table(report: RunReport) -> Table:
 def _repair_table(report: RunReport) -> Table:
     rows: list[Row] = []
     for scheme in report.schemes:
-        found = [("idle cluster", report.rebuilds[scheme])]
+        rebuilds = [("idle cluster", report.rebuilds[scheme])]
         for row, rebuild in report.measured_rebuilds(scheme):
             load = row_words(row)
-            found.append(
+            rebuilds.append(
                 (f"in the scenario, under {load[0].lower()}{load[1:]}", rebuild)
             )
-        for under, rebuild in found:
+        for under, rebuild in rebuilds:
             rows.append(
                 [Cell(scheme_label(scheme), under), *_repair_cells(report, rebuild)]
             )
-    whole = report.rebuild_bytes
-    end = "a whole OSD" if whole is None else f"an OSD that holds {bytes_text(whole)}"
+    osd_bytes = report.rebuild_bytes
+    end = (
+        "a whole OSD"
+        if osd_bytes is None
+        else f"an OSD that holds {bytes_text(osd_bytes)}"
+    )
     columns = [
         "scheme",
         "sample",
@@ -527,7 +535,7 @@ def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | Cell]:
     if rebuild.half_bytes_per_s is not None:
         rate += f" ({number_text(rebuild.half_bytes_per_s, 1e-6)})"
     held = report.rebuild_bytes
-    whole = Cell("–")
+    osd_cell = Cell("–")
     if held is not None:
         ends = rebuild.seconds_interval(held)
         note = (
@@ -536,6 +544,6 @@ def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | Cell]:
             else f"{duration_text(ends[0])} to {duration_text(ends[1])}; "
         )
         note += f"limited by {rebuild.limited_by or 'throttles: no resource is near its limit'}"
-        whole = Cell(f"about {duration_text(rebuild.seconds_for(held))}", note)
+        osd_cell = Cell(f"about {duration_text(rebuild.seconds_for(held))}", note)
     network = number_text(rebuild.network_bytes_per_lost_byte)
-    return [sample, duration_text(rebuild.seconds), rate, network, whole]
+    return [sample, duration_text(rebuild.seconds), rate, network, osd_cell]

@@ -153,18 +153,18 @@ def _requests(scenario: Scenario) -> Iterator[Problem]:
 
 def _too_many_requests(place: str, load: WorkloadSpec, expected: float) -> Problem:
     key = "requests" if load.requests is not None else "duration_s"
-    given = (
+    bound = (
         f"{load.requests:,}" if load.requests is not None else f"{load.duration_s:g} s"
     )
     if load.kind == "open" and load.requests is None:
-        given += f" at {load.rate_per_s:g} requests/s"
+        bound += f" at {load.rate_per_s:g} requests/s"
     time = duration_text(expected / _REQUESTS_PER_S)
-    got = f"{given} (up to {expected:.3g} requests per cell: {time} of computing)"
+    got = f"{bound} (up to {expected:.3g} requests per cell: {time} of computing)"
     wanted = f"at most {REQUESTS_MAX:,} requests per cell"
-    others = (
+    involved = (
         f"{place}.{name}" for name in ("rate_per_s", "queue_depth", "block_sizes_bytes")
     )
-    return problem(f"{place}.{key}", got, wanted, *others)
+    return problem(f"{place}.{key}", got, wanted, *involved)
 
 
 def _faults(scenario: Scenario) -> Iterator[Problem]:

@@ -257,18 +257,18 @@ def _lifetime(spec: AgeingSpec) -> Iterator[Problem]:
     optional = {"distribution", "age_s"}
     if spec.distribution == "trace":
         optional |= {"trace_format", "pieces"}
-    given = {
+    keys_set = {
         key for key in spec.model_fields_set if getattr(spec, key) not in (None, ())
     }
-    for key in sorted(needed - given):
+    for key in sorted(needed - keys_set):
         yield problem(f"durability.lifetime.{key}", "nothing", f"a value for {of}")
-    for key in sorted(given - needed - optional):
+    for key in sorted(keys_set - needed - optional):
         yield problem(
             f"durability.lifetime.{key}",
             getattr(spec, key),
             f"no such key for {of}",
         )
-    if spec.distribution == "piecewise" and needed <= given:
+    if spec.distribution == "piecewise" and needed <= keys_set:
         rising = all(a < b for a, b in zip(spec.ages_s, spec.ages_s[1:], strict=False))
         if len(spec.ages_s) != len(spec.afrs) or spec.ages_s[0] != 0 or not rising:
             got = f"{list(spec.ages_s)} with {len(spec.afrs)} rates"

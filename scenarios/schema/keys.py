@@ -590,10 +590,10 @@ _ALTERNATIVES = (
 
 def _with_defaults(load: LoadSpec, common: WorkloadSpec) -> LoadSpec:
     """Return a workload with its missing keys filled in from `[workload]`."""
-    given = set(load.model_fields_set)
+    own_keys = set(load.model_fields_set)
     for pair in _ALTERNATIVES:
-        given |= set(pair) if given & set(pair) else set()
-    taken = {key: getattr(common, key) for key in common.model_fields_set - given}
+        own_keys |= set(pair) if own_keys & set(pair) else set()
+    taken = {key: getattr(common, key) for key in common.model_fields_set - own_keys}
     return load.model_copy(update=taken)
 
 

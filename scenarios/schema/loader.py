@@ -503,11 +503,11 @@ def _remove(values: dict[str, Any], loc: KeyPath, document: Mapping[str, Any]) -
     """Remove an invalid key: for a list item the whole list, for a missing key the whole table."""
     path = [part for part in loc if isinstance(part, str)]
     table = value_at(document, tuple(path[:-1]))
-    given = table if isinstance(table, dict) else {}
+    present = table if isinstance(table, dict) else {}
     above = value_at(values, tuple(path[:-1]))
     if isinstance(above, dict) and path[-1] in above:
         del above[path[-1]]
-    elif len(path) > 1 and path[-1] not in given:
+    elif len(path) > 1 and path[-1] not in present:
         values.pop(path[0], None)
     if path[0] in ("repair", "degraded") and path[-1] in ("lost_osds", "missing_osds"):
         values.pop(path[0], None)
@@ -532,11 +532,11 @@ def _cross_check(document: _Document, scenario: Scenario) -> None:
 def _readable_schemes(document: _Document) -> list[NumberedScheme]:
     from stripesim.models.coding import SchemeError, parse_scheme
 
-    given = document.values.get("schemes")
-    if not isinstance(given, list):
+    written = document.values.get("schemes")
+    if not isinstance(written, list):
         return []
     schemes = []
-    for index, text in enumerate(given[:SCHEMES_MAX]):
+    for index, text in enumerate(written[:SCHEMES_MAX]):
         if not isinstance(text, str):
             continue
         with contextlib.suppress(SchemeError):
