@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -51,19 +50,6 @@ def kind_words(op: str, pattern: str) -> str:
     return f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)}"
 
 
-@dataclass(frozen=True)
-class Overlay:
-    """A published value to show next to the simulated ones."""
-
-    scheme: str
-    block_size_bytes: int | None  # None: a mean over all block sizes
-    value: float  # throughput [bytes/s] or mean latency [ns], depending on `metric`
-    label: str  # source, for the legend
-    metric: str = "throughput_bytes_per_s"  # column of the simulated values
-    low: float | None = None  # ends of a band around the value, if it has one
-    high: float | None = None
-
-
 def scheme_label(scheme: str) -> str:
     """Write a scheme as papers do.
 
@@ -101,7 +87,7 @@ def cell_caption(rows: pl.DataFrame, pattern: str, op: str) -> str:
         means = _means(rows, metric)
         if means:
             name = metric.partition("_")[0]
-            sentences.append(f"Mean {name}{over}: {_means_text(means, 1e-6, unit)}.")
+            sentences.append(f"Mean {name}{over}: {_means_text(means, unit)}.")
     ends = {"throughput_ci_low", "throughput_ci_high"}
     if ends <= set(rows.columns) and rows["throughput_ci_low"].count():
         sentences.append("Whiskers: confidence interval of throughput.")
@@ -155,12 +141,12 @@ def _means(rows: pl.DataFrame, metric: str) -> dict[str, float]:
     return means
 
 
-def _means_text(means: Mapping[str, float], factor: float, unit: str) -> str:
+def _means_text(means: Mapping[str, float], unit: str) -> str:
     """Write each scheme's mean, and its ratio to the first scheme's."""
     first, *_ = means
     parts = []
     for scheme, mean in means.items():
-        part = f"{number_text(mean * factor)} {unit} for {scheme_label(scheme)}"
+        part = f"{number_text(mean, 1e-6)} {unit} for {scheme_label(scheme)}"
         if scheme != first and means[first]:
             part += f" ({number_text(mean / means[first])}×)"
         parts.append(part)

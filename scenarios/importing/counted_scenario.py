@@ -18,7 +18,6 @@ from stripesim.scenarios.importing.scenario import (
     PoolDescription,
     PoolHost,
     describe_pool,
-    host_groups,
     size_key,
 )
 from stripesim.scenarios.importing.usage import stored_on
@@ -33,13 +32,13 @@ _PLANNED: Final = (1.0, 1.25, 1.5, 2.0)
 
 
 def scenario_without_map(
-    cluster: ImportedCluster, pool: ImportedPool, *, equal_hosts: bool = False
+    cluster: ImportedCluster, pool: ImportedPool
 ) -> ImportedScenario:
     """Build a scenario of a pool from counts: its hosts, the OSDs that are in, and its failure domain.
 
-    Raw capacity equals that of the pool's OSDs. Buckets above hosts become racks if they are the rule's
-    failure domain, whatever their type. Placement differs from the cluster's, because there is no CRUSH
-    map.
+    All hosts get the mean number and size of OSDs. Raw capacity equals that of the pool's OSDs. Buckets above
+    hosts become racks if they are the rule's failure domain, whatever their type. Placement differs from the
+    cluster's, because there is no CRUSH map.
 
     Parameters
     ----------
@@ -47,9 +46,6 @@ def scenario_without_map(
         The cluster.
     pool
         The pool.
-    equal_hosts
-        If True, all hosts get the mean number and size of OSDs, as `cluster.hosts` and
-        `cluster.osds_per_host`. If False, hosts that differ become tables `[[cluster.hosts]]`.
 
     Returns
     -------
@@ -69,14 +65,9 @@ def scenario_without_map(
         "failure_domain_replicated": domain,
         "failure_domain_erasure": domain,
     }
-    groups = host_groups(hosts)
-    if equal_hosts or len(groups) == 1:
-        counts, more = _equal_hosts(hosts, domain)
-        keys |= counts
-        notes += more
-    else:
-        keys["hosts"] = groups
-        keys.pop("drive_bytes")
+    counts, differences = _equal_hosts(hosts, domain)
+    keys |= counts
+    notes += differences
     workload = {**described.load.mixed(), **common_keys(described.image_bytes)}
     notes += _size_notes(described)
     tables = {**described.head, "cluster": keys, "workload": workload}
@@ -99,7 +90,7 @@ def plan_of(cluster: ImportedCluster, pool: ImportedPool) -> ImportedScenario:
     Existing hosts are owned. All hosts are equal, because a plan varies their number. Requirements are
     the data stored now and, if known, the measured rate.
     """
-    counted = scenario_without_map(cluster, pool, equal_hosts=True)
+    counted = scenario_without_map(cluster, pool)
     described = describe_pool(cluster, pool)
     keys = counted.tables["cluster"]
     step = keys.get("racks", 1)

@@ -32,21 +32,13 @@ SIZE_BYTES_MAX: Final = 2**63 - 1
 #: Pattern of a size in text form. It is valid ECMA-262, too, because the JSON schema contains it.
 SIZE_PATTERN: Final = r"^[0-9]+(\.[0-9]+)? ?([kKMGT](iB|B)?|B)?$"
 
-_FACTOR_BYTES: Final[dict[str, int]] = {
+_POWERS: Final = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+_FACTOR_BYTES: Final = {
     "": 1,
     "B": 1,
-    **{
-        letter: 1024**power
-        for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))
-    },
-    **{
-        f"{letter}iB": 1024**power
-        for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))
-    },
-    **{
-        f"{letter}B": 1000**power
-        for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))
-    },
+    **{letter: 1024**power for letter, power in _POWERS.items()},
+    **{f"{letter}iB": 1024**power for letter, power in _POWERS.items()},
+    **{f"{letter}B": 1000**power for letter, power in _POWERS.items()},
 }
 _SIZE = re.compile(
     r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,30})?) ?(?P<suffix>[A-Za-z]*)", re.ASCII

@@ -459,7 +459,7 @@ def read_report(content: bytes) -> tuple[Scenario, list[str]]:
         try:
             cluster = import_cluster([path])
             pool = chosen_pools(cluster, [])[0]
-            counted = scenario_without_map(cluster, pool, equal_hosts=True)
+            counted = scenario_without_map(cluster, pool)
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), "report")) from None
     notes = [
