@@ -4,6 +4,7 @@ Unlisted keys are ignored, because releases 13 to 20 differ in them. All text is
 that no other module meets line breaks, escape sequences or characters that reorder text.
 """
 
+import contextlib
 import json
 import math
 from collections.abc import Sequence
@@ -131,14 +132,10 @@ def _digits(value: object) -> int:
 
 def _seconds(value: object) -> float:
     """Parse a time that Ceph prints as text."""
-    try:
-        seconds = (
-            float(value)
-            if isinstance(value, str | int | float) and len(str(value)) < 40
-            else math.nan
-        )
-    except ValueError:
-        seconds = math.nan
+    seconds = math.nan
+    if isinstance(value, str | int | float) and len(str(value)) < 40:
+        with contextlib.suppress(ValueError):
+            seconds = float(value)
     if not 0 <= seconds <= 1e9:
         raise _wanted("a time in seconds")
     return seconds

@@ -96,8 +96,6 @@ def answer(
 def _file_of(path: Path, pool: ImportedPool, taken: set[Path]) -> Path:
     """Return the file of one of several pools."""
     file = path.with_name(f"{path.stem}-{scenario_name(pool.placed.name)}{path.suffix}")
-    return (
-        file
-        if file not in taken
-        else path.with_name(f"{path.stem}-{pool.placed.id}{path.suffix}")
-    )
+    if file in taken:
+        return path.with_name(f"{path.stem}-{pool.placed.id}{path.suffix}")
+    return file

@@ -86,10 +86,9 @@ def _use_of_class(
         and (len(estimates) == 1 or sum(estimates.values()) > 0)
     ):
         basis = "cluster"
-        share = (
-            1.0 if len(estimates) == 1 else estimates[name] / sum(estimates.values())
-        )
-        use = total.kb_used * _KIB * share
+        use = float(total.kb_used * _KIB)
+        if len(estimates) > 1:
+            use *= estimates[name] / sum(estimates.values())
     if basis == "pools":
         return ClassUse(use, use, basis)
     return ClassUse(use, max(0.0, use - databases), basis)

@@ -142,11 +142,9 @@ def _stations_of(
     pool = build_pool(scenario, scheme, models, down=scenario.missing_osds)
     built = build_loads(scenario, cell)
     streams = built if isinstance(built, list) else [built]
-    patterns = (
-        [load.patterns[0] for load in scenario.loads]
-        if scenario.workloads
-        else [cell.pattern]
-    )
+    patterns: list[str] = [cell.pattern]
+    if scenario.workloads:
+        patterns = [load.patterns[0] for load in scenario.loads]
     mixes = [
         Mix(
             workload=stream,

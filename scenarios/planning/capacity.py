@@ -54,18 +54,16 @@ class Drives:
     @property
     def osd_bytes(self) -> float | None:
         """Mean capacity of an OSD [B]."""
-        return (
-            None if self.capacity is None else self.per_osd * self.capacity.drive_bytes
-        )
+        if self.capacity is None:
+            return None
+        return self.per_osd * self.capacity.drive_bytes
 
     @property
     def largest_osd_bytes(self) -> float | None:
         """Capacity of the largest OSD [B]."""
-        return (
-            self.per_osd * max(self.host_drive_bytes)
-            if self.host_drive_bytes
-            else self.osd_bytes
-        )
+        if not self.host_drive_bytes:
+            return self.osd_bytes
+        return self.per_osd * max(self.host_drive_bytes)
 
     def sizes(self, hosts: IntArray) -> FloatArray:
         """Return the capacity of OSDs by their hosts [B], or 1 if it is unknown."""

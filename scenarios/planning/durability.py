@@ -162,11 +162,9 @@ def system_of(scenario: Scenario, scheme: str) -> System:
 
 
 def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> Repair:
-    fixed = (
-        spec.repair_time == "fixed"
-        if spec.repair_time
-        else spec.placement != "clustered"
-    )
+    fixed = spec.placement != "clustered"
+    if spec.repair_time is not None:
+        fixed = spec.repair_time == "fixed"
     pace = spec.repair_bytes_per_s
     policy = spec.repair
     if policy == "simulated":

@@ -62,8 +62,10 @@ class Rebuild:
     def seconds_for(self, lost_bytes: float) -> float | None:
         """Return the time to rebuild this much data [s]: the sample's, plus the rest at the steady rate."""
         rate = self.bytes_per_s
-        if rate is None or self.pace_bytes_per_s is None or self.seconds is None:
-            return None if rate is None else lost_bytes / rate
+        if rate is None or self.seconds is None:
+            return None
+        if self.pace_bytes_per_s is None:
+            return lost_bytes / rate
         return max(
             0.0, self.seconds + (lost_bytes - self.lost_bytes) / self.pace_bytes_per_s
         )
@@ -119,12 +121,9 @@ def idle_rebuild(
 
 def without_osd(scenario: Scenario, osd: int, load: WorkloadSpec) -> Scenario:
     """Return a scenario that loses an OSD at the start and rebuilds it under load, equally throttled."""
-    throttles = (
-        {}
-        if scenario.repair is None
-        else scenario.repair.model_dump(exclude={"lost_osds"})
-    )
-    repair = RepairSpec(lost_osds=(osd,), **throttles)
+    repair = RepairSpec(lost_osds=(osd,))
+    if scenario.repair is not None:
+        repair = scenario.repair.model_copy(update={"lost_osds": (osd,)})
     return scenario.model_copy(
         update={"repair": repair, "workload": load, "faults": None}
     )

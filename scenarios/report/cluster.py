@@ -240,22 +240,18 @@ def _healing(capacity: Row) -> Section:
     )
     rows: list[list[str | Cell]] = []
     for row in domains[:_ROWS_MAX]:
-        why = row["reason"] or ("" if row["heals"] else "too much for the others")
-        verdict = Cell(
-            "heals" if row["heals"] else "does not heal",
-            why,
-            tone="" if row["heals"] else "warn",
-        )
+        verdict = Cell("heals", row["reason"])
+        if not row["heals"]:
+            why = row["reason"] or "too much for the others"
+            verdict = Cell("does not heal", why, tone="warn")
         held = bytes_text(row["held_bytes"])
         room = bytes_text(row["room_bytes"])
         rows.append(
             [Cell(row["domain"], f"{row['type']}, {row['class']}"), held, room, verdict]
         )
-    more = (
-        f" {len(domains) - _ROWS_MAX} further domains have more room."
-        if len(domains) > _ROWS_MAX
-        else ""
-    )
+    more = ""
+    if len(domains) > _ROWS_MAX:
+        more = f" {len(domains) - _ROWS_MAX} further domains have more room."
     columns = ["failure domain", "holds", "room on the others", "after its loss"]
     return Section(
         "Room to heal",

@@ -94,11 +94,9 @@ class RunReport:
         """Data on an OSD that is as full as it safely can be [B]."""
         osd_bytes = self.drives.largest_osd_bytes
         fill = self.drives.fill
-        return (
-            None
-            if osd_bytes is None or fill is None
-            else osd_bytes * fill.nearfull_ratio
-        )
+        if osd_bytes is None or fill is None:
+            return None
+        return osd_bytes * fill.nearfull_ratio
 
     def repair_seconds(self, scheme: str) -> list[float]:
         """Return the times to rebuild such an OSD [s], under the load of a repair scenario or else idle."""

@@ -23,12 +23,10 @@ def rows_of(document: Mapping[str, Any]) -> list[dict[str, str]]:
     rows = [
         _row(one, varied, recommended=one is best) for one in document["candidates"]
     ]
-    kept = (
-        [name for name in rows[0] if any(row[name] != "–" for row in rows)]
-        if rows
-        else []
-    )
-    return [{name: row[name] for name in kept} for row in rows]
+    filled = {name for row in rows for name, text in row.items() if text != "–"}
+    return [
+        {name: text for name, text in row.items() if name in filled} for row in rows
+    ]
 
 
 # Keys that are part of a candidate's name.
@@ -130,16 +128,17 @@ def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> 
         for one in document["candidates"]
         if not one["meets"]
     ]
-    waterfall, limits = (
-        (best["capacity"]["waterfall"], best["bounds"]) if best else ([], [])
-    )
-    steps = [
-        [step["name"], bytes_text(step["left_bytes"]), step["why"]]
-        for step in waterfall
-    ]
-    bounds = [
-        [bound["resource"], rate_text(bound["iops"]), bound["why"]] for bound in limits
-    ]
+    steps = []
+    bounds = []
+    if best is not None:
+        steps = [
+            [step["name"], bytes_text(step["left_bytes"]), step["why"]]
+            for step in best["capacity"]["waterfall"]
+        ]
+        bounds = [
+            [bound["resource"], rate_text(bound["iops"]), bound["why"]]
+            for bound in best["bounds"]
+        ]
     failing = ["candidate", "unmet requirements"]
     made = f"stripesim {source['stripesim']} · seed {source['seed']} · {source['replications']} replications"
     return render(

@@ -88,12 +88,9 @@ def _cluster_words(report: RunReport) -> str:
     """Describe the cluster in one line."""
     cluster = report.scenario.cluster
     drives = report.drives
-    held = (
-        ""
-        if drives.capacity is None
-        else f" of {bytes_text(drives.capacity.drive_bytes)}"
-    )
-    drive_words = f"{drives.per_osd} drive{'' if drives.per_osd == 1 else 's'}{held}"
+    drive_words = f"{drives.per_osd} drive{'' if drives.per_osd == 1 else 's'}"
+    if drives.capacity is not None:
+        drive_words += f" of {bytes_text(drives.capacity.drive_bytes)}"
     hosts = f"{cluster.hosts} hosts with {cluster.osds_per_host} OSDs each"
     if cluster.crush_map is not None:
         hosts = f"CRUSH map {cluster.crush_map}"
@@ -214,11 +211,9 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
 
 def _over(report: RunReport) -> str:
     """Note that figures cover the whole run, if it has phases."""
-    return (
-        " over the whole run, failures and recovery included"
-        if report.result.timelines
-        else ""
-    )
+    if not report.result.timelines:
+        return ""
+    return " over the whole run, failures and recovery included"
 
 
 def _limited(report: RunReport, kind: Kind, scheme: str) -> str:

@@ -233,14 +233,14 @@ def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
                 for wear in some
                 if wear.drive_writes_per_day is not None
             ]
-            beyond = rated is not None and max(per_day, default=0.0) > rated
-            note = "above rating" if beyond else ""
-            cells.append(
-                Cell(_ends(per_day, number_text), note, tone="warn" if beyond else "")
-            )
-        words = "drive writes per day" + (
-            "" if rated is None else f" (rated: {number_text(rated)})"
-        )
+            text = _ends(per_day, number_text)
+            if rated is not None and max(per_day, default=0.0) > rated:
+                cells.append(Cell(text, "above rating", tone="warn"))
+            else:
+                cells.append(text)
+        words = "drive writes per day"
+        if rated is not None:
+            words += f" (rated: {number_text(rated)})"
         rows.append([words, *cells])
     lives = [
         [
@@ -451,11 +451,9 @@ def storage_notes(report: RunReport) -> list[str]:
         notes.append(
             "The rated endurance of these drives is unknown, so wear is not compared with a rating."
         )
-    filled = (
-        ""
-        if fill is None
-        else f" at {fill.nearfull_ratio:.0%}, where Ceph warns (the nearfull ratio),"
-    )
+    filled = ""
+    if fill is not None:
+        filled = f" at {fill.nearfull_ratio:.0%}, where Ceph warns (the nearfull ratio)"
     notes.append(
         "Repair: the simulator loses one OSD of this cluster and rebuilds a sample of its objects. The last "
         f"column extrapolates the rate to the data of an OSD{filled}. Brackets give the rate of a sample "
@@ -509,11 +507,9 @@ def _repair_table(report: RunReport) -> Table:
                 [Cell(scheme_label(scheme), under), *_repair_cells(report, rebuild)]
             )
     osd_bytes = report.rebuild_bytes
-    end = (
-        "a whole OSD"
-        if osd_bytes is None
-        else f"an OSD that holds {bytes_text(osd_bytes)}"
-    )
+    end = "a whole OSD"
+    if osd_bytes is not None:
+        end = f"an OSD that holds {bytes_text(osd_bytes)}"
     columns = [
         "scheme",
         "sample",
@@ -538,12 +534,9 @@ def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | Cell]:
     osd_cell = Cell("–")
     if held is not None:
         ends = rebuild.seconds_interval(held)
-        note = (
-            ""
-            if ends is None
-            else f"{duration_text(ends[0])} to {duration_text(ends[1])}; "
-        )
-        note += f"limited by {rebuild.limited_by or 'throttles: no resource is near its limit'}"
+        note = f"limited by {rebuild.limited_by or 'throttles: no resource is near its limit'}"
+        if ends is not None:
+            note = f"{duration_text(ends[0])} to {duration_text(ends[1])}; {note}"
         osd_cell = Cell(f"about {duration_text(rebuild.seconds_for(held))}", note)
     network = number_text(rebuild.network_bytes_per_lost_byte)
     return [sample, duration_text(rebuild.seconds), rate, network, osd_cell]

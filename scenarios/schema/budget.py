@@ -116,12 +116,10 @@ def _cluster(
     if cluster.crush_map is None and osds > OSDS_MAX:
         keys = ("cluster.hosts", "cluster.osds_per_host")
         key, other = keys if cluster.host_count >= each else reversed(keys)
-        got = (
-            f"{cluster.hosts} hosts × {each} OSDs = "
-            if isinstance(cluster.hosts, int)
-            else ""
-        )
-        yield problem(key, f"{got}{osds:,} OSDs", f"at most {OSDS_MAX:,} OSDs", other)
+        got = f"{osds:,} OSDs"
+        if isinstance(cluster.hosts, int):
+            got = f"{cluster.hosts} hosts × {each} OSDs = {got}"
+        yield problem(key, got, f"at most {OSDS_MAX:,} OSDs", other)
     if cluster.pg_num * width > PG_SHARDS_MAX:
         got = f"{cluster.pg_num:,} placement groups of {width} shards"
         wanted = f"at most {PG_SHARDS_MAX // width:,} placement groups"
@@ -152,12 +150,14 @@ def _requests(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _too_many_requests(place: str, load: WorkloadSpec, expected: float) -> Problem:
-    key = "requests" if load.requests is not None else "duration_s"
-    bound = (
-        f"{load.requests:,}" if load.requests is not None else f"{load.duration_s:g} s"
-    )
-    if load.kind == "open" and load.requests is None:
-        bound += f" at {load.rate_per_s:g} requests/s"
+    if load.requests is not None:
+        key = "requests"
+        bound = f"{load.requests:,}"
+    else:
+        key = "duration_s"
+        bound = f"{load.duration_s:g} s"
+        if load.kind == "open":
+            bound += f" at {load.rate_per_s:g} requests/s"
     time = duration_text(expected / _REQUESTS_PER_S)
     got = f"{bound} (up to {expected:.3g} requests per cell: {time} of computing)"
     wanted = f"at most {REQUESTS_MAX:,} requests per cell"

@@ -112,19 +112,19 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
 def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[Problem]:
     where = "faults.drawn"
     if (drawn.trace is None) == (drawn.lifetime is None):
-        got = (
-            "neither lifetime nor trace"
-            if drawn.trace is None
-            else "both lifetime and trace"
-        )
+        got = "both lifetime and trace"
+        if drawn.trace is None:
+            got = "neither lifetime nor trace"
         yield problem(where, got, f"one of them: {where}.lifetime or {where}.trace")
     if drawn.trace is not None and drawn.downtime is not None:
         yield problem(f"{where}.downtime", "both downtime and trace", "one of them")
-    for key, given in (("lifetime", drawn.lifetime), ("downtime", drawn.downtime)):
-        wanted = set() if given is None else _NUMBERS[given.distribution]
-        numbers = set() if given is None else given.model_fields_set - {"distribution"}
-        if given is not None and numbers != wanted:
-            got = f"{given.distribution} with {', '.join(sorted(numbers)) or 'no numbers'}"
+    for key, times in (("lifetime", drawn.lifetime), ("downtime", drawn.downtime)):
+        if times is None:
+            continue
+        wanted = _NUMBERS[times.distribution]
+        numbers = times.model_fields_set - {"distribution"}
+        if numbers != wanted:
+            got = f"{times.distribution} with {', '.join(sorted(numbers)) or 'no numbers'}"
             yield problem(f"{where}.{key}", got, ", ".join(sorted(wanted)))
     if scenario.duration_s is None:
         length = "the length of the run, to which failures are drawn"
@@ -194,9 +194,9 @@ def durability_rules(
     if spec is None:
         return
     if (spec.afr is None) == (spec.lifetime is None):
-        got = (
-            "neither afr nor lifetime" if spec.afr is None else "both afr and lifetime"
-        )
+        got = "both afr and lifetime"
+        if spec.afr is None:
+            got = "neither afr nor lifetime"
         wanted = "one of durability.afr and durability.lifetime"
         yield problem("durability.afr", got, wanted, "durability.lifetime")
     if spec.lifetime is not None:
@@ -227,9 +227,9 @@ def durability_rules(
                 pace, "a rate", f'none, because {repair} is "simulated"', repair
             )
     elif spec.repair_bytes_per_s is None:
-        wanted = "a rebuild rate in bytes/s" + (
-            f', or {repair} = "simulated"' if crush else ""
-        )
+        wanted = "a rebuild rate in bytes/s"
+        if crush:
+            wanted += f', or {repair} = "simulated"'
         yield problem(pace, "nothing", wanted, repair)
     if spec.scrub_interval_s is not None and not spec.sector_error_rate:
         interval_s = spec.scrub_interval_s
@@ -299,11 +299,9 @@ def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[Problem]:
             wanted = "cluster.racks, too: the number of racks is missing"
             yield problem(f"{key}.unit", '"rack"', wanted)
         else:
-            count = (
-                domain_count(scenario, "osd" if unit == "drive" else unit)
-                if crush
-                else spec.drives
-            )
+            count = spec.drives
+            if crush:
+                count = domain_count(scenario, {"drive": "osd"}.get(unit, unit))
             if count is not None and burst.units > count:
                 got = f"{burst.units} {unit}s"
                 yield problem(

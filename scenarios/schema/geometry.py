@@ -36,11 +36,7 @@ def loads_with_keys(scenario: Scenario) -> list[tuple[str, WorkloadSpec]]:
 
 def failure_domain(scenario: Scenario, scheme: RedundancyScheme) -> tuple[str, str]:
     """Return the failure domain of a scheme, and the key that sets it."""
-    key = (
-        "failure_domain_replicated"
-        if scheme.kind == "replicated"
-        else "failure_domain_erasure"
-    )
+    key = f"failure_domain_{scheme.kind}"
     return getattr(scenario.cluster, key), f"cluster.{key}"
 
 
@@ -49,10 +45,9 @@ def domains_of_osds(scenario: Scenario, domain: str) -> list[int | str]:
     cluster = scenario.cluster
     if domain == "osd":
         return list(range(cluster.osd_count))
-    racks = cluster.rack_names or ()
-    names: Sequence[int | str] = (
-        racks if domain == "rack" else range(cluster.host_count)
-    )
+    names: Sequence[int | str] = range(cluster.host_count)
+    if domain == "rack":
+        names = cluster.rack_names or ()
     return [
         name
         for name, osds in zip(names, cluster.of_hosts("osds"), strict=True)

@@ -251,11 +251,9 @@ class ClusterSpec(Table):
     @property
     def host_groups(self) -> tuple[HostGroup, ...]:
         """Groups of identical hosts, at least one, with defaults for all keys but the rack."""
-        groups = (
-            (HostGroup(count=self.hosts),)
-            if isinstance(self.hosts, int)
-            else self.hosts
-        )
+        groups = self.hosts
+        if isinstance(groups, int):
+            groups = (HostGroup(count=groups),)
         common = {
             "osds": self.osds_per_host,
             "drive_bytes": self.drive_bytes,
@@ -506,14 +504,13 @@ class Scenario(Table):
         def walk(table: Table, above: KeyPath) -> Iterator[tuple[KeyPath, str]]:
             for name in type(table).model_fields:
                 value = getattr(table, name)
-                for index, item in enumerate(
-                    value if isinstance(value, tuple) else (value,)
-                ):
-                    path = (
-                        (*above, name, index)
-                        if isinstance(value, tuple)
-                        else (*above, name)
-                    )
+                items: list[tuple[KeyPath, Any]] = [((*above, name), value)]
+                if isinstance(value, tuple):
+                    items = [
+                        ((*above, name, index), item)
+                        for index, item in enumerate(value)
+                    ]
+                for path, item in items:
                     if isinstance(item, Table):
                         yield from walk(item, path)
                     elif names_file(name, item):
@@ -592,7 +589,8 @@ def _with_defaults(load: LoadSpec, common: WorkloadSpec) -> LoadSpec:
     """Return a workload with its missing keys filled in from `[workload]`."""
     own_keys = set(load.model_fields_set)
     for pair in _ALTERNATIVES:
-        own_keys |= set(pair) if own_keys & set(pair) else set()
+        if own_keys & set(pair):
+            own_keys |= set(pair)
     taken = {key: getattr(common, key) for key in common.model_fields_set - own_keys}
     return load.model_copy(update=taken)
 

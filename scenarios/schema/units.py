@@ -205,11 +205,14 @@ def duration_text(seconds: float | None) -> str:
 
 
 def size_text(size_bytes: int) -> str:
-    """Write a size exactly, with a space before the unit.
+    """Write a size with a space before the unit, rounded if the exact size has more than five digits.
 
-    >>> size_text(4096)
-    '4 KiB'
+    >>> size_text(4096), size_text(12_000_134_430_720)
+    ('4 KiB', '12 TB')
     """
     text = format_size(size_bytes)
     unit = text.lstrip("0123456789.")
-    return f"{text.removesuffix(unit)} {unit}"
+    number = text.removesuffix(unit)
+    if len(number) > 5:
+        return bytes_text(size_bytes)
+    return f"{number} {unit}"
