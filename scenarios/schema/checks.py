@@ -1,8 +1,7 @@
 """Check rules that span several keys of a scenario."""
 
-from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from stripesim.scenarios.schema.budget import budget_rules
 from stripesim.scenarios.schema.failure_checks import (
@@ -11,9 +10,10 @@ from stripesim.scenarios.schema.failure_checks import (
     stands_alone,
 )
 from stripesim.scenarios.schema.geometry import (
+    DomainLoss,
     NumberedScheme,
     domain_count,
-    domains_of_osds,
+    domain_loss,
     failure_domain,
     loads_with_keys,
 )
@@ -419,7 +419,7 @@ def _failures(
     dead_osds = {osd for _, _, osd in dead}
     dead_key = dead[0][0]
     losses = {
-        domain: _domain_loss(scenario, domain, dead_osds)
+        domain: domain_loss(scenario, domain, dead_osds)
         for domain in ("osd", "host", "rack")
     }
     for item in schemes:
@@ -429,26 +429,8 @@ def _failures(
             yield from _tolerance(item, loss, domain, dead_key, domain_key)
 
 
-class _DomainLoss(NamedTuple):
-    """Number of failure domains with a dead OSD, and with a live one."""
-
-    hit: int
-    left: int
-
-
-def _domain_loss(scenario: Scenario, domain: str, dead: set[int]) -> _DomainLoss | None:
-    """Count the domains with a dead OSD and with a live one, or return None if racks are unknown."""
-    if domain == "rack" and scenario.cluster.rack_names is None:
-        return None
-    of_osds = domains_of_osds(scenario, domain)
-    sizes = Counter(of_osds)
-    dead_in = Counter(of_osds[osd] for osd in dead)
-    gone = sum(count == sizes[name] for name, count in dead_in.items())
-    return _DomainLoss(hit=len(dead_in), left=domain_count(scenario, domain) - gone)
-
-
 def _tolerance(
-    item: NumberedScheme, loss: _DomainLoss, domain: str, key: str, domain_key: str
+    item: NumberedScheme, loss: DomainLoss, domain: str, key: str, domain_key: str
 ) -> Iterator[Problem]:
     """Reject losses that destroy data, or that leave too few domains to rebuild it."""
     most = item.scheme.failures_tolerated

@@ -6,7 +6,7 @@ from typing import Final
 from stripesim.scenarios.schema.geometry import (
     NumberedScheme,
     domain_count,
-    domains_of_osds,
+    domain_loss,
     failure_domain,
 )
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
@@ -162,28 +162,19 @@ def _room(
     away = {
         osd for index in gone for osd in topology.failure(faults.events[index]).osds
     }
-    domains_left = {
-        domain: _domains_left(scenario, domain, away)
+    losses = {
+        domain: domain_loss(scenario, domain, away)
         for domain in ("osd", "host", "rack")
     }
     for item in schemes:
         domain, key = failure_domain(scenario, item.scheme)
-        count, left = domains_left[domain]
+        loss = losses[domain]
         width = item.scheme.width
-        if left < width <= count:
-            got = f"{left} {domain}s left with an OSD up, permanently"
+        if loss is not None and loss.left < width <= domain_count(scenario, domain):
+            got = f"{loss.left} {domain}s left with an OSD up, permanently"
             wanted = f"at least {width}, for {item.text} to rebuild"
             wanted += f" (set return_s or add {domain}s)"
             yield problem(f"faults.events.{gone[-1]}", got, wanted, *_COUNTS, key)
-
-
-def _domains_left(scenario: Scenario, domain: str, away: set[int]) -> tuple[int, int]:
-    """Count all failure domains and those with a remaining OSD, or return zeros if racks are unknown."""
-    if domain == "rack" and scenario.cluster.rack_names is None:
-        return 0, 0
-    of_osds = domains_of_osds(scenario, domain)
-    left = {name for osd, name in enumerate(of_osds) if osd not in away}
-    return domain_count(scenario, domain), len(left)
 
 
 def durability_rules(

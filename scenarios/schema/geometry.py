@@ -63,6 +63,23 @@ def domain_count(scenario: Scenario, domain: str) -> int:
     return cluster.osd_count if domain == "osd" else cluster.host_count
 
 
+class DomainLoss(NamedTuple):
+    """Number of failure domains with a dead OSD, and with a live one."""
+
+    hit: int
+    left: int
+
+
+def domain_loss(scenario: Scenario, domain: str, dead: set[int]) -> DomainLoss | None:
+    """Count the domains with a dead OSD and with a live one, or return None if racks are unknown."""
+    if domain == "rack" and scenario.cluster.rack_names is None:
+        return None
+    of_osds = domains_of_osds(scenario, domain)
+    hit = {of_osds[osd] for osd in dead}
+    left = {name for osd, name in enumerate(of_osds) if osd not in dead}
+    return DomainLoss(hit=len(hit), left=len(left))
+
+
 def equal_host_counts(hosts: int, osds: int, racks: int = 1) -> tuple[int, int]:
     """Return the number of equal hosts, a multiple of `racks`, and the OSDs per host that replace a cluster.
 
