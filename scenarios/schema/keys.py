@@ -168,15 +168,15 @@ class ClusterSpec(Table):
     object_bytes: SizeBytes = 4 * 1024**2
     """Size of one RADOS object of the image [bytes]."""
     stripe_unit_bytes: SizeBytes = 4096
-    """Bytes that each data shard holds of a stripe [bytes]. A stripe is k times this size. Clay codes
+    """Part of a stripe on each data shard [bytes]. A stripe is k times this size. Clay codes
     round it up to whole sub-chunks, as Ceph does."""
     failure_domain_replicated: FailureDomain = "host"
-    """Domain in which no two replicas of an object share a unit."""
+    """Unit that holds at most one replica of an object."""
     failure_domain_erasure: FailureDomain = "host"
-    """Domain in which no two shards of an erasure-coded object share a unit."""
+    """Unit that holds at most one shard of an erasure-coded object."""
     crush_map: str | None = Field(default=None, min_length=1)
     """Path of a CRUSH map in crushtool's text form, relative to the scenario file. It defines hosts, OSDs
-    and racks, so those keys are refused with it. With crush_rule, failure domains are refused too."""
+    and racks, whose keys are refused with a map. With crush_rule, so are failure domains."""
     crush_rule: str | None = Field(default=None, min_length=1)
     """Rule of crush_map that places the pool."""
     cores_per_host: Count = 24
