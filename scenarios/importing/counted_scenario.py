@@ -118,15 +118,15 @@ def _plan_lines(cluster: ImportedCluster, described: PoolDescription) -> list[st
     own = bytes_text(pool.stored_bytes)
     lines = [
         f"plan.stored_bytes: data of all pools on the OSDs of {pool.placed.name} / {pool.overhead:.4g}, its "
-        f"overhead; the pool alone stores {own} -> {stored}",
-        "plan.usable_bytes: the data stored now has to fit. Raise it to what the cluster has to hold "
+        f"overhead (the pool alone stores {own}) -> {stored}",
+        "plan.usable_bytes: the data stored now. Raise it to the data that the cluster must hold "
         f"-> {stored}",
     ]
     rate = described.load.rate
     if rate is not None and described.load.rate_per_s:
         lines.append(
-            f"plan.rate_per_s: {rate.read_per_s:,.0f} reads and {rate.write_per_s:,.0f} writes a second by "
-            f"`ceph {rate.command}`, at one moment: the busiest hour is higher -> "
+            f"plan.rate_per_s: {rate.read_per_s:,.0f} reads and {rate.write_per_s:,.0f} writes per second by "
+            f"`ceph {rate.command}`, a snapshot: peak hours are higher -> "
             f"{described.load.rate_per_s:,.0f}"
         )
     return lines
@@ -135,7 +135,7 @@ def _plan_lines(cluster: ImportedCluster, described: PoolDescription) -> list[st
 def _plan_comments(described: PoolDescription) -> list[str]:
     comments = [
         'growth_bytes_per_day = "100GB"   # daily growth of client data (not in the files)',
-        "days_until_full = 365.0          # with the growth: how long the capacity has to last",
+        "days_until_full = 365.0          # with growth: time that the capacity must last",
     ]
     if not described.load.rate_per_s:
         comments.append(
@@ -228,9 +228,9 @@ def _size_notes(described: PoolDescription) -> list[str]:
     ):
         return []
     return [
-        f"reads of {size_text(load.read_bytes)} and writes of {size_text(load.write_bytes)} are one load of "
-        f"requests of {size_text(load.mean_bytes)}, the mean of both: bytes a second are kept in sum, not by "
-        "direction"
+        f"reads of {size_text(load.read_bytes)} and writes of {size_text(load.write_bytes)} become one load "
+        f"with requests of {size_text(load.mean_bytes)}, the mean of both. This keeps the total of bytes/s, "
+        "but not that in each direction"
     ]
 
 
