@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 INTRODUCTION = """\
 # Parameter sets
 
-Generated from the sets that ship. A scenario names its sets by `cluster.parameters`, `cluster.ssd` and
+Generated from the sets that ship. A scenario names its sets by `cluster.parameters`, `cluster.drive` and
 `cluster.kernel_table`; `parameters.json` of a run lists what was used. What each number means stands on
 the page of its model under [background](../background/index.md).
 

@@ -20,7 +20,7 @@ _CHANGED: Final = ("client", "cpu", "threads", "public_nic", "private_nic")
 
 
 def parameter_text(result: CalibrationResult) -> str:
-    """Return the fitted parameter set, for `cluster.parameters` and `cluster.ssd`.
+    """Return the fitted parameter set, for `cluster.parameters` and `cluster.drive`.
 
     It holds every number of the set that it started from, with its provenance, and the drive.
     """
@@ -31,7 +31,7 @@ def parameter_text(result: CalibrationResult) -> str:
         "#",
         "#     [cluster]",
         f'#     parameters = "./{FILE}"',
-        f'#     ssd = "./{FILE}"',
+        f'#     drive = "./{FILE}"',
         "",
     ]
     device = result.after.ssd
@@ -54,7 +54,7 @@ def scenario_text(result: CalibrationResult) -> str:
     values = result.scenario.model_dump(mode="json", exclude_unset=True)
     schemes = dict.fromkeys(row.scheme for row in result.rows)
     values |= {"name": "calibrated", "schemes": list(schemes)}
-    values["cluster"] |= {"parameters": f"./{FILE}", "ssd": f"./{FILE}"}
+    values["cluster"] |= {"parameters": f"./{FILE}", "drive": f"./{FILE}"}
     return toml_document(values)
 
 

@@ -249,7 +249,7 @@ def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
     cluster = scenario.cluster
     paths = {
         key: scenario.resolve(name).absolute()
-        for key in ("ssd", "parameters")
+        for key in ("drive", "parameters")
         if names_file(key, name := getattr(cluster, key))
     }
     if paths:

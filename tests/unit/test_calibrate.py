@@ -24,7 +24,7 @@ hosts = 3
 osds_per_host = 2
 pg_num = 64
 parameters = "nvme"
-ssd = "samsung-pm983"
+drive = "samsung-pm983"
 [workload]
 image_bytes = "1GiB"
 queue_depth = 1

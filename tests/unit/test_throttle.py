@@ -18,7 +18,7 @@ LOAD = {
     "schemes": ["rep:3"],
     "generation": "reef",
     "cluster.parameters": "nvme",
-    "cluster.ssd": "samsung-pm983",
+    "cluster.drive": "samsung-pm983",
     "cluster.hosts": 4,
     "cluster.osds_per_host": 2,
     "cluster.pg_num": 256,
