@@ -223,7 +223,7 @@ class ClusterSpec(Table):
     parameters: str = Field(default=TODAY_PARAMETERS, min_length=1)
     """Name of the calibrated parameter set; or the path of your own (./parameters.toml, from the scenario
     file's folder), which `stripesim calibrate` writes. With nvme, the defaults of generation, drive,
-    cores_per_host and network rates are those of the cluster that it was measured on, not those listed here."""
+    cores_per_host and network rates are those of the cluster that it was measured on, not these."""
     kernel_table: str = ""
     """Name of the table of encode and decode costs. Default: the shipped table."""
     kernel_backend: str | None = Field(default=None, min_length=1)
