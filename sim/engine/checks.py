@@ -1,4 +1,4 @@
-"""Reports what is wrong with a program, or with what a director does, in one line."""
+"""Validate programs and the decisions of directors. Each error is one line."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,13 +32,23 @@ from stripesim.sim.engine.program import (
 
 
 def check_program(program: Program) -> None:
-    """Check what is known before a run."""
+    """Check a program before its run starts.
+
+    Parameters
+    ----------
+    program
+        The program.
+
+    Raises
+    ------
+    ProgramError
+        If followed requests are not ascending, a stream index does not exist, or a stream does
+        not suit a run with a director.
+    """
     if len(program.followed) and (
         program.followed[0] < 0 or (np.diff(program.followed) <= 0).any()
     ):
-        raise ProgramError(
-            "followed requests: got numbers that are not ascending from 0, wanted them so"
-        )
+        raise ProgramError("followed requests: wanted ascending numbers from 0")
     strangers = [
         index
         for index in sorted(program.newest_only)
@@ -52,12 +62,12 @@ def check_program(program: Program) -> None:
         return
     if program.newest_only:
         raise ProgramError(
-            "got a director and a client that waits for its newest request, wanted one of them"
+            "got a director and newest-only clients, wanted at most one of them"
         )
     for index, stream in enumerate(program.streams):
         if not isinstance(stream, machine.DirectedSource):
             raise ProgramError(
-                f"stream {index}: got one that cannot plan again, which a director asks for"
+                f"stream {index}: got a source without replan, wanted a DirectedSource"
             )
         if stream.feed and not stream.depth:
             raise ProgramError(
@@ -70,7 +80,7 @@ def check_program(program: Program) -> None:
 
 
 def _check_classes(where: str, program: Program, used: Sequence[Template]) -> None:
-    """Check that no step is in a class that some share has not."""
+    """Check that each step's class exists in every shared queue."""
     known = min(
         (len(share.classes) for share in program.resources.shares), default=None
     )
@@ -88,25 +98,60 @@ def _check_classes(where: str, program: Program, used: Sequence[Template]) -> No
 def check_chunk(
     program: Program, stream: int, chunk: RequestChunk, after_ns: int
 ) -> None:
-    """Check a chunk that a stream gave."""
+    """Check the next chunk of a stream.
+
+    Parameters
+    ----------
+    program
+        The program.
+    stream
+        Index of the stream.
+    chunk
+        Its next requests, at least one.
+    after_ns
+        Earliest arrival allowed [ns]. Unused for a closed loop.
+
+    Raises
+    ------
+    ProgramError
+        If an index, shape, key range, class or discipline does not fit the program, or
+        arrivals of an open stream are missing or not ascending.
+    """
     where = f"stream {stream}"
     _check_plan(where, program, chunk)
     if program.streams[stream].depth:
         return
     if chunk.arrivals_ns is None:
         raise ProgramError(
-            f"{where}: got no arrival times, wanted them in an open stream"
+            f"{where}: got no arrival times, wanted one per request of an open stream"
         )
     if chunk.arrivals_ns[0] < after_ns or (np.diff(chunk.arrivals_ns) < 0).any():
         raise ProgramError(
-            f"{where}: got arrivals that go back in time, wanted them ascending"
+            f"{where}: got decreasing arrival times, wanted ascending ones"
         )
 
 
 def check_replanned(
     program: Program, stream: int, chunk: RequestChunk, before: RequestChunk
 ) -> None:
-    """Check requests that a stream planned again."""
+    """Check requests that a stream planned again.
+
+    Parameters
+    ----------
+    program
+        The program.
+    stream
+        Index of the stream.
+    chunk
+        The new plan.
+    before
+        The requests as first planned. Their groups and keys still apply.
+
+    Raises
+    ------
+    ProgramError
+        If an index, shape, key range, class or discipline does not fit the program.
+    """
     _check_plan(
         f"stream {stream}, planned again",
         program,
@@ -141,7 +186,7 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
 
 
 def check_moment(now_ns: int, next_ns: int | None) -> None:
-    """Check the moment that a director named."""
+    """Raise `ProgramError` if a director names a moment in the past."""
     if next_ns is not None and next_ns < now_ns:
         raise ProgramError(
             f"director: got {next_ns} ns as its next moment, wanted at least {now_ns}"
@@ -149,7 +194,7 @@ def check_moment(now_ns: int, next_ns: int | None) -> None:
 
 
 def check_actions(program: Program, actions: Sequence[machine.Action]) -> None:
-    """Check what a director does."""
+    """Raise `ProgramError` if an action names a group, stream or resource that does not exist."""
     for action in actions:
         if isinstance(action, machine.SetGroup):
             _check_index("group", (action.group,), program.groups)
@@ -175,7 +220,7 @@ def _check_keys(where: str, chunk: RequestChunk, used: Sequence[Template]) -> No
         for template in used:
             if template.keyed:
                 raise ProgramError(
-                    f"{where}: got no keys, template '{template.name}' wants them"
+                    f"{where}: got no keys, wanted them for template '{template.name}'"
                 )
         return
     shape = (len(chunk), KEY_RANGES, 2)
@@ -187,7 +232,7 @@ def _check_keys(where: str, chunk: RequestChunk, used: Sequence[Template]) -> No
         or (keys[:, :, 0] > keys[:, :, 1]).any()
     ):
         raise ProgramError(
-            f"{where}: got key ranges that are none, wanted 0 <= first <= stop < 2**60"
+            f"{where}: got invalid key ranges, wanted 0 <= first <= stop < 2**60"
         )
 
 
@@ -204,7 +249,7 @@ def _check_spawned(where: str, program: Program, used: Sequence[Template]) -> No
         for other in template.dynamics.spawned:
             if id(other) not in known:
                 raise ProgramError(
-                    f"{where}: template '{template.name}' spawns '{other.name}', wanted that in the book too"
+                    f"{where}: template '{template.name}' spawns '{other.name}', wanted it in the book"
                 )
             if other.dynamics:
                 spawners.append(other)
@@ -225,7 +270,10 @@ _DISCIPLINES_OF_TESTS = {
 
 
 def _wanted_bits() -> IntArray:
-    """Return the disciplines that a word with a test asks for, as bits, shape (words, tests); 0: any."""
+    """Return the disciplines allowed for each word and test.
+
+    The shape is (words, tests). Each discipline is a bit, and 0 allows any.
+    """
     bits = np.zeros((len(WORDS), IDLE + 1), dtype=np.int64)
     for test, wanted in _DISCIPLINES_OF_TESTS.items():
         bits[:, test] = sum(1 << one for one in wanted)
@@ -238,13 +286,14 @@ _WANTED_BITS = _wanted_bits()
 
 
 def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> None:
-    """Check that gates are asked for where they are bound, and nothing else is."""
+    """Check that each role is bound to a discipline that its words and tests allow."""
     disciplines = program.resources.disciplines
     if not (disciplines == machine.GATE).any() and all(
         template.dynamics is None for template in program.book.templates
     ):
         return
-    # As a rule a role is bound to one kind of resource in all rows; then one look per template is enough.
+    # A role is normally bound to one discipline in all rows, so one test per template
+    # suffices.
     rows = machine.bound_rows(program.book, np.unique(chunk.bindings))
     kinds = np.where(rows >= 0, 1 << disciplines[rows], 0)
     bound = np.bitwise_or.reduce(kinds, axis=0)
@@ -262,13 +311,13 @@ def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> Non
 
 
 def _paths(template: Template) -> tuple[Template, ...]:
-    """Return a template and all that it spawns, also by what it spawns."""
+    """Return a template and everything that it spawns, directly or not."""
     spawned = template.dynamics.spawned if template.dynamics else ()
     return (template, *(path for other in spawned for path in _paths(other)))
 
 
 def _differs(bound: IntArray, path: Template) -> bool:
-    """Whether a role is bound to a discipline, given as bits, that a word or a test does not ask for."""
+    """Return True if a role is bound to a discipline that a word or test does not allow."""
     roles, words, tests = path.role_words.T
     wanted = _WANTED_BITS[words, tests]
     return bool((bound[roles] & ~wanted)[wanted > 0].any())
@@ -297,21 +346,21 @@ def _check_path(where: str, program: Program, path: Template, rows: IntArray) ->
 
 
 class Planning(Protocol):
-    """A run that keeps apart how long planning took."""
+    """A run that measures its planning time separately."""
 
     planning_s: float
 
 
 @contextmanager
 def planning(run: Planning) -> Iterator[None]:
-    """Count what is done inside as planning."""
+    """Add the wall-clock time of a block to a run's planning time."""
     start_s = perf_counter()
     yield
     run.planning_s += perf_counter() - start_s
 
 
 class Consulted:
-    """A director whose answers are checked."""
+    """Call a director and check its answers."""
 
     def __init__(self, director: Director, program: Program, run: Planning) -> None:
         self._director = director
@@ -319,14 +368,14 @@ class Consulted:
         self._run = run
 
     def next_ns(self, now_ns: int) -> int | None:
-        """Ask when it wants to act next [ns]; None: never of its own accord."""
+        """Return the director's next moment [ns], or None if it waits for reports only."""
         with planning(self._run):
             next_ns = self._director.next_ns()
         check_moment(now_ns, next_ns)
         return next_ns
 
     def act(self, now_ns: int, reports: tuple[Report, ...]) -> tuple[Action, ...]:
-        """Ask what happens now."""
+        """Return the director's actions at a moment."""
         with planning(self._run):
             actions = tuple(self._director.act(now_ns, reports))
         check_actions(self._program, actions)

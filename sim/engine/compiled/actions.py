@@ -1,6 +1,7 @@
-"""What a director does to the world of the compiled engine, between two calls of its kernel.
+"""Compiled effects of a director's actions, applied between two calls of the kernel.
 
-Read beside ``simpy/director.py``; `cut_off` and `void_services` are what each resource does by itself there.
+Read with ``simpy/director.py``. There, each resource does the work of `cut_off` and
+`void_services` for its own steps.
 """
 
 from typing import Any
@@ -27,7 +28,7 @@ from stripesim.sim.engine.program import BATCH, FIFO, GATE, PENDING, POOL
 
 @inlined
 def _server(world: World, cell: int) -> int:
-    """Return the server of a cell in the calendar, `NOBODY` if it has none."""
+    """Return the server of a cell in the calendar, or none."""
     clock = world.clock[0]
     request = world.requests[at(cell >> clock.cell_bits)]
     step = world.steps[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
@@ -38,7 +39,7 @@ def _server(world: World, cell: int) -> int:
 
 @inlined
 def _without(world: World, marked: Array, cell: int) -> int:
-    """Take the cells of marked slots out of a chain of links; return its first cell."""
+    """Remove the cells of marked slots from a chain of links, and return its first cell."""
     bits = world.clock[0].cell_bits
     head = last = NOBODY
     while cell != NOBODY:
@@ -59,7 +60,7 @@ def _without(world: World, marked: Array, cell: int) -> int:
 def _leave_services(
     world: World, marked: Array, times_ns: Array, cells: Array, lost: Array
 ) -> int:
-    """Lay the calendar out again without marked slots; return the number of services lost."""
+    """Rebuild the calendar without marked slots, and return the number of lost services."""
     clock = world.clock[0]
     clock.calendar_end = layout.ROOT
     count = 0
@@ -67,7 +68,7 @@ def _leave_services(
         cell = int(cells[position])
         server = _server(world, cell)
         if server != NOBODY and world.resources[at(server)].discipline == BATCH:
-            # The first that is left stands for the service now.
+            # The first remaining member leads the batch.
             cell = _without(world, marked, cell)
         elif marked[at(cell >> clock.cell_bits)]:
             cell = NOBODY
@@ -82,7 +83,7 @@ def _leave_services(
 
 @inlined
 def _leave_lines(world: World, marked: Array, resource: Any) -> None:
-    """Take marked slots out of a queue that classes share; the tags stay with a class."""
+    """Remove marked slots from a queue shared by classes. Tags stay with the class."""
     clock = world.clock[0]
     share = world.shares[at(resource.share - 1)]
     for number in range(share.first_line, share.first_line + share.lines):
@@ -103,7 +104,7 @@ def _leave_lines(world: World, marked: Array, resource: Any) -> None:
 
 @inlined
 def _leave_queue(world: World, marked: Array, resource: Any) -> None:
-    """Take marked slots out of a resource's queue, or their tickets off a gate's list."""
+    """Remove marked slots from a resource's queue, or their tickets from a gate's list."""
     clock = world.clock[0]
     if resource.share > 0:
         _leave_lines(world, marked, resource)
@@ -124,7 +125,7 @@ def _leave_queue(world: World, marked: Array, resource: Any) -> None:
 
 @inlined
 def _give_back(world: World, slot: int, touched: Array) -> None:
-    """Give back what a request holds and mark the resources; serve no queue yet."""
+    """Return what a request holds, and mark the resources. No queue is served yet."""
     clock = world.clock[0]
     request = world.requests[at(slot)]
     cell = slot << clock.cell_bits
@@ -161,7 +162,26 @@ def cut_off(
     cells: Array,
     lost: Array,
 ) -> int:
-    """Drop the requests of marked slots everywhere."""
+    """Drop the requests of marked slots everywhere.
+
+    Parameters
+    ----------
+    world
+        The world.
+    marked
+        1 for each slot to drop, shape (slots,).
+    touched
+        Set to 1 for each resource whose queue has to be served, shape (resources,).
+    times_ns, cells
+        Copy of the calendar.
+    lost
+        Receives the services that only occupy their servers from now, shape (entries of the calendar,).
+
+    Returns
+    -------
+    int
+        Number of lost services.
+    """
     clock = world.clock[0]
     count = _leave_services(world, marked, times_ns, cells, lost)
     for number in range(len(world.resources)):
@@ -171,7 +191,7 @@ def cut_off(
             waiting = resource.waiting
             _leave_queue(world, marked, resource)
             if resource.share > 0 and resource.waiting < waiting:
-                # When to look at it may have changed.
+                # The time of the next look may have changed.
                 touched[at(number)] = 1
     for slot in range(len(marked)):
         if marked[slot]:
@@ -183,7 +203,7 @@ def cut_off(
 
 @cached
 def void_services(world: World, times_ns: Array, cells: Array) -> None:
-    """Lay the calendar out again without the services of servers that have stopped."""
+    """Rebuild the calendar without the services of stopped servers."""
     world.clock[0].calendar_end = layout.ROOT
     for position in range(len(cells)):
         server = _server(world, cells[position])
@@ -196,10 +216,10 @@ def void_services(world: World, times_ns: Array, cells: Array) -> None:
 
 @inlined
 def _wake_one(world: World, resource: Any) -> None:
-    """Serve the queue of a resource that got something back or was started."""
+    """Serve the queue of a resource that was started or received something back."""
     clock = world.clock[0]
     if resource.share > 0:
-        # What a director gives back is awake.
+        # Units returned by a director are awake.
         dispatch(
             world, world.shares[at(resource.share - 1)].resource, resource.capacity
         )
@@ -224,7 +244,7 @@ def _wake_one(world: World, resource: Any) -> None:
 
 @cached
 def wake(world: World, touched: Array) -> None:
-    """Serve the queues of marked resources, ascending."""
+    """Serve the queues of marked resources in ascending order."""
     for number in range(len(touched)):
         resource = world.resources[at(number)]
         if touched[number] and (not resource.stopped or resource.discipline == POOL):
@@ -233,13 +253,23 @@ def wake(world: World, touched: Array) -> None:
 
 @cached
 def free_server(world: World, number: int) -> None:
-    """End a service that nobody waits for."""
+    """End a service whose steps were cut off."""
     hand_over(world, world.resources[at(number)])
 
 
 @cached
 def start_again(world: World, parked: Array, chosen: Array) -> None:
-    """Start requests that were cut off or that waited; there is room for them."""
+    """Start requests that were cut off or waited. The caller provides the room.
+
+    Parameters
+    ----------
+    world
+        The world.
+    parked
+        The requests, as `PARKED` records.
+    chosen
+        Template, binding and number of retries of each request, shape (requests, 3).
+    """
     for position in range(len(parked)):
         request = parked[position]
         entry = world.log[at(parked[position].entry)]
@@ -260,7 +290,7 @@ def start_again(world: World, parked: Array, chosen: Array) -> None:
 
 @cached
 def oldest_pending(world: World, index: int, entry: int) -> int:
-    """Return the first position in the log, from one on, of an unfinished request of a stream."""
+    """Return the first log row, from `entry`, of an unfinished request of a stream."""
     while entry < world.clock[0].logged:
         row = world.log[at(entry)]
         if row.stream == index and row.completed_ns == PENDING:

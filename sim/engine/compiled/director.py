@@ -1,7 +1,7 @@
-"""A director at work on the compiled engine: the Python side, between two calls of the kernel.
+"""The director in a run of the compiled engine: the Python side, between two calls of the kernel.
 
-Read beside ``simpy/director.py``; methods of one name do the same thing. What goes through all that is in
-flight is compiled too (``compiled/actions.py``).
+Read with ``simpy/director.py``. Methods of the same name do the same work. Passes over all
+requests in flight are compiled (``actions.py``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stripesim.sim.engine.program import PENDING
 
 
 class RunInProgress(Protocol):
-    """What a director needs of a run: `stripesim.sim.engine.compiled.engine.CompiledRun`."""
+    """The part of `CompiledRun` that a director's run uses."""
 
     program: machine.Program
     planning_s: float
@@ -42,29 +42,29 @@ class RunInProgress(Protocol):
         """Make room for more requests that wait for their placement groups."""
 
     def follow_again(self, numbers: Array) -> None:
-        """Forget the ends of steps of requests that start over."""
+        """Forget the recorded ends of steps of requests that start over."""
 
     def learn(self) -> None:
-        """Take over templates and bindings that the book got since the last time."""
+        """Adopt new templates and bindings of the book."""
 
 
 class DirectedRun:
-    """A director at work on a run."""
+    """A director in a run of the compiled engine."""
 
     def __init__(self, run: RunInProgress, director: machine.Director) -> None:
         self.run = run
         self.director = director
         self._consulted = Consulted(director, run.program, run)
-        # How often requests were cut off to be issued again, by their entry in the log.
+        # Retries of each request, by its row in the log.
         self.retries: dict[int, int] = {}
         self._next_ns: int | None = None
-        # Services that nobody waits for: when they end, where.
+        # Services whose steps were all cut off: time of the end, server.
         self._lost: list[tuple[int, int]] = []
-        # Place in the log before which every request of a stream has ended.
+        # Row of the log before which every request of a stream has ended.
         self._oldest = [0] * len(run.program.streams)
 
     def begin(self) -> None:
-        """Act before any request is issued, if the director wants to."""
+        """Perform the director's actions before any request is issued."""
         self.director.begin(self)
         self._next_ns = self._ask()
         if self._next_ns == 0:
@@ -80,7 +80,7 @@ class DirectedRun:
         return completed_ns
 
     def begun(self, stream: int) -> Iterator[machine.Begun]:
-        """Yield what has begun of each of a stream's requests in flight."""
+        """Yield the begun steps of each of a stream's requests in flight."""
         world = self.run.world
         bits = int(self.run.world.clock["cell_bits"][0])
         for slot in self._in_flight().tolist():
@@ -97,14 +97,14 @@ class DirectedRun:
                 )
 
     def step(self) -> bool:
-        """Do what is due first; False if that lies behind the time bound."""
+        """Process the first due event. Return False past the end time."""
         world = self.run.world
         clock = world.clock[0]
         asked_ns = int(clock["direct_ns"])
         self._look_at_timeouts(asked_ns)
         time_ns = int(clock["now_ns"]) if clock["reported"] else self._due_ns()
         if time_ns > asked_ns:
-            # A timeout that nobody needs any more; the clock does not show that it was there.
+            # An obsolete timeout does not advance the clock.
             self._expect()
             return True
         if time_ns > clock["until_ns"]:
@@ -121,7 +121,7 @@ class DirectedRun:
         return True
 
     def _due_ns(self) -> int:
-        """Return when the next thing happens that the kernel leaves to us [ns]."""
+        """Return the time of the next event that the kernel leaves to Python [ns]."""
         due = [NEVER_NS if self._next_ns is None else self._next_ns]
         due += [self._lost[0][0]] if self._lost else []
         return int(min(due + self.run.world.streams["look_ns"].tolist()))
@@ -213,7 +213,7 @@ class DirectedRun:
         return world.times_ns[entries].copy(), world.cells[entries].copy()
 
     def _in_flight(self) -> Array:
-        """Return the slots that are taken."""
+        """Return the occupied slots."""
         world = self.run.world
         taken = np.ones(len(world.requests), dtype=bool)
         taken[world.free_slots[: int(world.clock["slots_free"][0])]] = False
@@ -260,7 +260,7 @@ class DirectedRun:
         world.clock["parked"] = len(parked)
 
     def _park(self, slots: Array) -> None:
-        """Let requests wait that are cut off to be issued again."""
+        """Park cut-off requests until they are issued again."""
         known = int(self.run.world.clock["parked"][0])
         count = len(slots)
         while len(self.run.world.parked) < known + count + 1:
@@ -316,7 +316,13 @@ class DirectedRun:
         run.follow_again(parked["number"])
 
     def _replan(self, stream: int, parked: Array, groups: Array) -> Array:
-        """Plan again what waits of a stream and what it has planned and not issued; shape (waiting, 2)."""
+        """Plan waiting and planned requests of a stream again.
+
+        Returns
+        -------
+        Array
+            Template and binding of each waiting request, shape (waiting, 2).
+        """
         run = self.run
         world = self.run.world
         at, planned, issued = (
@@ -354,7 +360,7 @@ class DirectedRun:
         )
 
     def _look_at_timeouts(self, time_ns: int) -> None:
-        """Find whose time is out by a time; look again later where it is nobody's."""
+        """Update the next timeout of each stream whose check is due."""
         world = self.run.world
         for stream in np.flatnonzero(world.streams["look_ns"] <= time_ns).tolist():
             self._look(stream)
@@ -397,7 +403,7 @@ class DirectedRun:
         self._look(stream)
 
     def check_end(self) -> None:
-        """Assert that no request was lost, and that nothing is held if nothing is in flight."""
+        """Assert that no request was lost, and that an idle cluster holds nothing."""
         world = self.run.world
         slots = self._in_flight()
         log = world.log[: int(world.clock["logged"][0])]

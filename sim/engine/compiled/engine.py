@@ -1,8 +1,8 @@
 """The compiled engine: the machine of ENGINE.md in Numba, equal to the SimPy engine to the nanosecond.
 
-Here stands what surrounds the inner loop (``compiled/kernel.py``): tables from templates and
-bindings, room that grows, chunks of the streams, the answer. Numba is imported by the first
-`run`, so that a command which simulates nothing starts fast.
+This module surrounds the inner loop (``kernel.py``). It builds tables from templates and
+bindings, grows arrays, fetches chunks from the streams and collects the result. The first
+`run` imports Numba, so commands that simulate nothing start fast.
 """
 
 import sys
@@ -33,15 +33,34 @@ from stripesim.sim.engine.program import (
 _SLOTS = 64
 _LOG = 4096
 _PINS = 1024
-# A kernel from numba's cache loads faster than this; compiling takes longer.
+# Loading the kernel from numba's cache is faster than this, compiling is slower.
 _NOTICE_AFTER_S = 2.0
 
 
 def run(program: Program) -> EngineRun:
     """Execute a program on the compiled engine.
 
-    Memory: 32 bytes a request while it runs, 40 in the answer, and what is planned ahead; a
-    request in flight costs about 30 bytes a step on top.
+    Parameters
+    ----------
+    program
+        The program.
+
+    Returns
+    -------
+    EngineRun
+        The result, equal to the SimPy engine's except for `wall_s`.
+
+    Raises
+    ------
+    ProgramError
+        If the program, a chunk or an action of the director is invalid.
+    ValueError
+        If more requests run, or are in flight, than 32-bit indices can number.
+
+    Notes
+    -----
+    Memory: 32 bytes per request during the run and 40 bytes in the result, plus the planned chunks.
+    A request in flight takes about 30 bytes per step.
     """
     return CompiledRun(program).execute()
 
@@ -51,7 +70,7 @@ def _power_of_two(size: int) -> int:
 
 
 def _places(keys: Array, size: int) -> list[int]:
-    """Return where keys stand in an empty hash table of the kernel; see ``opcodes._scatter``."""
+    """Return the positions of keys in an empty hash table of the kernel. See ``opcodes._scatter``."""
     homes = (keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
     taken: set[int] = set()
     places = []
@@ -65,7 +84,7 @@ def _places(keys: Array, size: int) -> list[int]:
 
 
 class CompiledRun:
-    """One run: the world that the kernel works on, and what it lacks."""
+    """One run: the world that the kernel works on, and the room that it requires."""
 
     def __init__(self, program: Program) -> None:
         check_program(program)
@@ -79,7 +98,7 @@ class CompiledRun:
         self._tables = Tables(program)
 
     def execute(self) -> EngineRun:
-        """Run to the end, providing what the kernel asks for."""
+        """Run to the end, providing what the kernel lacks."""
         provide = {
             layout.MORE_REQUESTS: self._more_requests,
             layout.MORE_SLOTS: self.more_slots,
@@ -101,7 +120,7 @@ class CompiledRun:
         return self._result(perf_counter() - start_s - self.planning_s)
 
     def _compiled(self) -> Callable[[World], int]:
-        """Return the kernel, compiled or from numba's cache; tell people on a terminal who wait for it."""
+        """Return the kernel, compiled or from numba's cache. Users at a terminal see a notice."""
         notice = Timer(
             _NOTICE_AFTER_S,
             print,
@@ -122,7 +141,7 @@ class CompiledRun:
         return cast(Callable[[World], int], run_machine)
 
     def _more_requests(self) -> None:
-        """Put the next chunk of the stream that wants one behind what it has not issued yet."""
+        """Append the next chunk to the planned requests of the stream that needs one."""
         index = int(self.world.clock["wanting"][0])
         stream = self.world.streams[index : index + 1]
         with planning(self):
@@ -153,7 +172,7 @@ class CompiledRun:
     def _plan_keys(
         self, index: int, chunk: RequestChunk, start: int, stop: int, planned: int
     ) -> None:
-        """Put the key ranges of a chunk beside its plan; from the first chunk that has some on."""
+        """Store the key ranges of a chunk with its plan, once any chunk has key ranges."""
         world = self.world
         if chunk.keys is None and not len(world.keys):
             return
@@ -171,7 +190,7 @@ class CompiledRun:
             rows[:] = np.zeros((), dtype=layout.KEYS)
         keys = world.keys
         if not len(keys):
-            # What was issued so far has no keys, nor what waits to be.
+            # Requests issued or waiting so far have no keys.
             keys = np.zeros(max(1, len(world.requests)), dtype=layout.KEYS)
             world.parked["first"] = world.parked["stop"] = 0
         self.world = self.world._replace(plan_keys=plan_keys, keys=keys)
@@ -184,7 +203,7 @@ class CompiledRun:
             self.world = self.world._replace(plan=longer)
 
     def more_slots(self) -> None:
-        """Let more requests be in flight."""
+        """Make room for more requests in flight."""
         bits = int(self.world.clock["cell_bits"][0])
         self._resize_cells(max(_SLOTS, 2 * len(self.world.requests)), bits)
 
@@ -197,7 +216,7 @@ class CompiledRun:
         self.world = self.world._replace(log=grown(log, len(log) + len(log) // 2 + 1))
 
     def more_parked(self) -> None:
-        """Let more requests wait for their placement groups."""
+        """Make room for more requests that wait for their placement groups."""
         self.world = self.world._replace(
             parked=grown(self.world.parked, 2 * len(self.world.parked))
         )
@@ -208,7 +227,7 @@ class CompiledRun:
         )
 
     def set_clock(self, time_ns: int) -> None:
-        """Let it be a time, as the kernel does."""
+        """Set the time, as the kernel does."""
         clock = self.world.clock[0]
         bin_ns = self.program.bin_ns
         clock["now_ns"] = time_ns
@@ -219,7 +238,7 @@ class CompiledRun:
                 self._more_bins()
 
     def follow_again(self, numbers: Array) -> None:
-        """Forget the ends of steps of requests that start over."""
+        """Forget the recorded ends of steps of requests that start over."""
         world = self.world
         places = numbers[numbers % len(world.streams) == 0] // len(world.streams)
         rows = world.followed[places[places < len(world.followed)]]
@@ -239,7 +258,7 @@ class CompiledRun:
         self.world = self.world._replace(bins=larger, sleep_bins=sleeps)
 
     def _more_pins(self) -> None:
-        """Make room for so many pins as are wanted; insert the existing ones again."""
+        """Make room for the wanted number of pins, and insert the existing ones again."""
         world = self.world
         pins = world.pins[world.pins["count"] != 0]
         size = _power_of_two(max(_PINS, 4 * int(world.clock["wanting"][0])))
@@ -249,9 +268,9 @@ class CompiledRun:
         self.world = world._replace(pins=table)
 
     def _resize_cells(self, slots: int, bits: int) -> None:
-        """Give room to so many requests of ``2**bits`` steps in flight; move what is in flight.
+        """Make room for `slots` requests of ``2**bits`` steps, and move those in flight.
 
-        The new slots are taken in ascending order; which slot a request has shows nowhere.
+        New slots are used in ascending order. No result depends on a request's slot.
         """
         world = self.world
         clock = world.clock[0]
@@ -266,7 +285,8 @@ class CompiledRun:
         def moved(old: Array) -> Array:
             if bits == old_bits:
                 return old
-            # A skipped step stands in the ready list as ~cell; `NOBODY` is ~0 and stays so.
+            # A skipped step is ~cell in the ready list. The value for no cell is ~0 and stays
+            # so.
             cell = np.where(old >= 0, old, ~old)
             cell = (cell >> old_bits) << bits | cell & ((1 << old_bits) - 1)
             return np.where(old >= 0, cell, ~cell).astype(np.int32)
@@ -325,13 +345,13 @@ class CompiledRun:
 
     @property
     def actions(self) -> Any:
-        """What a director does, compiled."""
+        """The compiled effects of a director's actions."""
         from stripesim.sim.engine.compiled import actions as compiled_actions
 
         return compiled_actions
 
     def learn(self) -> None:
-        """Learn what the book has got since it was looked at last."""
+        """Adopt new templates and bindings of the book."""
         self.world, bits = self._tables.learn(self.world)
         if bits > self.world.clock["cell_bits"][0]:
             self._resize_cells(len(self.world.requests), bits)
@@ -347,7 +367,7 @@ class CompiledRun:
         held = np.isin(resources["discipline"], (POOL, GATE))
         count = len(world.streams)
         alone = count == 1 and not world.spawned.any()
-        # The log by stream, sorted once: streams may be thousands.
+        # Sort the log by stream once, because there may be thousands of streams.
         order = np.argsort(log["stream"], kind="stable")
         borders = np.searchsorted(log["stream"][order], np.arange(2 * count + 1))
         runs = [
@@ -395,12 +415,12 @@ class CompiledRun:
         )
 
     def _completed_ns(self, log: Array) -> IntArray:
-        """Return when requests were complete; what no client has looked at is not."""
+        """Return completion times. A completion that its client has not noticed is pending."""
         found: IntArray = log["completed_ns"].astype(np.int64)
         return np.maximum(found, PENDING) if self.program.newest_only else found
 
     def _retries(self, index: int) -> Array:
-        """Return how often each request of a stream was cut off to be issued again."""
+        """Return the number of retries of each request of a stream."""
         if not self.direction:
             return np.zeros(0, dtype=np.int64)
         log = self.world.log[: int(self.world.clock["logged"][0])]

@@ -1,10 +1,10 @@
-"""Queues of the compiled engine, in order of arrival and shared by classes. Part of the inner loop.
+"""Queues of the compiled engine, in order of arrival or shared by classes. Part of the inner loop.
 
-Read beside ``simpy/queues.py``.
+Read with ``simpy/queues.py``.
 
-When to look at a queue that classes share stands in a tree of minima, `World.looks`: leaf by leaf the time of
-each queue, each node the lesser of its two children, the root at 1. Few runs have such queues, so nothing of
-them is inlined.
+`World.looks` is a tree of minima that holds when to look at each shared queue. Its leaves are
+the times of the queues, and each node is the lesser of its two children. The root has index 1.
+Few runs have such queues, so their functions are not inlined.
 """
 
 from typing import Any
@@ -51,13 +51,13 @@ def first(world: World, resource: Any) -> int:
 
 @inlined
 def _increment(cost: int, rate: int, scale: int) -> int:
-    """Return by how much a tag moves on, as `shares.increment`."""
+    """Return the increment of a tag, as `shares.increment`."""
     return int((cost * scale + (rate >> 1)) // rate)
 
 
 @inlined
 def _weight_clock(now_ns: int) -> int:
-    """Return a time in the units of tags of weights, as `shares.weight_clock`."""
+    """Convert a time to the unit of weight tags, as `shares.weight_clock`."""
     return int(
         (now_ns // NS_PER_S << WEIGHT_BITS)
         + ((now_ns % NS_PER_S) << WEIGHT_BITS) // NS_PER_S
@@ -66,7 +66,7 @@ def _weight_clock(now_ns: int) -> int:
 
 @inlined
 def _special(world: World, cell: int) -> Any:
-    """Return what a cell's step has beyond the plain words."""
+    """Return the attributes of a cell's step beyond the plain words."""
     clock = world.clock[0]
     request = world.requests[at(cell >> clock.cell_bits)]
     return world.specials[
@@ -107,7 +107,7 @@ def _catch_up(world: World, share: Any, own: int) -> None:
 
 @outlined
 def join(world: World, index: int, cell: int) -> None:
-    """Enqueue a step at a resource that classes share."""
+    """Enqueue a step at a resource shared by classes."""
     clock = world.clock[0]
     resource = world.resources[at(index)]
     share = world.shares[at(resource.share - 1)]
@@ -215,7 +215,7 @@ def _take_tagged(world: World, resource: Any, share: Any) -> int:
     if line.waiting:
         _tag(world, line)
     if reserved == NOBODY and line.reservation:
-        # What was served by weight is not taken from the reservation.
+        # Service by weight does not count against the reservation.
         line.reservation_ns -= _increment(
             _special(world, cell).cost, line.reservation, NS_PER_S
         )
@@ -224,7 +224,7 @@ def _take_tagged(world: World, resource: Any, share: Any) -> int:
 
 @outlined
 def take(world: World, index: int) -> int:
-    """Dequeue the step that may be served now; `NOBODY` if there is none."""
+    """Dequeue the next step that may be served now, or none."""
     resource = world.resources[at(index)]
     share = world.shares[at(resource.share - 1)]
     if resource.waiting == 0:
@@ -245,7 +245,7 @@ def take(world: World, index: int) -> int:
 
 @outlined
 def next_ns(world: World, index: int) -> int:
-    """Return when a step may be served, if none may now."""
+    """Return when a step may be served, if none may be now."""
     share = world.shares[at(world.resources[at(index)].share - 1)]
     least_ns = NEVER_NS
     for number in range(share.first_line, share.first_line + share.lines):
@@ -259,7 +259,9 @@ def next_ns(world: World, index: int) -> int:
 
 @inlined
 def next_signal(world: World) -> None:
-    """Find the time of the next look, arrival or act of the director; they are not in the calendar."""
+    """Update the time of the next look, arrival or director's moment, which the calendar does
+    not hold.
+    """
     clock = world.clock[0]
     least_ns = min(clock.direct_ns, clock.look_ns)
     for index in range(len(world.streams)):
@@ -269,7 +271,7 @@ def next_signal(world: World) -> None:
 
 @outlined
 def set_look(world: World, number: int, time_ns: int) -> None:
-    """Set the next look at a queue, by its index among `World.shares`; `NEVER_NS`: none."""
+    """Set the next look at a queue, by its index in `World.shares`. `NEVER_NS` for none."""
     looks = world.looks
     node = len(looks) // 2 + number
     if looks[at(node)] == time_ns:
@@ -285,7 +287,7 @@ def set_look(world: World, number: int, time_ns: int) -> None:
 
 @inlined
 def looked_at(world: World) -> int:
-    """Return the resource whose queue is to be looked at next, the first of those of one time."""
+    """Return the resource of the next queue to look at, the first of equal times."""
     looks = world.looks
     node = 1
     while 2 * node < len(looks):

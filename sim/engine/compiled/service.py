@@ -1,4 +1,4 @@
-"""How long services of the compiled engine take, and what is counted of them. Part of the inner loop."""
+"""Duration of services in the compiled engine, and their counters. Part of the inner loop."""
 
 from typing import Any
 
@@ -12,10 +12,7 @@ from stripesim.sim.engine.draws import FACTOR_BITS, FACTOR_HALF
 
 @inlined
 def service_ns(world: World, cell: int) -> int:
-    """Return a step's service time: its demand, times its random factor if it has one.
-
-    If its thread had to be woken, that comes on top.
-    """
+    """Return a step's service time: its demand times its random factor, plus its thread's wake-up."""
     clock = world.clock[0]
     request = world.requests[at(cell >> clock.cell_bits)]
     number_of_step = cell & ((1 << clock.cell_bits) - 1)
@@ -35,7 +32,7 @@ def service_ns(world: World, cell: int) -> int:
             ].wake_ns
         if step.spread == layout.ON_THREAD:
             return int(step.demand_ns + woken_ns)
-    # draws.retried_state and draws.splitmix64, in 64-bit words.
+    # See draws.retried_state and draws.splitmix64, here in 64-bit words.
     word = (clock.seed_state ^ request.draw ^ np.uint64(number_of_step)) + np.uint64(
         0x9E3779B97F4A7C15
     )
@@ -50,7 +47,7 @@ def service_ns(world: World, cell: int) -> int:
 
 @inlined
 def serve_batch(world: World, resource: Any) -> int:
-    """Begin one service for all that wait, the server is already taken; return when it ends."""
+    """Begin one service for all waiting steps on a server already taken, and return its end."""
     now_ns = world.clock[0].now_ns
     resource.waited_ns += now_ns * resource.waiting
     resource.waiting = 0
@@ -65,7 +62,7 @@ def serve_batch(world: World, resource: Any) -> int:
 
 @inlined
 def sleep(world: World, resource: Any) -> None:
-    """Count that a server or a unit becomes idle because nothing waits for it."""
+    """Count a server or unit that becomes idle because nothing waits for it."""
     resource.sleeps += 1
     if world.clock[0].bin_ns:
         world.sleep_bins[world.clock[0].bin, resource.kind] += 1
