@@ -1,6 +1,4 @@
-"""Amounts that steps of the compiled engine account, and the times of their ends. Part of the
-inner loop.
-"""
+"""Accounting of steps in the compiled engine. Part of the inner loop."""
 
 from typing import Any
 

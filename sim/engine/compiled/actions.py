@@ -125,7 +125,7 @@ def _leave_queue(world: World, marked: Array, resource: Any) -> None:
 
 @inlined
 def _give_back(world: World, slot: int, touched: Array) -> None:
-    """Return what a request holds, and mark the resources. No queue is served yet."""
+    """Return the units, tickets and pins of a request, and mark the resources to serve."""
     clock = world.clock[0]
     request = world.requests[at(slot)]
     cell = slot << clock.cell_bits

@@ -106,8 +106,9 @@ def keep(world: World, index: int, cell: int) -> bool:
 
 @outlined
 def go_on(world: World, index: int, cell: int) -> int:
-    """Begin a use on the core that its thread keeps, and return its end. `NEVER_NS` if it
-    keeps none.
+    """Begin a use on the core that its thread keeps, and return its end.
+
+    `NEVER_NS` if the thread keeps no core.
     """
     clock = world.clock[0]
     resource = world.resources[at(index)]

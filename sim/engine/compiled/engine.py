@@ -98,7 +98,7 @@ class CompiledRun:
         self._tables = Tables(program)
 
     def execute(self) -> EngineRun:
-        """Run to the end, providing what the kernel lacks."""
+        """Run to the end, providing room and requests as the kernel needs them."""
         provide = {
             layout.MORE_REQUESTS: self._more_requests,
             layout.MORE_SLOTS: self.more_slots,

@@ -273,7 +273,7 @@ def _pass_on(world: World, cell: int) -> None:
 def _complete(world: World, cell: int) -> int:
     """Complete a step and begin the steps that it makes ready.
 
-    Returns what is missing, with nothing changed, if its stream cannot issue yet.
+    If its stream cannot issue yet, nothing changes, and the missing resource is returned.
     """
     clock = world.clock[0]
     slot = cell >> clock.cell_bits

@@ -259,8 +259,9 @@ def next_ns(world: World, index: int) -> int:
 
 @inlined
 def next_signal(world: World) -> None:
-    """Update the time of the next look, arrival or director's moment, which the calendar does
-    not hold.
+    """Update the time of the next look, arrival or moment of the director.
+
+    The calendar does not hold these.
     """
     clock = world.clock[0]
     least_ns = min(clock.direct_ns, clock.look_ns)

@@ -38,7 +38,7 @@ TICKET_PASSED = -1
 TICKET_LEFT = -2
 TICKET_IN = -3
 TICKET_WAITS = -4
-# Likewise for an acquire that has its unit and for a release that has returned one.
+# The same for an acquire that has its unit and for a release that has returned one.
 UNIT_MOVED = -1
 # An acquire that found its unit idle, so that its thread had to be woken.
 UNIT_WOKEN = -2

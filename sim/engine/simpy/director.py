@@ -1,4 +1,4 @@
-"""The director at work on the SimPy engine: stops, starts, interruptions, timeouts, replanning."""
+"""The director in a run of the SimPy engine: stops, starts, interruptions, timeouts, replanning."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from stripesim.sim.engine.simpy.streams import Stream
 
 
 class DirectedKernel(Kernel):
-    """The state that a director's actions change."""
+    """The part of the engine that a director's actions change."""
 
     planning_s: float
     resources: Sequence[Resource]
     delays: Delays
     pins: Pins
     streams: Sequence[Stream]
-    # Whether requests to each placement group wait.
+    # True for each placement group whose requests wait.
     held: list[bool]
     # Requests in flight, by number.
     flying: dict[int, Request]
@@ -40,21 +40,21 @@ class DirectedKernel(Kernel):
 
 
 class Direction:
-    """A director at work on an engine."""
+    """A director in a run of the SimPy engine."""
 
     def __init__(self, engine: DirectedKernel, director: machine.Director) -> None:
         self.engine = engine
         self.director = director
-        # Requests that wait for their placement group, by number, with their key ranges.
+        # Key ranges of the requests that wait for their placement group, by number.
         self.waiting: dict[int, Sequence[range]] = {}
         self._consulted = Consulted(director, engine.program, engine)
-        # Not yet reported to the director.
+        # Completions not reported to the director yet.
         self._reports: list[machine.Report] = []
         self._begun = False
         self._moment: Call | None = None
 
     def begin(self) -> None:
-        """Act before any request is issued, if the director wants to."""
+        """Perform the director's actions before any request is issued."""
         self.director.begin(self)
         self._expect()
         if self._moment and self._moment.time_ns == 0:
@@ -81,7 +81,7 @@ class Direction:
         self._reports.append(machine.Report(stream, place))
 
     def _act_unasked(self) -> None:
-        """Ask the director to act at a moment that it has not named."""
+        """Call the director at a moment that it has not named."""
         if self._moment:
             self.engine.cancel(self._moment)
         self._act()
@@ -141,7 +141,7 @@ class Direction:
             resource.resume()
 
     def _interrupt(self, groups: Collection[int]) -> list[Resource]:
-        """Cut off the requests of groups; return the resources to resume."""
+        """Cut off the requests of groups, and return the resources to resume."""
         for number in list(self.waiting):
             stream, place = self._at(number)
             if stream.feed and stream.groups[place] in groups:
@@ -164,12 +164,12 @@ class Direction:
         return self._cut_off(cut)
 
     def _at(self, number: int) -> tuple[Stream, int]:
-        """Return the stream of a request and its place there."""
+        """Return the stream of a request and the request's position there."""
         place, stream = divmod(number, len(self.engine.streams))
         return self.engine.streams[stream], place
 
     def _cut_off(self, cut: Collection[Request]) -> list[Resource]:
-        """Drop requests everywhere; return the resources to resume."""
+        """Drop requests everywhere, and return the resources to resume."""
         engine = self.engine
         assert not engine.ready, "requests are cut off before anything goes on"
         if not cut:
@@ -193,7 +193,7 @@ class Direction:
         self._fill()
 
     def _issue_waiting(self, groups: Collection[int]) -> None:
-        """Replan unissued requests of groups that are not held; issue those that wait."""
+        """Replan unissued requests of groups that are not held, and issue the waiting ones."""
         open_groups = [group for group in groups if not self.engine.held[group]]
         if not open_groups:
             return
@@ -212,7 +212,7 @@ class Direction:
     def _replan(
         self, stream: Stream, places: list[int], groups: Collection[int]
     ) -> None:
-        """Replan waiting requests of a stream, by place, and planned ones not issued yet."""
+        """Replan waiting and planned requests of a stream."""
         later: list[int] = []
         if stream.chunk is not None:
             later = np.flatnonzero(np.isin(stream.chunk.groups, list(groups))).tolist()
@@ -242,7 +242,7 @@ class Direction:
     def _known(
         self, stream: Stream, places: list[int], later: list[int]
     ) -> machine.RequestChunk:
-        """Return what replanning does not change: groups and keys."""
+        """Return the groups and keys of requests, which replanning does not change."""
         groups = [stream.groups[place] for place in places]
         waiting = [self.waiting[stream.number(place)] for place in places]
         ranges = [[[keys.start, keys.stop] for keys in own] for own in waiting]
@@ -261,7 +261,7 @@ class Direction:
         )
 
     def check_end(self) -> None:
-        """Assert that what is taken of pools, gates and pins belongs to requests in flight."""
+        """Assert that all units, tickets and pins that are out belong to requests in flight."""
         engine = self.engine
         flying = set(engine.flying.values())
         for resource in engine.resources:

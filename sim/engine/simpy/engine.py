@@ -1,8 +1,8 @@
-"""The reference engine, on SimPy: the machine of sim/engine/ENGINE.md, to be read and extended.
+"""The reference engine, on SimPy: a readable implementation of the machine of ENGINE.md.
 
-Read ``kernel.py`` first: the calendar and the ready list. Then ``resources.py`` and ``cores.py``: one class
-for each discipline. Then this file: what a completed step makes ready. ``paths.py`` holds templates and
-requests, ``streams.py`` issues requests, ``director.py`` stops resources and cuts requests off.
+Read ``kernel.py`` first (calendar and ready list), then ``resources.py`` and ``cores.py`` (one class
+per discipline), then this file (completion of steps). ``paths.py`` holds templates
+and requests, ``streams.py`` issues requests, ``director.py`` stops resources and cuts requests off.
 """
 
 from collections.abc import Iterable, Sequence
@@ -59,7 +59,7 @@ from stripesim.sim.engine.simpy.streams import Stream
 
 
 class SimpyEngine(DirectedKernel):
-    """A SimPy environment in which the requests of a program run."""
+    """A SimPy environment that runs the requests of a program."""
 
     def __init__(self, program: Program) -> None:
         check_program(program)
@@ -73,7 +73,7 @@ class SimpyEngine(DirectedKernel):
         self.flying = {}
         self.direction = Direction(self, program.director) if program.director else None
         self.streams = [Stream(self, index) for index in range(len(program.streams))]
-        # The ends of the steps of the requests that are followed, by number.
+        # Completion times of the steps of followed requests, by number.
         self._followed_ns: dict[int, list[int]] = {
             place * len(program.streams): [] for place in program.followed.tolist()
         }
@@ -99,7 +99,7 @@ class SimpyEngine(DirectedKernel):
         return self._result(end_ns, wall_s)
 
     def _run_to(self, bound_ns: int | None) -> int:
-        """Process all events up to a bound; return the time of the end [ns]."""
+        """Process all events up to a bound, and return the time of the end [ns]."""
         while (next_ns := self.peek()) < inf:
             if bound_ns is not None and next_ns > bound_ns:
                 self.now_ns = bound_ns
@@ -134,7 +134,7 @@ class SimpyEngine(DirectedKernel):
         return table
 
     def _check_end(self, end_ns: int) -> None:
-        """Assert that a run which came to its end left nothing behind."""
+        """Assert that a run that reached its end left nothing behind."""
         if self.direction:
             self.direction.check_end()
             return
@@ -191,7 +191,7 @@ class SimpyEngine(DirectedKernel):
         return self._paths[template]
 
     def _row(self, binding: int) -> Sequence[Resource | None]:
-        """Return the resources that a binding binds; its last entry serves steps without a role."""
+        """Return the resources of a binding, with a last entry for steps without a role."""
         if binding not in self._rows:
             [bound] = bound_rows(self.program.book, np.array([binding], dtype=np.int64))
             row = [
@@ -204,7 +204,7 @@ class SimpyEngine(DirectedKernel):
     # ------------------------------------------------------------------------- steps
 
     def complete(self, request: Request, step: Step) -> None:
-        """Complete a step and begin what it makes ready."""
+        """Complete a step and begin the steps that it makes ready."""
         if self.direction:
             self._count_down(request)
         if step in request.skipped:
@@ -251,7 +251,7 @@ class SimpyEngine(DirectedKernel):
         self.ready.append((request, step))
 
     def _branch(self, request: Request, step: Step) -> list[Step]:
-        """Skip the side that is not taken; return the successors on the other."""
+        """Skip the side not taken, and return the successors on the other."""
         if self._holds(request, step):
             self._skip_all(request, step.otherwise)
             return step.following
@@ -259,7 +259,7 @@ class SimpyEngine(DirectedKernel):
         return step.otherwise
 
     def _skip_all(self, request: Request, steps: Sequence[Step]) -> None:
-        """Process steps of which a predecessor does not run."""
+        """Process steps that have a predecessor that does not run."""
         for step in steps:
             if step in request.skipped:
                 continue
@@ -272,7 +272,7 @@ class SimpyEngine(DirectedKernel):
             self.ready.append((request, step))
 
     def _spawn(self, request: Request, step: Step) -> None:
-        """Start a detached graph, if the test holds."""
+        """Start a detached graph if the test holds."""
         if not self._holds(request, step):
             return
         log = request.log.spawned
@@ -296,7 +296,7 @@ class SimpyEngine(DirectedKernel):
         return resource.alone(request, step.ticket)
 
     def _count_down(self, request: Request) -> None:
-        """Count down the steps of a request that have not completed."""
+        """Count one completed step, and forget the request after its last."""
         request.steps_left -= 1
         if not request.steps_left:
             del self.flying[request.number]
@@ -304,19 +304,19 @@ class SimpyEngine(DirectedKernel):
     # -------------------------------------------------------------------- accounting
 
     def account(self, request: Request, step: Step) -> None:
-        """Add what a completed step accounts to the bin of the current time."""
+        """Add a completed step's amounts to the bin of the current time."""
         if step.bound(request):
             bin_now = self.bins.at(self.now_ns)
             bin_now += step.amounts
 
     def _account_taken(self, request: Request, step: Step) -> None:
-        """Add what a completed step accounts to its stream's totals."""
+        """Add a completed step's amounts to its stream's totals."""
         if step.bound(request):
             request.log.taken += step.amounts
             request.log.taken_uses += step.word == USE and step.role != NO_ROLE
 
     def account_service(self, request: Request, step: Step) -> None:
-        """Account what a step accounts once per service."""
+        """Account a step's amounts per service."""
         assert step.once is not None
         request.log.taken += step.once
         if self.program.bin_ns:
@@ -325,7 +325,7 @@ class SimpyEngine(DirectedKernel):
 
 
 def make_resources(engine: SimpyEngine) -> list[Resource]:
-    """Make the resources of a program."""
+    """Create the resources of a program."""
     resources = engine.program.resources
     made = [_resource(engine, index) for index in range(len(resources))]
     for server, threads in enumerate(resources.served_by.tolist()):
@@ -372,5 +372,21 @@ def _int64(values: Iterable[int]) -> IntArray:
 
 
 def run(program: Program) -> EngineRun:
-    """Execute a program on the reference engine."""
+    """Execute a program on the reference engine.
+
+    Parameters
+    ----------
+    program
+        The program.
+
+    Returns
+    -------
+    EngineRun
+        The result, equal to the compiled engine's except for `wall_s`.
+
+    Raises
+    ------
+    ProgramError
+        If the program, a chunk or an action of the director is invalid.
+    """
     return SimpyEngine(program).execute()

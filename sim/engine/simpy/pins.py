@@ -1,4 +1,4 @@
-"""The pins of the SimPy engine."""
+"""Pinned keys in the SimPy engine."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ from stripesim.sim.engine.simpy.paths import Request
 
 
 class Pins:
-    """Counts how often each key is pinned."""
+    """The number of pins of each key."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()

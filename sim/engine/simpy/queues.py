@@ -1,5 +1,7 @@
-"""The queues of the SimPy engine: in order of arrival, and as Ceph shares a resource between classes.
+"""Queues of the SimPy engine: in order of arrival, or shared by classes as in Ceph.
 
+References
+----------
 `WpqQueue`: Ceph v19.2.0, ``src/common/WeightedPriorityQueue.h``.
 
 `MClockQueue`: dmclock (github.com/ceph/dmclock), ``src/dmclock_server.h``, ``PullPriorityQueue`` with delayed
@@ -32,7 +34,7 @@ class Visit:
 
 
 class Queue(Protocol):
-    """The visits that wait for a resource."""
+    """The visits waiting for a resource."""
 
     def __len__(self) -> int: ...
 
@@ -42,17 +44,17 @@ class Queue(Protocol):
         """Enqueue a visit."""
 
     def take(self, now_ns: int) -> Visit | None:
-        """Dequeue the next visit that may be served now; None if there is none."""
+        """Dequeue the next visit that may be served now, or return None."""
 
     def next_ns(self) -> int | None:
-        """Return when a visit may be served, if none may now; None if time does not matter."""
+        """Return when a visit may be served if none may now. None if time makes no difference."""
 
     def leave(self, cut: Collection[Request]) -> None:
         """Drop the visits of some requests."""
 
 
 class FifoQueue(deque[Visit]):
-    """First come, first served."""
+    """A queue in order of arrival."""
 
     join = deque.append
 
@@ -61,7 +63,7 @@ class FifoQueue(deque[Visit]):
         return self.popleft() if self else None
 
     def next_ns(self) -> None:
-        """Return None: visits wait only for servers."""
+        """Return None, because visits wait only for servers."""
 
     def leave(self, cut: Collection[Request]) -> None:
         """Drop the visits of some requests."""
@@ -71,10 +73,10 @@ class FifoQueue(deque[Visit]):
 
 
 class BatchQueue(FifoQueue):
-    """All waiting visits are served together."""
+    """A queue that serves all waiting visits together."""
 
     def take(self, now_ns: int) -> Visit | None:
-        """Dequeue all visits as a batch, which takes as long as the longest."""
+        """Dequeue all visits as one batch with the longest demand."""
         if not self:
             return None
         leader = self.popleft()
@@ -88,19 +90,19 @@ class BatchQueue(FifoQueue):
 
 @dataclass(slots=True, eq=False)
 class Line:
-    """The visits of one class. Its tags are those of its first visit, or of the last one that it had."""
+    """The visits of one class. Its tags are those of its first visit, or of its last one when empty."""
 
     rates: shares.ShareClass
     visits: deque[Visit] = field(default_factory=deque)
     reservation_ns: int = shares.TAG_BEFORE
     limit_ns: int = shares.TAG_BEFORE
     proportion: int = shares.TAG_BEFORE
-    # Added to the tag of the weight of a class that was idle.
+    # Offset of the weight tag of a class that was idle.
     ahead: int = 0
     seen_ns: int = shares.TAG_BEFORE
 
     def tag(self, now_ns: int) -> None:
-        """Move the tags on to the first visit."""
+        """Advance the tags to the first visit."""
         visit = self.visits[0]
         cost = visit.step.cost
         self.seen_ns = now_ns
@@ -121,7 +123,7 @@ class Line:
 
 
 class ClassQueue:
-    """A queue that several classes share. Strict classes go first, the highest first."""
+    """A queue shared by classes. Strict classes go first, the highest first."""
 
     def __init__(self, share: shares.Share) -> None:
         self.lines = [Line(rates) for rates in share.classes]
@@ -141,15 +143,15 @@ class ClassQueue:
             self.joined(line, visit)
 
     def next_ns(self) -> int | None:
-        """Return when a visit may be served, if none may now; None if time does not matter."""
+        """Return when a visit may be served if none may now. None if time makes no difference."""
         return None
 
     def joined(self, line: Line, visit: Visit) -> None:
-        """Process a visit that has joined a line that is not strict."""
+        """Process a visit that has joined a non-strict line."""
         raise NotImplementedError
 
     def take(self, now_ns: int) -> Visit | None:
-        """Dequeue the next visit that may be served now; None if there is none."""
+        """Dequeue the next visit that may be served now, or return None."""
         waiting = [line for line in self.lines if line.visits]
         strict = [line for line in waiting if line.rates.strict]
         if strict:
@@ -158,11 +160,11 @@ class ClassQueue:
         return self.take_shared(waiting, now_ns) if waiting else None
 
     def take_shared(self, waiting: list[Line], now_ns: int) -> Visit | None:
-        """Dequeue a visit of lines that are not strict; None if none may be served."""
+        """Dequeue a visit of the non-strict lines, or return None if none may be served."""
         raise NotImplementedError
 
     def leave(self, cut: Collection[Request]) -> None:
-        """Drop the visits of some requests. Tags stay with a class."""
+        """Drop the visits of some requests. Tags stay with their class."""
         for line in self.lines:
             kept = [visit for visit in line.visits if visit.request not in cut]
             line.visits = deque(kept)
@@ -179,11 +181,11 @@ class WpqQueue(ClassQueue):
         self._cost_max = 0
 
     def joined(self, line: Line, visit: Visit) -> None:
-        """Update the highest cost so far."""
+        """Update the highest cost."""
         self._cost_max = max(self._cost_max, visit.step.cost)
 
     def take_shared(self, waiting: list[Line], now_ns: int) -> Visit:
-        """Draw lines until one is accepted; a single line needs no draw."""
+        """Draw lines until one is accepted. A single line needs no draw."""
         while len(waiting) > 1:
             line = self._drawn_line(waiting)
             threshold = self._cost_max - line.visits[0].step.cost * 9 // 10
@@ -197,7 +199,7 @@ class WpqQueue(ClassQueue):
             if drawn < line.rates.weight:
                 return line
             drawn -= line.rates.weight
-        raise AssertionError("a draw lies below the sum of the weights")
+        raise AssertionError("a draw is below the sum of the weights")
 
     def _draw(self) -> int:
         self._draws += 1
@@ -229,7 +231,7 @@ class MClockQueue(ClassQueue):
             line.ahead = min(others) - shares.weight_clock(now_ns)
 
     def take_shared(self, waiting: list[Line], now_ns: int) -> Visit | None:
-        """Dequeue the visit with the earliest due reservation, otherwise by weight within limits."""
+        """Dequeue the visit with the earliest due reservation, or the next by weight within limits."""
         due = [
             line
             for line in waiting
@@ -258,7 +260,7 @@ class MClockQueue(ClassQueue):
         return visit
 
     def next_ns(self) -> int:
-        """Return when a visit may be served, if none may now."""
+        """Return when a visit may be served if none may be now."""
         times_ns = []
         for line in self.lines:
             if line.visits and line.rates.reservation:

@@ -1,4 +1,4 @@
-"""The streams of the SimPy engine: plan, issue and complete their requests."""
+"""Streams of the SimPy engine: planning, issue and completion of requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stripesim.sim.engine.simpy.logs import Log
 
 
 class Issuer(Protocol):
-    """The engine, as far as a stream sees it."""
+    """The part of the engine that a stream uses."""
 
     program: Program
     now_ns: int
@@ -41,7 +41,7 @@ class Issuer(Protocol):
 
 
 class Deadline:
-    """The moment at which requests time out that were issued at the same time."""
+    """The common deadline of requests issued at the same time."""
 
     def __init__(self, moment: Call) -> None:
         self.moment = moment
@@ -49,7 +49,7 @@ class Deadline:
 
 
 class Stream(Log):
-    """A stream's requests, as far as they are planned and issued."""
+    """A stream's requests, planned and issued."""
 
     def __init__(self, engine: Issuer, index: int) -> None:
         program = engine.program
@@ -59,12 +59,12 @@ class Stream(Log):
         self.source = program.streams[index]
         self.depth = self.source.depth
         self.chunk: RequestChunk | None = None
-        # Requests of the chunk that have been issued.
+        # Number of requests of the chunk that have been issued.
         self.chunk_issued = 0
-        # A feed may be woken after its end.
+        # A feed may be woken after this.
         self.ended = False
         self.outstanding = 0
-        # Places of completed requests that the client has not noticed yet.
+        # Positions of completed requests that the client has not noticed yet.
         self.unnoticed: list[int] = []
         self.newest_only = index in program.newest_only
         self.drained = False
@@ -77,11 +77,11 @@ class Stream(Log):
             self.feed = self.source.feed
             self.reports = self.source.reports
             self.timeout_ns = self.source.timeout_ns
-        # By time of issue.
+        # Deadlines by time of issue.
         self._deadlines: dict[int, Deadline] = {}
 
     def refill(self) -> bool:
-        """Plan more requests if needed; return False at the stream's end."""
+        """Plan more requests if needed. Return False at the stream's end."""
         if self.chunk is not None and self.chunk_issued < len(self.chunk):
             return True
         if self.ended:
@@ -141,7 +141,7 @@ class Stream(Log):
                 self.issue()
 
     def end(self, place: int, outcome: int) -> None:
-        """Record the completion time of a request, or why it has none."""
+        """Record the completion time or the outcome of a request."""
         self.completed_ns[place] = outcome
         self.outstanding -= 1
         issued_ns = self.issued_ns[place]
