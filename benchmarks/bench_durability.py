@@ -1,10 +1,10 @@
-"""Splitting beside plain Monte Carlo, and a year of a million OSDs.
+"""Splitting relative to plain Monte Carlo, and a year of a million OSDs.
 
-``python benchmarks/bench_durability.py``. The first part estimates rs:8,2 on 50 drives (AFR 2 %, 20 TB at
-100 MB/s, one repair at a time) until the interval is ± 0.1 nines. Plain Monte Carlo would need
-(1.96 / (0.1 ln 10))² / P walks; its speed is measured on two million walks, and the rest is arithmetic. The
-second part walks one year of 1,000,000 OSDs, each with 100 shards of placement groups, at one level: until
-data is lost, or the year ends.
+Run: ``python benchmarks/bench_durability.py``. The first part estimates rs:8,2 on 50 drives (AFR 2 %, 20 TB
+at 100 MB/s, one repair at a time) until the interval is ± 0.1 nines. Plain Monte Carlo would need
+(1.96 / (0.1 ln 10))² / P walks. Its speed is measured on two million walks and extrapolated. The second part
+simulates one year of 1,000,000 OSDs, each with 100 shards of placement groups, in a single level: until data
+is lost or the year ends.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def against_plain() -> None:
     )
     plain_monte_carlo(system, walks=10)
     plain, plain_s = seconds(lambda: plain_monte_carlo(system, walks=100_000))
-    # One walk of plain Monte Carlo is a pool; the loss of any of five counts.
+    # One walk of plain Monte Carlo simulates a pool. The loss of any of the five counts.
     pool = exact / system.pools
     needed = (1.96 / (HALF_NINES * log(10))) ** 2 / pool
     factor = needed / plain.walks
@@ -82,7 +82,7 @@ def a_million() -> None:
     print(
         f"\n1,000,000 OSDs, {groups:,} placement groups of rs:8,3: tables in {build_s:.1f} s"
     )
-    # Loss is the only level, and rare: the walk goes on for the whole year.
+    # Loss is the only level, and it is rare, so the walk continues for the entire year.
     batch, wall_s = seconds(lambda: run_batch(prepared, 1, 0, 1, levels=False))
     print(
         f"one year: {batch.events:,} failures and rebuilt shards, {wall_s:.1f} s on one core"

@@ -1,6 +1,7 @@
-"""What a cell costs as clusters grow: time and memory against OSDs, placement groups and clients.
+"""Time and memory of a cell as a function of OSDs, placement groups and clients.
 
-Each line is a process of its own, so that memory is that cell's. ``--small`` leaves out what takes over 10 s.
+Each line runs in a separate process, so its memory belongs to that cell. ``--small`` skips cells that take
+more than 10 s.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 
-#: OSDs on hosts of 10 (20 above 1,000), placement groups, clients, requests each has in flight, requests.
+#: OSDs on hosts of 10 (20 above 1,000), placement groups, clients, requests in flight per client, requests.
 SIZES = (
     # OSDs from 24 to 100,000.
     (24, 1024, 10, 100, 20_000),
@@ -34,7 +35,7 @@ SMALL_MOST = 2_000
 def measure(
     osds: int, groups: int, clients: int, depth: int, requests: int
 ) -> dict[str, float]:
-    """Simulate one cell of random 4 KiB reads; return where its time and memory went."""
+    """Simulate one cell of random 4 KiB reads, and return its time and memory."""
     import stripesim
 
     per_host = 10 if osds % 10 == 0 and osds <= 1_000 else 20 if osds > 1_000 else 6
@@ -68,7 +69,7 @@ image_bytes = "{max(64, 16 * groups // clients)}MiB"
 
 
 def main(arguments: list[str]) -> None:
-    """Print a line for each size."""
+    """Print one line per size."""
     if arguments and arguments[0] == "--one":
         print(json.dumps(measure(*map(int, arguments[1:]))))
         return

@@ -1,11 +1,11 @@
-"""A program as a SimPy tutorial would write it: what the engines are measured against.
+"""A program in the style of a SimPy tutorial, as the baseline of the engines.
 
-A process per request and per branch of its graph, ``Resource.request()`` at each step, ``AllOf`` at
-each join, a `Store` with a server process where a service takes all that wait. It is written
-to be simple, not to be slow: a chain of steps is one process.
+It has a process per request and per branch of its graph, ``Resource.request()`` at each step, ``AllOf`` at
+each join, and a `Store` with a server process for a batch server. It is written to be simple, not to be
+slow: a chain of steps is one process.
 
-It follows SimPy's order at equal times, not that of sim/engine/ENGINE.md, so its completion times agree
-with the engines' in distribution only.
+Events at equal times follow SimPy's order instead of sim/engine/ENGINE.md, so its completion times agree with
+the engines' only in distribution.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Events = Generator[simpy.Event, Any, None]
 
 
 class Branches:
-    """A template cut into chains: a chain begins behind a fork, at a join, or behind the reply.
+    """A template cut into chains: a chain begins after a fork, at a join, or after the reply.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Textbook:
     Parameters
     ----------
     program : Program
-        Without a director; closed loops only.
+        The program, without a director and with closed loops only.
     """
 
     def __init__(self, program: Program) -> None:
@@ -109,7 +109,7 @@ class Textbook:
         self.uses = 0
 
     def batch_server(self, store: simpy.Store) -> Events:
-        """Serve all that wait at once, for ever."""
+        """Serve all waiting steps together, in an endless loop."""
         while True:
             members = [(yield store.get())]
             members += store.items
@@ -167,7 +167,7 @@ class Textbook:
                 self.resources[resource].release(held[role].pop())
 
     def request(self, template: int, binding: int, number: int) -> simpy.Process:
-        """Start a request; return the process whose end completes it."""
+        """Start a request, and return the process whose end completes it."""
         path = self.branches.get(template)
         if path is None:
             path = self.branches[template] = Branches(
@@ -189,7 +189,7 @@ class Textbook:
         return processes[path.reply]
 
     def planned(self, index: int) -> Iterator[tuple[int, int]]:
-        """Yield template and binding of each request of a stream."""
+        """Yield the template and binding of each request of a stream."""
         while chunk := self.program.streams[index].take(CHUNK):
             yield from zip(
                 chunk.templates.tolist(), chunk.bindings.tolist(), strict=True
@@ -236,5 +236,5 @@ class Textbook:
 
 
 def run(program: Program) -> EngineRun:
-    """Execute a program the textbook way; only `streams`, `uses`, `end_ns` and `wall_s` are set."""
+    """Execute a program in SimPy. Only `streams`, `uses`, `end_ns` and `wall_s` of the result are set."""
     return Textbook(program).execute()
