@@ -1,9 +1,9 @@
 """Inputs that CRUSH maps per second, relative to crushtool on the same maps.
 
 Run: ``python benchmarks/bench_crush.py``. Both use one core, and neither prints its mappings. CPU time
-instead of wall time reduces the influence of other processes. The rounds alternate, and the best of each counts.
-crushtool's time excludes a run over a single input (start-up, reading the map). Our time excludes reading the
-map and the compilation, which is cached on disk after the first use.
+instead of wall time reduces the influence of other processes. The rounds alternate, and the best of each
+counts. crushtool's time excludes a run over a single input (start-up, reading the map). Our time excludes
+reading the map and the compilation, which is cached on disk after the first use.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Trace readers: speed relative to the CSV reader of Polars on the same file, and peak memory.
 
 Run: ``python benchmarks/bench_traces.py [--long LINES]``. It prints one JSON document. The two readers
-alternate, so a slow moment of the machine affects both, and the ratio of medians is comparable between machines. Polars
-reads the file into text and number columns without checks. It reads blkparse text, which is not CSV, as a
-single column of lines.
+alternate, so a slow moment of the machine affects both, and the ratio of medians is comparable between
+machines. Polars reads the file into text and number columns without checks. It reads blkparse text, which
+is not CSV, as a single column of lines.
 """
 
 from __future__ import annotations
