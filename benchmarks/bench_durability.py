@@ -16,8 +16,8 @@ import numpy as np
 
 from stripesim.blocks import (
     YEAR_S,
+    DriveRepair,
     Lifetime,
-    Repair,
     System,
     chain_of,
     code_of,
@@ -39,7 +39,7 @@ def seconds(call):
 def against_plain() -> None:
     system = System(
         code=code_of("rs:8,2"), placement="clustered", drives=50, drive_bytes=20e12,
-        lifetime=Lifetime.exponential(0.02), repair=Repair(1e8, "serial", fixed=False), units={},
+        lifetime=Lifetime.exponential(0.02), repair=DriveRepair(1e8, "serial", fixed=False), units={},
     )  # fmt: skip
     exact = chain_of(system).loss_probability(YEAR_S)
     print(f"rs:8,2 on 50 drives, AFR 2 %: exact {-log10(exact):.3f} nines")
@@ -76,7 +76,7 @@ def a_million() -> None:
     members = generator.integers(0, drives, (groups, code.width), dtype=np.int32)
     system = System(
         code=code, placement="crush", drives=drives, drive_bytes=16e12, lifetime=Lifetime.exponential(0.02),
-        repair=Repair(2e8, "parallel"), groups=members, units={},
+        repair=DriveRepair(2e8, "parallel"), groups=members, units={},
     )  # fmt: skip
     prepared, build_s = seconds(lambda: prepare(system, biased=False))
     print(

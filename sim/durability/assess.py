@@ -8,11 +8,11 @@ from typing import Any, Final, Literal, NamedTuple
 from stripesim.sim.durability import draws
 from stripesim.sim.durability.bursts import loss_of_burst
 from stripesim.sim.durability.chain import chain_of
-from stripesim.sim.durability.splitting import WALKS, Batch, Estimate, split
+from stripesim.sim.durability.splitting import WALKS, Estimate, WalkBatch, split
 from stripesim.sim.durability.system import YEAR_S, System, group_bytes
 
 Method = Literal["markov", "splitting", "burst"]
-Spread = Callable[[Callable[[int], Batch], Iterable[int]], Iterable[Batch]]
+Spread = Callable[[Callable[[int], WalkBatch], Iterable[int]], Iterable[WalkBatch]]
 
 #: Smallest half-width of a splitting interval as shown [nines]. Further digits have no
 #: meaning.

@@ -67,7 +67,7 @@ class Prepared(NamedTuple):
     loss_bytes: float
 
 
-class Batch(NamedTuple):
+class WalkBatch(NamedTuple):
     """The result of one independent batch of walks.
 
     Attributes
@@ -147,7 +147,7 @@ def prepare(system: System, *, biased: bool = True) -> Prepared:
         drives = code.width
         copies = system.pools
     threats = _threats(system, drives, biased=biased)
-    layout: walk_pool.Pool | walk_groups.Layout
+    layout: walk_pool.PoolConstants | walk_groups.GroupConstants
     if system.placement == "declustered":
         layout = _pool(system, threats)
         loss_bytes = float(code.k)
@@ -247,9 +247,9 @@ def _drives_of(system: System, unit: str) -> int:
     return int(np.bincount(system.units[unit]).max())
 
 
-def _pool(system: System, threats: Threats) -> walk_pool.Pool:
+def _pool(system: System, threats: Threats) -> walk_pool.PoolConstants:
     width = system.code.width
-    return walk_pool.Pool(
+    return walk_pool.PoolConstants(
         threats=threats,
         drives=system.drives,
         width=width,
@@ -261,7 +261,9 @@ def _pool(system: System, threats: Threats) -> walk_pool.Pool:
     )
 
 
-def _layout(system: System, drives: int, threats: Threats) -> walk_groups.Layout:
+def _layout(
+    system: System, drives: int, threats: Threats
+) -> walk_groups.GroupConstants:
     code = system.code
     repair = system.repair
     groups = system.layout[:1] if drives == code.width else system.layout
@@ -285,7 +287,7 @@ def _layout(system: System, drives: int, threats: Threats) -> walk_groups.Layout
     item_s = group_bytes(system) / repair.bytes_per_s
     if _repairs_in_one(system):
         item_s += repair.detection_s
-    return walk_groups.Layout(
+    return walk_groups.GroupConstants(
         threats=threats,
         members=members.astype(np.int32),
         first=first.astype(np.int32),
@@ -318,7 +320,7 @@ def _initial_state(prepared: Prepared) -> Any:
         "born_s": np.full((1, prepared.ages), -prepared.age_s),
         "cause": np.zeros((1, lay.threats.tolerated + 2), dtype=np.int32),
     }
-    if isinstance(lay, walk_pool.Pool):
+    if isinstance(lay, walk_pool.PoolConstants):
         exposed = np.zeros((1, lay.threats.tolerated + 1))
         return walk_pool.PoolStates(
             **common, exposed_bytes=exposed, detected_s=np.zeros((1, room))
@@ -337,7 +339,7 @@ def _initial_state(prepared: Prepared) -> Any:
 
 def run_batch(
     prepared: Prepared, seed: int, number: int, walks: int, *, levels: bool = True
-) -> Batch:
+) -> WalkBatch:
     """Run one batch of walks.
 
     Parameters
@@ -355,7 +357,7 @@ def run_batch(
 
     Returns
     -------
-    Batch
+    WalkBatch
         The result.
 
     Notes
@@ -373,7 +375,7 @@ def run_batch(
     layout = prepared.layout
     tolerated = layout.threats.tolerated
     stage: Any = walk_groups.stage
-    if isinstance(layout, walk_pool.Pool):
+    if isinstance(layout, walk_pool.PoolConstants):
         stage = walk_pool.stage
     targets = range(1, tolerated + 2) if levels else [tolerated + 1]
     # Bursts are drawn more often than they strike, so states after a burst have low weights
@@ -402,7 +404,7 @@ def run_batch(
         steps.append(estimated / before)
         before = estimated
         if steps[-1] == 0:
-            return Batch(0.0, tuple(steps), walks * len(steps), events, 0.0, {})
+            return WalkBatch(0.0, tuple(steps), walks * len(steps), events, 0.0, {})
         shares = weights
         carried = np.ones(walks)
         if has_bursts and target <= tolerated:
@@ -413,7 +415,7 @@ def run_batch(
         picks = np.searchsorted(np.cumsum(shares) / shares.sum(), quantiles)
         picks = picks.clip(max=walks - 1)
     paths = Counter(tuple(row) for row in states.cause[picks, 1:].tolist())
-    return Batch(
+    return WalkBatch(
         float(np.prod(steps)),
         tuple(steps),
         walks * len(steps),
@@ -423,7 +425,7 @@ def run_batch(
     )
 
 
-def estimate(batches: list[Batch], copies: int) -> Estimate:
+def estimate(batches: list[WalkBatch], copies: int) -> Estimate:
     """Combine batches.
 
     Parameters
@@ -476,7 +478,7 @@ def split(
     seed: int = 1,
     batches: int = BATCHES,
     walks: int = WALKS,
-    spread: Callable[[Callable[[int], Batch], Iterable[int]], Iterable[Batch]]
+    spread: Callable[[Callable[[int], WalkBatch], Iterable[int]], Iterable[WalkBatch]]
     | None = None,
 ) -> Estimate:
     """Estimate the probability of loss by splitting.

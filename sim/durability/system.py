@@ -228,7 +228,7 @@ def _decodable(scheme: RedundancyScheme) -> npt.NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class Repair:
+class DriveRepair:
     """The pace of repair.
 
     Attributes
@@ -332,7 +332,7 @@ class System:
     drives: int
     drive_bytes: float
     lifetime: Lifetime
-    repair: Repair
+    repair: DriveRepair
     horizon_s: float = YEAR_S
     age_s: float = 0.0
     sector_errors: float = 0.0

@@ -20,7 +20,7 @@ WAITING: Final = -1
 DETECTING: Final = -2
 
 
-class Layout(NamedTuple):
+class GroupConstants(NamedTuple):
     """The constants of a walk.
 
     Attributes
@@ -46,7 +46,7 @@ class Layout(NamedTuple):
     policy
         0 parallel, 1 serial, 2 shared.
     fixed, prioritised
-        As in `Repair`.
+        As in `DriveRepair`.
     spares
         Number of spare drives, −1 for no limit.
     """
@@ -114,7 +114,7 @@ class States(NamedTuple):
     lost: Floats
 
 
-class Tables(NamedTuple):
+class GroupTables(NamedTuple):
     """A walk's state by group, level and drive. `down` is 1 + the slot of a failed drive."""
 
     missing: Ints
@@ -126,7 +126,7 @@ class Tables(NamedTuple):
 
 
 @inner
-def _level(lay: Layout, tab: Tables, group: int) -> int:
+def _level(lay: GroupConstants, tab: GroupTables, group: int) -> int:
     """Return how close a group is to loss."""
     if len(lay.distances):
         return int(lay.threats.tolerated + 1 - lay.distances[tab.mask[group]])
@@ -134,7 +134,7 @@ def _level(lay: Layout, tab: Tables, group: int) -> int:
 
 
 @inner
-def _move(lay: Layout, tab: Tables, i: int, step: int) -> int:
+def _move(lay: GroupConstants, tab: GroupTables, i: int, step: int) -> int:
     """Take a shard from its group (step 1) or return it (−1), and return the group's new level."""
     group = lay.group[i]
     tab.levels[_level(lay, tab, group)] -= 1
@@ -146,10 +146,10 @@ def _move(lay: Layout, tab: Tables, i: int, step: int) -> int:
 
 
 @inner
-def _tables(lay: Layout) -> Tables:
+def _tables(lay: GroupConstants) -> GroupTables:
     """Return the tables of a system without failures, in which only holes of the layout are missing."""
     groups, width = lay.members.shape
-    tab = Tables(
+    tab = GroupTables(
         np.zeros(groups, dtype=np.int32),
         np.zeros(groups, dtype=np.int32),
         np.zeros(lay.threats.tolerated + 2, dtype=np.int32),
@@ -167,7 +167,9 @@ def _tables(lay: Layout) -> Tables:
 
 
 @inner
-def _place_failed(lay: Layout, st: States, at: int, tab: Tables, step: int) -> None:
+def _place_failed(
+    lay: GroupConstants, st: States, at: int, tab: GroupTables, step: int
+) -> None:
     """Enter a state's failed drives into the tables (step 1), or remove them (−1)."""
     for slot in range(st.failed[at]):
         drive = st.drive[at, slot]
@@ -178,7 +180,7 @@ def _place_failed(lay: Layout, st: States, at: int, tab: Tables, step: int) -> N
 
 
 @inner
-def _cause(lay: Layout, tab: Tables, drive: int, group: int) -> int:
+def _cause(lay: GroupConstants, tab: GroupTables, drive: int, group: int) -> int:
     """Return how close an independently failed drive is to those that its group had lost before."""
     cause = draws.ELSEWHERE
     for shard in range(lay.members.shape[1]):
@@ -193,7 +195,7 @@ def _cause(lay: Layout, tab: Tables, drive: int, group: int) -> int:
 
 
 @inner
-def _same_unit(lay: Layout, kind: int, first: int, second: int) -> bool:
+def _same_unit(lay: GroupConstants, kind: int, first: int, second: int) -> bool:
     """Return True if two drives are in the same one of several units of a kind."""
     if lay.unit_counts[kind] <= 1:
         return False
@@ -202,10 +204,10 @@ def _same_unit(lay: Layout, kind: int, first: int, second: int) -> bool:
 
 @inner
 def _strike(
-    lay: Layout,
+    lay: GroupConstants,
     st: States,
     at: int,
-    tab: Tables,
+    tab: GroupTables,
     worst: int,
     drive: int,
     why: int,
@@ -254,7 +256,13 @@ def _strike(
 
 @inner
 def _strike_unit(
-    lay: Layout, st: States, at: int, tab: Tables, level: int, weight: float, rng: State
+    lay: GroupConstants,
+    st: States,
+    at: int,
+    tab: GroupTables,
+    level: int,
+    weight: float,
+    rng: State,
 ) -> tuple[float, int]:
     """Strike the next unit of a burst, and return the weight, −1 without room, and the drives lost.
 
@@ -295,7 +303,9 @@ def _strike_unit(
 
 
 @inner
-def _begin(lay: Layout, st: States, at: int, tab: Tables, rng: State) -> None:
+def _begin(
+    lay: GroupConstants, st: States, at: int, tab: GroupTables, rng: State
+) -> None:
     """Start a rebuild of each waiting failed drive, within the limits of policy and spares."""
     active = _active(st, at)
     for slot in range(st.failed[at]):
@@ -338,7 +348,7 @@ def _active(st: States, at: int) -> int:
 
 
 @inner
-def _free_spare(lay: Layout, st: States, at: int) -> int:
+def _free_spare(lay: GroupConstants, st: States, at: int) -> int:
     """Return a free spare, or −1."""
     free = -1
     for spare in range(lay.spares):
@@ -348,7 +358,9 @@ def _free_spare(lay: Layout, st: States, at: int) -> int:
 
 
 @inner
-def _mend(lay: Layout, st: States, at: int, slot: int, tab: Tables) -> None:
+def _mend(
+    lay: GroupConstants, st: States, at: int, slot: int, tab: GroupTables
+) -> None:
     """Finish the item that a failed drive is rebuilding. Remove the drive from the list after its last."""
     drive = st.drive[at, slot]
     first = lay.first[drive]
@@ -371,7 +383,9 @@ def _mend(lay: Layout, st: States, at: int, slot: int, tab: Tables) -> None:
 
 
 @inner
-def _find_worst(lay: Layout, st: States, at: int, tab: Tables, level: int) -> int:
+def _find_worst(
+    lay: GroupConstants, st: States, at: int, tab: GroupTables, level: int
+) -> int:
     """List the groups at a level in `worst`. `seen` marks them meanwhile."""
     count = 0
     for slot in range(st.failed[at]):
@@ -388,7 +402,7 @@ def _find_worst(lay: Layout, st: States, at: int, tab: Tables, level: int) -> in
 
 
 @inner
-def _next_due(lay: Layout, st: States, at: int) -> tuple[int, float, float]:
+def _next_due(lay: GroupConstants, st: States, at: int) -> tuple[int, float, float]:
     """Return the drive whose detection or rebuild ends first (−1 for none), that time, and the pace."""
     active = _active(st, at)
     pace = 1.0
@@ -410,7 +424,7 @@ def _next_due(lay: Layout, st: States, at: int) -> tuple[int, float, float]:
 
 
 @inner
-def _healthy(lay: Layout, tab: Tables, group: int) -> int:
+def _healthy(lay: GroupConstants, tab: GroupTables, group: int) -> int:
     """Count the healthy drives of a group."""
     count = 0
     for shard in range(lay.members.shape[1]):
@@ -420,7 +434,9 @@ def _healthy(lay: Layout, tab: Tables, group: int) -> int:
 
 
 @inner
-def _pick_exposed(lay: Layout, tab: Tables, worst_count: int, rng: State) -> int:
+def _pick_exposed(
+    lay: GroupConstants, tab: GroupTables, worst_count: int, rng: State
+) -> int:
     """Draw a healthy drive of one of the worst groups, or return −1."""
     group = tab.worst[int(uniform(rng) * worst_count)]
     wanted = int(uniform(rng) * _healthy(lay, tab, group))
@@ -436,7 +452,12 @@ def _pick_exposed(lay: Layout, tab: Tables, worst_count: int, rng: State) -> int
 
 @inner
 def _helped(
-    lay: Layout, tab: Tables, drive: int, level: int, bias: float, worst_count: int
+    lay: GroupConstants,
+    tab: GroupTables,
+    drive: int,
+    level: int,
+    bias: float,
+    worst_count: int,
 ) -> float:
     """Return the rate at which a drive's failure is drawn in excess of its own [1/s]."""
     if level == 0:
@@ -451,7 +472,7 @@ def _helped(
 
 @inner
 def _walk(
-    lay: Layout, st: States, at: int, tab: Tables, target: int, rng: State
+    lay: GroupConstants, st: States, at: int, tab: GroupTables, target: int, rng: State
 ) -> tuple[float, int]:
     """Advance one walk, and return its weight (0 at the horizon, −1 without room) and its events."""
     threats = lay.threats
@@ -537,7 +558,9 @@ def _walk(
 
 
 @compiled
-def stage(lay: Layout, st: States, target: int, seed: int, weights: Floats) -> int:
+def stage(
+    lay: GroupConstants, st: States, target: int, seed: int, weights: Floats
+) -> int:
     """Walk from states until the target level or the horizon, each in its own element.
 
     Parameters

@@ -16,7 +16,7 @@ from stripesim.sim.durability.draws import State, compiled, inner, uniform
 from stripesim.sim.durability.system import Floats, Ints
 
 
-class Pool(NamedTuple):
+class PoolConstants(NamedTuple):
     """The constants of a walk.
 
     Attributes
@@ -99,7 +99,7 @@ def _some(expected: float, stripe: float, rng: State) -> float:
 
 @inner
 def _shift(
-    pool: Pool, exposed: Floats, good: float, stripe: float, rng: State
+    pool: PoolConstants, exposed: Floats, good: float, stripe: float, rng: State
 ) -> float:
     """Move stripes with a shard on the failed drive one level up, and return the lost bytes."""
     tolerated = pool.threats.tolerated
@@ -122,7 +122,12 @@ def _shift(
 
 @inner
 def _expose(
-    pool: Pool, exposed: Floats, before: int, failed: int, stripe: float, rng: State
+    pool: PoolConstants,
+    exposed: Floats,
+    before: int,
+    failed: int,
+    stripe: float,
+    rng: State,
 ) -> float:
     """Expose the failed drive's stripes as if no stripe had been rebuilt, and return the lost bytes."""
     top = before + 1
@@ -155,7 +160,7 @@ def _expose(
 
 @inner
 def _strike(
-    pool: Pool, st: PoolStates, at: int, drive: int, why: int, rng: State
+    pool: PoolConstants, st: PoolStates, at: int, drive: int, why: int, rng: State
 ) -> float:
     """Fail a drive: stripes move one level up. Return the likelihood ratio, or −1 without room."""
     count = st.failed[at]
@@ -192,7 +197,7 @@ def _strike(
 
 
 @inner
-def _release(pool: Pool, st: PoolStates, at: int) -> None:
+def _release(pool: PoolConstants, st: PoolStates, at: int) -> None:
     """Remove drives from the list, the oldest first, once the exposed bytes fill fewer drives."""
     missing = 0.0
     level = 0
@@ -221,7 +226,7 @@ def _is_failed(st: PoolStates, at: int, drive: int) -> bool:
 
 
 @inner
-def _any_good(pool: Pool, st: PoolStates, at: int, rng: State) -> int:
+def _any_good(pool: PoolConstants, st: PoolStates, at: int, rng: State) -> int:
     """Draw a drive that has not failed. Without ageing, any number will do."""
     if not st.born_s.shape[1]:
         return 0
@@ -233,7 +238,7 @@ def _any_good(pool: Pool, st: PoolStates, at: int, rng: State) -> int:
 
 @inner
 def _walk(
-    pool: Pool, st: PoolStates, at: int, target: int, rng: State
+    pool: PoolConstants, st: PoolStates, at: int, target: int, rng: State
 ) -> tuple[float, int]:
     """Advance one walk, and return its weight (0 at the horizon, −1 without room) and its events."""
     threats = pool.threats
@@ -333,7 +338,9 @@ def _walk(
 
 
 @compiled
-def stage(pool: Pool, st: PoolStates, target: int, seed: int, weights: Floats) -> int:
+def stage(
+    pool: PoolConstants, st: PoolStates, target: int, seed: int, weights: Floats
+) -> int:
     """Walk from states until the target level or the horizon. See `walk_groups.stage`."""
     total = 0
     rng = np.zeros(1, dtype=np.uint64)

@@ -1,1 +1,1 @@
-"""Op graphs, programs and the two engines that execute them. Start with ENGINE.md, then `graph` and `program`."""
+"""Op graphs, programs and the two engines that run them. Start with ENGINE.md, then `graph` and `program`."""

@@ -49,15 +49,11 @@ def check_program(program: Program) -> None:
         program.followed[0] < 0 or (np.diff(program.followed) <= 0).any()
     ):
         raise ProgramError("followed requests: wanted ascending numbers from 0")
-    strangers = [
-        index
-        for index in sorted(program.newest_only)
-        if not (0 <= index < len(program.streams))
-    ]
-    if strangers:
-        raise ProgramError(
-            f"newest only: got stream {strangers[0]}, wanted below {len(program.streams)}"
-        )
+    for index in sorted(program.newest_only):
+        if not 0 <= index < len(program.streams):
+            raise ProgramError(
+                f"newest only: got stream {index}, wanted below {len(program.streams)}"
+            )
     if program.director is None:
         return
     if program.newest_only:
@@ -88,10 +84,10 @@ def _check_classes(where: str, program: Program, used: Sequence[Template]) -> No
         return
     for template in used:
         for path in _paths(template):
-            if path.dynamics is not None and path.dynamics.classes.max() >= known:
-                got = path.dynamics.classes.max()
+            highest = path.dynamics.classes.max() if path.dynamics else 0
+            if highest >= known:
                 raise ProgramError(
-                    f"{where}: {path.name}: got class {got}, wanted below {known}"
+                    f"{where}: {path.name}: got class {highest}, wanted below {known}"
                 )
 
 
@@ -167,15 +163,15 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
             f"{where}: got templates and bindings of shape {shapes}, wanted {shape}"
         )
     rows, clients = machine.rows_of(chunk.bindings)
-    for what, array, count in (
+    for name, indices, count in (
         ("template", chunk.templates, len(program.book.templates)),
         ("binding", rows, len(program.book.bindings)),
         ("client's binding", np.maximum(clients, 0), len(program.book.bindings)),
         ("group", chunk.groups, program.groups),
     ):
-        if array.min() < 0 or array.max() >= count:
+        if indices.min() < 0 or indices.max() >= count:
             raise ProgramError(
-                f"{where}: got {what} {array.min()} to {array.max()}, wanted 0 to {count - 1}"
+                f"{where}: got {name} {indices.min()} to {indices.max()}, wanted 0 to {count - 1}"
             )
     present = np.flatnonzero(np.bincount(chunk.templates))
     used = [program.book.templates[index] for index in present.tolist()]
@@ -183,35 +179,6 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
     _check_spawned(where, program, used)
     _check_classes(where, program, used)
     _check_disciplines(where, program, chunk)
-
-
-def check_moment(now_ns: int, next_ns: int | None) -> None:
-    """Raise `ProgramError` if a director names a moment in the past."""
-    if next_ns is not None and next_ns < now_ns:
-        raise ProgramError(
-            f"director: got {next_ns} ns as its next moment, wanted at least {now_ns}"
-        )
-
-
-def check_actions(program: Program, actions: Sequence[machine.Action]) -> None:
-    """Raise `ProgramError` if an action names a group, stream or resource that does not exist."""
-    for action in actions:
-        if isinstance(action, machine.SetGroup):
-            _check_index("group", (action.group,), program.groups)
-        elif isinstance(action, machine.Wake):
-            _check_index("stream", (action.stream,), len(program.streams))
-            if not cast(machine.DirectedSource, program.streams[action.stream]).feed:
-                raise ProgramError(
-                    f"director: got stream {action.stream} to wake, wanted a feed"
-                )
-        else:
-            _check_index("resource", action.resources, len(program.resources))
-
-
-def _check_index(what: str, indices: Iterable[int], count: int) -> None:
-    for index in indices:
-        if not 0 <= index < count:
-            raise ProgramError(f"director: got {what} {index}, wanted 0 to {count - 1}")
 
 
 def _check_keys(where: str, chunk: RequestChunk, used: Sequence[Template]) -> None:
@@ -246,13 +213,13 @@ def _check_spawned(where: str, program: Program, used: Sequence[Template]) -> No
     while spawners:
         template = spawners.pop()
         assert template.dynamics is not None
-        for other in template.dynamics.spawned:
-            if id(other) not in known:
+        for spawned in template.dynamics.spawned:
+            if id(spawned) not in known:
                 raise ProgramError(
-                    f"{where}: template '{template.name}' spawns '{other.name}', wanted it in the book"
+                    f"{where}: template '{template.name}' spawns '{spawned.name}', wanted it in the book"
                 )
-            if other.dynamics:
-                spawners.append(other)
+            if spawned.dynamics:
+                spawners.append(spawned)
 
 
 _DISCIPLINES_OF_WORDS = {
@@ -313,7 +280,7 @@ def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> Non
 def _paths(template: Template) -> tuple[Template, ...]:
     """Return a template and everything that it spawns, directly or not."""
     spawned = template.dynamics.spawned if template.dynamics else ()
-    return (template, *(path for other in spawned for path in _paths(other)))
+    return (template, *(path for detached in spawned for path in _paths(detached)))
 
 
 def _differs(bound: IntArray, path: Template) -> bool:
@@ -371,12 +338,36 @@ class Consulted:
         """Return the director's next moment [ns], or None if it waits for reports only."""
         with planning(self._run):
             next_ns = self._director.next_ns()
-        check_moment(now_ns, next_ns)
+        if next_ns is not None and next_ns < now_ns:
+            raise ProgramError(
+                f"director: got {next_ns} ns as its next moment, wanted at least {now_ns}"
+            )
         return next_ns
 
     def act(self, now_ns: int, reports: tuple[Report, ...]) -> tuple[Action, ...]:
         """Return the director's actions at a moment."""
         with planning(self._run):
             actions = tuple(self._director.act(now_ns, reports))
-        check_actions(self._program, actions)
+        for action in actions:
+            self._check_action(action)
         return actions
+
+    def _check_action(self, action: Action) -> None:
+        program = self._program
+        match action:
+            case machine.SetGroup(group):
+                _check_index("group", (group,), program.groups)
+            case machine.Wake(stream):
+                _check_index("stream", (stream,), len(program.streams))
+                if not cast(machine.DirectedSource, program.streams[stream]).feed:
+                    raise ProgramError(
+                        f"director: got stream {stream} to wake, wanted a feed"
+                    )
+            case _:
+                _check_index("resource", action.resources, len(program.resources))
+
+
+def _check_index(name: str, indices: Iterable[int], count: int) -> None:
+    for index in indices:
+        if not 0 <= index < count:
+            raise ProgramError(f"director: got {name} {index}, wanted 0 to {count - 1}")

@@ -201,7 +201,7 @@ class Template:
         asks = self.dynamics.tests == PINNED
         names = np.isin(self.words, (PIN, UNPIN))
         return bool((asks | names).any()) or any(
-            other.keyed for other in self.dynamics.spawned
+            template.keyed for template in self.dynamics.spawned
         )
 
     @cached_property
@@ -211,7 +211,8 @@ class Template:
         named = set(
             zip(self.roles.tolist(), self.words.tolist(), tests.tolist(), strict=True)
         )
-        return _int64(sorted(one for one in named if one[0] >= 0)).reshape(-1, 3)
+        triples = sorted(triple for triple in named if triple[0] >= 0)
+        return _int64(triples).reshape(-1, 3)
 
     def uses(self, bound: npt.NDArray[np.bool_]) -> int:
         """Count the `USE` steps of one request.
@@ -764,27 +765,23 @@ class GraphBuilder:
                 raise ValueError(
                     f"{self.name}: acquires and releases do not balance: {{{role}: {net}}}"
                 )
-        if (
-            any(test.ticket >= 0 for test in self.tests.values())
-            or ENTER in self.words
-            or PIN in self.words
-        ):
-            self._check_tickets(conditions)
-        if self.threads:
-            self._check_threads(conditions)
+        tickets = self._steps_of_tickets()
+        if tickets or self.threads:
+            order = _Order(self, conditions)
+            for taken, steps in tickets.items():
+                self._check_ticket_use(taken, steps, order)
+            for use, acquire in self.threads.items():
+                order.check_after(use, acquire)
 
-    def _check_threads(self, conditions: Sequence[Condition]) -> None:
-        earlier = ancestors(
-            [[index % _SIDE for index in before] for before in self.after]
-        )
-        for use, acquire in self.threads.items():
-            if (
-                not earlier[use] >> acquire & 1
-                or not conditions[acquire] <= conditions[use]
-            ):
-                where = f"{self.name}: {self.labels[use]}"
-                label = self.labels[acquire]
-                raise ValueError(f"{where}: wanted it to run only after '{label}'")
+    def _steps_of_tickets(self) -> dict[int, list[int]]:
+        """Return the steps that refer to each `ENTER` or `PIN`."""
+        steps: dict[int, list[int]] = {
+            step: [] for step, word in enumerate(self.words) if word in (ENTER, PIN)
+        }
+        for step, test in self.tests.items():
+            if test.ticket >= 0:
+                steps[test.ticket].append(step)
+        return steps
 
     def _conditions(self) -> list[Condition]:
         conditions: list[Condition] = []
@@ -798,64 +795,74 @@ class GraphBuilder:
                 for index in before
             ]
             try:
-                found: Condition = (
-                    any_of(earlier) if step in self.merges else all_of(earlier)
-                )
+                combined = any_of if step in self.merges else all_of
+                conditions.append(combined(earlier))
             except ConditionError as error:
                 raise ValueError(f"{self.name}: {self.labels[step]}: {error}") from None
-            conditions.append(found)
         return conditions
 
-    def _check_tickets(self, conditions: Sequence[Condition]) -> None:
-        """Check that each ticket and pin is returned exactly once, after its turn."""
-        earlier = ancestors(
-            [[index % _SIDE for index in before] for before in self.after]
+    def _check_ticket_use(self, taken: int, steps: list[int], order: _Order) -> None:
+        """Check that a ticket or pin is returned exactly once, after its turn."""
+        label = self.labels[taken]
+        changes = [(order.conditions[taken], 1)]
+        for step in steps:
+            if self.words[step] in (LEAVE, UNPIN):
+                changes.append((order.conditions[step], -1))
+        if not balanced(changes):
+            pair = "enter and leave" if self.words[taken] == ENTER else "pin and unpin"
+            raise ValueError(f"{self.name}: {label}: {pair} do not balance")
+        turns = [step for step in steps if self.words[step] == TURN]
+        for step in steps:
+            order.check_after(step, taken)
+            where = f"{self.name}: {self.labels[step]}"
+            for turn in turns:
+                if turn == step or order.exclusive(turn, step):
+                    continue
+                if self.words[step] == TURN and turn < step:
+                    raise ValueError(
+                        f"{where}: got a second turn of '{label}', wanted one"
+                    )
+                if self.words[step] == LEAVE and not order.precedes(turn, step):
+                    raise ValueError(
+                        f"{where}: wanted it after the turn '{self.labels[turn]}'"
+                    )
+
+
+class _Order:
+    """The conditions and the order of a graph's steps."""
+
+    def __init__(self, graph: GraphBuilder, conditions: Sequence[Condition]) -> None:
+        self.graph = graph
+        self.conditions = conditions
+        self._ancestors = ancestors(
+            [[index % _SIDE for index in before] for before in graph.after]
         )
-        named: dict[int, list[int]] = {}
-        for step, test in self.tests.items():
-            if test.ticket >= 0:
-                named.setdefault(test.ticket, []).append(step)
-        for taken, (word, label) in enumerate(
-            zip(self.words, self.labels, strict=True)
-        ):
-            if word not in (ENTER, PIN):
-                continue
-            words = "enter and leave" if word == ENTER else "pin and unpin"
-            ends = [
-                step
-                for step in named.get(taken, [])
-                if self.words[step] in (LEAVE, UNPIN)
-            ]
-            if not balanced(
-                [(conditions[taken], 1), *((conditions[step], -1) for step in ends)]
-            ):
-                raise ValueError(f"{self.name}: {label}: {words} do not balance")
-            turns = [step for step in named.get(taken, []) if self.words[step] == TURN]
-            for step in named.get(taken, []):
-                where = f"{self.name}: {self.labels[step]}"
-                if (
-                    not earlier[step] >> taken & 1
-                    or not conditions[taken] <= conditions[step]
-                ):
-                    raise ValueError(f"{where}: wanted it to run only after '{label}'")
-                for other in turns:
-                    if other == step or exclusive(conditions[other], conditions[step]):
-                        continue
-                    if self.words[step] == TURN and other < step:
-                        raise ValueError(
-                            f"{where}: got a second turn of '{label}', wanted one"
-                        )
-                    if self.words[step] == LEAVE and not earlier[step] >> other & 1:
-                        raise ValueError(
-                            f"{where}: wanted it after the turn '{self.labels[other]}'"
-                        )
+
+    def precedes(self, first: int, step: int) -> bool:
+        """Return True if a step comes before another whenever both run."""
+        return bool(self._ancestors[step] >> first & 1)
+
+    def exclusive(self, first: int, second: int) -> bool:
+        """Return True if two steps never run in the same request."""
+        return exclusive(self.conditions[first], self.conditions[second])
+
+    def check_after(self, step: int, first: int) -> None:
+        """Check that a step runs only after another one has run."""
+        always_runs = self.conditions[first] <= self.conditions[step]
+        if not self.precedes(first, step) or not always_runs:
+            graph = self.graph
+            raise ValueError(
+                f"{graph.name}: {graph.labels[step]}: wanted it to run only after '{graph.labels[first]}'"
+            )
 
 
-def _amounts(steps: int, found: Iterable[tuple[int, Mapping[str, int]]]) -> IntArray:
+def _amounts(
+    steps: int, counted_steps: Iterable[tuple[int, Mapping[str, int]]]
+) -> IntArray:
     amounts = np.zeros((steps, len(COUNTERS)), dtype=np.int64)
     entries = [
         (step, COUNTER_INDEX[name], amount)
-        for step, counted in found
+        for step, counted in counted_steps
         for name, amount in counted.items()
     ]
     if entries:

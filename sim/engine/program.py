@@ -36,6 +36,10 @@ PAIRED_UNIT = 1024
 KEY_MAX = 1 << 60
 
 
+def _no_values() -> IntArray:
+    return np.zeros(0, dtype=np.int64)
+
+
 @dataclass(frozen=True)
 class Resources:
     """The resources of a cluster, by index.
@@ -84,14 +88,14 @@ class Resources:
     kinds: tuple[str, ...]
     capacities: IntArray
     disciplines: IntArray
-    wake_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    wake_ns: IntArray = field(default_factory=_no_values)
     shares: tuple[Share, ...] = ()
-    share_indices: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    slice_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    served_by: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    paired: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    share_indices: IntArray = field(default_factory=_no_values)
+    slice_ns: IntArray = field(default_factory=_no_values)
+    served_by: IntArray = field(default_factory=_no_values)
+    paired: IntArray = field(default_factory=_no_values)
     paired_slowdown: int = 0
-    processes: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    processes: IntArray = field(default_factory=_no_values)
     warm_ns: int = 0
     cool_ns: int = 0
 
@@ -138,8 +142,8 @@ class Resources:
     @property
     def kind_indices(self) -> IntArray:
         """Index into `kind_names` of each resource, shape (resources,)."""
-        places = {kind: index for index, kind in enumerate(self.kind_names)}
-        return np.array([places[kind] for kind in self.kinds], dtype=np.int64)
+        index_of = {kind: index for index, kind in enumerate(self.kind_names)}
+        return np.array([index_of[kind] for kind in self.kinds], dtype=np.int64)
 
     @property
     def flows(self) -> IntArray:
@@ -156,10 +160,10 @@ class Resources:
 
         A batch server and the pool whose threads run it are partners.
         """
-        found = self.served_by.copy()
-        served = np.flatnonzero(self.served_by >= 0)
-        found[self.served_by[served]] = served
-        return found
+        partners = self.served_by.copy()
+        servers = np.flatnonzero(self.served_by >= 0)
+        partners[self.served_by[servers]] = servers
+        return partners
 
 
 @dataclass(frozen=True)
@@ -457,7 +461,7 @@ class Program:
     until_ns: int | None = None
     bin_ns: int = 0
     director: Director | None = None
-    followed: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    followed: IntArray = field(default_factory=_no_values)
     newest_only: frozenset[int] = frozenset()
 
 
@@ -497,7 +501,7 @@ class StreamRun:
     )
     taken_uses: int = 0
     counted: bool = False
-    retries: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    retries: IntArray = field(default_factory=_no_values)
 
 
 @dataclass(frozen=True)
@@ -553,11 +557,11 @@ class EngineRun:
     followed_ns: IntArray = field(
         default_factory=lambda: np.zeros((0, 0), dtype=np.int64)
     )
-    sleeps: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    sleeps: IntArray = field(default_factory=_no_values)
     sleep_bins: IntArray = field(
         default_factory=lambda: np.zeros((0, 0), dtype=np.int64)
     )
-    warm_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    warm_ns: IntArray = field(default_factory=_no_values)
 
 
 class ProgramError(ValueError):
@@ -620,10 +624,10 @@ def bound_rows(book: TemplateBook, bindings: IntArray) -> IntArray:
         Resource of each role, shape (n, roles), `UNBOUND` for none.
     """
     rows, clients = rows_of(bindings)
-    found = book.bindings[rows]
+    own = book.bindings[rows]
     # Without a client, the roles that a client would bind stay unbound.
-    theirs = np.where(clients[:, None] >= 0, book.bindings[clients], UNBOUND)
-    bound: IntArray = np.where(found == BY_CLIENT, theirs, found)
+    by_client = np.where(clients[:, None] >= 0, book.bindings[clients], UNBOUND)
+    bound: IntArray = np.where(own == BY_CLIENT, by_client, own)
     return bound
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from stripesim.sim.engine.compiled.opcodes import at, bound_to, inlined
-from stripesim.sim.engine.compiled.world import NOBODY, World
+from stripesim.sim.engine.compiled.opcodes import at, bound_to, inlined, number_of
+from stripesim.sim.engine.compiled.world import NOTHING, World
 from stripesim.sim.engine.graph import USE
 
 
@@ -24,7 +24,7 @@ def account(world: World, request: Any, step: Any, number_of_step: int) -> None:
 def account_service(world: World, request: Any, cell: int) -> None:
     """Account a step's amounts per service. The calendar holds the step that accounts them."""
     clock = world.clock[0]
-    amounts = world.once[request.first_step + (cell & ((1 << clock.cell_bits) - 1))]
+    amounts = world.once[request.first_step + number_of(world, cell)]
     if clock.bin_ns:
         clock.bins_used = max(clock.bins_used, clock.bin + 1)
     for counter in range(len(amounts)):
@@ -53,5 +53,5 @@ def note_end(world: World, request: Any, number_of_step: int) -> None:
     if number % streams or number // streams >= len(world.followed):
         return
     row = world.followed[at(number // streams)]
-    if row != NOBODY:
+    if row != NOTHING:
         world.ends_ns[row, number_of_step] = world.clock[0].now_ns

@@ -17,11 +17,13 @@ from stripesim.sim.engine.compiled.opcodes import (
     change_pins,
     inlined,
     pass_tickets,
+    request_of,
+    step_of,
 )
 from stripesim.sim.engine.compiled.queues import first, set_look
 from stripesim.sim.engine.compiled.requests import start
 from stripesim.sim.engine.compiled.servers import dispatch, hand_over
-from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, Array, World
+from stripesim.sim.engine.compiled.world import NEVER_NS, NOTHING, Array, World
 from stripesim.sim.engine.graph import ACQUIRE, ENTER, RELEASE, USE
 from stripesim.sim.engine.program import BATCH, FIFO, GATE, PENDING, POOL
 
@@ -29,30 +31,28 @@ from stripesim.sim.engine.program import BATCH, FIFO, GATE, PENDING, POOL
 @inlined
 def _server(world: World, cell: int) -> int:
     """Return the server of a cell in the calendar, or none."""
-    clock = world.clock[0]
-    request = world.requests[at(cell >> clock.cell_bits)]
-    step = world.steps[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
+    step = step_of(world, cell)
     if step.word != USE:
-        return NOBODY
-    return int(bound_to(world, request, step.role))
+        return NOTHING
+    return int(bound_to(world, request_of(world, cell), step.role))
 
 
 @inlined
 def _without(world: World, marked: Array, cell: int) -> int:
     """Remove the cells of marked slots from a chain of links, and return its first cell."""
     bits = world.clock[0].cell_bits
-    head = last = NOBODY
-    while cell != NOBODY:
+    head = last = NOTHING
+    while cell != NOTHING:
         behind = world.links[at(cell)]
         if not marked[at(cell >> bits)]:
-            if head == NOBODY:
+            if head == NOTHING:
                 head = cell
             else:
                 world.links[at(last)] = cell
             last = cell
         cell = behind
-    if last != NOBODY:
-        world.links[at(last)] = NOBODY
+    if last != NOTHING:
+        world.links[at(last)] = NOTHING
     return int(head)
 
 
@@ -67,14 +67,14 @@ def _leave_services(
     for position in range(len(cells)):
         cell = int(cells[position])
         server = _server(world, cell)
-        if server != NOBODY and world.resources[at(server)].discipline == BATCH:
+        if server != NOTHING and world.resources[at(server)].discipline == BATCH:
             # The first remaining member leads the batch.
             cell = _without(world, marked, cell)
         elif marked[at(cell >> clock.cell_bits)]:
-            cell = NOBODY
-        if cell != NOBODY:
+            cell = NOTHING
+        if cell != NOTHING:
             push(world, times_ns[position], cell)
-        elif server != NOBODY:
+        elif server != NOTHING:
             lost[count].end_ns = times_ns[position]
             lost[count].resource = server
             count += 1
@@ -94,7 +94,7 @@ def _leave_lines(world: World, marked: Array, resource: Any) -> None:
         resource.waited_ns += line.waiting * clock.now_ns
         line.waiting = 0
         line.first = cell = _without(world, marked, line.first)
-        while cell != NOBODY:
+        while cell != NOTHING:
             line.last = cell
             line.waiting += 1
             cell = world.links[at(cell)]
@@ -110,7 +110,7 @@ def _leave_queue(world: World, marked: Array, resource: Any) -> None:
         _leave_lines(world, marked, resource)
         return
     cell = resource.first
-    while cell != NOBODY:
+    while cell != NOTHING:
         if marked[at(cell >> clock.cell_bits)]:
             state = world.pending[at(cell)]
             if resource.discipline != GATE or state <= layout.TICKET_WAITS:
@@ -118,7 +118,7 @@ def _leave_queue(world: World, marked: Array, resource: Any) -> None:
                 resource.waited_ns += clock.now_ns
         cell = world.links[at(cell)]
     resource.first = cell = _without(world, marked, resource.first)
-    while cell != NOBODY:
+    while cell != NOTHING:
         resource.last = cell
         cell = world.links[at(cell)]
 
@@ -186,7 +186,7 @@ def cut_off(
     count = _leave_services(world, marked, times_ns, cells, lost)
     for number in range(len(world.resources)):
         resource = world.resources[at(number)]
-        gate = resource.discipline == GATE and resource.first != NOBODY
+        gate = resource.discipline == GATE and resource.first != NOTHING
         if gate or resource.waiting:
             waiting = resource.waiting
             _leave_queue(world, marked, resource)
@@ -207,7 +207,10 @@ def void_services(world: World, times_ns: Array, cells: Array) -> None:
     world.clock[0].calendar_end = layout.ROOT
     for position in range(len(cells)):
         server = _server(world, cells[position])
-        if server == NOBODY or not world.resources[at(server)].stopped & layout.STOPPED:
+        if (
+            server == NOTHING
+            or not world.resources[at(server)].stopped & layout.STOPPED
+        ):
             push(world, times_ns[position], cells[position])
     for number in range(len(world.shares)):
         if world.resources[at(world.shares[at(number)].resource)].stopped:
@@ -258,7 +261,7 @@ def free_server(world: World, number: int) -> None:
 
 
 @cached
-def start_again(world: World, parked: Array, chosen: Array) -> None:
+def start_again(world: World, parked: Array, plans: Array) -> None:
     """Start requests that were cut off or waited. The caller provides the room.
 
     Parameters
@@ -267,15 +270,15 @@ def start_again(world: World, parked: Array, chosen: Array) -> None:
         The world.
     parked
         The requests, as `PARKED` records.
-    chosen
+    plans
         Template, binding and number of retries of each request, shape (requests, 3).
     """
     for position in range(len(parked)):
         request = parked[position]
         entry = world.log[at(parked[position].entry)]
-        template = chosen[position, 0]
-        row = chosen[position, 1]
-        retries = chosen[position, 2]
+        template = plans[position, 0]
+        row = plans[position, 1]
+        retries = plans[position, 2]
         entry.template = template
         entry.binding = row
         slot = start(

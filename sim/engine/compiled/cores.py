@@ -12,25 +12,27 @@ from stripesim.sim.engine.compiled.opcodes import (
     at,
     bound_to,
     inlined,
+    number_of,
     outlined,
+    request_of,
+    special_of,
+    step_of,
     wide,
 )
 from stripesim.sim.engine.compiled.queues import first, first_of_line
 from stripesim.sim.engine.compiled.service import serve_batch, service_ns, sleep
-from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, World
+from stripesim.sim.engine.compiled.world import NEVER_NS, NOTHING, World
 from stripesim.sim.engine.program import PAIRED_UNIT
 
 
 @inlined
 def thread_pool(world: World, cell: int) -> int:
     """Return the pool of the thread that performs a use, or none."""
-    clock = world.clock[0]
-    request = world.requests[at(cell >> clock.cell_bits)]
-    number_of_step = cell & ((1 << clock.cell_bits) - 1)
-    thread = world.specials[at(request.first_step + number_of_step)].thread
-    if world.steps[at(request.first_step + number_of_step)].spread < layout.ON_THREAD:
-        return NOBODY
-    return bound_to(world, request, world.steps[at(request.first_step + thread)].role)
+    if step_of(world, cell).spread < layout.ON_THREAD:
+        return NOTHING
+    request = request_of(world, cell)
+    acquire = world.steps[at(request.first_step + special_of(world, cell).thread)]
+    return bound_to(world, request, acquire.role)
 
 
 @outlined
@@ -41,11 +43,7 @@ def core_ns(world: World, cell: int, demand_ns: int) -> int:
     world.since_ns[at(cell)] = clock.now_ns
     if pool < 0:
         return demand_ns
-    number_of_step = cell & ((1 << clock.cell_bits) - 1)
-    special = world.specials[
-        at(world.requests[at(cell >> clock.cell_bits)].first_step + number_of_step)
-    ]
-    thread = cell - number_of_step + special.thread
+    thread = cell - number_of(world, cell) + special_of(world, cell).thread
     process = world.processes[at(pool)]
     if world.pending[at(thread)] == layout.UNIT_AWAKE:
         demand_ns -= world.resources[at(pool)].wake_ns
@@ -114,7 +112,7 @@ def go_on(world: World, index: int, cell: int) -> int:
     resource = world.resources[at(index)]
     if clock.kept != index or clock.kept_pool != thread_pool(world, cell):
         return NEVER_NS
-    clock.kept = NOBODY
+    clock.kept = NOTHING
     end_ns = serve_on_core(world, resource, cell, service_ns(world, cell))
     world.since_ns[at(cell)] = clock.kept_since_ns
     return end_ns
@@ -125,17 +123,17 @@ def take_fair(world: World, index: int) -> int:
     """Dequeue the step with the earliest virtual start from a queue of cores, if any."""
     resource = world.resources[at(index)]
     if resource.waiting == 0:
-        return NOBODY
+        return NOTHING
     share = world.shares[at(resource.share - 1)]
     line = world.lines[at(share.first_line)]
     start_ns = NEVER_NS
-    best_flow = NOBODY
-    before_best = NOBODY
-    before = NOBODY
+    best_flow = NOTHING
+    before_best = NOTHING
+    before = NOTHING
     cell = wide(line.first)
-    while cell != NOBODY:
+    while cell != NOTHING:
         own_ns = world.joined_ns[at(cell)]
-        flow = NOBODY
+        flow = NOTHING
         pool = thread_pool(world, cell)
         if pool >= 0:
             flow = wide(world.flows[at(pool)])
@@ -149,7 +147,7 @@ def take_fair(world: World, index: int) -> int:
     share.virtual_ns = max(share.virtual_ns, start_ns)
     if best_flow >= 0:
         world.had_ns[at(best_flow)] = start_ns
-    if before_best == NOBODY:
+    if before_best == NOTHING:
         return first_of_line(world, resource, line)
     best = wide(world.links[at(before_best)])
     world.links[at(before_best)] = world.links[at(best)]

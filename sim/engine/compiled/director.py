@@ -6,7 +6,7 @@ requests in flight are compiled (``actions.py``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, Protocol, cast
 
@@ -144,11 +144,10 @@ class DirectedRun:
     def _act(self) -> None:
         world = self.run.world
         clock = world.clock[0]
-        found = world.reports[: int(clock["reported"])].tolist()
+        reported = world.reports[: int(clock["reported"])].tolist()
+        reports = tuple(machine.Report(*report) for report in reported)
         clock["reported"] = 0
-        actions = self._consulted.act(
-            int(clock["now_ns"]), tuple(machine.Report(*one) for one in found)
-        )
+        actions = self._consulted.act(int(clock["now_ns"]), reports)
         self._next_ns = self._ask()
         self._apply(actions)
 
@@ -221,26 +220,23 @@ class DirectedRun:
 
     def _interrupt(self, groups: set[int], touched: Array) -> None:
         world = self.run.world
-        log = self.run.world.log
+        log = world.log
         wanted = np.fromiter(groups, dtype=np.int64)
-        streams = world.streams["feed"] == 1
-        parked = world.parked[: int(world.clock["parked"][0])]
-        feeds = np.append(streams, np.zeros(len(streams), dtype=bool))[
-            log["stream"][parked["entry"]]
-        ]
-        self._drop_parked(
-            feeds & np.isin(log["group"][parked["entry"]], wanted), machine.CUT
-        )
+        # In the log, the streams of spawned requests follow those of the program.
+        spawned = np.zeros(len(world.streams), dtype=bool)
+        is_feed = np.append(world.streams["feed"] == 1, spawned)
+        is_client = np.append(world.streams["feed"] == 0, spawned)
+        parked = world.parked["entry"][: int(world.clock["parked"][0])]
+        of_feeds = is_feed[log["stream"][parked]]
+        self._drop_parked(of_feeds & np.isin(log["group"][parked], wanted), machine.CUT)
         slots = self._in_flight()
-        slots = slots[np.isin(log["group"][world.requests["entry"][slots]], wanted)]
-        open_slots = slots[
-            log["completed_ns"][world.requests["entry"][slots]] == PENDING
-        ]
-        of = world.requests["stream"][open_slots]
-        clients = np.append(~streams, np.zeros(len(streams), dtype=bool))[of]
-        self._park(open_slots[clients])
-        self._end(world.requests["entry"][open_slots[~clients]], machine.CUT)
-        self._cut_off(slots, touched)
+        entries = world.requests["entry"][slots]
+        is_hit = np.isin(log["group"][entries], wanted)
+        is_open = is_hit & (log["completed_ns"][entries] == PENDING)
+        of_clients = is_client[world.requests["stream"][slots]]
+        self._park(slots[is_open & of_clients])
+        self._end(entries[is_open & ~of_clients], machine.CUT)
+        self._cut_off(slots[is_hit], touched)
 
     def _end(self, entries: Array, outcome: int) -> None:
         world = self.run.world
@@ -285,8 +281,8 @@ class DirectedRun:
         times_ns, cells = self._calendar()
         lost = np.zeros(len(cells), dtype=layout.LOST)
         count = self.run.actions.cut_off(world, marked, touched, times_ns, cells, lost)
-        for one in lost[:count].tolist():
-            heappush(self._lost, one)
+        for service in lost[:count].tolist():
+            heappush(self._lost, service)
 
     def _issue_waiting(self, groups: set[int]) -> None:
         run = self.run
@@ -301,18 +297,16 @@ class DirectedRun:
         self._set_parked(parked[~going])
         parked = parked[going]
         parked = parked[np.argsort(parked["number"])]
-        chosen = np.zeros((len(parked), 3), dtype=np.int64)
-        chosen[:, 2] = [
-            self.retries.get(entry, 0) for entry in parked["entry"].tolist()
-        ]
+        plans = np.zeros((len(parked), 3), dtype=np.int64)
+        plans[:, 2] = [self.retries.get(entry, 0) for entry in parked["entry"].tolist()]
         for stream in range(count):
             own = np.flatnonzero(parked["number"] % count == stream)
-            chosen[own, :2] = self._replan(stream, parked[own], open_groups)
+            plans[own, :2] = self._replan(stream, parked[own], open_groups)
         if not len(parked):
             return
         while run.world.clock["slots_free"][0] < len(parked):
             run.more_slots()
-        run.actions.start_again(run.world, parked, chosen)
+        run.actions.start_again(run.world, parked, plans)
         run.follow_again(parked["number"])
 
     def _replan(self, stream: int, parked: Array, groups: Array) -> Array:
@@ -351,9 +345,9 @@ class DirectedRun:
         keys = None
         if len(world.keys):
             keys = np.zeros((len(groups), KEY_RANGES, 2), dtype=np.int64)
-            found: Sequence[Array] = (parked, world.plan_keys[stream, later])
+            planned = world.plan_keys[stream, later]
             for side, name in enumerate(("first", "stop")):
-                keys[:, :, side] = np.concatenate([rows[name] for rows in found])
+                keys[:, :, side] = np.concatenate([parked[name], planned[name]])
         nothing = np.zeros(len(groups), dtype=np.int64)
         return machine.RequestChunk(
             nothing, nothing, groups.astype(np.int64), keys=keys

@@ -7,6 +7,7 @@ bindings, grows arrays, fetches chunks from the streams and collects the result.
 
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from threading import Timer
 from time import perf_counter
 from typing import Any, cast
@@ -16,7 +17,7 @@ import numpy as np
 from stripesim.sim.engine.checks import check_chunk, check_program, planning
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.director import DirectedRun
-from stripesim.sim.engine.compiled.tables import Tables, grown
+from stripesim.sim.engine.compiled.tables import ProgramTables, grown
 from stripesim.sim.engine.compiled.world import Array, World, empty_world
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import (
@@ -69,18 +70,18 @@ def _power_of_two(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
 
-def _places(keys: Array, size: int) -> list[int]:
+def _hash_positions(keys: Array, size: int) -> list[int]:
     """Return the positions of keys in an empty hash table of the kernel. See ``opcodes._scatter``."""
     homes = (keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
     taken: set[int] = set()
-    places = []
+    positions = []
     for home in homes.tolist():
         position = home & (size - 1)
         while position in taken:
             position = (position + 1) & (size - 1)
         taken.add(position)
-        places.append(position)
-    return places
+        positions.append(position)
+    return positions
 
 
 class CompiledRun:
@@ -95,7 +96,7 @@ class CompiledRun:
             DirectedRun(self, program.director) if program.director else None
         )
         self.world = empty_world(program, _LOG)
-        self._tables = Tables(program)
+        self._tables = ProgramTables(program)
 
     def execute(self) -> EngineRun:
         """Run to the end, providing room and requests as the kernel needs them."""
@@ -240,9 +241,10 @@ class CompiledRun:
     def follow_again(self, numbers: Array) -> None:
         """Forget the recorded ends of steps of requests that start over."""
         world = self.world
-        places = numbers[numbers % len(world.streams) == 0] // len(world.streams)
-        rows = world.followed[places[places < len(world.followed)]]
-        world.ends_ns[rows[rows != layout.NOBODY]] = PENDING
+        of_first_stream = numbers % len(world.streams) == 0
+        indices = numbers[of_first_stream] // len(world.streams)
+        rows = world.followed[indices[indices < len(world.followed)]]
+        world.ends_ns[rows[rows != layout.NOTHING]] = PENDING
 
     def _more_bins(self) -> None:
         clock = self.world.clock
@@ -262,9 +264,9 @@ class CompiledRun:
         world = self.world
         pins = world.pins[world.pins["count"] != 0]
         size = _power_of_two(max(_PINS, 4 * int(world.clock["wanting"][0])))
-        places = _places(pins["key"], size)
+        positions = _hash_positions(pins["key"], size)
         table = np.zeros(size, dtype=layout.PIN)
-        table[places] = pins
+        table[positions] = pins
         self.world = world._replace(pins=table)
 
     def _resize_cells(self, slots: int, bits: int) -> None:
@@ -366,19 +368,14 @@ class CompiledRun:
         taken = self.program.resources.capacities - resources["free"]
         held = np.isin(resources["discipline"], (POOL, GATE))
         count = len(world.streams)
-        alone = count == 1 and not world.spawned.any()
-        # Sort the log by stream once, because there may be thousands of streams.
-        order = np.argsort(log["stream"], kind="stable")
-        borders = np.searchsorted(log["stream"][order], np.arange(2 * count + 1))
-        runs = [
-            self._stream_run(
-                index,
-                (log[:0] if index else log)
-                if alone
-                else log[order[borders[index] : borders[index + 1]]],
-            )
-            for index in range(2 * count)
-        ]
+        if count == 1 and not world.spawned.any():
+            # Without a copy, because the log may be the largest array of a run.
+            logs = [log, log[:0]]
+        else:
+            order = np.argsort(log["stream"], kind="stable")
+            borders = np.searchsorted(log["stream"][order], np.arange(2 * count + 1))
+            logs = [log[order[start:stop]] for start, stop in pairwise(borders)]
+        runs = [self._stream_run(index, own) for index, own in enumerate(logs)]
         return EngineRun(
             streams=runs[:count],
             spawned=runs[count:],
@@ -416,8 +413,10 @@ class CompiledRun:
 
     def _completed_ns(self, log: Array) -> IntArray:
         """Return completion times. A completion that its client has not noticed is pending."""
-        found: IntArray = log["completed_ns"].astype(np.int64)
-        return np.maximum(found, PENDING) if self.program.newest_only else found
+        completed_ns: IntArray = log["completed_ns"].astype(np.int64)
+        if self.program.newest_only:
+            return np.maximum(completed_ns, PENDING)
+        return completed_ns
 
     def _retries(self, index: int) -> Array:
         """Return the number of retries of each request of a stream."""

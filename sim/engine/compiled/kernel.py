@@ -13,8 +13,8 @@ this engine            SimPy engine
 ``_pass_on``           ``SimpyEngine.complete``
 ``skip``               ``SimpyEngine._skip_all``
 ``_begin``             ``SimpyEngine._begin``
-``_pool``              ``Pool.begin``
-``_pool_shared``       ``Pool.begin``
+``_pool``              ``UnitPool.begin``
+``_pool_shared``       ``UnitPool.begin``
 ``wait``               ``Queued.arrive``
 ``serve``              ``Fifo.serve``
 ``dispatch``           ``Queued.dispatch``
@@ -78,8 +78,12 @@ from stripesim.sim.engine.compiled.opcodes import (
     holds,
     inlined,
     lacks_room,
+    number_of,
+    request_of,
     skip,
+    special_of,
     step_done,
+    step_of,
     wide,
 )
 from stripesim.sim.engine.compiled.queues import (
@@ -100,7 +104,7 @@ from stripesim.sim.engine.compiled.requests import (
 )
 from stripesim.sim.engine.compiled.servers import dispatch, give_up, hand_over, serve
 from stripesim.sim.engine.compiled.service import sleep
-from stripesim.sim.engine.compiled.world import GO_ON, NEVER_NS, NOBODY, World
+from stripesim.sim.engine.compiled.world import GO_ON, NEVER_NS, NOTHING, World
 from stripesim.sim.engine.graph import ACQUIRE, DELAY, NONE, RELEASE, USE
 from stripesim.sim.engine.program import BATCH
 
@@ -108,11 +112,11 @@ from stripesim.sim.engine.program import BATCH
 @inlined
 def _end_of_service(world: World, cell: int) -> None:
     """Free the server of a calendar entry that is a use."""
-    clock = world.clock[0]
-    request = world.requests[at(cell >> clock.cell_bits)]
-    step = world.steps[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
+    step = step_of(world, cell)
     if step.word != USE:
         return
+    clock = world.clock[0]
+    request = request_of(world, cell)
     clock.uses += 1
     if step.special & layout.ONCE:
         account_service(world, request, cell)
@@ -124,7 +128,7 @@ def _end_of_service(world: World, cell: int) -> None:
     if resource.discipline == BATCH:
         # The other members depend on their leader, which the caller completes first.
         member = world.links[at(cell)]
-        while member != NOBODY:
+        while member != NOTHING:
             clock.uses += 1
             append(world, wide(member))
             member = world.links[at(member)]
@@ -185,7 +189,7 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
     """
     clock = world.clock[0]
     word = step.word
-    bound = NOBODY
+    bound = NOTHING
     if step.role >= 0:
         bound = bound_to(world, request, step.role)
     # Words that need a role are `NONE` here if they have none.
@@ -215,7 +219,7 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
                         return NEVER_NS
                     world.resources[at(resource.partner - 1)].stopped |= layout.FLUSHING
                 # A batch of one has no further members.
-                world.links[at(cell)] = NOBODY
+                world.links[at(cell)] = NOTHING
             resource.free -= 1
             return serve(world, resource, cell, wide(resource.wake_ns))
     elif word <= RELEASE:
@@ -231,10 +235,7 @@ def _lacks_for(world: World, request: Any, step: Any, cell: int, room: int) -> i
     clock = world.clock[0]
     if step.special & layout.NAMES_KEYS:
         slot = cell >> clock.cell_bits
-        special = world.specials[
-            at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))
-        ]
-        missing = lacks_room(world, slot, special)
+        missing = lacks_room(world, slot, special_of(world, cell))
         if missing != GO_ON:
             return missing
     if step.special & layout.SPAWNS:
@@ -262,7 +263,7 @@ def _pass_on(world: World, cell: int) -> None:
     clock = world.clock[0]
     slot = cell >> clock.cell_bits
     request = world.requests[at(slot)]
-    step = world.steps[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
+    step = step_of(world, cell)
     first_position = wide(step.successors_from)
     last_position = wide(step.successors_to)
     _skip_all(world, request, slot << clock.cell_bits, first_position, last_position)
@@ -277,9 +278,9 @@ def _complete(world: World, cell: int) -> int:
     """
     clock = world.clock[0]
     slot = cell >> clock.cell_bits
-    number_of_step = cell & ((1 << clock.cell_bits) - 1)
+    number_of_step = number_of(world, cell)
     request = world.requests[at(slot)]
-    step = world.steps[at(request.first_step + number_of_step)]
+    step = step_of(world, cell)
     index = room = 0
     if step.is_reply:
         index = int(request.stream)
@@ -312,8 +313,8 @@ def _complete(world: World, cell: int) -> int:
     first_position = wide(step.successors_from)
     last_position = wide(step.successors_to)
     if step.special & (layout.BRANCHES | layout.SPAWNS):
-        special = world.specials[at(request.first_step + number_of_step)]
-        bound = bound_to(world, request, step.role) if step.role >= 0 else NOBODY
+        special = special_of(world, cell)
+        bound = bound_to(world, request, step.role) if step.role >= 0 else NOTHING
         if step.special & layout.SPAWNS:
             spawn(world, request, slot, special, bound)
         else:
@@ -348,10 +349,10 @@ def _complete(world: World, cell: int) -> int:
 def _arriving(world: World) -> int:
     """Return the stream with the arrival due, by the smallest request number."""
     clock = world.clock[0]
-    due = NOBODY
+    due = NOTHING
     for index in range(len(world.streams)):
         if world.streams[at(index)].arrival_ns == clock.signal_ns and (
-            due == NOBODY
+            due == NOTHING
             or world.streams[at(index)].issued < world.streams[at(due)].issued
         ):
             due = index
@@ -460,7 +461,7 @@ def run_machine(world: World) -> int:
                 continue
         else:
             clock.ready_from = clock.ready_to = 0
-            if clock.kept != NOBODY:
+            if clock.kept != NOTHING:
                 # The thread that kept its core has no more work.
                 give_up(world)
             if clock.calendar_hole:

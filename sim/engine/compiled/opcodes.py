@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from stripesim.sim.engine.compiled import world as layout
-from stripesim.sim.engine.compiled.world import NOBODY, World
+from stripesim.sim.engine.compiled.world import NOTHING, World
 from stripesim.sim.engine.conditions import ALONE, ALWAYS, IDLE
 from stripesim.sim.engine.graph import ENTER, LEAVE, PIN, TURN, UNPIN
 from stripesim.sim.engine.program import BY_CLIENT
@@ -22,6 +22,8 @@ at = np.uintp
 # Type of values from narrower arrays, and of literals, when they are passed on. Numba compiles
 # a function and all its callees once per combination of argument types.
 wide: Any = np.int64
+# Increment of SplitMix64, also a multiplier of hashes.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 # No reference counts: all arrays outlive a call, and counting at each access to `World` costs
@@ -55,13 +57,48 @@ def append(world: World, cell: int) -> None:
 
 
 @inlined
+def request_of(world: World, cell: int) -> Any:
+    """Return the request of a cell."""
+    return world.requests[at(cell >> world.clock[0].cell_bits)]
+
+
+@inlined
+def number_of(world: World, cell: int) -> int:
+    """Return the step number of a cell within its template."""
+    return cell & ((1 << world.clock[0].cell_bits) - 1)
+
+
+@inlined
+def step_of(world: World, cell: int) -> Any:
+    """Return the step of a cell."""
+    first_step = request_of(world, cell).first_step
+    return world.steps[at(first_step + number_of(world, cell))]
+
+
+@inlined
+def special_of(world: World, cell: int) -> Any:
+    """Return the attributes of a cell's step beyond the plain words."""
+    first_step = request_of(world, cell).first_step
+    return world.specials[at(first_step + number_of(world, cell))]
+
+
+@inlined
+def mixed(word: np.uint64) -> np.uint64:
+    """Return one output of SplitMix64, as `draws.splitmix64`."""
+    word = word + GOLDEN
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@inlined
 def bound_to(world: World, request: Any, role: int) -> int:
     """Return the resource bound to a request's role, or none."""
     roles = world.clock[0].roles
     bound = world.bindings[at(request.row * roles + role)]
     if bound == BY_CLIENT:
         if request.client_row < 0:
-            return NOBODY
+            return NOTHING
         bound = world.bindings[at(request.client_row * roles + role)]
     return int(bound)
 
@@ -97,7 +134,7 @@ def skip(world: World, waits_for: int, cell: int) -> None:
 def pass_tickets(world: World, gate: Any) -> None:
     """Grant turns to the earliest tickets, up to one that does not wait for its turn yet."""
     clock = world.clock[0]
-    while gate.first != NOBODY and not gate.stopped:
+    while gate.first != NOTHING and not gate.stopped:
         ticket = wide(gate.first)
         state = world.pending[at(ticket)]
         if state == layout.TICKET_IN:
@@ -115,9 +152,9 @@ def pass_tickets(world: World, gate: Any) -> None:
 @inlined
 def _enter(world: World, gate: Any, request: Any, cell: int) -> None:
     """Take the next ticket. A ticket is the cell of its enter, and it keeps the slot occupied."""
-    world.links[at(cell)] = NOBODY
+    world.links[at(cell)] = NOTHING
     world.pending[at(cell)] = layout.TICKET_IN
-    if gate.first == NOBODY:
+    if gate.first == NOTHING:
         gate.first = cell
     else:
         world.links[at(gate.last)] = cell
@@ -137,8 +174,7 @@ def _gate(
         append(world, cell)
         return
     if word == TURN:
-        number_of_step = cell & ((1 << clock.cell_bits) - 1)
-        world.pending[at(ticket)] = layout.TICKET_WAITS - number_of_step
+        world.pending[at(ticket)] = layout.TICKET_WAITS - number_of(world, cell)
         gate.waiting += 1
         gate.waited_ns -= clock.now_ns
     else:
@@ -154,7 +190,7 @@ def _gate(
 
 @inlined
 def _scatter(key: int) -> int:
-    return int((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32))
+    return int((np.uint64(key) * GOLDEN) >> np.uint64(32))
 
 
 @inlined
@@ -252,9 +288,7 @@ def act(world: World, word: int, bound: int, request: Any, cell: int) -> None:
     """Begin a step with a word beyond the plain ones."""
     clock = world.clock[0]
     slot = cell >> clock.cell_bits
-    special = world.specials[
-        at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))
-    ]
+    special = special_of(world, cell)
     if word in (ENTER, TURN, LEAVE):
         ticket = (slot << clock.cell_bits) + special.ticket
         _gate(world, word, world.resources[at(bound)], request, cell, ticket)

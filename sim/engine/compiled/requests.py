@@ -5,7 +5,14 @@ from typing import Any
 import numpy as np
 
 from stripesim.sim.engine.compiled import world as layout
-from stripesim.sim.engine.compiled.opcodes import append, at, holds, inlined, wide
+from stripesim.sim.engine.compiled.opcodes import (
+    GOLDEN,
+    append,
+    at,
+    holds,
+    inlined,
+    wide,
+)
 from stripesim.sim.engine.compiled.world import NEVER_NS, World
 from stripesim.sim.engine.graph import STEP_BITS
 from stripesim.sim.engine.program import ROW_BITS, SPAWNED_FROM
@@ -101,9 +108,7 @@ def start(
     request.row = binding & ROW_MASK
     request.client_row = (binding >> ROW_BITS) - 1
     request.stream = index
-    request.draw = np.uint64(number << STEP_BITS) ^ (
-        np.uint64(retries) * np.uint64(0x9E3779B97F4A7C15)
-    )
+    request.draw = np.uint64(number << STEP_BITS) ^ (np.uint64(retries) * GOLDEN)
     first_step = world.templates[at(template)].first_step
     steps = world.templates[at(template)].steps
     request.first_step = first_step

@@ -8,7 +8,7 @@ from stripesim.sim.engine.compiled.cores import end_flush, serve_on_core, take_f
 from stripesim.sim.engine.compiled.opcodes import append, at, inlined, outlined, wide
 from stripesim.sim.engine.compiled.queues import first, next_ns, set_look, take
 from stripesim.sim.engine.compiled.service import serve_batch, service_ns, sleep
-from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, World
+from stripesim.sim.engine.compiled.world import NEVER_NS, NOTHING, World
 from stripesim.sim.engine.program import POOL
 from stripesim.sim.engine.shares import FAIR
 
@@ -29,7 +29,7 @@ def dispatch(world: World, index: int, awake: int) -> int:
     taken = 0
     while resource.free > 0 and not resource.stopped:
         cell = take_fair(world, index) if is_fair else take(world, index)
-        if cell == NOBODY:
+        if cell == NOTHING:
             break
         resource.free -= 1
         woken = taken >= awake
@@ -79,5 +79,5 @@ def hand_over(world: World, resource: Any) -> None:
 def give_up(world: World) -> None:
     """Free the core of a thread without further work."""
     index = world.clock[0].kept
-    world.clock[0].kept = NOBODY
+    world.clock[0].kept = NOTHING
     hand_over(world, world.resources[at(index)])

@@ -33,7 +33,7 @@ def appended(array: Array, used: int, rows: Array) -> Array:
     return array
 
 
-class Tables:
+class ProgramTables:
     """The tables of a run, which grow with its book."""
 
     def __init__(self, program: Program) -> None:
@@ -45,7 +45,7 @@ class Tables:
         ) = 0
         # Template numbers by identity, and steps whose spawned template is not in the book
         # yet.
-        self._places_of: dict[int, int] = {}
+        self._index_of: dict[int, int] = {}
         self._unresolved: list[tuple[int, Template]] = []
 
     def learn(self, world: World) -> tuple[World, int]:
@@ -62,7 +62,7 @@ class Tables:
         known = self._program.book.templates
         steps_max = 1
         for index in range(self._templates_known, len(known)):
-            self._places_of[id(known[index])] = index
+            self._index_of[id(known[index])] = index
             self._learn_template(known[index])
             steps_max = max(steps_max, known[index].steps)
         self._learn_spawned()
@@ -145,8 +145,8 @@ class Tables:
             np.int16
         )
         for step in np.flatnonzero(dynamics.spawns >= 0).tolist():
-            other = dynamics.spawned[dynamics.spawns[step]]
-            self._unresolved.append((self._steps_known + step, other))
+            spawned = dynamics.spawned[dynamics.spawns[step]]
+            self._unresolved.append((self._steps_known + step, spawned))
         before = np.repeat(
             np.arange(template.steps), np.diff(template.successor_starts)
         )
@@ -163,11 +163,11 @@ class Tables:
     def _learn_spawned(self) -> None:
         """Look up the templates that steps spawn. The book may receive missing ones later."""
         left = []
-        for step, other in self._unresolved:
-            index = self._places_of.get(id(other), -1)
+        for step, spawned in self._unresolved:
+            index = self._index_of.get(id(spawned), -1)
             self._world.specials["spawns"][step] = index
             if index < 0:
-                left.append((step, other))
+                left.append((step, spawned))
         self._unresolved = left
 
     def _learn_bindings(self) -> None:

@@ -20,7 +20,8 @@ MORE_PARKED, MORE_REPORTS, DIRECT = range(6, 9)
 GO_ON = -1
 
 NEVER_NS = (1 << 63) - 1
-NOBODY = -1
+# In place of a cell, a resource or another index.
+NOTHING = -1
 # Completions that the client has not noticed form a chain. This marks the first of them.
 LAST_UNNOTICED = -2
 
@@ -297,12 +298,12 @@ def empty_world(program: Program, log_rows: int) -> World:
     resources["kind"] = program.resources.kind_indices
     resources["paired"] = program.resources.paired
     for end in ("first", "last"):
-        resources[end][program.resources.disciplines == GATE] = NOBODY
+        resources[end][program.resources.disciplines == GATE] = NOTHING
     streams = np.zeros(len(program.streams), dtype=STREAM)
     streams["depth"] = [stream.depth for stream in program.streams]
     streams["arrival_ns"] = streams["look_ns"] = NEVER_NS
     streams["newest_only"][list(program.newest_only)] = 1
-    streams["last_unnoticed"] = NOBODY
+    streams["last_unnoticed"] = NOTHING
     for index, source in enumerate(program.streams if program.director else ()):
         assert isinstance(source, DirectedSource)
         streams[index]["feed"] = source.feed
@@ -313,7 +314,7 @@ def empty_world(program: Program, log_rows: int) -> World:
     clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
     clock["calendar_end"] = ROOT
     clock["seed_state"] = seed_state(program.seed)
-    clock["kept"] = NOBODY
+    clock["kept"] = NOTHING
     clock["paired_slowdown"] = program.resources.paired_slowdown
     clock["warm_ns"] = program.resources.warm_ns
     clock["cool_ns"] = program.resources.cool_ns
@@ -364,7 +365,7 @@ def empty_world(program: Program, log_rows: int) -> World:
         joined_ns=np.zeros(0, dtype=np.int64),
         since_ns=np.zeros(0, dtype=np.int64),
         processes=np.where(
-            program.resources.processes < 0, NOBODY, program.resources.processes
+            program.resources.processes < 0, NOTHING, program.resources.processes
         ),
         spared_ns=np.zeros(len(resources), dtype=np.int64),
         flows=program.resources.flows,
@@ -397,7 +398,7 @@ def _followed(program: Program) -> Array:
     """Return the row of each followed request, by its number in the first stream."""
     followed = program.followed
     rows = np.full(
-        int(followed[-1]) + 1 if len(followed) else 0, NOBODY, dtype=np.int32
+        int(followed[-1]) + 1 if len(followed) else 0, NOTHING, dtype=np.int32
     )
     rows[followed] = np.arange(len(followed))
     return rows

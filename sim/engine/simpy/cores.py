@@ -7,18 +7,18 @@ from collections.abc import Collection, Iterator, Sequence
 
 from stripesim.sim.engine.program import PAIRED_UNIT, Resources
 from stripesim.sim.engine.simpy.kernel import Kernel
-from stripesim.sim.engine.simpy.paths import Request, Station, Step
+from stripesim.sim.engine.simpy.paths import PathStep, RequestInFlight, Station
 from stripesim.sim.engine.simpy.queues import Queue, Visit
 from stripesim.sim.engine.simpy.resources import (
-    Batch,
+    BatchServer,
     Fifo,
-    Pool,
     Resource,
     Service,
+    UnitPool,
 )
 
 
-def thread_pool(request: Request, step: Step) -> Station | None:
+def thread_pool(request: RequestInFlight, step: PathStep) -> Station | None:
     """Return the pool of the thread that performs a use, or None."""
     return request.row[step.thread.role] if step.thread else None
 
@@ -109,7 +109,7 @@ class FairQueue:
     def next_ns(self) -> None:
         """Return None, because visits wait only for cores."""
 
-    def leave(self, cut: Collection[Request]) -> None:
+    def leave(self, cut: Collection[RequestInFlight]) -> None:
         """Drop the visits of some requests."""
         self._items = [item for item in self._items if item[1].request not in cut]
 
@@ -130,7 +130,7 @@ class Cores(Fifo):
         # The service that has just ended on a core kept by its thread.
         self._kept: Service | None = None
 
-    def begin(self, request: Request, step: Step) -> None:
+    def begin(self, request: RequestInFlight, step: PathStep) -> None:
         """Continue on the core that the thread keeps. Otherwise take a core or wait for one."""
         if self._kept and self._keeper() is thread_pool(request, step):
             now_ns = self.kernel.now_ns
@@ -165,7 +165,7 @@ class Cores(Fifo):
         self._kept = None
         self.free_server()
 
-    def waking_ns(self, request: Request, step: Step) -> int:
+    def waking_ns(self, request: RequestInFlight, step: PathStep) -> int:
         """Return 0 on cores with a slice. They add wake-ups when services begin."""
         return 0 if self.slice_ns else super().waking_ns(request, step)
 
@@ -186,7 +186,7 @@ class Cores(Fifo):
             return demand_ns
         if thread in request.woken and thread not in request.awake:
             request.awake.add(thread)
-            assert isinstance(pool, Pool)
+            assert isinstance(pool, UnitPool)
             spared_ns = self.processes.spared_ns(pool, self.kernel.now_ns)
             pool.warm_ns += spared_ns
             demand_ns += pool.wake_ns - spared_ns
@@ -200,7 +200,7 @@ class Cores(Fifo):
         return demand_ns * sharing * self.slowdown // (busy * PAIRED_UNIT)
 
 
-class ServedBatch(Batch):
+class ServedBatch(BatchServer):
     """A batch server run by the threads of a pool when they have no other work."""
 
     threads: "ServingPool"
@@ -228,7 +228,7 @@ class ServedBatch(Batch):
         return [self.threads]
 
 
-class ServingPool(Pool):
+class ServingPool(UnitPool):
     """The threads that run a batch server. They do nothing else meanwhile."""
 
     server: ServedBatch

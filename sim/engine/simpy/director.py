@@ -13,9 +13,9 @@ from stripesim.sim.engine.checks import Consulted, check_replanned, planning
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import PENDING
-from stripesim.sim.engine.simpy.kernel import DIRECTOR, Call, Kernel
+from stripesim.sim.engine.simpy.kernel import DIRECTOR, Kernel, ScheduledCall
 from stripesim.sim.engine.simpy.logs import Log
-from stripesim.sim.engine.simpy.paths import Request
+from stripesim.sim.engine.simpy.paths import RequestInFlight
 from stripesim.sim.engine.simpy.pins import Pins
 from stripesim.sim.engine.simpy.resources import Delays, Resource
 from stripesim.sim.engine.simpy.streams import Stream
@@ -32,9 +32,9 @@ class DirectedKernel(Kernel):
     # True for each placement group whose requests wait.
     held: list[bool]
     # Requests in flight, by number.
-    flying: dict[int, Request]
+    flying: dict[int, RequestInFlight]
 
-    def start(self, log: Log, place: int, keys: Sequence[range]) -> None:
+    def start(self, log: Log, position: int, keys: Sequence[range]) -> None:
         """Start a request at its step 0."""
         raise NotImplementedError
 
@@ -51,7 +51,7 @@ class Direction:
         # Completions not reported to the director yet.
         self._reports: list[machine.Report] = []
         self._begun = False
-        self._moment: Call | None = None
+        self._moment: ScheduledCall | None = None
 
     def begin(self) -> None:
         """Perform the director's actions before any request is issued."""
@@ -69,16 +69,16 @@ class Direction:
         """Yield the begun steps of each of a stream's requests in flight."""
         log = self.engine.streams[stream]
         for request in self.engine.flying.values():
-            place = request.place
-            if request.log is log and log.completed_ns[place] == PENDING:
+            position = request.position
+            if request.log is log and log.completed_ns[position] == PENDING:
                 steps = np.array(request.pending) == 0
-                yield machine.Begun(place, log.templates[place], steps)
+                yield machine.Begun(position, log.templates[position], steps)
 
-    def report(self, stream: int, place: int) -> None:
+    def report(self, stream: int, position: int) -> None:
         """Report a completion to the director as soon as the ready list is empty."""
         if not self._reports:
             self.engine.when_quiet.append(self._act_unasked)
-        self._reports.append(machine.Report(stream, place))
+        self._reports.append(machine.Report(stream, position))
 
     def _act_unasked(self) -> None:
         """Call the director at a moment that it has not named."""
@@ -143,32 +143,32 @@ class Direction:
     def _interrupt(self, groups: Collection[int]) -> list[Resource]:
         """Cut off the requests of groups, and return the resources to resume."""
         for number in list(self.waiting):
-            stream, place = self._at(number)
-            if stream.feed and stream.groups[place] in groups:
+            stream, position = self._at(number)
+            if stream.feed and stream.groups[position] in groups:
                 del self.waiting[number]
-                stream.end(place, machine.CUT)
+                stream.end(position, machine.CUT)
         cut = set()
         for request in self.engine.flying.values():
             log = request.log
-            place = request.place
-            if log.groups[place] not in groups:
+            position = request.position
+            if log.groups[position] not in groups:
                 continue
             cut.add(request)
-            if log.completed_ns[place] != PENDING:
+            if log.completed_ns[position] != PENDING:
                 continue
             if isinstance(log, Stream) and not log.feed:
                 self.waiting[request.number] = request.keys
-                log.retries[place] += 1
+                log.retries[position] += 1
             else:
-                log.end(place, machine.CUT)
+                log.end(position, machine.CUT)
         return self._cut_off(cut)
 
     def _at(self, number: int) -> tuple[Stream, int]:
         """Return the stream of a request and the request's position there."""
-        place, stream = divmod(number, len(self.engine.streams))
-        return self.engine.streams[stream], place
+        position, stream = divmod(number, len(self.engine.streams))
+        return self.engine.streams[stream], position
 
-    def _cut_off(self, cut: Collection[Request]) -> list[Resource]:
+    def _cut_off(self, cut: Collection[RequestInFlight]) -> list[Resource]:
         """Drop requests everywhere, and return the resources to resume."""
         engine = self.engine
         assert not engine.ready, "requests are cut off before anything goes on"
@@ -180,12 +180,12 @@ class Direction:
         engine.delays.cut_off(cut)
         return [resource for resource in engine.resources if resource.cut_off(cut)]
 
-    def time_out(self, stream: Stream, places: Sequence[int]) -> None:
+    def time_out(self, stream: Stream, positions: Sequence[int]) -> None:
         """Cut off requests of a stream that have timed out."""
         cut = set()
-        for place in places:
-            number = stream.number(place)
-            stream.end(place, machine.FAILED)
+        for position in positions:
+            number = stream.number(position)
+            stream.end(position, machine.FAILED)
             self.waiting.pop(number, None)
             if number in self.engine.flying:
                 cut.add(self.engine.flying[number])
@@ -199,38 +199,40 @@ class Direction:
             return
         waiting = []
         for number in sorted(self.waiting):
-            stream, place = self._at(number)
-            if stream.groups[place] in open_groups:
+            stream, position = self._at(number)
+            if stream.groups[position] in open_groups:
                 waiting.append(number)
         for stream in self.engine.streams:
-            places = [place for log, place in map(self._at, waiting) if log is stream]
-            self._replan(stream, places, open_groups)
+            positions = [
+                position for log, position in map(self._at, waiting) if log is stream
+            ]
+            self._replan(stream, positions, open_groups)
         for number in waiting:
-            stream, place = self._at(number)
-            self.engine.start(stream, place, self.waiting.pop(number))
+            stream, position = self._at(number)
+            self.engine.start(stream, position, self.waiting.pop(number))
 
     def _replan(
-        self, stream: Stream, places: list[int], groups: Collection[int]
+        self, stream: Stream, positions: list[int], groups: Collection[int]
     ) -> None:
         """Replan waiting and planned requests of a stream."""
         later: list[int] = []
         if stream.chunk is not None:
             later = np.flatnonzero(np.isin(stream.chunk.groups, list(groups))).tolist()
             later = [row for row in later if row >= stream.chunk_issued]
-        next_place = len(stream.issued_ns) - stream.chunk_issued
-        indices = [*places, *(next_place + row for row in later)]
+        next_position = len(stream.issued_ns) - stream.chunk_issued
+        indices = [*positions, *(next_position + row for row in later)]
         if not indices:
             return
         source = cast(machine.DirectedSource, stream.source)
         with planning(self.engine):
             again = source.replan(np.array(indices, dtype=np.int64))
-        known = self._known(stream, places, later)
+        known = self._known(stream, positions, later)
         check_replanned(self.engine.program, stream.index, again, known)
         templates = again.templates.tolist()
         bindings = again.bindings.tolist()
-        for place in places:
-            stream.templates[place] = templates.pop(0)
-            stream.bindings[place] = bindings.pop(0)
+        for position in positions:
+            stream.templates[position] = templates.pop(0)
+            stream.bindings[position] = bindings.pop(0)
         if later:
             assert stream.chunk is not None
             stream.chunk = replace(
@@ -240,11 +242,11 @@ class Direction:
             )
 
     def _known(
-        self, stream: Stream, places: list[int], later: list[int]
+        self, stream: Stream, positions: list[int], later: list[int]
     ) -> machine.RequestChunk:
         """Return the groups and keys of requests, which replanning does not change."""
-        groups = [stream.groups[place] for place in places]
-        waiting = [self.waiting[stream.number(place)] for place in places]
+        groups = [stream.groups[position] for position in positions]
+        waiting = [self.waiting[stream.number(position)] for position in positions]
         ranges = [[[keys.start, keys.stop] for keys in own] for own in waiting]
         chunk = stream.chunk
         if later and chunk is not None:
@@ -276,8 +278,8 @@ class Direction:
         assert pins.counts == engine.pins.counts, "a pin was lost"
         for stream in engine.streams:
             pending = {
-                stream.number(place)
-                for place, time_ns in enumerate(stream.completed_ns)
+                stream.number(position)
+                for position, time_ns in enumerate(stream.completed_ns)
                 if time_ns == PENDING
             }
             assert len(pending) == stream.outstanding, "a request was lost"

@@ -13,7 +13,7 @@ import simpy
 from stripesim.sim.engine.draws import factor_index, scaled_ns
 from stripesim.sim.engine.graph import COUNTERS, IntArray
 from stripesim.sim.engine.program import Program
-from stripesim.sim.engine.simpy.paths import Request, Step
+from stripesim.sim.engine.simpy.paths import PathStep, RequestInFlight
 
 # Priorities of events at equal times, the lowest first. SimPy's own events have the priorities
 # 0 and 1. A step's priority is its key plus `FIRST_STEP`.
@@ -35,7 +35,7 @@ class Moment:
         raise NotImplementedError
 
 
-class Call(Moment):
+class ScheduledCall(Moment):
     """A scheduled call of a function."""
 
     __slots__ = ("_action", "time_ns")
@@ -84,7 +84,7 @@ class Kernel(simpy.Environment):
         self._numbers = count()
         self._cancelled: set[Moment] = set()
         # Completed steps, in order.
-        self.ready: deque[tuple[Request, Step]] = deque()
+        self.ready: deque[tuple[RequestInFlight, PathStep]] = deque()
         # Functions to call one by one whenever the ready list is empty.
         self.when_quiet: deque[Callable[[], None]] = deque()
         self.uses = 0
@@ -106,9 +106,11 @@ class Kernel(simpy.Environment):
         entry = (time_ns, priority, next(self._numbers), moment)
         heappush(self._calendar, entry)
 
-    def call_at(self, time_ns: int, priority: int, action: Callable[[], None]) -> Call:
+    def call_at(
+        self, time_ns: int, priority: int, action: Callable[[], None]
+    ) -> ScheduledCall:
         """Schedule the call of a function."""
-        call = Call(time_ns, action)
+        call = ScheduledCall(time_ns, action)
         self.put(time_ns, priority, call)
         return call
 
@@ -158,15 +160,15 @@ class Kernel(simpy.Environment):
                 return
             self.when_quiet.popleft()()
 
-    def complete(self, request: Request, step: Step) -> None:
+    def complete(self, request: RequestInFlight, step: PathStep) -> None:
         """Complete a step and begin the steps that it makes ready."""
         raise NotImplementedError
 
-    def account_service(self, request: Request, step: Step) -> None:
+    def account_service(self, request: RequestInFlight, step: PathStep) -> None:
         """Account a step's amounts per service."""
         raise NotImplementedError
 
-    def random_ns(self, request: Request, step: Step) -> int:
+    def random_ns(self, request: RequestInFlight, step: PathStep) -> int:
         """Return the demand of a use multiplied by its random factor."""
         index = factor_index(request.seed, request.key | step.number)
         return scaled_ns(step.demand_ns, self._factors[step.spread][index])

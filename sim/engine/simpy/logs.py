@@ -27,9 +27,9 @@ class Log:
         self._streams = streams
         self._first_number = first_number
 
-    def number(self, place: int) -> int:
+    def number(self, position: int) -> int:
         """Return the number of the request at a position of the log."""
-        return self._first_number + place * self._streams + self.index
+        return self._first_number + position * self._streams + self.index
 
     def note(self, now_ns: int, template: int, binding: int, group: int) -> int:
         """Record the issue of a request, and return its position."""
@@ -41,13 +41,13 @@ class Log:
         self.retries.append(0)
         return len(self.issued_ns) - 1
 
-    def complete(self, place: int, now_ns: int) -> None:
+    def complete(self, position: int, now_ns: int) -> None:
         """Process the reply of a request."""
-        self.end(place, now_ns)
+        self.end(position, now_ns)
 
-    def end(self, place: int, outcome: int) -> None:
+    def end(self, position: int, outcome: int) -> None:
         """Record the completion time or the outcome of a request."""
-        self.completed_ns[place] = outcome
+        self.completed_ns[position] = outcome
 
     def result(self, *, counted: bool) -> StreamRun:
         """Return the log as arrays."""

@@ -36,12 +36,12 @@ class Station(Protocol):
     def idle(self) -> bool:
         """True if a server or unit is idle, or no ticket of a gate is out."""
 
-    def begin(self, request: Request, step: Step) -> None:
+    def begin(self, request: RequestInFlight, step: PathStep) -> None:
         """Begin a step whose predecessors have completed."""
 
 
 @dataclass(slots=True, eq=False)
-class Step:
+class PathStep:
     """A step of a template. `stripesim.sim.engine.graph` defines the attributes."""
 
     number: int
@@ -52,8 +52,8 @@ class Step:
     amounts: IntArray
     at_resource: bool
     # Its successors. Those on the no side of a branch are in `otherwise`.
-    following: list[Step] = field(default_factory=list)
-    otherwise: list[Step] = field(default_factory=list)
+    following: list[PathStep] = field(default_factory=list)
+    otherwise: list[PathStep] = field(default_factory=list)
     is_merge: bool = False
     test: int = NO_TEST
     keys: int = -1
@@ -64,11 +64,11 @@ class Step:
     # Amounts accounted once per service.
     once: IntArray | None = None
     # The acquire of the thread that performs it.
-    thread: Step | None = None
+    thread: PathStep | None = None
     share_class: int = 0
     cost: int = 1
 
-    def bound(self, request: Request) -> bool:
+    def bound(self, request: RequestInFlight) -> bool:
         """Return True if the step has no role, or one that is bound to a resource."""
         return self.role == NO_ROLE or request.row[self.role] is not None
 
@@ -94,7 +94,7 @@ class Path:
         self.predecessors: list[int] = template.predecessors.tolist()
         self.planned = template.planned and not counted
         self.steps = [
-            Step(step, word, role, demand_ns, spread, amounts, word in _AT_RESOURCE)
+            PathStep(step, word, role, demand_ns, spread, amounts, word in _AT_RESOURCE)
             for step, word, role, demand_ns, spread, amounts in zip(
                 range(template.steps),
                 template.words.tolist(),
@@ -138,7 +138,7 @@ class Path:
                 step.following = step.following[:yes]
 
 
-class Request:
+class RequestInFlight:
     """A request in flight."""
 
     __slots__ = (
@@ -151,7 +151,7 @@ class Request:
         "path",
         "pending",
         "pinned",
-        "place",
+        "position",
         "reached",
         "row",
         "seed",
@@ -167,7 +167,7 @@ class Request:
         row: Sequence[Station | None],
         keys: Sequence[range],
         log: Log,
-        place: int,
+        position: int,
         seed: int,
     ) -> None:
         self.number = number
@@ -178,18 +178,18 @@ class Request:
         self.keys = keys
         # Position of the request in its log.
         self.log = log
-        self.place = place
+        self.position = position
         self.seed = seed
         # Outstanding predecessors of each step. A skipped predecessor stays outstanding,
         # except for a merge.
         self.pending = path.predecessors.copy()
-        self.skipped: set[Step] = set()
+        self.skipped: set[PathStep] = set()
         # Merges that have a completed predecessor.
-        self.reached: set[Step] = set()
+        self.reached: set[PathStep] = set()
         # Acquires that had to wake their thread, and those whose wake-up time a core has
         # spent.
-        self.woken: set[Step] = set()
-        self.awake: set[Step] = set()
+        self.woken: set[PathStep] = set()
+        self.awake: set[PathStep] = set()
         # Number of times it has pinned each of its key ranges.
         self.pinned = [0] * len(keys)
         # Completion times of its steps, if it is followed.

@@ -18,19 +18,19 @@ from typing import Protocol
 
 from stripesim.sim.engine import shares
 from stripesim.sim.engine.draws import share_draw
-from stripesim.sim.engine.simpy.paths import Request, Step
+from stripesim.sim.engine.simpy.paths import PathStep, RequestInFlight
 
 
 @dataclass(slots=True, eq=False)
 class Visit:
     """A step at a resource."""
 
-    request: Request
-    step: Step
+    request: RequestInFlight
+    step: PathStep
     demand_ns: int
     joined_ns: int
-    # Other members of its batch.
-    others: Sequence[Visit] = ()
+    # The members of its batch that it leads.
+    followers: Sequence[Visit] = ()
 
 
 class Queue(Protocol):
@@ -49,7 +49,7 @@ class Queue(Protocol):
     def next_ns(self) -> int | None:
         """Return when a visit may be served if none may now. None if time makes no difference."""
 
-    def leave(self, cut: Collection[Request]) -> None:
+    def leave(self, cut: Collection[RequestInFlight]) -> None:
         """Drop the visits of some requests."""
 
 
@@ -65,7 +65,7 @@ class FifoQueue(deque[Visit]):
     def next_ns(self) -> None:
         """Return None, because visits wait only for servers."""
 
-    def leave(self, cut: Collection[Request]) -> None:
+    def leave(self, cut: Collection[RequestInFlight]) -> None:
         """Drop the visits of some requests."""
         kept = [visit for visit in self if visit.request not in cut]
         self.clear()
@@ -81,7 +81,7 @@ class BatchQueue(FifoQueue):
             return None
         leader = self.popleft()
         if self:
-            leader.others = list(self)
+            leader.followers = list(self)
             longest_ns = max(visit.demand_ns for visit in self)
             leader.demand_ns = max(leader.demand_ns, longest_ns)
             self.clear()
@@ -89,7 +89,7 @@ class BatchQueue(FifoQueue):
 
 
 @dataclass(slots=True, eq=False)
-class Line:
+class ClassLine:
     """The visits of one class. Its tags are those of its first visit, or of its last one when empty."""
 
     rates: shares.ShareClass
@@ -126,7 +126,7 @@ class ClassQueue:
     """A queue shared by classes. Strict classes go first, the highest first."""
 
     def __init__(self, share: shares.Share) -> None:
-        self.lines = [Line(rates) for rates in share.classes]
+        self.lines = [ClassLine(rates) for rates in share.classes]
 
     def __len__(self) -> int:
         return sum(len(line.visits) for line in self.lines)
@@ -146,7 +146,7 @@ class ClassQueue:
         """Return when a visit may be served if none may now. None if time makes no difference."""
         return None
 
-    def joined(self, line: Line, visit: Visit) -> None:
+    def joined(self, line: ClassLine, visit: Visit) -> None:
         """Process a visit that has joined a non-strict line."""
         raise NotImplementedError
 
@@ -159,11 +159,11 @@ class ClassQueue:
             return highest.visits.popleft()
         return self.take_shared(waiting, now_ns) if waiting else None
 
-    def take_shared(self, waiting: list[Line], now_ns: int) -> Visit | None:
+    def take_shared(self, waiting: list[ClassLine], now_ns: int) -> Visit | None:
         """Dequeue a visit of the non-strict lines, or return None if none may be served."""
         raise NotImplementedError
 
-    def leave(self, cut: Collection[Request]) -> None:
+    def leave(self, cut: Collection[RequestInFlight]) -> None:
         """Drop the visits of some requests. Tags stay with their class."""
         for line in self.lines:
             kept = [visit for visit in line.visits if visit.request not in cut]
@@ -180,11 +180,11 @@ class WpqQueue(ClassQueue):
         self._draws = 0
         self._cost_max = 0
 
-    def joined(self, line: Line, visit: Visit) -> None:
+    def joined(self, line: ClassLine, visit: Visit) -> None:
         """Update the highest cost."""
         self._cost_max = max(self._cost_max, visit.step.cost)
 
-    def take_shared(self, waiting: list[Line], now_ns: int) -> Visit:
+    def take_shared(self, waiting: list[ClassLine], now_ns: int) -> Visit:
         """Draw lines until one is accepted. A single line needs no draw."""
         while len(waiting) > 1:
             line = self._drawn_line(waiting)
@@ -193,7 +193,7 @@ class WpqQueue(ClassQueue):
                 return line.visits.popleft()
         return waiting[0].visits.popleft()
 
-    def _drawn_line(self, waiting: list[Line]) -> Line:
+    def _drawn_line(self, waiting: list[ClassLine]) -> ClassLine:
         drawn = self._draw() % sum(line.rates.weight for line in waiting)
         for line in waiting:
             if drawn < line.rates.weight:
@@ -209,7 +209,7 @@ class WpqQueue(ClassQueue):
 class MClockQueue(ClassQueue):
     """Ceph's mClock queue: reservations first, then by weight within limits."""
 
-    def joined(self, line: Line, visit: Visit) -> None:
+    def joined(self, line: ClassLine, visit: Visit) -> None:
         """Tag a visit that is the first of its line."""
         if len(line.visits) > 1:
             return
@@ -217,20 +217,20 @@ class MClockQueue(ClassQueue):
             self._catch_up(line, visit.joined_ns)
         line.tag(visit.joined_ns)
 
-    def _catch_up(self, line: Line, now_ns: int) -> None:
+    def _catch_up(self, line: ClassLine, now_ns: int) -> None:
         """Align the weight tag of an idle class with the least of the others."""
-        others = [
-            other.competes_at()
-            for other in self.lines
-            if other is not line
-            and other.rates.weight
-            and not other.rates.strict
-            and (other.visits or now_ns - other.seen_ns < shares.IDLE_AGE_NS)
+        rivals = [
+            rival.competes_at()
+            for rival in self.lines
+            if rival is not line
+            and rival.rates.weight
+            and not rival.rates.strict
+            and (rival.visits or now_ns - rival.seen_ns < shares.IDLE_AGE_NS)
         ]
-        if others:
-            line.ahead = min(others) - shares.weight_clock(now_ns)
+        if rivals:
+            line.ahead = min(rivals) - shares.weight_clock(now_ns)
 
-    def take_shared(self, waiting: list[Line], now_ns: int) -> Visit | None:
+    def take_shared(self, waiting: list[ClassLine], now_ns: int) -> Visit | None:
         """Dequeue the visit with the earliest due reservation, or the next by weight within limits."""
         due = [
             line
@@ -244,7 +244,7 @@ class MClockQueue(ClassQueue):
         ]
         if not within:
             return None
-        line = min(within, key=Line.competes_at)
+        line = min(within, key=ClassLine.competes_at)
         visit = self._first(line, now_ns)
         if line.rates.reservation:
             # Service by weight does not count against the reservation.
@@ -253,7 +253,7 @@ class MClockQueue(ClassQueue):
             )
         return visit
 
-    def _first(self, line: Line, now_ns: int) -> Visit:
+    def _first(self, line: ClassLine, now_ns: int) -> Visit:
         visit = line.visits.popleft()
         if line.visits:
             line.tag(now_ns)

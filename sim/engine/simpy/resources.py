@@ -10,11 +10,11 @@ from stripesim.sim.engine.simpy.kernel import (
     FIRST_STEP,
     LOOK,
     LOST_SERVICE,
-    Call,
     Kernel,
     Moment,
+    ScheduledCall,
 )
-from stripesim.sim.engine.simpy.paths import Request, Step
+from stripesim.sim.engine.simpy.paths import PathStep, RequestInFlight
 from stripesim.sim.engine.simpy.queues import BatchQueue, Queue, Visit
 
 
@@ -58,7 +58,7 @@ class Resource:
         """True if a server or unit is idle, or no ticket of a gate is out."""
         raise NotImplementedError
 
-    def begin(self, request: Request, step: Step) -> None:
+    def begin(self, request: RequestInFlight, step: PathStep) -> None:
         """Begin a step whose predecessors have completed."""
         raise NotImplementedError
 
@@ -76,7 +76,7 @@ class Resource:
         """Return the time that units or tickets were out, summed until the end of the run."""
         return 0
 
-    def users(self) -> Iterable[Request]:
+    def users(self) -> Iterable[RequestInFlight]:
         """Yield the requests that hold a unit or a ticket."""
         return ()
 
@@ -93,7 +93,7 @@ class Resource:
         """Resume work."""
         self.stopped = False
 
-    def cut_off(self, cut: Collection[Request]) -> bool:
+    def cut_off(self, cut: Collection[RequestInFlight]) -> bool:
         """Drop some requests. Return True if the resource has to be resumed."""
         raise NotImplementedError
 
@@ -111,7 +111,7 @@ class Queued(Resource):
         # Idle servers or units.
         self.free = self.capacity
         self._waited_ns = 0
-        self._look: Call | None = None
+        self._look: ScheduledCall | None = None
 
     @property
     def idle(self) -> bool:
@@ -137,8 +137,8 @@ class Queued(Resource):
             if visit is None:
                 break
             self._waited_ns += now_ns - visit.joined_ns
-            for other in visit.others:
-                self._waited_ns += now_ns - other.joined_ns
+            for follower in visit.followers:
+                self._waited_ns += now_ns - follower.joined_ns
             self.serve(visit, woken=served >= awake)
             served += 1
         if queue or self._look:
@@ -185,7 +185,7 @@ class Queued(Resource):
         self._look_again()
         return ()
 
-    def cut_off(self, cut: Collection[Request]) -> bool:
+    def cut_off(self, cut: Collection[RequestInFlight]) -> bool:
         """Drop visits from the queue. Only a queue that waits for a look has to be resumed."""
         dropped = [visit for visit in self.queue if visit.request in cut]
         if not dropped:
@@ -227,22 +227,22 @@ class Fifo(Queued):
         super().__init__(kernel, index, queue)
         self.services: dict[Service, None] = {}
         # Services whose requests were all cut off. They occupy their servers until their end.
-        self.lost: dict[Call, None] = {}
+        self.lost: dict[ScheduledCall, None] = {}
 
-    def begin(self, request: Request, step: Step) -> None:
+    def begin(self, request: RequestInFlight, step: PathStep) -> None:
         """Take a server or wait for one."""
         demand_ns = self.demand_ns(request, step)
         if step.thread in request.woken:
             demand_ns += self.waking_ns(request, step)
         self.arrive(Visit(request, step, demand_ns, self.kernel.now_ns))
 
-    def demand_ns(self, request: Request, step: Step) -> int:
+    def demand_ns(self, request: RequestInFlight, step: PathStep) -> int:
         """Return the time of a use on a server that is awake."""
         if step.spread:
             return self.kernel.random_ns(request, step)
         return step.demand_ns
 
-    def waking_ns(self, request: Request, step: Step) -> int:
+    def waking_ns(self, request: RequestInFlight, step: PathStep) -> int:
         """Return the time that waking its thread adds to a use."""
         assert step.thread is not None
         pool = request.row[step.thread.role]
@@ -272,9 +272,9 @@ class Fifo(Queued):
             kernel.account_service(visit.request, visit.step)
         kernel.ready.append((visit.request, visit.step))
         self.hand_over(service)
-        for other in visit.others:
+        for follower in visit.followers:
             kernel.uses += 1
-            kernel.ready.append((other.request, other.step))
+            kernel.ready.append((follower.request, follower.step))
 
     def hand_over(self, service: Service) -> None:
         """Release the server of a service that has ended."""
@@ -300,10 +300,10 @@ class Fifo(Queued):
         self.stopped = False
         self.free = self.capacity
 
-    def cut_off(self, cut: Collection[Request]) -> bool:
+    def cut_off(self, cut: Collection[RequestInFlight]) -> bool:
         """Drop visits in the queue and in service."""
         for service in list(self.services):
-            visits = [service.visit, *service.visit.others]
+            visits = [service.visit, *service.visit.followers]
             left = [visit for visit in visits if visit.request not in cut]
             if len(left) < len(visits):
                 self._leave_service(service, left)
@@ -314,8 +314,8 @@ class Fifo(Queued):
         self.kernel.cancel(service)
         del self.services[service]
         if left:
-            leader, *others = left
-            leader.others = others
+            leader, *followers = left
+            leader.followers = followers
             Service(self, leader, service.end_ns, service.since_ns)
             return
 
@@ -328,23 +328,23 @@ class Fifo(Queued):
         self.lost[lost] = None
 
 
-class Batch(Fifo):
+class BatchServer(Fifo):
     """Servers whose service serves all visits that waited when it began."""
 
     def __init__(self, kernel: Kernel, index: int) -> None:
         super().__init__(kernel, index, BatchQueue())
 
 
-class Pool(Queued):
+class UnitPool(Queued):
     """Units that requests acquire and release."""
 
     def __init__(self, kernel: Kernel, index: int, queue: Queue) -> None:
         super().__init__(kernel, index, queue)
         self._out = Level()
         # Number of units of each request.
-        self._units: defaultdict[Request, int] = defaultdict(int)
+        self._units: defaultdict[RequestInFlight, int] = defaultdict(int)
 
-    def begin(self, request: Request, step: Step) -> None:
+    def begin(self, request: RequestInFlight, step: PathStep) -> None:
         """Take a unit or wait for one, or return one."""
         if step.word == ACQUIRE:
             self.arrive(Visit(request, step, 0, self.kernel.now_ns))
@@ -368,7 +368,7 @@ class Pool(Queued):
         if not self.dispatch(awake=1):
             self.sleep()
 
-    def _give_back(self, request: Request, units: int) -> None:
+    def _give_back(self, request: RequestInFlight, units: int) -> None:
         self.free += units
         self._out.change(-units, self.kernel.now_ns)
         self._units[request] -= units
@@ -379,11 +379,11 @@ class Pool(Queued):
         """Return the time that units were out, summed until the end of the run."""
         return self._out.integral_ns(end_ns)
 
-    def users(self) -> Iterable[Request]:
+    def users(self) -> Iterable[RequestInFlight]:
         """Yield the requests that have a unit."""
         return self._units
 
-    def cut_off(self, cut: Collection[Request]) -> bool:
+    def cut_off(self, cut: Collection[RequestInFlight]) -> bool:
         """Drop visits from the queue and take units back."""
         to_resume = super().cut_off(cut)
         holders = [request for request in self._units if request in cut]
@@ -395,7 +395,7 @@ class Pool(Queued):
 class Ticket:
     """A ticket of a gate."""
 
-    def __init__(self, request: Request, entered_ns: int) -> None:
+    def __init__(self, request: RequestInFlight, entered_ns: int) -> None:
         self.request = request
         # The waiting turn.
         self.turn: Visit | None = None
@@ -411,7 +411,7 @@ class Gate(Resource):
         # Tickets that have not had their turn, the earliest first.
         self._tickets: deque[Ticket] = deque()
         # Tickets that are out, by request and number of the enter step.
-        self._out: dict[tuple[Request, int], Ticket] = {}
+        self._out: dict[tuple[RequestInFlight, int], Ticket] = {}
         self._count = Level()
         self._waited_ns = 0
 
@@ -420,12 +420,11 @@ class Gate(Resource):
         """True if no ticket is out."""
         return not self._out
 
-    def alone(self, request: Request, enter: int) -> bool:
+    def alone(self, request: RequestInFlight, enter: int) -> bool:
         """Return True if no ticket is out except the one of an enter step."""
-        others = len(self._out) - ((request, enter) in self._out)
-        return others == 0
+        return self._out.keys() <= {(request, enter)}
 
-    def begin(self, request: Request, step: Step) -> None:
+    def begin(self, request: RequestInFlight, step: PathStep) -> None:
         """Take a ticket, wait for its turn, or return it."""
         now_ns = self.kernel.now_ns
         if step.word == ENTER:
@@ -460,7 +459,7 @@ class Gate(Resource):
             self._waited_ns += self.kernel.now_ns - ticket.turn.joined_ns
             ticket.turn = None
 
-    def _give_back(self, request: Request, enter: int) -> None:
+    def _give_back(self, request: RequestInFlight, enter: int) -> None:
         ticket = self._out.pop((request, enter))
         self._end_wait(ticket)
         ticket.passed = True
@@ -475,7 +474,7 @@ class Gate(Resource):
         """Return the time that tickets were out, summed until the end of the run."""
         return self._count.integral_ns(end_ns)
 
-    def users(self) -> Iterable[Request]:
+    def users(self) -> Iterable[RequestInFlight]:
         """Yield the requests that have a ticket."""
         return (ticket.request for ticket in self._out.values())
 
@@ -483,7 +482,7 @@ class Gate(Resource):
         """Return True if no ticket is out."""
         return not self._out
 
-    def cut_off(self, cut: Collection[Request]) -> bool:
+    def cut_off(self, cut: Collection[RequestInFlight]) -> bool:
         """Take tickets back, without granting turns yet."""
         dropped = [key for key in self._out if key[0] in cut]
         for request, enter in dropped:
@@ -502,7 +501,7 @@ class Delays:
         self._kernel = kernel
         self._running: dict[Delay, None] = {}
 
-    def begin(self, request: Request, step: Step) -> None:
+    def begin(self, request: RequestInFlight, step: PathStep) -> None:
         """Begin a delay."""
         delay = Delay(self, request, step)
         self._running[delay] = None
@@ -514,7 +513,7 @@ class Delays:
         del self._running[delay]
         self._kernel.ready.append((delay.request, delay.step))
 
-    def cut_off(self, cut: Collection[Request]) -> None:
+    def cut_off(self, cut: Collection[RequestInFlight]) -> None:
         """Drop the delays of some requests."""
         for delay in list(self._running):
             if delay.request in cut:
@@ -527,7 +526,9 @@ class Delay(Moment):
 
     __slots__ = ("delays", "request", "step")
 
-    def __init__(self, delays: Delays, request: Request, step: Step) -> None:
+    def __init__(
+        self, delays: Delays, request: RequestInFlight, step: PathStep
+    ) -> None:
         self.delays = delays
         self.request = request
         self.step = step

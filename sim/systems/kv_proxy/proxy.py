@@ -180,7 +180,7 @@ class StoreSystem:
         return graph.finish(reply=answered)
 
 
-class _Book:
+class _OperationBook:
     """The distinct templates of the operations of one run, and the nodes' bindings."""
 
     def __init__(self, system: StoreSystem, operations: Operations) -> None:
@@ -291,7 +291,7 @@ def run_operations(
             f"run: nodes: got {operations.nodes.min()} to {operations.nodes.max()}, "
             f"wanted 0 to {system.nodes - 1}"
         )
-    book = _Book(system, operations)
+    book = _OperationBook(system, operations)
     run = engine_named(engine)(
         Program(
             resources=system.resources,
