@@ -65,7 +65,8 @@ def main() -> None:
     )
     xs = np.arange(LAST_X + 1)
     with tempfile.TemporaryDirectory() as folder:
-        text, compiled = Path(folder, "map.txt"), Path(folder, "map.bin")
+        text = Path(folder, "map.txt")
+        compiled = Path(folder, "map.bin")
         for name, shape, rules in CASES:
             crush = build_map(**shape)
             text.write_text(map_to_text(crush))
@@ -84,7 +85,9 @@ def main() -> None:
                 ]
                 command = [crushtool, "-i", str(compiled), *options, "--max-x"]
                 crush.map_many(rule, xs[:1], num_rep)
-                ours, theirs, start_up = [], [], []
+                ours = []
+                theirs = []
+                start_up = []
                 for _ in range(ROUNDS):
                     ours.append(
                         cpu_seconds_of_call(partial(crush.map_many, rule, xs, num_rep))

@@ -46,14 +46,14 @@ def against_plain() -> None:
     split(system, walks=10)
     walks = 10
     while True:
-        found, wall_s = seconds(lambda walks=walks: split(system, walks=walks))
-        nines, low, high = found.nines
+        estimated, wall_s = seconds(lambda walks=walks: split(system, walks=walks))
+        nines, low, high = estimated.nines
         if high - low <= 2 * HALF_NINES:
             break
         walks *= 2
     print(
-        f"splitting    {nines:.3f} ({low:.3f} … {high:.3f}): {found.walks:,} walks, {found.events:,} events, "
-        f"{wall_s:.3f} s"
+        f"splitting    {nines:.3f} ({low:.3f} … {high:.3f}): {estimated.walks:,} walks, "
+        f"{estimated.events:,} events, {wall_s:.3f} s"
     )
     plain_monte_carlo(system, walks=10)
     plain, plain_s = seconds(lambda: plain_monte_carlo(system, walks=100_000))
@@ -65,12 +65,14 @@ def against_plain() -> None:
         f"plain        {needed:,.0f} walks, {factor * plain.events:,.0f} events, {factor * plain_s:,.0f} s "
         f"for the same (measured: {plain.walks:,} walks in {plain_s:.2f} s)"
     )
-    events, wall = factor * plain.events / found.events, factor * plain_s / wall_s
+    events = factor * plain.events / estimated.events
+    wall = factor * plain_s / wall_s
     print(f"ratio        {events:,.0f} in events, {wall:,.0f} in time")
 
 
 def a_million() -> None:
-    drives, code = 1_000_000, code_of("rs:8,3")
+    drives = 1_000_000
+    code = code_of("rs:8,3")
     groups = drives * 100 // code.width
     generator = np.random.default_rng(1)
     members = generator.integers(0, drives, (groups, code.width), dtype=np.int32)

@@ -44,7 +44,8 @@ from stripesim.blocks import (
 )
 
 Run = Callable[[Program], EngineRun]
-run_simpy, run_compiled = engine_named("simpy"), engine_named("compiled")
+run_simpy = engine_named("simpy")
+run_compiled = engine_named("compiled")
 
 
 @dataclass
@@ -83,7 +84,8 @@ def exponential_factors() -> IntArray:
 
 # ------------------------------------------------------------------- RS(6,3), 4 KiB writes
 
-K, M = 6, 3
+K = 6
+M = 3
 HOST_PARTS = ("cpu", "tx", "rx")
 OSD_PARTS = ("ssd", "sync")
 
@@ -147,7 +149,8 @@ def representative_write() -> Template:
 
 def cluster_program(*, osds: int, requests: int, depth: int) -> Program:
     """Build the representative write on a cluster with 6 OSDs per host and 32 groups per OSD."""
-    hosts, groups = -(-osds // 6), 32 * osds // (K + M)
+    hosts = -(-osds // 6)
+    groups = 32 * osds // (K + M)
     host_base = 2
     osd_base = host_base + len(HOST_PARTS) * hosts
     lock_base = osd_base + len(OSD_PARTS) * osds
@@ -262,8 +265,8 @@ def bench_write(
         ratios = [
             median(
                 [
-                    own / other
-                    for own, other in zip(rates[party], rates[base], strict=True)
+                    own / baseline
+                    for own, baseline in zip(rates[party], rates[base], strict=True)
                 ]
             )
             for base in rates
@@ -286,13 +289,13 @@ def network_program(
     step = graph.issue
     for visit in range(visits):
         step = graph.use(visit, 50_000, after=[step], label="visit", spread=1)
-    places = [splitmix64(place) % stations for place in range(routes * visits)]
+    visited = [splitmix64(index) % stations for index in range(routes * visits)]
     names = ("",) * stations
     ones = np.ones(stations, dtype=np.int64)
     return Program(
         resources=Resources(names, names, ones, 0 * ones),
         book=FixedBook(
-            [graph.finish(reply=step)], np.array(places).reshape(routes, visits)
+            [graph.finish(reply=step)], np.array(visited).reshape(routes, visits)
         ),
         streams=[Cycle(customers, requests, np.arange(routes))],
         seed=1,
@@ -308,7 +311,11 @@ def bench_network(rounds: int = 7) -> None:
     if compiler is None:
         print("closed network: skipped the comparison with C++, because g++ is missing")
         return
-    stations, routes, visits, customers, requests = 64, 1000, 20, 256, 100_000
+    stations = 64
+    routes = 1000
+    visits = 20
+    customers = 256
+    requests = 100_000
     program = network_program(
         stations=stations,
         routes=routes,
@@ -324,7 +331,8 @@ def bench_network(rounds: int = 7) -> None:
             [compiler, "-O2", "-std=c++17", "-o", binary, str(source)], check=True
         )
         arguments = [stations, routes, visits, customers, requests, 1, 50_000]
-        ours, theirs = [], []
+        ours = []
+        theirs = []
         for _ in range(rounds):
             done = subprocess.run(
                 [binary, *map(str, arguments)],
@@ -343,7 +351,7 @@ def bench_network(rounds: int = 7) -> None:
             )
             ours.append(result.uses / result.wall_s)
             theirs.append(int(uses) / float(seconds))
-    ratio = median([own / other for own, other in zip(ours, theirs, strict=True)])
+    ratio = median([own / hand for own, hand in zip(ours, theirs, strict=True)])
     print(
         f"Closed network, {customers} customers, {stations} stations: same uses, end and completions"
     )
@@ -374,7 +382,7 @@ def bench_scale(rounds: int = 5) -> None:
     print("Cost of a use, engine compiled, representative graph")
     for name, cost in costs.items():
         ratio = median(
-            [own / other for own, other in zip(cost, costs[base], strict=True)]
+            [own / first for own, first in zip(cost, costs[base], strict=True)]
         )
         print(f"  {name:36s} {median(cost):6.1f} ns   × the first: {ratio:.2f}")
 

@@ -78,9 +78,9 @@ def roof_ratios() -> dict[str, float]:
 
 def code_ratios() -> dict[str, float]:
     """Return times of plain codes relative to ISA-L's AVX2 Cauchy code, stripes of 4 + 2 blocks of 1 KiB."""
-    found = measure_codes_apart()["ratio"]
+    ratios = measure_codes_apart()["ratio"]
     return {
-        f"encode time over AVX2:CRS: {code}": ratio for code, ratio in found.items()
+        f"encode time over AVX2:CRS: {code}": ratio for code, ratio in ratios.items()
     }
 
 
@@ -93,8 +93,10 @@ def allocator_ratio() -> dict[str, float]:
 
 def plan_ratio(plans: int = 2000, rounds: int = 7) -> dict[str, float]:
     """Return the time to plan a small Reed-Solomon write relative to a replicated one."""
-    coded, copied = ReedSolomon(k=6, m=3), Replication(copies=3)
-    coded_geometry, copied_geometry = coded.geometry(4096), copied.geometry(4096)
+    coded = ReedSolomon(k=6, m=3)
+    copied = Replication(copies=3)
+    coded_geometry = coded.geometry(4096)
+    copied_geometry = copied.geometry(4096)
 
     def plan_coded(offset_bytes: int) -> None:
         coded.plan_write(

@@ -38,7 +38,11 @@ def measure(
     """Simulate one cell of random 4 KiB reads, and return its time and memory."""
     import stripesim
 
-    per_host = 10 if osds % 10 == 0 and osds <= 1_000 else 20 if osds > 1_000 else 6
+    per_host = 6
+    if osds > 1_000:
+        per_host = 20
+    elif osds % 10 == 0:
+        per_host = 10
     scenario = stripesim.parse_scenario(
         f"""schemes = ["rep:3"]
 [cluster]
@@ -55,7 +59,8 @@ image_bytes = "{max(64, 16 * groups // clients)}MiB"
 """
     )
     started_s = time.process_time()
-    pool, load = stripesim.pool(scenario), stripesim.workload(scenario)
+    pool = stripesim.pool(scenario)
+    load = stripesim.workload(scenario)
     built_s = time.process_time()
     result = stripesim.simulate(pool, load, prefilled=True)
     done_s = time.process_time()
@@ -85,11 +90,11 @@ def main(arguments: list[str]) -> None:
             capture_output=True,
             text=True,
         ).stdout
-        found = json.loads(text)
+        cell = json.loads(text)
         print(
             f"{osds:8,} {groups:9,} {clients:8,} {clients * depth:9,} {requests:9,} "
-            f"{found['build_s']:9.2f} {found['run_s']:7.2f} {found['memory_mib']:7,.0f} "
-            f"{found['iops']:15,.0f}",
+            f"{cell['build_s']:9.2f} {cell['run_s']:7.2f} {cell['memory_mib']:7,.0f} "
+            f"{cell['iops']:15,.0f}",
             flush=True,
         )
 

@@ -46,8 +46,8 @@ def main() -> None:
             times[name].append(cpu_seconds(arguments))
     # The first round fills the caches of files and of compiled modules.
     base = median(times["python -c pass"][1:])
-    for name, found in times.items():
-        middle = median(found[1:])
+    for name, rounds in times.items():
+        middle = median(rounds[1:])
         print(
             f"{name:28} {middle * 1e3:7.0f} ms   {middle / base:6.1f} × python -c pass"
         )

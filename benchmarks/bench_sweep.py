@@ -16,7 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 #: Two schemes, reads and writes: four cells per point.
-POINTS, POINTS_SMALL = (25, 10), (5, 2)
+POINTS = (25, 10)
+POINTS_SMALL = (5, 2)
 PATIENCE_S = 60
 
 
@@ -86,7 +87,7 @@ def main(small: bool) -> None:
     points = POINTS_SMALL if small else POINTS
     # Run once outside the measurement, to load the compiled engine from its cache.
     measure((1, 1), "--jobs", "1")
-    found = {
+    measured = {
         f"{jobs} worker{'s' * (jobs > 1)}": measure(points, "--jobs", str(jobs))
         for jobs in (1, 2)
     }
@@ -94,11 +95,11 @@ def main(small: bool) -> None:
         print("Dask is not installed (pip install 'stripesim[cluster]'): skipped")
     else:
         with tempfile.TemporaryDirectory() as folder, dask(Path(folder)) as scheduler:
-            found["Dask, 2 workers"] = measure(points, "--dask", scheduler)
-    base_s, rows = found["1 worker"]
-    assert all(other == rows for _, other in found.values()), "not the same rows"
+            measured["Dask, 2 workers"] = measure(points, "--dask", scheduler)
+    base_s, rows = measured["1 worker"]
+    assert all(other == rows for _, other in measured.values()), "not the same rows"
     print(f"Sweep of {len(rows):,} cells of 200 requests, the same rows to the bit")
-    for name, (taken_s, _) in found.items():
+    for name, (taken_s, _) in measured.items():
         rate = len(rows) / taken_s
         print(
             f"  {name:16} {taken_s:7.1f} s  {rate:7.1f} cells/s   × 1 worker: {base_s / taken_s:.2f}"

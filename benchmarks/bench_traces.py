@@ -100,12 +100,12 @@ def compare(
             began = time.perf_counter()
             action()
             times.append(time.perf_counter() - began)
-    mine, other = (statistics.median(times) for times in spent)
+    mine, polars = (statistics.median(times) for times in spent)
     return {
         "lines": lines,
         "lines_per_s": lines / mine,
-        "polars_lines_per_s": lines / other,
-        "ratio": other / mine,
+        "polars_lines_per_s": lines / polars,
+        "ratio": polars / mine,
     }
 
 
@@ -138,13 +138,13 @@ def long_file(folder: Path, lines: int) -> dict[str, float]:
     rng = np.random.default_rng(2)
     with path.open("w") as file:
         for start in range(0, lines, 100_000):
-            places = rng.integers(0, 1 << 40, min(100_000, lines - start))
+            sectors = rng.integers(0, 1 << 40, min(100_000, lines - start))
             file.writelines(
-                f"0,{place},4096,w,{(start + i) / 1e4:.6f}\n"
-                for i, place in enumerate(places.tolist())
+                f"0,{sector},4096,w,{(start + i) / 1e4:.6f}\n"
+                for i, sector in enumerate(sectors.tolist())
             )
     peaks = {}
-    for what, count in (("nothing", 0), ("long", lines)):
+    for stream_name, count in (("nothing", 0), ("long", lines)):
         code = f"import bench_traces as b; b.child({str(path)!r}, {count})"
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -153,7 +153,7 @@ def long_file(folder: Path, lines: int) -> dict[str, float]:
             check=True,
             text=True,
         )
-        peaks[what] = json.loads(done.stdout)
+        peaks[stream_name] = json.loads(done.stdout)
     return {
         "lines": lines,
         "file_bytes": path.stat().st_size,

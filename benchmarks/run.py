@@ -17,10 +17,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
-BEGIN, END = (
-    "<!-- measured: written by python benchmarks/run.py --record -->\n",
-    "<!-- end -->\n",
-)
+BEGIN = "<!-- measured: written by python benchmarks/run.py --record -->\n"
+END = "<!-- end -->\n"
 BENCHMARKS = {
     "bench_start.py": "start-up of the command line relative to bare Python, and the first compilation",
     "bench_engine.py": "engines: textbook SimPy, both engines, a C++ loop, size and memory",
@@ -35,7 +33,8 @@ BENCHMARKS = {
 
 def run(name: str) -> tuple[str, float, int]:
     """Run a benchmark in a fresh process, and return its output, seconds and status."""
-    begun, lines = time.monotonic(), []
+    begun = time.monotonic()
+    lines = []
     with subprocess.Popen(
         [sys.executable, "-u", HERE / name], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -46,13 +45,13 @@ def run(name: str) -> tuple[str, float, int]:
     return "\n".join(lines).strip("\n"), time.monotonic() - begun, process.returncode
 
 
-def recorded(found: dict[str, tuple[str, float, int]]) -> str:
+def recorded(outputs: dict[str, tuple[str, float, int]]) -> str:
     """Format the outputs of benchmarks as a section of the page."""
-    total_s = sum(taken_s for _, taken_s, _ in found.values())
+    total_s = sum(taken_s for _, taken_s, _ in outputs.values())
     day = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     parts = [f"Measured on {day}: {os.cpu_count()} cores, Python {platform.python_version()}, "
              f"{total_s / 60:.0f} min in total.\n"]  # fmt: skip
-    for name, (text, taken_s, _) in found.items():
+    for name, (text, taken_s, _) in outputs.items():
         parts.append(
             f"### {BENCHMARKS[name]}\n\n`{name}`, {taken_s:.0f} s:\n\n```text\n{text}\n```\n"
         )
@@ -65,19 +64,19 @@ def main(arguments: list[str]) -> int:
         for name, title in BENCHMARKS.items():
             print(f"{name:22} {title}")
         return 0
-    found = {}
+    outputs = {}
     for name in [name for name in arguments if name != "--record"] or BENCHMARKS:
         print(f"\n== {name}: {BENCHMARKS[name]}\n", flush=True)
-        found[name] = run(name)
-        print(f"\n{found[name][1]:.0f} s", flush=True)
+        outputs[name] = run(name)
+        print(f"\n{outputs[name][1]:.0f} s", flush=True)
     if "--record" in arguments:
         page, count = re.subn(
-            f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: f"{BEGIN}\n{recorded(found)}\n{END}",
+            f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: f"{BEGIN}\n{recorded(outputs)}\n{END}",
             PAGE.read_text(encoding="utf-8"), flags=re.DOTALL,
         )  # fmt: skip
         assert count == 1, f"{PAGE}: missing {BEGIN}"
         PAGE.write_text(page, encoding="utf-8")
-    return sum(status != 0 for *_, status in found.values())
+    return sum(status != 0 for *_, status in outputs.values())
 
 
 if __name__ == "__main__":

@@ -47,7 +47,8 @@ class Branches:
     """
 
     def __init__(self, template: Template) -> None:
-        starts, successors = template.successor_starts, template.successors.tolist()
+        starts = template.successor_starts
+        successors = template.successors.tolist()
         before: list[list[int]] = [[] for _ in range(template.steps)]
         for step in range(template.steps):
             for after in successors[starts[step] : starts[step + 1]]:
@@ -120,7 +121,8 @@ class Textbook:
 
     def service_ns(self, path: Branches, number: int, step: int) -> int:
         """Return a step's service time."""
-        demand_ns, spread = path.demands_ns[step], path.spreads[step]
+        demand_ns = path.demands_ns[step]
+        spread = path.spreads[step]
         if not spread:
             return int(demand_ns)
         return scaled_ns(
@@ -144,7 +146,8 @@ class Textbook:
         elif after:
             yield env.all_of(after)
         for step in chain:
-            word, role = path.words[step], path.roles[step]
+            word = path.words[step]
+            role = path.roles[step]
             resource = row[role]
             if word == USE and resource >= 0:
                 demand_ns = self.service_ns(path, number, step)
@@ -197,15 +200,16 @@ class Textbook:
 
     def customer(self, index: int, requests: Iterator[tuple[int, int]]) -> Events:
         """Issue one request after another."""
-        issued_ns, completed_ns = self.issued_ns[index], self.completed_ns[index]
+        issued_ns = self.issued_ns[index]
+        completed_ns = self.completed_ns[index]
         for template, binding in requests:
-            place = len(issued_ns)
+            index_in_stream = len(issued_ns)
             issued_ns.append(self.env.now)
             completed_ns.append(PENDING)
             yield self.request(
-                template, binding, place * len(self.program.streams) + index
+                template, binding, index_in_stream * len(self.program.streams) + index
             )
-            completed_ns[place] = self.env.now
+            completed_ns[index_in_stream] = self.env.now
 
     def execute(self) -> EngineRun:
         """Run to the end or the bound."""

@@ -97,7 +97,7 @@ class RunResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Load:
+class WorkloadOutcome:
     """The outcome of one workload.
 
     Attributes
@@ -131,7 +131,7 @@ class Load:
 
 
 def engine_named(name: str) -> Callable[[Program], EngineRun]:
-    """Load an engine's module and return its `run`.
+    """WorkloadOutcome an engine's module and return its `run`.
 
     Parameters
     ----------
@@ -264,10 +264,10 @@ def simulate(
         clients = [[foreground(pool, book, loads[0])]]
     own = [stream for streams in clients for stream in streams]
     director = None
-    beside_clients = [make(pool, book) for make in background]
+    background_streams = [make(pool, book) for make in background]
     if faults is not None and layout is not None:
         director = FaultDirector(pool, book, faults, layout, own, feed_stream=len(own))
-        beside_clients = list(director.feeds)
+        background_streams = list(director.feeds)
     closed = frozenset(
         index for index, stream in enumerate(own) if newest_only and stream.depth
     )
@@ -275,7 +275,7 @@ def simulate(
         Program(
             resources=pool.cluster.resources,
             book=book,
-            streams=[*own, *beside_clients],
+            streams=[*own, *background_streams],
             groups=pool.cluster.groups * (2 if director else 1),
             seed=seed,
             factor_tables=factor_tables(pool),
@@ -286,23 +286,28 @@ def simulate(
             newest_only=frozenset() if director else closed,
         )
     )
-    found = _loads(clients, run, loads)
-    if director is None or faults is None:
-        return _result(pool, book, found, run, {}, further=len(own), warm_up=warm_up)
-    requested = joined_requests([load.requested for load in found])
-    more, timeline = describe_faults(director.finish(run, requested))
+    outcomes = _outcomes(clients, run, loads)
+    if director is None:
+        background_runs = run.streams[len(own) :]
+        return _result(pool, book, outcomes, run, background_runs, warm_up=warm_up)
+    requested = joined_requests([outcome.requested for outcome in outcomes])
+    fault_columns, timeline = describe_faults(director.finish(run, requested))
     return _result(
-        pool, book, found, run, more, further=len(own) + 1, timeline=timeline
+        pool,
+        book,
+        outcomes,
+        run,
+        run.streams[len(own) + 1 :],
+        fault_columns=fault_columns,
+        timeline=timeline,
     )
 
 
 def _streams_of(planner: RequestPlanner, load: AnyWorkload) -> list[Foreground]:
     """Return the streams of a workload: one per closed loop, otherwise a single one."""
-    return (
-        [*ClientLoops(planner, load).streams]
-        if isinstance(load, SyntheticLoops)
-        else [planner]
-    )
+    if isinstance(load, SyntheticLoops):
+        return [*ClientLoops(planner, load).streams]
+    return [planner]
 
 
 def _is_drawn(load: AnyWorkload) -> bool:
@@ -310,122 +315,107 @@ def _is_drawn(load: AnyWorkload) -> bool:
     return isinstance(synthetic, Synthetic) and synthetic.pattern == "rand"
 
 
-def _loads(
+def _outcomes(
     clients: Sequence[Sequence[Foreground]],
     run: EngineRun,
     workloads: Sequence[AnyWorkload],
-) -> list[Load]:
-    found = []
+) -> list[WorkloadOutcome]:
+    outcomes = []
     start = 0
-    for sources, drawn in zip(clients, map(_is_drawn, workloads), strict=True):
-        stop = start + len(sources)
+    for sources, workload in zip(clients, workloads, strict=True):
+        own = slice(start, start + len(sources))
+        start = own.stop
         parts = [
             join_parts(stream, source.planned)
-            for stream, source in zip(run.streams[start:stop], sources, strict=True)
+            for stream, source in zip(run.streams[own], sources, strict=True)
         ]
-        spawned = joined_streams(run.spawned[start:stop]) if run.spawned else None
-        found.append(
-            Load(
+        last_issues_ns = [
+            int(part.issued_ns[-1]) for part in parts if len(part.issued_ns)
+        ]
+        outcomes.append(
+            WorkloadOutcome(
                 sources=tuple(sources),
                 requested=joined_requests(parts),
                 first=parts[0],
-                stream=joined_streams(run.streams[start:stop]),
-                spawned=spawned,
+                stream=joined_streams(run.streams[own]),
+                spawned=joined_streams(run.spawned[own]) if run.spawned else None,
                 is_closed=bool(sources[0].depth),
-                is_drawn=drawn,
-                dry_ns=min(
-                    (int(part.issued_ns[-1]) for part in parts if len(part.issued_ns)),
-                    default=0,
-                ),
+                is_drawn=_is_drawn(workload),
+                dry_ns=min(last_issues_ns, default=0),
             )
         )
-        start = stop
-    return found
+    return outcomes
 
 
 def _result(
     pool: Pool,
     book: Book,
-    loads: Sequence[Load],
+    loads: Sequence[WorkloadOutcome],
     run: EngineRun,
-    more: dict[str, Any],
+    background: Sequence[StreamRun],
     *,
-    further: int,
+    fault_columns: dict[str, Any] | None = None,
     timeline: dict[str, Any] | None = None,
     warm_up: float | None = None,
 ) -> RunResult:
-    """Collect the results of a run.
-
-    `more` joins its row, and streams from index `further` are the background.
-    """
+    """Collect the results of a run. `fault_columns` join its row."""
     counts = [account(load.stream, book, spawned=load.spawned) for load in loads]
+    together = {name: sum(counted[name] for counted in counts) for name in counts[0]}
     requested = joined_requests([load.requested for load in loads])
+    is_faulty = timeline is not None
+    all_closed = all(load.is_closed for load in loads)
 
     def window_for(own: ClientRequests, is_closed: bool, dry_ns: int) -> Window | None:
         """Choose the part of a workload's run to measure, or None if no request completed."""
-        is_steady = timeline is None and is_closed
         if not own.done.any():
             return None
+        is_steady = is_closed and not is_faulty
         return window_of(
             own, run.end_ns, is_steady=is_steady, dry_ns=dry_ns, warm_up=warm_up
         )
 
-    windows = [
-        window_for(load.requested, load.is_closed, load.dry_ns) for load in loads
-    ]
-    all_closed = all(load.is_closed for load in loads)
-    dry_ns = min(load.dry_ns for load in loads)
-    window = (
-        windows[0] if len(loads) == 1 else window_for(requested, all_closed, dry_ns)
-    )
-    together = {name: sum(counted[name] for counted in counts) for name in counts[0]}
     uses = resource_use(pool.cluster, run, int(requested.latencies_ns.sum()))
     limits = limits_of_run(uses, is_closed=all_closed)
     shared = {**limits, "limits": limits_text(limits["limits"])}
-    is_drawn = timeline is None
-    row = describe(
-        pool.cluster,
-        run,
-        requested,
-        together,
-        window,
-        is_drawn=is_drawn and all(x.is_drawn for x in loads),
-    )
-    row |= shared | more
-    row |= offered(
-        requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
-    )
+    window = window_for(requested, all_closed, min(load.dry_ns for load in loads))
+    is_drawn = not is_faulty and all(load.is_drawn for load in loads)
+    row = describe(pool.cluster, run, requested, together, window, is_drawn=is_drawn)
+    row |= shared | (fault_columns or {})
+    any_closed = any(load.is_closed for load in loads)
+    row |= offered(requested, run.end_ns, is_closed=any_closed)
     row["engine_wall_s"] = run.wall_s
-    rows = [
-        describe(
-            pool.cluster,
-            run,
-            load.requested,
-            counted,
-            own,
-            is_drawn=is_drawn and load.is_drawn,
-        )
-        | shared
-        | offered(load.requested, run.end_ns, is_closed=load.is_closed)
-        for load, counted, own in zip(loads, counts, windows, strict=True)
-        if len(loads) > 1
-    ]
+    load_rows = []
+    if len(loads) > 1:
+        for load, counted in zip(loads, counts, strict=True):
+            own_window = window_for(load.requested, load.is_closed, load.dry_ns)
+            own_row = describe(
+                pool.cluster,
+                run,
+                load.requested,
+                counted,
+                own_window,
+                is_drawn=not is_faulty and load.is_drawn,
+            )
+            own_row |= shared
+            own_row |= offered(load.requested, run.end_ns, is_closed=load.is_closed)
+            load_rows.append(own_row)
+    processors = {}
+    if window is not None:
+        processors = processor_use(pool.cluster, run, row, together)
     return RunResult(
         row=row,
-        load_rows=tuple(rows),
+        load_rows=tuple(load_rows),
         requested=requested,
         first=loads[0].first,
         engine_run=run,
         book=book,
         foreground=loads[0].sources[0],
-        background=tuple(account(stream, book) for stream in run.streams[further:]),
+        background=tuple(account(stream, book) for stream in background),
         uses=run.uses,
         sha256=completions_sha256(requested),
         resources=uses,
         limits=tuple(limits["limits"]),
         window=window,
         timeline=timeline,
-        processors={}
-        if window is None
-        else processor_use(pool.cluster, run, row, together),
+        processors=processors,
     )

@@ -176,7 +176,8 @@ class Kernel(simpy.Environment):
 
 def _process(event: simpy.Event) -> None:
     """Process a SimPy event, as its environment does."""
-    callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
+    callbacks = event.callbacks
+    event.callbacks = None  # type: ignore[assignment]
     for callback in callbacks:
         callback(event)
     if not event.ok and not event.defused:
