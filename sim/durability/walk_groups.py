@@ -184,12 +184,12 @@ def _cause(lay: GroupConstants, tab: GroupTables, drive: int, group: int) -> int
     """Return how close an independently failed drive is to those that its group had lost before."""
     cause = draws.ELSEWHERE
     for shard in range(lay.members.shape[1]):
-        other = lay.members[group, shard]
-        if other < 0 or other == drive or tab.down[other] == 0:
+        member = lay.members[group, shard]
+        if member < 0 or member == drive or tab.down[member] == 0:
             continue
-        if _same_unit(lay, 1, other, drive):
+        if _same_unit(lay, 1, member, drive):
             cause = draws.SAME_HOST
-        elif _same_unit(lay, 2, other, drive):
+        elif _same_unit(lay, 2, member, drive):
             cause = max(cause, draws.SAME_RACK)
     return cause
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 # Kinds of test. ENGINE.md in this folder defines when each holds.
 NO_TEST, ALWAYS, PINNED, ALONE, IDLE = range(5)
@@ -96,12 +97,12 @@ def all_of(conditions: Iterable[Condition]) -> Condition:
     ConditionError
         If two predecessors are on opposite sides of a branch.
     """
-    whole: Condition = frozenset().union(*conditions)
-    if len({branch for branch, _ in whole}) < len(whole):
+    answers: Condition = frozenset().union(*conditions)
+    if len({branch for branch, _ in answers}) < len(answers):
         raise ConditionError(
             "got predecessors on both sides of a branch, wanted a merge of them"
         )
-    return whole
+    return answers
 
 
 def any_of(conditions: Iterable[Condition]) -> Condition:
@@ -124,32 +125,31 @@ def any_of(conditions: Iterable[Condition]) -> Condition:
     """
     left = set(conditions)
     while len(left) > 1:
-        narrower = {one for one in left if any(other < one for other in left)}
-        closed = next(
-            ((one, other) for one in left for other in left if _opposed(one, other)),
-            None,
-        )
+        narrower = {
+            condition for condition in left if any(wider < condition for wider in left)
+        }
         if narrower:
             left -= narrower
-        elif closed:
-            left -= set(closed)
-            left.add(closed[0] & closed[1])
-        else:
+            continue
+        opposed = next(filter(_opposed, combinations(left, 2)), None)
+        if opposed is None:
             raise ConditionError(
-                "got sides of different branches, wanted each branch merged on its own first"
+                "got sides of different branches, wanted each branch merged separately first"
             )
+        left -= set(opposed)
+        left.add(opposed[0] & opposed[1])
     return left.pop()
 
 
-def _opposed(one: Condition, other: Condition) -> bool:
+def _opposed(pair: tuple[Condition, Condition]) -> bool:
     """Return True if two conditions differ only in the side of one branch."""
-    apart = one ^ other
-    return len(apart) == 2 and len({branch for branch, _ in apart}) == 1
+    answers = pair[0] ^ pair[1]
+    return len(answers) == 2 and len({branch for branch, _ in answers}) == 1
 
 
-def exclusive(one: Condition, other: Condition) -> bool:
+def exclusive(first: Condition, second: Condition) -> bool:
     """Return True if two conditions can never hold together."""
-    return any((branch, YES + NO - side) in other for branch, side in one)
+    return any((branch, YES + NO - side) in second for branch, side in first)
 
 
 def balanced(changes: Iterable[tuple[Condition, int]]) -> bool:
@@ -172,14 +172,14 @@ def balanced(changes: Iterable[tuple[Condition, int]]) -> bool:
     for condition, change in changes:
         net[condition] = net.get(condition, 0) + change
     while any(net.values()):
-        deepest = max((one for one in net if net[one]), key=len)
+        deepest = max((condition for condition in net if net[condition]), key=len)
         # An equal change on both sides of a branch is the same change before the branch.
         for answer in deepest:
-            other = deepest ^ {answer, (answer[0], YES + NO - answer[1])}
-            if net.get(other, 0) == net[deepest]:
+            mirrored = deepest ^ {answer, (answer[0], YES + NO - answer[1])}
+            if net.get(mirrored, 0) == net[deepest]:
                 before = deepest - {answer}
                 net[before] = net.get(before, 0) + net[deepest]
-                net[deepest] = net[other] = 0
+                net[deepest] = net[mirrored] = 0
                 break
         else:
             return False

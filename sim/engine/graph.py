@@ -590,7 +590,7 @@ class GraphBuilder:
     def _check_ticket(self, label: str, ticket: int) -> None:
         if not 0 <= ticket < len(self.words) or self.words[ticket] != ENTER:
             raise ValueError(
-                f"{self.name}: {label}: got step {ticket}, wanted the enter of a ticket"
+                f"{self.name}: {label}: got step {ticket}, wanted an enter step"
             )
 
     def _check_counters(self, label: str, amounts: Mapping[str, int]) -> None:

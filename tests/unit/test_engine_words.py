@@ -718,7 +718,12 @@ def names_in(package: ModuleType) -> dict[str, Any]:
 
 def test_the_table_of_functions_names_functions_of_both_engines() -> None:
     compiled_names, simpy_names = names_in(compiled), names_in(simpy_engine)
-    table = str(kernel.__doc__).split("=\nhere ")[1].split("\n\n")[0].splitlines()[2:-1]
+    table = (
+        str(kernel.__doc__)
+        .split("=\nthis engine ")[1]
+        .split("\n\n")[0]
+        .splitlines()[2:-1]
+    )
     assert len(table) > 10
     for line in table:
         own, *others = re.findall(r"``([\w.]+)``", line)

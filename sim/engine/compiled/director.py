@@ -8,60 +8,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
 from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.checks import Consulted, check_replanned, planning
 from stripesim.sim.engine.compiled import world as layout
-from stripesim.sim.engine.compiled.world import NEVER_NS, Array, World
+from stripesim.sim.engine.compiled.state import RunState
+from stripesim.sim.engine.compiled.world import NEVER_NS, Array
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import PENDING
 
 
-class RunInProgress(Protocol):
-    """The part of `CompiledRun` that a director's run uses."""
-
-    program: machine.Program
-    planning_s: float
-    world: World
-
-    @property
-    def actions(self) -> Any:
-        """Compiled functions that act on the world."""
-
-    def set_clock(self, time_ns: int) -> None:
-        """Set the time, as the kernel does."""
-
-    def more_slots(self) -> None:
-        """Make room for more requests in flight."""
-
-    def more_parked(self) -> None:
-        """Make room for more requests that wait for their placement groups."""
-
-    def follow_again(self, numbers: Array) -> None:
-        """Forget the recorded ends of steps of requests that start over."""
-
-    def learn(self) -> None:
-        """Adopt new templates and bindings of the book."""
-
-
 class DirectedRun:
     """A director in a run of the compiled engine."""
 
-    def __init__(self, run: RunInProgress, director: machine.Director) -> None:
-        self.run = run
+    def __init__(self, state: RunState, director: machine.Director) -> None:
+        self.state = state
         self.director = director
-        self._consulted = Consulted(director, run.program, run)
+        self._consulted = Consulted(director, state.program, state)
         # Retries of each request, by its row in the log.
         self.retries: dict[int, int] = {}
         self._next_ns: int | None = None
         # Services whose steps were all cut off: time of the end, server.
         self._lost: list[tuple[int, int]] = []
         # Row of the log before which every request of a stream has ended.
-        self._oldest = [0] * len(run.program.streams)
+        self._oldest = [0] * len(state.program.streams)
+
+    @property
+    def _actions(self) -> Any:
+        """The compiled effects of actions."""
+        from stripesim.sim.engine.compiled import actions
+
+        return actions
 
     def begin(self) -> None:
         """Perform the director's actions before any request is issued."""
@@ -73,7 +54,7 @@ class DirectedRun:
 
     def completed_ns(self, stream: int) -> IntArray:
         """Return the completion times of a stream's requests issued so far."""
-        log = self.run.world.log[: int(self.run.world.clock["logged"][0])]
+        log = self.state.world.log[: int(self.state.world.clock["logged"][0])]
         completed_ns: IntArray = log["completed_ns"][log["stream"] == stream].astype(
             np.int64
         )
@@ -81,8 +62,8 @@ class DirectedRun:
 
     def begun(self, stream: int) -> Iterator[machine.Begun]:
         """Yield the begun steps of each of a stream's requests in flight."""
-        world = self.run.world
-        bits = int(self.run.world.clock["cell_bits"][0])
+        world = self.state.world
+        bits = int(self.state.world.clock["cell_bits"][0])
         for slot in self._in_flight().tolist():
             request = world.requests[slot]
             log = world.log[request["entry"]]
@@ -98,7 +79,7 @@ class DirectedRun:
 
     def step(self) -> bool:
         """Process the first due event. Return False past the end time."""
-        world = self.run.world
+        world = self.state.world
         clock = world.clock[0]
         asked_ns = int(clock["direct_ns"])
         self._look_at_timeouts(asked_ns)
@@ -110,11 +91,11 @@ class DirectedRun:
         if time_ns > clock["until_ns"]:
             clock["now_ns"] = clock["until_ns"]
             return False
-        self.run.set_clock(time_ns)
+        self.state.set_clock(time_ns)
         if clock["reported"] or self._next_ns == time_ns:
             self._act()
         elif self._lost and self._lost[0][0] == time_ns:
-            self.run.actions.free_server(self.run.world, heappop(self._lost)[1])
+            self._actions.free_server(self.state.world, heappop(self._lost)[1])
         else:
             self._time_out(int(np.flatnonzero(world.streams["look_ns"] == time_ns)[0]))
         self._expect()
@@ -124,10 +105,10 @@ class DirectedRun:
         """Return the time of the next event that the kernel leaves to Python [ns]."""
         due = [NEVER_NS if self._next_ns is None else self._next_ns]
         due += [self._lost[0][0]] if self._lost else []
-        return int(min(due + self.run.world.streams["look_ns"].tolist()))
+        return int(min(due + self.state.world.streams["look_ns"].tolist()))
 
     def _expect(self) -> None:
-        world = self.run.world
+        world = self.state.world
         due_ns = self._due_ns()
         world.clock["direct_ns"] = due_ns
         world.clock["signal_ns"] = min(
@@ -139,10 +120,10 @@ class DirectedRun:
         )
 
     def _ask(self) -> int | None:
-        return self._consulted.next_ns(int(self.run.world.clock["now_ns"][0]))
+        return self._consulted.next_ns(int(self.state.world.clock["now_ns"][0]))
 
     def _act(self) -> None:
-        world = self.run.world
+        world = self.state.world
         clock = world.clock[0]
         reported = world.reports[: int(clock["reported"])].tolist()
         reports = tuple(machine.Report(*report) for report in reported)
@@ -152,7 +133,7 @@ class DirectedRun:
         self._apply(actions)
 
     def _apply(self, actions: Iterable[machine.Action]) -> None:
-        world = self.run.world
+        world = self.state.world
         groups: set[int] = set()
         interrupted: set[int] = set()
         touched = np.zeros(len(world.resources), dtype=np.uint8)
@@ -171,15 +152,15 @@ class DirectedRun:
                     world.streams["ended"][stream] = 0
         if interrupted:
             self._interrupt(interrupted, touched)
-        self.run.actions.wake(world, touched)
+        self._actions.wake(world, touched)
         self._issue_waiting(groups)
         self._go_on()
 
     def _go_on(self) -> None:
-        self.run.world.clock["streams_filled"] = 0
+        self.state.world.clock["streams_filled"] = 0
 
     def _stop(self, stopped: list[int], touched: Array) -> None:
-        world = self.run.world
+        world = self.state.world
         world.resources["stopped"][stopped] |= layout.STOPPED
         servers = np.isin(
             world.resources["discipline"], (machine.FIFO, machine.BATCH)
@@ -193,12 +174,12 @@ class DirectedRun:
         world.resources["stopped"][pools] &= ~layout.FLUSHING
         touched[pools] = 1
         world.resources["free"][servers] = 0
-        self.run.actions.void_services(world, *self._calendar())
+        self._actions.void_services(world, *self._calendar())
         self._lost = [lost for lost in self._lost if not servers[lost[1]]]
         heapify(self._lost)
 
     def _start(self, started: list[int], touched: Array) -> None:
-        resources = self.run.world.resources
+        resources = self.state.world.resources
         for resource in started:
             if resources["stopped"][resource] & layout.STOPPED:
                 resources["stopped"][resource] &= ~layout.STOPPED
@@ -207,19 +188,19 @@ class DirectedRun:
                     resources["free"][resource] = resources["capacity"][resource]
 
     def _calendar(self) -> tuple[Array, Array]:
-        world = self.run.world
+        world = self.state.world
         entries = slice(layout.ROOT, int(world.clock["calendar_end"][0]))
         return world.times_ns[entries].copy(), world.cells[entries].copy()
 
     def _in_flight(self) -> Array:
         """Return the occupied slots."""
-        world = self.run.world
+        world = self.state.world
         taken = np.ones(len(world.requests), dtype=bool)
         taken[world.free_slots[: int(world.clock["slots_free"][0])]] = False
         return np.flatnonzero(taken)
 
     def _interrupt(self, groups: set[int], touched: Array) -> None:
-        world = self.run.world
+        world = self.state.world
         log = world.log
         wanted = np.fromiter(groups, dtype=np.int64)
         # In the log, the streams of spawned requests follow those of the program.
@@ -239,29 +220,29 @@ class DirectedRun:
         self._cut_off(slots[is_hit], touched)
 
     def _end(self, entries: Array, outcome: int) -> None:
-        world = self.run.world
+        world = self.state.world
         world.log["completed_ns"][entries] = outcome
         of = world.log["stream"][entries]
         np.subtract.at(world.streams["outstanding"], of[of < len(world.streams)], 1)
 
     def _drop_parked(self, dropped: Array, outcome: int) -> None:
-        world = self.run.world
+        world = self.state.world
         parked = world.parked[: len(dropped)].copy()
         self._end(parked["entry"][dropped], outcome)
         self._set_parked(parked[~dropped])
 
     def _set_parked(self, parked: Array) -> None:
-        world = self.run.world
+        world = self.state.world
         world.parked[: len(parked)] = parked
         world.clock["parked"] = len(parked)
 
     def _park(self, slots: Array) -> None:
         """Park cut-off requests until they are issued again."""
-        known = int(self.run.world.clock["parked"][0])
+        known = int(self.state.world.clock["parked"][0])
         count = len(slots)
-        while len(self.run.world.parked) < known + count + 1:
-            self.run.more_parked()
-        world = self.run.world
+        while len(self.state.world.parked) < known + count + 1:
+            self.state.more_parked()
+        world = self.state.world
         rows = world.parked[known : known + count]
         rows["number"] = world.requests["number"][slots]
         rows["entry"] = world.requests["entry"][slots]
@@ -275,25 +256,25 @@ class DirectedRun:
     def _cut_off(self, slots: Array, touched: Array) -> None:
         if not len(slots):
             return
-        world = self.run.world
+        world = self.state.world
         marked = np.zeros(len(world.requests), dtype=np.uint8)
         marked[slots] = 1
         times_ns, cells = self._calendar()
         lost = np.zeros(len(cells), dtype=layout.LOST)
-        count = self.run.actions.cut_off(world, marked, touched, times_ns, cells, lost)
+        count = self._actions.cut_off(world, marked, touched, times_ns, cells, lost)
         for service in lost[:count].tolist():
             heappush(self._lost, service)
 
     def _issue_waiting(self, groups: set[int]) -> None:
-        run = self.run
-        count = len(self.run.world.streams)
+        state = self.state
+        count = len(self.state.world.streams)
         open_groups = np.array(
-            [group for group in groups if not run.world.held[group]], dtype=np.int64
+            [group for group in groups if not state.world.held[group]], dtype=np.int64
         )
         if not len(open_groups):
             return
-        parked = run.world.parked[: int(run.world.clock["parked"][0])].copy()
-        going = np.isin(run.world.log["group"][parked["entry"]], open_groups)
+        parked = state.world.parked[: int(state.world.clock["parked"][0])].copy()
+        going = np.isin(state.world.log["group"][parked["entry"]], open_groups)
         self._set_parked(parked[~going])
         parked = parked[going]
         parked = parked[np.argsort(parked["number"])]
@@ -304,10 +285,10 @@ class DirectedRun:
             plans[own, :2] = self._replan(stream, parked[own], open_groups)
         if not len(parked):
             return
-        while run.world.clock["slots_free"][0] < len(parked):
-            run.more_slots()
-        run.actions.start_again(run.world, parked, plans)
-        run.follow_again(parked["number"])
+        while state.world.clock["slots_free"][0] < len(parked):
+            state.more_slots()
+        self._actions.start_again(state.world, parked, plans)
+        state.follow_again(parked["number"])
 
     def _replan(self, stream: int, parked: Array, groups: Array) -> Array:
         """Plan waiting and planned requests of a stream again.
@@ -317,8 +298,8 @@ class DirectedRun:
         Array
             Template and binding of each waiting request, shape (waiting, 2).
         """
-        run = self.run
-        world = self.run.world
+        state = self.state
+        world = self.state.world
         at, planned, issued = (
             int(world.streams[name][stream]) for name in ("at", "planned", "issued")
         )
@@ -326,19 +307,19 @@ class DirectedRun:
         indices = np.append(parked["number"] // len(world.streams), issued + later)
         if not len(indices):
             return np.zeros((0, 2), dtype=np.int64)
-        source = cast(machine.DirectedSource, run.program.streams[stream])
-        with planning(run):
+        source = cast(machine.DirectedSource, state.program.streams[stream])
+        with planning(state):
             again = source.replan(indices)
-        run.learn()
+        state.learn()
         check_replanned(
-            run.program, stream, again, self._known(stream, parked, at + later)
+            state.program, stream, again, self._known(stream, parked, at + later)
         )
         pairs: Array = np.stack([again.templates, again.bindings], axis=1)
-        run.world.plan[stream, at + later, 2:] = pairs[len(parked) :]
+        state.world.plan[stream, at + later, 2:] = pairs[len(parked) :]
         return pairs[: len(parked)]
 
     def _known(self, stream: int, parked: Array, later: Array) -> machine.RequestChunk:
-        world = self.run.world
+        world = self.state.world
         groups = np.append(
             world.log["group"][parked["entry"]], world.plan[stream, later, 0]
         )
@@ -355,13 +336,13 @@ class DirectedRun:
 
     def _look_at_timeouts(self, time_ns: int) -> None:
         """Update the next timeout of each stream whose check is due."""
-        world = self.run.world
+        world = self.state.world
         for stream in np.flatnonzero(world.streams["look_ns"] <= time_ns).tolist():
             self._look(stream)
 
     def _look(self, stream: int) -> None:
-        world = self.run.world
-        oldest = self._oldest[stream] = self.run.actions.oldest_pending(
+        world = self.state.world
+        oldest = self._oldest[stream] = self._actions.oldest_pending(
             world, stream, self._oldest[stream]
         )
         look_ns = NEVER_NS
@@ -372,7 +353,7 @@ class DirectedRun:
         world.streams["look_ns"][stream] = look_ns
 
     def _time_out(self, stream: int) -> None:
-        world = self.run.world
+        world = self.state.world
         logged = int(world.clock["logged"][0])
         first = self._oldest[stream]
         stop = first
@@ -392,13 +373,13 @@ class DirectedRun:
         self._drop_parked(np.isin(parked, entries), machine.FAILED)
         touched = np.zeros(len(world.resources), dtype=np.uint8)
         self._cut_off(slots, touched)
-        self.run.actions.wake(world, touched)
+        self._actions.wake(world, touched)
         self._go_on()
         self._look(stream)
 
     def check_end(self) -> None:
         """Assert that no request was lost, and that an idle cluster holds nothing."""
-        world = self.run.world
+        world = self.state.world
         slots = self._in_flight()
         log = world.log[: int(world.clock["logged"][0])]
         parked = world.parked["entry"][: int(world.clock["parked"][0])]

@@ -65,7 +65,7 @@ def request_of(world: World, cell: int) -> Any:
 @inlined
 def number_of(world: World, cell: int) -> int:
     """Return the step number of a cell within its template."""
-    return cell & ((1 << world.clock[0].cell_bits) - 1)
+    return int(cell & ((1 << world.clock[0].cell_bits) - 1))
 
 
 @inlined
