@@ -23,7 +23,13 @@ from stripesim.sim.durability.splitting import (
     run_batch,
     split,
 )
-from stripesim.sim.durability.system import YEAR_S, Lifetime, Repair, System, code_of
+from stripesim.sim.durability.system import (
+    YEAR_S,
+    DriveRepair,
+    Lifetime,
+    System,
+    code_of,
+)
 from stripesim.sim.engine.draws import (
     FACTOR_ONE,
     FACTOR_POINTS,

@@ -8,7 +8,7 @@ from stripesim.sim.engine import graph
 from stripesim.sim.engine.graph import COUNTERS, NO_SHARD, Template
 from stripesim.sim.engine.program import UNBOUND, Program, bound_rows
 from stripesim.sim.engine.simpy.engine import SimpyEngine
-from stripesim.sim.engine.simpy.paths import Request, Step
+from stripesim.sim.engine.simpy.paths import PathStep, RequestInFlight
 from stripesim.sim.observe.critical_path import predecessors_of
 
 # A single bin that holds the whole run: the engine counts into bins only where they are asked for.
@@ -57,7 +57,7 @@ class RecordingEngine(SimpyEngine):
         self.completions_ns: dict[int, dict[int, int]] = {}
         super().__init__(program)
 
-    def account(self, request: Request, step: Step) -> None:
+    def account(self, request: RequestInFlight, step: PathStep) -> None:
         """Account a completed step and note when it completed."""
         completions_ns = self.completions_ns.setdefault(request.path.number, {})
         completions_ns.setdefault(step.number, self.now_ns)

@@ -1,4 +1,4 @@
-"""Compute the use of the processors by class of thread, and by host."""
+"""Processor use by class of thread and by host."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,8 @@ from stripesim.sim.ceph.cluster import Cluster
 from stripesim.sim.engine.program import EngineRun
 from stripesim.sim.observe.recording import woken_ns
 
-# Classes of threads of an OSD → their kinds of resources, in the order in which a request meets them.
+# Classes of an OSD's threads and their kinds of resources, in the order that requests use
+# them.
 THREADS = {
     "messenger": ("messenger",),
     "worker": ("worker", "aio", "reader"),
@@ -22,7 +23,25 @@ def processor_use(
 ) -> dict[str, Any]:
     """Compute the processor time of each class of threads, and the utilisation of hosts.
 
-    Threads are in use from acquisition to release, also while they wait for a core, a lock or a device.
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    run
+        The engine's result.
+    row
+        The result row of the run.
+    counted
+        Counters of the run, with wake-ups.
+
+    Returns
+    -------
+    dict
+        ``cpu_ns_per_op``, ``threads`` and ``hosts``.
+
+    Notes
+    -----
+    Threads are in use from acquisition to release, including waits for a core, a lock or a device.
     """
     resources = cluster.resources
     span_ns = max(1, run.end_ns)

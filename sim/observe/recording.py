@@ -1,4 +1,4 @@
-"""Compute the numbers of a result row: latencies, rates, amplification, and processor time."""
+"""Numbers of a result row: latencies, rates, amplification and processor time."""
 
 import hashlib
 from typing import Any
@@ -27,22 +27,39 @@ def account(
     spawned: StreamRun | None = None,
     completed_only: bool = True,
 ) -> dict[str, int]:
-    """Sum the counters of the completed requests.
+    """Sum the counters of completed requests.
 
-    The engine has counted requests with branches, and all requests of a run with a director; the others
-    count as planned.
+    The engine counts requests with branches, and all requests of a run with a director. The plan
+    states the counters of the others.
+
+    Parameters
+    ----------
+    stream
+        The engine's record of a stream.
+    book
+        Templates and bindings of the run.
+    spawned
+        Record of the requests that it spawned.
+    completed_only
+        False to include planned requests that did not complete.
+
+    Returns
+    -------
+    dict
+        Amount per counter, and the number of ``uses``.
     """
     planned = np.full(len(stream.issued_ns), not stream.counted)
     if completed_only:
         planned &= stream.completed_ns >= 0
-    # Which roles are bound depends on the placement group's row alone: a client binds all of its own.
+    # The placement group's row alone decides which roles are bound, since a client binds all
+    # its roles.
     rows, _ = rows_of(stream.bindings[planned])
     pairs, counts = np.unique(
         stream.templates[planned] << ROW_BITS | rows, return_counts=True
     )
     totals = stream.taken.copy()
     uses = stream.taken_uses
-    # Few distinct binding patterns exist, so memoise.
+    # Few distinct binding patterns exist, so memoise them.
     known: dict[tuple[int, bytes], tuple[IntArray, int]] = {}
     for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
         template = pair >> ROW_BITS
@@ -65,12 +82,12 @@ def account(
 
 
 def completions_sha256(requested: ClientRequests) -> str:
-    """Return a fingerprint of every completion time, in order of issue."""
+    """Return a fingerprint of all completion times, in order of issue."""
     return hashlib.sha256(requested.completed_ns.astype("<i8").tobytes()).hexdigest()
 
 
 def woken_ns(cluster: Cluster, run: EngineRun) -> IntArray:
-    """Return the processor time of waking threads, by resource [ns]."""
+    """Return the processor time of waking threads [ns], by resource."""
     times_ns: IntArray = run.sleeps * cluster.resources.wake_ns - run.warm_ns
     return times_ns
 
@@ -78,12 +95,27 @@ def woken_ns(cluster: Cluster, run: EngineRun) -> IntArray:
 def with_wake_ups(
     cluster: Cluster, run: EngineRun, counted: dict[str, int]
 ) -> dict[str, int]:
-    """Add the wake-ups of threads that the run counted to the planned counters."""
+    """Add wake-ups of threads to the counters of a run.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    run
+        The engine's result.
+    counted
+        Counters without wake-ups.
+
+    Returns
+    -------
+    dict
+        The counters, with more ``context_switches`` and ``cpu_ns``.
+    """
     threads = cluster.models.threads
     kinds = np.array(cluster.resources.kinds)
     sleeps = {kind: int(run.sleeps[kinds == kind].sum()) for kind in THREAD_KINDS}
     sleeps["worker"] = round(sleeps["worker"] * threads.queue_wakes_count)
-    # The key-value thread wakes those that write and flush.
+    # The key-value thread wakes the threads that write and flush.
     in_syncs = round(sleeps["kv"] * threads.sync_wakes_count)
     voluntary = counted["context_switches"] + sum(sleeps.values()) + in_syncs
     preemptions = round(voluntary * threads.preemptions_per_wake_count)
@@ -95,7 +127,20 @@ def with_wake_ups(
 
 
 def bins_with_wake_ups(cluster: Cluster, run: EngineRun) -> Floats:
-    """Return a run's counters by time with what `with_wake_ups` adds, each wake-up at its full cost."""
+    """Return a run's counters by time including wake-ups, each at its full cost.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    run
+        The engine's result.
+
+    Returns
+    -------
+    ndarray of float64
+        Counters by time, shape (bins, len(COUNTERS)).
+    """
     resources = cluster.resources
     threads = cluster.models.threads
     bins = run.bins.astype(np.float64)
@@ -122,8 +167,28 @@ def describe(
 ) -> dict[str, Any]:
     """Return the numbers of one result row.
 
-    Rates and latencies are those of the window. Per-byte and per-operation figures, and the processors'
-    utilisation, are those of the whole run, like counters that are read before and after a run.
+    Rates and latencies describe the window. Figures per byte and per operation, and processor
+    utilisation, describe the whole run, like counters that are read before and after a run.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    run
+        The engine's result.
+    requested
+        The client's requests.
+    counted
+        Counters of the run, without wake-ups.
+    window
+        The part of the run to measure, or None if no request completed.
+    is_drawn
+        True if requests are independent draws, so that batches give intervals.
+
+    Returns
+    -------
+    dict
+        Columns of the row.
     """
     counted = with_wake_ups(cluster, run, counted)
     operations = int(requested.done.sum())
@@ -194,10 +259,9 @@ def _intervals(
     latencies: Floats,
     start_ns: float,
 ) -> dict[str, float]:
-    """Return the ends of the intervals of throughput and mean latency, as far as batches give them.
+    """Return the bounds of the intervals of throughput and mean latency, if batches give any.
 
-    In a closed loop Little's law ties the two: where batches give no interval of throughput, they give none
-    of latency.
+    Little's law ties the two in a closed loop, so without an interval of throughput there is none of latency.
     """
     spans_ns, starts = batches_of(times, start_ns)
     ends: dict[str, float] = {}
@@ -211,7 +275,8 @@ def _intervals(
         interval = ratio_interval(np.add.reduceat(amounts, starts), sizes)
         if interval.low is None or interval.high is None:
             break
-        # Centre it on the figure in the row, since batches leave out the completions after the last one.
+        # Centre it on the figure in the row, because batches exclude the completions after the
+        # last one.
         ends |= {
             f"{name}_ci_low": max(0.0, row[key] + interval.low - interval.mean),
             f"{name}_ci_high": row[key] + interval.high - interval.mean,

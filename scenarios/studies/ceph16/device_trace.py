@@ -14,7 +14,7 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.engine.program import Program
 from stripesim.sim.engine.simpy.engine import SimpyEngine
-from stripesim.sim.engine.simpy.paths import Request, Step
+from stripesim.sim.engine.simpy.paths import PathStep, RequestInFlight
 from stripesim.sim.run import factor_tables
 from stripesim.traces.columns import BlockTrace
 
@@ -55,7 +55,7 @@ class DeviceRecorder(SimpyEngine):
         self._synced: dict[tuple[int, int], list[int]] = {}
         super().__init__(program)
 
-    def account(self, request: Request, step: Step) -> None:
+    def account(self, request: RequestInFlight, step: PathStep) -> None:
         """Account a completed step and note what it gives to a device."""
         super().account(request, step)
         resource = request.row[step.role]

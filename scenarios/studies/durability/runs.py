@@ -27,10 +27,10 @@ from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.splitting import split
 from stripesim.sim.durability.system import (
     YEAR_S,
+    DriveRepair,
     Lifetime,
     Placement,
     Policy,
-    Repair,
     System,
     code_of,
 )
@@ -69,7 +69,7 @@ class DurabilityCurve:
             drives=self.drives,
             drive_bytes=self.drive_tb * _TB,
             lifetime=lifetime,
-            repair=Repair(self.pace_mb_per_s * 1e6, self.policy, detection_s=0.0),
+            repair=DriveRepair(self.pace_mb_per_s * 1e6, self.policy, detection_s=0.0),
         )
 
 
@@ -253,7 +253,7 @@ def _nines(
         drives=drives,
         drive_bytes=20 * _TB,
         lifetime=Lifetime.exponential(afr),
-        repair=Repair(pace, "parallel", detection_s=0.0),
+        repair=DriveRepair(pace, "parallel", detection_s=0.0),
     )
     return abs(-log10(chain_of(system).loss_probability(YEAR_S)))
 
