@@ -1,4 +1,4 @@
-"""The commands that plan: `plan`, `durability`, and `serve`, a page on this machine alone."""
+"""The planning commands: `plan`, `durability` and the local web page of `serve`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def plan(
-    scenario: Annotated[str, typer.Argument(help="A TOML file with a table [plan].")],
+    scenario: Annotated[str, typer.Argument(help="TOML file with a [plan] table.")],
     sets: options.SetOption = None,
     seed: options.SeedOption = None,
     engine: options.EngineOption = "compiled",
@@ -25,7 +25,7 @@ def plan(
     report: options.ReportOption = False,
     json_to: options.JsonOption = None,
 ) -> None:
-    """Which cluster to buy: candidates, what each fails, and one recommendation with its reasons."""
+    """Recommend a cluster to buy, listing the candidates and the goals that each one misses."""
     output.check_out(out, report=report)
     from stripesim.scenarios.planning.plan import make_plan
     from stripesim.scenarios.report.plan import rows_of
@@ -76,13 +76,13 @@ def _write_plan(
 
 def durability(
     scenario: Annotated[
-        str, typer.Argument(help="A TOML file with a table [durability].")
+        str, typer.Argument(help="TOML file with a [durability] table.")
     ],
     method: Annotated[
         Literal["markov", "splitting", "burst", "all"],
         typer.Option(
-            help="markov: chain, exact but for CRUSH, where it is an approximation; splitting: simulation "
-            "of rare events; burst: combinatorics."
+            help="markov: chain, exact except on CRUSH, where it is approximate; splitting: rare-event "
+            "simulation; burst: combinatorics of simultaneous failures."
         ),
     ] = "all",
     sets: options.SetOption = None,
@@ -90,14 +90,15 @@ def durability(
     walks: Annotated[
         int,
         typer.Option(
-            min=10, help="Walks that each of 20 batches begins at every level."
+            min=10,
+            help="Walks that each of 20 batches starts at every level (splitting).",
         ),
     ] = 1000,
     dask: options.DaskOption = None,
     out: options.OutOption = None,
     json_to: options.JsonOption = None,
 ) -> None:
-    """How many nines: the probability that any data is lost within a horizon, and how."""
+    """Estimate the probability of any data loss within a horizon (in nines), and its likely path."""
     from stripesim.scenarios.planning.durability import answer
     from stripesim.scenarios.schema.loader import load_scenario
 
@@ -164,7 +165,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _lines(row: Mapping[str, Any]) -> list[str]:
-    """Say how data is lost and what the numbers rest on."""
+    """Describe how data is lost and what the numbers assume."""
     where = f"{row['scheme']} {row['method']}"
     path = []
     if row["dominant_path"] is not None:
@@ -182,7 +183,7 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
     return [*path, *bursts, f"{where}: assumes: {' '.join(row['assumptions'])}"]
 
 
-#: Connections of browsers to `serve`; others are refused.
+#: Largest number of browser connections that `serve` accepts.
 _CONNECTIONS_MAX: Final = 100
 
 
@@ -190,7 +191,7 @@ def serve(
     scenario: Annotated[
         str | None,
         typer.Argument(
-            help="What to start from: a TOML file, or one that ships; left out: plan."
+            help="Scenario to start from: a TOML file or a shipped name. Default: plan."
         ),
     ] = None,
     port: Annotated[
@@ -198,7 +199,7 @@ def serve(
     ] = 8323,
     sets: options.SetOption = None,
 ) -> None:
-    """Serve a page to compare two options as you type; on this machine alone (extra: web)."""
+    """Serve a local web page that compares two options as you type (needs the web extra)."""
     try:
         import uvicorn
 
@@ -210,13 +211,13 @@ def serve(
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = None if scenario is None else load_scenario(scenario, sets=sets or ())
-    print(f"http://127.0.0.1:{port}/  (Ctrl+C ends it)", file=sys.stderr)
+    print(f"http://127.0.0.1:{port}/  (Ctrl+C to stop)", file=sys.stderr)
     uvicorn.run(
         create_app(loaded),
         host="127.0.0.1",
         port=port,
         log_level="warning",
         limit_concurrency=_CONNECTIONS_MAX,
-        # Work in progress is given up a second after a signal.
+        # Abandon work in progress one second after a signal.
         timeout_graceful_shutdown=1,
     )
