@@ -24,7 +24,7 @@ class OpThreads(MeasuredModel):
 
 
 @dataclass(frozen=True)
-class Number:
+class ReleaseDefault:
     """Default value of a setting in a release, by kind of device, with its provenance."""
 
     value: Any
@@ -44,7 +44,7 @@ class Generation:
     grace_from: GraceFrom  #: See `stripesim.models.recovery.RecoveryModel`
     ec: EcPolicy  #: Read and write policy of erasure-coded pools
     numbers: Mapping[
-        str, Mapping[str, Number]
+        str, Mapping[str, ReleaseDefault]
     ]  #: Defaults by table (``recovery``, ``op_threads``) and name
 
     def recovery(self, device: Device = "ssd") -> RecoveryModel:
@@ -156,7 +156,7 @@ def _read(
     )
 
 
-def _numbers(table: dict[str, Any], version: str) -> dict[str, Number]:
+def _numbers(table: dict[str, Any], version: str) -> dict[str, ReleaseDefault]:
     numbers = {}
     for key, entry in table.items():
         kind = entry.get("provenance", "code")
@@ -164,13 +164,15 @@ def _numbers(table: dict[str, Any], version: str) -> dict[str, Number]:
         origin = Provenance(
             kind, f"Ceph {version}: {source}" if kind == "code" else source
         )
-        numbers[key] = Number(entry["value"], entry.get("hdd", entry["value"]), origin)
+        numbers[key] = ReleaseDefault(
+            entry["value"], entry.get("hdd", entry["value"]), origin
+        )
     return numbers
 
 
-def _taken_over(number: Number, base: Generation) -> Number:
+def _taken_over(number: ReleaseDefault, base: Generation) -> ReleaseDefault:
     """Inherit a number from a release, marking it as assumed because this release's code was not read."""
     origin = number.provenance
     if origin.kind == "code":
         origin = Provenance("assumed", f"as in {base.name}: {origin.source}")
-    return Number(number.value, number.hdd, origin)
+    return ReleaseDefault(number.value, number.hdd, origin)

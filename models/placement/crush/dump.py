@@ -1,4 +1,4 @@
-"""CRUSH maps from JSON, as ``ceph osd crush dump`` and the ``crushmap`` of ``ceph report`` print them."""
+"""Read CRUSH maps from JSON, as in ``ceph osd crush dump`` and the ``crushmap`` of ``ceph report``."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
@@ -37,7 +37,8 @@ _KINDS: dict[int, RuleKind] = {
 }
 _ALGS = {alg.name.lower(): alg for alg in Alg}
 _STEPS = {op.name.lower(): op for op in StepOp} | {"choosemsr": StepOp.CHOOSE_MSR}
-# Steps that a release has no words for come as numbers: Ceph v16.2.15, src/crush/crush.h (crush_opcodes).
+# Releases print steps that they have no name for as numbers: Ceph v16.2.15, src/crush/crush.h
+# (crush_opcodes).
 _OPCODES = {
     10: StepOp.SET_CHOOSE_LOCAL_TRIES,
     11: StepOp.SET_CHOOSE_LOCAL_FALLBACK_TRIES,
@@ -50,7 +51,20 @@ _WEIGHT_MAX = 2**32 - 1
 def map_from_dump(
     document: Mapping[str, Any], *, source: str = "<json>", key: str = "crushmap"
 ) -> CrushMap:
-    """Read the JSON form of a map; a `CrushMapError` has ``source: key: got …, wanted …``."""
+    """Read a CRUSH map in JSON form.
+
+    Parameters
+    ----------
+    document
+        The map, as ``ceph osd crush dump`` prints it.
+    source, key
+        File name and key of the map in it, for error messages.
+
+    Raises
+    ------
+    CrushMapError
+        If the map is invalid, with one line per problem: ``source: key: got …, wanted …``.
+    """
     reader = JsonReader(source)
     devices = tuple(
         Device(
@@ -67,7 +81,7 @@ def map_from_dump(
     buckets = _with_class_ids(
         [_bucket(reader, at, row) for at, row in reader.rows(document, key, "buckets")]
     )
-    # A device without a name is listed in its bucket alone.
+    # Devices without a name appear only in their bucket.
     named = {device.id for device in devices}
     nameless = sorted({item for b in buckets for item in b.items if item >= 0} - named)
     devices += tuple(Device(item, f"osd.{item}") for item in nameless)
@@ -128,7 +142,7 @@ def _bucket(reader: JsonReader, key: str, row: Mapping[str, Any]) -> Bucket:
 
 
 def _with_class_ids(buckets: list[Bucket]) -> tuple[Bucket, ...]:
-    """Note in each bucket its shadows, which the document lists as buckets named ``bucket~class``."""
+    """Record the shadows of each bucket, which the document lists as buckets named ``bucket~class``."""
     shadows: dict[str, list[tuple[str, int]]] = {}
     for bucket in buckets:
         name, _, device_class = bucket.name.partition("~")
@@ -220,7 +234,7 @@ def _choose_args(
     found = []
     for name in sets:
         try:
-            # The default set is number −1, which some releases print without its sign.
+            # The default set has id −1, which some releases print as unsigned.
             index = (int(name) + 2**63) % 2**64 - 2**63
         except ValueError:
             reader.add(f"{key}.{name}", repr(name), "the id of a pool or -1")
@@ -230,7 +244,7 @@ def _choose_args(
             change = _change(reader, at, row)
             bucket = by_id.get(change.bucket_id)
             if bucket is None or bucket.alg is not Alg.STRAW2:
-                # A bucket that is gone may leave its entry; those of other algorithms do not look at theirs.
+                # Entries of deleted buckets may remain, and other algorithms ignore theirs.
                 continue
             if wrong := misfit(change, bucket):
                 reader.add(at, *wrong)
@@ -248,7 +262,7 @@ def _change(reader: JsonReader, key: str, row: Mapping[str, Any]) -> BucketArgs:
         ):
             reader.add(f"{key}.weight_set.{number}", repr(weights), "a list of weights")
             continue
-        # Printed as decimals, of which the nearest 16.16 number is the one that was meant.
+        # Weights are printed as decimals. The nearest 16.16 number is the original one.
         sets.append(tuple(round(w * WEIGHT_ONE) for w in weights))
     ids = row.get("ids") or []
     if not all(isinstance(i, int) and abs(i) < VALUE_MAX for i in ids):
