@@ -1,4 +1,4 @@
-"""Service times of an SSD, fitted to a block trace: a line in size, a distribution around it, channels."""
+"""Fit service times of an SSD to a block trace: a line in size, a spread around it, and channels."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,22 +20,22 @@ from stripesim.calibration.ssd.result import (
 from stripesim.traces import BlockTrace
 
 COMMANDS_MIN = 64
-"""Fewer than this and halves, bootstrap blocks and the 99th percentile mean nothing."""
+"""With fewer commands, halves, bootstrap blocks and the 99th percentile are meaningless."""
 
 TABLE_POINTS = 256
-"""Cells of the factor table: with the trace at hand three commands fall into one."""
+"""Cells of the factor table. With the calibration trace, three commands fall into each."""
 
 KS_CRITICAL_5_PERCENT = 1.358
-"""Divided by sqrt(n): the Kolmogorov distance that independent draws of a model pass once in twenty times."""
+"""Times 1 / sqrt(n), the Kolmogorov distance that independent draws exceed once in twenty times."""
 
 
 class FitError(ValueError):
-    """A trace lacks the data that a fit needs; the text says what was got and wanted."""
+    """Raised if a trace lacks the data for a fit. The message states what it has and what is needed."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Times that a fit looks at, in order of their start."""
+    """Times to fit, ordered by start."""
 
     # Shape (commands,), float64 [ns], [ns], [B].
     start_ns: Floats
@@ -58,18 +58,42 @@ def fit_times(
 ) -> ServiceFit:
     """Fit the recorded times of one direction.
 
-    Service: a device command's dispatch to completion, whatever the device did meanwhile; where commands
-    overlap, part of it is waiting for one another inside the device, which `isolated_line` and `concurrency`
-    tell apart. Response: a request's issue to completion, the host's queue included; that is all the MSR
-    format records, and it is never taken for a service time unasked.
+    Parameters
+    ----------
+    trace
+        Block trace.
+    operation
+        ``read`` or ``write``.
+    quantity
+        ``service``: from dispatch to completion of a device command, including any wait for other commands
+        inside the device, which `isolated_line` and `concurrency` separate. ``response``: from issue to
+        completion of a request, including the host's queue. The MSR format records only responses, and they
+        are never used as service times unless requested.
+    seed
+        Seed of the bootstrap.
+    bootstrap
+        Number of resamplings, at least 20.
 
-    Model: T = (b + a·size) · F with F independent of size, E[F] = 1. The line's direction is fitted robustly
-    (soft L1 of log residuals), because a single 13 ms read among reads of 0.14 ms would turn a least-squares
-    line; line and F are then scaled so that the model's mean is the data's. The table holds the mean of F in
-    equally likely cells, so that its mean is exact; within the last cell (0.4 %) the spread is lost.
+    Returns
+    -------
+    ServiceFit
+        Line, factor table, intervals and scores.
 
-    The first half of the commands, by start, is fitted; the second is only scored. Intervals come from a
-    moving-block bootstrap, since neighbours in a trace resemble each other.
+    Raises
+    ------
+    FitError
+        If the trace has fewer than 64 such times, or `bootstrap` is too small.
+
+    Notes
+    -----
+    The model is T = (b + a·size) · F, with F independent of size and E[F] = 1. The direction of the line is
+    fitted robustly (soft L1 of log residuals), because a single 13 ms read among reads of 0.14 ms would turn
+    a least-squares line. Line and F are then scaled such that the model's mean is that of the data. The table
+    holds the mean of F in equally likely cells, so its mean is exact, but the spread within the last cell
+    (0.4 %) is lost.
+
+    The first half of the commands, by start, is fitted. The second half is only scored. Intervals come from a
+    moving-block bootstrap, since neighbouring commands of a trace are similar.
     """
     if bootstrap < 20:
         raise FitError(f"bootstrap: got {bootstrap}, wanted at least 20")
@@ -107,7 +131,7 @@ def fit_times(
 
 
 def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sample:
-    """Return the completed commands (service) or requests (response) of one direction that took any time."""
+    """Return the completed commands (service) or requests (response) of one direction with non-zero times."""
     start = "dispatch_ns" if quantity == "service" else "issue_ns"
     rows = trace.commands if quantity == "service" else trace.requests
     count = 0
@@ -115,7 +139,7 @@ def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sa
         rows = rows.filter(rows["is_write"] == (operation == "write")).drop_nulls(
             [start, "complete_ns"]
         )
-        # The clock of a trace can be too coarse for a cached read: a time of 0 has no logarithm.
+        # The clock of a trace may be too coarse for a cached read, and a time of 0 has no logarithm.
         rows = rows.filter(rows["complete_ns"] > rows[start])
         count = rows.height
     if rows is None or count < COMMANDS_MIN:
@@ -135,12 +159,16 @@ def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sa
 
 
 def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:
-    """Return the mean of a positive sample in each of equally likely cells, ascending, divided by their mean.
+    """Return the mean of a positive sample in each of `points` equally likely cells, scaled to mean 1.
 
+    Notes
+    -----
     With L(p) the integral of the empirical quantile function from 0 to p, cell j holds
-    points·(L((j+1)/points) - L(j/points)). Quantiles at cell middles would drop the
-    largest values and with them part of the mean.
+    points·(L((j+1)/points) - L(j/points)). Quantiles at cell centres would drop the largest values and with
+    them part of the mean.
 
+    Examples
+    --------
     >>> factor_table(np.array([1.0, 1.0, 2.0, 4.0]), 2).tolist()
     [0.5, 1.5]
     """
@@ -149,22 +177,22 @@ def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:
     at = np.interp(
         np.linspace(0, 1, points + 1), np.linspace(0, 1, len(ordered) + 1), integral
     )
-    # Rounding may leave neighbours of equal value out of order by one unit in the last place.
+    # Rounding may put equal neighbours out of order by one unit in the last place.
     cells: Floats = np.maximum.accumulate(np.diff(at) * points)
     scaled: Floats = cells / cells.mean()
     return scaled
 
 
 def model_times_ns(line: Line, table: Floats, size_bytes: Floats) -> Floats:
-    """Return the model's times for given sizes [ns], every cell of the table once per size, sorted."""
+    """Return the model's times for these sizes [ns], sorted, with every cell of the table once per size."""
     return np.sort(np.outer(line.mean_ns(size_bytes), table), axis=None)
 
 
 def _line_through(size: Floats, times: Floats) -> tuple[float, float]:
-    """Fit b + a·size robustly, then scale it so that the mean of time / line is 1."""
+    """Fit b + a·size robustly, then scale it such that the mean of time / line is 1."""
     if np.all(size == size[0]):
         return float(times.mean()), 0.0
-    # In units of the median time and the largest size both parameters are near 1.
+    # In units of the median time and the largest size, both parameters are near 1.
     unit_ns = float(np.median(times))
     unit_bytes = float(size.max())
     x = size / unit_bytes
@@ -198,7 +226,7 @@ def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> Line:
     return Line(
         base,
         slope,
-        # Percentiles of a skewed bootstrap may all lie on one side of the estimate.
+        # Percentiles of a skewed bootstrap may all be on one side of the estimate.
         (min(base_low, base), max(base_high, base)),
         (min(slope_low, slope), max(slope_high, slope)),
         count,
@@ -240,11 +268,11 @@ def _score(part: str, line: Line, table: Floats, size: Floats, times: Floats) ->
 
 
 def _isolated(trace: BlockTrace, sample: Sample) -> npt.NDArray[np.bool_]:
-    """Mark the commands of the sample that never shared the device with another."""
+    """Mark the commands of the sample that never shared the device with another command."""
     assert trace.commands is not None
     spans = trace.commands.drop_nulls("dispatch_ns")
     start = np.sort(spans["dispatch_ns"].to_numpy().astype(np.float64))
-    # A command that never completed occupies the device to the end.
+    # A command that never completed occupies the device until the end.
     end = np.sort(spans["complete_ns"].cast(float).fill_null(float("inf")).to_numpy())
     begun = np.searchsorted(start, sample.end_ns, side="left")
     over = np.searchsorted(end, sample.start_ns, side="right")
