@@ -61,10 +61,10 @@ def test_a_set_that_says_nothing_of_its_range_warns_of_that(written):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("[calibrated]\nkeys = {}", "wanted source, keys and perhaps notes"),
+        ("[calibrated]\nkeys = {}", "wanted source, keys and optionally notes"),
         (
             '[calibrated]\nsource = "x"\nkey = 1',
-            "wanted source, keys and perhaps notes",
+            "wanted source, keys and optionally notes",
         ),
         (
             '[calibrated]\nsource = "x"\nkeys.seed = 3',
