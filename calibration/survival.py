@@ -74,9 +74,9 @@ class SurvivalFit:
 
     def summary(self) -> str:
         """Return several lines for a terminal."""
-        what = f"time to {'failure' if self.state == 'up' else 'repair'}, {self.spans} spans"
+        quantity = f"time to {'failure' if self.state == 'up' else 'repair'}, {self.spans} spans"
         lines = [
-            f"{self.source}: {what}, {self.censored} censored, {self.dropped} left out"
+            f"{self.source}: {quantity}, {self.censored} censored, {self.dropped} left out"
         ]
         best = self.fits[0].aic
         for fit in self.fits:

@@ -80,9 +80,8 @@ class CpuModel(MeasuredModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.paired_slowdown_fraction > 3:
-            got = self.paired_slowdown_fraction
             raise ValueError(
-                f"CpuModel: paired_slowdown_fraction: got {got}, wanted 0 to 3"
+                f"CpuModel: paired_slowdown_fraction: got {self.paired_slowdown_fraction}, wanted 0 to 3"
             )
         if self.user_fraction > 1:
             raise ValueError(

@@ -109,8 +109,8 @@ class HddModel(MeasuredModel):
 
     def pieces_bytes(self, size_bytes: int) -> list[int]:
         """Split the transfer of one extent into requests [B]."""
-        whole, rest = divmod(size_bytes, self.run_bytes)
-        return [self.run_bytes] * whole + ([rest] if rest else [])
+        full, rest = divmod(size_bytes, self.run_bytes)
+        return [self.run_bytes] * full + ([rest] if rest else [])
 
     def parts_bytes(self, piece_bytes: int) -> list[int]:
         """Return the parts of one request that are served in parallel [B]. A disk has one arm."""

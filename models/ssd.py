@@ -107,8 +107,8 @@ class SsdModel(MeasuredModel):
 
     def pieces_bytes(self, size_bytes: int) -> list[int]:
         """Split the transfer of one extent into requests [B]."""
-        whole, rest = divmod(size_bytes, TRANSFER_MAX_BYTES)
-        return [TRANSFER_MAX_BYTES] * whole + ([rest] if rest else [])
+        full, rest = divmod(size_bytes, TRANSFER_MAX_BYTES)
+        return [TRANSFER_MAX_BYTES] * full + ([rest] if rest else [])
 
     def parts_bytes(self, piece_bytes: int) -> list[int]:
         """Split a request into equal parts that are served in parallel [B], each at least `PART_BYTES`."""

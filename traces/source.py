@@ -7,7 +7,6 @@ an error. A trace must never lose data silently.
 
 import bz2
 import gzip
-import importlib
 import lzma
 import re
 import zipfile
@@ -16,7 +15,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
+
+import zstandard
 
 from stripesim.traces.problems import FaultLog, TraceError
 
@@ -119,15 +120,8 @@ class _Zstd:
     """A zstd stream that raises the same exceptions as other streams."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            zstandard: Any = importlib.import_module("zstandard")
-        except ImportError:
-            raise TraceError(
-                f"{path}: got a zstd stream, wanted plain, gz, xz, bz2 or zip (or zstandard installed)"
-            ) from None
-        self._broken: type[Exception] = zstandard.ZstdError
-        self._decompressor: Any = zstandard.ZstdDecompressor()
-        self._frame: Any = self._decompressor.decompressobj()
+        self._decompressor = zstandard.ZstdDecompressor()
+        self._frame = self._decompressor.decompressobj()
         self._file = path.open("rb")
         self._begun = False
         self._ready = b""
@@ -147,7 +141,7 @@ class _Zstd:
             self._begun = True
             try:
                 self._ready = self._frame.decompress(data)
-            except self._broken as error:
+            except zstandard.ZstdError as error:
                 raise OSError(str(error)) from None
         piece = self._ready[:size]
         self._ready = self._ready[size:]

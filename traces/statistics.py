@@ -242,15 +242,38 @@ def depth_levels(requests: pl.DataFrame) -> npt.NDArray[np.float64]:
     known = requests.drop_nulls(["issue_ns", "complete_ns"])
     if not known.height:
         return np.empty(0)
-    times = np.concatenate(
-        (known["complete_ns"].to_numpy(), known["issue_ns"].to_numpy())
+    seconds, _ = in_flight(
+        known["issue_ns"].to_numpy(), known["complete_ns"].to_numpy()
     )
-    steps = np.repeat([-1, 1], known.height)
-    # At equal times completions come before arrivals. A request of zero duration is never in flight.
+    return seconds
+
+
+def in_flight(
+    start_ns: npt.NDArray[np.int64], end_ns: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the time [s] and the number of ends at each number of spans in flight.
+
+    Parameters
+    ----------
+    start_ns, end_ns
+        Spans [ns], at least one, shape (n,).
+
+    Returns
+    -------
+    tuple of ndarray
+        float64 by number in flight, from 0. An end counts at the number before it.
+    """
+    times = np.concatenate((end_ns, start_ns))
+    steps = np.repeat([-1, 1], len(start_ns))
+    # At equal times, ends come before starts. A span of zero duration is never in flight.
     order = np.lexsort((steps, times))
     level = np.maximum(np.cumsum(steps[order]), 0)
-    gaps = np.diff(times[order]) / NS_PER_S
-    return np.bincount(level[:-1], weights=gaps).astype(np.float64)
+    before = np.concatenate(([0], level[:-1]))
+    levels = int(level.max()) + 1
+    gaps_s = np.diff(times[order], prepend=times[order[0]]) / NS_PER_S
+    seconds = np.bincount(before, weights=gaps_s, minlength=levels)
+    ends = np.bincount(before[steps[order] < 0], minlength=levels)
+    return seconds.astype(np.float64), ends.astype(np.float64)
 
 
 def _depth(requests: pl.DataFrame) -> dict[str, float | None]:

@@ -121,16 +121,25 @@ def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
     CodecError
         If the backend is missing or does not support the code.
     """
-    only = CLAY_BACKEND if isinstance(scheme, Clay) else LRC_BACKEND
-    if isinstance(scheme, LRC | CephLRC | Clay):
-        if backend != only:
-            raise CodecError(
-                f"kernel: backend of {scheme.name}: got {backend!r}, wanted {only}"
-            )
-        if isinstance(scheme, Clay):
-            return ClayKernel(scheme)
+    only = _only_backend(scheme)
+    if only is not None and backend != only:
+        raise CodecError(
+            f"kernel: backend of {scheme.name}: got {backend!r}, wanted {only}"
+        )
+    if isinstance(scheme, Clay):
+        return ClayKernel(scheme)
+    if isinstance(scheme, LRC | CephLRC):
         return LrcCodec(scheme)
     return Codec(backend, k=scheme.k, m=scheme.m)
+
+
+def _only_backend(scheme: RedundancyScheme) -> str | None:
+    """Return the backend of a code that only one supports, or None."""
+    if isinstance(scheme, Clay):
+        return CLAY_BACKEND
+    if isinstance(scheme, LRC | CephLRC):
+        return LRC_BACKEND
+    return None
 
 
 def kernels_of(scheme: RedundancyScheme, backends: list[str] | None) -> list[Kernel]:
@@ -148,10 +157,9 @@ def kernels_of(scheme: RedundancyScheme, backends: list[str] | None) -> list[Ker
     CodecError
         If a named backend, or all backends, cannot be used.
     """
-    if isinstance(scheme, LRC | CephLRC | Clay):
-        backends = backends or [
-            CLAY_BACKEND if isinstance(scheme, Clay) else LRC_BACKEND
-        ]
+    only = _only_backend(scheme)
+    if backends is None and only is not None:
+        backends = [only]
     if backends is not None:
         return [kernel_of(scheme, backend) for backend in dict.fromkeys(backends)]
     kernels: list[Kernel] = []

@@ -252,9 +252,9 @@ def _case(
     for turn in range(count):
         data = [aligned(chunk_bytes) for _ in range(k)]
         # Rotating one random block costs only a copy, far less than filling memory with random bytes.
-        for place, one in enumerate(data):
-            one[:] = np.roll(
-                drawn[place * chunk_bytes : (place + 1) * chunk_bytes], turn
+        for index, chunk in enumerate(data):
+            chunk[:] = np.roll(
+                drawn[index * chunk_bytes : (index + 1) * chunk_bytes], turn
             )
         chunks = [*data, *encoder.apply(data)]
         outputs = kernel.apply([chunks[index] for index in kept])

@@ -296,8 +296,8 @@ def measure_codes_apart() -> dict[str, Any]:
 def main(arguments: Sequence[str]) -> None:
     """Measure, and print one JSON document."""
     plain = "--plain" in arguments
-    found = measure_codes() if plain else measure_codes_apart()
-    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+    timings = measure_codes() if plain else measure_codes_apart()
+    sys.stdout.write(json.dumps(timings, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import scipy
 
 from stripesim.traces import BlockTrace
+from stripesim.traces.statistics import in_flight
 
 Floats = npt.NDArray[np.float64]
 
@@ -84,26 +85,11 @@ def _levels(trace: BlockTrace) -> tuple[Floats, Floats, float]:
         )
         if not spans.height:
             continue
-        times = np.concatenate(
-            (spans["complete_ns"].to_numpy(), spans["dispatch_ns"].to_numpy())
-        )
-        steps = np.repeat([-1, 1], spans.height)
-        # At equal times, completions come before dispatches, except for a command of zero duration.
-        order = np.lexsort((steps, times))
-        times = times[order]
-        steps = steps[order]
-        level = np.maximum(np.cumsum(steps), 0)
-        before = np.concatenate(([0], level[:-1]))
-        length = int(level.max()) + 1
-        gaps = np.concatenate(([0], np.diff(times))) / 1e9
-        held: Floats = np.bincount(before, weights=gaps, minlength=length).astype(
-            np.float64
-        )
-        ended: Floats = np.bincount(before[steps < 0], minlength=length).astype(
-            np.float64
-        )
+        start_ns = spans["dispatch_ns"].to_numpy()
+        end_ns = spans["complete_ns"].to_numpy()
+        held, ended = in_flight(start_ns, end_ns)
         totals.append((held[1:], ended[1:]))
-        span_s += float(times[-1] - times[0]) / 1e9
+        span_s += float(np.ptp(np.concatenate((start_ns, end_ns)))) / 1e9
     length = max((len(held) for held, _ in totals), default=0)
     seconds = np.zeros(length)
     completions = np.zeros(length)

@@ -106,8 +106,8 @@ def _with_company(commands: pl.DataFrame) -> pl.DataFrame:
             over = np.searchsorted(np.sort(end[is_write == write]), start, side="right")
             flying[write] = begun - over
         same = np.where(is_write, flying[True], flying[False])
-        other = np.where(is_write, flying[False], flying[True])
-        company = np.where(other > 0, 2, np.where(same > 0, 1, 0))
+        opposite = np.where(is_write, flying[False], flying[True])
+        company = np.where(opposite > 0, 2, np.where(same > 0, 1, 0))
         parts.append(flown.with_columns(pl.Series("company", company)))
     time_ns = (pl.col("complete_ns") - pl.col("dispatch_ns")).cast(pl.Float64)
     classes = pl.col("length_bytes").cast(pl.Float64).log(2).round().cast(pl.Int64)

@@ -139,8 +139,9 @@ class ServiceFit:
             and self.concurrency.channels_ci95
         ):
             low, high = self.concurrency.channels_ci95
-            found = f"{self.concurrency.channels:.1f} effective channels (95 % {low:.1f} to {high:.1f})"
-            listed.append(f"  {found}")
+            listed.append(
+                f"  {self.concurrency.channels:.1f} effective channels (95 % {low:.1f} to {high:.1f})"
+            )
         return "\n".join(listed)
 
     def to_dict(self) -> dict[str, Any]:

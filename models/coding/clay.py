@@ -144,12 +144,12 @@ class Clay(ReedSolomon):
             return []
         (shard,) = lost
         column = self.shape.column(shard)
-        others = [
+        outside = [
             s for s in range(self.width) if s not in {shard, *column, *unavailable}
         ]
-        if unavailable & set(column) or len(column) + len(others) < self.d:
+        if unavailable & set(column) or len(column) + len(outside) < self.d:
             return []
-        return sorted([*column, *others][: self.d])
+        return sorted([*column, *outside][: self.d])
 
     def _check_geometry(self, geometry: StripeGeometry) -> None:
         super()._check_geometry(geometry)

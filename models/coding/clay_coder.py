@@ -285,8 +285,10 @@ class ClayCoder:
         for node in set(column) - {mine}:
             # C = U + gamma U* yields U* of the lost node, and then C* = U* + gamma U.
             known = uncoupled[node, planes]
-            other = _times(_GAMMA_INVERSE, coupled[node, planes] ^ known)
-            _flat(coupled)[self._partner[node, planes]] = other ^ _times(GAMMA, known)
+            lost_free = _times(_GAMMA_INVERSE, coupled[node, planes] ^ known)
+            _flat(coupled)[self._partner[node, planes]] = lost_free ^ _times(
+                GAMMA, known
+            )
         rebuilt: Bytes = coupled[mine].reshape(-1)
         return rebuilt
 
@@ -351,12 +353,12 @@ class ClayCoder:
         partner_gone = is_gone[self._partner_node]
         steps = []
         for value in np.unique(score[inside]).tolist():
-            here = inside & (score == value)
-            wanted = ~is_gone[:, None] & here[None, :]
+            scored = inside & (score == value)
+            wanted = ~is_gone[:, None] & scored[None, :]
             pair = wanted & ~self._alone
             steps.append(
                 _Step(
-                    planes=np.flatnonzero(here),
+                    planes=np.flatnonzero(scored),
                     own=np.flatnonzero(wanted & self._alone),
                     both=np.flatnonzero(pair & ~partner_gone),
                     mixed=np.flatnonzero(pair & partner_gone),

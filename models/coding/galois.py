@@ -150,8 +150,8 @@ def patterns_independent(matrix: Bytes, size: int) -> Iterator[npt.NDArray[np.bo
     """Yield in batches whether each combination of `size` columns is linearly independent."""
     patterns = combinations(range(matrix.shape[1]), size)
     while batch := list(islice(patterns, _BATCH)):
-        chosen = np.array(batch, dtype=np.int64).reshape(len(batch), size)
-        yield columns_independent(matrix[:, chosen].transpose(1, 0, 2))
+        indices = np.array(batch, dtype=np.int64).reshape(len(batch), size)
+        yield columns_independent(matrix[:, indices].transpose(1, 0, 2))
 
 
 def independent_rows(matrix: Bytes, order: Sequence[int], wanted: int) -> list[int]:

@@ -143,8 +143,6 @@ class GroupedCode(ReedSolomon):
 
     def _sources(self, missing: frozenset[int]) -> list[int]:
         """Return the k shards to read: data first, then useful parities in order of preference."""
-        if not self.can_decode(missing):
-            raise self._data_loss(missing, f"shards of rank {self.k}")
         present = [
             shard
             for shard in (*range(self.k), *self.parity_order)

@@ -87,7 +87,7 @@ class LRC(LocalCode):
     `can_decode`. Any g erasures are decodable. For ``lrc:10,6,5`` these are 4, as the distance of the code is
     5.
 
-    With g = 1, the only Reed-Solomon parity equals the implied parity and is stored twice.
+    With g = 1, the only Reed-Solomon parity is the implied one itself, so it is stored twice.
 
     In the (n, k, r) notation of Sathiamoorthy et al. and others, ``lrc:10,6,5`` is (16, 10, 5). They also
     write (10, 6, 5).

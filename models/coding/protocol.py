@@ -315,17 +315,13 @@ class RedundancyScheme(ABC):
 
     @abstractmethod
     def _sources(self, missing: frozenset[int]) -> list[int]:
-        """Return the shards to read, ascending. Raise `DataLossError` if too few remain."""
+        """Return the shards to read, ascending, given that the remaining ones determine the data."""
 
     def _present(self, missing: frozenset[int]) -> list[int]:
         return [shard for shard in range(self.width) if shard not in missing]
 
-    def _data_loss(self, missing: Iterable[int], wanted: str) -> DataLossError:
-        return DataLossError(
-            f"{self.name}: missing shards: got {sorted(missing)}, wanted {wanted} left"
-        )
-
     def _checked(self, request: Request) -> list[int]:
+        """Check a request and return the shards to read."""
         require(
             request.offset_bytes >= 0,
             "request: offset_bytes",
@@ -341,6 +337,11 @@ class RedundancyScheme(ABC):
         size = request.object_size_bytes
         require(size >= 0, "request: object_size_bytes", size, "0 or more")
         self._check_geometry(request.geometry)
+        if not self.can_decode(request.missing):
+            raise DataLossError(
+                f"{self.name}: missing shards: got {sorted(request.missing)}, "
+                f"wanted at least {self.k} of {self.width} shards left that determine the data"
+            )
         return self._sources(request.missing)
 
     def _check_geometry(self, geometry: StripeGeometry) -> None:

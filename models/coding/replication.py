@@ -86,8 +86,6 @@ class Replication(RedundancyScheme):
 
     def _sources(self, missing: frozenset[int]) -> list[int]:
         """Return the first available copy."""
-        if not self.can_decode(missing):
-            raise self._data_loss(missing, "at least one copy")
         return self._present(missing)[:1]
 
     def _check_geometry(self, geometry: StripeGeometry) -> None:

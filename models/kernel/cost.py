@@ -92,37 +92,30 @@ class KernelCost:
                 f"kernel cost: {self.op}: erasures: got {self.erasures}, wanted {wanted} or more"
             )
 
-    def duration_ns(self, data_bytes: float, *, without_copy: bool = False) -> float:
-        """Return the duration of one call on k chunks.
-
-        Parameters
-        ----------
-        data_bytes
-            Data of all k chunks [B], at least 0.
-        without_copy
-            Return the time of the arithmetic alone (`net`) instead of the whole call.
-
-        Returns
-        -------
-        float
-            Duration [ns].
+    def duration_ns(self, data_bytes: float) -> float:
+        """Return the duration of one whole call on k chunks with `data_bytes` of data in total [ns].
 
         Raises
         ------
         KernelTableError
-            If `data_bytes` is negative, or `without_copy` is set and the copy was not measured.
+            If `data_bytes` is negative.
         """
+        return self._duration_ns(self.total, data_bytes)
+
+    def arithmetic_ns(self, data_bytes: float) -> float:
+        """Return the duration of one call without the library's copies [ns].
+
+        This is the duration of the whole call if the copies were not measured, as in Ceph's plugins.
+        Parameters and errors are those of `duration_ns`.
+        """
+        return self._duration_ns(self.net or self.total, data_bytes)
+
+    def _duration_ns(self, part: AffineKnee, data_bytes: float) -> float:
         if data_bytes < 0:
             raise KernelTableError(
                 f"kernel cost: data_bytes: got {data_bytes}, wanted 0 or more"
             )
-        if not without_copy:
-            return self.total.duration_ns(data_bytes)
-        if self.net is None:
-            raise KernelTableError(
-                f"kernel cost: {self.backend} {self.scheme} {self.op}: its copy cost was not measured"
-            )
-        return self.net.duration_ns(data_bytes)
+        return part.duration_ns(data_bytes)
 
 
 @dataclass(frozen=True)
@@ -204,31 +197,6 @@ class KernelTable:
             f"it has {have}"
         )
 
-    def encode_ns(
-        self,
-        data_bytes: float,
-        *,
-        scheme: str,
-        backend: str | None = None,
-        without_copy: bool = False,
-    ) -> float:
-        """Return the duration of encoding `data_bytes` of data (k chunks) in one call [ns].
-
-        Parameters
-        ----------
-        data_bytes, without_copy
-            As for `KernelCost.duration_ns`.
-        scheme, backend
-            As for `cost`.
-
-        Raises
-        ------
-        KernelTableError
-            As for `cost` and `KernelCost.duration_ns`.
-        """
-        cost = self.cost(scheme=scheme, op="encode", backend=backend)
-        return cost.duration_ns(data_bytes, without_copy=without_copy)
-
     def decode_ns(
         self,
         data_bytes: float,
@@ -236,21 +204,20 @@ class KernelTable:
         scheme: str,
         erasures: int,
         backend: str | None = None,
-        without_copy: bool = False,
     ) -> float:
-        """Return the duration of decoding `data_bytes` of data (k chunks) in one call [ns].
+        """Return the duration of decoding all data (k chunks), without the library's copies if known [ns].
 
         Parameters
         ----------
-        data_bytes, without_copy
-            As for `KernelCost.duration_ns`.
+        data_bytes
+            Data of all k chunks [B], at least 0.
         scheme, erasures, backend
             As for `cost`.
 
         Raises
         ------
         KernelTableError
-            As for `cost` and `KernelCost.duration_ns`.
+            As for `cost` and `KernelCost.arithmetic_ns`.
 
         Notes
         -----
@@ -270,7 +237,7 @@ class KernelTable:
             cost = self.cost(
                 scheme=scheme, op="decode", erasures=count, backend=first.backend
             )
-            return cost.duration_ns(data_bytes, without_copy=without_copy)
+            return cost.arithmetic_ns(data_bytes)
 
         measured = max(counts)
         if erasures <= measured:

@@ -130,11 +130,11 @@ def _keep(rows: Rows, wanted: npt.NDArray[np.bool_], shift: bool) -> Rows:
     return rows
 
 
-def _at(rows: Rows, places: npt.NDArray[np.int64]) -> Rows:
+def _at(rows: Rows, slots: npt.NDArray[np.int64]) -> Rows:
     """Return the OSD in one slot of each row, or −1 for an empty slot."""
     if rows.shape[1] == 0:
         return np.full(len(rows), -1, dtype=np.int32)
-    primaries = np.take_along_axis(rows, places[:, None], axis=1)[:, 0]
+    primaries = np.take_along_axis(rows, slots[:, None], axis=1)[:, 0]
     return np.where(primaries == NONE, -1, primaries).astype(np.int32)
 
 
@@ -164,8 +164,8 @@ def _upmapped(osd_map: OsdMap, pool: PlacedPool, rows: Rows) -> Rows:
         mapped = row(group)
         in_cluster = 0 <= primary < len(osd_map.weights) and not osd_map.is_out(primary)
         if in_cluster and primary in mapped[1:]:
-            place = mapped.index(primary, 1)
-            mapped[0], mapped[place] = primary, mapped[0]
+            slot = mapped.index(primary, 1)
+            mapped[0], mapped[slot] = primary, mapped[0]
     return _with_rows(rows, changed)
 
 
@@ -195,7 +195,7 @@ def _with_primaries(
 ) -> tuple[Rows, Rows]:
     """Pick the primaries by affinity. In a replicated pool, move them to the front."""
     # The first OSD, or 0 if there is none.
-    places = np.argmax(up != NONE, axis=1)
+    slots = np.argmax(up != NONE, axis=1)
     if (osd_map.affinities < WEIGHT_ONE).any() and up.shape[1]:
         present = up != NONE
         osds = np.where(present, up, 0).astype(np.int64)
@@ -203,15 +203,13 @@ def _with_primaries(
         drawn = hash_pair(np.broadcast_to(seeds[:, None], osds.shape), osds) >> 16
         willing = present & ((affinity >= WEIGHT_ONE) | (drawn < affinity))
         # If no OSD is willing, the first one is primary.
-        places = np.where(willing.any(axis=1), np.argmax(willing, axis=1), places)
-        if shift and places.any():
+        slots = np.where(willing.any(axis=1), np.argmax(willing, axis=1), slots)
+        if shift and slots.any():
             columns = np.arange(up.shape[1])
-            order = np.argsort(
-                np.where(columns == places[:, None], -1, columns), axis=1
-            )
+            order = np.argsort(np.where(columns == slots[:, None], -1, columns), axis=1)
             up = np.take_along_axis(up, order, axis=1)
-            places = np.zeros_like(places)
-    return up, _at(up, places)
+            slots = np.zeros_like(slots)
+    return up, _at(up, slots)
 
 
 def _is_up(osd_map: OsdMap, osd: int) -> bool:

@@ -59,15 +59,15 @@ def crush(
     json_to: JsonOption = None,
 ) -> None:
     """Map inputs to OSDs, as `crushtool --test --show-mappings` does."""
-    number, found = _mappings(map_file, rule, num_rep, min_x, max_x, weights or [])
+    number, mappings = _mappings(map_file, rule, num_rep, min_x, max_x, weights or [])
     if json_to is None:
-        for x, osds in found:
+        for x, osds in mappings:
             print(f"CRUSH rule {number} x {x} [{','.join(map(str, osds))}]")
     elif json_to == "-":
-        _write_document(sys.stdout, found)
+        _write_document(sys.stdout, mappings)
     else:
         with Path(json_to).open("w", encoding="utf-8") as file:
-            _write_document(file, found)
+            _write_document(file, mappings)
 
 
 def _mappings(
@@ -106,10 +106,10 @@ def _mappings(
     return number, chain(first, chain.from_iterable(map(chunk, starts[1:])))
 
 
-def _write_document(file: TextIO, found: Iterator[Mapping]) -> None:
+def _write_document(file: TextIO, mappings: Iterator[Mapping]) -> None:
     """Stream ``{"mappings": [[x, [osd, ...]], ...]}``, because the range may not fit in memory."""
     separator = '{"mappings": [\n'
-    for x, osds in found:
+    for x, osds in mappings:
         file.write(f"{separator}{json.dumps([x, osds])}")
         separator = ",\n"
     file.write("\n]}\n")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from stripesim.cli.options import JsonOption, OutOption, SetOption
+from stripesim.cli.options import JsonOption, OutOption, SetOption, size_bytes
 from stripesim.cli.output import (
     check_out,
     check_page,
@@ -102,8 +102,8 @@ def explain(
     timelines = timelines_of(
         op,
         schemes,
-        _bytes("--size", size),
-        offset_bytes=_bytes("--offset", offset),
+        size_bytes("--size", size),
+        offset_bytes=size_bytes("--offset", offset),
         generation=generation or None,
         state=state,
         image=image,
@@ -111,7 +111,9 @@ def explain(
         scenario=scenario,
         sets=sets or (),
         direct_reads=direct_reads,
-        stripe_unit_bytes=_bytes("--stripe-unit", stripe_unit),
+        stripe_unit_bytes=None
+        if stripe_unit is None
+        else size_bytes("--stripe-unit", stripe_unit),
     )
     document = {"requests": [timeline.to_json() for timeline in timelines]}
     written: list[Path] = []
@@ -125,28 +127,6 @@ def explain(
     if not write_json(json_to, document):
         _print(timelines, steps=steps)
         list_written(written)
-
-
-@overload
-def _bytes(option: str, text: str) -> int: ...
-
-
-@overload
-def _bytes(option: str, text: None) -> None: ...
-
-
-def _bytes(option: str, text: str | None) -> int | None:
-    """Parse a size option, which may be 0, into bytes."""
-    from stripesim.scenarios.schema.units import parse_size_bytes
-
-    if text is None:
-        return None
-    if text.strip() == "0":
-        return 0
-    try:
-        return parse_size_bytes(text)
-    except ValueError as error:
-        raise ValueError(f"{option}: {error}") from None
 
 
 def _write(

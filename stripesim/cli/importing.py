@@ -69,7 +69,7 @@ def ceph_report(
     json_to: JsonOption = None,
 ) -> None:
     """Analyse a Ceph cluster: PGs per OSD, capacity, and a scenario ready to run."""
-    check_out(out and out.parent, report=report)
+    report_folder = check_out(out and out.parent, report=report)
     from stripesim.scenarios.importing.cluster import import_cluster
     from stripesim.scenarios.importing.scenario import write_scenario
     from stripesim.scenarios.importing.summary import answer
@@ -82,10 +82,10 @@ def ceph_report(
     if out is not None:
         for file, scenario in scenarios.items():
             written += write_scenario(scenario, file)
-    if out is not None and report:
+    if report_folder is not None:
         from stripesim.scenarios.report.cluster import report_of_cluster
 
-        written += write_page(out.parent, report_of_cluster(document))
+        written += write_page(report_folder, report_of_cluster(document))
     printed = not write_json(json_to, document)
     if printed:
         _print_cluster(document)
@@ -94,7 +94,7 @@ def ceph_report(
         if warning not in outside:
             print(f"warning: {warning}", file=sys.stderr)
     if printed:
-        warn_outside(outside, report=out.parent if out is not None and report else None)
+        warn_outside(outside, report=report_folder)
     list_written(written)
 
 
@@ -174,7 +174,8 @@ def _show_workloads(rows: list[dict[str, Any]], json_to: str | None) -> None:
         line = f"# {row.get('file', row['job'])}: {row['op']}, measured {measured['iops']:.0f} requests/s"
         for name in ("mean", "p99"):
             latency_ns = measured[f"latency_{name}_ns"]
-            line += "" if latency_ns is None else f", {name} {latency_ns / 1e6:.3f} ms"
+            if latency_ns is not None:
+                line += f", {name} {latency_ns / 1e6:.3f} ms"
         print(line, "[workload]", sep="\n")
         for key, value in row["workload"].items():
             print(f"{key} = {value!r}".replace("'", '"'))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from stripesim.cli.options import JsonOption, OutOption
+from stripesim.cli.options import JsonOption, OutOption, size_bytes
 from stripesim.cli.output import console, list_written, progress, table_of, write_json
 
 #: Codes to time by default.
@@ -163,13 +163,8 @@ def _sizes_bytes(
     sizes: Sequence[str], ceph: Rows | None, *, one_call: bool
 ) -> list[int] | None:
     """Return the sizes to time [B]: the requested sizes, those of the recorded output, or Ceph's own."""
-    from stripesim.scenarios.schema.units import parse_size_bytes
-
     if sizes:
-        try:
-            return [parse_size_bytes(size) for size in sizes]
-        except ValueError as error:
-            raise ValueError(f"--size: {error}") from None
+        return [size_bytes("--size", size) for size in sizes]
     if ceph is not None:
         return sorted({row["size_bytes"] for row in ceph})
     if one_call:

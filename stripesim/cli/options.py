@@ -51,3 +51,15 @@ SetOption = Annotated[
         help="Override a scenario key or parameter: KEY=VALUE (a TOML value). Repeatable.",
     ),
 ]
+
+
+def size_bytes(option: str, text: str) -> int:
+    """Parse the value of a size option, which may be 0, into bytes."""
+    from stripesim.scenarios.schema.units import parse_size_bytes
+
+    if text.strip() == "0":
+        return 0
+    try:
+        return parse_size_bytes(text)
+    except ValueError as error:
+        raise ValueError(f"{option}: {error}") from None

@@ -43,9 +43,9 @@ def console(width: int = 160) -> Console:
     """Return a console as wide as the terminal or COLUMNS, or `width` columns wide for a pipe or file."""
     from rich.console import Console
 
-    return Console(
-        width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else width
-    )
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        return Console()
+    return Console(width=width)
 
 
 def table(
@@ -88,17 +88,20 @@ def table_of(rows: Sequence[Mapping[str, str]], **layout: Any) -> Table:
     )
 
 
-def check_out(out: Path | None, *, report: bool = False) -> None:
-    """Reject an unusable output folder, or a report without a folder, before the simulation starts."""
+def check_out(out: Path | None, *, report: bool = False) -> Path | None:
+    """Reject an unusable output folder, or a report without one, and return the folder of the report."""
     if report and out is None:
         raise ValueError(
             "--report: got no --out, wanted the folder to write report.html into"
         )
     if out is None:
-        return
+        return None
     for path in (out, *out.parents):
         if path.exists() and not path.is_dir():
             raise ValueError(f"--out: {out}: got the file {path}, wanted a folder")
+    if report:
+        return out
+    return None
 
 
 def check_page(page: Path | None) -> None:

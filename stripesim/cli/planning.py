@@ -26,7 +26,7 @@ def plan(
     json_to: options.JsonOption = None,
 ) -> None:
     """Recommend a cluster to buy, listing the candidates and the goals that each one misses."""
-    output.check_out(out, report=report)
+    report_folder = output.check_out(out, report=report)
     from stripesim.scenarios.planning.plan import make_plan
     from stripesim.scenarios.report.plan import rows_of
     from stripesim.scenarios.schema.loader import load_scenario
@@ -35,42 +35,40 @@ def plan(
     document = make_plan(
         loaded, engine=engine, progress=lambda words: print(words, file=sys.stderr)
     )
-    written = (
-        []
-        if out is None
-        else _write_plan(out, loaded.name, loaded.description, document, report)
-    )
+    written: list[Path] = []
+    if out is not None:
+        written += _write_plan(out, document)
+    if report_folder is not None:
+        from stripesim.scenarios.report.plan import report_of_plan
+
+        page = report_of_plan(loaded.name, loaded.description, document)
+        written += output.write_page(report_folder, page)
     if output.write_json(json_to, document):
         return
-    output.warn_outside(document["warnings"], report=out if report else None)
+    output.warn_outside(document["warnings"], report=report_folder)
     output.console().print(output.table_of(rows_of(document)))
     best = document["recommended"]
     print("recommended:" if best else "no recommendation:")
     for line in document["reasons"]:
         print(f"  {line}")
-    for one in document["candidates"]:
-        if one is not best and not one["meets"]:
-            named = (
-                f"{one['scheme']} {one['hosts']} × {one['osds_per_host']} {one['ssd']}"
-            )
-            print(f"{named}: {'; '.join(one['fails'])}")
+    for candidate in document["candidates"]:
+        if candidate is best or candidate["meets"]:
+            continue
+        osds = f"{candidate['hosts']} × {candidate['osds_per_host']} {candidate['ssd']}"
+        print(f"{candidate['scheme']} {osds}: {'; '.join(candidate['fails'])}")
     for line in document["assumptions"]:
         print(f"assumes: {line}")
     output.list_written(written)
 
 
-def _write_plan(
-    out: Path, name: str, description: str, document: Mapping[str, Any], report: bool
-) -> list[Path]:
-    from stripesim.scenarios.report.plan import csv_of, report_of_plan
+def _write_plan(out: Path, document: Mapping[str, Any]) -> list[Path]:
+    from stripesim.scenarios.report.plan import csv_of
     from stripesim.scenarios.run.results import write_files
 
     files = {
         "plan.json": json.dumps(document, indent=1, default=str).encode(),
         "plan.csv": csv_of(document).encode(),
     }
-    if report:
-        files["report.html"] = report_of_plan(name, description, document).encode()
     return write_files(out, files)
 
 
@@ -176,9 +174,9 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
             f"{where}: no loss seen: less than {10**-least:.1e} within the horizon, {least:.1f} nines or more"
         ]
     bursts = [
-        f"{where}: burst {one['name']} ({one['units']} {one['unit']}s, {one['per_year']:g} a year) loses "
-        f"data with probability {one['loss_probability']:.4g}"
-        for one in row["bursts"]
+        f"{where}: burst {burst['name']} ({burst['units']} {burst['unit']}s, {burst['per_year']:g} a year) "
+        f"loses data with probability {burst['loss_probability']:.4g}"
+        for burst in row["bursts"]
     ]
     return [*path, *bursts, f"{where}: assumes: {' '.join(row['assumptions'])}"]
 

@@ -48,14 +48,16 @@ def run(
     json_to: options.JsonOption = None,
 ) -> None:
     """Simulate a scenario: each scheme under each workload pattern."""
-    output.check_out(out, report=report)
+    report_folder = output.check_out(out, report=report)
     from stripesim.scenarios.run.execute import run_scenario
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=sets or (), seed=seed)
     # The breakdown by step takes a second run, so compute it only if it will be shown or saved.
-    wanted = costs if costs is not None else out is not None or json_to is not None
+    wanted = costs
+    if wanted is None:
+        wanted = out is not None or json_to is not None
     with output.progress(loaded.name, len(cells(loaded))) as step:
         result = run_scenario(
             loaded,
@@ -73,20 +75,16 @@ def run(
             gains = advice.advise(loaded, engine=engine, progress=step)
         result = replace(result, advice=[gain.to_dict() for gain in gains])
     written = [] if out is None else _write(out, result)
-    if out is not None and report:
+    if report_folder is not None:
         from stripesim.scenarios.report.run import report_of_run
 
         with output.progress(f"{loaded.name}: report", len(loaded.schemes)) as step:
-            written += output.write_page(
-                out, report_of_run(loaded, result, engine=engine, progress=step)
-            )
+            page = report_of_run(loaded, result, engine=engine, progress=step)
+        written += output.write_page(report_folder, page)
     if result.stopped:
-        print(
-            "stopped: results cover the finished cells only",
-            file=sys.stderr,
-        )
+        print("stopped: results cover the finished cells only", file=sys.stderr)
     if not output.write_json(json_to, result.to_json()):
-        output.warn_outside(result.warnings, report=out if report else None)
+        output.warn_outside(result.warnings, report=report_folder)
         for line in result.holes:
             print(f"warning: {line}", file=sys.stderr)
         _print(result, costs=bool(costs))

@@ -88,34 +88,31 @@ def _command(study: Study) -> Callable[..., None]:
 
 def _own(option: Option) -> tuple[str, Any, Any]:
     kind: Any = option.kind
-    wanted: Any = (
-        list[kind] | None if option.several else kind if kind is bool else kind | None
-    )
-    annotation = Annotated[
-        wanted, typer.Option(option.flag, help=option.help, show_default=False)
-    ]
-    return option.name, annotation, False if kind is bool else None
+    flag = typer.Option(option.flag, help=option.help, show_default=False)
+    if kind is bool:
+        return option.name, Annotated[bool, flag], False
+    if option.several:
+        kind = list[kind]
+    return option.name, Annotated[kind | None, flag], None
 
 
 def _shared(study: Study) -> Iterator[tuple[str, Any, Any]]:
     """Yield the name, annotation and default of each option that every study has."""
     yield "sets", SetOption, None
     names = ", ".join(study.ablations) or "none"
-    words = f"Compare with one mechanism changed: {names}; or all. Repeatable."
-    yield (
-        "ablate",
-        Annotated[list[str] | None, typer.Option("--ablate", help=words)],
-        None,
+    ablate = typer.Option(
+        "--ablate",
+        help=f"Compare with one mechanism changed: {names}; or all. Repeatable.",
     )
+    yield "ablate", Annotated[list[str] | None, ablate], None
     yield "engine", EngineOption, "compiled"
-    words = f"Worker processes. Default: {'all cores' if study.jobs is None else study.jobs}."
-    yield (
-        "jobs",
-        Annotated[int | None, typer.Option(help=words, show_default=False)],
-        None,
+    jobs = typer.Option(
+        help=f"Worker processes. Default: {study.jobs or 'all cores'}.",
+        show_default=False,
     )
-    words = "Also show claims that do not count."
-    yield "everything", Annotated[bool, typer.Option("--all", help=words)], False
+    yield "jobs", Annotated[int | None, jobs], None
+    everything = typer.Option("--all", help="Also show claims that do not count.")
+    yield "everything", Annotated[bool, everything], False
     yield "out", OutOption, None
     yield "json_to", JsonOption, None
 

@@ -140,13 +140,13 @@ def repair_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         pending = row["repair_objects_pending"]
         lost = f"{row['repair_lost_bytes'] / 1e6:,.0f} MB"
         if row["repair_s"] is None:
-            said = f"repair of {lost} unfinished, {pending:,} of {objects + pending:,} objects remain"
+            outcome = f"repair of {lost} unfinished, {pending:,} of {objects + pending:,} objects remain"
         else:
-            said = (
+            outcome = (
                 f"{objects:,} objects, {lost} rebuilt in {row['repair_s']:.1f} s; bytes per byte lost: "
                 f"{_moved(row, 'repair')}"
             )
-        lines.append(f"{row['scheme']} {row['op']} {row['pattern']}: {said}")
+        lines.append(f"{row['scheme']} {row['op']} {row['pattern']}: {outcome}")
     return lines
 
 
@@ -298,14 +298,14 @@ def print_processors(cells: Sequence[Mapping[str, Any]], iops: float) -> None:
             for one in cell["threads"]
         ]
         rows.append(line("cores of hosts", "", cell, sum(used) / len(used), max(used)))
-        words = [
+        described = [
             str(cell[key])
             for key in ("scheme", "op", "pattern", "block_size_bytes")
             if cell.get(key)
         ]
         columns = ("threads", "per OSD", "CPU [µs/request]", "in use", "busiest")
         console().print(
-            table(columns, rows, numbers=range(1, 5), caption=" ".join(words))
+            table(columns, rows, numbers=range(1, 5), caption=" ".join(described))
         )
         busy = iops * cell["cpu_ns_per_op"] / 1e9
         line_of_rate = f"{iops:,.0f} requests/s keep {busy:.1f} cores busy"

@@ -98,11 +98,11 @@ def fit(
     from stripesim.calibration.trace_fit import fit_trace, write_fit
 
     trace = _load(file, form, columns, strict)
-    found = fit_trace(trace, seed=seed)
-    written = [] if out is None else write_fit(found, trace, out, like=like)
-    if write_json(json_to, found.to_dict()):
+    fitted = fit_trace(trace, seed=seed)
+    written = [] if out is None else write_fit(fitted, trace, out, like=like)
+    if write_json(json_to, fitted.to_dict()):
         return
-    print(found.summary())
+    print(fitted.summary())
     list_written(written)
 
 

@@ -78,10 +78,10 @@ def _job_row(
     side: str, scenario: Scenario, rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, str]:
     cluster = scenario.cluster
-    what = (
+    described = (
         f"{scenario.schemes[0]} on {cluster.host_count} × {cluster.osds_per_host} OSDs"
     )
-    line = {"side": side.upper(), "what": what, "runs": str(len(rows))}
+    line = {"side": side.upper(), "what": described, "runs": str(len(rows))}
     for key, factor in _MEASURED.items():
         line[key] = _mean_text([row[key] for row in rows], factor)
     bottlenecks = dict.fromkeys(str(row["bottleneck"]) for row in rows)

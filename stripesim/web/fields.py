@@ -116,8 +116,8 @@ def problems_of_scenario(
         if match is None or name is None:
             others.append(line)
             continue
-        said = by_field.get(name)
-        by_field[name] = f"{said}; {match['text']}" if said else match["text"]
+        earlier = by_field.get(name)
+        by_field[name] = f"{earlier}; {match['text']}" if earlier else match["text"]
     return FormProblems(by_field, tuple(others))
 
 

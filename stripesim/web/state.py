@@ -15,6 +15,8 @@ from stripesim.scenarios.cells.notes import warnings_of
 from stripesim.scenarios.planning.bound import Bound, bounds_of
 from stripesim.scenarios.planning.candidates import candidate_scenario
 from stripesim.scenarios.planning.capacity import (
+    Capacity,
+    Drives,
     capacity_of,
     drives_of,
     storage_warnings,
@@ -37,6 +39,11 @@ from stripesim.web.fields import (
 )
 
 SIDES: Final = ("a", "b")
+_EXACT: Final = "exact arithmetic, without metadata and other pools"
+_MARKOV_WORDS: Final = {
+    True: "which is exact here",
+    False: "an approximation (see the source)",
+}
 #: Values proposed where the scenario states none. The form shows all of them.
 _RATE_PER_S: Final = 1000.0
 _READ_FRACTION: Final = 0.7
@@ -198,10 +205,10 @@ def read_values(
     values = defaults(base, side)
     problems = {}
     for control in controls():
-        given = query.get(control.key(side))
-        if given is None:
+        typed = query.get(control.key(side))
+        if typed is None:
             continue
-        text = given.strip()
+        text = typed.strip()
         values[control.name] = text[:TEXT_MAX]
         problem = control.problem(text)
         if problem:
@@ -265,9 +272,9 @@ def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
         keys["drive_bytes"] = round(float(values["drive_tb"]) * 1e12)
     for key in ("failure_domain_replicated", "failure_domain_erasure"):
         keys[key] = values["failure_domain"]
-    given = base.model_dump(mode="json", exclude_unset=True, exclude=_REPLACED)
+    kept = base.model_dump(mode="json", exclude_unset=True, exclude=_REPLACED)
     workload = {
-        **given.get("workload", {}),
+        **kept.get("workload", {}),
         "kind": "open",
         "rate_per_s": float(values["rate_per_s"]),
         "patterns": ["rand"],
@@ -280,7 +287,7 @@ def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
         "repair_bytes_per_s": float(values["repair_mb_per_s"]) * 1e6,
         "detection_s": DETECTION_S,
     }
-    asked = {**given, "workload": workload, "durability": durability}
+    asked = {**kept, "workload": workload, "durability": durability}
     return candidate_scenario(base, asked, values["scheme"], keys)
 
 
@@ -307,90 +314,100 @@ def _numbers(
     scheme = scenario.schemes[0]
     models = build_models(scenario)
     drives = drives_of(scenario, models)
-    held = capacity_of(scenario, scheme, models, drives)
-    safe = held.usable_bytes_safe
-    full = held.usable_bytes_full
-    raw = held.raw_bytes
-    origin = drives.fill.provenance["full_ratio"].source if drives.fill else "–"
-    exact = "exact arithmetic, without metadata and other pools"
-    steps = " → ".join(
+    capacity = capacity_of(scenario, scheme, models, drives)
+    numbers = [
+        *_capacity_numbers(capacity, drives),
+        *_days_numbers(capacity.usable_bytes_safe, values),
+        *_bound_numbers(bounds_of(scenario, scheme)),
+        _nines_number(nines_of(scenario, scheme, None), values),
+    ]
+    return numbers, [*storage_warnings(scenario, models), *warnings_of(scenario)]
+
+
+def _capacity_numbers(capacity: Capacity, drives: Drives) -> list[Number]:
+    full_ratio = 1.0
+    full_ratio_source = "–"
+    if drives.fill:
+        full_ratio = drives.fill.full_ratio
+        full_ratio_source = drives.fill.provenance["full_ratio"].source
+    overhead = f"{capacity.overhead:.4g}"
+    raw_why = f"{capacity.osds} OSDs × {drives.osd_bytes or 0:,.0f} B"
+    full_why = f"raw × {full_ratio:g} / {overhead}"
+    safe_why = " → ".join(
         f"{step.name} {bytes_text(step.left_bytes)} ({step.why})"
-        for step in held.steps[:5]
+        for step in capacity.steps[:5]
     )
-    stored = held.stored_per_client_byte
-    row = nines_of(scenario, scheme, None)
-    drive_sum = f"{held.osds} OSDs × {drives.osd_bytes or 0:,.0f} B"
-    full_ratio = drives.fill.full_ratio if drives.fill else 1.0
-    full_sum = f"raw × {full_ratio:g} / {held.overhead:.4g}"
-    padded = f"{held.overhead:.4g} from the scheme, the rest from padding to stripes"
-    layout = "the layout of Ceph's erasure-coded objects"
-    found = [
+    raw = capacity.raw_bytes
+    full = capacity.usable_bytes_full
+    safe = capacity.usable_bytes_safe
+    stored = capacity.stored_per_client_byte
+    return [
         Number(
-            "raw", "Raw capacity", raw, bytes_text(raw), drive_sum, "the form", exact
+            "raw", "Raw capacity", raw, bytes_text(raw), raw_why, "the form", _EXACT
         ),
         Number(
             "full",
             "Usable at the full ratio",
             full,
             bytes_text(full),
-            full_sum,
-            origin,
-            exact,
+            full_why,
+            full_ratio_source,
+            _EXACT,
         ),
         Number(
             "safe",
             "Usable after losing the largest failure domain",
             safe,
             bytes_text(safe),
-            steps,
-            origin,
-            exact,
+            safe_why,
+            full_ratio_source,
+            _EXACT,
         ),
         Number(
             "stored",
             "Stored bytes per client byte",
             stored,
             number_text(stored),
-            padded,
-            layout,
-            exact,
+            f"{overhead} from the scheme, the rest from padding to stripes",
+            "the layout of Ceph's erasure-coded objects",
+            _EXACT,
         ),
     ]
+
+
+def _days_numbers(safe_bytes: float | None, values: Mapping[str, str]) -> list[Number]:
     stored_bytes = float(values["stored_tb"]) * 1e12
     growth_bytes = float(values["growth_tb_per_day"]) * 1e12
-    if growth_bytes and safe is not None:
-        days = max(0.0, safe - stored_bytes) / growth_bytes
-        why = f"({bytes_text(safe)} − {bytes_text(stored_bytes)} stored) / {bytes_text(growth_bytes)} per day"
-        constant = "assumes constant growth"
-        found.append(
-            Number(
-                "days",
-                "Days until full",
-                days,
-                number_text(days),
-                why,
-                "the form",
-                constant,
-            )
-        )
-    found += _bound_numbers(bounds_of(scenario, scheme))
-    how = "by a Markov chain of the placement groups, which is exact here"
-    if not row["exact"]:
-        how = "by a Markov chain of the placement groups, an approximation (see the source)"
-    if row["method"] != "markov":
-        how = f"by {row['method']}"
+    if not growth_bytes or safe_bytes is None:
+        return []
+    days = max(0.0, safe_bytes - stored_bytes) / growth_bytes
+    free = f"{bytes_text(safe_bytes)} − {bytes_text(stored_bytes)} stored"
+    why = f"({free}) / {bytes_text(growth_bytes)} per day"
+    valid = "assumes constant growth"
+    text = number_text(days)
+    return [Number("days", "Days until full", days, text, why, "the form", valid)]
+
+
+def _nines_number(row: Mapping[str, Any], values: Mapping[str, str]) -> Number:
+    method = f"by {row['method']}"
+    if row["method"] == "markov":
+        method = "by a Markov chain of the placement groups, "
+        method += _MARKOV_WORDS[row["exact"]]
     why = (
-        f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, {how}: "
+        f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, {method}: "
         f"{values['afr_percent']} % of drives fail per year, a repair starts after {DETECTION_S:g} s and "
         f"runs at {values['repair_mb_per_s']} MB/s"
     )
-    label, assumed = "Nines of durability per year", "; ".join(row["assumptions"])
-    independent = "independent failures: no power cuts, no bad batches"
     nines = row["nines"]
-    found.append(
-        Number("nines", label, nines, number_text(nines), why, assumed, independent)
+    return Number(
+        "nines",
+        "Nines of durability per year",
+        nines,
+        number_text(nines),
+        why,
+        "; ".join(row["assumptions"]),
+        "independent failures: no power cuts, no bad batches",
     )
-    return found, [*storage_warnings(scenario, models), *warnings_of(scenario)]
 
 
 def _bound_numbers(bounds: Sequence[Bound]) -> list[Number]:
@@ -431,8 +448,8 @@ def read_upload(text: str) -> Scenario:
         "kernel_table": ("", *shipped_table_names()),
     }
     for key, fitting in known.items():
-        given = cluster.get(key) if isinstance(cluster, dict) else None
-        if given is not None and given not in fitting:
+        name = cluster.get(key) if isinstance(cluster, dict) else None
+        if name is not None and name not in fitting:
             wanted = f"one of {', '.join(fitting)}"
             raise ValueError(
                 f"scenario: cluster.{key}: got a name that does not ship, wanted {wanted}"

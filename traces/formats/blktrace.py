@@ -127,7 +127,7 @@ def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[E
     kept = carries & sound
     if not kept.any():
         return
-    places = np.flatnonzero(kept) + seen + 1
+    event_numbers = np.flatnonzero(kept) + seen + 1
     records = records[kept]
     event = records["action"] & _ACTION_MASK
     failed = (event == _COMPLETION) & (records["error"] != 0)
@@ -137,7 +137,7 @@ def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[E
     names = [f"{number >> 20},{number & 0xFFFFF}" for number in numbers]
     sectors = records["bytes"] // SECTOR_BYTES
     yield from zip(
-        places.tolist(),
+        event_numbers.tolist(),
         [_NAMES[code] for code in event.tolist()],
         times.tolist(),
         [names[code] for code in codes.tolist()],

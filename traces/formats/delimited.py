@@ -222,10 +222,12 @@ class DelimitedFormat:
             return None
         if rows.height != lines:
             return None
-        places = pl.int_range(
+        line_numbers = pl.int_range(
             block.first_line, block.first_line + lines, eager=True
         ).alias(ORDER_COLUMN)
-        rows = rows.with_columns(*self._decimals(), places, pl.lit(True).alias("whole"))
+        rows = rows.with_columns(
+            *self._decimals(), line_numbers, pl.lit(True).alias("whole")
+        )
         optional = {number.column for number in self._numbers if number.optional}
         needed = [name for name in self.columns if name not in optional]
         if any(rows.select(needed).null_count().row(0)):

@@ -149,8 +149,10 @@ def _straw2(t, bucket, x, r, position, scratch):
     first = np.uint64(t.first[bucket])
     size = np.uint64(t.size[bucket])
     r32 = np.uint32(r)
-    place = min(position, t.positions[bucket] - 1)
-    weights = np.uint64(t.weight_first[bucket] + place * padded_size(t.size[bucket]))
+    weight_set = min(position, t.positions[bucket] - 1)
+    weights = np.uint64(
+        t.weight_first[bucket] + weight_set * padded_size(t.size[bucket])
+    )
     for i in range(np.uint64(padded_size(t.size[bucket]))):
         scratch[i] = _hash3(x, np.uint32(t.ids[first + i]), r32) & np.uint32(0xFFFF)
     # Draws are truncated quotients. A floating-point estimate is off by less than 1/8, and truncation by less

@@ -162,11 +162,11 @@ def _rule(
     if kind not in _KINDS:
         reader.add(f"{key}.type", repr(kind), f"one of {', '.join(map(str, _KINDS))}")
     number = reader.whole(row, key, "rule_id", 0, ID_MAX)
-    found = [
+    parsed = [
         _step(reader, at, step, type_ids, known)
         for at, step in reader.rows(row, key, "steps")
     ]
-    steps = tuple(step for step in found if step is not None)
+    steps = tuple(step for step in parsed if step is not None)
     return Rule(
         number,
         str(row.get("rule_name", number)),
@@ -231,7 +231,7 @@ def _choose_args(
 ) -> tuple[tuple[int, tuple[BucketArgs, ...]], ...]:
     by_id = {bucket.id: bucket for bucket in buckets}
     sets = value if isinstance(value, dict) else {}
-    found = []
+    choose_args = []
     for name in sets:
         try:
             # The default set has id −1, which some releases print as unsigned.
@@ -249,8 +249,8 @@ def _choose_args(
             if wrong := misfit(change, bucket):
                 reader.add(at, *wrong)
             changes.append(change)
-        found.append((index, tuple(changes)))
-    return tuple(found)
+        choose_args.append((index, tuple(changes)))
+    return tuple(choose_args)
 
 
 def _change(reader: JsonReader, key: str, row: Mapping[str, Any]) -> BucketArgs:

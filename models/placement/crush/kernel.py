@@ -254,7 +254,7 @@ def map_rows(
     """
     width = out.shape[1]
     taken = work[:width]
-    chosen = work[width : 2 * width]
+    drawn = work[width : 2 * width]
     leaves = work[2 * width : 3 * width]
     q = work[3 * width :]
     q[draw.Q_BUDGET] = tunables[draw.Q_BUDGET]
@@ -297,14 +297,14 @@ def map_rows(
                     q,
                     taken,
                     n_taken,
-                    chosen,
+                    drawn,
                     leaves,
                     width,
                     scratch,
                 )
                 q[draw.Q_LEAF_DESCENTS] = set_tries
                 for i in range(n_taken):
-                    taken[i] = chosen[i]
+                    taken[i] = drawn[i]
         for i in range(length, width):
             out[row, i] = NONE
         lengths[row] = length

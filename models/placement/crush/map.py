@@ -160,8 +160,10 @@ class CrushMap:
             raise PlacementError(
                 f"xs: got {inputs.min()} … {inputs.max()}, wanted values in [-2**31, 2**32)"
             )
-        whole = isinstance(num_rep, (int, np.integer)) and not isinstance(num_rep, bool)
-        if not (whole and 1 <= num_rep <= _NUM_REP_MAX):
+        is_whole = isinstance(num_rep, (int, np.integer)) and not isinstance(
+            num_rep, bool
+        )
+        if not (is_whole and 1 <= num_rep <= _NUM_REP_MAX):
             raise PlacementError(
                 f"num_rep: got {num_rep!r}, wanted a whole number from 1 to {_NUM_REP_MAX}"
             )

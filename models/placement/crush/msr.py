@@ -160,8 +160,8 @@ def _pass(
                     _enter(frames, level + 1, -1 - item, stride, strides, low, high)
                     deeper = True
                     break
-                whole = step[2] == 0 and level == last and stride == 1
-                if item != NONE and whole and not is_out(reweights, item, x):
+                is_leaf = step[2] == 0 and level == last and stride == 1
+                if item != NONE and is_leaf and not is_out(reweights, item, x):
                     _note(used[level], low, high, item)
                     out[filled[0] if filled[1] else low] = item
                     filled[0] += 1

@@ -209,8 +209,8 @@ def _msr_blocks(
 def _is_block(steps: list[Step]) -> bool:
     match steps:
         case [Step(op=StepOp.TAKE, count=item), *chooses, _] if chooses:
-            whole = all(step.op is StepOp.CHOOSE_MSR for step in chooses)
-            return whole and item < 0 and chooses[-1].type_id == 0
+            only_msr = all(step.op is StepOp.CHOOSE_MSR for step in chooses)
+            return only_msr and item < 0 and chooses[-1].type_id == 0
     return False
 
 

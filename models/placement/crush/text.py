@@ -259,10 +259,10 @@ class _Reader(Lines):
                     else:
                         weight = WEIGHT_ONE
                     if "pos" in values:
-                        place = self.whole(values["pos"], 0, ID_MAX, "pos", line)
+                        position = self.whole(values["pos"], 0, ID_MAX, "pos", line)
                     else:
-                        place = None
-                    bucket.items.append(_Item(line, name, weight, place))
+                        position = None
+                    bucket.items.append(_Item(line, name, weight, position))
                 case _:
                     wanted = "'id N [class C]', 'alg straw2', 'hash 0' or 'item NAME weight W [pos N]'"
                     self.add(
@@ -317,14 +317,14 @@ class _Reader(Lines):
         placed = {
             item.position: item for item in block.items if item.position is not None
         }
-        others = [item for item in block.items if item.position is None]
-        if len(placed) + len(others) < count or not all(
+        unplaced = [item for item in block.items if item.position is None]
+        if len(placed) + len(unplaced) < count or not all(
             0 <= place < count for place in placed
         ):
             got = f"positions of items in bucket {block.name!r}"
             self.add(block.line, got, "each 'pos' once, from 0 on")
             return block.items
-        rest = iter(others)
+        rest = iter(unplaced)
         return [
             placed[place] if place in placed else next(rest) for place in range(count)
         ]
@@ -423,7 +423,7 @@ class _Reader(Lines):
     ) -> tuple[tuple[int, tuple[BucketArgs, ...]], ...]:
         """Return the sets of choose_args, each entry checked against its bucket."""
         by_id = {bucket.id: bucket for bucket in buckets}
-        found = []
+        sets = []
         for line, words, body in declared:
             if words[0] != "choose_args":
                 continue
@@ -440,8 +440,8 @@ class _Reader(Lines):
                 elif wrong := misfit(change, bucket):
                     self.add(at, *wrong)
                 changes.append(change)
-            found.append((index, tuple(changes)))
-        return tuple(found)
+            sets.append((index, tuple(changes)))
+        return tuple(sets)
 
 
 def _listed(names: Iterable[str]) -> str:
