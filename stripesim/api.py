@@ -181,11 +181,11 @@ def sweep(
     scenario, sets, seed, engine
         As for `run`.
     over
-        Values to try for each key. Several keys form a grid in which the last key varies fastest.
+        Values to try for each key. Several keys form a grid, with the last key varying fastest.
     replications
         Runs of each cell [count], at least 1. Each run has its own seed.
     jobs
-        Worker processes [count]. None uses all cores; 1 runs everything in this process. A script that uses
+        Worker processes [count]. None uses all cores. 1 runs everything in this process. A script that uses
         several processes must guard its main part with ``if __name__ == "__main__":``.
 
     Returns
@@ -377,9 +377,9 @@ def durability(
     scenario, sets, seed
         As for `run`.
     method
-        ``markov``: a Markov chain, exact except for placement groups on CRUSH, where it is an approximation;
-        ``splitting``: rare-event simulation; ``burst``: combinatorics of simultaneous failures; ``all``:
-        every method that applies.
+        ``markov`` is a Markov chain, exact except for placement groups on CRUSH, where it is an
+        approximation. ``splitting`` is rare-event simulation, and ``burst`` the combinatorics of simultaneous
+        failures. ``all`` uses every method that applies.
     walks
         Random walks that each of 20 batches starts at every level of ``splitting`` [count], at least 10.
 

@@ -263,8 +263,8 @@ def _sources(timelines: Sequence[Timeline]) -> Table:
         rows,
         numbers=[1],
         title="Where the numbers come from",
-        caption="from: how much longer the step takes if the parameter doubles; for a term of a sum, the "
-        "term itself",
+        caption="from: how much longer the step takes if the parameter doubles. For a term of a sum, this is "
+        "the term itself",
     )
 
 

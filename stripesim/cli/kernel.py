@@ -245,7 +245,7 @@ def _print_pairs(pairs: Rows, source: str) -> None:
         if call is not None:
             row["Ceph / call"] = f"{speed / call:.2f}"
         rows.append(row)
-    caption = "GB/s of data; call = fastest library call, copies included; alone = ISA-L without a library"
+    caption = "GB/s of data. call = fastest library call, copies included. alone = ISA-L without a library"
     title = f"Compared with Ceph ({source})"
     console().print(table_of(rows, numbers=range(3, 8), title=title, caption=caption))
 

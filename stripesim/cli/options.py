@@ -15,13 +15,13 @@ DaskOption = Annotated[
     ),
 ]
 EngineOption = Annotated[
-    Engine, typer.Option(help="compiled is fast; simpy is easier to read and extend.")
+    Engine, typer.Option(help="compiled is fast, simpy is easier to read and extend.")
 ]
 JsonOption = Annotated[
     str | None,
     typer.Option(
         "--json",
-        help="Write one JSON document to this file. - writes it to stdout and prints nothing else.",
+        help="File for one JSON document, or - for stdout, which then holds nothing else.",
     ),
 ]
 OutOption = Annotated[

@@ -79,8 +79,8 @@ def durability(
     method: Annotated[
         Literal["markov", "splitting", "burst", "all"],
         typer.Option(
-            help="markov: chain, exact except on CRUSH, where it is approximate; splitting: rare-event "
-            "simulation; burst: combinatorics of simultaneous failures."
+            help="markov is a chain, exact except on CRUSH, where it is approximate. splitting is rare-event "
+            "simulation, burst the combinatorics of simultaneous failures."
         ),
     ] = "all",
     sets: options.SetOption = None,
@@ -163,7 +163,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _lines(row: Mapping[str, Any]) -> list[str]:
-    """Describe how data is lost and what the numbers assume."""
+    """Describe how data is lost, and list the assumptions."""
     where = f"{row['scheme']} {row['method']}"
     path = []
     if row["dominant_path"] is not None:

@@ -102,7 +102,7 @@ def _shared(study: Study) -> Iterator[tuple[str, Any, Any]]:
     names = ", ".join(study.ablations) or "none"
     ablate = typer.Option(
         "--ablate",
-        help=f"Compare with one mechanism changed: {names}; or all. Repeatable.",
+        help=f"Compare with one mechanism changed: {names}, or all. Repeatable.",
     )
     yield "ablate", Annotated[list[str] | None, ablate], None
     yield "engine", EngineOption, "compiled"

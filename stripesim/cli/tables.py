@@ -234,7 +234,7 @@ def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
         "mean latency",
         "99th percentile",
     )
-    caption = "Each simulated alone; pairs are shown if they gain more than either resource alone. "
+    caption = "Each simulated alone. Pairs are shown if they gain more than either resource alone. "
     caption += "± is half of a 95 % interval over replications."
     title = "Effect of doubling a resource [%]"
     shown = table(columns, numbers=range(2, 5), title=title, caption=caption)

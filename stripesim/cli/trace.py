@@ -45,7 +45,7 @@ def info(
     out: OutOption = None,
     json_to: JsonOption = None,
 ) -> None:
-    """Summarise a trace; with --out, also draw it."""
+    """Summarise a trace, and with --out also draw it."""
     from stripesim.traces import BlockTrace, describe
 
     trace = _load(file, form, columns, strict)
@@ -83,7 +83,7 @@ def fit(
     like: Annotated[
         str,
         typer.Option(
-            help="Drive preset that fills in what the trace does not show, for drive.toml in --out."
+            help="Drive preset for numbers that the trace does not show, for drive.toml in --out."
         ),
     ] = "nvme-tlc",
     out: OutOption = None,

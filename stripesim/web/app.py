@@ -184,7 +184,7 @@ class _Pages:
             )
 
     async def job(self, request: Request) -> Response:
-        """Show the rows that a job has produced so far."""
+        """Show the finished rows of a job."""
         job = self._jobs.get(request.path_params["job_id"])
         return _job(
             job,

@@ -142,7 +142,7 @@ def report_of_options(options: Mapping[str, Option], job: Job | None) -> str:
         "compare.html.j2",
         kind="Two options compared",
         title=" or ".join(option.values["scheme"] for option in both),
-        introduction="Capacity, bounds and durability from closed forms; rates where simulated.",
+        introduction="Capacity, bounds and durability from closed forms, rates where simulated.",
         meta=[f"stripesim {__version__}"],
         numbers=Table(
             "Numbers", columns, _lines(options, job), numeric=False, form="stack"

@@ -34,9 +34,9 @@ class QueueFullError(Exception):
 
 @dataclass
 class Job:
-    """Simulations submitted together, with the rows finished so far.
+    """Simulations submitted together, with their finished rows.
 
-    `options` holds the scenario of each side, `notes` sentences about what is left out.
+    `options` holds the scenario of each side, `notes` sentences about omissions.
     """
 
     options: Mapping[str, Scenario]
