@@ -133,6 +133,13 @@ class RecoveryModel(MeasuredModel):
 def min_size(*, kind: str, k: int, width: int) -> int:
     """Return the number of shards below which a placement group of a new pool serves no clients.
 
+    Parameters
+    ----------
+    kind
+        ``replicated`` or ``erasure``.
+    k, width
+        Data shards, and all shards or copies.
+
     References
     ----------
     Ceph v16.2.15, ``src/mon/OSDMonitor.cc`` (``prepare_pool_size``): size − size/2 for replication,

@@ -62,7 +62,17 @@ def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int) -> tuple[Path, Path]:
-    """Write a figure as `.svg` and `.png`, reproducibly: without a date and random identifiers."""
+    """Write a figure reproducibly as `.svg` and `.png`, without a date and random identifiers.
+
+    Parameters
+    ----------
+    figure
+        The figure.
+    path
+        Path of both files, with any suffix.
+    dpi
+        Resolution of the PNG file [1/inch].
+    """
     from matplotlib import rc_context
 
     svg = Path(path).with_suffix(".svg")

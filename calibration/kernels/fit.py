@@ -82,7 +82,20 @@ def fit_affine(
 def relative_residuals(
     fit: AffineKnee, size_bytes: npt.ArrayLike, seconds: npt.ArrayLike
 ) -> Floats:
-    """Return |fit / measured - 1| for each measurement, float64 of shape (n,)."""
+    """Return the relative residuals |fit / measured - 1|.
+
+    Parameters
+    ----------
+    fit
+        Fitted duration.
+    size_bytes, seconds
+        Measured data sizes [B] and durations [s], shape (n,).
+
+    Returns
+    -------
+    ndarray
+        float64 of shape (n,).
+    """
     x = np.asarray(size_bytes, dtype=np.float64)
     fitted_ns = np.array([fit.duration_ns(size) for size in x], dtype=np.float64)
     return np.asarray(
@@ -112,7 +125,22 @@ def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
 def table_from_rows(
     rows: Iterable[Mapping[str, Any]], *, name: str, provenance: Mapping[str, Any]
 ) -> KernelTable:
-    """Return the kernel table fitted to measured rows, with the residuals added to its provenance."""
+    """Return the kernel table fitted to measured rows.
+
+    Parameters
+    ----------
+    rows
+        Rows as from `stripesim.calibration.kernels.timing.row_of`.
+    name
+        Name of the table.
+    provenance
+        Provenance of the rows. The relative residuals of the fits are added to it.
+
+    Raises
+    ------
+    ValueError
+        If a row failed verification.
+    """
     costs = fit_rows(rows)
     residuals = {
         "cost_count": len(costs),

@@ -131,7 +131,13 @@ def fit_times(
 
 
 def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sample:
-    """Return the completed commands (service) or requests (response) of one direction with non-zero times."""
+    """Return the completed commands (service) or requests (response) of one direction with non-zero times.
+
+    Raises
+    ------
+    FitError
+        If there are fewer than 64.
+    """
     start = "dispatch_ns" if quantity == "service" else "issue_ns"
     rows = trace.commands if quantity == "service" else trace.requests
     count = 0
@@ -184,7 +190,22 @@ def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:
 
 
 def model_times_ns(line: Line, table: Floats, size_bytes: Floats) -> Floats:
-    """Return the model's times for these sizes [ns], sorted, with every cell of the table once per size."""
+    """Return the model's times, sorted, with every cell of the table once per size.
+
+    Parameters
+    ----------
+    line
+        Mean time by size.
+    table
+        Factors of mean 1, shape (cells,).
+    size_bytes
+        Sizes [B], shape (n,).
+
+    Returns
+    -------
+    ndarray
+        Times [ns], float64 of shape (n * cells,).
+    """
     return np.sort(np.outer(line.mean_ns(size_bytes), table), axis=None)
 
 

@@ -24,7 +24,7 @@ _NEVER_SEEN = "second half (held out)"
 
 
 def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
-    """Draw a fit against its trace, as `path`.svg and `path`.png."""
+    """Draw a fit against its trace, as `path`.svg and `path`.png, and return both paths."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -69,7 +69,16 @@ class WorkloadModel:
 
 
 def synthesise(model: WorkloadModel, n: int, seed: int) -> BlockTrace:
-    """Draw a synthetic trace of `n` requests from a model.
+    """Draw a synthetic trace from a model.
+
+    Parameters
+    ----------
+    model
+        Fitted model.
+    n
+        Number of requests, at least 1.
+    seed
+        Seed of all draws.
 
     Raises
     ------

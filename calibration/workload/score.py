@@ -53,7 +53,13 @@ class WorkloadScore:
 def score_workload(
     first: BlockTrace, rest: BlockTrace, synthetic: BlockTrace
 ) -> tuple[WorkloadScore, ...]:
-    """Compare the characteristics of three traces."""
+    """Compare a synthetic trace with the fitted half (`first`) and the other half (`rest`) of a trace.
+
+    Returns
+    -------
+    tuple of WorkloadScore
+        One score per characteristic that all three traces have.
+    """
     three = (first, rest, synthetic)
     listed = [_characteristics(trace) for trace in three]
     scores = [

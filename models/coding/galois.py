@@ -155,7 +155,17 @@ def patterns_independent(matrix: Bytes, size: int) -> Iterator[npt.NDArray[np.bo
 
 
 def independent_rows(matrix: Bytes, order: Sequence[int], wanted: int) -> list[int]:
-    """Return the first `wanted` rows in this order that are linearly independent of those before them."""
+    """Return the first rows, in a given order, that are linearly independent of those before them.
+
+    Parameters
+    ----------
+    matrix
+        uint8 of shape (rows, columns).
+    order
+        Row indices in the order of preference.
+    wanted
+        Largest number of rows to return.
+    """
     basis: list[tuple[int, Bytes]] = []
     taken: list[int] = []
     for row in order:

@@ -430,7 +430,13 @@ def _bound_numbers(bounds: Sequence[Bound]) -> list[Number]:
 
 
 def read_upload(text: str) -> Scenario:
-    """Read an uploaded scenario, which may refer only to shipped parameter sets and to no file."""
+    """Read an uploaded scenario, which may refer only to shipped parameter sets and to no file.
+
+    Raises
+    ------
+    ValueError
+        If the scenario is invalid or refers to anything else.
+    """
     try:
         values = parse_toml(text)
     except ValueError as error:
@@ -462,6 +468,11 @@ def read_report(content: bytes) -> tuple[Scenario, list[str]]:
 
     The page compares clusters of equal hosts, so all hosts of the pool are taken as equal.
     ``stripesim import ceph-report`` keeps the CRUSH map instead.
+
+    Raises
+    ------
+    ValueError
+        If the report cannot be read.
     """
     from stripesim.scenarios.importing.cluster import import_cluster
     from stripesim.scenarios.importing.counted_scenario import scenario_without_map

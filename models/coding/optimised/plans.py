@@ -68,10 +68,19 @@ class ShardMap:
     def sources(
         self, wanted: ShardRuns, *, stored: ShardRuns, missing: frozenset[int]
     ) -> tuple[ShardRuns, Runs]:
-        """Return the runs to read so that `wanted` becomes known, and the runs to decode.
+        """Return the runs to read so that the wanted runs become known, and the runs to decode.
 
         If a wanted shard is missing, the first k available shards are read at the offsets of its wanted runs,
         in addition to their own wanted runs.
+
+        Parameters
+        ----------
+        wanted
+            Wanted runs by shard.
+        stored
+            Runs that each shard stores.
+        missing
+            Unreachable shards.
 
         References
         ----------

@@ -184,7 +184,10 @@ class CrushMap:
         num_rep: int,
         reweights: Reweights = None,
     ) -> list[list[int]]:
-        """Return each result of `map_many` as a list without padding, as ``crushtool --test`` prints it."""
+        """Return each result of `map_many` as a list without padding, as ``crushtool --test`` prints it.
+
+        Parameters and errors are those of `map_many`.
+        """
         rows, lengths = self.map_with_lengths(rule, xs, num_rep, reweights)
         return [
             row[:length]
@@ -242,7 +245,13 @@ class CrushMap:
         return "osd"
 
     def reweight_vector(self, reweights: Reweights) -> npt.NDArray[np.int64]:
-        """Check reweights and convert them to 16.16 fixed point, int64 of shape (max_devices,)."""
+        """Check reweights and convert them to 16.16 fixed point, int64 of shape (max_devices,).
+
+        Raises
+        ------
+        PlacementError
+            If an OSD is unknown, a share is not in [0, 1], or the number of shares is wrong.
+        """
         size = self.max_devices
         vector = np.full(size, WEIGHT_ONE, dtype=np.int64)
         if reweights is None:

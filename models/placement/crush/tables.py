@@ -41,7 +41,17 @@ def flatten(
     changes: Sequence[BucketArgs] = (),
     straw_calc_version: int = 1,
 ) -> Tables:
-    """Convert buckets to flat arrays, indexed by −1 − id."""
+    """Convert buckets to flat arrays, indexed by −1 − id.
+
+    Parameters
+    ----------
+    buckets
+        Buckets of a map, including shadows.
+    changes
+        choose_args to apply to them.
+    straw_calc_version
+        Tunable for the straw lengths of old buckets, 0 or 1.
+    """
     count = max((-bucket.id for bucket in buckets), default=1)
     index = np.zeros((6, count), dtype=np.int64)
     first, size, kind, alg, weight_first, more_first = index
@@ -109,7 +119,13 @@ def run_rule(
     num_rep: int,
     reweights: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Run a rule on checked arguments. The results are those of `CrushMap.map_with_lengths`."""
+    """Run a rule on checked arguments. The results are those of `CrushMap.map_with_lengths`.
+
+    Raises
+    ------
+    PlacementError
+        If the steps do not fit an MSR rule, or the rule does not finish within its budget of hashes.
+    """
     largest = int(tables.size.max())
     budget = _BUDGET + xs.size * _BUDGET_TRIES * num_rep * (largest + 4)
     out = np.empty((xs.size, num_rep), dtype=np.int32)
