@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.calibration.ssd.drive import LIKE, drive_toml
-from stripesim.calibration.ssd.fit import FitError, fit_times
 from stripesim.calibration.ssd.interference import Interference, fit_interference
 from stripesim.calibration.ssd.plot import plot_fit
 from stripesim.calibration.ssd.result import Operation, Quantity, ServiceFit
+from stripesim.calibration.ssd.time_fit import FitError, fit_times
 from stripesim.calibration.survival import (
     State,
     SurvivalError,
     SurvivalFit,
     fit_survival,
 )
-from stripesim.calibration.workload.fit import WorkloadFit, fit_workload
 from stripesim.calibration.workload.model import WorkloadError
+from stripesim.calibration.workload.model_fit import WorkloadFit, fit_workload
 from stripesim.traces import BlockTrace
 from stripesim.traces.failures.columns import FailureTrace
 

@@ -56,7 +56,7 @@ class Allocations:
 
 
 @dataclass(frozen=True)
-class Capacity:
+class OsdCapacity:
     """Assumed capacity of an OSD on one kind of device."""
 
     #: Random 4 KiB writes (``osd_mclock_max_capacity_iops_*``) [1/s]. This is the default; a Ceph OSD
@@ -78,7 +78,7 @@ class MclockDefaults:
     #: per second
     bytes_based: bool
     profiles: dict[Profile, Allocations]  #: Allocations by profile
-    capacities: dict[Device, Capacity]  #: By kind of device
+    capacities: dict[Device, OsdCapacity]  #: By kind of device
 
     def cost(self, item_bytes: int, device: Device) -> int:
         """Return the cost of an item in mClock's unit (``mClockScheduler::calc_scaled_cost``).
@@ -141,8 +141,8 @@ _BY_TIME = MclockDefaults(
     },
     capacities={
         # 50 us and 0.011 us per byte, taken as ms; 25,000 us and 5.2 us per byte, taken as s.
-        "ssd": Capacity(iops=21_500, cost_per_io=0.050, cost_per_byte=0.000_011),
-        "hdd": Capacity(iops=315, cost_per_io=0.025, cost_per_byte=0.000_005_2),
+        "ssd": OsdCapacity(iops=21_500, cost_per_io=0.050, cost_per_byte=0.000_011),
+        "hdd": OsdCapacity(iops=315, cost_per_io=0.025, cost_per_byte=0.000_005_2),
     },
 )
 
@@ -161,8 +161,8 @@ _BY_BYTES = MclockDefaults(
         ),
     },
     capacities={
-        "ssd": Capacity(iops=21_500, bytes_per_s=1200 * 2**20),
-        "hdd": Capacity(iops=315, bytes_per_s=150 * 2**20),
+        "ssd": OsdCapacity(iops=21_500, bytes_per_s=1200 * 2**20),
+        "hdd": OsdCapacity(iops=315, bytes_per_s=150 * 2**20),
     },
 )
 

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from stripesim.calibration.kernels.bench import TABLE_BYTES
-from stripesim.calibration.kernels.fit import table_from_rows
+from stripesim.calibration.kernels.cost_fit import table_from_rows
 from stripesim.calibration.kernels.store import CEPH_TABLE
 from stripesim.calibration.kernels.timing import row_of
 from stripesim.models.coding.parse import parse_scheme

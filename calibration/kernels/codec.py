@@ -65,7 +65,7 @@ def available_backends() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Call:
+class KernelCall:
     """A call to time. `check` returns True if its result is correct."""
 
     op: Op
@@ -181,7 +181,7 @@ class Codec:
         """Return True if the data survives the number of losses that the code guarantees."""
         return self.decode(fragments[self.erasures_max :]) == data
 
-    def calls(self, data: bytes) -> list[Call]:
+    def calls(self, data: bytes) -> list[KernelCall]:
         """List the calls to time: encode, decode without leading fragments, reconstruct the first."""
         fragments = self.encode(data)
 
@@ -192,9 +192,9 @@ class Codec:
             return lambda: self.decode(left)
 
         return [
-            Call("encode", 0, lambda: self.encode(data), holds_data),
+            KernelCall("encode", 0, lambda: self.encode(data), holds_data),
             *(
-                Call(
+                KernelCall(
                     "decode",
                     lost,
                     decode(fragments[lost:]),
@@ -202,7 +202,7 @@ class Codec:
                 )
                 for lost in range(self.erasures_max + 1)
             ),
-            Call(
+            KernelCall(
                 "reconstruct",
                 1,
                 lambda: self.reconstruct(fragments[1:], 0),
@@ -210,7 +210,7 @@ class Codec:
             ),
         ]
 
-    def copies(self, data: bytes) -> list[Call]:
+    def copies(self, data: bytes) -> list[KernelCall]:
         """List the same calls of the null code, which computes nothing. Its results are not data."""
         return Codec(NULL_BACKEND, k=self.k, m=self.m).calls(data)
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from stripesim.calibration.kernels.codec import (
     BACKENDS,
-    Call,
     Codec,
+    KernelCall,
     available_backends,
     pyeclib_driver,
 )
@@ -70,7 +70,7 @@ class ClayKernel:
             (self.coder.decode(left)[: self.scheme.k] == self._chunks(data)).all()
         )
 
-    def calls(self, data: bytes) -> list[Call]:
+    def calls(self, data: bytes) -> list[KernelCall]:
         """List the calls to time: encode, decode without 0 to m data shards, repair shard 0."""
         scheme = self.scheme
         coder = self.coder
@@ -89,12 +89,12 @@ class ClayKernel:
             return lambda: coder.decode(left)
 
         return [
-            Call("encode", 0, lambda: coder.encode(chunks), holds_data),
+            KernelCall("encode", 0, lambda: coder.encode(chunks), holds_data),
             *(
-                Call("decode", lost, decode(lost), holds_data)
+                KernelCall("decode", lost, decode(lost), holds_data)
                 for lost in range(scheme.m + 1)
             ),
-            Call(
+            KernelCall(
                 "reconstruct",
                 1,
                 lambda: coder.repair(0, parts),
@@ -102,7 +102,7 @@ class ClayKernel:
             ),
         ]
 
-    def copies(self, data: bytes) -> list[Call]:
+    def copies(self, data: bytes) -> list[KernelCall]:
         """List the same calls on sub-chunks of one byte, which cost only the interpreter's share."""
         return self.calls(data[: self.scheme.k * self.scheme.shape.sub_chunks])
 

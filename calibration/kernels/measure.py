@@ -4,7 +4,7 @@ import random
 import statistics
 from collections.abc import Sequence
 
-from stripesim.calibration.kernels.codec import Call
+from stripesim.calibration.kernels.codec import KernelCall
 from stripesim.calibration.kernels.codes import Kernel, clay_size_bytes, kernels_of
 from stripesim.calibration.kernels.malloc import raise_malloc_thresholds
 from stripesim.calibration.kernels.timing import Case, Row, repeated, row_of, sample
@@ -140,7 +140,7 @@ class _Group:
         ]
 
 
-def _holds(call: Call) -> bool:
+def _holds(call: KernelCall) -> bool:
     return call.check(call.call())
 
 

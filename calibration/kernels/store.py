@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.calibration.kernels.codec import library_versions
-from stripesim.calibration.kernels.fit import table_from_rows
+from stripesim.calibration.kernels.cost_fit import table_from_rows
 from stripesim.models.kernel.cost import KernelTable, KernelTableError
-from stripesim.models.kernel.tables import (
+from stripesim.models.kernel.documents import (
     load_table,
     merge_tables,
     table_from_json,

@@ -1,1 +1,1 @@
-"""Fit service times of an SSD to a block trace. Start with `fit`."""
+"""Fit service times of an SSD to a block trace. Start with `time_fit`."""

@@ -9,8 +9,8 @@ import numpy as np
 import scipy
 
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.calibration.ssd.fit import FitError, sample_of
 from stripesim.calibration.ssd.result import Floats, ServiceFit
+from stripesim.calibration.ssd.time_fit import FitError, sample_of
 from stripesim.models.ssd import PART_BYTES, TRANSFER_MAX_BYTES, SsdModel
 from stripesim.traces import BlockTrace
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stripesim.calibration.ssd.fit import model_times_ns, sample_of
 from stripesim.calibration.ssd.result import Floats, ServiceFit
+from stripesim.calibration.ssd.time_fit import model_times_ns, sample_of
 from stripesim.traces import BlockTrace
 from stripesim.traces.figure import save_figure
 

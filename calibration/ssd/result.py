@@ -18,7 +18,7 @@ POOR_ERROR = {"mean": 0.25, "p50": 0.25, "p90": 0.25, "p99": 0.5}
 
 
 @dataclass(frozen=True)
-class Line:
+class MeanLine:
     """Mean time as an affine function of size, `base_ns + ns_per_byte * size_bytes`."""
 
     # Intercept [ns] and slope [ns/B], both at least 0.
@@ -41,7 +41,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class FactorDistribution:
     """A parametric distribution of the factor, for comparison with the table."""
 
     name: str  # `lognormal` or `gamma`
@@ -97,8 +97,8 @@ class ServiceFit:
     source: str
     operation: Operation
     quantity: Quantity
-    line: Line  # Mean of the first half of the commands
-    isolated_line: Line | None
+    line: MeanLine  # Mean of the first half of the commands
+    isolated_line: MeanLine | None
     """Mean of all commands that overlapped no other, or None if there were too few."""
     factor_table: tuple[float, ...]
     """Mean of the factor in equally likely cells, ascending, with mean 1."""
@@ -106,7 +106,7 @@ class ServiceFit:
     # it depends on a few commands.
     slowest_share: float
     slowest_percent_share: float
-    candidates: tuple[Candidate, ...]  # Lognormal and gamma
+    candidates: tuple[FactorDistribution, ...]  # Lognormal and gamma
     # Agreement with the first half (fitted) and the second half (unseen).
     train: Score
     held_out: Score

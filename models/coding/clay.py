@@ -9,7 +9,7 @@ from stripesim.models.coding.errors import require
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.protocol import (
     SHARDS_MAX,
-    Repair,
+    ObjectRepair,
     ShardExtent,
     shard_extents,
 )
@@ -109,7 +109,9 @@ class Clay(ReedSolomon):
             k=self.k, stripe_unit_bytes=-(-stripe_unit_bytes // align) * align
         )
 
-    def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
+    def _repair_reads(
+        self, repair: ObjectRepair
+    ) -> tuple[tuple[ShardExtent, ...], int]:
         """Return the needed sub-chunks of d helpers, or k whole chunks. Runs of one shard never touch."""
         helpers = self.helpers(repair.lost, repair.unavailable)
         if not helpers:

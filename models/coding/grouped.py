@@ -15,7 +15,7 @@ from stripesim.models.coding.galois import (
     independent_rows,
     patterns_independent,
 )
-from stripesim.models.coding.protocol import Repair, ShardExtent, shard_extents
+from stripesim.models.coding.protocol import ObjectRepair, ShardExtent, shard_extents
 from stripesim.models.coding.reed_solomon import ReedSolomon
 
 Group = frozenset[int]
@@ -111,7 +111,9 @@ class GroupedCode(ReedSolomon):
             int(batch.sum()) for batch in patterns_independent(self.parity_check, size)
         )
 
-    def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
+    def _repair_reads(
+        self, repair: ObjectRepair
+    ) -> tuple[tuple[ShardExtent, ...], int]:
         """Repair shard by shard within groups if that is cheaper, else decode."""
         sources = repair.sources
         erasures = len(repair.lost | repair.unavailable)

@@ -87,7 +87,7 @@ class RepairPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ObjectRequest:
     """A client read or write of an extent of one object [B], and the unreachable shards."""
 
     offset_bytes: int
@@ -109,7 +109,7 @@ class Request:
         return max(0, min(self.end_bytes, self.object_size_bytes) - self.offset_bytes)
 
 
-class Repair(NamedTuple):
+class ObjectRepair(NamedTuple):
     """Shards to rebuild, other unavailable shards, fallback sources for decoding, and the shard size [B]."""
 
     lost: frozenset[int]
@@ -202,7 +202,7 @@ class RedundancyScheme(ABC):
         DataLossError
             If the remaining shards do not determine the data.
         """
-        request = Request(
+        request = ObjectRequest(
             offset_bytes,
             length_bytes,
             object_size_bytes,
@@ -237,7 +237,7 @@ class RedundancyScheme(ABC):
         SchemeError, DataLossError
             As for `plan_write`.
         """
-        request = Request(
+        request = ObjectRequest(
             offset_bytes, length_bytes, object_size_bytes, geometry, missing, policy
         )
         sources = self._checked(request)
@@ -276,7 +276,7 @@ class RedundancyScheme(ABC):
             If the remaining shards do not determine the data.
         """
         sources = self._checked(
-            Request(
+            ObjectRequest(
                 0, 1, object_size_bytes, geometry, lost | unavailable, WHOLE_STRIPES
             )
         )
@@ -288,7 +288,7 @@ class RedundancyScheme(ABC):
             shard_bytes = geometry.shard_size_bytes(object_size_bytes)
             stripes = geometry.stripe_count(object_size_bytes)
         reads, erasures = self._repair_reads(
-            Repair(lost, unavailable, sources, geometry, shard_bytes)
+            ObjectRepair(lost, unavailable, sources, geometry, shard_bytes)
         )
         read_bytes = sum(extent.length_bytes for extent in reads)
         return RepairPlan(
@@ -300,14 +300,16 @@ class RedundancyScheme(ABC):
         )
 
     @abstractmethod
-    def _write(self, request: Request, sources: list[int]) -> WritePlan:
+    def _write(self, request: ObjectRequest, sources: list[int]) -> WritePlan:
         """Plan a checked write that reads from the shards `sources`."""
 
     @abstractmethod
-    def _read(self, request: Request, sources: list[int]) -> ReadPlan:
+    def _read(self, request: ObjectRequest, sources: list[int]) -> ReadPlan:
         """Plan a checked read that returns at least one byte."""
 
-    def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
+    def _repair_reads(
+        self, repair: ObjectRepair
+    ) -> tuple[tuple[ShardExtent, ...], int]:
         """Return the extents that a repair reads (here whole sources) and the number of shards solved for."""
         return shard_extents(repair.sources, ((0, repair.shard_bytes),)), len(
             repair.lost
@@ -320,7 +322,7 @@ class RedundancyScheme(ABC):
     def _present(self, missing: frozenset[int]) -> list[int]:
         return [shard for shard in range(self.width) if shard not in missing]
 
-    def _checked(self, request: Request) -> list[int]:
+    def _checked(self, request: ObjectRequest) -> list[int]:
         """Check a request and return the shards to read."""
         require(
             request.offset_bytes >= 0,

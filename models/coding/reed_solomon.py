@@ -10,9 +10,9 @@ from stripesim.models.coding.optimised.extents import Run, union
 from stripesim.models.coding.policy import PAGE_BYTES
 from stripesim.models.coding.protocol import (
     SHARDS_MAX,
+    ObjectRequest,
     ReadPlan,
     RedundancyScheme,
-    Request,
     ShardExtent,
     WritePlan,
     shard_extents,
@@ -68,7 +68,7 @@ class ReedSolomon(RedundancyScheme):
         """Name in the form ``rs:k,m``."""
         return f"rs:{self.k},{self.m}"
 
-    def _write(self, request: Request, sources: list[int]) -> WritePlan:
+    def _write(self, request: ObjectRequest, sources: list[int]) -> WritePlan:
         geometry = request.geometry
         if request.policy.optimised:
             self._check_optimised(geometry)
@@ -102,7 +102,7 @@ class ReedSolomon(RedundancyScheme):
             method="read-modify-write" if partial else "full stripe",
         )
 
-    def _read(self, request: Request, sources: list[int]) -> ReadPlan:
+    def _read(self, request: ObjectRequest, sources: list[int]) -> ReadPlan:
         geometry = request.geometry
         if request.policy.reads != "stripes":
             return optimised.plan_read(
@@ -132,7 +132,7 @@ class ReedSolomon(RedundancyScheme):
         """Return the k shards to read: data first, then parity in index order."""
         return self._present(missing)[: self.k]
 
-    def _data_missing(self, request: Request) -> int:
+    def _data_missing(self, request: ObjectRequest) -> int:
         return sum(shard < self.k for shard in request.missing)
 
 

@@ -8,9 +8,9 @@ from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.protocol import (
     SHARDS_MAX,
     Kind,
+    ObjectRequest,
     ReadPlan,
     RedundancyScheme,
-    Request,
     WritePlan,
     shard_extents,
 )
@@ -60,7 +60,7 @@ class Replication(RedundancyScheme):
             return "none"
         return f"rep:{self.copies}"
 
-    def _write(self, request: Request, sources: list[int]) -> WritePlan:
+    def _write(self, request: ObjectRequest, sources: list[int]) -> WritePlan:
         run = (request.offset_bytes, request.end_bytes)
         return WritePlan(
             reads=(),
@@ -71,7 +71,7 @@ class Replication(RedundancyScheme):
             encode_data_bytes=0,
         )
 
-    def _read(self, request: Request, sources: list[int]) -> ReadPlan:
+    def _read(self, request: ObjectRequest, sources: list[int]) -> ReadPlan:
         returned = request.returned_bytes
         reads = shard_extents(
             sources, ((request.offset_bytes, request.offset_bytes + returned),)

@@ -1,7 +1,7 @@
 """Cost of encoding and decoding: fitted measurements as pure functions of the data size.
 
 `stripesim.calibration.kernels.measure` produces tables, some tables ship with the package, and
-`stripesim.models.kernel.tables` reads them. This module checks and evaluates them.
+`stripesim.models.kernel.documents` reads them. This module checks and evaluates them.
 """
 
 import math

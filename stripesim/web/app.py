@@ -35,7 +35,7 @@ from stripesim.web.comparison import (
 from stripesim.web.guard import FormReader, Guard
 from stripesim.web.jobs import Job, JobQueue, QueueFullError
 from stripesim.web.state import (
-    Option,
+    PlanOption,
     controls,
     invalid_options,
     options_of,
@@ -101,7 +101,7 @@ class _Pages:
             return self._uploads[name].notes
         return self._own_notes if name == "served" else []
 
-    async def _options(self, query: Mapping[str, str]) -> dict[str, Option]:
+    async def _options(self, query: Mapping[str, str]) -> dict[str, PlanOption]:
         _, base = self._base(query)
         try:
             return await call(
@@ -258,7 +258,7 @@ def _bases() -> dict[str, Scenario]:
     return {name: base for name, base in loaded.items() if not base.files()}
 
 
-def _query(base: str, options: Mapping[str, Option]) -> str:
+def _query(base: str, options: Mapping[str, PlanOption]) -> str:
     """Encode the state of the page as a query string."""
     pairs = {"base": base}
     for control in controls():

@@ -11,7 +11,7 @@ from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.observe.intervals import student_interval
 from stripesim.web.jobs import Job
-from stripesim.web.state import Number, Option, controls, difference
+from stripesim.web.state import Number, PlanOption, controls, difference
 
 _NOTHING: Final = "–"
 _PENDING: Final = "…"
@@ -44,7 +44,7 @@ class NumberRow(NamedTuple):
         return [_NOTHING if number is None else number.text for number in self.pair]
 
 
-def number_rows(options: Mapping[str, Option]) -> list[NumberRow]:
+def number_rows(options: Mapping[str, PlanOption]) -> list[NumberRow]:
     """Pair the numbers of both options."""
     by_side = [
         {number.key: number for number in option.numbers} for option in options.values()
@@ -109,7 +109,7 @@ def _verdict(rows: Sequence[Mapping[str, Any]]) -> str:
     return "serves the rate"
 
 
-def csv_of_options(options: Mapping[str, Option], job: Job | None) -> str:
+def csv_of_options(options: Mapping[str, PlanOption], job: Job | None) -> str:
     """Write the fields and numbers of both options as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -127,7 +127,7 @@ def _escape_formula(text: str) -> str:
     return "'" + text if text.startswith(_FORMULA_STARTS) else text
 
 
-def report_of_options(options: Mapping[str, Option], job: Job | None) -> str:
+def report_of_options(options: Mapping[str, PlanOption], job: Job | None) -> str:
     """Render both options as a self-contained page."""
     both = options.values()
     columns = ["number", "A", "B", "B against A", "why"]
@@ -152,7 +152,7 @@ def report_of_options(options: Mapping[str, Option], job: Job | None) -> str:
     )
 
 
-def _lines(options: Mapping[str, Option], job: Job | None) -> list[list[str]]:
+def _lines(options: Mapping[str, PlanOption], job: Job | None) -> list[list[str]]:
     """Return all numbers as rows of text: number, A, B, difference, reason."""
     lines = []
     for row in number_rows(options):

@@ -117,7 +117,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Option:
+class PlanOption:
     """One of the two options: the values of its form, and the resulting numbers or problems.
 
     An option with problems has neither a scenario nor numbers.
@@ -216,27 +216,27 @@ def read_values(
     return values, problems
 
 
-def options_of(base: Scenario, query: Mapping[str, str]) -> dict[str, Option]:
+def options_of(base: Scenario, query: Mapping[str, str]) -> dict[str, PlanOption]:
     """Build both options and compute everything that needs no simulation."""
     return {side: option_of(base, query, side) for side in SIDES}
 
 
 def invalid_options(
     base: Scenario, query: Mapping[str, str], problem: str
-) -> dict[str, Option]:
+) -> dict[str, PlanOption]:
     """Return both options for a computation that failed."""
     options = {}
     for side in SIDES:
         values, by_field = read_values(base, query, side)
-        options[side] = Option(values, problems=FormProblems(by_field, (problem,)))
+        options[side] = PlanOption(values, problems=FormProblems(by_field, (problem,)))
     return options
 
 
-def option_of(base: Scenario, query: Mapping[str, str], side: str) -> Option:
+def option_of(base: Scenario, query: Mapping[str, str], side: str) -> PlanOption:
     """Build one option and compute everything that needs no simulation."""
     values, problems = read_values(base, query, side)
     if problems:
-        return Option(values, problems=FormProblems(problems))
+        return PlanOption(values, problems=FormProblems(problems))
     return _computed(_Based(base, base.hash()), tuple(values.items()))
 
 
@@ -249,14 +249,14 @@ class _Based:
 
 
 @lru_cache(maxsize=256)
-def _computed(based: _Based, items: tuple[tuple[str, str], ...]) -> Option:
+def _computed(based: _Based, items: tuple[tuple[str, str], ...]) -> PlanOption:
     values = dict(items)
     try:
         scenario = _scenario(based.scenario, values)
         numbers, warnings = _numbers(scenario, values)
     except ValueError as error:
-        return Option(values, problems=problems_of_scenario(error, controls()))
-    return Option(values, scenario, tuple(numbers), warnings=tuple(warnings))
+        return PlanOption(values, problems=problems_of_scenario(error, controls()))
+    return PlanOption(values, scenario, tuple(numbers), warnings=tuple(warnings))
 
 
 def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:

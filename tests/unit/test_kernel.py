@@ -12,7 +12,7 @@ from stripesim.models.kernel.cost import (
     KernelTable,
     KernelTableError,
 )
-from stripesim.models.kernel.tables import (
+from stripesim.models.kernel.documents import (
     load_table,
     merge_tables,
     table_from_json,

@@ -7,7 +7,7 @@ from stripesim.calibration.kernels.codes import (
     LRC_BACKEND,
     clay_size_bytes,
 )
-from stripesim.calibration.kernels.fit import fit_rows
+from stripesim.calibration.kernels.cost_fit import fit_rows
 from stripesim.calibration.kernels.measure import measure
 from stripesim.calibration.kernels.store import default_table
 from stripesim.models.coding import Clay, CodecError, parse_scheme

@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from stripesim.calibration.kernels.fit import fit_affine, fit_rows, relative_residuals
+from stripesim.calibration.kernels.cost_fit import (
+    fit_affine,
+    fit_rows,
+    relative_residuals,
+)
 from stripesim.models.kernel.cost import AffineKnee
 
 SIZES = np.array([24576.0 * 2**i for i in range(8)])

@@ -9,8 +9,8 @@ from stripesim.models.coding.optimised import extents
 from stripesim.models.coding.optimised.extents import Runs
 from stripesim.models.coding.policy import PAGE_BYTES
 from stripesim.models.coding.protocol import (
+    ObjectRequest,
     ReadPlan,
-    Request,
     ShardExtent,
     WritePlan,
     shard_extents,
@@ -105,7 +105,7 @@ class ShardMap:
         return runs_by_shard, lost
 
 
-def plan_read(shard_map: ShardMap, request: Request) -> ReadPlan:
+def plan_read(shard_map: ShardMap, request: ObjectRequest) -> ReadPlan:
     """Plan a read of the chunks or pages that hold the wanted bytes, according to `EcPolicy.reads`."""
     unit = shard_map.geometry.stripe_unit_bytes
     pages = request.policy.reads == "pages"
@@ -132,7 +132,7 @@ def plan_read(shard_map: ShardMap, request: Request) -> ReadPlan:
     )
 
 
-def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
+def plan_write(shard_map: ShardMap, request: ObjectRequest) -> WritePlan:
     """Plan a write of the touched data shards and the parities, in pages.
 
     The parity pages written are those of any touched data shard. Their new content is computed
@@ -214,7 +214,7 @@ WriteMethod = Literal["full stripe", "reconstruct", "parity delta"]
 
 
 def _takes_delta(
-    old: Mapping[int, Runs], rest: Mapping[int, Runs], k: int, request: Request
+    old: Mapping[int, Runs], rest: Mapping[int, Runs], k: int, request: ObjectRequest
 ) -> bool:
     if len(old) >= k or request.missing & old.keys():
         return False
@@ -225,7 +225,7 @@ def _takes_delta(
     )
 
 
-def _partial_pages(request: Request) -> list[int]:
+def _partial_pages(request: ObjectRequest) -> list[int]:
     """Return the object offsets [B] of pages that a request covers only in part."""
     ends = (request.offset_bytes, request.end_bytes)
     return [end // PAGE_BYTES * PAGE_BYTES for end in ends if end % PAGE_BYTES]

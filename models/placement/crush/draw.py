@@ -33,7 +33,7 @@ ALG_UNIFORM, ALG_LIST, ALG_TREE, ALG_STRAW = (
 )
 
 
-class Tables(NamedTuple):
+class MapTables(NamedTuple):
     """A flattened CRUSH map. Bucket b has id -1 - b. A missing id has size 0 and type -1.
 
     By bucket: the index of its first item and the number of items, its type and algorithm (`Alg`), the index

@@ -30,7 +30,7 @@ from stripesim.models.placement.crush.elements import (
 )
 
 if TYPE_CHECKING:
-    from stripesim.models.placement.crush.draw import Tables
+    from stripesim.models.placement.crush.draw import MapTables
 
 Reweights = (
     Mapping[int, float]
@@ -150,7 +150,7 @@ class CrushMap:
 
         Parameters and errors are those of `map_many`.
         """
-        from stripesim.models.placement.crush.tables import run_rule
+        from stripesim.models.placement.crush.flat import run_rule
 
         known_rule = self.rule(rule)
         inputs = whole_numbers("xs", xs)
@@ -284,9 +284,9 @@ class CrushMap:
             vector[osd] = int(share * WEIGHT_ONE)
         return vector
 
-    def _tables(self, pool: int) -> Tables:
+    def _tables(self, pool: int) -> MapTables:
         """Flatten the map for the compiled kernel, once per set of choose_args."""
-        from stripesim.models.placement.crush.tables import flatten
+        from stripesim.models.placement.crush.flat import flatten
 
         sets = dict(self.choose_args)
         # Set −1 is for pools without their own set.
@@ -298,7 +298,7 @@ class CrushMap:
         return self._laid_flat[key]
 
     @cached_property
-    def _laid_flat(self) -> dict[int, Tables]:
+    def _laid_flat(self) -> dict[int, MapTables]:
         return {}
 
 

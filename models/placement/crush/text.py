@@ -46,7 +46,7 @@ _TUNABLES = (*(f.name for f in fields(Tunables)), "allowed_bucket_algs")
 _DEVICE_WEIGHT_MAX = 100
 
 
-class _Item(NamedTuple):
+class _BucketItem(NamedTuple):
     """An item of a bucket, with its weight in 16.16 fixed point."""
 
     line: int
@@ -65,7 +65,7 @@ class _Block:
     id: int = 0
     class_ids: list[tuple[str, int]] = field(default_factory=list)
     alg: Alg = Alg.STRAW2
-    items: list[_Item] = field(default_factory=list)
+    items: list[_BucketItem] = field(default_factory=list)
 
 
 def load_map(path: str | Path) -> CrushMap:
@@ -262,7 +262,7 @@ class _Reader(Lines):
                         position = self.whole(values["pos"], 0, ID_MAX, "pos", line)
                     else:
                         position = None
-                    bucket.items.append(_Item(line, name, weight, position))
+                    bucket.items.append(_BucketItem(line, name, weight, position))
                 case _:
                     wanted = "'id N [class C]', 'alg straw2', 'hash 0' or 'item NAME weight W [pos N]'"
                     self.add(
@@ -311,7 +311,7 @@ class _Reader(Lines):
             block.id, block.name, type_id or 0, items, kept, class_ids, block.alg
         )
 
-    def _in_place(self, block: _Block) -> list[_Item]:
+    def _in_place(self, block: _Block) -> list[_BucketItem]:
         """Return the items ordered by their stated positions, with the others filling the gaps."""
         count = len(block.items)
         placed = {

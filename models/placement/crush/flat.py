@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.placement.crush.draw import Tables, padded_size
+from stripesim.models.placement.crush.draw import MapTables, padded_size
 from stripesim.models.placement.crush.elements import (
     Alg,
     Bucket,
@@ -40,7 +40,7 @@ def flatten(
     buckets: Sequence[Bucket],
     changes: Sequence[BucketArgs] = (),
     straw_calc_version: int = 1,
-) -> Tables:
+) -> MapTables:
     """Convert buckets to flat arrays, indexed by −1 − id.
 
     Parameters
@@ -81,7 +81,7 @@ def flatten(
             weights.extend([*weight_set, *padding])
         more.extend(_more(bucket, straw_calc_version))
     weight = np.array(weights, dtype=np.int64)
-    return Tables(
+    return MapTables(
         first=first,
         size=size,
         kind=kind,
@@ -112,7 +112,7 @@ def _more(bucket: Bucket, straw_calc_version: int) -> list[int]:
 
 
 def run_rule(
-    tables: Tables,
+    tables: MapTables,
     tunables: Tunables,
     rule: Rule,
     xs: npt.NDArray[np.uint32],

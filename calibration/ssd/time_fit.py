@@ -9,9 +9,9 @@ import scipy
 
 from stripesim.calibration.ssd.concurrency import fit_concurrency
 from stripesim.calibration.ssd.result import (
-    Candidate,
+    FactorDistribution,
     Floats,
-    Line,
+    MeanLine,
     Operation,
     Quantity,
     Score,
@@ -189,7 +189,7 @@ def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:
     return scaled
 
 
-def model_times_ns(line: Line, table: Floats, size_bytes: Floats) -> Floats:
+def model_times_ns(line: MeanLine, table: Floats, size_bytes: Floats) -> Floats:
     """Return the model's times, sorted, with every cell of the table once per size.
 
     Parameters
@@ -231,7 +231,7 @@ def _line_through(size: Floats, times: Floats) -> tuple[float, float]:
     return float(base * scale * unit_ns), float(slope * scale * unit_ns / unit_bytes)
 
 
-def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> Line:
+def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> MeanLine:
     base, slope = _line_through(size, times)
     rng = np.random.default_rng(seed)
     count = len(size)
@@ -244,7 +244,7 @@ def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> Line:
     (base_low, base_high), (slope_low, slope_high) = np.quantile(
         draws, [0.025, 0.975], axis=0
     ).T.tolist()
-    return Line(
+    return MeanLine(
         base,
         slope,
         # Percentiles of a skewed bootstrap may all be on one side of the estimate.
@@ -255,7 +255,7 @@ def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> Line:
     )
 
 
-def _candidates(train: Floats, held_out: Floats) -> tuple[Candidate, ...]:
+def _candidates(train: Floats, held_out: Floats) -> tuple[FactorDistribution, ...]:
     candidates = []
     for name, family in (
         ("lognormal", scipy.stats.lognorm),
@@ -268,11 +268,15 @@ def _candidates(train: Floats, held_out: Floats) -> tuple[Candidate, ...]:
             float(scipy.stats.kstest(part, fitted.cdf).statistic)
             for part in (train, held_out)
         ]
-        candidates.append(Candidate(name, float(shape), float(scale), aic, *distances))
+        candidates.append(
+            FactorDistribution(name, float(shape), float(scale), aic, *distances)
+        )
     return tuple(candidates)
 
 
-def _score(part: str, line: Line, table: Floats, size: Floats, times: Floats) -> Score:
+def _score(
+    part: str, line: MeanLine, table: Floats, size: Floats, times: Floats
+) -> Score:
     model = model_times_ns(line, table, size)
     levels = [0.5, 0.9, 0.99]
     errors = (np.quantile(model, levels) / np.quantile(times, levels) - 1).tolist()
