@@ -1,6 +1,6 @@
-"""Parts for programs that bring a system of their own, for benchmarks and for the reference.
+"""Export the parts of the simulator, for programs that simulate their own system and for benchmarks.
 
-They are what `stripesim.api` is made of; unlike its names they may change from one version to the next.
+Unlike the names in `stripesim.api`, these may change between versions.
 """
 
 from stripesim.calibration.kernels.bench import benchmark as benchmark_kernels

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
-from stripesim.models.kernel.tables import table_to_json
+from stripesim.models.kernel.documents import table_to_json
 from stripesim.scenarios.cells.files import file_sha256, first_line
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import row_of, run_cell

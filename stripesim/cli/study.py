@@ -1,4 +1,4 @@
-"""The commands of `stripesim study`: one for each study, with the options that it declares."""
+"""The commands of `stripesim study`: one per study, with the options it declares."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def _commands() -> dict[str, Any]:
     from stripesim.scenarios.studies.registry import STUDIES
 
-    app = typer.Typer()
+    # Plain help, like that of the other commands.
+    app = typer.Typer(rich_markup_mode=None)
     for study in STUDIES.values():
         app.command(study.name)(_command(study))
     commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -29,7 +30,7 @@ def _commands() -> dict[str, Any]:
 
 
 class _Studies(typer.core.TyperGroup):
-    """A group that loads the studies when its commands are asked for: the program's own help is faster."""
+    """Load the studies only when their commands are needed, which keeps the main help fast."""
 
     @property  # type: ignore[override]
     def commands(self) -> dict[str, Any]:
@@ -37,7 +38,7 @@ class _Studies(typer.core.TyperGroup):
 
     @commands.setter
     def commands(self, _: Any) -> None:
-        """Leave what is set aside: the studies are the commands."""
+        """Ignore assignments by Typer, because the studies are the commands."""
 
 
 study_app = typer.Typer(
@@ -48,7 +49,7 @@ study_app = typer.Typer(
 
 
 def _command(study: Study) -> Callable[..., None]:
-    """Make the function of a study's command; its signature is what Typer reads the options from."""
+    """Build the function of a study's command. Typer reads the options from its signature."""
 
     def run(**given: Any) -> None:
         out = given.pop("out")
@@ -87,40 +88,37 @@ def _command(study: Study) -> Callable[..., None]:
 
 def _own(option: Option) -> tuple[str, Any, Any]:
     kind: Any = option.kind
-    wanted: Any = (
-        list[kind] | None if option.several else kind if kind is bool else kind | None
-    )
-    annotation = Annotated[
-        wanted, typer.Option(option.flag, help=option.help, show_default=False)
-    ]
-    return option.name, annotation, False if kind is bool else None
+    flag = typer.Option(option.flag, help=option.help, show_default=False)
+    if kind is bool:
+        return option.name, Annotated[bool, flag], False
+    if option.several:
+        kind = list[kind]
+    return option.name, Annotated[kind | None, flag], None
 
 
 def _shared(study: Study) -> Iterator[tuple[str, Any, Any]]:
-    """The options that every study has: name, annotation, default."""
+    """Yield the name, annotation and default of each option that every study has."""
     yield "sets", SetOption, None
     names = ", ".join(study.ablations) or "none"
-    words = f"Compare with this mechanism changed; may be repeated, or all: {names}."
-    yield (
-        "ablate",
-        Annotated[list[str] | None, typer.Option("--ablate", help=words)],
-        None,
+    ablate = typer.Option(
+        "--ablate",
+        help=f"Compare with one mechanism changed: {names}, or all. Repeatable.",
     )
+    yield "ablate", Annotated[list[str] | None, ablate], None
     yield "engine", EngineOption, "compiled"
-    words = f"Worker processes; left out: {'all cores' if study.jobs is None else study.jobs}."
-    yield (
-        "jobs",
-        Annotated[int | None, typer.Option(help=words, show_default=False)],
-        None,
+    jobs = typer.Option(
+        help=f"Worker processes. Default: {study.jobs or 'all cores'}.",
+        show_default=False,
     )
-    words = "Show the claims that do not count, too."
-    yield "everything", Annotated[bool, typer.Option("--all", help=words)], False
+    yield "jobs", Annotated[int | None, jobs], None
+    everything = typer.Option("--all", help="Also show claims that do not count.")
+    yield "everything", Annotated[bool, everything], False
     yield "out", OutOption, None
     yield "json_to", JsonOption, None
 
 
 def _show(result: StudyResult, *, everything: bool) -> None:
-    """Print the ledger and what tables the study has beside it."""
+    """Print the ledger and any further tables of the study."""
     terminal = console()
     if result.rows.height:
         result.ledger.print_ledger(terminal, everything=everything)

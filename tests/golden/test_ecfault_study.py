@@ -189,12 +189,8 @@ def test_only_the_family_named_is_scaled():
     table = build_models(profile("base").scenario(CODES[0])).kernel
     half = scaled_table(table, "clay", 0.5)
     for code, factor in (("clay:9,3,11", 0.5), ("rs:9,3", 1.0)):
-        before = table.cost(scheme=code, op="encode").duration_ns(
-            1 << 22, without_copy=False
-        )
-        after = half.cost(scheme=code, op="encode").duration_ns(
-            1 << 22, without_copy=False
-        )
+        before = table.cost(scheme=code, op="encode").duration_ns(1 << 22)
+        after = half.cost(scheme=code, op="encode").duration_ns(1 << 22)
         assert after == pytest.approx(factor * before)
 
 
