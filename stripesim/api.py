@@ -31,7 +31,6 @@ from stripesim.scenarios.schema.loader import (
     scenario_from,
     shipped_scenarios,
 )
-from stripesim.scenarios.schema.toml import toml_value
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
 from stripesim.scenarios.studies.base import StudyResult
 from stripesim.scenarios.studies.registry import STUDIES, study_named
@@ -205,7 +204,7 @@ def sweep(
 def study(
     name: str,
     *,
-    sets: Mapping[str, Any] | Sequence[str] = (),
+    sets: Mapping[str, Any] | None = None,
     ablate: Sequence[str] = (),
     engine: str = "compiled",
     jobs: int | None = None,
@@ -220,8 +219,8 @@ def study(
         One of `studies`.
     sets
         Parameters to change, by the names that the ledger lists, such as
-        ``{"write.network_efficiency_fraction": 0.9}`` of ``exstorus2019``; of a study with a scenario also
-        keys of that.
+        ``{"write.network_efficiency_fraction": 0.9}`` of ``exstorus2019``; if the study has a scenario, also
+        its keys.
     ablate
         Names of ablations, or ``all``.
     engine, jobs
@@ -236,9 +235,9 @@ def study(
     ValueError
         If there is no such study, option, parameter or ablation.
     """
+    if sets is not None and not isinstance(sets, Mapping):
+        raise ValueError(f"sets: got {sets!r}, wanted values by key")
     named = study_named(name)
-    if isinstance(sets, Mapping):
-        sets = [f"{key}={toml_value(value)}" for key, value in sets.items()]
     result = named.run(engine=engine, sets=sets, ablate=ablate, jobs=jobs, **options)
     if out is not None:
         named.save(result, Path(out))

@@ -15,7 +15,7 @@ The file holds, beside the published numbers of ``claims.csv``::
     [groups]                       # group in which errors are averaged → metrics
     latency = ["latency_avg", "latency_max"]
 
-The names in expressions are those of `vocabulary` in the study's ``claims.py``, and ``value(id)``, another
+The names in expressions are those of `Study.vocabulary`, and ``value(id)``, another
 claim's simulated value. The files ship with the package: expressions are code of the project.
 """
 
@@ -26,7 +26,8 @@ from functools import cache
 from typing import Any, Final
 
 from stripesim.calibration.ledger.verdicts import Claim, Simulated
-from stripesim.scenarios.studies.lookup import claims_of, shipped_toml
+from stripesim.scenarios.studies.description import shipped_toml
+from stripesim.scenarios.studies.lookup import claims_of
 
 Values = dict[str, Simulated]
 Reasons = dict[str, str]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stripesim.scenarios.figures.panels import COLOURS
-from stripesim.scenarios.studies.lookup import shipped_toml
+from stripesim.scenarios.studies.description import shipped_toml
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,27 +1,19 @@
-"""What studies look up: published claims, and numbers in their own result rows."""
+"""Look up published claims, and numbers in a study's own result rows."""
 
-import tomllib
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Claim, load_claims
+from stripesim.scenarios.studies.description import study_folder
 
 
 @cache
 def claims_of(study: str) -> tuple[Claim, ...]:
     """Return the claims that ship in a study's folder, with what is disputed about them."""
-    folder = files(f"{__package__}.{study}")
+    folder = study_folder(study)
     return load_claims(folder / "claims.csv", disputed=folder / "disputed.csv")
-
-
-@cache
-def shipped_toml(study: str, name: str) -> dict[str, Any]:
-    """Return a TOML file of a study's folder."""
-    text = (files(f"{__package__}.{study}") / name).read_text(encoding="utf-8")
-    return tomllib.loads(text)
 
 
 @cache
@@ -40,7 +32,7 @@ def select(rows: pl.DataFrame, **where: Any) -> pl.DataFrame:
 
 
 def number(rows: pl.DataFrame, column: str, **where: Any) -> float:
-    """Return the only value of a column in the rows that match; a LookupError if there is not one."""
+    """Return the value of a column in the one matching row; a LookupError unless exactly one matches."""
     matching = select(rows, **where)
     if matching.height != 1:
         raise LookupError(f"rows: {where}: got {matching.height}, wanted one")

@@ -48,6 +48,7 @@ from stripesim.scenarios.studies.claims_panel import (
     LINE_HEIGHT_INCH,
     draw_claims,
 )
+from stripesim.scenarios.studies.description import shipped_toml
 from stripesim.scenarios.studies.figure_spec import (
     AxisSpec,
     FigureSpec,
@@ -55,7 +56,6 @@ from stripesim.scenarios.studies.figure_spec import (
     PanelSpec,
     figure_specs,
 )
-from stripesim.scenarios.studies.lookup import shipped_toml
 from stripesim.scenarios.studies.marks import (
     MARKS,
     PATCHES,

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stripesim.calibration.fitting import Fit, fit_parameters
-from stripesim.scenarios.studies.lookup import shipped_toml
+from stripesim.scenarios.studies.description import shipped_toml
 
 #: A row's values of one stage, by row.
 RowValues = Mapping[str, float]

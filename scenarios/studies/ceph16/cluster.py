@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from importlib.resources import files
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.placement import CrushMap, parse_map, pg_mappings
 from stripesim.models.ssd import SsdModel
 from stripesim.models.threads import ThreadModel
+from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.parameters import changed_models
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
@@ -85,9 +85,7 @@ class OneMachine(Cluster):
 @lru_cache(maxsize=1)
 def crush_map() -> CrushMap:
     """Return the cluster's CRUSH map, as the cluster gave it."""
-    resource = (
-        files("stripesim.scenarios.studies.ceph16") / "data" / "cluster.crush.txt"
-    )
+    resource = study_folder("ceph16") / "data" / "cluster.crush.txt"
     return parse_map(resource.read_text(encoding="utf-8"))
 
 

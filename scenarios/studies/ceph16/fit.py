@@ -12,7 +12,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.ceph16.cluster import models_for
 from stripesim.scenarios.studies.ceph16.measured import load
 from stripesim.scenarios.studies.ceph16.runs import metrics_of_row, predict_run
-from stripesim.scenarios.studies.lookup import shipped_toml
+from stripesim.scenarios.studies.description import shipped_toml
 from stripesim.scenarios.studies.parameters import with_values
 from stripesim.scenarios.studies.staged_fit import (
     FitStage,

@@ -3,7 +3,6 @@
 import gzip
 import zlib
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from stripesim.scenarios.studies.ceph16.table import (
     Source,
     read_rows,
 )
+from stripesim.scenarios.studies.description import study_folder
 from stripesim.sim.ceph.clients.workload import Requests
 
 # Metric of a claim → column of runs.csv.
@@ -169,7 +169,7 @@ class Measured:
 
 def shipped() -> Source:
     """Return the folder that ships with the package."""
-    return files("stripesim.scenarios.studies.ceph16") / "data"
+    return study_folder("ceph16") / "data"
 
 
 def load(data: Source | str | None = None) -> Measured:

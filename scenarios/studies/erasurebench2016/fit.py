@@ -17,8 +17,8 @@ import numpy.typing as npt
 from stripesim.calibration.ledger.verdicts import Claim
 from stripesim.models.provenance import Provenance
 from stripesim.scenarios.studies.erasurebench2016 import sequences
-from stripesim.scenarios.studies.erasurebench2016.claims import size_bytes
 from stripesim.scenarios.studies.erasurebench2016.codes import codes, expected
+from stripesim.scenarios.studies.erasurebench2016.experiment_numbers import size_bytes
 from stripesim.scenarios.studies.erasurebench2016.source import STUDY
 from stripesim.scenarios.studies.lookup import claims_of, published
 from stripesim.scenarios.studies.staged_fit import FitStage, fit_stages

@@ -4,8 +4,8 @@ import polars as pl
 
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.base import Table
-from stripesim.scenarios.studies.erasurebench2016.claims import size_bytes
 from stripesim.scenarios.studies.erasurebench2016.codes import codes, explanations
+from stripesim.scenarios.studies.erasurebench2016.experiment_numbers import size_bytes
 from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, MEGABYTE
 from stripesim.scenarios.studies.erasurebench2016.source import STUDY, plotted
 from stripesim.scenarios.studies.lookup import claims_of, select

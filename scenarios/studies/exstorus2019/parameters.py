@@ -1,10 +1,10 @@
-"""The study's system: models from ``parameters.toml``, kernel ratios as measured, and the source's set-up."""
+"""The study's system: models from ``parameters.toml``, measured kernel ratios, and the source's set-up."""
 
 import json
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
+from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.parameters import ParameterFile, changed_number
 from stripesim.sim.systems.striped_fs.costs import (
     SlaveDiskModel,
@@ -23,29 +23,27 @@ CODES = ("NONE", "AVX2:CRS", "LIB", "CRS", "RS")
 
 @cache
 def write_model() -> StripedWriteModel:
-    """The fitted and assumed numbers of a write."""
+    """Return the fitted and assumed numbers of a write."""
     return _FILE.model(StripedWriteModel, "write")
 
 
 @cache
 def hdd_model() -> SlaveDiskModel:
-    """The disks under the slaves."""
+    """Return the model of the slaves' disks."""
     return _FILE.model(SlaveDiskModel, "hdd")
 
 
 @cache
 def kernel_ratios() -> dict[str, Any]:
-    """Time of each code's kernel over that of AVX2:CRS, and what measured it."""
-    folder = files("stripesim.scenarios.studies.exstorus2019")
-    document: dict[str, Any] = json.loads(
-        (folder / "kernel_ratios.json").read_text("utf-8")
-    )
+    """Return the time of each code's kernel relative to AVX2:CRS, with provenance."""
+    text = (study_folder("exstorus2019") / "kernel_ratios.json").read_text("utf-8")
+    document: dict[str, Any] = json.loads(text)
     return document
 
 
 @cache
 def kernel_factors() -> dict[str, float]:
-    """Time of each code's kernel over that of AVX2:CRS; 0 for no encoding."""
+    """Return the time of each code's kernel relative to AVX2:CRS; 0 without encoding."""
     ratio = kernel_ratios()["ratio"]
     coded = {
         code: changed_number(f"kernel_factor.{code}", float(ratio[code]))
@@ -54,32 +52,10 @@ def kernel_factors() -> dict[str, float]:
     return {"NONE": 0.0} | coded
 
 
-def listed() -> list[dict[str, Any]]:
-    """Every number of the study with its provenance: models and kernel ratios."""
-    measured = {
-        "unit": "1",
-        "provenance": "measured",
-        "source": "python -m stripesim.calibration.kernels.software; see kernel_ratios.json",
-        "confidence_interval": None,
-    }
-    return [
-        *write_model().parameters("write."),
-        *hdd_model().parameters("hdd."),
-        *(
-            {
-                "name": f"kernel_factor.{code}",
-                "value": kernel_factors()[code],
-                **measured,
-            }
-            for code in CODES[1:]
-        ),
-    ]
-
-
 def system_at(
     gbit_per_s: float, model: StripedWriteModel, *, geometry: VolumeGeometry = GEOMETRY
 ) -> StripedSystem:
-    """The source's six data servers and one client on a network of some rate."""
+    """Return the source's six data servers and one client on a network of this rate [Gb/s]."""
     return StripedSystem(
         model=model,
         geometry=geometry,

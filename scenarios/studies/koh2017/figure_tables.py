@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 from typing import Any, Final
 
 import polars as pl
@@ -14,8 +13,10 @@ from stripesim.scenarios.figures.captions import (
 )
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.claims_panel import claims_caption
+from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.koh2017.ablations import (
     ABLATIONS,
+    CHANGES,
     KINDS,
     SCHEMES,
 )
@@ -147,7 +148,7 @@ def sheet_table(rows: pl.DataFrame) -> pl.DataFrame:
             cpu_user=pl.col("cpu_utilisation") * pl.col("cpu_user_fraction"),
         )
     parts = [_table([])]
-    sheets = pl.read_csv((files(__package__) / "sheets.csv").read_bytes())
+    sheets = _sheets()
     for stem, entry, column, factor, panel in sheets.iter_rows():
         mine = rows_of(rows, entry)
         if column in mine.columns and mine.height:
@@ -169,6 +170,10 @@ def sheet_table(rows: pl.DataFrame) -> pl.DataFrame:
         if all(ratio.height for ratio in ratios):
             parts.append(_sheet(pl.concat(ratios), "fig18", f"{op}s", ["ratio"] * 3, 1))
     return pl.concat(parts, how="diagonal")
+
+
+def _sheets() -> pl.DataFrame:
+    return pl.read_csv((study_folder("koh2017") / "sheets.csv").read_bytes())
 
 
 def rows_of(
@@ -224,7 +229,7 @@ def _means(sheets: pl.DataFrame) -> dict[str, str]:
 
 def _overlays(entries: Sequence[Entry]) -> Iterable[dict[str, Any]]:
     """Yield the published values that stand on sheets, with the tolerance as a band."""
-    sheets = pl.read_csv((files(__package__) / "sheets.csv").read_bytes())
+    sheets = _sheets()
     for stem, entry, column, factor, panel in sheets.iter_rows():
         for judged in claims_of_figures(entries)[stem]:
             claim = judged.claim
@@ -398,7 +403,7 @@ def compared(ablations: pl.DataFrame) -> pl.DataFrame:
         return_dtype=pl.String,
     )
     names = pl.col("ablation")
-    widths = [name for name, change in ABLATIONS.items() if change.stripe_bytes]
+    widths = [name for name, change in CHANGES.items() if change.stripe_bytes]
     return joined.with_columns(
         stem=pl.when(names.is_in(widths))
         .then(pl.lit("stripe-width"))

@@ -25,7 +25,7 @@ from stripesim.scenarios.studies.staged_fit import (
     run_stages,
 )
 
-SETS = ("cluster.parameters=kraken", "workload.requests=1500")
+SETS = {"cluster.parameters": "kraken", "workload.requests": 1500}
 CLAIMS = {claim.id: claim for claim in claims_of(STUDY)}
 
 

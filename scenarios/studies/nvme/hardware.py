@@ -2,11 +2,8 @@
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 from typing import Any, TypeVar
 
 from stripesim.calibration.parameters.sets import ParameterSet
@@ -14,6 +11,7 @@ from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.nic import NicModel
 from stripesim.models.provenance import Provenance
 from stripesim.models.ssd import SsdModel
+from stripesim.scenarios.studies.description import shipped_toml
 from stripesim.scenarios.studies.nvme.measured import MeasuredRow, NvmeDataError
 from stripesim.scenarios.studies.parameters import ParameterFile
 from stripesim.sim.ceph.cluster import Models
@@ -51,12 +49,8 @@ class Hardware:
     sheet_source: str
 
 
-@cache
 def _processors() -> dict[str, Any]:
-    text = (
-        files("stripesim.scenarios.studies.nvme") / "data" / "processors.toml"
-    ).read_text("utf-8")
-    return tomllib.loads(text)
+    return shipped_toml("nvme", "data/processors.toml")
 
 
 def hardware_of(

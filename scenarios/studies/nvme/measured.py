@@ -5,7 +5,6 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import polars as pl
 
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.ceph16.table import Row, read_rows
+from stripesim.scenarios.studies.description import study_folder
 
 #: Columns of a row that are claims, each with its unit.
 METRICS = {
@@ -182,7 +182,7 @@ def load(
 
 @cache
 def _shipped() -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
-    return _load(files("stripesim.scenarios.studies.nvme") / "data")
+    return _load(study_folder("nvme") / "data")
 
 
 def _load(
