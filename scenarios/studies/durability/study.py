@@ -118,7 +118,7 @@ def scale(claim: Claim) -> float:
 
 
 def mean_time_to_loss(
-    width: int, tolerated: int, fail: float, mend: Sequence[float]
+    width: int, tolerated: int, fail: float, mend: list[float]
 ) -> float:
     """Return a stripe's mean time to loss, in the unit of time of the rates.
 
