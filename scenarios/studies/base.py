@@ -1,4 +1,4 @@
-"""What every study is: claims, tasks that give rows, a ledger, figures, and parameters that can be changed.
+"""The base of all studies: claims, tasks that return rows, a ledger, figures, and changeable parameters.
 
 Start here, then read `stripesim.scenarios.studies.dachary2013.study`, the shortest one.
 """
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
 #: Column names, and rows of text.
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
-#: Stands for every figure, experiment or ablation.
+#: Selects every figure, experiment or ablation.
 ALL = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """How a study runs once; ``options`` holds the study's own options that were given, by name."""
+    """Arguments of one run of a study. ``options`` holds the study's own options that were given."""
 
     engine: str = "compiled"
     ablate: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-#: A part of a study that can be left out: gives rows.
+#: A part of a study that can be left out. It yields rows.
 Experiment = Callable[[Setting], Iterable[Row]]
 
 
@@ -62,9 +62,9 @@ class StudyResult:
 
     ledger: Ledger  #: Claims and verdicts
     rows: pl.DataFrame  #: One row per run, or per measured case
-    provenance: dict[str, Any]  #: How the rows came about; JSON values
+    provenance: dict[str, Any]  #: Of the rows, as JSON values
     sets: Mapping[str, Any] = field(default_factory=dict)  #: Changed values, by key
-    #: The same study under each ablation that was asked for
+    #: The same study under each requested ablation
     ablated: Mapping[str, StudyResult] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class Study:
         return [Call(name, self.experiments[name], (setting,)) for name in names]
 
     def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
-        """Return what the rows depend on besides version, engine and machine; JSON values."""
+        """Return further provenance of the rows, as JSON values."""
         return {}
 
     def frame(self, rows: Sequence[list[Row]]) -> pl.DataFrame:
@@ -206,7 +206,7 @@ class Study:
         )
 
     def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Draw the figures of ``figures.toml``; file stem → figure."""
+        """Draw the figures of ``figures.toml`` and return them by file stem."""
         # matplotlib takes half a second to import, and only runs with --out draw.
         from stripesim.scenarios.studies.small_multiples import (
             claims_table,
@@ -226,11 +226,11 @@ class Study:
         return {}
 
     def tables(self, result: StudyResult) -> Mapping[str, Table]:
-        """Return further tables for the report; heading → table."""
+        """Return further tables for the report, by heading."""
         return {}
 
     def files(self, result: StudyResult) -> Mapping[str, bytes]:
-        """Return further files to write; name → content."""
+        """Return further files to write, by name."""
         return {}
 
     def run(
@@ -243,7 +243,7 @@ class Study:
         progress: Progress | None = None,
         **options: Any,
     ) -> StudyResult:
-        """Run the study; `stripesim.study` describes the arguments."""
+        """Run the study. `stripesim.study` describes the arguments."""
         known = [option.name for option in self.description.options]
         given = {
             name: value
@@ -298,7 +298,7 @@ class Study:
         Raises
         ------
         ValueError
-            If a key or a value is wrong; one line for each.
+            If keys or values are wrong, with one line for each.
         """
         if not sets:
             return Changes()
@@ -341,7 +341,7 @@ class Study:
         )
 
     def save(self, result: StudyResult, out: Path) -> list[Path]:
-        """Write ledger, rows, figures and report into a folder, and those of ablations; list the files."""
+        """Write ledger, rows, figures and report into a folder, also of ablations, and return the files."""
         from stripesim.scenarios.figures.results import save_figures
 
         ledgers = {
@@ -386,7 +386,7 @@ def _csv(ledger: Ledger) -> str:
 
 
 def study_provenance(name: str, engine: str, **more: Any) -> dict[str, Any]:
-    """Return the provenance of a study's rows; `more` are further JSON values."""
+    """Return the provenance of a study's rows, with further JSON values."""
     return {
         "stripesim": __version__,
         "study": name,

@@ -1,4 +1,4 @@
-"""What ``study.toml`` says of a study: its texts, its options and its ablations.
+"""The texts, options and ablations of a study, from its ``study.toml``.
 
 Nothing heavy is imported here, because the command line reads the descriptions of all studies.
 """
@@ -29,35 +29,33 @@ class Option:
     flag: str  #: The same on the command line
     help: str
     kind: str = "text"  #: A key of `KINDS`
-    several: bool = False  #: Whether it may be repeated; its value is then a sequence
+    several: bool = False  #: If true, it may be repeated and its value is a sequence
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ablation:
     """A mechanism that is switched off, or a rule that is changed."""
 
-    says: str  #: What changes, in words
+    says: str  #: The change, in words
     sets: Mapping[str, Any] = field(default_factory=dict)  #: As `Study.run` takes them
-    #: What changes in cells that only the ablation runs; the study gives it its meaning
+    #: Changes in cells that only the ablation runs, in the study's own terms
     cells: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyDescription:
-    """What a study is called, and what it can be asked."""
+    """Title, options and ablations of a study."""
 
-    summary: str  #: What it reproduces, in one line, for ``stripesim study --help``
+    summary: str  #: One line for ``stripesim study --help``
     title: str  #: Of its report
     introduction: str
     options: Sequence[Option] = ()
     ablations: Mapping[str, Ablation] = field(default_factory=dict)
-    scenario: str | None = None  #: Name or path; its keys may be changed
+    scenario: str | None = None  #: Name or path of a scenario with changeable keys
     #: Keys without which the scenario cannot be checked, with values
     scenario_sets: Mapping[str, Any] = field(default_factory=dict)
     fixed_keys: Sequence[str] = ()  #: Beginnings of keys that the study's runs set
-    all_processors: bool = (
-        False  #: Whether it runs on all of them unless told otherwise
-    )
+    all_processors: bool = False  #: Use all of them by default, otherwise one
 
 
 def study_folder(study: str) -> Traversable:

@@ -38,7 +38,7 @@ def provenance(study: str, module: str, *, now: bool, **more: Any) -> dict[str, 
     module
         Module of its folder that measures kernels.
     now
-        Whether this machine measures them now; otherwise the provenance of the rows that ship.
+        True if this machine measures them now, False for the rows that ship.
     more
         Further JSON values for a measurement on this machine.
     """
@@ -78,11 +78,11 @@ def write_rows(
 
 
 def scaled_table(table: KernelTable, family: str, factor: float) -> KernelTable:
-    """Return a table in which the times of one family of codes, or of one code, are scaled.
+    """Return a table with scaled times for one family of codes, or for one code.
 
     Used for Clay: the NumPy kernel looks products up in tables, while Ceph's plugin calls jerasure's
-    vectorised code on the same sub-chunks. The factor is measured for encoding; that repair and decode scale
-    alike is assumed.
+    vectorised code on the same sub-chunks. The factor is measured for encoding and assumed to
+    apply to repair and decode.
     """
 
     def scaled(knee: AffineKnee) -> AffineKnee:

@@ -11,7 +11,7 @@ from stripesim.scenarios.studies.description import study_folder
 
 @cache
 def claims_of(study: str) -> tuple[Claim, ...]:
-    """Return the claims that ship in a study's folder, with what is disputed about them."""
+    """Return the claims that ship in a study's folder, with their disputes."""
     folder = study_folder(study)
     return load_claims(folder / "claims.csv", disputed=folder / "disputed.csv")
 
@@ -27,12 +27,12 @@ def published(study: str) -> dict[str, float]:
 
 
 def select(rows: pl.DataFrame, **where: Any) -> pl.DataFrame:
-    """Return the rows that have these values in these columns."""
+    """Return the rows with these values in these columns."""
     return rows.filter(*(pl.col(name) == value for name, value in where.items()))
 
 
 def number(rows: pl.DataFrame, column: str, **where: Any) -> float:
-    """Return the value of a column in the one matching row; a LookupError unless exactly one matches."""
+    """Return the value of a column in the only matching row, or raise a LookupError."""
     matching = select(rows, **where)
     if matching.height != 1:
         raise LookupError(f"rows: {where}: got {matching.height}, wanted one")

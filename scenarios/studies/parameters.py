@@ -1,4 +1,4 @@
-"""The parameters of a study: read from its ``parameters.toml``, with the changes that ``--set`` asks for."""
+"""The parameters of a study, from its ``parameters.toml`` and with the changes of ``--set``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Model = TypeVar("Model", bound=MeasuredModel)
 
 
 class ParametersError(ValueError):
-    """The parameter file of a study is wrong; the message names the key."""
+    """A wrong parameter file. The message names the key."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def apply_changes(changes: Changes) -> None:
     if _CHANGES.get() == changes:
         return
     _CHANGES.set(changes)
-    # Studies remember models and runs; forget those that other parameters gave.
+    # Studies cache models and runs, which depend on the parameters.
     for name, module in list(sys.modules.items()):
         if name.startswith(__package__):
             for value in list(vars(module).values()):
@@ -66,7 +66,7 @@ def scenario_changes() -> Mapping[str, Any]:
 
 
 def changed_number(name: str, value: float) -> float:
-    """Return a parameter's value or its replacement; an integer stays one where it can."""
+    """Return a parameter's value or its replacement. An integer stays one if possible."""
     changed = _CHANGES.get().numbers.get(name, value)
     if isinstance(value, int) and changed == round(changed):
         return round(changed)
@@ -126,7 +126,7 @@ def model_from(
     where
         File and table, for messages.
     further
-        Arguments of the model that are no measured numbers.
+        Arguments of the model other than measured numbers.
 
     Raises
     ------

@@ -14,7 +14,7 @@ Progress = Callable[[str, int], None]
 
 
 class StudyError(ValueError):
-    """A study that cannot run as asked; one line for each problem."""
+    """A study that cannot run as requested, with one line for each problem."""
 
 
 class Task(Protocol):
@@ -26,10 +26,10 @@ class Task(Protocol):
 
     @property
     def weight(self) -> float:
-        """Expected duration relative to the other tasks; the longest start first."""
+        """Expected duration relative to the other tasks. The longest start first."""
 
     def perform(self) -> list[Row]:
-        """Run it; a ValueError says in one line why it cannot run."""
+        """Run it, or raise a ValueError of one line."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ def run_tasks(
     Parameters
     ----------
     tasks
-        What to run.
+        The tasks.
     jobs
-        Worker processes [count]; None: one for each processor.
+        Worker processes [count], or None for one per processor.
     changes
         Parameters and scenario keys to change.
     progress
@@ -91,7 +91,7 @@ def run_tasks(
     Raises
     ------
     StudyError
-        If tasks cannot run; one line for each.
+        If tasks cannot run, with one line for each.
     """
     items = [
         _Item(position, task, changes or Changes())

@@ -1,4 +1,4 @@
-"""One claim per measured row and metric, and which of them the fits have seen."""
+"""One claim per measured row and metric, with the role that the fits leave to it."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -16,7 +16,7 @@ from stripesim.scenarios.studies.ceph16.measured import (
 from stripesim.scenarios.studies.staged_fit import fit_stages
 
 TOLERANCE = 0.2
-# Fixed before any of it was fitted; the counts repeat within 4 %, processor time within 11 % (medians).
+# Fixed before any fit. The counts repeat within 4 %, processor time within 11 % (medians).
 CPU_TOLERANCES = {"cpu_us_per_op": 0.25, "context_switches_per_op": 0.2}
 _WORDS = {
     "cpu_us_per_op": "processor time of all OSDs",
@@ -41,22 +41,21 @@ Predictions = Mapping[str, Mapping[str, float]]
 
 
 def repair_id(repair: MeasuredRepair) -> str:
-    """Return what the claims of a repair begin with."""
+    """Return the beginning of the ids of a repair's claims."""
     return f"repair:{repair.coded.scheme}:{repair.how}"
 
 
 def degraded_id(degraded: MeasuredDegraded) -> str:
-    """Return what the claims of degraded reads begin with."""
+    """Return the beginning of the ids of claims on degraded reads."""
     return f"degraded:{degraded.coded.scheme}:{degraded.block_bytes}"
 
 
 def claims_of(measured: Measured) -> tuple[Claim, ...]:
     """Turn measured rows into claims.
 
-    All metrics of a run that a fit of its counts has seen are calibration, also those that the fit did not
-    use; processor time and switches likewise, by the fits of these. A run
-    counts as seen if it has the name, the code and the values of one that ships: another folder's rows
-    are held out even where names coincide.
+    If a fit has seen the counts of a run, all of them are calibration, even those that the fit did not use.
+    The same holds for processor time and switches and their fits. A run counts as seen if its name, code and
+    values equal those of a run that ships. Rows of other folders are held out even if names coincide.
     """
     shipped = {run.run_id: (run.coded, run.measured) for run in load().runs}
     claims: list[Claim] = []

@@ -57,7 +57,7 @@ class Ceph16Result(StudyResult):
 
 
 class Ceph16(Study):
-    """Bytes counted on a real cluster; any folder of the same form can be judged."""
+    """Bytes counted on a real cluster. Any folder of the same form can be judged."""
 
     name = "ceph16"
 

@@ -20,9 +20,9 @@ STUDY = "dachary2013"
 CASE_BYTES = 1 << 20
 """Data of one call in the source [B]."""
 SCHEME = "rs:6,2"
-# 2 + 1 in place of the source's example code, 10 + 5 for flat XOR codes and Reed-Solomon alike, and LRC.
+# 2 + 1 replaces the source's example code; both flat XOR codes and Reed-Solomon have 10 + 5; LRC.
 FURTHER_SCHEMES = ("rs:2,1", "rs:10,5", "lrc:4,4,2")
-# Shape and chunk size [B] on which raw kernels are compared with Ceph's plugins.
+# Shapes and chunk sizes [B] for comparing raw kernels with Ceph's plugins.
 RAW_SHAPES = (
     (6, 2, 4096),
     (6, 2, 174784),
@@ -38,7 +38,7 @@ COLUMNS = tuple(kernels.shipped(STUDY).columns)
 def measure_here(
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """Measure every case of the study's figures and claims in one run; rows have the keys `COLUMNS`."""
+    """Measure every case of the study's figures and claims in one run, with the keys `COLUMNS`."""
     rows = benchmark([SCHEME], sorted({*sweep_sizes(6), CASE_BYTES}), progress=progress)
     if jerasure.available():
         progress("jerasure")

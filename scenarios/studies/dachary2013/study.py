@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stripesim.scenarios.figures.results import CaptionedFigure
 
 CAUCHY_GOOD: Final = "jerasure:cauchy_good"
-#: Sources of rows, the best first: those that were asked for, this machine, Ceph's of old.
+#: Sources of rows, the best first: the given benchmark, this machine, Ceph 16.
 SOURCES: Final = ("against", "measured", "ceph16")
 
 
@@ -80,7 +80,7 @@ class Dachary2013(Study):
         }
 
     def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Add the figure of copies, which `stripesim kernel` draws too."""
+        """Draw the figures, and the figure of copies that `stripesim kernel` shares."""
         from stripesim.scenarios.figures.kernels import draw_copies
 
         measured = result.rows["source"] == "measured"

@@ -27,7 +27,7 @@ from stripesim.sim.durability.system import (
 STUDY_NAME: Final = "durability"
 _TB: Final = 1e12
 
-#: Age by which a Weibull curve and an exponential one have lost the same share of drives in mlec-sim [years].
+#: Weibull and exponential curves of mlec-sim have lost the same share of drives at this age [years].
 _SAME_LOSS_YEARS: Final = 5.0
 
 
@@ -36,7 +36,7 @@ class DurabilityCurve:
     """One of mlec-sim's curves, a row of ``curves.csv``.
 
     The policy "shared" is mlec-sim's repair scheme 1 (all failed drives of a pool share one pace), "parallel"
-    its scheme 0. A curve over the Weibull shape has a fixed annual failure rate `afr`; all others are curves
+    its scheme 0. A curve over the Weibull shape has a fixed annual failure rate `afr`. All others are curves
     over that rate.
     """
 
@@ -49,7 +49,7 @@ class DurabilityCurve:
     afr: float | None
 
     def system_at(self, x: float) -> System:
-        """Return the system at one point; x is a failure rate [percent] or a Weibull shape."""
+        """Return the system at one point, a failure rate [percent] or a Weibull shape."""
         lifetime = Lifetime.exponential(x / 100)
         if self.afr is not None:
             lifetime = _weibull(self.afr, x)
@@ -73,14 +73,14 @@ def curves() -> Mapping[str, DurabilityCurve]:
 
 
 def _weibull(afr: float, shape: float) -> Lifetime:
-    """Return lifetimes that lose as many drives within five years as an exponential of that rate."""
+    """Return the Weibull lifetimes that match the five-year losses of an exponential of that rate."""
     years = _SAME_LOSS_YEARS
     scale_years = years / (-years * log1p(-afr)) ** (1 / shape)
     return Lifetime.weibull(scale_years * YEAR_S, shape, YEAR_S)
 
 
 def split_id(claim: str) -> tuple[str, str] | None:
-    """Split the id of a curve's point into the curve and the point; None for other claims."""
+    """Split the id of a curve's point into curve and point. Other claims give None."""
     match = re.fullmatch(r"(.+)-([\d.]+)", claim)
     return (match[1], match[2]) if match and match[1] in curves() else None
 
@@ -136,7 +136,7 @@ def nines_by_pace() -> list[dict[str, Any]]:
 
 
 def nines_by_capacity(drives: int) -> list[dict[str, Any]]:
-    """Return usable share and nines of codes by placement; AFR 2 %, repairs at 100 MB/s."""
+    """Return usable share and nines of codes by placement, for AFR 2 % and repairs at 100 MB/s."""
     schemes = (
         "rep:2",
         "rep:3",

@@ -138,7 +138,7 @@ def mean_time_to_loss(
 
 
 def stripe_mttdl_hours(scheme: str, *, at_once: bool) -> float:
-    """Return a stripe's mean time to data loss [h]: MTTF 10⁶ h, repairs of 24 h at once or one by one."""
+    """Return a stripe's mean time to data loss [h]: MTTF 10⁶ h, parallel or serial repairs of 24 h."""
     code = code_of(scheme)
     failures = range(1, code.tolerated + 1)
     mend = [(failed if at_once else 1) / 24 for failed in failures]
@@ -152,9 +152,9 @@ def stripe_lost_at_once(scheme: str) -> float:
 
 
 def stage_reached(failed: int) -> float:
-    """Return the probability that a pool of rs:7,3 ever has this many failed drives; 100 drives of 20 TB.
+    """Return the probability that a pool of rs:7,3 reaches this number of failed drives.
 
-    As in mlec-sim's README: AFR 5 %, repairs at 100 MB/s, ten pools, one year.
+    As in mlec-sim's README: 100 drives of 20 TB, AFR 5 %, repairs at 100 MB/s, ten pools, one year.
     """
     rate = -log1p(-0.05) / YEAR_S
     up = [(10 - down) * rate for down in range(failed)]

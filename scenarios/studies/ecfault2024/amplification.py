@@ -17,7 +17,7 @@ def mechanisms(scheme: RedundancyScheme, study: StudyModel) -> dict[str, float]:
     """Return bytes stored per byte written, by cause; the parts add up to the total.
 
     ``redundancy`` is n / k; the others come on top. ``checksums`` and ``attributes`` are kept in the
-    key-value store; ``log`` is the space of each OSD's log files, whatever the number of bytes written.
+    key-value store. ``log`` is the space of each OSD's log files, whatever the number of bytes written.
     """
     geometry = scheme.geometry(study.stripe_unit_bytes)
     size = study.object_bytes

@@ -41,7 +41,7 @@ class CacheScheme(_Table):
 
 
 class Failures(_Table):
-    """OSDs that fail at once, on one host or each on another."""
+    """Simultaneous failures of OSDs on one host or on different hosts."""
 
     count: Annotated[int, Field(ge=1, le=3)] = 1
     hosts: Literal["same", "different"] = "same"
@@ -65,7 +65,7 @@ class Profile(_Table):
     pg_autoscale: Literal["used", "bulk"] | None = None
 
     def scenario(self, code: str, sets: Mapping[str, Any] | None = None) -> Scenario:
-        """Return the scenario of one code under this profile; `sets` changes further keys."""
+        """Return the scenario of one code under this profile, with further keys changed."""
         own = {**self.set, "schemes": [code]}
         sets = sets or {}
         scenario = _load({**own, **sets})
@@ -97,7 +97,7 @@ def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
     Raises
     ------
     ProfileError
-        If the text is no TOML, a key is missing, unknown or of the wrong type, or two have one name.
+        If the text is not TOML, a key is missing, unknown or of the wrong type, or a name repeats.
     """
     try:
         rows = tomllib.loads(text).get("profile", [])

@@ -50,7 +50,7 @@ def _models(scenario: Scenario, backend: str, lookup: MetadataLookup | None) -> 
 
 
 def lookup_of(cache: BlueStoreCacheModel, scenario: Scenario) -> MetadataLookup | None:
-    """Return the reads for a shard's metadata on an OSD with its share of the data; None without reads."""
+    """Return the reads for a shard's metadata on an OSD with its share of the data, or None."""
     cluster = scenario.cluster
     scheme = parse_scheme(scenario.schemes[0])
     geometry = scheme.geometry(cluster.stripe_unit_bytes)
@@ -65,7 +65,7 @@ def failing_osds(pool: Pool, failures: Failures) -> list[int]:
     """Choose OSDs to fail such that the pool loses shards, whatever its number of placement groups.
 
     The first holds the middle shard of placement group 0. The next ones hold the following shards on other
-    hosts, or are the other OSDs of the first one's host, by number.
+    hosts, or are the other OSDs of the first host, by number.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def recover(
     models = models_of(profile, scenario)
     pool = build_pool(scenario, parse_scheme(code), models)
     osds = failing_osds(pool, profile.failures)
-    # Detaching a virtual disk ends the daemon on it; peers see the connection refused at once.
+    # Detaching a virtual disk ends the daemon on it, and peers see the connection refused.
     failure = {"osds": osds, "at_s": FAILS_AT_S, "kind": "process"}
     # Such a pool takes whole stripes only: `rados put` rounds its objects up by a second write.
     failing = profile.scenario(

@@ -15,7 +15,7 @@ RS, CLAY = CODES
 
 
 class RecoveryNumbers:
-    """Numbers from result rows; expressions call the public methods."""
+    """Numbers from result rows. Expressions call the public methods."""
 
     def __init__(self, rows: pl.DataFrame) -> None:
         self._recovered = {

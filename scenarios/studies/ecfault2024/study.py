@@ -1,4 +1,4 @@
-"""Run what the claims of Han et al. 2024 need and what lies beyond them, and judge the claims."""
+"""Run the recoveries that the claims of Han et al. 2024 need, and further ones, and judge the claims."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -20,13 +20,13 @@ from stripesim.scenarios.studies.parameters import changed_model, changed_models
 from stripesim.scenarios.studies.tasks import Row, Task
 
 VOLUMES = (1, 4, 16)
-"""Multiples of the data that the source wrote; 16 fills about half of the raw capacity."""
+"""Multiples of the source's data, of which 16 fills about half of the raw capacity."""
 SLEEPS_S = (1.0, 3.0, 10.0)
 """Pause between the starts of two recoveries on one OSD [s]."""
 
 
 def storage_rows(_setting: Setting) -> Iterator[Row]:
-    """Compute what is stored per byte written."""
+    """Compute the bytes stored per byte written."""
     return amplification_rows()
 
 
@@ -68,7 +68,7 @@ def domain_rows(setting: Setting) -> Iterator[Row]:
 
 
 class Ecfault2024(Study):
-    """Recovery under configurations of an erasure-coded pool; nothing is fitted to the source."""
+    """Recovery under configurations of an erasure-coded pool, without a fit to the source."""
 
     name = "ecfault2024"
     experiments = {  # noqa: RUF012

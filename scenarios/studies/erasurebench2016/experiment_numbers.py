@@ -40,7 +40,7 @@ class ExperimentNumbers:
         return number(self._rows, column, experiment=experiment, **where)
 
     def storage(self, claim: Claim, counted: str, archive: str) -> float:
-        """Return keys or bytes of an archive; with a code, from the published number without one."""
+        """Return keys or bytes of an archive, with a code from the published number without one."""
         column, unit, first = STORED[counted]
         where = {"archive": archive, "code": claim.scheme}
         if claim.scheme == "NC":

@@ -185,7 +185,7 @@ def throughput_rows(setting: Setting) -> Iterator[Row]:
 
 
 def traffic_rows(setting: Setting) -> Iterator[Row]:
-    """Yield Figure 6: httpd written, read, and read with 5 % of the nodes killed; in bins of 5 s."""
+    """Yield Figure 6: httpd written, read, and read with 5 % of the nodes killed, in bins of 5 s."""
     rng = np.random.default_rng([seed_of(setting), DEGRADED_KILLED])
     killed = rng.permutation(NODES)[:DEGRADED_KILLED]
     for code in ("RS", "LRC"):
@@ -234,7 +234,7 @@ def _traffic(run: SequenceRun, code: str, op: str, unreadable: int) -> Iterator[
 def degraded_sources(
     files: sequences.Stored, killed: IntArray
 ) -> list[tuple[int, ...]]:
-    """Return the positions read for each row of keys with some nodes dead; empty where a row is lost."""
+    """Return the positions read for each row of keys with some nodes dead, or none if a row is lost."""
     dead = np.isin(files.nodes_of_keys, killed)
     scheme = codes()[files.code].scheme
     return [
@@ -244,7 +244,7 @@ def degraded_sources(
 
 @lru_cache(maxsize=1 << 14)
 def read_positions(scheme: str, lost: frozenset[int]) -> tuple[int, ...]:
-    """Return the positions from which a stripe is read without the lost ones; empty if it is lost."""
+    """Return the positions from which a stripe is read without the lost ones, or none."""
     code = parse_scheme(scheme)
     return coding.positions_read(
         lambda: code.plan_read(
@@ -260,7 +260,7 @@ def read_positions(scheme: str, lost: frozenset[int]) -> tuple[int, ...]:
 def redirected(
     files: sequences.Stored, killed: IntArray, rng: np.random.Generator
 ) -> sequences.Stored:
-    """Return the same keys after the dead nodes' slots moved to others, which are asked for lost keys."""
+    """Return the same keys after the dead nodes' slots moved to others."""
     dead = np.isin(files.nodes_of_keys, killed)
     alive = np.setdiff1d(np.arange(files.nodes), killed)
     slots = files.slots.copy()

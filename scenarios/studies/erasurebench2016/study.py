@@ -1,4 +1,4 @@
-"""Run what the claims of Vaucher et al. 2016 need, and judge them."""
+"""Run the experiments that the claims of Vaucher et al. 2016 need, and judge them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,7 @@
 """Fit the five steps to Tables 1 and 2: relative least squares over all ten columns of each.
 
 ``python -m stripesim.scenarios.studies.exstorus2019.fit`` prints the fitted part of ``parameters.toml``.
-Steps share no parameters (``fit.toml``), so there are five small fits; every evaluation runs the op graph on
+Steps share no parameters (``fit.toml``), so there are five small fits. Every evaluation runs the op graph on
 an engine. The 40 Gb/s column is not read here.
 """
 
@@ -36,8 +36,8 @@ class StepFit:
     """The fit of one step.
 
     ``confidence_intervals`` are at 95 %, from the scatter of residuals and the curvature at the optimum;
-    ``errors`` are simulated over published − 1, by claim; ``covariance`` refers to the parameters'
-    logarithms; ``freedom`` is the number of rows minus parameters.
+    ``errors`` are simulated over published − 1, by claim. ``covariance`` refers to the parameters'
+    logarithms. ``freedom`` is the number of rows minus parameters.
     """
 
     step: str

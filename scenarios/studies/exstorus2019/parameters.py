@@ -18,7 +18,7 @@ _FILE = ParameterFile("exstorus2019")
 GEOMETRY = VolumeGeometry(k=4, m=2, block_bytes=1024, chunk_bytes=64 << 20)
 """Section 2.3: stripes of 4 + 2 blocks of 1 KiB, chunks of 64 MiB."""
 CODES = ("NONE", "AVX2:CRS", "LIB", "CRS", "RS")
-"""Section 2.3, in the order of its figures; AVX2:CRS is the one the tables were measured with."""
+"""Section 2.3, in the order of its figures. The tables were measured with AVX2:CRS."""
 
 
 @cache
@@ -43,7 +43,7 @@ def kernel_ratios() -> dict[str, Any]:
 
 @cache
 def kernel_factors() -> dict[str, float]:
-    """Return the time of each code's kernel relative to AVX2:CRS; 0 without encoding."""
+    """Return the time of each code's kernel relative to AVX2:CRS, and 0 without encoding."""
     ratio = kernel_ratios()["ratio"]
     coded = {
         code: changed_number(f"kernel_factor.{code}", float(ratio[code]))

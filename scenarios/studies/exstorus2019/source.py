@@ -11,7 +11,7 @@ from stripesim.sim.systems.striped_fs.write import STEP_NAMES
 
 STUDY = "exstorus2019"
 WRITES = 50_000
-"""Records of each run of the source (section 2.3); its tables give seconds per run."""
+"""Records of each run of the source (section 2.3). Its tables give seconds per run."""
 NS_PER_S = 1e9
 RECORD_SIZES_BYTES = tuple(size << 10 for size in (4, 16, 32, 64, 128))
 SMALL_BYTES = RECORD_SIZES_BYTES[0]

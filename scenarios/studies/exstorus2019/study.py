@@ -1,4 +1,4 @@
-"""Run what the claims of Kim et al. 2019 need and what lies beyond them, and judge the claims."""
+"""Run the writes that the claims of Kim et al. 2019 need, and further ones, and judge the claims."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

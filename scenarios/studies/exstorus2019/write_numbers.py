@@ -14,7 +14,7 @@ CORES_MODELLED: Final = 8
 
 
 class WriteNumbers:
-    """Numbers from result rows; expressions call the public methods."""
+    """Numbers from result rows. Expressions call the public methods."""
 
     def __init__(self, rows: pl.DataFrame) -> None:
         self._by_step = {
@@ -27,7 +27,7 @@ class WriteNumbers:
         }
 
     def table_entry(self, claim_id: str) -> float:
-        """Return the simulated value of a number in Tables 1 to 3: seconds for as many records."""
+        """Return the simulated value of a number in Tables 1 to 3 [s per 50,000 records]."""
         entry = next(cell for cell in source.cells() if cell.claim == claim_id)
         time_ns = self.time_ns(entry.step, entry.gbit_per_s, entry.record_bytes)
         return time_ns * source.WRITES / source.NS_PER_S

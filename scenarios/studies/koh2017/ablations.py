@@ -21,11 +21,11 @@ class CellChange:
     numbers: Mapping[str, float] = field(
         default_factory=dict
     )  #: Of the models, by ``MODEL.NUMBER``
-    #: Stripe width asked for [B]; rounded up to whole aligned chunks, as Ceph does
+    #: Requested stripe width [B], rounded up to whole aligned chunks as in Ceph
     stripe_bytes: int | None = None
     #: See `stripesim.scenarios.studies.koh2017.creation.CreationSource`
     fill: str = "gap"
-    free_encoding: bool = False  #: Whether the kernel takes no time
+    free_encoding: bool = False  #: The kernel takes no time
 
     def sets(self, scheme: str) -> Mapping[str, Any]:
         """Return the changed keys of the scenario under one scheme."""
@@ -38,7 +38,7 @@ class CellChange:
 
 
 ABLATIONS: Final = study_description("koh2017").ablations
-"""Name → ablation; the others are compared with ``baseline``, which changes nothing."""
+"""Name → ablation. The others are compared with ``baseline``, which changes nothing."""
 CHANGES: Final = {
     name: CellChange(**ablation.cells) for name, ablation in ABLATIONS.items()
 }
@@ -57,5 +57,5 @@ PRISTINE_DURATION_S: Final = 3.0
 
 
 def named(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the ablations of these names in the table's order, the baseline first; none without names."""
+    """Return the ablations of these names in the table's order after the baseline, or none without names."""
     return chosen("--ablate", ("baseline", *names), ABLATIONS) if names else ()

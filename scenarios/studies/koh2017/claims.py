@@ -130,7 +130,7 @@ def cells_of(claim_id: str) -> set[Cell]:
 
 
 def figures_asked(claim_id: str) -> frozenset[str]:
-    """Return the entries of `FIGURES` that a claim is computed from; none if it needs no rows."""
+    """Return the entries of `FIGURES` that a claim is computed from, or none if it needs no rows."""
     return frozenset(_recorded(claim_id).figures)
 
 
@@ -228,7 +228,7 @@ class DrawnRatios:
 
 
 def drop(ratio: float) -> float:
-    """Return how far a value lies below its baseline [%]."""
+    """Return the drop of a value below its baseline [%]."""
     return PERCENT * (1 - ratio)
 
 

@@ -34,7 +34,7 @@ from stripesim.sim.run import RunResult, simulate
 
 PARAMETERS = ParameterFile("koh2017")
 SECOND_NS = 1_000_000_000
-# Two whole intervals: every pair pings twice, whatever its moment.
+# Two whole intervals: every pair pings twice.
 _HEARTBEAT_S = 12.0
 
 
@@ -43,7 +43,7 @@ class Simulation:
     """A task: one simulation.
 
     ``kind`` is ``cell`` (one row), ``ablation`` (one row with something changed), ``series`` (one row per
-    second) or ``heartbeat`` (one row: the pings' traffic); ``name`` names the series or the ablation. Without
+    second) or ``heartbeat`` (one row: the pings' traffic). ``name`` names the series or the ablation. Without
     a duration [simulated s] it takes the scenario's number of requests. A series may pause at the first write
     into each object [ns] (−1: as long as an object map update) and fill objects, see
     `stripesim.scenarios.studies.koh2017.creation.CreationSource`.
@@ -68,7 +68,7 @@ class Simulation:
 
     @property
     def weight(self) -> float:
-        """Expected duration relative to the others; runs bounded by time are by far the longest."""
+        """Expected duration relative to the others. Runs bounded by time are by far the longest."""
         return (self.duration_s or 0.0) * (2.0 if self.scheme.startswith("rs") else 1.0)
 
     @property
@@ -251,7 +251,7 @@ def tasks_for(
     Parameters
     ----------
     figures
-        Numbers of figures; None: all, or none if ablations are named.
+        Numbers of figures. None selects all, or none if ablations are named.
     ablations
         Names of ablations.
     engine
@@ -270,7 +270,7 @@ def tasks_for(
     )
     kinds = {FIGURES[entry][:3] for number in wanted for entry in PAPER_FIGURES[number]}
     new = partial(Simulation, engine=engine)
-    # How long runs of random writes on a pristine image last; the paper does not state it.
+    # Length of random writes on a pristine image, which the paper does not state.
     bounded_s = PARAMETERS.number("study", "run_length_s")
     tasks: list[Simulation] = []
     where: dict[str, Any]

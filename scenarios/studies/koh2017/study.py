@@ -1,4 +1,4 @@
-"""Run what the claims of Koh et al. 2017 need, and judge them."""
+"""Run the simulations that the claims of Koh et al. 2017 need, and judge them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stripesim.scenarios.studies.tasks import Row, Task
 
 @dataclass(frozen=True, kw_only=True)
 class KohResult(StudyResult):
-    """Outcome of the study; a row of ``rows`` is a cell. Tables that were not asked for are empty."""
+    """Outcome of the study. A row of ``rows`` is a cell. Tables that were not requested are empty."""
 
     series: pl.DataFrame  #: One row per second of each time series
     ablations: pl.DataFrame  #: One row per cell and ablation
@@ -39,7 +39,7 @@ class KohResult(StudyResult):
 
 
 class Koh2017(Study):
-    """Erasure coding on SSD arrays under Ceph; ablations run their own cells."""
+    """Erasure coding on SSD arrays under Ceph. Ablations run their own cells."""
 
     name = "koh2017"
 
@@ -48,7 +48,7 @@ class Koh2017(Study):
         return [*parameters_of(base_models()[1]), *super().parameters()]
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
-        """List the simulations of the figures that were asked for; other claims are not computed."""
+        """List the simulations of the requested figures. Other claims are not computed."""
         return tasks_for(
             figures=setting.options.get("figures"),
             ablations=setting.ablate,
@@ -85,7 +85,7 @@ class Koh2017(Study):
         )
 
     def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
-        """Return what the paper's figures, the time series and the ablations draw."""
+        """Return the tables behind the paper's figures, the time series and the ablations."""
         from stripesim.scenarios.studies.koh2017.figure_tables import tables_for
 
         assert isinstance(result, KohResult)

@@ -24,7 +24,7 @@ from stripesim.scenarios.studies.tasks import Row, Task
 
 
 class Nvme(Study):
-    """Rates and latencies of today's clusters; any folder of the same form can be judged."""
+    """Rates and latencies of today's clusters. Any folder of the same form can be judged."""
 
     name = "nvme"
 
@@ -45,7 +45,7 @@ class Nvme(Study):
         Raises
         ------
         NvmeDataError
-            If the folder cannot be used; one line for each problem.
+            If the folder cannot be used, with one line for each problem.
         """
         data = setting.options.get("data")
         rows, clusters = load(data)
