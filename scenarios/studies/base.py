@@ -127,9 +127,9 @@ def _count(result: StudyResult) -> str:
 class Study:
     """A source to reproduce; each study is an instance named ``STUDY`` in ``study.py`` of its folder.
 
-    The files of the folder say most of what a study is: ``study.toml`` (texts, options, ablations),
-    ``claims.csv`` (what the source states), ``claims.toml`` (how each claim is computed, in the words of
-    `vocabulary`), ``parameters.toml`` and ``figures.toml``. Methods add the rest, or differ.
+    The files of the folder describe most of a study: ``study.toml`` (texts, options, ablations),
+    ``claims.csv`` (the source's claims), ``claims.toml`` (an expression for each claim, over the names of
+    `vocabulary`), ``parameters.toml`` and ``figures.toml``. Methods add the rest, or override it.
     """
 
     name: ClassVar[str]  #: Of the study, its folder and its sub-command

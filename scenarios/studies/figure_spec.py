@@ -42,7 +42,7 @@ class PanelSpec:
     y: AxisSpec
     legend: str = ""
     sideways: bool = False  #: Horizontal bars
-    order: Sequence[str] = ()  #: Of categories; default: order of appearance
+    order: Sequence[str] = ()  #: Of categories (default: order of appearance)
     square: bool = False
     grid: bool = True
 
@@ -70,13 +70,13 @@ class FigureSpec:
     facts: Sequence[str] = ()  #: Queries of one row whose columns the caption names
     needs: Sequence[str] = ()  #: Experiments without which the figure is left out
     title: str = ""
-    columns: int | None = None  #: Panels side by side; default: all
+    columns: int | None = None  #: Panels side by side (default: all)
     widths: Sequence[float] = ()  #: Of the columns, relative to each other
     heights: Sequence[float] = ()  #: Of the lines, relative to each other
     category_height: float = 0.0  #: Additional height per category [inch]
     share: str = ""  #: Axes that panels share: ``x``, ``y``, ``xy``, ``rows``
-    legend_columns: int = 4  #: Of the legend of all panels; 0: none
-    series: Sequence[str] = ()  #: Order of series; default: order of appearance
+    legend_columns: int = 4  #: Of the legend of all panels, 0 for none
+    series: Sequence[str] = ()  #: Order of series (default: order of appearance)
     names: Mapping[str, str] = field(default_factory=dict)  #: Series → legend
     colours: Sequence[str] = COLOURS
 

@@ -1,4 +1,4 @@
-"""The names of all studies. A new one is added here; nothing else lists them."""
+"""The names of all studies. Add a new one here. No other file lists them."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ The file holds a table for each stage, in the order of the runs::
     rows = ["run-1", "run-2"]                  # claims or measured rows that the stage sees
     metrics = ["iops"]                         # of each row, if the rows have several
     parameters = { "cpu.sync_ns" = 4000 }      # start of the search, or [start, lowest, highest]
-    tolerance = 0.1                            # weight of a row; default: the study's
-    evaluations = 4                            # at most; default: 25
+    tolerance = 0.1                            # weight of a row (default: the study's)
+    evaluations = 4                            # at most (default: 25)
 
     [proportions."cpu.sync_ns"]                # numbers that keep their proportion to a fitted one
     "cpu.wake_ns" = 0.5
@@ -91,7 +91,7 @@ def run_stages(
     published
         Measured values of a stage's rows.
     tolerance
-        Weights of rows; default: the stage's.
+        Weights of rows, by default the stage's.
     given
         Numbers known before the first stage.
     """

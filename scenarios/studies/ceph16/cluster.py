@@ -38,7 +38,7 @@ META_PG_NUM = 8
 OBJECT_BYTES = 4 << 20
 CORES = 2
 LOOPBACK_BITS_PER_S = 20e9
-# Pool ids as measured; any other code gets OTHER_POOL_ID.
+# Pool ids as measured. Any other code gets OTHER_POOL_ID.
 POOL_IDS = {"rep:3": 3, "rs:6,3": 4, "rs:10,4": 5}
 META_POOL_ID = 2
 OTHER_POOL_ID = 9

@@ -20,7 +20,7 @@ STUDY = "dachary2013"
 CASE_BYTES = 1 << 20
 """Data of one call in the source [B]."""
 SCHEME = "rs:6,2"
-# 2 + 1 replaces the source's example code; both flat XOR codes and Reed-Solomon have 10 + 5; LRC.
+# 2 + 1 replaces the source's example code. Both flat XOR codes and Reed-Solomon have 10 + 5.
 FURTHER_SCHEMES = ("rs:2,1", "rs:10,5", "lrc:4,4,2")
 # Shapes and chunk sizes [B] for comparing raw kernels with Ceph's plugins.
 RAW_SHAPES = (

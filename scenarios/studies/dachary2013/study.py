@@ -28,12 +28,12 @@ SOURCES: Final = ("against", "measured", "ceph16")
 
 
 class Dachary2013(Study):
-    """Measured, not simulated: a setting changes what the simulator charges around a kernel."""
+    """Measured, not simulated: a setting changes the simulator's charge around a kernel."""
 
     name = measure.STUDY
 
     def parameters(self) -> list[Row]:
-        """List the numbers that the simulator charges around a kernel."""
+        """List the numbers of the simulator's charge around a kernel."""
         return list(buffers().parameters("encode_buffers."))
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
@@ -98,7 +98,7 @@ STUDY = Dachary2013()
 
 
 def buffers() -> EncodeBufferModel:
-    """Return what the simulator charges around a call of a kernel."""
+    """Return the simulator's charge around a call of a kernel."""
     return changed_model(ceph_buffers(), "encode_buffers")
 
 

@@ -14,7 +14,7 @@ _FILE = ParameterFile("ecfault2024")
 
 @dataclass(frozen=True, kw_only=True)
 class StudyModel(MeasuredModel):
-    """The source's cluster, and what a store adds to the data.
+    """The source's cluster, and the overheads of a store.
 
     The logs of an OSD, in use and just started, are the space that it takes on its device without any data.
     """

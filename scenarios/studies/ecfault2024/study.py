@@ -20,7 +20,7 @@ from stripesim.scenarios.studies.parameters import changed_model, changed_models
 from stripesim.scenarios.studies.tasks import Row, Task
 
 VOLUMES = (1, 4, 16)
-"""Multiples of the source's data, of which 16 fills about half of the raw capacity."""
+"""Multiples of the source's data; 16 fills about half of the raw capacity."""
 SLEEPS_S = (1.0, 3.0, 10.0)
 """Pause between the starts of two recoveries on one OSD [s]."""
 
@@ -89,7 +89,7 @@ class Ecfault2024(Study):
         for name in ("cache-kv", "cache-data", "cache-autotune"):
             scheme = profile(name).cache
             assert scheme is not None
-            # List once what the schemes share.
+            # List shared numbers once.
             listed += [
                 row
                 for row in cache_model(scheme.model_dump()).parameters(f"{name}.")

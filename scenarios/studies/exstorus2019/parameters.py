@@ -53,12 +53,17 @@ def kernel_factors() -> dict[str, float]:
 
 
 def system_at(
-    gbit_per_s: float, model: StripedWriteModel, *, geometry: VolumeGeometry = GEOMETRY
+    gbit_per_s: float,
+    model: StripedWriteModel | None = None,
+    *,
+    geometry: VolumeGeometry = GEOMETRY,
+    **changes: Any,
 ) -> StripedSystem:
-    """Return the source's six data servers and one client on a network of this rate [Gb/s]."""
+    """Return the source's six data servers and one client on a network of this rate [Gb/s], with changes."""
+    values = {"servers": max(6, geometry.width), **changes}
     return StripedSystem(
-        model=model,
+        model=model or write_model(),
         geometry=geometry,
         network_bits_per_s=gbit_per_s * 1e9,
-        servers=max(6, geometry.width),
+        **values,
     )

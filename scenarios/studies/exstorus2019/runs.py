@@ -42,7 +42,7 @@ _CHUNKS_SMALLER = 256
 def step_rows(setting: Setting) -> Iterator[Row]:
     """Yield the five steps of lone records by network and record size: Tables 1 to 3 and beyond."""
     for rate in GBIT_PER_S:
-        system = parameters.system_at(rate, parameters.write_model())
+        system = parameters.system_at(rate)
         by_size = step_times(system, RECORD_SIZES_BYTES, engine=setting.engine)
         for size, times in zip(RECORD_SIZES_BYTES, by_size, strict=True):
             row = _written("steps", system, setting.engine, record_bytes=size) | _steps(
@@ -61,10 +61,7 @@ def code_rows(setting: Setting) -> Iterator[Row]:
     """Yield Figures 4 to 7: five codes, one thread and ten, a fixed master, 10 Gb/s."""
     for threads in (1, 10):
         for code, factor in parameters.kernel_factors().items():
-            system = replace(
-                parameters.system_at(10.0, parameters.write_model()),
-                kernel_factor=factor,
-            )
+            system = parameters.system_at(10.0, kernel_factor=factor)
             row = _written(
                 "codes",
                 system,
@@ -77,7 +74,7 @@ def code_rows(setting: Setting) -> Iterator[Row]:
 
 def layout_rows(setting: Setting) -> Iterator[Row]:
     """Yield Figure 3's layout: the rate of each file with all four written together, and alone."""
-    system = replace(parameters.system_at(10.0, parameters.write_model()), clients=2)
+    system = parameters.system_at(10.0, clients=2)
     records = RECORDS // 4
     for name, streams in (("together", FIGURE_3), ("alone", FIGURE_3[:1])):
         run = write_files(
@@ -99,7 +96,7 @@ def layout_rows(setting: Setting) -> Iterator[Row]:
 
 def short_rows(setting: Setting) -> Iterator[Row]:
     """Yield records that do not fill their last encoding unit and are stored with zeros."""
-    system = parameters.system_at(10.0, parameters.write_model())
+    system = parameters.system_at(10.0)
     for size in SHORT_RECORDS_BYTES:
         row = _written("short records", system, setting.engine, record_bytes=size)
         yield row | {
@@ -118,9 +115,7 @@ def disk_rows(setting: Setting) -> Iterator[Row]:
         ("disk, no memory", none),
     ):
         for rate in (1.0, 10.0, 40.0):
-            system = replace(
-                parameters.system_at(rate, parameters.write_model()), hdd=disk
-            )
+            system = parameters.system_at(rate, hdd=disk)
             yield _written("disks", system, setting.engine) | {"code": name}
 
 
@@ -129,12 +124,8 @@ def geometry_rows(setting: Setting) -> Iterator[Row]:
     for k, m in GEOMETRIES:
         for rate in GBIT_PER_S:
             for side in ("master", "client"):
-                system = parameters.system_at(
-                    rate,
-                    parameters.write_model(),
-                    geometry=replace(parameters.GEOMETRY, k=k, m=m),
-                )
-                system = replace(system, encode_at=side)
+                geometry = replace(parameters.GEOMETRY, k=k, m=m)
+                system = parameters.system_at(rate, geometry=geometry, encode_at=side)
                 (times,) = step_times(system, [LARGE_BYTES], engine=setting.engine)
                 largest = max(STEPS, key=lambda step: (times[step], step))
                 row = _written("geometry", system, setting.engine, records=256)
@@ -142,7 +133,7 @@ def geometry_rows(setting: Setting) -> Iterator[Row]:
 
 
 def scale_rows(setting: Setting) -> Iterator[Row]:
-    """Yield thousands of data servers, as many clients, two files each, to find the resource that binds.
+    """Yield thousands of data servers and clients with two files per client, to find the resource that binds.
 
     A chunk set lasts for thousands of records, too many to simulate for thousands of files. Here chunks and
     the metadata server's time for them are both `_CHUNKS_SMALLER` times smaller: each record takes the same
@@ -169,8 +160,14 @@ def scale_rows(setting: Setting) -> Iterator[Row]:
             (400.0, "master"),
             (10.0, "client"),
         ):
-            system = parameters.system_at(rate, model, geometry=geometry)
-            system = replace(system, servers=servers, clients=servers, encode_at=side)
+            system = parameters.system_at(
+                rate,
+                model,
+                geometry=geometry,
+                servers=servers,
+                clients=servers,
+                encode_at=side,
+            )
             yield _written("scale", system, setting.engine, streams, records=records)
 
 

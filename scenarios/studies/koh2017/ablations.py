@@ -1,4 +1,4 @@
-"""Changes of one mechanism each, and the cells that show what they do to erasure coding."""
+"""Changes of one mechanism each, and the cells that show their effect on erasure coding."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -33,7 +33,7 @@ _SHEET = ("read_4k_iops", "write_4k_iops", "read_mb_s", "write_mb_s", "read_late
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """Hardware of a row, besides the counts in the row."""
+    """Hardware of a row, in addition to the counts in the row."""
 
     #: `threads_per_node`, `threads_per_core`: hardware threads of a node, and of one core, 1 or 2 [count]
     threads_per_node: int

@@ -91,7 +91,7 @@ class MeasuredRow:
     osds_per_drive: int
     threads_per_node: (
         int | None
-    )  #: Hardware threads that a node's OSDs are pinned to [count]; None: all
+    )  #: Hardware threads that a node's OSDs are pinned to [count], None for all
     scheme: str
     #: `stripe_unit_bytes`, `block_bytes`:
     stripe_unit_bytes: int
@@ -156,7 +156,7 @@ def measured_table(rows: Iterable[MeasuredRow]) -> pl.DataFrame:
 
 
 def _label(row: MeasuredRow) -> str:
-    """Name a row's scheme, with what a release does for erasure codes."""
+    """Name a row's scheme, with its release's kind of erasure coding."""
     if row.scheme == "rep:3":
         return row.scheme
     if row.generation == "reef-partial-read":

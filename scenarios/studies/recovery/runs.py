@@ -31,11 +31,11 @@ PROFILES = ("high_client_ops", "balanced", "high_recovery_ops")
 # Limits that the sources set: for WPQ in the second of its runs, for mClock always.
 LIFTED = {"faults.max_backfills": 1000, "faults.recovery_max_active": 1000}
 # The sources' recovery moves tens of thousands of objects while clients write for 420 s. Here the same number
-# of placement groups holds fewer objects, and both times are shorter by the same factor; rates stay the same.
+# of placement groups holds fewer objects, and both times are shorter by the same factor. Rates stay the same.
 OBJECTS = 3000
 CLIENTS_WRITE_S = 420.0
 WPQ_RUNS_S = 8.0
-#: Columns in which a code is compared with its rival.
+#: Columns for comparing a code with its rival.
 COMPARED_COLUMNS = (
     "recovery_private_net_bytes_per_lost_byte",
     "recovery_device_read_bytes_per_lost_byte",
@@ -50,8 +50,8 @@ class Source(NamedTuple):
     pg_num: int
 
 
-# 2021, figure 4: recovery slows down at multiples of 3,125 objects left; 32 groups are also the default.
-# 2022: 64 for the pool of the clients; steps of 469 objects in figure 15.
+# 2021, figure 4: recovery slows down at multiples of 3,125 objects left. 32 groups are also the default.
+# 2022: 64 for the pool of the clients, and steps of 469 objects in figure 15.
 SOURCES = {"mclock2021": Source(100_000, 32), "mclock2022": Source(30_000, 64)}
 HANGS_AT_S = 2.0
 # Claim's words → generation, whether the pool is optimised, shard whose OSD hangs. Clients write shards 0 and
@@ -132,7 +132,7 @@ def scheduler_row(
 def _clients(result: RunResult, start_s: float, stop_s: float) -> Row:
     """Return rate and latencies of clients between two moments, leaving out times when a group peers.
 
-    The sources' clients wrote to a separate pool, none of whose groups peered; here they share the pool.
+    The sources' clients wrote to a separate pool, none of whose groups peered. Here they share the pool.
     """
     assert result.timeline is not None
     states = result.timeline["pg_states"]
@@ -240,7 +240,7 @@ def pair_row(paper: str, engine: str) -> list[Row]:
 
 
 def _models(scenario: Scenario) -> Models:
-    """Return the scenario's models; Clay(16,4,19), which was never timed, takes scaled costs of RS(16,4).
+    """Return the scenario's models. Clay(16,4,19), which was never timed, takes scaled costs of RS(16,4).
 
     The factor is that of Clay(9,3,11) over RS(9,3) in Ceph's own tool: 17.7 ms and 10.5 ms a stripe
     (study.clay_kernel_factor of ecfault2024).
@@ -257,7 +257,7 @@ def _models(scenario: Scenario) -> Models:
 
 
 def _until_clean(scenario: Scenario, cell: Any, engine: str) -> Row:
-    """Return the row of a run that ends with a clean cluster; clients read once."""
+    """Return the row of a run that ends with a clean cluster, where clients read once."""
     setting = build_cell(scenario, cell, _models(scenario))
     assert setting.faults is not None
     once = Synthetic(

@@ -13,7 +13,7 @@ from stripesim.scenarios.studies.tasks import Call, Task
 
 
 class Recovery(Study):
-    """Recovery next to clients; one factor of the host is fitted to the row without recovery."""
+    """Recovery next to clients. One factor of the host is fitted to the row without recovery."""
 
     name = "recovery"
 
