@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from stripesim.sim.run import RunResult, simulate
 OBJECT_BYTES = 4 << 20
 QUEUE_DEPTH = 64
 
-BASE = str(study_folder("recovery") / "base.toml")
+FOLDER = Path(str(study_folder("recovery")))
 WPQ = {"cluster.op_queue": "wpq"}
 MCLOCK = {"cluster.op_queue": "mclock_scheduler"}
 PROFILES = ("high_client_ops", "balanced", "high_recovery_ops")
@@ -53,7 +54,6 @@ class Source(NamedTuple):
 # 2021, figure 4: recovery slows down at multiples of 3,125 objects left. 32 groups are also the default.
 # 2022: 64 for the pool of the clients, and steps of 469 objects in figure 15.
 SOURCES = {"mclock2021": Source(100_000, 32), "mclock2022": Source(30_000, 64)}
-HANGS_AT_S = 2.0
 # Claim's words → generation, whether the pool is optimised, shard whose OSD hangs. Clients write shards 0 and
 # 1 in turn, or shard 1 alone where that one hangs.
 HUNG = {
@@ -103,7 +103,7 @@ def scheduler_row(
 ) -> list[Row]:
     """Fill an OSD while clients write, under one configuration."""
     scenario = load_scenario(
-        BASE,
+        FOLDER / "base.toml",
         sets={
             "cluster.pg_num": SOURCES[source].pg_num,
             "workload.image_bytes": OBJECTS * OBJECT_BYTES,
@@ -154,88 +154,42 @@ def _clients(result: RunResult, start_s: float, stop_s: float) -> Row:
 
 
 def hung_row(name: str, engine: str) -> list[Row]:
-    """Simulate a hung OSD while one client writes block after block of 4 KiB; return the longest wait."""
+    """Simulate a hung OSD while one client writes block after block, and return the longest wait."""
     generation, optimised, shard = HUNG[name]
-    sets = {
+    sets: dict[str, Any] = {
         "generation": generation,
-        "schemes": ["rs:4,2"],
-        "cluster.hosts": 6,
-        "cluster.osds_per_host": 1,
-        "cluster.pg_num": 1,
         "cluster.ec_optimizations": optimised,
-        "cluster.stripe_unit_bytes": 4096,
-        "workload.queue_depth": 1,
-        "workload.patterns": ["seq"],
         "workload.image_bytes": 4096 * (2 if shard == 1 else 1),
-        "cluster.object_bytes": 16384,
-        "workload.duration_s": 60,
     }
-    healthy = load_scenario(BASE, sets=sets)
-    pool = build_pool(healthy, parse_scheme("rs:4,2"), build_models(healthy))
+    any_hangs = load_scenario(FOLDER / "hung.toml", sets=sets)
+    pool = build_pool(any_hangs, parse_scheme("rs:4,2"), build_models(any_hangs))
     osd = int(pool.cluster.acting[0][shard])
-    hang = {"osds": [osd], "at_s": HANGS_AT_S, "return_s": 50.0, "kind": "hang"}
-    scenario = load_scenario(BASE, sets={**sets, "faults.events": [hang]})
+    assert any_hangs.faults is not None
+    hang = any_hangs.faults.events[0].model_dump() | {"osds": [osd]}
+    sets["faults.events"] = [hang]
+    scenario = load_scenario(FOLDER / "hung.toml", sets=sets)
     (cell,) = cells(scenario)
     result = run_cell(scenario, cell, engine)
     done = result.requested.done
     waits = result.requested.completed_ns[done] - result.requested.issued_ns[done]
-    after = result.requested.issued_ns[done] <= HANGS_AT_S * 1e9 + 1e9
+    after = result.requested.issued_ns[done] <= (hang["at_s"] + 1) * 1e9
     row = {"experiment": "hung", "configuration": name, "scheme": "rs:4,2"}
     return [row | {"acknowledgement_ms": float(waits[after].max()) / 1e6}]
 
 
 CLAY_OVER_RS = 17.7 / 10.5
-
-
-class Pair(NamedTuple):
-    """Repairs of one lost OSD in an idle cluster, under a code and under its rival."""
-
-    rival: str
-    code: str
-    hosts: int
-    pg_num: int
-    objects: int
-    object_bytes: int
-    stripe_unit_bytes: int
-
-
-# Clay and RS as in the paper (tables 4 and 5, section 5.2): 25 OSDs, 8,192 objects and stripes of 64 MB, one
-# placement group. Links of 1 Gb/s are assumed for both pairs, placement groups and objects for the second.
-PAIRS = {
-    "clay2018": Pair("rs:16,4", "clay:16,4,19", 25, 1, 8192, 64 << 20, 4 << 20),
-    "xorbas2013": Pair("rs:10,4", "lrc:10,6,5", 35, 128, 1280, 16 << 20, 64 << 10),
-}
+#: Repairs of one lost OSD in an idle cluster: a scenario each, with a code and its rival.
+PAIRS = ("clay2018", "xorbas2013")
 
 
 def pair_row(paper: str, engine: str) -> list[Row]:
-    """Rebuild one lost OSD with Reed-Solomon and with the other code, and compare times and bytes."""
-    pair = PAIRS[paper]
-    sets = {
-        "generation": "pacific",
-        "cluster.parameters": "pacific",
-        "schemes": [pair.rival, pair.code],
-        "cluster.hosts": pair.hosts,
-        "cluster.osds_per_host": 1,
-        "cluster.pg_num": pair.pg_num,
-        "cluster.cores_per_host": 4,
-        "cluster.public_gbit_per_s": 1.0,
-        "cluster.private_gbit_per_s": 1.0,
-        "cluster.ssd": "ebs-gp3",
-        "cluster.object_bytes": pair.object_bytes,
-        "cluster.stripe_unit_bytes": pair.stripe_unit_bytes,
-        "workload.queue_depth": 1,
-        "workload.duration_s": 30000,
-        "workload.ops": ["read"],
-        "workload.image_bytes": pair.objects * pair.object_bytes,
-        "faults.down_out_interval_s": 0,
-        "faults.events": [{"osds": [0], "at_s": 0.0}],
-    }
-    scenario = load_scenario(BASE, sets=sets)
+    """Rebuild one lost OSD with Reed-Solomon and with another code, and compare times and bytes."""
+    scenario = load_scenario(FOLDER / f"{paper}.toml")
     rival, code = (_until_clean(scenario, cell, engine) for cell in cells(scenario))
     ratios = {
         f"{column}_ratio": code[column] / rival[column] for column in COMPARED_COLUMNS
     }
-    row = {"experiment": "pairs", "configuration": paper, "scheme": pair.code}
+    row = {"experiment": "pairs", "configuration": paper, "scheme": scenario.schemes[1]}
     return [row | {"recovery_s": code["recovery_s"]} | ratios]
 
 
