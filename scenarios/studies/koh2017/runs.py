@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.base import chosen
 from stripesim.scenarios.studies.koh2017 import ablations as what_if
+from stripesim.scenarios.studies.koh2017.cells import Cell as RowCell
 from stripesim.scenarios.studies.koh2017.claims import required_cells
 from stripesim.scenarios.studies.koh2017.creation import CreationSource
 from stripesim.scenarios.studies.koh2017.paper import FIGURES, PAPER_FIGURES
@@ -262,63 +264,50 @@ def tasks_for(
     ValueError
         If a figure or an ablation does not exist.
     """
-    # Ablations alone run their own cells and no figure's.
-    wanted = (
-        ()
-        if figures is None and ablations
-        else chosen("--figure", figures, PAPER_FIGURES)
-    )
+    wanted = chosen("--figure", figures, PAPER_FIGURES)
+    if figures is None and ablations:
+        # Ablations alone run their own cells and no figure's.
+        wanted = ()
     kinds = {FIGURES[entry][:3] for number in wanted for entry in PAPER_FIGURES[number]}
-    new = partial(Simulation, engine=engine)
+    new = partial(_simulation, engine=engine)
     # Length of random writes on a pristine image, which the paper does not state.
     bounded_s = PARAMETERS.number("study", "run_length_s")
     tasks: list[Simulation] = []
-    where: dict[str, Any]
-    for scheme, op, pattern, image, size_bytes in required_cells():
-        if "18" in wanted if scheme == "none" else (op, pattern, image) in kinds:
-            where = {
-                "scheme": scheme,
-                "op": op,
-                "pattern": pattern,
-                "image": image,
-                "size_bytes": size_bytes,
-            }
-            bounded = (op, pattern, image) == ("write", "rand", "pristine")
-            tasks.append(
-                new(kind="cell", duration_s=bounded_s if bounded else None, **where)
-            )
+    for cell in required_cells():
+        kind = cell[1:4]
+        needed = kind in kinds
+        if cell[0] == "none":
+            needed = "18" in wanted
+        if needed:
+            length_s = bounded_s if kind == ("write", "rand", "pristine") else None
+            tasks.append(new("cell", "", cell, duration_s=length_s))
     for name, run in RUNS.items():
         if run.figure in wanted:
-            how = {
-                key: value
-                for key, value in vars(run).items()
-                if key not in ("figure", "says")
-            }
-            tasks.append(
-                new(kind="series", name=name, op="write", size_bytes=BLOCK_BYTES, **how)
-            )
+            cell = (run.scheme, "write", run.pattern, run.image, BLOCK_BYTES)
+            how = {"pause_ns": run.pause_ns, "fill": run.fill}
+            tasks.append(new("series", name, cell, duration_s=run.duration_s, **how))
     if "17" in wanted:
-        where = {
-            "scheme": "rep:3",
-            "op": "read",
-            "pattern": "rand",
-            "image": "prefilled",
-        }
-        where |= {"size_bytes": 4096, "duration_s": _HEARTBEAT_S}
-        tasks.append(new(kind="heartbeat", name="heartbeats", **where))
+        cell = ("rep:3", "read", "rand", "prefilled", 4096)
+        tasks.append(new("heartbeat", "heartbeats", cell, duration_s=_HEARTBEAT_S))
+    shown = list(product(what_if.SCHEMES, what_if.KINDS, what_if.SIZES_BYTES))
     for name in what_if.named(ablations):
-        for scheme in what_if.SCHEMES:
-            for op, pattern, image in what_if.KINDS:
-                length_s = what_if.PRISTINE_DURATION_S if image == "pristine" else None
-                where = {"scheme": scheme, "op": op, "pattern": pattern, "image": image}
-                for size_bytes in what_if.SIZES_BYTES:
-                    tasks.append(
-                        new(
-                            kind="ablation",
-                            name=name,
-                            size_bytes=size_bytes,
-                            duration_s=length_s,
-                            **where,
-                        )
-                    )
+        for scheme, kind, size_bytes in shown:
+            length_s = what_if.PRISTINE_DURATION_S if "pristine" in kind else None
+            cell = (scheme, *kind, size_bytes)
+            tasks.append(new("ablation", name, cell, duration_s=length_s))
     return tasks
+
+
+def _simulation(kind: str, name: str, cell: RowCell, **further: Any) -> Simulation:
+    """Return the task of a cell: scheme, operation, pattern, image and block size."""
+    scheme, op, pattern, image, size_bytes = cell
+    return Simulation(
+        kind=kind,
+        name=name,
+        scheme=scheme,
+        op=op,
+        pattern=pattern,
+        image=image,
+        size_bytes=size_bytes,
+        **further,
+    )
