@@ -31,7 +31,6 @@ from stripesim.scenarios.schema.loader import (
     scenario_from,
     shipped_scenarios,
 )
-from stripesim.scenarios.schema.toml import toml_value
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
 from stripesim.scenarios.studies.base import StudyResult
 from stripesim.scenarios.studies.registry import STUDIES, study_named
@@ -212,7 +211,7 @@ def sweep(
 def study(
     name: str,
     *,
-    sets: Mapping[str, Any] | Sequence[str] = (),
+    sets: Mapping[str, Any] | None = None,
     ablate: Sequence[str] = (),
     engine: str = "compiled",
     jobs: int | None = None,
@@ -248,9 +247,9 @@ def study(
     ValueError
         If the study, an option, a parameter or an ablation does not exist.
     """
+    if sets is not None and not isinstance(sets, Mapping):
+        raise ValueError(f"sets: got {sets!r}, wanted values by key")
     named = study_named(name)
-    if isinstance(sets, Mapping):
-        sets = [f"{key}={toml_value(value)}" for key, value in sets.items()]
     result = named.run(engine=engine, sets=sets, ablate=ablate, jobs=jobs, **options)
     if out is not None:
         named.save(result, Path(out))

@@ -173,12 +173,12 @@ def _sizes_bytes(
 
 
 def _shipped() -> list[dict[str, Any]]:
-    """Return the shipped measurements of Ceph's plugins."""
-    from stripesim.scenarios.studies.dachary2013.runs import shipped_rows
+    """What was measured of Ceph's plugins and ships."""
+    from stripesim.scenarios.studies.kernels import shipped
 
     return [
         row | {"backend": f"ceph {row['backend']}"}
-        for row in shipped_rows("ceph16.csv").to_dicts()
+        for row in shipped("dachary2013", "ceph16.csv").to_dicts()
     ]
 
 
