@@ -29,12 +29,12 @@ from stripesim.sim.observe.client_requests import (
 from stripesim.sim.observe.limits import (
     ResourceUse,
     limits_of_run,
-    limits_text,
     resource_use,
 )
 from stripesim.sim.observe.processors import processor_use
 from stripesim.sim.observe.recording import account, completions_sha256, describe
-from stripesim.sim.observe.window import Window, offered, window_of
+from stripesim.sim.observe.result_row import FaultNumbers, ResultRow
+from stripesim.sim.observe.window import Window, offered_load, window_of
 
 AnyWorkload = Workload | SyntheticLoops
 
@@ -45,12 +45,8 @@ ENGINES = ("compiled", "simpy")
 class RunResult:
     """One run."""
 
-    row: dict[
-        str, Any
-    ]  #: The numbers of the result row, see `stripesim.sim.observe.recording.describe`
-    load_rows: tuple[
-        dict[str, Any], ...
-    ]  #: The same of each workload, where there are several
+    row: ResultRow
+    load_rows: tuple[ResultRow, ...]  #: One of each workload, if there are several
     requested: (
         ClientRequests  #: Every foreground request, of all clients, in order of issue
     )
@@ -191,11 +187,17 @@ def simulate(
     )
     found = _loads(clients, run, loads)
     if director is None or faults is None:
-        return _result(pool, book, found, run, {}, further=len(own), warm_up=warm_up)
+        return _result(pool, book, found, run, further=len(own), warm_up=warm_up)
     requested = joined_requests([load.requested for load in found])
-    more, timeline = describe_faults(director.finish(run, requested))
+    numbers, timeline = describe_faults(director.finish(run, requested))
     return _result(
-        pool, book, found, run, more, further=len(own) + 1, timeline=timeline
+        pool,
+        book,
+        found,
+        run,
+        further=len(own) + 1,
+        fault_numbers=numbers,
+        timeline=timeline,
     )
 
 
@@ -251,13 +253,13 @@ def _result(
     book: Book,
     loads: Sequence[Load],
     run: EngineRun,
-    more: dict[str, Any],
     *,
     further: int,
+    fault_numbers: FaultNumbers | None = None,
     timeline: dict[str, Any] | None = None,
     warm_up: float | None = None,
 ) -> RunResult:
-    """Put together what came of a run; `more` joins its row, streams from `further` on are the background."""
+    """Assemble the result of a run; streams from `further` on are the background."""
     counts = [account(load.stream, book, spawned=load.spawned) for load in loads]
     requested = joined_requests([load.requested for load in loads])
 
@@ -281,7 +283,6 @@ def _result(
     together = {name: sum(counted[name] for counted in counts) for name in counts[0]}
     uses = resource_use(pool.cluster, run, int(requested.latencies_ns.sum()))
     limits = limits_of_run(uses, is_closed=all_closed)
-    shared = {**limits, "limits": limits_text(limits["limits"])}
     is_drawn = timeline is None
     row = describe(
         pool.cluster,
@@ -290,13 +291,13 @@ def _result(
         together,
         window,
         is_drawn=is_drawn and all(x.is_drawn for x in loads),
+        offered=offered_load(
+            requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
+        ),
+        limits=limits,
+        faults=fault_numbers,
     )
-    row |= shared | more
-    row |= offered(
-        requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
-    )
-    row["engine_wall_s"] = run.wall_s
-    rows = [
+    load_rows = [
         describe(
             pool.cluster,
             run,
@@ -304,15 +305,15 @@ def _result(
             counted,
             own,
             is_drawn=is_drawn and load.is_drawn,
+            offered=offered_load(load.requested, run.end_ns, is_closed=load.is_closed),
+            limits=limits,
         )
-        | shared
-        | offered(load.requested, run.end_ns, is_closed=load.is_closed)
         for load, counted, own in zip(loads, counts, windows, strict=True)
         if len(loads) > 1
     ]
     return RunResult(
         row=row,
-        load_rows=tuple(rows),
+        load_rows=tuple(load_rows),
         requested=requested,
         first=loads[0].first,
         engine_run=run,
@@ -322,7 +323,7 @@ def _result(
         uses=run.uses,
         sha256=completions_sha256(requested),
         resources=uses,
-        limits=tuple(limits["limits"]),
+        limits=limits.near,
         window=window,
         timeline=timeline,
         processors={}

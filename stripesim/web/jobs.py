@@ -1,4 +1,4 @@
-"""Simulations in the background: one at a time, a few waiting, each bounded in time."""
+"""Run simulations in the background, one at a time, with a short queue and a time limit."""
 
 import asyncio
 import secrets
@@ -13,10 +13,10 @@ from anyio import CapacityLimiter
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.web.worker import WorkError, call
 
-#: Jobs that wait while one runs, and jobs whose results are kept.
+#: Most jobs that wait, and most jobs whose results are kept.
 WAITING_MAX: Final = 4
 KEPT_MAX: Final = 32
-#: Wall-clock time of one job [s].
+#: Longest wall-clock time of one job [s].
 WALL_S_MAX: Final = 180.0
 SEEDS: Final = 3
 _COLUMNS: Final = (
@@ -29,18 +29,15 @@ _COLUMNS: Final = (
 
 
 class QueueFullError(Exception):
-    """As many jobs wait as may."""
+    """The queue of jobs is full."""
 
 
 @dataclass
 class Job:
-    """Simulations that were asked for together, with the rows that they have given so far.
+    """Simulations of both options, with the rows completed up to now."""
 
-    options: the scenario of each side; notes: sentences about what is left out.
-    """
-
-    options: Mapping[str, Scenario]
-    notes: tuple[str, ...] = ()
+    options: Mapping[str, Scenario]  # Scenarios by side.
+    notes: tuple[str, ...] = ()  # Sentences about options that are left out.
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     rows: list[dict[str, Any]] = field(default_factory=list)
     state: str = "waiting"
@@ -48,7 +45,7 @@ class Job:
 
     @property
     def total(self) -> int:
-        """Runs in all [count]."""
+        """Number of runs."""
         return SEEDS * len(self.options)
 
     def rows_of(self, side: str) -> list[dict[str, Any]]:
@@ -57,12 +54,12 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Whether no further rows will come."""
+        """True if the job has ended."""
         return self.state in ("done", "failed")
 
 
 class JobQueue:
-    """A bounded queue of jobs; `run` works on them, and ends a job after `wall_s_max` seconds."""
+    """A queue of limited length. `run` executes its jobs and ends each after `wall_s_max` seconds."""
 
     def __init__(self, wall_s_max: float = WALL_S_MAX) -> None:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
@@ -72,7 +69,7 @@ class JobQueue:
     def submit(
         self, options: Mapping[str, Scenario], notes: tuple[str, ...] = ()
     ) -> Job:
-        """Queue simulations of scenarios by side; raise `QueueFullError` if too many wait."""
+        """Queue simulations of scenarios by side, or raise `QueueFullError` if too many wait."""
         job = Job(options, notes)
         try:
             self._waiting.put_nowait(job)
@@ -85,11 +82,11 @@ class JobQueue:
         return job
 
     def get(self, job_id: str) -> Job | None:
-        """Return a job, or None where it is unknown or forgotten."""
+        """Return a job, or None if it is unknown or no longer kept."""
         return self._jobs.get(job_id)
 
     async def run(self) -> None:
-        """Work on the jobs, one after another, until cancelled."""
+        """Execute jobs one after another until cancelled."""
         limiter = CapacityLimiter(1)
         while True:
             job = await self._waiting.get()
@@ -98,7 +95,7 @@ class JobQueue:
             job.state = "failed" if job.problem else "done"
 
     async def _simulate(self, job: Job, limiter: CapacityLimiter) -> str:
-        """Run each option under a few seeds, the first seed of all options first; return what went wrong."""
+        """Run each option under several seeds, seed by seed, and return the problem, if any."""
         limit_s = self._wall_s_max
         try:
             with anyio.fail_after(limit_s):
@@ -112,18 +109,17 @@ class JobQueue:
                         )
                         job.rows += [{"side": side, **row} for row in rows]
         except TimeoutError:
-            return f"ended after {limit_s:g} s: ask for a smaller cluster"
+            return f"ended after {limit_s:g} s: choose a smaller cluster"
         except WorkError as error:
             return str(error).splitlines()[0]
         return ""
 
 
 def simulate(scenario: Scenario) -> list[dict[str, Any]]:
-    """Run a scenario and return the columns of its rows that the page shows; for a worker process."""
-    from stripesim.scenarios.cells.run import row_of, run_cells
+    """Run a scenario and return the columns that the page shows; called in a worker process."""
+    from stripesim.scenarios.cells.run import run_cells
 
-    rows = []
-    for cell, result in run_cells(scenario, "compiled"):
-        row = row_of(scenario, cell, result)
-        rows.append({key: row.get(key) for key in _COLUMNS})
-    return rows
+    return [
+        {key: getattr(result.row, key) for key in _COLUMNS}
+        for _, result in run_cells(scenario, "compiled")
+    ]

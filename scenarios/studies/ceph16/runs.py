@@ -53,7 +53,8 @@ def predict_run(
     """
     pool = build_pool(run.coded.name, run.coded.stripe_unit_bytes, models=models)
     workload = Replay(run.requests, queue_depth=run.queue_depth)
-    row = dict(simulate(pool, workload, prefilled=run.op != "write", engine=engine).row)
+    result = simulate(pool, workload, prefilled=run.op != "write", engine=engine)
+    row = result.row.as_dict()
     if run.features == "default" and run.op == "write":
         touched = np.unique(run.requests.offsets_bytes // OBJECT_BYTES)
         updates = Requests(
@@ -64,17 +65,18 @@ def predict_run(
         )
         pool = build_pool("rep:3", run.coded.stripe_unit_bytes, meta=True)
         depth = min(run.queue_depth, META_PG_NUM)
-        extra = simulate(
+        updates_result = simulate(
             pool, Replay(updates, queue_depth=depth), prefilled=True, engine=engine
         )
+        updates_row = updates_result.row.as_dict()
         share = (
             len(touched) * OBJECT_MAP_BYTES / float(run.requests.lengths_bytes.sum())
         )
         for column in COLUMNS.values():
-            row[column] += extra.row[column] * share
+            row[column] += updates_row[column] * share
         for column in CPU_COLUMNS.values():
             row[column] += (
-                extra.row[column] * len(touched) / len(run.requests.offsets_bytes)
+                updates_row[column] * len(touched) / len(run.requests.offsets_bytes)
             )
     return row
 
@@ -93,7 +95,7 @@ def predict_degraded(
         requests=degraded.ops,
         queue_depth=degraded.queue_depth,
     )
-    return simulate(pool, workload.start(), engine=engine).row
+    return simulate(pool, workload.start(), engine=engine).row.as_dict()
 
 
 PHASES = "phases"
@@ -132,7 +134,7 @@ class MeasuredTask:
                     "op": "repair",
                     **simulate_repair(
                         self.measured, engine=self.engine, returns=False
-                    ).row,
+                    ).row.as_dict(),
                 }
             ]
         cell = {

@@ -146,7 +146,8 @@ def _simulate(
 
 def _row(task: Simulation) -> list[Row]:
     base, models = base_models()
-    return [row_of(_setting(base, task), task.cell, _simulate(task, base, models))]
+    row = row_of(_setting(base, task), task.cell, _simulate(task, base, models))
+    return [row.as_dict()]
 
 
 def _ablated(task: Simulation) -> list[Row]:
@@ -158,7 +159,8 @@ def _ablated(task: Simulation) -> list[Row]:
             **{each.name: getattr(models, each.name) for each in fields(models)}
         )
     result = _simulate(task, base, models, fill=ablation.fill)
-    return [{**row_of(_setting(base, task), task.cell, result), "ablation": task.name}]
+    row = row_of(_setting(base, task), task.cell, result)
+    return [{**row.as_dict(), "ablation": task.name}]
 
 
 def _series(task: Simulation) -> list[Row]:
@@ -215,7 +217,8 @@ def _object_map_ns(base: Scenario, models: Models, engine: str) -> int:
     result = simulate(
         setting.pool, setting.workload, prefilled=True, seed=base.seed, engine=engine
     )
-    return round(float(result.row["latency_mean_ns"]))
+    assert result.row.latency_mean_ns is not None
+    return round(result.row.latency_mean_ns)
 
 
 def _heartbeat(task: Simulation) -> list[Row]:
