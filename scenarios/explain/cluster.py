@@ -1,4 +1,4 @@
-"""The cluster that an explained request runs on: a small one of its own, or that of a scenario."""
+"""Choose the cluster for an explained request: a small default one, or that of a scenario."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from stripesim.scenarios.schema.loader import (
     scenario_from,
 )
 
-#: Schemes that are explained where neither the caller nor a scenario names any.
+#: Schemes to explain if neither the caller nor a scenario names any.
 DEFAULT_SCHEMES: Final = ("rep:3", "rs:6,3")
 
-# A host for each shard, so that every message is seen on the wire.
+# One OSD per host, so that every message crosses the network.
 _SMALL_CLUSTER: Final[dict[str, Any]] = {
     "name": "explain",
     "generation": "kraken",
@@ -34,7 +34,7 @@ class ExplainError(ValueError):
 
 @dataclass(frozen=True)
 class ClusterChoice:
-    """What a caller says of the cluster; None: what the scenario, or the small cluster, has."""
+    """The caller's options for the cluster. None keeps the value of the scenario or the small cluster."""
 
     scenario: Scenario | str | Path | None = None
     schemes: Sequence[str] | None = None
@@ -45,7 +45,7 @@ class ClusterChoice:
     sets: Overrides = ()
 
     def scenarios(self) -> Iterator[Scenario]:
-        """Yield the scenario of each release; all have the same schemes."""
+        """Yield one scenario per release, all with the same schemes."""
         if self.generations is None:
             direct_reads = {"cluster.direct_reads": True} if self.direct_reads else {}
             yield self._scenario(direct_reads)
@@ -53,7 +53,7 @@ class ClusterChoice:
         offering = _offering_direct_reads(self.generations)
         for generation in self.generations:
             values: dict[str, Any] = {"generation": generation}
-            # Of several releases those that have direct reads do them; where none has, the check refuses.
+            # Releases without direct reads read through the primary. If all are, the loader reports it.
             if self.direct_reads and (generation in offering or not offering):
                 values["cluster.direct_reads"] = True
             yield self._scenario(values)
@@ -73,7 +73,7 @@ class ClusterChoice:
         sets = self.sets
         if not isinstance(sets, Sequence):
             sets = [Override(key, value) for key, value in sets.items()]
-        # An explicit key goes before an option.
+        # An option overrides the scenario, and an explicit key overrides both.
         every = [*options, *sets]
         if self.scenario is None:
             return self._small(every)
@@ -83,14 +83,14 @@ class ClusterChoice:
 
     def _small(self, sets: Sequence[str | Override]) -> Scenario:
         schemes = self.schemes or DEFAULT_SCHEMES
-        # A repair needs a host to spare.
+        # A repair needs a spare host.
         hosts = 1 + max(_width(scheme) for scheme in schemes)
         cluster = {**_SMALL_CLUSTER["cluster"], "hosts": hosts}
         values = {**_SMALL_CLUSTER, "schemes": schemes, "cluster": cluster}
         return scenario_from(values, label="explain", sets=sets)
 
 
-#: Where a user gives a key.
+#: Command-line option that sets each key, for error messages.
 _OPTIONS: Final = {
     "generation": "--generation",
     "schemes": "--scheme",
@@ -115,7 +115,7 @@ def _width(scheme: str) -> int:
 
 
 def _largest_planned(scenario: Scenario) -> Scenario:
-    """Take the most hosts and OSDs that a scenario's [plan] tries, unless the caller says how many."""
+    """Choose the largest numbers of hosts and OSDs that [plan] tries, unless the caller sets them."""
     plan = scenario.plan
     if plan is None:
         return scenario
@@ -131,7 +131,7 @@ def _largest_planned(scenario: Scenario) -> Scenario:
 def with_one_request(
     scenario: Scenario, scheme: str, *, size_bytes: int, image: str, encodes: bool
 ) -> Scenario:
-    """Return a scenario of one client with one request, on a cluster on which nothing fails."""
+    """Return a scenario with one request of one client and without faults."""
     workload = WorkloadSpec(
         ops=("write",) if encodes else ("read",),
         queue_depth=1,
