@@ -1,6 +1,6 @@
-"""Serve a page that compares two options while the user types.
+"""A page that compares two options as a planner types.
 
-Start with `stripesim.web.app`, which defines the routes. `guard` refuses unsafe requests, `fields` and
-`state` turn a form into two options, `comparison` shows them side by side, and `jobs` and `worker` run long
-work in the background. Capacity, bounds, nines and simulations come from `stripesim.scenarios`.
+Start with `stripesim.web.app`, which has the addresses. `guard` refuses requests, `fields` and `state` turn a
+form into two options, `comparison` puts them side by side, and `jobs` and `worker` run what takes long.
+Nothing here knows physics: capacity, bounds, nines and runs come from `stripesim.scenarios.planning`.
 """

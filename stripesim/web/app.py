@@ -1,4 +1,4 @@
-"""Define the routes of the page: results, jobs, downloads and uploads."""
+"""The addresses of the page: it, its results, jobs, downloads and uploads."""
 
 import hashlib
 from collections import OrderedDict
@@ -45,12 +45,12 @@ from stripesim.web.state import (
 )
 from stripesim.web.worker import WorkError, call
 
-#: Most bytes of the form, of a scenario, and of a report, which fits a cluster of some thousand OSDs.
+#: Of the form, of a scenario, and of a report of a cluster of some thousand OSDs [bytes].
 FORM_BYTES_MAX: Final = 1 << 16
 UPLOAD_BYTES_MAX: Final = TEXT_MAX
 REPORT_BYTES_MAX: Final = 64 << 20
 UPLOADS_KEPT: Final = 16
-#: Longest time for computing options without simulation, and for reading an upload [s].
+#: Wall-clock time of what follows without simulation, and of reading an upload [s].
 OPTIONS_WALL_S_MAX: Final = 60.0
 UPLOAD_WALL_S_MAX: Final = 60.0
 _PROBLEM_CHARACTERS_MAX: Final = 2000
@@ -64,14 +64,14 @@ _STATIC: Final[Mapping[str, tuple[str, str, str]]] = {
 
 
 class _Upload(NamedTuple):
-    """An uploaded scenario, with notes about simplifications."""
+    """An uploaded scenario, and what was read or simplified to make it."""
 
     scenario: Scenario
     notes: list[str]
 
 
 class _Pages:
-    """The request handlers and their shared state: uploaded scenarios and jobs."""
+    """The answers, and their shared state: scenarios that were uploaded, and jobs."""
 
     def __init__(self, own: Scenario | None, jobs: JobQueue) -> None:
         self._own = None
@@ -85,7 +85,7 @@ class _Pages:
         self._uploading = CapacityLimiter(1)
 
     def _base(self, query: Mapping[str, str]) -> tuple[str, Scenario]:
-        """Return the name and scenario of the starting point: uploaded, shipped, or served."""
+        """Return the scenario that an address starts from: uploaded, shipped, or the one that is served."""
         name = query.get("base", "")
         if name in self._uploads:
             return name, self._uploads[name].scenario
@@ -96,7 +96,7 @@ class _Pages:
         return "plan", _bases()["plan"]
 
     def _notes(self, name: str) -> list[str]:
-        """Return the notes about simplifications of a starting point."""
+        """Return what was simplified to make the scenario that an address starts from."""
         if name in self._uploads:
             return self._uploads[name].notes
         return self._own_notes if name == "served" else []
@@ -115,7 +115,7 @@ class _Pages:
             return invalid_options(base, query, str(error))
 
     async def page(self, request: Request) -> Response:
-        """Show the page with results, which also works without JavaScript."""
+        """Show the whole page, with results: it works without script too."""
         query = dict(request.query_params)
         name, base = self._base(query)
         options = await self._options(query)
@@ -123,7 +123,7 @@ class _Pages:
         problem = query.get("problem", "")[:_PROBLEM_CHARACTERS_MAX]
         asked = query.get("base", "")
         if asked not in ("", name):
-            problem = f'"{asked[:40]}" is no longer available: upload it again. This page starts from {name}.'
+            problem = f'"{asked[:40]}" is not kept any more: upload it again. This page starts from {name}.'
         return _html(
             "index.html.j2",
             version=__version__,
@@ -142,7 +142,7 @@ class _Pages:
         )
 
     async def compare(self, request: Request) -> Response:
-        """Return results and errors of fields after a change, and update the page's address."""
+        """Show the results and the errors of fields, as values are typed; the address of the page follows."""
         query = dict(request.query_params)
         options = await self._options(query)
         name, _ = self._base(query)
@@ -168,7 +168,7 @@ class _Pages:
             if option.scenario is not None
         }
         notes = tuple(
-            f"Option {side.upper()} is invalid and was not simulated: see its fields."
+            f"Option {side.upper()} is not possible and not simulated: see its fields."
             for side in options
             if side not in scenarios
         )
@@ -179,20 +179,19 @@ class _Pages:
         except QueueFullError:
             return _job(
                 None,
-                "Too many simulations are waiting: try again when one has finished.",
+                "Too many simulations wait: try again when one is done.",
                 status=429,
             )
 
     async def job(self, request: Request) -> Response:
-        """Show the progress and the rows of a job."""
+        """Show the rows that a job has so far."""
         job = self._jobs.get(request.path_params["job_id"])
         return _job(
-            job,
-            "This simulation is no longer available." if job is None else job.problem,
+            job, "This simulation is not kept any more." if job is None else job.problem
         )
 
     async def upload(self, request: Request) -> Response:
-        """Accept a scenario or a report, which is kept in memory only."""
+        """Take a scenario or a report; it is kept in memory alone."""
         async with self._forms.read(request, REPORT_BYTES_MAX) as form:
             file = form.get("file")
             if not isinstance(file, UploadFile):
@@ -209,7 +208,7 @@ class _Pages:
         return RedirectResponse("/?" + urlencode({"base": key}), status_code=303)
 
     async def _keep(self, file: UploadFile) -> str:
-        """Read an uploaded file and return its name as a starting point."""
+        """Read an uploaded file and return the name that it is kept under."""
         content = await file.read()
         is_report = content.lstrip()[:1] == b"{"
         if len(content) > UPLOAD_BYTES_MAX and not is_report:
@@ -225,7 +224,7 @@ class _Pages:
         return key
 
     async def download(self, request: Request) -> Response:
-        """Return one option as a scenario, or both as CSV or as a report."""
+        """Write one option as a scenario, both as CSV, or a page to forward."""
         query = dict(request.query_params)
         name = request.path_params["what"]
         options = await self._options(query)
@@ -253,13 +252,13 @@ def _job(job: Job | None, problem: str = "", status: int = 200) -> Response:
 
 @cache
 def _bases() -> dict[str, Scenario]:
-    """Return the shipped scenarios that name no files."""
+    """The scenarios that ship and name no file."""
     loaded = {name: load_scenario(name) for name in shipped_scenarios()}
     return {name: base for name, base in loaded.items() if not base.files()}
 
 
 def _query(base: str, options: Mapping[str, Option]) -> str:
-    """Return the query string that holds the state of the page."""
+    """Write the state of the page as the query of an address."""
     pairs = {"base": base}
     for control in controls():
         for side, option in options.items():
@@ -295,14 +294,14 @@ def create_app(
     Parameters
     ----------
     scenario
-        Scenario that the page starts from. Defaults to the shipped scenario `plan`.
+        What the page starts from; None for the shipped scenario `plan`.
     jobs
-        Queue of simulations. Defaults to one with the usual limits.
+        The queue of simulations; None for one with the usual bounds.
 
     Returns
     -------
     Starlette
-        The application, which runs the jobs during its lifespan.
+        The application; its lifespan works on the jobs and ends them.
     """
     queue = jobs or JobQueue()
     pages = _Pages(scenario, queue)
@@ -324,7 +323,7 @@ def create_app(
             Route("/download/{what}", pages.download),
             Route("/static/{name}", _static),
         ],
-        # Refuse other host names, since an attacker's name may resolve to this machine.
+        # A name that another site points at this machine is not one of ours.
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"]),
             Middleware(Guard),

@@ -1,4 +1,4 @@
-"""Compare two options: their numbers side by side, simulations of both, CSV and a report."""
+"""Two options compared: their numbers side by side, a simulation of both, CSV and a page to forward."""
 
 import csv
 import io
@@ -15,37 +15,37 @@ from stripesim.web.state import Number, Option, controls, difference
 
 _NOTHING: Final = "–"
 _PENDING: Final = "…"
-# Columns of a simulation → factor to the unit shown.
+# Columns of a simulation, with the factor to the unit that is shown.
 _MEASURED: Final = {"iops": 1.0, "latency_mean_ns": 1e-6, "latency_p99_ns": 1e-6}
-# Results of a simulation → their labels in the CSV file and the report.
+# Rows of a simulation in the CSV file and the report.
 _SUMMARISED: Final = {
     "iops": "served [1/s]",
     "latency_p99_ns": "p99 [ms]",
     "limit": "near its limit",
 }
-# Spreadsheets treat text with these first characters as a formula.
+# A spreadsheet takes text that begins so for a formula.
 _FORMULA_STARTS: Final = ("=", "+", "-", "@")
 
 
 class NumberRow(NamedTuple):
-    """One number of both options, and the difference of B from A."""
+    """One number of both options: what each has, and how B differs from A."""
 
     pair: Sequence[Number | None]
     difference: str
 
     @property
     def known(self) -> Number:
-        """Number of the first option that has it."""
+        """The number of the first option that has it."""
         return next(number for number in self.pair if number is not None)
 
     @property
     def texts(self) -> list[str]:
-        """Text for each option."""
+        """The number of each option as text."""
         return [_NOTHING if number is None else number.text for number in self.pair]
 
 
 def number_rows(options: Mapping[str, Option]) -> list[NumberRow]:
-    """Pair the numbers of both options."""
+    """Put the numbers of both options side by side."""
     by_side = [
         {number.key: number for number in option.numbers} for option in options.values()
     ]
@@ -61,13 +61,13 @@ def _difference(key: str, first: Number | None, second: Number | None) -> str:
     first_value = None if first is None else first.value
     second_value = None if second is None else second.value
     if key == "nines" and first_value is not None and second_value is not None:
-        # The number is a logarithm, so show the difference instead of the ratio.
+        # Of a logarithm the difference says more than the share.
         return f"{second_value - first_value:+.1f}"
     return difference(first_value, second_value)
 
 
 def job_rows(job: Job) -> list[dict[str, str]]:
-    """Return one row per option of a job: means and 95 % intervals over the completed seeds."""
+    """Return a row for each option of a job: means and 95 % intervals over the seeds that are done."""
     return [
         _job_row(side, scenario, job.rows_of(side))
         for side, scenario in job.options.items()
@@ -128,9 +128,9 @@ def _escape_formula(text: str) -> str:
 
 
 def report_of_options(options: Mapping[str, Option], job: Job | None) -> str:
-    """Write a self-contained page about both options."""
+    """Write both options as a page that stands alone."""
     both = options.values()
-    columns = ["number", "A", "B", "B versus A", "explanation"]
+    columns = ["number", "A", "B", "B against A", "why"]
     fields = [
         [control.label, *(option.values[control.name] for option in both)]
         for control in controls()
@@ -142,18 +142,18 @@ def report_of_options(options: Mapping[str, Option], job: Job | None) -> str:
         "compare.html.j2",
         kind="Two options compared",
         title=" or ".join(option.values["scheme"] for option in both),
-        introduction="Capacity, bounds and durability from closed forms, and rates from simulations.",
+        introduction="Capacity, bounds and durability by closed forms; rates where they were simulated.",
         meta=[f"stripesim {__version__}"],
         numbers=Table(
             "Numbers", columns, _lines(options, job), numeric=False, form="stack"
         ),
-        asked=Table("Input", ["field", "A", "B"], fields),
+        asked=Table("What was asked", ["control", "A", "B"], fields),
         warnings=list(dict.fromkeys(warnings)),
     )
 
 
 def _lines(options: Mapping[str, Option], job: Job | None) -> list[list[str]]:
-    """Return all numbers as rows of text: number, A, B, difference, explanation."""
+    """Return all numbers as rows of text: number, A, B, difference, why."""
     lines = []
     for row in number_rows(options):
         known = row.known

@@ -1,4 +1,4 @@
-"""Define the fields of the form: their valid values, and the field of each error in a scenario."""
+"""Fields of the form: the values that each takes, and the field that a problem of a scenario belongs to."""
 
 import math
 import re
@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-#: Most characters of a value.
+#: Characters that a field takes: longer values are not meant.
 TEXT_MAX: Final = 40
-#: Fields that hold whole numbers, and fields that may be empty.
+#: Fields whose values are counts, and fields that may be empty.
 _WHOLE: Final = frozenset(
     {"hosts", "osds_per_host", "racks", "cores_per_host", "pg_num"}
 )
 _OPTIONAL: Final = frozenset({"drive_tb", "racks"})
 
-# Scenario key → its field, if their names differ. Other fields set the key of [cluster] with the same name.
+# Keys of a scenario that a field of another name sets; keys of [cluster] have fields of their own name.
 _FIELDS_OF_KEYS: Final[Mapping[str, str]] = {
     "schemes": "scheme",
     "generation": "generation",
@@ -27,7 +27,7 @@ _FIELDS_OF_KEYS: Final[Mapping[str, str]] = {
     "durability.afr": "afr_percent",
     "durability.repair_bytes_per_s": "repair_mb_per_s",
 }
-# A line of a scenario's error: optionally file and line, then the key and the problem.
+# A line of an error of a scenario: an optional place, a key, what is wrong.
 _LINE: Final = re.compile(
     r"(?:.*?: )??(?P<key>[a-z0-9_]+(?:\.[a-z0-9_]+)*): (?P<text>got .*)"
 )
@@ -37,25 +37,25 @@ _LINE: Final = re.compile(
 class Control:
     """One control of the form."""
 
-    name: str  # Name in addresses, with the prefix a. or b. unless it is shared.
+    name: str  # in the address, behind a. or b. where each option has its own
     label: str
-    kind: str = "number"  # Or "text" or "select".
+    kind: str = "number"  # or text, or select
     low: float = 0.0
     high: float = 0.0
     choices: tuple[str, ...] = ()
-    both: bool = False  # True if both options share it.
-    placeholder: str = ""  # Meaning of an empty field.
+    both: bool = False  # whether it holds for both options
+    placeholder: str = ""  # what an empty field means
 
     def key(self, side: str) -> str:
         """Return the name of the field in the form and in addresses."""
         return self.name if self.both else f"{side}.{self.name}"
 
     def field_id(self, side: str) -> str:
-        """Return the HTML id of the field; its error has the suffix ``-error``."""
+        """Return the name of the field on the page; that of its error begins with `error-` instead."""
         return "field-" + self.key(side).replace(".", "-")
 
     def problem(self, text: str) -> str:
-        """Return the problem with a value, or an empty text if it is valid."""
+        """Return what is wrong with a value; empty where nothing is."""
         if not text:
             return (
                 "" if self.name in _OPTIONAL else f"got nothing, wanted {self._wanted}"
@@ -75,7 +75,7 @@ class Control:
         except ValueError:
             return False
         if not self.low <= number <= self.high:
-            # NaN also fails this check.
+            # NaN is in no range either.
             return False
         return self.name not in _WHOLE or number == math.floor(number)
 
@@ -91,7 +91,7 @@ class Control:
 
 @dataclass(frozen=True)
 class FormProblems:
-    """Problems of an option: by the name of the control, and others."""
+    """Problems of an option: those of one field, by the name of its control, and others."""
 
     by_field: Mapping[str, str] = field(default_factory=dict)
     others: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ NO_PROBLEMS: Final = FormProblems()
 def problems_of_scenario(
     error: ValueError, controls: Iterable[Control]
 ) -> FormProblems:
-    """Assign each line of a scenario's error to the field that caused it."""
+    """Give each line of a scenario's error to the field whose value it is about."""
     names = {control.name for control in controls}
     by_field: dict[str, str] = {}
     others = []
@@ -122,6 +122,6 @@ def problems_of_scenario(
 
 
 def _field_of(key: str, names: set[str]) -> str | None:
-    """Return the name of the control that sets a scenario key, or None."""
+    """Return the name of the control that sets a key of a scenario; None where none does."""
     name = _FIELDS_OF_KEYS.get(key, key.removeprefix("cluster."))
     return name if name in names else None

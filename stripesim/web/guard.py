@@ -1,4 +1,4 @@
-"""Refuse requests from other sites, and forms that are too large or too slow."""
+"""Requests that are refused: those that other sites send, and forms that are too large or too slow."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -12,16 +12,16 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-#: Most bytes of all forms in memory at the same time.
+#: Bytes of all forms that are read or used at the same time.
 FORMS_BYTES_MAX: Final = 160 << 20
-#: Longest time that a browser may take to send a form [s].
+#: Time that a browser may take to send a form [s].
 FORM_WALL_S_MAX: Final = 60.0
 
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
-    # With no-referrer, browsers send a null Origin with forms.
+    # With no-referrer a browser sends the Origin of a form as null.
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
@@ -30,7 +30,7 @@ Next = Callable[[Request], Awaitable[Response]]
 
 
 class Guard(BaseHTTPMiddleware):
-    """Middleware that refuses requests from other sites and adds security headers to all responses."""
+    """Refuse requests of pages of other sites, and add the headers that every answer has."""
 
     async def dispatch(self, request: Request, call_next: Next) -> Response:
         """Answer a request."""
@@ -44,14 +44,14 @@ class Guard(BaseHTTPMiddleware):
 
 
 def is_foreign(method: str, headers: Headers) -> bool:
-    """Return True if a page of another site may have sent the request.
+    """Return True if a page of another site may have sent a request.
 
-    Browsers send ``Sec-Fetch-Site``, which pages cannot forge. Older browsers name the page in ``Origin``
-    with every form. Other programs send neither, and pages of other sites cannot control them.
+    Browsers send ``Sec-Fetch-Site``, which no page can forge. Older ones name the page in ``Origin`` with
+    every form. Other programs send neither, and a page of another site cannot steer them.
     """
     site = headers.get("sec-fetch-site")
     if method in ("GET", "HEAD"):
-        # Links from other sites are fine. Requests by their scripts are not.
+        # A link may come from anywhere; other pages may not let the server compute.
         is_link = headers.get("sec-fetch-mode") == "navigate"
         return site in ("cross-site", "same-site") and not is_link
     if site is not None:
@@ -61,7 +61,7 @@ def is_foreign(method: str, headers: Headers) -> bool:
 
 
 def _host_of(origin: str) -> str | None:
-    """Return host and port of an origin, or None if it is ``null`` or malformed."""
+    """Return host and port of an origin; None for ``null`` and for what is malformed."""
     try:
         return urlsplit(origin).netloc or None
     except ValueError:
@@ -69,7 +69,7 @@ def _host_of(origin: str) -> str | None:
 
 
 class FormReader:
-    """Reads forms of limited size in limited time, with a limit on the bytes of all forms together."""
+    """Reads forms of bounded size in bounded time, and few bytes of all forms at the same time."""
 
     def __init__(
         self,
@@ -82,10 +82,10 @@ class FormReader:
 
     @asynccontextmanager
     async def read(self, request: Request, most_bytes: int) -> AsyncIterator[FormData]:
-        """Read a form, count its actual bytes, and hold them until the end of the context.
+        """Read a form, whatever length it claims, and hold its bytes until the end of the context.
 
-        Raises `HTTPException` with status 413 if the form is too large, 503 if all forms together are too
-        large, and 408 if it takes too long.
+        Raises `HTTPException` with status 413 if it is too large, 503 if others hold too much, and 408 if it
+        takes too long.
         """
         received_bytes = 0
 
@@ -109,7 +109,7 @@ class FormReader:
             await form.close()
         except TimeoutError:
             raise HTTPException(
-                408, f"got no complete form within {self._wall_s_max:g} s"
+                408, f"got no whole form within {self._wall_s_max:g} s"
             ) from None
         finally:
             self._held_bytes -= received_bytes

@@ -1,4 +1,4 @@
-"""Run simulations in the background, one at a time, with a short queue and a time limit."""
+"""Simulations in the background: one at a time, a few waiting, each bounded in time."""
 
 import asyncio
 import secrets
@@ -13,10 +13,10 @@ from anyio import CapacityLimiter
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.web.worker import WorkError, call
 
-#: Most jobs that wait, and most jobs whose results are kept.
+#: Jobs that wait while one runs, and jobs whose results are kept.
 WAITING_MAX: Final = 4
 KEPT_MAX: Final = 32
-#: Longest wall-clock time of one job [s].
+#: Wall-clock time of one job [s].
 WALL_S_MAX: Final = 180.0
 SEEDS: Final = 3
 _COLUMNS: Final = (
@@ -29,15 +29,18 @@ _COLUMNS: Final = (
 
 
 class QueueFullError(Exception):
-    """The queue of jobs is full."""
+    """As many jobs wait as may."""
 
 
 @dataclass
 class Job:
-    """Simulations of both options, with the rows completed up to now."""
+    """Simulations that were asked for together, with the rows that they have given so far.
 
-    options: Mapping[str, Scenario]  # Scenarios by side.
-    notes: tuple[str, ...] = ()  # Sentences about options that are left out.
+    options: the scenario of each side; notes: sentences about what is left out.
+    """
+
+    options: Mapping[str, Scenario]
+    notes: tuple[str, ...] = ()
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     rows: list[dict[str, Any]] = field(default_factory=list)
     state: str = "waiting"
@@ -45,7 +48,7 @@ class Job:
 
     @property
     def total(self) -> int:
-        """Number of runs."""
+        """Runs in all [count]."""
         return SEEDS * len(self.options)
 
     def rows_of(self, side: str) -> list[dict[str, Any]]:
@@ -54,12 +57,12 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """True if the job has ended."""
+        """Whether no further rows will come."""
         return self.state in ("done", "failed")
 
 
 class JobQueue:
-    """A queue of limited length. `run` executes its jobs and ends each after `wall_s_max` seconds."""
+    """A bounded queue of jobs; `run` works on them, and ends a job after `wall_s_max` seconds."""
 
     def __init__(self, wall_s_max: float = WALL_S_MAX) -> None:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
@@ -69,7 +72,7 @@ class JobQueue:
     def submit(
         self, options: Mapping[str, Scenario], notes: tuple[str, ...] = ()
     ) -> Job:
-        """Queue simulations of scenarios by side, or raise `QueueFullError` if too many wait."""
+        """Queue simulations of scenarios by side; raise `QueueFullError` if too many wait."""
         job = Job(options, notes)
         try:
             self._waiting.put_nowait(job)
@@ -82,11 +85,11 @@ class JobQueue:
         return job
 
     def get(self, job_id: str) -> Job | None:
-        """Return a job, or None if it is unknown or no longer kept."""
+        """Return a job, or None where it is unknown or forgotten."""
         return self._jobs.get(job_id)
 
     async def run(self) -> None:
-        """Execute jobs one after another until cancelled."""
+        """Work on the jobs, one after another, until cancelled."""
         limiter = CapacityLimiter(1)
         while True:
             job = await self._waiting.get()
@@ -95,7 +98,7 @@ class JobQueue:
             job.state = "failed" if job.problem else "done"
 
     async def _simulate(self, job: Job, limiter: CapacityLimiter) -> str:
-        """Run each option under several seeds, seed by seed, and return the problem, if any."""
+        """Run each option under a few seeds, the first seed of all options first; return what went wrong."""
         limit_s = self._wall_s_max
         try:
             with anyio.fail_after(limit_s):
@@ -109,14 +112,14 @@ class JobQueue:
                         )
                         job.rows += [{"side": side, **row} for row in rows]
         except TimeoutError:
-            return f"ended after {limit_s:g} s: choose a smaller cluster"
+            return f"ended after {limit_s:g} s: ask for a smaller cluster"
         except WorkError as error:
             return str(error).splitlines()[0]
         return ""
 
 
 def simulate(scenario: Scenario) -> list[dict[str, Any]]:
-    """Run a scenario and return the columns that the page shows; called in a worker process."""
+    """Run a scenario and return the columns of its rows that the page shows; for a worker process."""
     from stripesim.scenarios.cells.run import run_cells
 
     return [

@@ -1,4 +1,4 @@
-"""Turn the form into two options: a scenario for each, and the numbers that need no simulation."""
+"""What the form of the page means: two options, each a scenario, and the numbers that follow at once."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ from stripesim.web.fields import (
 )
 
 SIDES: Final = ("a", "b")
-#: Values of the form if the scenario has none. The page shows them all.
+#: What the form proposes where the scenario says nothing; every value is shown.
 _RATE_PER_S: Final = 1000.0
 _READ_FRACTION: Final = 0.7
 _GROWTH_BYTES_PER_DAY: Final = 0.1e12
@@ -98,7 +98,7 @@ def controls() -> tuple[Control, ...]:
 
 @dataclass(frozen=True)
 class Number:
-    """One number of the page, with its explanation, source and range of validity."""
+    """One number of the page, and why it is what it is."""
 
     key: str
     label: str
@@ -111,7 +111,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Option:
-    """One of two options: the values of its form and the numbers that follow.
+    """One of two options: the values of its form, and the numbers that follow, or why none do.
 
     An option with problems has neither a scenario nor numbers.
     """
@@ -124,7 +124,7 @@ class Option:
 
     @property
     def problem_lines(self) -> list[str]:
-        """List the problems, each with the label of its field."""
+        """List the problems in words, each with the label of its field."""
         labels = {control.name: control.label for control in controls()}
         of_fields = [
             f"{labels[name]}: {text}" for name, text in self.problems.by_field.items()
@@ -133,7 +133,7 @@ class Option:
 
 
 def defaults(base: Scenario, side: str) -> dict[str, str]:
-    """Return the initial values of the form, which are those of the scenario."""
+    """Return what the form holds before anything is typed: the scenario's own values."""
     cluster = base.cluster
     load = base.workload
     plan = base.plan or PlanSpec()
@@ -142,7 +142,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     domain = cluster.failure_domain_erasure
     if parse_scheme(scheme).kind == "replicated":
         domain = cluster.failure_domain_replicated
-    # An empty field means the capacity of the drive model, or no racks.
+    # An empty field stands for the drive's own capacity, and for no racks.
     drive_tb = cluster.drive_bytes / 1e12 if cluster.drive_bytes else ""
     growth_bytes = plan.growth_bytes_per_day or _GROWTH_BYTES_PER_DAY
     repair_bytes_per_s = durability.repair_bytes_per_s or _REPAIR_BYTES_PER_S
@@ -171,7 +171,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
 
 
 def _first_of(values: Sequence[str], default: str) -> str:
-    """Return the first value that a plan tries, or the default if it tries none."""
+    """Return the first of the values that a plan varies; the scenario's own where it varies none."""
     return next(iter(values), default)
 
 
@@ -194,7 +194,7 @@ def _field_text(value: str | float) -> str:
 def read_values(
     base: Scenario, query: Mapping[str, str], side: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Read the values of one option from an address, with the base as default, and problems by field."""
+    """Take one option from an address: its values, where none is given the base's; and problems by field."""
     values = defaults(base, side)
     problems = {}
     for control in controls():
@@ -210,14 +210,14 @@ def read_values(
 
 
 def options_of(base: Scenario, query: Mapping[str, str]) -> dict[str, Option]:
-    """Build both options and compute the numbers that need no simulation."""
+    """Build both options of the page and compute what follows without simulation."""
     return {side: option_of(base, query, side) for side in SIDES}
 
 
 def invalid_options(
     base: Scenario, query: Mapping[str, str], problem: str
 ) -> dict[str, Option]:
-    """Return both options without numbers, because of a problem."""
+    """Return both options where nothing could be computed."""
     options = {}
     for side in SIDES:
         values, by_field = read_values(base, query, side)
@@ -226,7 +226,7 @@ def invalid_options(
 
 
 def option_of(base: Scenario, query: Mapping[str, str], side: str) -> Option:
-    """Build one option and compute the numbers that need no simulation."""
+    """Build one option of the page and compute what follows without simulation."""
     values, problems = read_values(base, query, side)
     if problems:
         return Option(values, problems=FormProblems(problems))
@@ -235,7 +235,7 @@ def option_of(base: Scenario, query: Mapping[str, str], side: str) -> Option:
 
 @dataclass(frozen=True)
 class _Based:
-    """A hashable scenario, compared by content."""
+    """A scenario as a key: two of one content are one."""
 
     scenario: Scenario = field(compare=False)
     sha256: str = ""
@@ -259,7 +259,7 @@ def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
     for key in ("public_gbit_per_s", "private_gbit_per_s"):
         keys[key] = float(values[key])
     keys["racks"] = int(float(values["racks"])) if values["racks"] else None
-    # An empty field overrides the base with the capacity of the drive model.
+    # Without a number the capacity is that of the drive, whatever the base has.
     keys["drive_bytes"] = None
     if values["drive_tb"]:
         keys["drive_bytes"] = round(float(values["drive_tb"]) * 1e12)
@@ -284,7 +284,7 @@ def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
     return candidate_scenario(base, asked, values["scheme"], keys)
 
 
-# Keys that the form replaces or lacks.
+# What the form says in its own way, or does not have.
 _REPLACED: Final[Any] = {
     **dict.fromkeys(
         ("workloads", "faults", "repair", "degraded", "plan", "durability"), True
@@ -312,7 +312,7 @@ def _numbers(
     full = held.usable_bytes_full
     raw = held.raw_bytes
     origin = drives.fill.provenance["full_ratio"].source if drives.fill else "–"
-    exact = "exact arithmetic, without metadata and other pools"
+    exact = "exact arithmetic; metadata and other pools are not counted"
     steps = " → ".join(
         f"{step.name} {bytes_text(step.left_bytes)} ({step.why})"
         for step in held.steps[:5]
@@ -322,7 +322,7 @@ def _numbers(
     drive_sum = f"{held.osds} OSDs × {drives.osd_bytes or 0:,.0f} B"
     full_ratio = drives.fill.full_ratio if drives.fill else 1.0
     full_sum = f"raw × {full_ratio:g} / {held.overhead:.4g}"
-    padded = f"{held.overhead:.4g} from the scheme, the rest from padding to stripes"
+    padded = f"{held.overhead:.4g} by the scheme, the rest is padding to stripes"
     layout = "the layout of Ceph's erasure-coded objects"
     found = [
         Number(
@@ -348,7 +348,7 @@ def _numbers(
         ),
         Number(
             "stored",
-            "Stored per client byte",
+            "Stored for each client byte",
             stored,
             number_text(stored),
             padded,
@@ -360,8 +360,8 @@ def _numbers(
     growth_bytes = float(values["growth_tb_per_day"]) * 1e12
     if growth_bytes and safe is not None:
         days = max(0.0, safe - stored_bytes) / growth_bytes
-        why = f"({bytes_text(safe)} − {bytes_text(stored_bytes)} stored) / {bytes_text(growth_bytes)} per day"
-        constant = "constant growth"
+        why = f"({bytes_text(safe)} − {bytes_text(stored_bytes)} stored) / {bytes_text(growth_bytes)} a day"
+        constant = "growth taken as constant"
         found.append(
             Number(
                 "days",
@@ -380,11 +380,11 @@ def _numbers(
     if row["method"] != "markov":
         how = f"by {row['method']}"
     why = (
-        f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, {how}: "
-        f"{values['afr_percent']} % of drives fail per year, a repair begins after {DETECTION_S:g} s and "
-        f"runs at {values['repair_mb_per_s']} MB/s"
+        f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, {how}: drives fail at "
+        f"{values['afr_percent']} % a year, a repair begins after {DETECTION_S:g} s and goes at "
+        f"{values['repair_mb_per_s']} MB/s"
     )
-    label, assumed = "Annual durability [nines]", "; ".join(row["assumptions"])
+    label, assumed = "Nines of durability in a year", "; ".join(row["assumptions"])
     independent = "independent failures: no power cuts, no bad batches"
     nines = row["nines"]
     found.append(
@@ -394,7 +394,7 @@ def _numbers(
 
 
 def _bound_numbers(bounds: Sequence[Bound]) -> list[Number]:
-    """Show the rate at which the first resource saturates, and the next resources in its explanation."""
+    """Show the rate at which the first resource is full; its why names those that follow."""
     if not bounds:
         return []
     lowest, *rest = bounds
@@ -403,13 +403,13 @@ def _bound_numbers(bounds: Sequence[Bound]) -> list[Number]:
     if following:
         why += f". Next, in requests/s: {', '.join(following)}"
     text = f"{number_text(lowest.iops)} requests/s, by the {lowest.resource}"
-    source = "service times per request and resource, from the parameter sets"
-    valid = "an upper bound: waits, wake-ups and syncs lower the rate"
+    source = "the time that a request takes of each resource, from the parameter sets"
+    valid = "an upper bound: waits, wake-ups and syncs lower what is served"
     return [Number("bound", "Served at most", lowest.iops, text, why, source, valid)]
 
 
 def read_upload(text: str) -> Scenario:
-    """Read an uploaded scenario, which must not name files and may use only shipped parameter sets."""
+    """Read a scenario that came from outside: it may name no file, and only sets that ship."""
     try:
         values = parse_toml(text)
     except ValueError as error:
@@ -417,7 +417,7 @@ def read_upload(text: str) -> Scenario:
     refused = sorted(set(_file_keys(values)))
     if refused:
         raise ValueError(
-            f"scenario: got {', '.join(refused)}, wanted an upload without paths of files"
+            f"scenario: got {', '.join(refused)}, wanted no path of a file in an upload"
         )
     cluster = values.get("cluster", {})
     sets = names()
@@ -437,17 +437,17 @@ def read_upload(text: str) -> Scenario:
 
 
 def read_report(content: bytes) -> tuple[Scenario, list[str]]:
-    """Return a scenario of the largest pool in a ``ceph report``, and notes about simplifications.
+    """Make a scenario of the largest pool of an uploaded ``ceph report``; and what was simplified.
 
-    The page compares clusters of equal hosts, so all hosts of the pool's OSDs count as equal. In contrast,
-    ``stripesim import ceph-report`` keeps the CRUSH map.
+    The page compares clusters of equal hosts, so the hosts that the pool's OSDs are on are taken as equal;
+    ``stripesim import ceph-report`` keeps the CRUSH map as it is.
     """
     from stripesim.scenarios.importing.cluster import import_cluster
     from stripesim.scenarios.importing.counted_scenario import scenario_without_map
     from stripesim.scenarios.importing.scenario import chosen_pools
 
     with tempfile.TemporaryDirectory(prefix="stripesim-") as folder:
-        # No part of the request determines the path.
+        # The name is ours: nothing of the request names a file.
         path = Path(folder) / "report.json"
         path.write_bytes(content)
         try:
@@ -457,7 +457,7 @@ def read_report(content: bytes) -> tuple[Scenario, list[str]]:
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), "report")) from None
     notes = [
-        f"pool {pool.placed.name}; `stripesim import ceph-report` keeps the CRUSH map",
+        f"pool {pool.placed.name}; stripesim import ceph-report keeps the CRUSH map as it is",
         *counted.notes,
         *counted.lines,
         *cluster.warnings,
@@ -477,12 +477,12 @@ def _file_keys(value: Any, key: str = "") -> list[str]:
 
 
 def toml_of(scenario: Scenario) -> str:
-    """Write a scenario as TOML for `stripesim run`."""
+    """Write a scenario as TOML that `stripesim run` takes."""
     return toml_document(scenario.model_dump(mode="json", exclude_unset=True))
 
 
 def difference(first: float | None, second: float | None) -> str:
-    """Write the relative difference of a second value from the first.
+    """Write how much a second value differs from a first.
 
     >>> difference(100.0, 150.0), difference(2.0, 2.0), difference(0.0, 1.0)
     ('+50 %', 'equal', '–')

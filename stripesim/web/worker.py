@@ -1,7 +1,7 @@
-"""Run long work in worker processes, which end at a time limit or with the server.
+"""Heavy work in processes of their own, so that a time limit or the end of the server ends it.
 
-The processes come from `anyio.to_process`, which reuses them for later calls and kills them when the waiting
-task is cancelled.
+The processes are those of `anyio.to_process`: they are used again for the next call, and killed when the task
+that waits for them is cancelled.
 """
 
 import os
@@ -21,7 +21,7 @@ _PARENT_CHECK_S: Final = 1.0
 
 
 class WorkError(Exception):
-    """Work without a result, because it was refused, too slow, or killed; the message is for the user."""
+    """Work that has no result: refused with a message for the user, too slow, or dead."""
 
 
 async def call(
@@ -32,13 +32,13 @@ async def call(
     Parameters
     ----------
     function
-        A function of a module, with picklable arguments and result.
+        A function of a module; what it takes and returns can be pickled.
     *args
         Its arguments.
     limiter
-        Limits the number of calls that run at the same time.
+        Bounds the calls that run at the same time; others wait.
     wall_s
-        Longest time of the call, including its wait for the limiter [s].
+        Time for the call and its wait, after which its process is killed [s].
 
     Returns
     -------
@@ -48,14 +48,16 @@ async def call(
     Raises
     ------
     WorkError
-        If the function raised `ValueError` (with its message), or if time or memory ran out.
+        If the function raised `ValueError`, whose text it has, or if time or memory ran out.
     """
     work = partial(_work, function, *args)
     try:
         with anyio.fail_after(wall_s):
             result = await to_process.run_sync(work, cancellable=True, limiter=limiter)
     except TimeoutError:
-        raise WorkError(f"ended after {wall_s:g} s: choose a smaller cluster") from None
+        raise WorkError(
+            f"ended after {wall_s:g} s: ask for a smaller cluster"
+        ) from None
     except BrokenWorkerProcess:
         raise WorkError("ended unexpectedly: memory may be short") from None
     if isinstance(result, _Problem):
@@ -64,7 +66,7 @@ async def call(
 
 
 class _Problem(NamedTuple):
-    """The text of a problem, since some exceptions cannot be pickled."""
+    """A problem in words, since not every exception can be pickled."""
 
     text: str
 
@@ -76,16 +78,16 @@ def _work(function: Callable[..., R], *args: Any) -> R | _Problem:
     except ValueError as error:
         return _Problem(str(error))
     except RecursionError:
-        return _Problem("got values nested too deeply, wanted fewer levels")
+        return _Problem("got values nested too deep, wanted fewer")
     except MemoryError:
-        return _Problem("out of memory: choose a smaller cluster")
+        return _Problem("out of memory: ask for a smaller cluster")
 
 
 _following = threading.Event()
 
 
 def _follow_parent() -> None:
-    """End this process with the server, even during a long call, and leave Ctrl-C to the server."""
+    """End this process with the server, even in the middle of a long call, and leave Ctrl-C to the server."""
     if _following.is_set():
         return
     _following.set()

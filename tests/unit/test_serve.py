@@ -254,7 +254,7 @@ def test_a_report_is_the_base(client):
     answer = client.post("/upload", files={"file": ("x.json", found[0].read_bytes())})
     assert answer.status_code == 303
     page = client.get(answer.headers["location"]).text
-    assert "Data read from the file, and simplifications" in page
+    assert "What was read, and what was simplified" in page
     assert "Usable with the largest domain gone" in page
 
 

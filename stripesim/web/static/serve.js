@@ -1,4 +1,4 @@
-// After an update, keep aria-invalid of each field in step with its error text.
+// After an update the error of a field may have come or gone: the field itself says so too.
 document.addEventListener("htmx:afterSettle", () => {
   for (const error of document.querySelectorAll(".field .error")) {
     const field = document.getElementById(error.id.replace(/-error$/, ""));
