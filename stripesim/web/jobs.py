@@ -119,7 +119,7 @@ class JobQueue:
 
 
 def simulate(scenario: Scenario) -> list[dict[str, Any]]:
-    """Run a scenario and return the columns of its rows that the page shows; for a worker process."""
+    """Run a scenario in a worker process and return the columns that the page shows."""
     from stripesim.scenarios.cells.run import run_cells
 
     return [
