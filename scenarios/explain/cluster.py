@@ -1,7 +1,6 @@
 """Choose the cluster for an explained request: a small default one, or that of a scenario."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,62 +31,48 @@ class ExplainError(ValueError):
     """A request that cannot be explained."""
 
 
-@dataclass(frozen=True)
-class ClusterChoice:
-    """The caller's options for the cluster. None keeps the value of the scenario or the small cluster."""
+def scenarios_of(
+    base: Scenario | str | Path | None,
+    releases: Sequence[str] | None,
+    *,
+    keys: Mapping[str, Any],
+    direct_reads: bool,
+    sets: Overrides,
+) -> Iterator[Scenario]:
+    """Yield one scenario per release, or one if there are none to compare.
 
-    scenario: Scenario | str | Path | None = None
-    schemes: Sequence[str] | None = None
-    generations: Sequence[str] | None = None
-    stripe_unit_bytes: int | None = None
-    object_bytes: int | None = None
-    direct_reads: bool = False
-    sets: Overrides = ()
-
-    def scenarios(self) -> Iterator[Scenario]:
-        """Yield one scenario per release, all with the same schemes."""
-        if self.generations is None:
-            direct_reads = {"cluster.direct_reads": True} if self.direct_reads else {}
-            yield self._scenario(direct_reads)
-            return
-        offering = _offering_direct_reads(self.generations)
-        for generation in self.generations:
-            values: dict[str, Any] = {"generation": generation}
-            # Releases without direct reads read through the primary. If all are, the loader reports it.
-            if self.direct_reads and (generation in offering or not offering):
-                values["cluster.direct_reads"] = True
-            yield self._scenario(values)
-
-    def _scenario(self, of_release: dict[str, Any]) -> Scenario:
-        values = {
-            **of_release,
-            "schemes": self.schemes,
-            "cluster.stripe_unit_bytes": self.stripe_unit_bytes,
-            "cluster.object_bytes": self.object_bytes,
-        }
+    `base` has the cluster, by default a small one. `keys` override it where they are not None, and `sets`
+    override both.
+    """
+    offering = _offering_direct_reads(releases or ())
+    for release in releases or (None,):
+        values: dict[str, Any] = {"generation": release, **keys}
+        # Releases without direct reads read through the primary. If all are, the loader reports it.
+        if direct_reads and (release in offering or not offering):
+            values["cluster.direct_reads"] = True
         options = [
             Override(key, value, _OPTIONS[key])
             for key, value in values.items()
             if value is not None
         ]
-        sets = self.sets
-        if not isinstance(sets, Sequence):
-            sets = [Override(key, value) for key, value in sets.items()]
-        # An option overrides the scenario, and an explicit key overrides both.
-        every = [*options, *sets]
-        if self.scenario is None:
-            return self._small(every)
-        if isinstance(self.scenario, Scenario):
-            return overridden(self.scenario, every)
-        return _largest_planned(load_scenario(self.scenario, sets=every))
+        overrides = sets
+        if not isinstance(overrides, Sequence):
+            overrides = [Override(key, value) for key, value in overrides.items()]
+        every = [*options, *overrides]
+        if base is None:
+            yield _small_cluster(keys["schemes"] or DEFAULT_SCHEMES, every)
+        elif isinstance(base, Scenario):
+            yield overridden(base, every)
+        else:
+            yield _largest_planned(load_scenario(base, sets=every))
 
-    def _small(self, sets: Sequence[str | Override]) -> Scenario:
-        schemes = self.schemes or DEFAULT_SCHEMES
-        # A repair needs a spare host.
-        hosts = 1 + max(_width(scheme) for scheme in schemes)
-        cluster = {**_SMALL_CLUSTER["cluster"], "hosts": hosts}
-        values = {**_SMALL_CLUSTER, "schemes": schemes, "cluster": cluster}
-        return scenario_from(values, label="explain", sets=sets)
+
+def _small_cluster(schemes: Sequence[str], sets: Sequence[str | Override]) -> Scenario:
+    # A repair needs a spare host.
+    hosts = 1 + max(_width(scheme) for scheme in schemes)
+    cluster = {**_SMALL_CLUSTER["cluster"], "hosts": hosts}
+    values = {**_SMALL_CLUSTER, "schemes": schemes, "cluster": cluster}
+    return scenario_from(values, label="explain", sets=sets)
 
 
 #: Command-line option that sets each key, for error messages.

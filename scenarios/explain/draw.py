@@ -19,7 +19,7 @@ from stripesim.scenarios.explain.text import (
     latency_words,
     reply_word,
 )
-from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
+from stripesim.scenarios.explain.timeline import Timeline
 from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure
 
@@ -94,14 +94,6 @@ def _why_idle(idle: Sequence[int], missing: Sequence[int]) -> str:
     return f"not asked; {down[0]} is down"
 
 
-def _lane_of(entry: TimelineStep) -> int | str:
-    if entry.branch is not None:
-        return entry.branch
-    if entry.lane == "client":
-        return "client"
-    return "primary"
-
-
 @dataclass(frozen=True)
 class _Panel:
     """Draws one timeline, whose rows `lanes` names from top to bottom."""
@@ -117,7 +109,7 @@ class _Panel:
         for entry in self.timeline.steps:
             bars_of_step = layout.bars_of(entry)
             if bars_of_step:
-                rows[row_of[_lane_of(entry)]] += bars_of_step
+                rows[row_of[entry.host]] += bars_of_step
         for number, row in enumerate(rows):
             self._draw_row(number, row)
         self._draw_holds(row_of["locks"])

@@ -13,8 +13,8 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import kernel_warnings
 from stripesim.scenarios.cells.run import steps_problem
 from stripesim.scenarios.explain.cluster import (
-    ClusterChoice,
     ExplainError,
+    scenarios_of,
     with_one_request,
 )
 from stripesim.scenarios.explain.plan import PlacedRequest, Question, place_request
@@ -106,22 +106,20 @@ def explain(
         generation = [generation]
     question = Question(op, size_bytes, offset_bytes, state, image, lost_shard)
     _check(question, schemes, generation or ())
-    choice = ClusterChoice(
-        scenario=scenario,
-        schemes=schemes,
-        generations=generation,
-        stripe_unit_bytes=stripe_unit_bytes,
-        object_bytes=size_bytes if op == "repair" else None,
-        direct_reads=direct_reads,
-        sets=sets,
-    )
+    keys = {
+        "schemes": schemes,
+        "cluster.stripe_unit_bytes": stripe_unit_bytes,
+        "cluster.object_bytes": size_bytes if op == "repair" else None,
+    }
     timelines = []
-    for of_release in choice.scenarios():
+    for of_release in scenarios_of(
+        scenario, generation, keys=keys, direct_reads=direct_reads, sets=sets
+    ):
         # A bare device has no steps to explain.
         pools = [scheme for scheme in of_release.schemes if scheme != "none"]
         if not pools:
-            got = "none, a bare device"
-            raise of_release.problem("schemes", got, "a scheme such as rep:3 or rs:6,3")
+            wanted = "a scheme such as rep:3 or rs:6,3"
+            raise of_release.problem("schemes", "none, a bare device", wanted)
         timelines += [_timeline(question, of_release, scheme) for scheme in pools]
     return timelines
 
@@ -204,9 +202,9 @@ def _record(request: PlacedRequest, models: Models) -> Timeline:
     steps, reply_ns, graphs = record(program)
 
     def templates_with(models: Models) -> list[Template]:
-        other = request.plan(models)
-        other.source.take(1)
-        return [other.book.templates[graph] for graph in graphs]
+        replanned = request.plan(models)
+        replanned.source.take(1)
+        return [replanned.book.templates[graph] for graph in graphs]
 
     shares, parameters = shares_of(templates_with, models)
     primary = int(pool.primaries[0])

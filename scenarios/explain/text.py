@@ -272,16 +272,12 @@ def drawing(
 
 def _lanes(timeline: Timeline) -> dict[str, list[TimelineStep]]:
     """Group the steps by line: client, primary, and each shard."""
-    lanes: dict[str, list[TimelineStep]] = {"client": [], "primary": []}
+    names: dict[int | str, str] = {"client": "client", "primary": "primary"}
     for shard in range(timeline.width):
-        lanes[lane_words([shard], timeline.primary)] = []
+        names[shard] = lane_words([shard], timeline.primary)
+    lanes: dict[str, list[TimelineStep]] = {name: [] for name in names.values()}
     for entry in timeline.steps:
-        name = "primary"
-        if entry.branch is not None:
-            name = lane_words([entry.branch], timeline.primary)
-        elif entry.lane == "client":
-            name = "client"
-        lanes[name].append(entry)
+        lanes[names[entry.host]].append(entry)
     return lanes
 
 

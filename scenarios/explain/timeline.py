@@ -29,6 +29,13 @@ class TimelineStep:
         Share, ...
     ]  # Parameters that set its duration, the largest share first.
 
+    @property
+    def host(self) -> int | str:
+        """Host that its work is for: the index of a shard, "client" or "primary"."""
+        if self.branch is not None:
+            return self.branch
+        return "client" if self.lane == "client" else "primary"
+
     def to_json(self) -> dict[str, Any]:
         """Return a document of plain values."""
         step = asdict(self.step)
@@ -92,22 +99,22 @@ class Timeline:
 
     def totals(self) -> dict[str, int]:
         """Sum the counters of all steps. Wake-ups of threads add to durations only."""
-        found: dict[str, int] = {}
+        totals: dict[str, int] = {}
         for entry in self.steps:
             for name, amount in entry.step.counted.items():
-                found[name] = found.get(name, 0) + amount
-        return found
+                totals[name] = totals.get(name, 0) + amount
+        return totals
 
     def latency_by_category_ns(self) -> dict[str, int]:
         """Split the latency along the critical path by category [ns]; the parts add up to it."""
-        found = dict.fromkeys(CATEGORIES, 0)
+        spent_ns = dict.fromkeys(CATEGORIES, 0)
         for index in self.path:
             entry = self.steps[index]
-            found["wait"] += entry.step.wait_ns
+            spent_ns["wait"] += entry.step.wait_ns
             if entry.category:
-                found["coding"] += entry.coding_ns
-                found[entry.category] += entry.step.duration_ns - entry.coding_ns
-        return found
+                spent_ns["coding"] += entry.coding_ns
+                spent_ns[entry.category] += entry.step.duration_ns - entry.coding_ns
+        return spent_ns
 
     def to_json(self) -> dict[str, Any]:
         """Return a document of plain values."""
@@ -197,7 +204,7 @@ _GIVES = {"release", "leave"}
 def holds(steps: Sequence[RecordedStep]) -> list[Hold]:
     """Pair each acquire with its release."""
     taken: dict[tuple[int, str], list[RecordedStep]] = {}
-    found = []
+    pairs = []
     for step in sorted(steps, key=lambda step: (step.end_ns, step.graph, step.index)):
         if not step.resource or step.word not in _TAKES | _GIVES:
             continue
@@ -205,10 +212,10 @@ def holds(steps: Sequence[RecordedStep]) -> list[Hold]:
         if step.word in _TAKES:
             waiting.append(step)
         elif waiting:
-            found.append(
+            pairs.append(
                 Hold(step.role, step.resource, waiting.pop(0).end_ns, step.end_ns)
             )
-    return sorted(found, key=lambda hold: (hold.start_ns, hold.end_ns, hold.role))
+    return sorted(pairs, key=lambda hold: (hold.start_ns, hold.end_ns, hold.role))
 
 
 def critical_path(steps: Sequence[RecordedStep], reply: int) -> tuple[int, ...]:
