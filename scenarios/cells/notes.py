@@ -15,7 +15,7 @@ from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.kernel_costs import interpolated_codes
 from stripesim.scenarios.cells.placement import up_sets
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.ceph.cluster import NO_OSD
 
@@ -81,23 +81,21 @@ def kernel_warnings(scenario: Scenario) -> list[str]:
 
 def pristine_warnings(scenario: Scenario) -> list[str]:
     """Warn of reads that find no objects, since their rates do not apply to a cluster in use."""
-    found = any(
-        load.image == "pristine"
-        and load.kind != "trace"
-        and (
-            load.ops == ("read",)
-            if load.read_fraction is None
-            else load.read_fraction == 1
-        )
-        for load in scenario.loads
-    )
+    if not any(_reads_nothing(load) for load in scenario.loads):
+        return []
     where = scenario.where("workload", "image")
-    words = "reads of a pristine image find no objects and move no data; set image"
-    return (
-        [f'{where}: {words} = "prefilled" to read what was written before the run']
-        if found
-        else []
-    )
+    return [
+        f"{where}: reads of a pristine image find no objects and move no data; set image = "
+        '"prefilled" to read what was written before the run'
+    ]
+
+
+def _reads_nothing(load: WorkloadSpec) -> bool:
+    if load.image != "pristine" or load.kind == "trace":
+        return False
+    if load.read_fraction is None:
+        return load.ops == ("read",)
+    return load.read_fraction == 1
 
 
 def hole_warnings(scenario: Scenario) -> list[str]:
