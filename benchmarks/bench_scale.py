@@ -69,7 +69,7 @@ image_bytes = "{max(64, 16 * groups // clients)}MiB"
         "run_s": done_s - built_s,
         "engine_s": result.engine_run.wall_s,
         "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "iops": float(result.row["iops"]),
+        "iops": result.row.iops,
     }
 
 

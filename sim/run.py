@@ -29,12 +29,12 @@ from stripesim.sim.observe.client_requests import (
 from stripesim.sim.observe.limits import (
     ResourceUse,
     limits_of_run,
-    limits_text,
     resource_use,
 )
 from stripesim.sim.observe.processors import processor_use
 from stripesim.sim.observe.recording import account, completions_sha256, describe
-from stripesim.sim.observe.window import Window, offered, window_of
+from stripesim.sim.observe.result_row import FaultNumbers, ResultRow
+from stripesim.sim.observe.window import Window, offered_load, window_of
 
 AnyWorkload = Workload | SyntheticLoops
 
@@ -48,7 +48,7 @@ class RunResult:
     Attributes
     ----------
     row
-        Numbers of the result row. See `stripesim.sim.observe.recording.describe`.
+        Numbers of the result row.
     load_rows
         The row of each workload, if there are several.
     requested
@@ -79,8 +79,8 @@ class RunResult:
         Use of processors. See `stripesim.sim.observe.processors.processor_use`.
     """
 
-    row: dict[str, Any]
-    load_rows: tuple[dict[str, Any], ...]
+    row: ResultRow
+    load_rows: tuple[ResultRow, ...]
     requested: ClientRequests
     first: ClientRequests
     engine_run: EngineRun
@@ -291,14 +291,14 @@ def simulate(
         background_runs = run.streams[len(own) :]
         return _result(pool, book, outcomes, run, background_runs, warm_up=warm_up)
     requested = joined_requests([outcome.requested for outcome in outcomes])
-    fault_columns, timeline = describe_faults(director.finish(run, requested))
+    fault_numbers, timeline = describe_faults(director.finish(run, requested))
     return _result(
         pool,
         book,
         outcomes,
         run,
         run.streams[len(own) + 1 :],
-        fault_columns=fault_columns,
+        fault_numbers=fault_numbers,
         timeline=timeline,
     )
 
@@ -354,11 +354,11 @@ def _result(
     run: EngineRun,
     background: Sequence[StreamRun],
     *,
-    fault_columns: dict[str, Any] | None = None,
+    fault_numbers: FaultNumbers | None = None,
     timeline: dict[str, Any] | None = None,
     warm_up: float | None = None,
 ) -> RunResult:
-    """Collect the results of a run. `fault_columns` join its row."""
+    """Collect the results of a run."""
     counts = [account(load.stream, book, spawned=load.spawned) for load in loads]
     together = {name: sum(counted[name] for counted in counts) for name in counts[0]}
     requested = joined_requests([load.requested for load in loads])
@@ -376,29 +376,37 @@ def _result(
 
     uses = resource_use(pool.cluster, run, int(requested.latencies_ns.sum()))
     limits = limits_of_run(uses, is_closed=all_closed)
-    shared = {**limits, "limits": limits_text(limits["limits"])}
     window = window_for(requested, all_closed, min(load.dry_ns for load in loads))
-    is_drawn = not is_faulty and all(load.is_drawn for load in loads)
-    row = describe(pool.cluster, run, requested, together, window, is_drawn=is_drawn)
-    row |= shared | (fault_columns or {})
-    any_closed = any(load.is_closed for load in loads)
-    row |= offered(requested, run.end_ns, is_closed=any_closed)
-    row["engine_wall_s"] = run.wall_s
+    row = describe(
+        pool.cluster,
+        run,
+        requested,
+        together,
+        window,
+        is_drawn=not is_faulty and all(load.is_drawn for load in loads),
+        offered=offered_load(
+            requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
+        ),
+        limits=limits,
+        faults=fault_numbers,
+    )
     load_rows = []
     if len(loads) > 1:
         for load, counted in zip(loads, counts, strict=True):
-            own_window = window_for(load.requested, load.is_closed, load.dry_ns)
-            own_row = describe(
-                pool.cluster,
-                run,
-                load.requested,
-                counted,
-                own_window,
-                is_drawn=not is_faulty and load.is_drawn,
+            load_rows.append(
+                describe(
+                    pool.cluster,
+                    run,
+                    load.requested,
+                    counted,
+                    window_for(load.requested, load.is_closed, load.dry_ns),
+                    is_drawn=not is_faulty and load.is_drawn,
+                    offered=offered_load(
+                        load.requested, run.end_ns, is_closed=load.is_closed
+                    ),
+                    limits=limits,
+                )
             )
-            own_row |= shared
-            own_row |= offered(load.requested, run.end_ns, is_closed=load.is_closed)
-            load_rows.append(own_row)
     processors = {}
     if window is not None:
         processors = processor_use(pool.cluster, run, row, together)
@@ -414,7 +422,7 @@ def _result(
         uses=run.uses,
         sha256=completions_sha256(requested),
         resources=uses,
-        limits=tuple(limits["limits"]),
+        limits=limits.near,
         window=window,
         timeline=timeline,
         processors=processors,

@@ -132,8 +132,22 @@ def _ratio(part: float, total: float) -> float:
     return float(part / total) if total else 0.0
 
 
-def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> dict[str, Any]:
-    """Return the limits of a run as columns of a result row.
+@dataclass(frozen=True, kw_only=True)
+class RunLimits:
+    """The limit of a run, and the classes of resources near theirs; see `ResultRow` for the fields."""
+
+    bottleneck: str
+    bottleneck_utilisation: float | None
+    bottleneck_mean_utilisation: float | None
+    bottleneck_wait_fraction: float | None
+    latency_at: str
+    latency_at_fraction: float
+    #: Classes of resources near their limit, the nearest first, as JSON objects
+    near: tuple[dict[str, Any], ...]
+
+
+def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> RunLimits:
+    """Find the limit of a run.
 
     Parameters
     ----------
@@ -145,8 +159,8 @@ def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> dict[str
 
     Returns
     -------
-    dict
-        Columns ``bottleneck…``, ``limits`` and ``latency_at…``.
+    RunLimits
+        The limit, and the classes of resources near theirs.
 
     Notes
     -----
@@ -165,11 +179,16 @@ def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> dict[str
         reverse=True,
     )
     first = _bottleneck(near)
+    bottleneck = LATENCY if is_closed else NO_BOTTLENECK
     slowest = max(uses, key=lambda use: use.time_share)
-    row: dict[str, Any] = {
-        "latency_at": slowest.kind,
-        "latency_at_fraction": slowest.time_share,
-        "limits": [
+    return RunLimits(
+        bottleneck=first.kind if first else bottleneck,
+        bottleneck_utilisation=first.utilisation if first else None,
+        bottleneck_mean_utilisation=first.mean_utilisation if first else None,
+        bottleneck_wait_fraction=first.wait_fraction if first else None,
+        latency_at=slowest.kind,
+        latency_at_fraction=slowest.time_share,
+        near=tuple(
             {
                 "resource": use.kind,
                 "mean_utilisation": use.mean_utilisation,
@@ -180,20 +199,8 @@ def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> dict[str
                 "hot_spot": not use.is_limit,
             }
             for use in near
-        ],
-        "bottleneck": LATENCY if is_closed else NO_BOTTLENECK,
-        "bottleneck_utilisation": None,
-        "bottleneck_mean_utilisation": None,
-        "bottleneck_wait_fraction": None,
-    }
-    if first is not None:
-        row |= {
-            "bottleneck": first.kind,
-            "bottleneck_utilisation": first.utilisation,
-            "bottleneck_mean_utilisation": first.mean_utilisation,
-            "bottleneck_wait_fraction": first.wait_fraction,
-        }
-    return row
+        ),
+    )
 
 
 def _bottleneck(near: list[ResourceUse]) -> ResourceUse | None:

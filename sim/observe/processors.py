@@ -8,6 +8,7 @@ import numpy as np
 from stripesim.sim.ceph.cluster import Cluster
 from stripesim.sim.engine.program import EngineRun
 from stripesim.sim.observe.recording import woken_ns
+from stripesim.sim.observe.result_row import ResultRow
 
 # Classes of an OSD's threads and their kinds of resources, in the order that requests use
 # them.
@@ -19,7 +20,7 @@ THREADS = {
 
 
 def processor_use(
-    cluster: Cluster, run: EngineRun, row: Mapping[str, Any], counted: Mapping[str, int]
+    cluster: Cluster, run: EngineRun, row: ResultRow, counted: Mapping[str, int]
 ) -> dict[str, Any]:
     """Compute the processor time of each class of threads, and the utilisation of hosts.
 
@@ -59,7 +60,7 @@ def processor_use(
             {
                 "thread": name,
                 "count_per_osd": int(counts.sum()) // cluster.osds,
-                "cpu_ns_per_op": cpu_ns / row["requests"],
+                "cpu_ns_per_op": cpu_ns / row.requests,
                 "in_use_mean": float(in_use.mean()),
                 "in_use_highest": float(in_use.max()),
             }
@@ -71,4 +72,4 @@ def processor_use(
         {"host": host, "cores": int(count), "utilisation": float(share)}
         for host, (count, share) in enumerate(zip(cores, busy, strict=True))
     ]
-    return {"cpu_ns_per_op": row["cpu_ns_per_op"], "threads": threads, "hosts": hosts}
+    return {"cpu_ns_per_op": row.cpu_ns_per_op, "threads": threads, "hosts": hosts}

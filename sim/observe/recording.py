@@ -1,7 +1,7 @@
 """Numbers of a result row: latencies, rates, amplification and processor time."""
 
 import hashlib
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from stripesim.sim.engine.program import (
 )
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.intervals import Floats, batches_of, ratio_interval
-from stripesim.sim.observe.window import NO_INTERVALS, Window
+from stripesim.sim.observe.limits import RunLimits, limits_text
+from stripesim.sim.observe.result_row import FaultNumbers, ResultRow
+from stripesim.sim.observe.window import OfferedLoad, Window
 
 
 def account(
@@ -164,7 +166,10 @@ def describe(
     window: Window | None,
     *,
     is_drawn: bool,
-) -> dict[str, Any]:
+    offered: OfferedLoad,
+    limits: RunLimits,
+    faults: FaultNumbers | None = None,
+) -> ResultRow:
     """Return the numbers of one result row.
 
     Rates and latencies describe the window. Figures per byte and per operation, and processor
@@ -184,43 +189,65 @@ def describe(
         The part of the run to measure, or None if no request completed.
     is_drawn
         True if requests are independent draws, so that batches give intervals.
+    offered
+        What an open loop offered. A saturated run has no intervals.
+    limits
+        The limits of the run.
+    faults
+        Numbers of a run under faults.
 
     Returns
     -------
-    dict
-        Columns of the row.
+    ResultRow
+        The row.
     """
     counted = with_wake_ups(cluster, run, counted)
     operations = int(requested.done.sum())
-    row: dict[str, Any] = {"requests": operations, "simulated_s": run.end_ns / 1e9}
+    row = ResultRow(
+        requests=operations,
+        offered_iops=offered.iops,
+        saturated=offered.is_saturated,
+        bottleneck=limits.bottleneck,
+        bottleneck_utilisation=limits.bottleneck_utilisation,
+        bottleneck_mean_utilisation=limits.bottleneck_mean_utilisation,
+        bottleneck_wait_fraction=limits.bottleneck_wait_fraction,
+        latency_at=limits.latency_at,
+        latency_at_fraction=limits.latency_at_fraction,
+        limits=limits_text(limits.near),
+        simulated_s=run.end_ns / 1e9,
+        engine_wall_s=run.wall_s,
+        faults=faults,
+    )
     if window is None:
         return row
-    row |= _measured(requested, window, is_drawn=is_drawn)
+    # No part of a saturated run represents another, since its queue grows throughout.
+    row = _measured(
+        row, requested, window, has_intervals=is_drawn and not offered.is_saturated
+    )
     client_bytes = int(requested.lengths_bytes[requested.done].sum())
-    cores = int(cluster.cores.sum())
-    for counter in (
-        "device_read_bytes",
-        "device_write_bytes",
-        "private_net_bytes",
-        "public_net_bytes",
-    ):
-        row[f"{counter}_per_client_byte"] = counted[counter] / client_bytes
     data_bytes = counted["device_write_bytes"] - counted["device_log_bytes"]
-    row["device_data_write_bytes_per_client_byte"] = data_bytes / client_bytes
-    return row | {
-        "cpu_ns_per_op": counted["cpu_ns"] / operations,
-        "cpu_utilisation": min(1.0, counted["cpu_ns"] / (cores * run.end_ns)),
-        "cpu_user_fraction": cluster.models.cpu.user_fraction,
-        "context_switches_per_op": counted["context_switches"] / operations,
-        "steady_state_start_s": window.transient_ns / 1e9,
-        "window_start_s": window.start_ns / 1e9,
-        "window_end_s": window.end_ns / 1e9,
-    }
+    cores = int(cluster.cores.sum())
+    return replace(
+        row,
+        device_read_bytes_per_client_byte=counted["device_read_bytes"] / client_bytes,
+        device_write_bytes_per_client_byte=counted["device_write_bytes"] / client_bytes,
+        device_data_write_bytes_per_client_byte=data_bytes / client_bytes,
+        private_net_bytes_per_client_byte=counted["private_net_bytes"] / client_bytes,
+        public_net_bytes_per_client_byte=counted["public_net_bytes"] / client_bytes,
+        cpu_ns_per_op=counted["cpu_ns"] / operations,
+        cpu_utilisation=min(1.0, counted["cpu_ns"] / (cores * run.end_ns)),
+        cpu_user_fraction=cluster.models.cpu.user_fraction,
+        context_switches_per_op=counted["context_switches"] / operations,
+        steady_state_start_s=window.transient_ns / 1e9,
+        window_start_s=window.start_ns / 1e9,
+        window_end_s=window.end_ns / 1e9,
+    )
 
 
 def _measured(
-    requested: ClientRequests, window: Window, *, is_drawn: bool
-) -> dict[str, Any]:
+    row: ResultRow, requested: ClientRequests, window: Window, *, has_intervals: bool
+) -> ResultRow:
+    """Return a row with the rates and latencies of its window."""
     done = requested.done
     order = np.argsort(requested.completed_ns[done], kind="stable")
     times = requested.completed_ns[done][order].astype(np.float64)
@@ -230,55 +257,64 @@ def _measured(
     span_s = (window.end_ns - window.start_ns) / 1e9
     sample = latencies[window.holds(requested)[done][order]]
     p50, p95, p99 = np.percentile(sample, [50, 95, 99])
-    rate = 0.0
+    iops = 0.0
     throughput = 0.0
     if span_s > 0:
-        rate = float(inside.sum() / span_s)
+        iops = float(inside.sum() / span_s)
         throughput = float(lengths[inside].sum() / span_s)
-    row: dict[str, Any] = {
-        "iops": rate,
-        "throughput_bytes_per_s": throughput,
-        "latency_mean_ns": float(sample.mean()),
-        "latency_p50_ns": float(p50),
-        "latency_p95_ns": float(p95),
-        "latency_p99_ns": float(p99),
-        "latency_max_ns": float(sample.max()),
-    }
-    row |= NO_INTERVALS
-    if is_drawn:
-        row |= _intervals(
-            row, times[inside], lengths[inside], latencies[inside], window.start_ns
-        )
-    return row
+    row = replace(
+        row,
+        iops=iops,
+        throughput_bytes_per_s=throughput,
+        latency_mean_ns=float(sample.mean()),
+        latency_p50_ns=float(p50),
+        latency_p95_ns=float(p95),
+        latency_p99_ns=float(p99),
+        latency_max_ns=float(sample.max()),
+    )
+    if not has_intervals:
+        return row
+    return _with_intervals(
+        row, times[inside], lengths[inside], latencies[inside], window.start_ns
+    )
 
 
-def _intervals(
-    row: dict[str, Any],
+def _with_intervals(
+    row: ResultRow,
     times: Floats,
     lengths: Floats,
     latencies: Floats,
     start_ns: float,
-) -> dict[str, float]:
-    """Return the bounds of the intervals of throughput and mean latency, if batches give any.
+) -> ResultRow:
+    """Return a row with the intervals of throughput and mean latency, as far as batches give them.
 
     Little's law ties the two in a closed loop, so without an interval of throughput there is none of latency.
     """
     spans_ns, starts = batches_of(times, start_ns)
-    ends: dict[str, float] = {}
     if not len(starts):
-        return ends
+        return row
+    throughput = _ends(
+        row.throughput_bytes_per_s, np.add.reduceat(lengths * 1e9, starts), spans_ns
+    )
+    if throughput is None:
+        return row
+    row = replace(
+        row, throughput_ci_low=throughput[0], throughput_ci_high=throughput[1]
+    )
     counts = np.diff(np.r_[starts, len(times)]).astype(np.float64)
-    for name, key, amounts, sizes in (
-        ("throughput", "throughput_bytes_per_s", lengths * 1e9, spans_ns),
-        ("latency", "latency_mean_ns", latencies, counts),
-    ):
-        interval = ratio_interval(np.add.reduceat(amounts, starts), sizes)
-        if interval.low is None or interval.high is None:
-            break
-        # Centre it on the figure in the row, because batches exclude the completions after the
-        # last one.
-        ends |= {
-            f"{name}_ci_low": max(0.0, row[key] + interval.low - interval.mean),
-            f"{name}_ci_high": row[key] + interval.high - interval.mean,
-        }
-    return ends
+    latency = _ends(row.latency_mean_ns, np.add.reduceat(latencies, starts), counts)
+    if latency is None:
+        return row
+    return replace(row, latency_ci_low=latency[0], latency_ci_high=latency[1])
+
+
+def _ends(
+    value: float | None, amounts: Floats, sizes: Floats
+) -> tuple[float, float] | None:
+    """Return the ends of the interval of a ratio, centred on a value; None if batches give none."""
+    interval = ratio_interval(amounts, sizes)
+    if value is None or interval.low is None or interval.high is None:
+        return None
+    # The value also counts the completions after the last batch, so it differs from the batches' mean.
+    low = max(0.0, value + interval.low - interval.mean)
+    return low, value + interval.high - interval.mean

@@ -1,9 +1,7 @@
 """Choose the part of a run to measure, and compare offered and served rates of an open loop."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +16,6 @@ _COMPLETIONS_MIN = 20
 
 #: An open loop that serves a smaller part of its arrivals is saturated, if the rest queues.
 SATURATED_BELOW = 0.97
-
-#: Interval columns of a row without intervals.
-NO_INTERVALS: Mapping[str, None] = {
-    "throughput_ci_low": None,
-    "throughput_ci_high": None,
-    "latency_ci_low": None,
-    "latency_ci_high": None,
-}
 
 
 @dataclass(frozen=True)
@@ -112,10 +102,18 @@ def window_of(
     return Window(start_ns, end_ns, False, transient_ns)
 
 
-def offered(
+@dataclass(frozen=True)
+class OfferedLoad:
+    """The rate that an open loop offered; None for a closed loop, which offers none."""
+
+    iops: float | None  # Arrivals per second.
+    is_saturated: bool | None  # Whether the cluster fell behind the arrivals.
+
+
+def offered_load(
     requested: ClientRequests, end_ns: int, *, is_closed: bool
-) -> dict[str, Any]:
-    """Return the rate that an open loop offered, and whether the cluster kept up.
+) -> OfferedLoad:
+    """Return the rate that an open loop offered and whether the cluster kept up.
 
     Arrivals and completions count until the last request arrives. The cluster is saturated if it
     completes less than `SATURATED_BELOW` of the arrivals and the remainder exceeds the few requests
@@ -132,23 +130,19 @@ def offered(
 
     Returns
     -------
-    dict
-        ``offered_iops`` and ``saturated``. A saturated run also has empty interval columns.
+    OfferedLoad
+        The rate, and whether the cluster fell behind.
     """
     issued = len(requested.issued_ns)
     if is_closed or not issued:
-        return {"offered_iops": None, "saturated": None}
+        return OfferedLoad(None, None)
     stop_ns = end_ns
     if requested.done.all():
         # Such a run continues after the last arrival.
         stop_ns = int(requested.issued_ns[-1])
     if stop_ns <= 0:
-        return {"offered_iops": None, "saturated": False}
+        return OfferedLoad(None, False)
     served = int((requested.done & (requested.completed_ns <= stop_ns)).sum())
     left = issued - served
-    saturated = served < SATURATED_BELOW * issued and left > 10 + 4 * sqrt(issued)
-    columns = {"offered_iops": issued / (stop_ns / 1e9), "saturated": saturated}
-    if saturated:
-        # The queue grows throughout, so no part of the run is representative.
-        return {**columns, **NO_INTERVALS}
-    return columns
+    is_saturated = served < SATURATED_BELOW * issued and left > 10 + 4 * sqrt(issued)
+    return OfferedLoad(issued / (stop_ns / 1e9), is_saturated)

@@ -120,10 +120,9 @@ class JobQueue:
 
 def simulate(scenario: Scenario) -> list[dict[str, Any]]:
     """Run a scenario in a worker process and return the columns that the page shows."""
-    from stripesim.scenarios.cells.run import row_of, run_cells
+    from stripesim.scenarios.cells.run import run_cells
 
-    rows = []
-    for cell, result in run_cells(scenario, "compiled"):
-        row = row_of(scenario, cell, result)
-        rows.append({key: row.get(key) for key in _COLUMNS})
-    return rows
+    return [
+        {key: getattr(result.row, key) for key in _COLUMNS}
+        for _, result in run_cells(scenario, "compiled")
+    ]

@@ -14,7 +14,7 @@ import pytest
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.run import row_of, run_cell
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.report.study import report_page
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.studies.base import Setting
@@ -86,8 +86,8 @@ def test_the_lower_bound_is_what_a_simulated_write_stores():
         }
         scenario = profile("rados").scenario(code, sets)
         (cell,) = cells(scenario)
-        row = row_of(scenario, cell, run_cell(scenario, cell, "compiled"))
-        assert row["device_data_write_bytes_per_client_byte"] == float(bound)
+        row = run_cell(scenario, cell, "compiled").row
+        assert row.device_data_write_bytes_per_client_byte == float(bound)
 
 
 def test_mechanisms_add_up_and_the_log_is_a_constant_of_the_cluster():

@@ -53,7 +53,8 @@ def predict_run(
     """
     pool = build_pool(run.coded.name, run.coded.stripe_unit_bytes, models=models)
     workload = Replay(run.requests, queue_depth=run.queue_depth)
-    row = dict(simulate(pool, workload, prefilled=run.op != "write", engine=engine).row)
+    result = simulate(pool, workload, prefilled=run.op != "write", engine=engine)
+    row = result.row.as_dict()
     if run.features == "default" and run.op == "write":
         touched = np.unique(run.requests.offsets_bytes // OBJECT_BYTES)
         updates = Requests(
@@ -64,17 +65,18 @@ def predict_run(
         )
         pool = build_pool("rep:3", run.coded.stripe_unit_bytes, meta=True)
         depth = min(run.queue_depth, META_PG_NUM)
-        extra = simulate(
+        updates_result = simulate(
             pool, Replay(updates, queue_depth=depth), prefilled=True, engine=engine
         )
+        updates_row = updates_result.row.as_dict()
         share = (
             len(touched) * OBJECT_MAP_BYTES / float(run.requests.lengths_bytes.sum())
         )
         for column in COLUMNS.values():
-            row[column] += extra.row[column] * share
+            row[column] += updates_row[column] * share
         for column in CPU_COLUMNS.values():
             row[column] += (
-                extra.row[column] * len(touched) / len(run.requests.offsets_bytes)
+                updates_row[column] * len(touched) / len(run.requests.offsets_bytes)
             )
     return row
 
@@ -93,7 +95,7 @@ def predict_degraded(
         requests=degraded.ops,
         queue_depth=degraded.queue_depth,
     )
-    return simulate(pool, workload.start(), engine=engine).row
+    return simulate(pool, workload.start(), engine=engine).row.as_dict()
 
 
 #: ``task`` of the rows that hold the phases of a repair instead of counts.
@@ -114,7 +116,7 @@ def degraded_rows(degraded: MeasuredDegraded, engine: str) -> list[Row]:
 def repair_rows(repair: MeasuredRepair, engine: str) -> list[Row]:
     """Simulate a measured repair."""
     head = {"run_id": repair_id(repair), "scheme": repair.coded.name, "op": "repair"}
-    return [head | simulate_repair(repair, engine=engine, returns=False).row]
+    return [head | simulate_repair(repair, engine=engine, returns=False).row.as_dict()]
 
 
 def phase_rows(repair: MeasuredRepair, engine: str) -> list[Row]:

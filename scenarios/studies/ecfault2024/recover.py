@@ -100,8 +100,8 @@ def _run(
     """Run one scenario with failures, once for all profiles that lead to it."""
     (cell,) = cells(scenario)
     row = run_cell(scenario, cell, engine, _models(scenario, backend, lookup)).row
-    assert row["clean_at_end"], "a recovery did not end"
-    return row
+    assert row.faults is not None and row.faults.clean_at_end, "a recovery did not end"
+    return row.as_dict()
 
 
 def recover(

@@ -45,7 +45,10 @@ def simulator(
                     scheme, op, pattern, _, size_bytes = keys
                     cell = Cell(scheme, op, pattern, size_bytes)  # type: ignore[arg-type]
                     result = run_cell(scenario, cell, "compiled", models)
-                    rows[keys] = {**result.row, **dict(zip(KEYS, keys, strict=True))}
+                    rows[keys] = {
+                        **result.row.as_dict(),
+                        **dict(zip(KEYS, keys, strict=True)),
+                    }
         numbers = RowNumbers(pl.DataFrame(list(rows.values())))
         return {claim: _value(claim, numbers) for claim in stage.rows}
 

@@ -157,13 +157,15 @@ def _simulate(
 
 def _row(task: Simulation) -> list[Row]:
     base, models = base_models()
-    return [row_of(_setting(base, task), task.cell, _simulate(task, base, models))]
+    row = row_of(_setting(base, task), task.cell, _simulate(task, base, models))
+    return [row.as_dict()]
 
 
 def _ablated(task: Simulation) -> list[Row]:
     base, models = base_models(task.name, task.scheme)
     result = _simulate(task, base, models, fill=what_if.CHANGES[task.name].fill)
-    return [{**row_of(_setting(base, task), task.cell, result), "ablation": task.name}]
+    row = row_of(_setting(base, task), task.cell, result)
+    return [{**row.as_dict(), "ablation": task.name}]
 
 
 def _series(task: Simulation) -> list[Row]:
@@ -220,7 +222,8 @@ def _object_map_ns(base: Scenario, models: Models, engine: str) -> int:
     result = simulate(
         setting.pool, setting.workload, prefilled=True, seed=base.seed, engine=engine
     )
-    return round(float(result.row["latency_mean_ns"]))
+    assert result.row.latency_mean_ns is not None
+    return round(result.row.latency_mean_ns)
 
 
 def _heartbeat(task: Simulation) -> list[Row]:

@@ -142,7 +142,7 @@ def predict(
     assert result.window is not None
     found = []
     for row in rows:
-        numbers = result.row | (_part(result, row.part) if row.part else {})
+        numbers = result.row.as_dict() | (_part(result, row.part) if row.part else {})
         rates = {
             name: numbers[name] * hosts_share
             for name in ("iops", "throughput_bytes_per_s")

@@ -119,9 +119,11 @@ def scheduler_row(
     if name == "no recovery":
         return [row | _clients(result, 0.0, seconds)]
     start_s = min(start for start, _ in result.timeline["phases"]["recovery"])
-    moved = result.row["recovery_operations"]
+    faults = result.row.faults
+    assert faults is not None
+    moved = faults.recovery.recovery_operations
     until_s = start_s + CLIENTS_WRITE_S * OBJECTS / SOURCES[source].objects
-    took_s = result.row["recovery_s"] or seconds - start_s
+    took_s = faults.recovery_s or seconds - start_s
     return [
         row
         | _clients(result, start_s, min(seconds, until_s))
@@ -222,6 +224,5 @@ def _until_clean(scenario: Scenario, cell: Any, engine: str) -> Row:
         requests=1,
         queue_depth=1,
     )
-    return simulate(
-        setting.pool, once.start(), faults=setting.faults, engine=engine
-    ).row
+    result = simulate(setting.pool, once.start(), faults=setting.faults, engine=engine)
+    return result.row.as_dict()
