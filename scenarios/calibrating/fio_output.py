@@ -111,7 +111,7 @@ class FioRun:
         most = max(REQUESTS_MAX, ROUNDS_MIN * in_flight)
         scenario = self._with_requests(max(REQUESTS_MIN, min(rounds * in_flight, most)))
         models = change(build_models(scenario))
-        row = run_cell(scenario, cells(scenario)[0], "compiled", models).row
+        row = run_cell(scenario, cells(scenario)[0], "compiled", models).row.as_dict()
         return {
             self.row.id: {
                 "iops": row["iops"],

@@ -54,12 +54,12 @@ def test_an_osd_never_serves_more_requests_than_it_admits(engine):
     narrow = dataclasses.replace(models, throttle=one)
     cell = cells(loaded)[0]
     # When they run
-    wide_iops = run_cell(loaded, cell, engine, models).row["iops"]
+    wide_iops = run_cell(loaded, cell, engine, models).row.iops
     row = run_cell(loaded, cell, engine, narrow).row
     # Then by Little's law the 8 OSDs complete at most 8 requests per unloaded latency, 85 us of its drive
     # at least.
-    assert row["iops"] < 8 / 85e-6
-    assert row["iops"] < wide_iops / 2
+    assert row.iops < 8 / 85e-6
+    assert row.iops < wide_iops / 2
 
 
 def test_both_engines_agree_under_the_limit():
