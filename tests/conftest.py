@@ -87,6 +87,7 @@ def models() -> Models:
         built,
         ssd=changed(built.ssd, read_quantiles=flat, write_quantiles=flat),
         pg_lock=replace(built.pg_lock, scope="commit"),
+        throttle=None,
     )
 
 
