@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 from generate.markdown import code, number, table
@@ -161,15 +160,13 @@ def kinds() -> str:
 
 
 def in_short() -> str:
-    """Write the same in one paragraph, for the README."""
-    parts = []
+    """Write mean error and number of rows per kind of answer, for the README."""
+    rows = []
     for kind in KINDS:
         groups = _groups(kind)
         if groups:
-            parts.append(
-                f"{kind} {_mean(groups)} ({sum(count for *_, count in groups)})"
-            )
-    return fill("; ".join(parts) + ".", 125) + "\n"
+            rows.append((kind, _mean(groups), sum(count for *_, count in groups)))
+    return table(("answer", "mean error", "held-out rows"), rows)
 
 
 def _shown(value: Any) -> str:

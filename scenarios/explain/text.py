@@ -32,7 +32,7 @@ CATEGORIES: Final = {
 #: What a request holds, beside servers: in words, and its colour in a figure.
 LOCKS: Final = {
     "pg.lock": ("PG lock held", "#0072B2"),
-    "pg.pipeline": ("in the PG’s write pipeline", "#7FB2D9"),
+    "pg.pipeline": ("write pipeline", "#7FB2D9"),
     "pg.exec": ("PG busy with one stage", "#00304D"),
     "primary.recovery": ("recovery slot held", "#0072B2"),
 }
