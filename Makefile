@@ -43,7 +43,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	MYPYPATH=docs $(BIN)/mypy docs/build.py docs/record.py docs/conf.py docs/generate
+	MYPYPATH=docs $(BIN)/mypy docs/build.py docs/record.py docs/screenshots.py docs/conf.py docs/generate
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py

@@ -21,7 +21,7 @@ from generate.readme import README
 from generate.stage import COLUMNS, DOCS, ROOT, save_files
 
 BLOCK = re.compile(
-    r'(<!-- ran(?: from "(?P<start>[^"]+)")?(?: lines (?P<most>\d+))?(?: columns (?P<columns>\d+))? -->\n'
+    r'(<!-- ran(?: from "(?P<start>[^"]+)")?(?: lines (?P<limit>\d+))?(?: columns (?P<columns>\d+))? -->\n'
     r"```\w*\n)(?P<body>.*?)(?=^```$)",
     flags=re.MULTILINE | re.DOTALL,
 )
@@ -49,21 +49,25 @@ def printed(command: str, folder: Path, columns: str = COLUMNS) -> list[str]:
     return [line.rstrip() for line in done.stdout.splitlines() if line.strip()]
 
 
-def again(found: re.Match[str], folder: Path) -> str:
+def again(block: re.Match[str], folder: Path) -> str:
     """Run the commands of a block and return the block with their current output."""
     shown = []
-    for command in _COMMAND.findall(found["body"]):
+    for command in _COMMAND.findall(block["body"]):
         shown.append(command)
         if not command.startswith("$ stripesim "):
             continue
-        lines = printed(command, folder, found["columns"] or COLUMNS)
-        if found["start"]:
-            lines = lines[
-                next(at for at, line in enumerate(lines) if found["start"] in line) :
-            ]
-        most = int(found["most"] or len(lines))
-        shown += [*lines[:most], *(["…"] if len(lines) > most else [])]
-    return found[1] + "\n".join(shown) + "\n"
+        lines = printed(command, folder, block["columns"] or COLUMNS)
+        start = block["start"]
+        if start:
+            numbers = [number for number, line in enumerate(lines) if start in line]
+            if not numbers:
+                raise RuntimeError(
+                    f"docs: {command}: no line of the output has {start!r}"
+                )
+            lines = lines[numbers[0] :]
+        line_limit = int(block["limit"] or len(lines))
+        shown += [*lines[:line_limit], *(["…"] if len(lines) > line_limit else [])]
+    return block[1] + "\n".join(shown) + "\n"
 
 
 def rewrite_pages(names: list[str]) -> list[Path]:
@@ -78,8 +82,8 @@ def rewrite_pages(names: list[str]) -> list[Path]:
             save_files(text, Path(folder))
             for file, sample in SAMPLES.get(name, {}).items():
                 shutil.copy(sample, Path(folder) / file)
-            now = BLOCK.sub(partial(again, folder=Path(folder)), text)
-        if now != text:
-            path.write_text(now, encoding="utf-8")
+            updated = BLOCK.sub(partial(again, folder=Path(folder)), text)
+        if updated != text:
+            path.write_text(updated, encoding="utf-8")
             changed.append(path)
     return changed
