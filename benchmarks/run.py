@@ -22,14 +22,14 @@ BEGIN, END = (
     "<!-- end -->\n",
 )
 BENCHMARKS = {
-    "bench_start.py": "start-up of the command line compared with a bare Python, and the first compilation",
+    "bench_start.py": "start-up of the command line beside a bare Python, and the first compilation",
     "bench_engine.py": "engines: textbook SimPy, ours, the compiled one, a C++ loop; size and memory",
     "bench_scale.py": "scale: time and memory of a cell as clusters and clients grow",
     "bench_sweep.py": "a sweep of 1,000 cells on one worker, two, and Dask",
-    "bench_crush.py": "placement: mappings per second compared with crushtool",
-    "bench_traces.py": "trace readers compared with the CSV reader of Polars, and the memory of a long stream",
-    "bench_kernel.py": "erasure-code kernels compared with a copy, a null code, cold buffers and plain loops",
-    "bench_durability.py": "durability: splitting compared with plain Monte Carlo, a year of a million OSDs",
+    "bench_crush.py": "placement: mappings per second beside crushtool",
+    "bench_traces.py": "trace readers beside the CSV reader of Polars, and the memory of a long stream",
+    "bench_kernel.py": "erasure-code kernels beside a copy, a null code, cold buffers and plain loops",
+    "bench_durability.py": "durability: splitting beside plain Monte Carlo, a year of a million OSDs",
 }
 
 
