@@ -103,7 +103,7 @@ def write_fit(
     *,
     like: str = LIKE,
 ) -> list[Path]:
-    """Write `trace-fit.json` and, for service times, figures and `drive.toml` for a scenario's `cluster.ssd`.
+    """Write `trace-fit.json` and, for service times, figures and `drive.toml` for `cluster.drive`.
 
     Parameters
     ----------

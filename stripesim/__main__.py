@@ -2,6 +2,8 @@
 
 import os
 import sys
+import warnings
+from typing import Any
 
 #: Environment variable with a date for reproducible builds, and its largest value: the year 9999.
 _DATE_KEY = "SOURCE_DATE_EPOCH"
@@ -17,6 +19,7 @@ def main() -> None:
         print(__version__)
         sys.exit(0)
     _check_environment()
+    warnings.showwarning = _print_warning
     from stripesim.cli.app import app
 
     for name in ("stdout", "stderr"):
@@ -73,6 +76,10 @@ def main() -> None:
             print(f"{message} (see {command} --help)", file=sys.stderr)
         sys.exit(2)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def _check_environment() -> None:

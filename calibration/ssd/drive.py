@@ -1,4 +1,4 @@
-"""A drive's parameter set written from its fitted service times, for `cluster.ssd` of a scenario."""
+"""A drive's parameter set written from its fitted service times, for `cluster.drive` of a scenario."""
 
 import json
 import math

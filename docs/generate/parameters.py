@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 INTRODUCTION = """\
 # Parameter sets
 
-Generated from the shipped sets. A scenario names its sets by `cluster.parameters`, `cluster.ssd` and
+Generated from the shipped sets. A scenario names its sets by `cluster.parameters`, `cluster.drive` and
 `cluster.kernel_table`. `parameters.json` of a run lists the numbers it used. The page of each model under
 [background](../background/index.md) explains its numbers.
 

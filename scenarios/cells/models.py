@@ -192,15 +192,15 @@ def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
 
 def device_set(scenario: Scenario) -> ParameterSet:
     """Return the parameter set of the devices under OSDs: one that ships, or a file of one's own."""
-    named = scenario.cluster.ssd
-    if not names_file("ssd", named):
-        return _parameter_set(scenario, "ssd", *DEVICE_TABLES)
+    named = scenario.cluster.drive
+    if not names_file("drive", named):
+        return _parameter_set(scenario, "drive", *DEVICE_TABLES)
     return ParameterSet(Path(named).name, scenario.resolve(named))
 
 
 def _device(scenario: Scenario) -> DeviceModel:
     """Build the devices, with the numbers that the scenario itself gives."""
-    given: dict[str, Any] = scenario.cluster.drive.model_dump(exclude_none=True)
+    given: dict[str, Any] = scenario.cluster.drive_numbers.model_dump(exclude_none=True)
     for direction in ("read", "write"):
         if f"{direction}_sigma" in given:
             given[f"{direction}_quantiles"] = lognormal_factors(
@@ -209,7 +209,7 @@ def _device(scenario: Scenario) -> DeviceModel:
     try:
         return device_set(scenario).device(given)
     except ParameterSetError as error:
-        where = scenario.where("cluster", "drive" if given else "ssd")
+        where = scenario.where("cluster", "drive_numbers" if given else "drive")
         message = str(error)
         if where not in message:
             message = f"{where}: {message}"

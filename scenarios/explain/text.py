@@ -24,7 +24,7 @@ CATEGORIES: Final = {
     "network": Category("network", "=", "cyan", "#56B4E9", "network"),
     "cpu": Category("CPU", "#", "green", "#009E73", "CPU"),
     "coding": Category("encode/decode", "E", "bold magenta", "#CC79A7", "CPU"),
-    "ssd": Category("SSD", "S", "red", "#D55E00", "SSD"),
+    "ssd": Category("drive", "D", "red", "#D55E00", "drive"),
     "pause": Category("pause", "~", "dim", "#D9D9D9", "pause"),
     "wait": Category("waiting", ".", "dim", "#FFFFFF", ""),
 }

@@ -1,8 +1,7 @@
-"""Write captions from the rows that a figure shows; name and colour schemes, cells and steps."""
+"""Write captions from the rows of a figure, and name and colour schemes, cells and steps."""
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -29,7 +28,7 @@ class StepLook(NamedTuple):
 
 
 # Okabe & Ito, "Color universal design" (2008), two shades of blue and green each, greys and the wine of Tol's
-# "Colour schemes" (2021); neighbours in the stack differ in lightness too.
+# "Colour schemes" (2021). Neighbours in the stack also differ in lightness.
 STEP_LOOKS: Final[Mapping[str, StepLook]] = {
     "client": StepLook("client", "cli-\nent", "#E69F00"),
     "public_net": StepLook("public network", "pub.\nnet", "#56B4E9"),
@@ -49,19 +48,6 @@ STEP_LOOKS: Final[Mapping[str, StepLook]] = {
 def kind_words(op: str, pattern: str) -> str:
     """Name a kind of request, such as ``Random writes``."""
     return f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)}"
-
-
-@dataclass(frozen=True)
-class Overlay:
-    """A published value to show next to the simulated ones."""
-
-    scheme: str
-    block_size_bytes: int | None  # None: a mean over all block sizes
-    value: float  # throughput [bytes/s] or mean latency [ns], depending on `metric`
-    label: str  # source, for the legend
-    metric: str = "throughput_bytes_per_s"  # column of the simulated values
-    low: float | None = None  # ends of a band around the value; None: a bare value
-    high: float | None = None
 
 
 def scheme_label(scheme: str) -> str:
@@ -94,14 +80,14 @@ def block_sizes(rows: pl.DataFrame) -> list[int]:
 
 
 def cell_caption(rows: pl.DataFrame, pattern: str, op: str) -> str:
-    """Write the caption of a figure of throughput and latency; brackets give ratios to the first scheme."""
+    """Write the caption of a figure of throughput and latency, with ratios to the first scheme."""
     sentences = [f"{kind_words(op, pattern)} of {_range(rows)}, simulated."]
     over = "" if len(block_sizes(rows)) == 1 else " over block sizes"
     for metric, unit in (("throughput_bytes_per_s", "MB/s"), ("latency_mean_ns", "ms")):
         means = _means(rows, metric)
         if means:
             name = metric.partition("_")[0]
-            sentences.append(f"Mean {name}{over}: {_means_text(means, 1e-6, unit)}.")
+            sentences.append(f"Mean {name}{over}: {_means_text(means, unit)}.")
     ends = {"throughput_ci_low", "throughput_ci_high"}
     if ends <= set(rows.columns) and rows["throughput_ci_low"].count():
         sentences.append("Whiskers: confidence interval of throughput.")
@@ -155,12 +141,12 @@ def _means(rows: pl.DataFrame, metric: str) -> dict[str, float]:
     return means
 
 
-def _means_text(means: Mapping[str, float], factor: float, unit: str) -> str:
+def _means_text(means: Mapping[str, float], unit: str) -> str:
     """Write each scheme's mean, and its ratio to the first scheme's."""
     first, *_ = means
     parts = []
     for scheme, mean in means.items():
-        part = f"{number_text(mean * factor)} {unit} for {scheme_label(scheme)}"
+        part = f"{number_text(mean, 1e-6)} {unit} for {scheme_label(scheme)}"
         if scheme != first and means[first]:
             part += f" ({number_text(mean / means[first])}×)"
         parts.append(part)

@@ -26,7 +26,7 @@ _WIDTH_INCH: Final = (9.0, 16.0)
 
 
 def draw_costs(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
-    """Draw the cost by step of every pattern and op, as ``costs-<pattern>-<op>``; rows need costs.
+    """Draw the cost by step of every pattern and op, as ``costs-<pattern>-<op>``, from rows with costs.
 
     Panel (a) is the mean latency [ms], (b) the same in per cent: a bar for each block size and scheme,
     stacked in the order of a write. Waiting is hatched.
@@ -152,8 +152,8 @@ def _name_groups(
 def _caption(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> str:
     """Name each scheme's largest part at its smallest and its largest block size."""
     sentences = [
-        f"{kind_words(op, pattern)}: what the mean latency consists of, "
-        "along each request's own critical path in the simulated run."
+        f"{kind_words(op, pattern)}: composition of the mean latency, "
+        "along the critical path of each simulated request."
     ]
     for scheme in dict.fromkeys(row["scheme"] for row in rows):
         own = [row for row in rows if row["scheme"] == scheme]
@@ -162,7 +162,7 @@ def _caption(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> str:
         sentences.append(f"Largest part of {scheme_label(scheme)}: {parts}.")
     counts = [row["cost_requests"] for row in rows]
     requests = " to ".join(dict.fromkeys(map(str, (min(counts), max(counts)))))
-    sentences.append(f"Means of {requests} requests a bar.")
+    sentences.append(f"Means of {requests} requests per bar.")
     return " ".join(sentences)
 
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 
-# From healthy to unavailable, in colours of Okabe and Ito; hatches distinguish bands in grey print.
+# From healthy to unavailable, in colours of Okabe and Ito. Hatches distinguish bands in grey print.
 _BANDS: Final[Sequence[tuple[str, tuple[str, ...], str, str]]] = (
     ("clean", ("active+clean",), "#DDDDDD", ""),
     ("member dead, unnoticed", ("stale",), "#000000", ""),
@@ -27,7 +27,7 @@ _BANDS: Final[Sequence[tuple[str, tuple[str, ...], str, str]]] = (
         "..",
     ),
     ("recovering", ("active+recovering", "active+backfilling"), "#009E73", ""),
-    ("out of reach", ("inactive", "incomplete"), "#D55E00", "xx"),
+    ("unavailable", ("inactive", "incomplete"), "#D55E00", "xx"),
 )
 _EVENT_WORDS: Final = {
     "failed": "fails",
@@ -69,7 +69,7 @@ def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
         _draw_lines(rate, series, (("iops", "#0072B2", "-", ""),), 1.0)
         rate.set(ylabel="requests/s", title="(c) requests completed")
         _draw_lines(recovery, timeline["recovery"], _MOVED, 1e6)
-        recovery.set(ylabel="MB/s", title="(d) what recovery moves", xlabel="time [s]")
+        recovery.set(ylabel="MB/s", title="(d) recovery traffic", xlabel="time [s]")
         for axes in (rate, recovery):
             axes.set_ylim(bottom=0)
         for axes in panels:
@@ -174,9 +174,9 @@ def _caption(timeline: Mapping[str, Any]) -> str:
         f"{word} at {time_s:.1f} s" for time_s, word in _moments(timeline)
     )
     return (
-        f"{timeline['scheme']} under faults: {moments}. Placement groups by state; requests of clients by "
-        "the second in which they complete (a request that waited shows its whole wait); bytes that recovery "
-        "rebuilds, reads from devices and sends between hosts."
+        f"{timeline['scheme']} under faults: {moments}. Placement groups by state. Client requests by "
+        "time of completion (latency includes all waiting). Bytes that recovery rebuilds, reads from "
+        "devices and sends between hosts."
     )
 
 
@@ -221,6 +221,6 @@ def draw_nines(rows: Sequence[Mapping[str, Any]]) -> CaptionedFigure:
         axes.legend()
     caption = (
         "Nines of durability: −log10 of the probability that any data is lost within the horizon, with "
-        "95 % intervals; exact values and approximations have none."
+        "95 % intervals. Exact values and approximations have no interval."
     )
     return CaptionedFigure(figure, caption)

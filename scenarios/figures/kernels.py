@@ -36,7 +36,7 @@ _WARM: Final[Mapping[str, Any]] = {"buffers": "warm", "cores": 1}
 def charge_of(
     backend: str, scheme: str, size_bytes: int, buffers: EncodeBufferModel | None = None
 ) -> tuple[float, float] | None:
-    """Return the simulated time of an encode call [s], kernel and buffers; None if unknown."""
+    """Return the simulated time of an encode call [s] with buffers, or None if unknown."""
     try:
         cost = default_table().cost(scheme=scheme, op="encode", backend=backend)
     except KernelTableError:
@@ -79,7 +79,7 @@ def draw_copies(
             handles=[
                 Patch(
                     color=_KERNEL,
-                    label="kernel; for pyeclib the call less the null code",
+                    label="kernel (pyeclib: call less the null code)",
                 ),
                 Patch(color=_BUFFERS, label="buffers, copies"),
                 Patch(color=_PLUGIN, label="whole call"),
@@ -90,13 +90,11 @@ def draw_copies(
         )
     caption = (
         f"One encode call of {scheme_label(scheme)}. The simulator charges the kernel without pyeclib's "
-        "copies and, for ISA-L, a model of the buffers that Ceph's plugin makes, fitted to isa:cauchy. "
+        "copies and, for ISA-L, a model of the buffers of Ceph's plugin, fitted to isa:cauchy. "
     )
     if errors:
         caption += f"Charged over measured on Ceph: {'; '.join(errors)}. "
-    caption += (
-        "For pyeclib the upper part is the same call of the code that computes nothing."
-    )
+    caption += "For pyeclib, the upper part is the same call of the null code, which computes nothing."
     return CaptionedFigure(figure, caption)
 
 
@@ -199,7 +197,7 @@ def draw_speeds(rows: pl.DataFrame, *, scheme: str) -> CaptionedFigure:
     return CaptionedFigure(
         figure,
         f"Encoding with {scheme_label(scheme)}: bytes of data per second of the median call, whiskers from "
-        "the 10th to the 90th percentile; memcpy counts each byte once. Crosses: all cores at once, in sum.",
+        "the 10th to the 90th percentile. memcpy counts each byte once. Crosses: total of all cores.",
     )
 
 

@@ -1,8 +1,7 @@
-"""Draw one panel: a quantity against block size for each scheme, next to published values."""
+"""Draw one panel: a quantity against block size for each scheme."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +10,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from stripesim.scenarios.figures.captions import Overlay, block_sizes, scheme_label
+from stripesim.scenarios.figures.captions import block_sizes, scheme_label
 from stripesim.scenarios.run.results import COLUMNS
 from stripesim.scenarios.schema.units import format_size, number_text
 
@@ -27,11 +26,6 @@ COLOURS: Final = (
 )
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
 LINES: Final = ("-", "--", "-.", ":", "-", "--", "-.")
-
-#: Marker of a published value.
-PUBLISHED_MARK: Final[Mapping[str, Any]] = MappingProxyType(
-    {"linestyle": "none", "marker": "_", "markersize": 17, "markeredgewidth": 2.6}
-)
 
 #: Factor between the largest and the smallest value above which an axis is logarithmic.
 _LOG_SPAN: Final = 30.0
@@ -65,28 +59,16 @@ def draw_panel(
     rows: pl.DataFrame,
     panel: Panel,
     schemes: Sequence[str],
-    overlay: Sequence[Overlay] = (),
 ) -> list[float]:
     """Draw one quantity against block size, a line for each scheme; return the values drawn."""
     sizes = block_sizes(rows)
     if len(sizes) == 1:
-        _draw_bars(axes, rows, panel, schemes, overlay)
+        _draw_bars(axes, rows, panel, schemes)
         return []
-    published = [item for item in overlay if item.metric == panel.metric]
-    with_mean = any(
-        item.block_size_bytes is None and item.scheme in schemes for item in published
-    )
-    # The mean stands apart from the sizes, and no line leads to it.
-    mean_x = len(sizes) + 0.3
     shown: list[float] = []
     for index, scheme in enumerate(schemes):
         own = rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
         style = index % len(COLOURS)
-        look: dict[str, Any] = {
-            "color": COLOURS[style],
-            "marker": MARKERS[style],
-            "zorder": 3,
-        }
         # A small step apart, the whiskers of schemes at one block size do not hide each other.
         step = (index - (len(schemes) - 1) / 2) * 0.09
         positions = [sizes.index(size) for size in own["block_size_bytes"]]
@@ -96,7 +78,9 @@ def draw_panel(
         axes.plot(
             x,
             y,
-            **look,
+            color=COLOURS[style],
+            marker=MARKERS[style],
+            zorder=3,
             linestyle=LINES[style],
             linewidth=2,
             markersize=7,
@@ -107,34 +91,8 @@ def draw_panel(
         if panel.ci is not None and set(panel.ci) <= set(own.columns):
             low, high = (_shown_values(own, name, panel) for name in panel.ci)
             axes.vlines(x, low, high, color=COLOURS[style], linewidth=1.6, zorder=2.5)
-        if with_mean and len(y) == len(sizes) and np.isfinite(y).all():
-            axes.plot(
-                [mean_x + 2.5 * step],
-                [y.mean()],
-                **look,
-                markersize=8,
-                fillstyle="none",
-                markeredgewidth=1.8,
-            )
-        for item in published:
-            size = item.block_size_bytes
-            if item.scheme != scheme or size not in (None, *sizes):
-                continue
-            shown.append(item.value * panel.factor)
-            item_x = mean_x + 2.5 * step
-            if size is not None:
-                item_x = sizes.index(size) + step
-            _draw_overlay(axes, item, panel.factor, item_x, COLOURS[style])
-    ticks: list[float] = [*range(len(sizes))]
-    labels = size_labels(sizes)
-    right = len(sizes) - 0.5
-    if with_mean:
-        ticks.append(mean_x)
-        labels.append("mean")
-        right = mean_x + 0.7
-        axes.axvline(len(sizes) - 0.4, color="#BBBBBB", linewidth=0.8)
-    axes.set_xticks(ticks, labels)
-    axes.set_xlim(-0.5, right)
+    axes.set_xticks(range(len(sizes)), size_labels(sizes))
+    axes.set_xlim(-0.5, len(sizes) - 0.5)
     axes.set_ylabel(panel.unit)
     return shown
 
@@ -151,7 +109,6 @@ def _draw_bars(
     rows: pl.DataFrame,
     panel: Panel,
     schemes: Sequence[str],
-    overlay: Sequence[Overlay],
 ) -> None:
     """Draw one quantity at the only block size, a bar for each scheme with its value."""
     for index, scheme in enumerate(schemes):
@@ -170,9 +127,6 @@ def _draw_bars(
                 top = max(value, *ends)
             text = number_text(value, panel.factor)
             note(axes, text, (index, top * panel.factor), (0, 3))
-        for item in overlay:
-            if item.scheme == scheme and item.metric == panel.metric:
-                _draw_overlay(axes, item, panel.factor, index + 0.38, "#444444")
     axes.set_xticks(range(len(schemes)), [scheme_label(scheme) for scheme in schemes])
     axes.set_xlim(-0.6, len(schemes) - 0.4)
     axes.set_ylabel(panel.unit)
@@ -189,22 +143,6 @@ def note(
     """Write text near a point of the data, shifted by `lift` to the right and upwards [points]."""
     usual = {"ha": "center", "textcoords": "offset points"}
     axes.annotate(text, point, lift, **(usual | look))
-
-
-def _draw_overlay(
-    axes: Axes, item: Overlay, factor: float, x: float, colour: str
-) -> None:
-    if item.low is not None and item.high is not None:
-        axes.vlines(
-            x,
-            item.low * factor,
-            item.high * factor,
-            color=colour,
-            linewidth=8,
-            alpha=0.25,
-            zorder=2,
-        )
-    axes.plot([x], [item.value * factor], zorder=4, color=colour, **PUBLISHED_MARK)
 
 
 def size_labels(sizes: Sequence[int]) -> list[str]:

@@ -172,7 +172,7 @@ def draw_all(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     Parameters
     ----------
     rows
-        Result rows; those without a block size are ignored.
+        Result rows. Those without a block size are ignored.
 
     Returns
     -------
@@ -230,7 +230,7 @@ def save_figures(
 
 
 def draw_panels(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
-    """Draw throughput and latencies of each kind of request with block sizes; anchor → figure."""
+    """Draw throughput and latencies of each kind of request with block sizes, by anchor."""
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
     schemes = scheme_names(sized)
     figures = {}

@@ -1,4 +1,4 @@
-"""Existing clusters, read from the outputs of Ceph: placement, capacity, hardware, and a scenario that runs.
+"""Read existing clusters from the output of Ceph commands: placement, capacity, hardware, and a scenario.
 
 Start with `documents`, then `cluster`.
 """

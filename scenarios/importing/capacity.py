@@ -1,4 +1,4 @@
-"""Capacity of an imported cluster: writable and stranded bytes, room to heal, the gain of a balancer."""
+"""Compute the capacity of an imported cluster: stranded bytes, room to heal, gain of a balancer."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,23 +17,23 @@ from stripesim.scenarios.importing.usage import (
     use_by_class,
 )
 
-#: Bytes, or shards, by OSD.
+#: Bytes or shards by OSD.
 Sizes = Mapping[int, float]
 
 _KIB: Final = 1024
-# Ceph 16.2.15, src/pybind/mgr/balancer/module.py stops at a deviation of 5. Operators set 1.
+# src/pybind/mgr/balancer/module.py of Ceph 16.2.15 stops at a deviation of 5. Operators set 1.
 _DEVIATION: Final = 1.0
 _MOVES_MAX: Final = 20_000
 _TAKERS_MAX: Final = 64
 
 
 def capacity_of(cluster: ImportedCluster) -> dict[str, Any]:
-    r"""Work out the capacity of a cluster, by device class and by pool.
+    r"""Compute the capacity of a cluster, by device class and by pool.
 
-    A pool's placement groups are taken as equally full: OSD :math:`j` holds :math:`u_j = \sum_p n_{pj} b_p`,
+    Placement groups of a pool count as equally full: OSD :math:`j` holds :math:`u_j = \sum_p n_{pj} b_p`,
     with :math:`n_{pj}` shards of pool :math:`p` of :math:`b_p` bytes. All pools of a class grow in proportion
     until its fullest OSD is at the full ratio. The factor is :math:`f = \min_j 0.95 s_j / u_j`, and the
-    room left on the other OSDs is stranded. Pools that hold nothing, or whose use is unknown, count by their
+    room left on the other OSDs is stranded. Pools that are empty, or whose use is unknown, count by their
     groups alone. An OSD that is out has no room.
     """
     sizes = {osd.id: float(osd.size_bytes) for osd in cluster.osds if osd.is_in}
@@ -102,7 +102,7 @@ def _fill(
     fullest = max(filled, key=lambda osd: (filled[osd], -osd))
     total = sum(sizes.values())
     mean = sum(use.values()) / total
-    # A balancer works on the excess over the mean.
+    # A balancer reduces the excess over the mean.
     over = filled[fullest] / mean
     usable = full * total / over
     return {
@@ -116,7 +116,7 @@ def _fill(
 def _growth(
     cluster: ImportedCluster, shards: Mapping[int, Sizes], sizes: Sizes
 ) -> dict[int, float]:
-    """Return the growth of each OSD as pools grow in proportion to their bytes, or to their groups."""
+    """Return the growth of each OSD when pools grow in proportion to their bytes, or to their groups."""
     pools = [
         pool
         for pool in cluster.pools
@@ -139,7 +139,7 @@ def _pool_row(
     shards: Sizes,
     data: Sizes,
 ) -> dict[str, Any]:
-    """Return the capacity of a pool alone on its OSDs, and its room next to the other pools as they are."""
+    """Return the capacity of a pool if it were alone on its OSDs, and its room next to the other pools."""
     ratios = cluster.ratios
     sizes = {osd.id: all_sizes[osd.id] for osd in cluster.osds_of(pool)}
     raw = sum(sizes.values())
@@ -171,7 +171,7 @@ def _pool_row(
 def _domains(
     cluster: ImportedCluster, all_sizes: Sizes, data: Sizes
 ) -> list[dict[str, Any]]:
-    """Return the bytes of each failure domain, and whether the others take them below nearfull."""
+    """Return the bytes of each failure domain, and whether the others can take them below nearfull."""
     near = cluster.ratios.nearfull
     classes = {osd.id: class_of(osd) for osd in cluster.osds}
     widths: dict[tuple[str, tuple[int, ...]], int] = defaultdict(int)
@@ -209,13 +209,14 @@ def _domains(
 
 
 def balanced_counts(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, int]:
-    """Count the shards of a pool on each OSD after its groups have been moved one shard at a time.
+    """Count the shards of a pool on each OSD after a balancer has moved its groups, one shard at a time.
 
     The OSD furthest above its share (by CRUSH weight and reweight) gives a shard to the OSD furthest below
-    that is in no failure domain of that group. Moves end where no OSD is more than one shard above its share,
-    or none can give.
+    its share that is in no other failure domain of the group. Moves stop when no OSD is more than one shard
+    above its share, or none can give one.
 
-    Deviation: Ceph's own calculation also takes exceptions back; this one starts from the acting sets.
+    Unlike this function, Ceph's balancer also removes existing exceptions. This one starts from the acting
+    sets.
     """
     rows = cluster.sets[pool.placed.id].acting
     domains = cluster.domains(pool.failure_domain)
@@ -224,7 +225,7 @@ def balanced_counts(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, i
         for osd in cluster.osds_of(pool)
         if osd.crush_weight * osd.reweight > 0
     }
-    # Dictionaries without values keep the order in which groups came.
+    # Dictionaries without values keep the order of the groups.
     groups: dict[int, dict[int, None]] = defaultdict(dict)
     occupied: list[Counter[str]] = []
     for group, row in enumerate(rows.tolist()):
@@ -267,7 +268,7 @@ def _move(
     occupied: list[Counter[str]],
     domains: Mapping[int, str],
 ) -> int | None:
-    """Move one shard away from an OSD; return the index of its taker, or None if there is none."""
+    """Move one shard away from an OSD. Return the index of the receiving OSD, or None if there is none."""
     source = domains[giver]
     tried: set[str] = set()
     for index, taker in enumerate(takers):

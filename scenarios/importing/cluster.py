@@ -1,4 +1,4 @@
-"""A cluster as its files describe it: pools, OSDs, and the placement groups of each OSD."""
+"""Describe a cluster from its files: pools, OSDs, and the placement groups of each OSD."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,17 +57,17 @@ _RATIOS: Final = {
 
 @dataclass(frozen=True)
 class ImportedPool:
-    """A pool."""
+    """A pool of the cluster."""
 
     placed: PlacedPool
-    key: str  # in messages, such as `report.json: osdmap.pools.3`
-    scheme: str  # as `stripesim.models.coding.parse_scheme` reads it
-    overhead: float  # bytes on OSDs for each byte stored
+    key: str  # name in messages, such as `report.json: osdmap.pools.3`
+    scheme: str  # in the notation of `stripesim.models.coding.parse_scheme`
+    overhead: float  # bytes on OSDs for each stored byte
     stripe_unit_bytes: int
-    optimised: bool  # whether it has the flag ec_optimizations
-    rule_name: str  # empty where the CRUSH map has no such rule
-    failure_domain: str  # type of bucket that no two shards of a group share
-    osds: tuple[int, ...]  # below the buckets that its rule takes
+    optimised: bool  # True with the flag ec_optimizations
+    rule_name: str  # empty if the CRUSH map lacks the rule
+    failure_domain: str  # type of bucket that holds at most one shard of a group
+    osds: tuple[int, ...]  # below the buckets that the rule takes
     stored_bytes: int | None
     counters: PoolCounters | None
     rate: MeasuredRate | None
@@ -92,7 +92,7 @@ class ImportedPool:
 
 @dataclass(frozen=True)
 class ImportedOsd:
-    """An OSD; sizes in bytes."""
+    """An OSD of the cluster. Sizes are in bytes."""
 
     id: int
     host: str
@@ -102,17 +102,17 @@ class ImportedOsd:
     primary_affinity: float
     crush_weight: float
     size_bytes: int
-    used_bytes: int | None  # None where no file has the use of single OSDs
+    used_bytes: int | None  # None if no file has the use of each OSD
     metadata: OsdMetadata
 
     @property
     def is_in(self) -> bool:
-        """Return True if the OSD is in: its data is placed by its weight, up or down."""
+        """Return True if the OSD is in, up or down. Its weight then places data on it."""
         return self.reweight > 0
 
     @property
     def database_bytes(self) -> int:
-        """Size of a database device of its own [B]; Ceph counts all of it as used."""
+        """Size of a separate database device [B], all of which Ceph counts as used."""
         return self.metadata.bluefs_db_size if self.metadata.bluefs_dedicated_db else 0
 
     def row(self) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class ImportedOsd:
 
 @dataclass(frozen=True)
 class FullRatios:
-    """Shares of an OSD that may be filled."""
+    """Full and nearfull ratios of an OSD."""
 
     full: float
     backfillfull: float
@@ -136,16 +136,16 @@ class FullRatios:
 
 @dataclass(frozen=True)
 class ImportedCluster:
-    """A cluster, read and mapped."""
+    """A cluster with its placement groups mapped."""
 
-    file: str  # the one with the OSD map, for messages
+    file: str  # file with the OSD map, for messages
     version: str
     osd_map: OsdMap
     pools: tuple[ImportedPool, ...]
-    osds: tuple[ImportedOsd, ...]  # those that exist, by id
+    osds: tuple[ImportedOsd, ...]  # existing ones, by id
     sets: Mapping[int, PgSets]
     counts: Counts
-    reported: Counts | None  # counts of the cluster; None where no file has them
+    reported: Counts | None  # the cluster's own counts, None if no file has them
     ratios: FullRatios
     class_sums: Mapping[str, OsdSums]
     cluster_sum: OsdSums | None
@@ -155,7 +155,7 @@ class ImportedCluster:
 
     @property
     def release(self) -> int | None:
-        """Number of the release of Ceph, such as 17."""
+        """Number of the Ceph release, such as 17."""
         number = re.match(r"[0-9]{1,3}", self.version)
         return int(number[0]) if number else None
 
@@ -164,17 +164,17 @@ class ImportedCluster:
         return {osd.id: osd.host for osd in self.osds}
 
     def domains(self, kind: str) -> dict[int, str]:
-        """Return the failure domain of each OSD; one outside of all such buckets is its own domain."""
+        """Return the failure domain of each OSD. An OSD outside all such buckets is its own domain."""
         single = {osd.id: f"osd.{osd.id}" for osd in self.osds}
         return single if kind == "osd" else single | self.osd_map.crush.domains(kind)
 
     def osds_of(self, pool: ImportedPool) -> list[ImportedOsd]:
-        """Return the OSDs that hold a pool: below its rule's buckets, and in."""
+        """Return the OSDs that hold a pool: in, and below its rule's buckets."""
         members = set(pool.osds)
         return [osd for osd in self.osds if osd.id in members and osd.is_in]
 
     def count_rows(self) -> list[dict[str, Any]]:
-        """Return the placement groups of each OSD, computed and (where a file has them) reported."""
+        """Return the placement groups of each OSD: computed and, if a file has them, reported."""
         rows = []
         for osd, (acting, primary) in sorted(self.counts.items()):
             row = {"osd": osd, "acting_pgs": acting, "primary_pgs": primary}
@@ -238,10 +238,10 @@ def _release_warnings(version: str) -> list[str]:
     release = re.match(r"(\d{1,3})\.", version)
     if release is None:
         return [
-            f"version: missing: the release is not known; {_OLDEST} to {_NEWEST} are checked"
+            f"version: missing: unknown release (tested are {_OLDEST} to {_NEWEST})"
         ]
     if not _OLDEST <= int(release[1]) <= _NEWEST:
-        return [f"version: {version}: not checked; releases {_OLDEST} to {_NEWEST} are"]
+        return [f"version: {version}: untested (tested are {_OLDEST} to {_NEWEST})"]
     return []
 
 
@@ -281,7 +281,7 @@ def _pool(
 
 
 def osds_of_rule(osd_map: OsdMap, rule: Rule | None) -> tuple[int, ...]:
-    """Return the OSDs that exist below the buckets that a rule takes."""
+    """Return the existing OSDs below the buckets that a rule takes."""
     if rule is None:
         return ()
     below = osd_map.crush.osds_of_rule(rule.id)
@@ -299,7 +299,7 @@ def _scheme(
     key: str,
     warnings: list[str],
 ) -> tuple[str, float, int]:
-    """Return the scheme, the bytes on OSDs for each byte stored, and the stripe unit of a pool."""
+    """Return the scheme, the bytes on OSDs for each stored byte, and the stripe unit of a pool."""
     if placed.kind == "replicated":
         return f"rep:{placed.size}", float(placed.size), _STRIPE_UNIT_BYTES
     known = profile or ErasureProfile()
@@ -332,13 +332,13 @@ def _scheme(
 
 
 def _scheme_of_plugin(profile: ErasureProfile, k: int, m: int) -> str | None:
-    """Write the scheme of a plugin that is not plain Reed-Solomon."""
+    """Return the scheme of a plugin that is not plain Reed-Solomon."""
     if profile.plugin == "clay":
         return f"clay:{k},{m},{profile.d or k + m - 1}"
     if profile.plugin == "shec":
         return f"shec:{k},{m},{profile.c or 2}"
     if profile.plugin == "lrc" and profile.l:
-        # Ceph's m leaves out the local parities, one for each l shards.
+        # Ceph's m excludes the local parities, one for each l shards.
         return f"lrc-ceph:{k},{profile.m or 1},{profile.l}"
     return None
 
@@ -382,7 +382,7 @@ def _osds(
         )
         osds.append(imported)
     if not osds:
-        wanted = "at least one OSD that exists"
+        wanted = "at least one existing OSD"
         raise ClusterImportError(
             f"{documents.osd_map_file}: osdmap.osds: got none, wanted {wanted}"
         )
@@ -402,9 +402,7 @@ def _state_warnings(osd_map: OsdMap) -> list[str]:
         )
     down = np.flatnonzero(osd_map.exists & ~osd_map.up & (osd_map.weights > 0)).tolist()
     if down:
-        warnings.append(
-            f"osds: {osds_text(down)}: down but in: counted as if they come back"
-        )
+        warnings.append(f"osds: {osds_text(down)}: down but in: counted as if up")
     out = np.flatnonzero(osd_map.exists & (osd_map.weights == 0)).tolist()
     if out:
         warnings.append(f"osds: {osds_text(out)}: out: not counted")

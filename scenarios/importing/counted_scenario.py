@@ -1,4 +1,4 @@
-"""An imported pool as a scenario without a CRUSH map, by counts of hosts and OSDs; and a plan on it."""
+"""Turn an imported pool into a scenario without a CRUSH map, or into a plan, by counting hosts and OSDs."""
 
 import math
 from collections.abc import Sequence
@@ -18,28 +18,27 @@ from stripesim.scenarios.importing.scenario import (
     PoolDescription,
     PoolHost,
     describe_pool,
-    host_groups,
     size_key,
 )
 from stripesim.scenarios.importing.usage import stored_on
 from stripesim.scenarios.schema.geometry import equal_host_counts
 from stripesim.scenarios.schema.loader import ScenarioError, scenario_from
-from stripesim.scenarios.schema.tables import PlanSpec
 from stripesim.scenarios.schema.units import bytes_text, size_text
 
 _OBJECT_BYTES: Final = 4 << 20
 _RACK_NAME_MAX: Final = 64
-# Hosts of a plan, as multiples of those that exist.
+# Hosts of a plan, as multiples of the existing ones.
 _PLANNED: Final = (1.0, 1.25, 1.5, 2.0)
 
 
 def scenario_without_map(
-    cluster: ImportedCluster, pool: ImportedPool, *, equal_hosts: bool = False
+    cluster: ImportedCluster, pool: ImportedPool
 ) -> ImportedScenario:
-    """Make a scenario of a pool from counts: its hosts, their OSDs that are in, its failure domain.
+    """Build a scenario of a pool from counts: its hosts, the OSDs that are in, and its failure domain.
 
-    Raw capacity is that of the pool's OSDs. Buckets above hosts that are the rule's failure domain, of
-    whatever type, become racks. Placement differs from the cluster's, because there is no CRUSH map.
+    All hosts get the mean number and size of OSDs. Raw capacity equals that of the pool's OSDs. Buckets above
+    hosts become racks if they are the rule's failure domain, whatever their type. Placement differs from the
+    cluster's, because there is no CRUSH map.
 
     Parameters
     ----------
@@ -47,15 +46,12 @@ def scenario_without_map(
         The cluster.
     pool
         The pool.
-    equal_hosts
-        Whether all hosts get the mean number and size of OSDs, as `cluster.hosts` and
-        `cluster.osds_per_host`; otherwise hosts that differ become tables `[[cluster.hosts]]`.
 
     Returns
     -------
     ImportedScenario
-        `tables` load with `scenario_from`; `tables["plan"]["stored_bytes"]` is the data that the OSDs hold
-        now. `notes` list the simplifications.
+        `scenario_from` loads its `tables`. `tables["plan"]["stored_bytes"]` is the data on the OSDs now.
+        `notes` list the simplifications.
 
     Raises
     ------
@@ -69,14 +65,9 @@ def scenario_without_map(
         "failure_domain_replicated": domain,
         "failure_domain_erasure": domain,
     }
-    groups = host_groups(hosts)
-    if equal_hosts or len(groups) == 1:
-        counts, more = _equal_hosts(hosts, domain)
-        keys |= counts
-        notes += more
-    else:
-        keys["hosts"] = groups
-        keys.pop("drive_bytes")
+    counts, differences = _equal_hosts(hosts, domain)
+    keys |= counts
+    notes += differences
     workload = {**described.load.mixed(), **common_keys(described.image_bytes)}
     notes += _size_notes(described)
     tables = {**described.head, "cluster": keys, "workload": workload}
@@ -94,19 +85,18 @@ def scenario_without_map(
 
 
 def plan_of(cluster: ImportedCluster, pool: ImportedPool) -> ImportedScenario:
-    """Make the scenario of a pool with a table `[plan]`: more hosts like those that exist, which are owned.
+    """Build a scenario of a pool with a table `[plan]` that adds hosts like the existing ones.
 
-    Hosts are equal, because a plan varies their number. The data stored now has to fit, and a measured rate
-    has to be served.
+    Existing hosts are owned. All hosts are equal, because a plan varies their number. Requirements are
+    the data stored now and, if known, the measured rate.
     """
-    counted = scenario_without_map(cluster, pool, equal_hosts=True)
+    counted = scenario_without_map(cluster, pool)
     described = describe_pool(cluster, pool)
     keys = counted.tables["cluster"]
     step = keys.get("racks", 1)
     hosts = {math.ceil(keys["hosts"] * factor / step) * step for factor in _PLANNED}
     plan: dict[str, Any] = {"hosts": sorted(hosts)}
-    if "owned_hosts" in PlanSpec.model_fields:
-        plan["owned_hosts"] = len(described.hosts)
+    plan["owned_hosts"] = len(described.hosts)
     stored = counted.tables.get("plan", {})
     if stored:
         plan |= {**stored, "usable_bytes": stored["stored_bytes"]}
@@ -128,15 +118,15 @@ def _plan_lines(cluster: ImportedCluster, described: PoolDescription) -> list[st
     own = bytes_text(pool.stored_bytes)
     lines = [
         f"plan.stored_bytes: data of all pools on the OSDs of {pool.placed.name} / {pool.overhead:.4g}, its "
-        f"overhead; the pool alone stores {own} -> {stored}",
-        "plan.usable_bytes: the data stored now has to fit. Raise it to what the cluster has to hold "
+        f"overhead (the pool alone stores {own}) -> {stored}",
+        "plan.usable_bytes: the data stored now. Raise it to the data that the cluster must hold "
         f"-> {stored}",
     ]
     rate = described.load.rate
     if rate is not None and described.load.rate_per_s:
         lines.append(
-            f"plan.rate_per_s: {rate.read_per_s:,.0f} reads and {rate.write_per_s:,.0f} writes a second by "
-            f"`ceph {rate.command}`, at one moment: the busiest hour is higher -> "
+            f"plan.rate_per_s: {rate.read_per_s:,.0f} reads and {rate.write_per_s:,.0f} writes per second by "
+            f"`ceph {rate.command}`, a snapshot: peak hours are higher -> "
             f"{described.load.rate_per_s:,.0f}"
         )
     return lines
@@ -144,8 +134,8 @@ def _plan_lines(cluster: ImportedCluster, described: PoolDescription) -> list[st
 
 def _plan_comments(described: PoolDescription) -> list[str]:
     comments = [
-        'growth_bytes_per_day = "100GB"   # how much more clients store each day; not in the files',
-        "days_until_full = 365.0          # with the growth: how long the capacity has to last",
+        'growth_bytes_per_day = "100GB"   # daily growth of client data (not in the files)',
+        "days_until_full = 365.0          # with growth: time that the capacity must last",
     ]
     if not described.load.rate_per_s:
         comments.append(
@@ -157,7 +147,7 @@ def _plan_comments(described: PoolDescription) -> list[str]:
 def _with_racks(
     cluster: ImportedCluster, described: PoolDescription
 ) -> tuple[list[PoolHost], str, list[str]]:
-    """Return hosts, with racks if no two shards share one; the failure domain; and notes."""
+    """Return the hosts (with racks if no two shards share one), the failure domain, and notes."""
     pool = described.pool
     hosts = list(described.hosts)
     domain = pool.failure_domain
@@ -188,7 +178,7 @@ def _with_racks(
 def _racks_of(
     cluster: ImportedCluster, hosts: Sequence[PoolHost], domain: str
 ) -> dict[str, str]:
-    """Return the bucket of a type that each host is in; nothing if a host is in none, or in several."""
+    """Return the bucket of a type above each host, or nothing if a host has none or several."""
     buckets = cluster.osd_map.crush.domains(domain)
     racks = {}
     for host in hosts:
@@ -223,8 +213,8 @@ def _equal_hosts(
     fewest = min(len(host.osds) for host in hosts)
     most = max(len(host.osds) for host in hosts)
     note = (
-        f"{len(hosts)} hosts with {fewest} to {most} OSDs are taken as {count} equal hosts with {each} OSDs "
-        f"of {bytes_text(size)}, which have the same raw capacity; the largest failure domain may be larger"
+        f"{len(hosts)} hosts with {fewest} to {most} OSDs are replaced by {count} equal hosts with {each} "
+        f"OSDs of {bytes_text(size)} and the same raw capacity. The largest failure domain may differ in size"
     )
     return keys, [note]
 
@@ -238,14 +228,14 @@ def _size_notes(described: PoolDescription) -> list[str]:
     ):
         return []
     return [
-        f"reads of {size_text(load.read_bytes)} and writes of {size_text(load.write_bytes)} are one load of "
-        f"requests of {size_text(load.mean_bytes)}, the mean of both: bytes a second are kept in sum, not by "
-        "direction"
+        f"reads of {size_text(load.read_bytes)} and writes of {size_text(load.write_bytes)} become one load "
+        f"with requests of {size_text(load.mean_bytes)}, the mean of both. This keeps the total of bytes/s, "
+        "but not that in each direction"
     ]
 
 
 def range_warnings(described: PoolDescription) -> list[str]:
-    """List the keys of a pool that are outside the range that its parameter set was measured on."""
+    """List the keys of a pool that are outside the calibrated range of its parameter set."""
     keys = described.cluster
     load = described.load
     osds = sum(len(host.osds) for host in described.hosts)

@@ -1,4 +1,4 @@
-"""Files that Ceph's commands printed: recognise each, and join the parts that they hold."""
+"""Recognise files with output of Ceph commands, and combine their parts."""
 
 import json
 import re
@@ -31,7 +31,7 @@ from stripesim.scenarios.importing.report_schema import (
     printable,
 )
 
-# A cluster of 10,000 OSDs prints a report of some 100 MB.
+# A report of a cluster with 10,000 OSDs has some 100 MB.
 _BYTES_MAX: Final = 1 << 30
 _KIB: Final = 1024
 _LISTED: Final = 6
@@ -39,7 +39,7 @@ _LISTED: Final = 6
 
 @dataclass(frozen=True)
 class MeasuredRate:
-    """Operations of clients a second, and the command that counted them."""
+    """Client operations per second, and the command that measured them."""
 
     read_per_s: float
     write_per_s: float
@@ -48,7 +48,7 @@ class MeasuredRate:
 
 @dataclass
 class Documents:
-    """The state of a cluster, from one report or from the outputs of several commands."""
+    """The state of a cluster, from a report or from the outputs of several commands."""
 
     files: list[str] = field(default_factory=list)
     version: str = ""
@@ -65,14 +65,14 @@ class Documents:
     pool_rates: dict[int, MeasuredRate] = field(default_factory=dict)
     cluster_rate: MeasuredRate | None = None
     pg_counts: list[PgsOfOsd] | None = (
-        None  # groups of each OSD as the cluster counts them
+        None  # groups of each OSD as counted by the cluster
     )
     pg_rows: list[PgRow] = field(default_factory=list)
     pg_states: list[PgState] = field(default_factory=list)
 
 
 def load_documents(paths: Iterable[Path]) -> Documents:
-    """Read files; a `ClusterImportError` has the problems of all of them."""
+    """Read files. A `ClusterImportError` lists the problems of all of them."""
     documents = Documents()
     problems = []
     for path in paths:
@@ -86,7 +86,7 @@ def load_documents(paths: Iterable[Path]) -> Documents:
 
 
 def _decode(path: Path) -> Any:
-    """Decode a JSON document, past the lines that ceph prints before and after it (``report 3484926453``)."""
+    """Decode a JSON document, ignoring the lines that ceph prints around it (``report 3484926453``)."""
     text = _text_of(path)
     start = re.search(r"^\s*[\[{]", text, re.MULTILINE)
     if start is None:
@@ -147,7 +147,7 @@ def _add(documents: Documents, file: str, document: Any) -> None:
     documents.files.append(file)
     if isinstance(document, dict):
         if "pgmap" in document and "crushmap" not in document:
-            # Its `osdmap` has counts alone.
+            # Its `osdmap` contains only counts.
             _add_status(documents, file, document)
             return
         for keys, add in _OBJECTS:
@@ -243,7 +243,7 @@ def _add_ceph_df(documents: Documents, file: str, document: Mapping[str, Any]) -
 
 
 def _counters(df: PoolDf) -> PoolCounters:
-    """Write the counters of `ceph df detail` as those of a report."""
+    """Convert the counters of `ceph df detail` to those of a report."""
     return PoolCounters(
         num_bytes=df.stored,
         num_read=df.rd,
@@ -278,7 +278,7 @@ def _add_rates(documents: Documents, file: str, rows: list[Any]) -> None:
 
 
 def _add_pool_stats(documents: Documents, rows: Iterable[PoolStats]) -> None:
-    """Add counters and rates of pools; the first file that has them wins."""
+    """Add counters and rates of pools. The first file with a pool takes precedence."""
     for row in rows:
         if row.stat_sum is not None:
             documents.pool_counters.setdefault(row.poolid, row.stat_sum)
@@ -293,13 +293,13 @@ def _measured(rate: IoRate, command: str) -> MeasuredRate:
 
 
 def _add_use(documents: Documents, rows: Iterable[OsdUse]) -> None:
-    """Add sizes of OSDs; reports list OSDs without any."""
+    """Add sizes of OSDs, skipping OSDs without a size."""
     for row in rows:
         if row.type == "osd" and row.osd >= 0 and row.kb is not None:
             documents.osd_use.setdefault(row.osd, row)
 
 
-# Keys that tell the kinds of documents apart; the first kind that has one of its keys counts.
+# Keys that identify the kind of a document. The first matching kind counts.
 _OBJECTS: Final[
     tuple[tuple[set[str], Callable[[Documents, str, Mapping[str, Any]], None]], ...]
 ] = (

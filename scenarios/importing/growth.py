@@ -1,4 +1,4 @@
-"""A cluster with more hosts like those that it has: `import ceph-report --grow hosts=+4`."""
+"""Add hosts to an imported cluster: `import ceph-report --grow hosts=+4`."""
 
 import re
 from collections import Counter
@@ -39,12 +39,12 @@ _KIB: Final = 1024
 _TIB: Final = 1024**4
 _LISTED: Final = 8
 
-#: Buckets that hold a host: usually one, several where a host is linked into several trees.
+#: Buckets that hold a host. Usually one, but a host can be linked into several trees.
 Parents = tuple[int, ...]
 
 
 class AddedHost(NamedTuple):
-    """A host to add: its name, the buckets that are to hold it, and its OSDs."""
+    """A host to add, with the buckets that will hold it, and its OSDs."""
 
     name: str
     parents: Parents
@@ -69,10 +69,10 @@ def parse_growth(text: str) -> int:
 def grown_cluster(
     cluster: ImportedCluster, pool: ImportedPool, hosts: int
 ) -> ImportedCluster:
-    """Add hosts to a cluster, and map and share out its data as after backfill.
+    """Add hosts to a cluster, then map and distribute its data as after backfill.
 
-    The new hosts have OSDs like the host that is most common among those of the pool. Each goes to the bucket
-    that holds the fewest of the pool's hosts at that point.
+    The new hosts copy the most common host of the pool. Each goes to the bucket with the fewest of the
+    pool's hosts at that point.
 
     Parameters
     ----------
@@ -83,10 +83,15 @@ def grown_cluster(
     hosts
         Number of hosts to add.
 
+    Returns
+    -------
+    ImportedCluster
+        The cluster with the new hosts.
+
     Raises
     ------
     ClusterImportError
-        If the pool's OSDs are in no hosts, or there would be more than a million OSDs.
+        If the pool's OSDs are in no hosts, or if there would be more than a million OSDs.
     """
     added = _added_hosts(cluster, pool, hosts)
     new_osds = tuple(osd for host in added for osd in host.osds)
@@ -100,7 +105,7 @@ def grown_cluster(
         replace(each, osds=osds_of_rule(osd_map, rules.get(each.placed.rule)))
         for each in cluster.pools
     )
-    # The use of single OSDs is that before backfill, so that of their classes is kept instead.
+    # The use of each OSD would be that before backfill. Use by device class remains valid.
     osds = tuple(replace(osd, used_bytes=None) for osd in (*cluster.osds, *new_osds))
     return replace(
         cluster,
@@ -139,7 +144,7 @@ def _added_hosts(
     )
     added = []
     for _ in range(hosts):
-        # The parents with the fewest hosts, of several the first in the map.
+        # The parents with the fewest hosts, or the first of them in the map.
         parents = min(hosts_at, key=hosts_at.__getitem__)
         hosts_at[parents] += 1
         name = next(free_names)
@@ -173,7 +178,7 @@ def _parents_of_hosts(
     if not placed:
         wanted = "OSDs in buckets of type host, below another bucket"
         raise ClusterImportError(
-            f"--grow: got pool {pool.placed.name}, whose OSDs are not; wanted {wanted}"
+            f"--grow: got pool {pool.placed.name}, wanted a pool with {wanted}"
         )
     return placed
 
@@ -181,7 +186,7 @@ def _parents_of_hosts(
 def _most_common_host(
     crush: CrushMap, cluster: ImportedCluster, hosts: Iterable[int]
 ) -> list[ImportedOsd]:
-    """Return the OSDs of the first host of the most common shape, by number, classes and sizes."""
+    """Return the OSDs of the first host of the most common kind, by number, classes and sizes of OSDs."""
     by_id = {bucket.id: bucket for bucket in crush.buckets}
     known = {osd.id: osd for osd in cluster.osds}
     members = [
@@ -196,7 +201,7 @@ def _most_common_host(
 
 
 def _like(osd: ImportedOsd, number: int, host: str) -> ImportedOsd:
-    """Return a new OSD like one that exists."""
+    """Return a new OSD like an existing one."""
     return replace(
         osd,
         id=number,
@@ -222,13 +227,13 @@ class _EditedBucket:
 
 @dataclass
 class _MapEditor:
-    """Adds hosts to a CRUSH map: to its hierarchy, its shadow trees and its choose_args."""
+    """Add hosts to a CRUSH map: to its hierarchy, shadow trees and choose_args."""
 
     crush: CrushMap
     buckets: dict[int, _EditedBucket] = field(default_factory=dict)
     holders: dict[int, list[int]] = field(default_factory=dict)
     devices: list[Device] = field(default_factory=list)
-    # Changes of weights: bucket, place of the item in it, by how much; an item beyond the end is new.
+    # Weight changes: bucket, index of the item (new if beyond the end), and difference.
     changes: list[tuple[int, int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -240,7 +245,7 @@ class _MapEditor:
                 self.holders.setdefault(item, []).append(bucket.id)
 
     def add(self, host: AddedHost) -> None:
-        """Add a host to the buckets that are to hold it, and its shadows to theirs."""
+        """Add a host to its parent buckets, and its shadows to theirs."""
         weights = [round(osd.crush_weight * WEIGHT_ONE) for osd in host.osds]
         classes = {device.device_class for device in self.crush.devices}
         for osd in host.osds:
@@ -255,7 +260,7 @@ class _MapEditor:
             for device_class, shadow_id in self.buckets[parent].class_ids:
                 shadows.setdefault(device_class, []).append(shadow_id)
         for device_class, parents in shadows.items():
-            # A class that the host lacks has an empty shadow, as in Ceph.
+            # As in Ceph, a class that the host lacks has an empty shadow.
             own = [
                 index
                 for index, osd in enumerate(host.osds)
@@ -279,7 +284,7 @@ class _MapEditor:
         return bucket_id
 
     def _hang(self, item: int, parents: Iterable[int]) -> None:
-        """Put a new bucket into others, and let these and all above weigh as much more."""
+        """Add a bucket to its parents, and its weight to all buckets above."""
         weight = sum(self.buckets[item].weights)
         for parent in parents:
             held = self.buckets[parent]
@@ -297,7 +302,7 @@ class _MapEditor:
             self._weigh(holder, more)
 
     def finished(self) -> CrushMap:
-        """Return the map with all hosts that were added."""
+        """Return the map with all added hosts."""
         buckets = tuple(
             replace(
                 edited.bucket,
@@ -317,7 +322,7 @@ class _MapEditor:
         )
 
     def _grown_args(self, change: BucketArgs) -> BucketArgs:
-        """Extend the weights and ids that replace those of a bucket, as Ceph does when a host is added."""
+        """Extend a bucket's substitute weights and ids, as Ceph does when a host is added."""
         items = self.buckets[change.bucket_id].items
         own = [
             (index, more)
@@ -339,7 +344,7 @@ class _MapEditor:
 def _with_osds(
     osd_map: OsdMap, crush: CrushMap, osds: tuple[ImportedOsd, ...]
 ) -> OsdMap:
-    """Add OSDs that are up and in; groups that acted elsewhere until backfilled do so no more."""
+    """Add OSDs that are up and in, and drop temporary acting sets, which end with backfill."""
     more = max(osd.id for osd in osds) + 1 - len(osd_map.exists)
     exists = np.pad(osd_map.exists, (0, more))
     up = np.pad(osd_map.up, (0, more))
@@ -364,7 +369,7 @@ def _with_osds(
 def _grown_sums(
     cluster: ImportedCluster, osds: Iterable[ImportedOsd]
 ) -> Mapping[str, OsdSums]:
-    """Return size and use of each device class with new OSDs, which hold nothing but empty databases."""
+    """Return size and use of each device class with new OSDs, empty but for their databases."""
     sizes: Counter[str] = Counter()
     databases: Counter[str] = Counter()
     for osd in cluster.osds:
@@ -386,7 +391,7 @@ def _grown_sums(
 
 
 def _words(cluster: ImportedCluster, added: list[AddedHost]) -> str:
-    """Describe the added hosts and their places."""
+    """Describe the added hosts and their locations."""
     names = {bucket.id: bucket.name for bucket in cluster.osd_map.crush.buckets}
     shape = Counter(
         (class_of(osd), bytes_text(osd.size_bytes)) for osd in added[0].osds
@@ -400,4 +405,4 @@ def _words(cluster: ImportedCluster, added: list[AddedHost]) -> str:
     listed = ", ".join(
         f"{number} in {name}" for name, number in list(hosts_in.items())[:_LISTED]
     )
-    return f"--grow: {len(added)} hosts with {osds} each: {listed}; data is shown as after backfill"
+    return f"--grow: {len(added)} hosts with {osds} each: {listed}. Data is shown as after backfill"

@@ -1,4 +1,4 @@
-"""The hardware of an imported cluster as keys of `[cluster]`: processors, drives, networks, parameter set."""
+"""Derive keys of `[cluster]` from an imported cluster's hardware, and choose its parameter set."""
 
 import re
 import tomllib
@@ -25,11 +25,11 @@ _LISTED: Final = 3
 
 Basis = Literal["name", "table", "assumed"]
 
-# Ceph v18.2.0, doc/start/hardware-recommendations.rst: "1 core minimum, 2 recommended" for each OSD.
+# doc/start/hardware-recommendations.rst of Ceph v18.2.0: "1 core minimum, 2 recommended" for each OSD.
 _CORES_PER_OSD_ASSUMED: Final = 2
 _COUNT_IN_NAME: Final = re.compile(r"\b([0-9]{1,3})-Core\b", re.IGNORECASE)
 _TWO_THREADS: Final = re.compile(r"EPYC|Ryzen|Threadripper", re.IGNORECASE)
-# EPYC models for one socket end in P; the 3000, 4000 and 8000 series have no others.
+# EPYC models for one socket end in P. The 3000, 4000 and 8000 series support only one.
 _ONE_SOCKET: Final = re.compile(
     r"EPYC (\d{4}P\b|[348]\d{3})|Ryzen|Threadripper", re.IGNORECASE
 )
@@ -41,7 +41,7 @@ _VIRTUAL: Final = re.compile(
 
 @dataclass(frozen=True)
 class Processor:
-    """A processor: cores and hardware threads of one socket, and the most sockets that a host has."""
+    """A processor: cores and hardware threads per socket, and the maximum number of sockets."""
 
     cores: int
     threads: int
@@ -54,14 +54,14 @@ class Processor:
 class HostProcessors:
     """The processors of a host."""
 
-    model: str  # as the metadata name it; empty where they name none
+    model: str  # from the metadata, or empty
     cores: int
     threads: int
     basis: Basis
-    how: str  # in words
+    how: str  # explanation for people
 
     def count(self, choice: "ParameterChoice") -> int:
-        """Return the cores in the unit of a parameter set."""
+        """Return the number of cores, in the unit of a parameter set."""
         return self.threads if choice.unit == "hardware threads" else self.cores
 
     def row(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _families() -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=64)
 def processor_of(name: str) -> Processor | None:
-    """Find a processor by its name in the metadata; None if neither the name nor the table has its cores.
+    """Find a processor by its name in the metadata. Return None if its cores are unknown.
 
     >>> processor_of("AMD EPYC 7232P 8-Core Processor").threads
     16
@@ -98,7 +98,7 @@ def processor_of(name: str) -> Processor | None:
         if not {part.casefold() for part in family["brand"].split()} <= name_parts:
             continue
         for model, counts in family["models"].items():
-            # A version is part of the model: E5-2660 is not E5-2660 v2.
+            # The version is part of the model: E5-2660 differs from E5-2660 v2.
             if re.search(
                 rf"(?<![\w-]){re.escape(model)}(?![\w+]|\s+v\d)", plain, re.IGNORECASE
             ):
@@ -126,8 +126,8 @@ def processor_of(name: str) -> Processor | None:
 def processors_of(osds: Sequence[ImportedOsd]) -> HostProcessors:
     """Return the processors of the host of some OSDs.
 
-    Metadata name one processor and do not count sockets: one is taken, or two where an Intel host shows a
-    second NUMA node. Two cores for each OSD are assumed where the cores of the processor are not known.
+    Metadata name one processor but do not count sockets. Assume one, or two on an Intel host with a
+    second NUMA node. If the cores of the processor are unknown, assume two cores for each OSD.
     """
     name = _most_common(osd.metadata.cpu for osd in osds)
     processor = processor_of(name)
@@ -153,13 +153,13 @@ def processors_of(osds: Sequence[ImportedOsd]) -> HostProcessors:
 
 
 def _most_common(values: Iterable[str]) -> str:
-    """Return the most common text that is not empty; empty where there is none."""
+    """Return the most common nonempty text, or an empty one."""
     counted = Counter(filter(None, values)).most_common(1)
     return counted[0][0] if counted else ""
 
 
 def _numa_nodes(osds: Iterable[ImportedOsd]) -> int:
-    """Count the NUMA nodes that devices and interfaces of a host are on, by the highest number."""
+    """Return the number of NUMA nodes of a host, from the highest node of its devices and interfaces."""
     texts = [
         f"{osd.metadata.objectstore_numa_nodes},{osd.metadata.network_numa_nodes}"
         for osd in osds
@@ -172,7 +172,7 @@ def _numa_nodes(osds: Iterable[ImportedOsd]) -> int:
 
 DriveClass = Literal["hdd", "ssd", "nvme"]
 
-# Drives whose model names say that their flash holds four bits a cell.
+# Models whose flash stores four bits per cell.
 _QLC: Final = re.compile(
     r"QLC|P5336|P5316|D5-P|6500.?ION|SSDPF2NV|SSDPE2NV|5210.?ION|MZ.{3,8}Q[A-Z]{2,3}-",
     re.IGNORECASE,
@@ -187,7 +187,7 @@ _DRIVE_CLASSES: Final[Mapping[str, DriveClass]] = {
 
 
 def drive_preset(osd: ImportedOsd) -> str:
-    """Name the device parameter set nearest to the device of an OSD, by its metadata and device class."""
+    """Return the device parameter set nearest to an OSD's device, by metadata and device class."""
     metadata = osd.metadata
     if _rotates(osd):
         fast_database = (
@@ -202,7 +202,7 @@ def drive_preset(osd: ImportedOsd) -> str:
 
 
 def _rotates(osd: ImportedOsd) -> bool:
-    """Return True if data is on a disk: by the metadata, which some releases lack, else by the class."""
+    """Return True for a disk, by the metadata (which some releases lack) or by the device class."""
     for rotational in (osd.metadata.bluestore_bdev_rotational, osd.metadata.rotational):
         if rotational is not None:
             return bool(rotational)
@@ -210,7 +210,7 @@ def _rotates(osd: ImportedOsd) -> bool:
 
 
 def _data_device(metadata: OsdMetadata) -> str:
-    """Return the entry ``device=id`` of the device that holds data, not of a separate database device."""
+    """Return the entry ``device=id`` of the data device, not of a separate database device."""
     entries = [entry for entry in metadata.device_ids.split(",") if "=" in entry]
     for entry in entries:
         if entry.partition("=")[0] == metadata.bluestore_bdev_devices:
@@ -219,7 +219,7 @@ def _data_device(metadata: OsdMetadata) -> str:
 
 
 def drive_model(metadata: OsdMetadata) -> str:
-    """Name the model of an OSD's drive: its id without the serial number, which comes last."""
+    """Return the model of an OSD's drive: its id without the serial number at the end."""
     return _data_device(metadata).partition("=")[2].rpartition("_")[0]
 
 
@@ -228,7 +228,7 @@ def drive_model(metadata: OsdMetadata) -> str:
 
 @dataclass(frozen=True)
 class ParameterChoice:
-    """A parameter set, with the drives and releases of its measurements."""
+    """A parameter set, with the drives and releases that it was measured on."""
 
     name: str
     drive_class: DriveClass
@@ -238,14 +238,14 @@ class ParameterChoice:
 
     @property
     def measured_on(self) -> str:
-        """The drives and releases of its measurements, in words."""
+        """Drives and releases of its measurements, as text."""
         releases = f"releases {self.first_release} to {self.last_release}"
         if self.first_release == self.last_release:
             releases = f"release {self.first_release}"
         return f"{self.drive_class} drives with {releases}"
 
     def distance(self, drive_class: DriveClass, release: int) -> int:
-        """Count the steps between kinds of drives and between releases."""
+        """Return the distance in kinds of drives plus that in releases."""
         order: list[DriveClass] = ["hdd", "ssd", "nvme"]
         classes = abs(order.index(self.drive_class) - order.index(drive_class))
         return classes + max(
@@ -253,7 +253,7 @@ class ParameterChoice:
         )
 
 
-# The sets whose rates are measured: `pacific` has no rates.
+# Sets with measured rates. `pacific` has none.
 PARAMETER_SETS: Final = (
     ParameterChoice("nvme", "nvme", 16, 20, "hardware threads"),
     ParameterChoice("kraken", "ssd", 11, 11, "cores"),
@@ -261,7 +261,7 @@ PARAMETER_SETS: Final = (
 
 
 def nearest_parameters(preset: str, release: int) -> ParameterChoice:
-    """Return the parameter set nearest in kind of drive and release; of two equally near the newer one.
+    """Return the parameter set nearest in kind of drive and release, or the newer of two.
 
     >>> nearest_parameters("sata-tlc", 17).name, nearest_parameters("hdd-7200", 13).name
     ('nvme', 'kraken')
@@ -272,22 +272,22 @@ def nearest_parameters(preset: str, release: int) -> ParameterChoice:
     )
 
 
-# All of it.
+# Result.
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """The hardware below a pool."""
+    """Hardware of a pool's OSDs and hosts."""
 
     tables: dict[str, Any]  # keys of `[cluster]`
     cores_by_host: Mapping[str, int]  # in the unit of the parameter set
     processors: tuple[dict[str, Any], ...]  # rows of the JSON document
-    lines: tuple[str, ...]  # how each key was found: `key: from -> value`
+    lines: tuple[str, ...]  # derivation of each key: `key: from -> value`
     warnings: tuple[str, ...]
 
 
 def hardware_of(cluster: ImportedCluster, pool: ImportedPool, release: int) -> Hardware:
-    """Describe the OSDs of a pool by keys of `[cluster]`, and how each key was found."""
+    """Describe the OSDs of a pool by keys of `[cluster]`, with the derivation of each key."""
     osds = cluster.osds_of(pool)
     lines: list[str] = []
     preset = _add_drives(osds, lines)
@@ -308,7 +308,7 @@ def hardware_of(cluster: ImportedCluster, pool: ImportedPool, release: int) -> H
     rows = _add_processors(hosts, choice, lines)
     cores = {host: processors.count(choice) for host, processors in hosts.items()}
     tables = {
-        "ssd": preset,
+        "drive": preset,
         "drive_bytes": drive_bytes,
         "parameters": choice.name,
         "cores_per_host": Counter(cores.values()).most_common(1)[0][0],
@@ -326,7 +326,7 @@ def _add_drives(osds: Sequence[ImportedOsd], lines: list[str]) -> str:
     named = ", ".join(f"{count} {name}" for name, count in models.most_common(_LISTED))
     if named:
         counted += f" ({named})"
-    lines.append(f"cluster.ssd: {counted} -> {preset}")
+    lines.append(f"cluster.drive: {counted} -> {preset}")
     return preset
 
 
@@ -342,7 +342,7 @@ def _processors_by_host(osds: Sequence[ImportedOsd]) -> dict[str, HostProcessors
 def _add_processors(
     hosts: Mapping[str, HostProcessors], choice: ParameterChoice, lines: list[str]
 ) -> tuple[dict[str, Any], ...]:
-    """Return a row for each kind of processors, and add lines about the most common ones."""
+    """Return a row for each kind of processor, and add lines about the most common one."""
     kinds = Counter(hosts.values())
     for processors, count in kinds.most_common(_LISTED):
         where = f"{count} of {len(hosts)} hosts: " if len(kinds) > 1 else ""
@@ -358,7 +358,7 @@ def _add_processors(
 
 
 def _like_others(by_host: Mapping[str, HostProcessors]) -> dict[str, HostProcessors]:
-    """Give hosts whose metadata name no processor the most common one of the others."""
+    """Assign the most common processor to hosts whose metadata name none."""
     known = Counter(
         processors for processors in by_host.values() if processors.basis != "assumed"
     )
@@ -374,7 +374,7 @@ def _like_others(by_host: Mapping[str, HostProcessors]) -> dict[str, HostProcess
 
 
 def _add_networks(osds: Sequence[ImportedOsd], lines: list[str]) -> dict[str, Any]:
-    """Return the keys of the networks, and add lines about them: some releases note rates, all addresses."""
+    """Return the keys of the networks, and add lines about them. Only some releases report rates."""
     keys: dict[str, Any] = {}
     for key, name in (
         ("public_gbit_per_s", "front_iface_speed"),
@@ -416,6 +416,6 @@ def _virtual_warnings(osds: Sequence[ImportedOsd]) -> list[str]:
     if not virtual:
         return []
     return [
-        f"osd_metadata: {len(virtual)} of {len(osds)} OSDs have virtual drives: the processor named "
-        "may be that of the physical machine, and the host has fewer cores"
+        f"osd_metadata: {len(virtual)} of {len(osds)} OSDs have virtual drives: the processor may "
+        "be that of the physical machine, and the host may have fewer cores"
     ]

@@ -1,4 +1,4 @@
-"""Build the maps that place data from the OSD map and the CRUSH map of a cluster."""
+"""Build the maps that place data, from the OSD map and the CRUSH map of a cluster."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -30,15 +30,15 @@ Pg = tuple[int, int]
 RowT = TypeVar("RowT", OsdList, Remappings, PrimaryChoice)
 EntryT = TypeVar("EntryT")
 
-#: Shards of all pools: those of a cluster of 50,000 OSDs fit.
+#: Maximum number of shards of all pools. Enough for a cluster of 50,000 OSDs.
 _SHARDS_MAX: Final = 20_000_000
 _FLAG_HASHPSPOOL: Final = 1
-# Ceph's limit for the weight of a device, in 16.16 fixed point: about 100 TiB.
+# Ceph's maximum weight of a device, in 16.16 fixed point: about 100 TiB.
 _DEVICE_WEIGHT_MAX: Final = 100 * WEIGHT_ONE
 
 
 class _Problems:
-    """Gathers problems that a schema cannot see: repeated ids, totals, references."""
+    """Collect problems beyond a schema: repeated ids, totals, references."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -53,7 +53,7 @@ class _Problems:
         seen = set()
         for number, value in enumerate(values):
             if value in seen:
-                self.add(key.format(number), f"{value} twice", "each one once")
+                self.add(key.format(number), f"{value} twice", "no repeated values")
             seen.add(value)
 
     def raise_lines(self) -> None:
@@ -62,7 +62,7 @@ class _Problems:
 
 
 def read_osd_map(documents: Documents) -> tuple[OsdMap, list[str]]:
-    """Build the OSD map with its CRUSH map, and warnings about names that had to change."""
+    """Build the OSD map with its CRUSH map. Also return warnings about changed names."""
     dump = documents.osd_map
     file = documents.osd_map_file or documents.files[0]
     if dump is None:
@@ -91,7 +91,7 @@ def read_osd_map(documents: Documents) -> tuple[OsdMap, list[str]]:
     for row in dump.osds:
         exists[row.osd] = row.state is None or "exists" in row.state
         up[row.osd] = row.up
-        # Printed as decimals: the nearest 16.16 number is the exact one.
+        # Ceph prints decimals; the nearest 16.16 number is the original one.
         weights[row.osd] = round(row.weight * WEIGHT_ONE) if row.inside else 0
         affinities[row.osd] = round(row.primary_affinity * WEIGHT_ONE)
     osd_map = OsdMap(
@@ -171,7 +171,7 @@ def _placed(row: PoolRow) -> PlacedPool:
 
 
 def parse_pg_id(text: str) -> Pg | None:
-    """Read ``pool.hex`` into numbers; None if it is something else.
+    """Parse ``pool.hex``, or return None.
 
     >>> parse_pg_id("3.1f")
     (3, 31)
@@ -183,7 +183,7 @@ def parse_pg_id(text: str) -> Pg | None:
 def _by_group(
     problems: _Problems, name: str, rows: Iterable[RowT], read: Callable[[RowT], EntryT]
 ) -> dict[Pg, EntryT]:
-    """Read exceptions for single groups."""
+    """Read the exceptions for individual groups."""
     entries = {}
     for number, row in enumerate(rows):
         pg = parse_pg_id(row.pgid)

@@ -1,4 +1,4 @@
-"""Placement groups of each OSD: computed, as the cluster counts them, and where the two differ."""
+"""Count the placement groups of each OSD, and compare the counts with the cluster's."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ from stripesim.models.placement import NONE, OsdMap, PgSets
 from stripesim.scenarios.importing.documents import Documents
 from stripesim.scenarios.importing.osd_map import parse_pg_id
 
-#: OSD → groups that it acts for, and groups whose up set it is the primary of.
+#: For each OSD, the groups it acts for, and the groups it is the up primary of.
 Counts = Mapping[int, tuple[int, int]]
 
 _LISTED: Final = 8
 
 
 def computed_counts(osd_map: OsdMap, sets: Mapping[int, PgSets]) -> Counts:
-    """Count the groups of each OSD as ``num_pg_by_osd`` does: acting OSDs, but primaries as mapped."""
+    """Count the groups of each OSD as ``num_pg_by_osd`` does: acting OSDs, but up primaries."""
     size = len(osd_map.exists)
     totals = np.zeros((2, size), dtype=np.int64)
     for pg_sets in sets.values():
@@ -30,7 +30,7 @@ def computed_counts(osd_map: OsdMap, sets: Mapping[int, PgSets]) -> Counts:
 
 
 def reported_counts(documents: Documents) -> Counts | None:
-    """Return the groups of each OSD as the cluster counts them; None where no file has them."""
+    """Return the groups of each OSD as counted by the cluster, or None if no file has them."""
     if documents.pg_counts is not None:
         return {
             row.osd: (row.num_acting_pg, row.num_primary_pg)
@@ -50,10 +50,10 @@ def reported_counts(documents: Documents) -> Counts | None:
 def count_warnings(
     counts: Counts, reported: Counts | None, documents: Documents
 ) -> list[str]:
-    """List the OSDs whose groups differ, with the states of groups that may explain it."""
+    """List the OSDs whose counts differ, with the states of groups that may explain it."""
     if reported is None:
         return [
-            "num_pg_by_osd: missing: the placement groups of each OSD are computed, and not compared"
+            "num_pg_by_osd: missing: the placement groups of each OSD are computed but not compared"
         ]
     differing = []
     for osd in sorted({*counts, *reported}):
@@ -77,6 +77,6 @@ def count_warnings(
     ]
     if states:
         warning += (
-            f"; groups in other states than active+clean: {', '.join(states[:_LISTED])}"
+            f", groups in states except active+clean: {', '.join(states[:_LISTED])}"
         )
     return [warning]

@@ -1,4 +1,4 @@
-"""The CRUSH map of an imported cluster: names that its text form accepts, and the part that one pool uses."""
+"""Prepare the CRUSH map of an imported cluster: valid names, and the part that a pool uses."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,15 +13,15 @@ from stripesim.scenarios.importing.report_schema import printable
 KeyT = TypeVar("KeyT")
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
-# Words that begin a block of the text form that is not a bucket.
+# Keywords that start a block other than a bucket.
 _RESERVED: Final = ("rule", "choose_args")
 _LISTED: Final = 5
 
 
 def with_safe_names(crush: CrushMap) -> tuple[CrushMap, list[str]]:
-    """Rename parts whose names the text form of a map cannot have, and warn of the new names.
+    """Rename parts whose names are invalid in the text form of a map, with warnings about the new names.
 
-    The text form has letters, digits, ``_``, ``-`` and ``.``. Devices and buckets share one space of names.
+    Valid names consist of letters, digits, ``_``, ``-`` and ``.``. Devices and buckets share one namespace.
     """
     shadows = _shadows(crush)
     classes = {
@@ -95,7 +95,7 @@ def _shadows(crush: CrushMap) -> dict[int, tuple[int, str]]:
 def _renamed(
     names: Mapping[KeyT, str], reserved: Sequence[str] = ()
 ) -> dict[KeyT, str]:
-    """Give each key a name of safe characters that no other key has; safe and unique names stay."""
+    """Give each key a unique name of valid characters. Valid and unique names do not change."""
     kept = [
         name
         for name in names.values()
@@ -131,23 +131,28 @@ def _changes(
 def crush_of_pool(
     crush: CrushMap, rule: Rule, pool_id: int, inside: Collection[int]
 ) -> CrushMap:
-    """Return the part of a map that a pool's rule reaches; it places the pool's groups as the whole map does.
+    """Return the part of a map that a pool's rule reaches, which places the pool's groups identically.
 
     Parameters
     ----------
     crush
         The map of the cluster.
     rule
-        The rule of the pool; the only one of the result.
+        The rule of the pool. The result contains no other.
     pool_id
-        Number of the pool, which selects its choose_args; in the result those are for all pools.
+        Number of the pool, which selects its choose_args. They apply to all pools of the result.
     inside
         OSDs that are in. All others are left out.
 
+    Returns
+    -------
+    CrushMap
+        The part of the map.
+
     Notes
     -----
-    Straw2 draws for each item on its own, so that an item which is never drawn can be left out. Maps with
-    buckets of other algorithms stay whole, and OSDs that are out have the weight 0 there.
+    Straw2 draws for each item independently, so items that are never drawn can be left out. Maps with buckets
+    of other algorithms stay complete, and OSDs that are out have weight 0 there.
     """
     takes = rule.takes
     reached = {osd for take in takes for osd in crush.osds_below(take) if osd in inside}
@@ -195,7 +200,7 @@ def crush_of_pool(
             tuple(weight_of(items[index], weights[index]) for index in kept_items)
             for weights in change.weight_sets
         )
-        # Empty: the ids are those of the items.
+        # Empty if the ids are those of the items.
         ids = tuple(change.ids[index] for index in kept_items if change.ids)
         return replace(change, weight_sets=weight_sets, ids=ids)
 
@@ -219,7 +224,7 @@ def _holders(crush: CrushMap, osds: Iterable[int]) -> set[int]:
 
 
 def _buckets_below(crush: CrushMap, roots: Iterable[int]) -> set[int]:
-    """Return buckets and those that they hold, at any depth."""
+    """Return the given buckets and all buckets below them."""
     children = {
         bucket.id: [item for item in bucket.items if item < 0]
         for bucket in crush.buckets
@@ -228,7 +233,7 @@ def _buckets_below(crush: CrushMap, roots: Iterable[int]) -> set[int]:
 
 
 def _connected(start: Iterable[int], edges: Mapping[int, Sequence[int]]) -> set[int]:
-    """Return the nodes that edges reach from a start."""
+    """Return the nodes reachable from the start."""
     reached: set[int] = set()
     waiting = list(start)
     while waiting:

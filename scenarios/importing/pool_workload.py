@@ -1,4 +1,4 @@
-"""The load of an imported pool: request sizes and the share of reads by its counters, measured rates."""
+"""Derive the load of an imported pool: request sizes and read fraction from counters, and measured rates."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,35 +12,35 @@ _KIB: Final = 1024
 _SECTOR_BYTES: Final = 512
 _PAGE_BYTES: Final = 4096
 _ASSUMED_BYTES: Final = 4096
-# An operation of a pool is at most an object, which is 4 MiB unless a client chooses otherwise.
+# An operation touches at most one object, by default 4 MiB.
 _REQUEST_MAX: Final = 64 << 20
 _QUEUE_DEPTH: Final = 32
 _REQUESTS: Final = 2000
-#: A pool serves most of what its cluster serves from this share on.
+#: Minimum share of a cluster's operations for the cluster's rate to count as the pool's.
 _MOST: Final = 0.9
 
 
 @dataclass(frozen=True)
 class PoolLoad:
-    """Mean requests of a pool's clients; sizes are None where there were no such requests."""
+    """Mean requests of a pool's clients. Sizes are None if there were no such requests."""
 
     read_bytes: int | None
     write_bytes: int | None
     mean_bytes: int
     read_fraction: float
-    measured: bool  # whether counters give sizes and the share of reads
+    measured: bool  # True if counters give sizes and the read fraction
     rate: MeasuredRate | None
-    lines: tuple[str, ...]  # how each key was found: `key: from -> value`
+    lines: tuple[str, ...]  # derivation of each key: `key: from -> value`
 
     @property
     def rate_per_s(self) -> float | None:
-        """Measured rate of requests, reads and writes together [1/s]."""
+        """Measured rate of reads and writes together [1/s]."""
         if self.rate is None:
             return None
         return self.rate.read_per_s + self.rate.write_per_s or None
 
     def tables(self, image_bytes: int) -> dict[str, Any]:
-        """Return the workload tables; reads and writes are two loads where their sizes differ."""
+        """Return the workload tables: one load, or two if reads and writes differ in size."""
         common = common_keys(image_bytes)
         if not self.measured:
             return {
@@ -64,7 +64,7 @@ class PoolLoad:
         return {"workload": common, "workloads": loads}
 
     def table_lines(self) -> tuple[str, ...]:
-        """Return how `tables` expresses the load, as lines ``key: from -> value``."""
+        """Return the derivation of `tables`, as lines ``key: from -> value``."""
         if (
             self.read_bytes is None
             or self.write_bytes is None
@@ -74,13 +74,12 @@ class PoolLoad:
         reads = _in_flight(self.read_fraction)
         writes = _in_flight(1 - self.read_fraction)
         return (
-            "workload, mix: sizes differ, so reads and writes are two [[workloads]]; the counters share out "
-            f"{_QUEUE_DEPTH} requests in flight, speeds decide the rates -> {reads} for reads, {writes} for "
-            "writes",
+            "workload, mix: sizes differ, so reads and writes are two [[workloads]]. The counters split "
+            f"{_QUEUE_DEPTH} requests in flight between them -> {reads} for reads, {writes} for writes",
         )
 
     def mixed(self) -> dict[str, Any]:
-        """Return the keys of one load of reads and writes, all of the mean size."""
+        """Return the keys of one mixed load with the mean size of reads and writes."""
         return {"read_fraction": round(self.read_fraction, 4), **self._mean_size()}
 
     def _mean_size(self) -> dict[str, Any]:
@@ -88,7 +87,7 @@ class PoolLoad:
 
 
 def common_keys(image_bytes: int) -> dict[str, Any]:
-    """Return the keys of every load: what no file says."""
+    """Return the keys that all loads share, which no file contains."""
     return {
         "patterns": ["rand"],
         "queue_depth": _QUEUE_DEPTH,
@@ -98,7 +97,7 @@ def common_keys(image_bytes: int) -> dict[str, Any]:
 
 
 def _load_table(name: str, op: str, size_bytes: int, share: float) -> dict[str, Any]:
-    """Write one of two loads that run at the same time, with its share of requests in flight."""
+    """Return one of two concurrent loads, with its share of requests in flight."""
     return {
         "name": name,
         "ops": [op],
@@ -113,7 +112,7 @@ def _in_flight(share: float) -> int:
 
 
 def load_of(cluster: ImportedCluster, pool: ImportedPool) -> PoolLoad:
-    """Read the load of a pool from its counters, or else from those of all pools."""
+    """Derive the load of a pool from its counters, or else from those of all pools."""
     lines: list[str] = []
     rate = _rate(cluster, pool)
     counters = pool.counters
@@ -172,7 +171,7 @@ def _requests(counters: PoolCounters) -> int:
 
 
 def _mean_bytes(count: int, kib: int) -> int | None:
-    """Return the mean size of requests, in whole pages or, below a page, in whole sectors [B]."""
+    """Return the mean request size, in whole pages or, below a page, in whole sectors [B]."""
     if not count:
         return None
     mean = kib * _KIB / count
@@ -183,7 +182,7 @@ def _mean_bytes(count: int, kib: int) -> int | None:
 
 
 def _rate(cluster: ImportedCluster, pool: ImportedPool) -> MeasuredRate | None:
-    """Return the measured rate of a pool; the rate of all pools only where this one serves most of it."""
+    """Return the measured rate of a pool, or that of all pools if this one serves most of it."""
     if pool.rate is not None:
         return pool.rate
     served = {

@@ -1,9 +1,10 @@
-"""Schemas of the JSON that Ceph prints, as far as an import reads it: reports are checked here, once.
+"""Define and check the parts of Ceph's JSON output that imports read.
 
-Keys that are not listed are ignored, because releases 13 to 20 differ in them. Text becomes printable here,
-so that no later reader meets a line break, an escape sequence or a character that reorders text.
+Unlisted keys are ignored, because releases 13 to 20 differ in them. All text is made printable here, so
+that no other module meets line breaks, escape sequences or characters that reorder text.
 """
 
+import contextlib
 import json
 import math
 from collections.abc import Sequence
@@ -20,18 +21,18 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-#: Ids are indices of arrays, so that a stray digit must not ask for gigabytes.
+#: Ids become array indices, so the limit keeps a corrupt id from allocating gigabytes.
 OSDS_MAX: Final = 1_000_000
-#: CRUSH's "no OSD", which exceptions and erasure-coded sets contain.
+#: CRUSH's value for "no OSD" in exceptions and erasure-coded sets.
 _NO_OSD: Final = 2**31 - 1
 _PGS_MAX: Final = 4_000_000
 _COUNT_MAX: Final = 2**63 - 1
-# An exbibyte: more than any drive holds, and a sum over 1,000 of them still fits 64 bits.
+# An exbibyte: larger than any drive, and the sum of 1,000 of them still fits 64 bits.
 _OSD_KIB_MAX: Final = 2**50
 _SUM_KIB_MAX: Final = 2**60
 _STRIPE_BYTES_MAX: Final = 2**40
 _MBIT_MAX: Final = 10**9
-# A rule that cannot place a group uses all its tries for each group; operators set a few hundred.
+# A rule that cannot place a group uses all its tries. Operators set a few hundred.
 _TRIES_MAX: Final = 10_000
 _TEXT_MAX: Final = 300
 _LINES_MAX: Final = 20
@@ -39,11 +40,11 @@ _VALUE_MAX: Final = 60
 
 
 class ClusterImportError(ValueError):
-    """A file that cannot be imported, with one line for each problem: ``file: key: got …, wanted …``."""
+    """A file that cannot be imported, with a line ``file: key: got …, wanted …`` for each problem."""
 
 
 def escaped(text: str) -> str:
-    r"""Replace characters that a terminal or a file would act on by their escapes.
+    r"""Replace characters that a terminal or a file would interpret by escape sequences.
 
     >>> escaped("rbd\x1b[2J\u202e\n")
     'rbd\\x1b[2J\\u202e\\n'
@@ -55,12 +56,12 @@ def escaped(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape text as `escaped` does, and shorten it to a line."""
+    """Escape text as `escaped` does, and shorten it to one line."""
     return escaped(text) if len(text) <= _TEXT_MAX else f"{escaped(text[:_TEXT_MAX])}…"
 
 
 def value_text(value: object) -> str:
-    """Write a JSON value in one short line; ``nothing`` where there is none."""
+    """Write a JSON value in one short line, or ``nothing`` for None."""
     if value is None:
         return "nothing"
     if isinstance(value, int) and value.bit_length() > 256:
@@ -74,7 +75,7 @@ def _wanted(text: str) -> PydanticCustomError:
 
 
 def _whole(least: int, most: int, unlimited: str = "") -> BeforeValidator:
-    """Check a whole number; `unlimited` describes the values where the upper bound is only a safeguard."""
+    """Return a validator for whole numbers. `unlimited` describes ranges whose end is only a safeguard."""
     described = unlimited or f"a whole number from {least} to {most}"
 
     def check(value: object) -> object:
@@ -90,7 +91,7 @@ def _whole(least: int, most: int, unlimited: str = "") -> BeforeValidator:
 
 
 def _number(least: float, most: float) -> BeforeValidator:
-    """Check a finite number."""
+    """Return a validator for finite numbers."""
 
     def check(value: object) -> object:
         if (
@@ -111,7 +112,7 @@ def _flag(value: object) -> bool:
 
 
 def _digits(value: object) -> int:
-    """Read a number of the metadata, which Ceph prints as text."""
+    """Parse a number that Ceph's metadata contain as text."""
     number = value
     if (
         isinstance(value, str)
@@ -130,15 +131,11 @@ def _digits(value: object) -> int:
 
 
 def _seconds(value: object) -> float:
-    """Read a time, which Ceph prints as text."""
-    try:
-        seconds = (
-            float(value)
-            if isinstance(value, str | int | float) and len(str(value)) < 40
-            else math.nan
-        )
-    except ValueError:
-        seconds = math.nan
+    """Parse a time that Ceph prints as text."""
+    seconds = math.nan
+    if isinstance(value, str | int | float) and len(str(value)) < 40:
+        with contextlib.suppress(ValueError):
+            seconds = float(value)
     if not 0 <= seconds <= 1e9:
         raise _wanted("a time in seconds")
     return seconds
@@ -160,7 +157,7 @@ def _pool_kind(value: object) -> str:
 
 
 def _hash(value: object) -> str:
-    """Check the hash function of a bucket; there is only one."""
+    """Check the hash function of a bucket. CRUSH has only one."""
     if isinstance(value, bool) or value not in ("rjenkins1", 0):
         raise _wanted("rjenkins1")
     return "rjenkins1"
@@ -184,19 +181,19 @@ PgCount = Annotated[int, _whole(1, _PGS_MAX)]
 OsdKib = Annotated[int, _whole(0, _OSD_KIB_MAX)]
 SumKib = Annotated[int, _whole(0, _SUM_KIB_MAX)]
 
-# A required key that is missing is checked as null, so that the message names its type.
+# A missing required key is validated as null, so that the message names its type.
 _REQUIRED: Final[Any] = Field(default=None, validate_default=True)
 
 
 def _required(*names: str) -> Any:
-    """Declare a key that has to be there, under the first of several names that a release uses."""
+    """Declare a required key, with the names that releases use for it."""
     return Field(
         default=None, validate_default=True, validation_alias=AliasChoices(*names)
     )
 
 
 class ReportPart(BaseModel):
-    """A part of a report: unknown keys are ignored, known ones have their exact type."""
+    """A part of a report. Unknown keys are ignored, known ones have exact types."""
 
     model_config = ConfigDict(
         strict=True, frozen=True, extra="ignore", allow_inf_nan=False
@@ -207,7 +204,7 @@ class ReportPart(BaseModel):
 
 
 class OsdRow(ReportPart):
-    """An OSD; weight 0 means out."""
+    """An OSD. Weight 0 means out."""
 
     osd: OsdNumber = _REQUIRED
     up: Flag = False
@@ -241,7 +238,7 @@ class PoolRow(ReportPart):
 
 
 class ErasureProfile(ReportPart):
-    """A profile of an erasure code; its numbers are text."""
+    """A profile of an erasure code. Its numbers are text."""
 
     plugin: Text = ""
     k: Digits | None = None
@@ -252,28 +249,28 @@ class ErasureProfile(ReportPart):
 
 
 class OsdList(ReportPart):
-    """OSDs of a single placement group."""
+    """OSDs of one placement group."""
 
     pgid: Text = _REQUIRED
     osds: Annotated[list[OsdSlot], Field(max_length=255)] = _REQUIRED
 
 
 class Remapping(ReportPart):
-    """One OSD that another one replaces."""
+    """An OSD and its replacement."""
 
     old: OsdSlot = _required("from")
     new: OsdSlot = _required("to")
 
 
 class Remappings(ReportPart):
-    """The replaced OSDs of a single placement group."""
+    """The replacements for one placement group."""
 
     pgid: Text = _REQUIRED
     mappings: Annotated[list[Remapping], Field(max_length=255)] = _REQUIRED
 
 
 class PrimaryChoice(ReportPart):
-    """The primary of a single placement group."""
+    """The primary of one placement group."""
 
     pgid: Text = _REQUIRED
     osd: OsdSlot = _required("osd", "primary_osd", "primary")
@@ -295,7 +292,7 @@ class OsdMapDump(ReportPart):
     primary_temp: list[PrimaryChoice] = []
 
 
-# The CRUSH map: `ceph osd crush dump`. `stripesim.models.placement.map_from_dump` reads it further.
+# The CRUSH map: `ceph osd crush dump`. `stripesim.models.placement.map_from_dump` interprets it.
 
 
 class DeviceRow(ReportPart):
@@ -314,7 +311,7 @@ class TypeRow(ReportPart):
 
 
 class ItemRow(ReportPart):
-    """An item of a bucket; its weight is 16.16 fixed point."""
+    """An item of a bucket. Its weight is 16.16 fixed point."""
 
     id: Annotated[int, _whole(-OSDS_MAX, OSDS_MAX)] = _REQUIRED
     weight: Annotated[int, _whole(0, 65_535 * 65_536)] = _REQUIRED
@@ -332,7 +329,7 @@ class BucketRow(ReportPart):
 
 
 class StepRow(ReportPart):
-    """A step of a rule; a release that has no word for an operation prints its number."""
+    """A step of a rule. Operations that a release does not know by name are numbers."""
 
     op: Text | None = None
     opcode: Counter | None = None
@@ -364,7 +361,7 @@ Tries = Annotated[int, _whole(0, _TRIES_MAX)]
 
 
 class TunableRow(ReportPart):
-    """The tunables; those that a release does not print have their defaults."""
+    """The tunables. Missing ones have their defaults."""
 
     choose_local_tries: Tries | None = None
     choose_local_fallback_tries: Tries | None = None
@@ -392,7 +389,7 @@ class CrushDump(ReportPart):
 
 
 class OsdMetadata(ReportPart):
-    """The host and devices of an OSD; of one that is down often only its number is known."""
+    """The host and devices of an OSD. For OSDs that are down, often only the number is known."""
 
     id: OsdNumber = _REQUIRED
     hostname: Text = ""
@@ -417,7 +414,7 @@ class OsdMetadata(ReportPart):
 
 
 class OsdUse(ReportPart):
-    """Size and use of an OSD; `osd df` lists hosts and roots too."""
+    """Size and use of an OSD. `osd df` also lists hosts and roots."""
 
     osd: Annotated[int, _whole(-OSDS_MAX, OSDS_MAX)] = _required("osd", "id")
     type: Text = "osd"
@@ -426,7 +423,7 @@ class OsdUse(ReportPart):
 
 
 class OsdSums(ReportPart):
-    """Size and use of many OSDs."""
+    """Size and use of several OSDs."""
 
     kb: SumKib = 0
     kb_used: SumKib = 0
@@ -447,7 +444,7 @@ class PoolCounters(ReportPart):
 
 
 class IoRate(ReportPart):
-    """Rates of clients, as `ceph osd pool stats` and `ceph status` print them."""
+    """Client rates in `ceph osd pool stats` and `ceph status`."""
 
     read_op_per_sec: Rate = 0.0
     write_op_per_sec: Rate = 0.0
@@ -490,7 +487,7 @@ class PgRow(ReportPart):
 
 
 class PgsOfOsd(ReportPart):
-    """Placement groups of an OSD, as the cluster counts them."""
+    """Placement groups of an OSD, as counted by the cluster."""
 
     osd: OsdSlot = _REQUIRED
     num_acting_pg: Counter = 0
@@ -505,7 +502,7 @@ class PgState(ReportPart):
 
 
 class PgDump(ReportPart):
-    """The part of `ceph pg dump` and of old reports that counts groups."""
+    """The group counts of `ceph pg dump` and old reports."""
 
     pg_stats: list[PgRow] = []
     pool_stats: list[PoolStats] = []
@@ -554,7 +551,7 @@ class CephDf(ReportPart):
 
 
 class CephStatus(ReportPart):
-    """The part of `ceph status` that has rates."""
+    """The rates in `ceph status`."""
 
     pgmap: IoRate = _REQUIRED
 
@@ -590,7 +587,7 @@ _WANTED: Final = {
 
 
 def checked(kind: type[PartT], document: object, file: str, key: str = "") -> PartT:
-    """Read a document by its schema.
+    """Validate a document.
 
     Parameters
     ----------
@@ -601,12 +598,17 @@ def checked(kind: type[PartT], document: object, file: str, key: str = "") -> Pa
     file
         Name of the file in messages.
     key
-        Key of the document within its file; empty for a whole file.
+        Key of the document within its file, or empty for the whole file.
+
+    Returns
+    -------
+    ReportPart
+        The validated document, of type `kind`.
 
     Raises
     ------
     ClusterImportError
-        If a key that an import reads has another type or range, with a line for each of the first 20.
+        If a key that imports read has a wrong type or value. Lists the first 20 problems.
     """
     try:
         return kind.model_validate(document)
@@ -619,7 +621,7 @@ def checked(kind: type[PartT], document: object, file: str, key: str = "") -> Pa
 
 
 def checked_rows(kind: type[PartT], rows: Sequence[object], file: str) -> list[PartT]:
-    """Read the rows of a file that is a list, each by the same schema."""
+    """Validate the rows of a file that is a list."""
     return [checked(kind, row, file, str(number)) for number, row in enumerate(rows)]
 
 

@@ -1,4 +1,4 @@
-"""A scenario of an imported pool: a CRUSH map in its own file, hardware as presets, its load by counters."""
+"""Turn an imported pool into a scenario with a CRUSH map, hardware presets, and the load by its counters."""
 
 import re
 from collections import Counter
@@ -36,7 +36,7 @@ from stripesim.scenarios.schema.toml import toml_value
 # Reports print ratios as 0.94999998807907104.
 _RATIO_DIGITS: Final = 4
 
-# Which of the simulated generations a release behaves as: from the release on.
+# The first release that behaves as each simulated generation.
 _GENERATIONS: Final = (
     (20, "tentacle"),
     (19, "squid"),
@@ -52,15 +52,16 @@ _NAME_MAX: Final = 64
 _IMAGE_BYTES: Final = 8 << 30
 _OBJECT_BYTES: Final = 4 << 20
 _MANAGER_POOLS: Final = (".mgr", "device_health_metrics")
-# The number that `run` gives the pool of a scenario.
+# Number of the pool in a scenario's run.
 _POOL_ID: Final = 1
-# Hosts whose OSDs differ by less in size are alike: partitions differ by some megabytes.
+# Relative difference up to which OSDs of hosts count as equally large. Partitions differ by some
+# megabytes.
 _ALIKE: Final = 0.02
 _UNITS: Final = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
 
 
 class PoolHost(NamedTuple):
-    """A host and its OSDs that hold a pool."""
+    """A host and its OSDs of a pool."""
 
     name: str
     osds: tuple[ImportedOsd, ...]
@@ -69,11 +70,11 @@ class PoolHost(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Size of its OSDs together [B]."""
+        """Total size of its OSDs [B]."""
         return sum(osd.size_bytes for osd in self.osds)
 
     def is_like(self, other: "PoolHost") -> bool:
-        """Return True if hosts have as many OSDs and cores, of nearly the same size."""
+        """Return True if both hosts have equally many OSDs and cores, and nearly the same size."""
         if len(self.osds) != len(other.osds) or self.cores != other.cores:
             return False
         return abs(self.size_bytes - other.size_bytes) <= _ALIKE * max(
@@ -83,35 +84,33 @@ class PoolHost(NamedTuple):
 
 @dataclass(frozen=True)
 class PoolDescription:
-    """The parts that every scenario of a pool has, with a CRUSH map or without."""
+    """The parts that all scenarios of a pool share, with or without a CRUSH map."""
 
     pool: ImportedPool
     hosts: tuple[PoolHost, ...]  # in the order of the CRUSH map
     hardware: Hardware
     load: PoolLoad
-    head: dict[str, Any]  # keys outside of tables
-    cluster: dict[
-        str, Any
-    ]  # keys of `[cluster]` that do not say how many hosts there are
-    image_bytes: int  # size of the images that clients of a run use
-    lines: tuple[str, ...]  # how each key was found: `key: from -> value`
+    head: dict[str, Any]  # top-level keys
+    cluster: dict[str, Any]  # keys of `[cluster]` except for the number of hosts
+    image_bytes: int  # size of the images of simulated clients
+    lines: tuple[str, ...]  # derivation of each key: `key: from -> value`
 
 
 @dataclass(frozen=True)
 class ImportedScenario:
-    """A scenario, and its CRUSH map if it has one."""
+    """A scenario, with its CRUSH map if it has one."""
 
     pool: str
-    tables: dict[str, Any]  # as TOML has them
-    lines: tuple[str, ...]  # how each key was found: `key: from -> value`
+    tables: dict[str, Any]  # as in TOML
+    lines: tuple[str, ...]  # derivation of each key: `key: from -> value`
     crush_text: str | None = None  # content of the file that `cluster.crush_map` names
     notes: tuple[str, ...] = ()  # simplifications
     comments: Mapping[str, Sequence[str]] = field(
         default_factory=dict
-    )  # by table, after its keys
+    )  # for each table, after its keys
 
     def toml(self) -> str:
-        """Write the scenario as TOML, with comments on where each key is from."""
+        """Write the scenario as TOML, with the derivation of its keys as comments."""
         lines = [*self.lines, *(f"simplified: {note}" for note in self.notes)]
         text = "".join(f"# {escaped(line)}\n" for line in lines)
         plain = {
@@ -138,7 +137,7 @@ def _pairs(values: Mapping[str, Any]) -> str:
 
 
 def _table(name: str, value: Any) -> str:
-    """Write a table, or each table of a list, and the tables inside."""
+    """Write a table or a list of tables, with the tables inside."""
     if isinstance(value, list):
         return "".join(f"\n[[{name}]]\n{_pairs(row)}" for row in value)
     inner = {key: part for key, part in value.items() if _is_table(part)}
@@ -149,7 +148,7 @@ def _table(name: str, value: Any) -> str:
 
 
 def size_key(size_bytes: float) -> int | str:
-    """Write a size for a scenario file, with six digits and a unit.
+    """Write a size for a scenario file, with a unit and six digits.
 
     >>> size_key(12000134430720), size_key(4096)
     ('12.0001TB', 4096)
@@ -161,7 +160,7 @@ def size_key(size_bytes: float) -> int | str:
 
 
 def chosen_pools(cluster: ImportedCluster, names: Sequence[str]) -> list[ImportedPool]:
-    """Return the pools that are named, or else the one that stores most, of those that can be simulated."""
+    """Return the named pools, or else the pool with most data among those that can be simulated."""
     if not cluster.pools:
         raise ClusterImportError(
             f"{cluster.file}: osdmap.pools: got none, wanted at least one pool"
@@ -182,13 +181,13 @@ def chosen_pools(cluster: ImportedCluster, names: Sequence[str]) -> list[Importe
     usable = [pool for pool in cluster.pools if problems[pool.placed.name] is None]
     if not usable:
         raise ClusterImportError("\n".join(filter(None, problems.values())))
-    # Pools of the manager hold statistics: they count where there is no other.
+    # Pools of the manager hold statistics. They count only if there is no other.
     of_clients = [pool for pool in usable if pool.placed.name not in _MANAGER_POOLS]
     return [max(of_clients or usable, key=_importance)]
 
 
 def _importance(pool: ImportedPool) -> tuple[int, int]:
-    """Order pools by the bytes that they store, then by their shards."""
+    """Return a sort key: stored bytes, then shards."""
     return pool.stored_bytes or 0, pool.placed.pg_num * pool.placed.size
 
 
@@ -201,17 +200,17 @@ def problem_of(cluster: ImportedCluster, pool: ImportedPool) -> str | None:
     rule = f"rule {pool.rule_name}"
     if not osds:
         return (
-            f"{key}: got {rule}, which reaches no OSD that is in; wanted one that does"
+            f"{key}: got {rule}, which reaches no OSD that is in, wanted one that does"
         )
     hosts = cluster.osd_map.crush.domains("host")
     stray = [osd.id for osd in osds if osd.id not in hosts]
     if stray:
-        return f"{key}: got {rule} with {osds_text(stray)} in no bucket of type host; wanted OSDs in hosts"
+        return f"{key}: got {rule} with {osds_text(stray)} in no bucket of type host, wanted OSDs in hosts"
     return None
 
 
 def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescription:
-    """Collect the parts that every scenario of a pool has."""
+    """Collect the parts that all scenarios of a pool share."""
     problem = problem_of(cluster, pool)
     if problem:
         raise ClusterImportError(problem)
@@ -249,7 +248,7 @@ def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescripti
 
 
 def _own_ratios(cluster: ImportedCluster) -> dict[str, float]:
-    """Return the full and nearfull ratios where they are not Ceph's defaults."""
+    """Return the full and nearfull ratios that differ from Ceph's defaults."""
     full = round(cluster.ratios.full, _RATIO_DIGITS)
     nearfull = round(cluster.ratios.nearfull, _RATIO_DIGITS)
     if (full, nearfull) == (FULL_RATIO, NEARFULL_RATIO) or not 0 < nearfull <= full:
@@ -258,7 +257,7 @@ def _own_ratios(cluster: ImportedCluster) -> dict[str, float]:
 
 
 def _image_bytes(cluster: ImportedCluster, pool: ImportedPool) -> int:
-    """Return 8 GiB, or a quarter of the capacity of a small pool, in whole objects [B]."""
+    """Return the size of images in whole objects: 8 GiB, or a quarter of a small pool's capacity [B]."""
     raw = sum(osd.size_bytes for osd in cluster.osds_of(pool))
     objects = int(raw / pool.overhead / 4) // _OBJECT_BYTES
     return min(_IMAGE_BYTES, max(1, objects) * _OBJECT_BYTES)
@@ -269,7 +268,7 @@ def _hosts_of(
 ) -> tuple[PoolHost, ...]:
     members: dict[str, list[ImportedOsd]] = {}
     by_id = {osd.id: osd for osd in cluster.osds_of(pool)}
-    # Buckets of the map come in its order; an OSD that is linked twice is on the last of its hosts.
+    # In the order of the map. An OSD that is linked twice counts for its last host.
     hosts = cluster.osd_map.crush.domains("host")
     for osd, host in hosts.items():
         if osd in by_id:
@@ -281,7 +280,7 @@ def _hosts_of(
 
 
 def scenario_name(text: str) -> str:
-    """Turn the name of a pool into that of a scenario, or of a file.
+    """Turn the name of a pool into a valid name of a scenario or file.
 
     >>> scenario_name(".rgw.root"), scenario_name("a/b c")
     ('rgw.root', 'a-b-c')
@@ -293,7 +292,7 @@ def scenario_name(text: str) -> str:
 def scenario_of(
     cluster: ImportedCluster, pool: ImportedPool, crush_file: str
 ) -> ImportedScenario:
-    """Make the scenario of a pool with the part of the CRUSH map that its rule reaches."""
+    """Build the scenario of a pool, with the part of the CRUSH map that its rule reaches."""
     described = describe_pool(cluster, pool)
     crush, text = _map_of(cluster, pool)
     keys = {"crush_map": crush_file, "crush_rule": pool.rule_name, **described.cluster}
@@ -310,7 +309,7 @@ def scenario_of(
 
 
 def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str]:
-    """Return the map of a pool as `run` will read it, and its text."""
+    """Return the map of a pool as `run` reads it, and its text."""
     full_map = cluster.osd_map.crush
     inside = {osd.id for osd in cluster.osds if osd.is_in}
     rule = full_map.rule(pool.placed.rule)
@@ -329,7 +328,7 @@ def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str
     if placed < width:
         raise ClusterImportError(
             f"{key}: got rule {pool.rule_name}, which places at most {placed} of {width} shards on OSDs that "
-            "are in; wanted one that places all"
+            "are in, wanted one that places all"
         )
     return read, text
 
@@ -337,7 +336,7 @@ def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str
 def _hosts_of_map(
     crush: CrushMap, cluster: ImportedCluster, described: PoolDescription
 ) -> list[PoolHost]:
-    """Return the hosts of a map in its order, which is that of `[[cluster.hosts]]`."""
+    """Return the hosts of a map in order, which is that of `[[cluster.hosts]]`."""
     by_id = {osd.id: osd for osd in cluster.osds}
     members: dict[str, list[ImportedOsd]] = {}
     for osd, host in crush.domains("host").items():
@@ -351,7 +350,7 @@ def _hosts_of_map(
 
 
 def host_groups(hosts: Sequence[PoolHost]) -> list[dict[str, Any]]:
-    """Write hosts as `[[cluster.hosts]]`, neighbours that are alike in one table."""
+    """Write hosts as `[[cluster.hosts]]`, with consecutive similar hosts in one table."""
     usual_cores = Counter(host.cores for host in hosts).most_common(1)[0][0]
     groups: list[list[PoolHost]] = []
     for host in hosts:
@@ -379,7 +378,7 @@ def _group(members: Sequence[PoolHost], usual_cores: int) -> dict[str, Any]:
 
 
 def write_scenario(scenario: ImportedScenario, path: Path) -> list[Path]:
-    """Write a scenario and its CRUSH map, and load it as `stripesim run` will."""
+    """Write a scenario and its CRUSH map, then load it as `stripesim run` does."""
     files = {path: scenario.toml()}
     if scenario.crush_text is not None:
         files[path.parent / scenario.tables["cluster"]["crush_map"]] = (

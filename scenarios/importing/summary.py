@@ -1,4 +1,4 @@
-"""The answer of `import ceph-report`: one JSON document, and the scenarios to write."""
+"""Answer `import ceph-report`: one JSON document, and the scenarios to write."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,34 +26,34 @@ def answer(
     plan: bool = False,
     grow: str = "",
 ) -> tuple[dict[str, Any], dict[Path, ImportedScenario]]:
-    """Describe a cluster, and make scenarios of its pools.
+    """Describe a cluster, and build scenarios of its pools.
 
     Parameters
     ----------
     cluster
         The cluster.
     pools
-        Names of pools to make scenarios of; none: the pool that stores most.
+        Names of pools to build scenarios of. If empty, the pool with most data.
     path
-        Where the scenario is to be written. Scenarios of several pools have the name of their pool appended.
+        File to write the scenario to. With several pools, file names end in the name of the pool.
     plan
-        Whether scenarios have no CRUSH map but a table `[plan]`.
+        If True, scenarios have a table `[plan]` and no CRUSH map.
     grow
-        Hosts to add first, such as ``hosts=+4``; like those of the first pool.
+        Hosts to add first, such as ``hosts=+4``, like those of the first pool.
 
     Returns
     -------
     tuple
-        The document of `stripesim import ceph-report`, and scenarios by the file to write.
+        The document of `stripesim import ceph-report`, and the scenarios by file.
 
     Raises
     ------
     ClusterImportError
-        If a pool is unknown or cannot be simulated, or both `plan` and `grow` are given.
+        If a pool is unknown or cannot be simulated, or if both `plan` and `grow` are given.
     """
     if plan and grow:
-        wanted = "one of them: a plan varies the number of hosts itself"
-        raise ClusterImportError(f"--plan: got --grow {grow}, too; wanted {wanted}")
+        wanted = "only one: a plan already varies the number of hosts"
+        raise ClusterImportError(f"--plan: got also --grow {grow}, wanted {wanted}")
     imported = chosen_pools(cluster, pools)
     if grow:
         cluster = grown_cluster(cluster, imported[0], parse_growth(grow))
@@ -94,10 +94,8 @@ def answer(
 
 
 def _file_of(path: Path, pool: ImportedPool, taken: set[Path]) -> Path:
-    """Name the file of one of several pools."""
+    """Return the file of one of several pools."""
     file = path.with_name(f"{path.stem}-{scenario_name(pool.placed.name)}{path.suffix}")
-    return (
-        file
-        if file not in taken
-        else path.with_name(f"{path.stem}-{pool.placed.id}{path.suffix}")
-    )
+    if file in taken:
+        return path.with_name(f"{path.stem}-{pool.placed.id}{path.suffix}")
+    return file

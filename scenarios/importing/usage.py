@@ -1,4 +1,4 @@
-"""Bytes in use: of each device class, and the share of each OSD in them."""
+"""Estimate bytes in use, by device class and by OSD."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ from stripesim.scenarios.importing.cluster import (
 )
 
 _KIB: Final = 1024
-#: The class of OSDs that have none.
+#: Class of OSDs without a device class.
 NO_CLASS: Final = "none"
 
 Basis = Literal["osds", "class", "cluster", "pools"]
 
-#: Where the bytes in use of a class are taken from, in words.
+#: Source of a class's bytes in use, as text.
 BASIS_TEXT: Final[Mapping[Basis, str]] = {
     "osds": "kb_used of each OSD",
     "class": "kb_used of osd_sum_by_class",
@@ -33,8 +33,8 @@ BASIS_TEXT: Final[Mapping[Basis, str]] = {
 class ClassUse:
     """Bytes in use on the OSDs of a device class that are in.
 
-    `used_bytes` is the number that Ceph prints: it counts databases on separate devices as used, and their
-    size as capacity. `data_bytes` leaves both out.
+    `used_bytes` is the number that Ceph prints. It counts databases on separate devices as used, and
+    their size as capacity. `data_bytes` excludes both.
     """
 
     used_bytes: float
@@ -48,7 +48,7 @@ def class_of(osd: ImportedOsd) -> str:
 
 
 def use_by_class(cluster: ImportedCluster) -> dict[str, ClassUse]:
-    """Return the bytes in use of each device class, from the most exact numbers that the files have."""
+    """Return the bytes in use of each device class, from the most exact numbers in the files."""
     estimates: dict[str, float] = defaultdict(float)
     stored = estimated_use(cluster)
     by_class: dict[str, list[ImportedOsd]] = defaultdict(list)
@@ -86,10 +86,9 @@ def _use_of_class(
         and (len(estimates) == 1 or sum(estimates.values()) > 0)
     ):
         basis = "cluster"
-        share = (
-            1.0 if len(estimates) == 1 else estimates[name] / sum(estimates.values())
-        )
-        use = total.kb_used * _KIB * share
+        use = float(total.kb_used * _KIB)
+        if len(estimates) > 1:
+            use *= estimates[name] / sum(estimates.values())
     if basis == "pools":
         return ClassUse(use, use, basis)
     return ClassUse(use, max(0.0, use - databases), basis)
@@ -112,7 +111,7 @@ def shards_by_osd(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, int
 
 
 def estimated_use(cluster: ImportedCluster) -> dict[int, float]:
-    """Estimate the bytes on each OSD from those of pools, whose placement groups are equally full."""
+    """Estimate the bytes on each OSD from those of pools, assuming equally full placement groups."""
     use: dict[int, float] = defaultdict(float)
     for pool in cluster.pools:
         size = shard_bytes(pool)
@@ -124,8 +123,8 @@ def estimated_use(cluster: ImportedCluster) -> dict[int, float]:
 def data_by_osd(cluster: ImportedCluster) -> dict[int, float]:
     """Return the bytes of data on each OSD that is in.
 
-    Where no file has the use of single OSDs, the use of a device class is shared out by estimate, or by size
-    where pools hold nothing.
+    If no file has the use of each OSD, the use of a device class is distributed by estimate, or by size
+    if pools are empty.
     """
     estimates = estimated_use(cluster)
     data: dict[int, float] = {}
@@ -149,6 +148,6 @@ def data_by_osd(cluster: ImportedCluster) -> dict[int, float]:
 
 
 def stored_on(cluster: ImportedCluster, pool: ImportedPool) -> float:
-    """Return the data on a pool's OSDs, of all pools, as bytes of this pool's clients [B]."""
+    """Return the data of all pools on a pool's OSDs, as bytes of this pool's clients [B]."""
     data = data_by_osd(cluster)
     return sum(data[osd.id] for osd in cluster.osds_of(pool)) / pool.overhead

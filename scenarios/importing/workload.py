@@ -1,4 +1,4 @@
-"""Workloads from what fio measured: a fio JSON, or the result folder of CBT (the Ceph benchmarking tool)."""
+"""Read workloads from fio's JSON, or from a result folder of CBT (the Ceph benchmarking tool)."""
 
 import json
 import re
@@ -15,14 +15,14 @@ _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 
 
 def import_fio(path: Path) -> list[dict[str, Any]]:
-    """Read the jobs of a fio JSON."""
+    """Read the jobs of a fio JSON file."""
     try:
         text = (
             path.read_text(encoding="utf-8-sig")
             if path.stat().st_size <= _BYTES_MAX
             else ""
         )
-        # fio says on the same stream what it does before the document begins.
+        # fio prints messages to the same stream before the document.
         document = json.loads(text[text.index("{") :])
         jobs = document["jobs"]
         rows = [row for job in jobs for row in _job(document, job)]
@@ -46,7 +46,7 @@ def import_fio(path: Path) -> list[dict[str, Any]]:
 
 
 def import_cbt(folder: Path) -> list[dict[str, Any]]:
-    """Read all fio JSON files of a CBT result folder; each row says which file it is from."""
+    """Read all fio JSON files of a CBT result folder. Each row names its file."""
     if not folder.is_dir():
         raise ClusterImportError(
             f"{folder}: got no folder, wanted the result folder of CBT"
@@ -64,7 +64,7 @@ def import_cbt(folder: Path) -> list[dict[str, Any]]:
                 for row in import_fio(file)
             ]
         except ClusterImportError:
-            # CBT keeps other JSON beside: its own configuration, outputs of ceph.
+            # CBT keeps other JSON in the folder, too: its configuration and outputs of ceph.
             continue
     if not rows:
         raise ClusterImportError(
@@ -122,7 +122,7 @@ def _size(text: object) -> int:
 
 
 def _measured(side: Mapping[str, Any]) -> dict[str, Any]:
-    """Return rates, mean and 99th percentile; older releases of fio print microseconds."""
+    """Return rates, mean and 99th percentile. Older releases of fio print microseconds."""
     scales = {"lat_ns": 1.0, "clat_ns": 1.0, "lat": _NS_PER_US, "clat": _NS_PER_US}
     means = (
         side[key]["mean"] * scale

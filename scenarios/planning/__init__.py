@@ -1,1 +1,1 @@
-"""What a planner asks of a cluster beside its speed: capacity, wear, rebuild."""
+"""Answer planning questions: capacity, wear, rebuild, durability and cost. Start with `plan`."""

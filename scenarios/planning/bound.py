@@ -1,7 +1,8 @@
-"""The highest rate of requests that a cluster sustains, and the resource that sets it.
+"""Find the highest request rate that a cluster sustains, and the resource that limits it.
 
-Every resource that a request visits sets a rate at which its busiest member is always busy: drives with their
-seeks, networks, processors and the threads that run on them. The lowest of these rates is the bound.
+Every resource that requests visit limits the rate: above it, the resource's busiest member would be more
+than fully busy. Resources are drives with their seeks, networks, processors and the threads that run on
+them. The lowest limit is the bound.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.demands import FloatArray, Mix, StationDemand, demands_of
 from stripesim.sim.ceph.pool import Pool
 
-# Above this many objects, their placement groups are equally likely to within a few per cent [count].
+# Above this many objects, placement groups hold equal shares within a few per cent [count].
 _OBJECTS_MAX: Final = 200_000
-# A busiest member this much above the mean is worth a word.
+# Ratio of the busiest member to the mean that is worth mentioning.
 _NOTABLE_IMBALANCE: Final = 1.005
 
 
 class Bound(NamedTuple):
     """Rate at which the busiest member of a class of resources is always busy."""
 
-    resource: str  #: What is full, such as ``drives``
+    resource: str  #: Limiting resource, such as ``drives``
     iops: float  #: Requests per second [1/s]
-    why: str  #: Servers, time of each request and imbalance, in a sentence
+    why: str  #: Servers, service time per request and imbalance, in a sentence
 
 
 class _Words(NamedTuple):
@@ -39,7 +40,7 @@ class _Words(NamedTuple):
     servers: str
 
 
-# Class of resources → what a planner calls it, and what its servers are.
+# Names of a resource class and of its servers, for planners.
 _WORDS: Final[Mapping[str, _Words]] = {
     "client.submit": _Words("clients", "submission threads of clients"),
     "client.tx": _Words("network of clients", "interfaces that send"),
@@ -64,20 +65,27 @@ _WORDS: Final[Mapping[str, _Words]] = {
 
 
 def bounds_of(scenario: Scenario, scheme: str) -> tuple[Bound, ...]:
-    """List the rate that each resource sustains for one scheme, the lowest first.
+    """Return the rate that each resource sustains for one scheme, lowest first.
 
-    Each kind of request (op, pattern, size) of the scenario must be served, so the kind with the lowest bound
-    decides.
+    The cluster must serve each kind of request (op, pattern, size) of the scenario, so the kind with the
+    lowest bound decides.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    scheme
+        Name of the scheme.
 
     Returns
     -------
     tuple of Bound
-        One for each resource. Empty where several workloads run at rates that the scenario does not state.
+        One for each resource. Empty if the scenario has several workloads without rates.
 
     Raises
     ------
     ValueError
-        If the cluster cannot be built; the message says which key.
+        If the cluster cannot be built. The message names the key.
     """
     models = build_models(scenario)
     per_cell = [
@@ -96,9 +104,9 @@ def bounds_of_cell(
     *,
     rates: Sequence[float] | None = None,
 ) -> tuple[Bound, ...]:
-    """List the rate that each resource sustains for one kind of request, the lowest first.
+    """Return the rate that each resource sustains for one kind of request, lowest first.
 
-    `rates` are those of several workloads that run at once [1/s]; left out, those that they state.
+    `rates` are the rates of concurrent workloads [1/s]. By default they come from the scenario.
     """
     bounds: dict[str, Bound] = {}
     for station in _stations_of(scenario, cell, models, rates):
@@ -114,14 +122,12 @@ def _why(station: StationDemand, words: _Words) -> str:
     """Write the arithmetic of a bound."""
     parts = [f"{station.units:,} {words.servers}"]
     if station.servers < station.units:
-        parts.append(f"worth {number_text(station.servers)} while all are busy")
-    parts.append(
-        f"a request takes {duration_text(station.demand_ns * 1e-9)} of their time in all"
-    )
+        parts.append(f"worth {number_text(station.servers)} when all are busy")
+    parts.append(f"{duration_text(station.demand_ns * 1e-9)} of service per request")
     if station.by_streams:
-        parts.append("sequential streams work on a few placement groups at a time")
+        parts.append("sequential streams use only a few placement groups at a time")
     elif station.imbalance >= _NOTABLE_IMBALANCE:
-        parts.append(f"the busiest has {station.imbalance:.2f} times the mean load")
+        parts.append(f"the busiest has {station.imbalance:.2f} × the mean load")
     return "; ".join(parts)
 
 
@@ -136,11 +142,9 @@ def _stations_of(
     pool = build_pool(scenario, scheme, models, down=scenario.missing_osds)
     built = build_loads(scenario, cell)
     streams = built if isinstance(built, list) else [built]
-    patterns = (
-        [load.patterns[0] for load in scenario.loads]
-        if scenario.workloads
-        else [cell.pattern]
-    )
+    patterns: list[str] = [cell.pattern]
+    if scenario.workloads:
+        patterns = [load.patterns[0] for load in scenario.loads]
     mixes = [
         Mix(
             workload=stream,
@@ -159,7 +163,7 @@ def _stations_of(
 
 
 def _shares(scenario: Scenario, rates: Sequence[float] | None) -> list[float] | None:
-    """Return the share of each workload in all requests; None where nothing states their rates."""
+    """Return the fraction of all requests from each workload, or None if their rates are unknown."""
     if not scenario.workloads:
         return [1.0]
     if rates is None:
@@ -171,11 +175,11 @@ def _shares(scenario: Scenario, rates: Sequence[float] | None) -> list[float] | 
 
 
 def _groups_at_a_time(scenario: Scenario, load: WorkloadSpec) -> float | None:
-    """Return the placement groups that sequential streams work on at a time; None where nothing limits them.
+    """Return the placement groups that sequential streams keep busy, or None if that is not a limit.
 
-    A stream with :math:`q` requests of :math:`b` bytes in flight on objects of :math:`o` bytes has left
-    objects behind whose last requests wait; those hold half of their requests on average, so it works on
-    :math:`1 + 2 q b / o` groups.
+    A stream with :math:`q` requests of :math:`b` bytes in flight on objects of :math:`o` bytes still waits
+    for the last requests of objects that it has passed. These hold half of its requests on average, so the
+    stream works on :math:`1 + 2 q b / o` groups.
     """
     if load.kind != "closed":
         return None
@@ -186,7 +190,7 @@ def _groups_at_a_time(scenario: Scenario, load: WorkloadSpec) -> float | None:
 
 
 def _group_weights(scenario: Scenario, pool: Pool) -> FloatArray:
-    """Return the share of all objects that each placement group has, shape (groups,)."""
+    """Return the fraction of all objects in each placement group, shape (groups,)."""
     groups = pool.cluster.groups
     objects = scenario.images_bytes // scenario.cluster.object_bytes
     if scenario.workload.kind == "trace" or objects > max(_OBJECTS_MAX, 64 * groups):

@@ -1,4 +1,4 @@
-"""The candidates of a plan: each a scenario of its own, with what closed forms say of it."""
+"""Build the candidates of a plan as scenarios, and judge them by closed forms."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -13,17 +13,18 @@ from stripesim.scenarios.planning.prices import cost_of
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, scenario_from
 from stripesim.scenarios.schema.tables import VARIED, PlanSpec
-from stripesim.scenarios.schema.units import number_text
+from stripesim.scenarios.schema.units import rate_text
 from stripesim.sim.observe.intervals import Interval
 
-#: A grid beyond this is refused: it takes minutes before anything is simulated.
+#: Maximum size of the grid. Larger ones take minutes before the first simulation.
 CANDIDATES_MAX: Final = 2000
 
 State = Literal["met", "failed", "uncertain"]
+Side = Literal["or more", "or less"]
 
 
 class Verdict(NamedTuple):
-    """Whether a candidate meets one requirement: a key of `[plan]`, and what was found, in a sentence."""
+    """Result for one requirement: key of `[plan]`, state, and finding in a sentence."""
 
     key: str
     state: State
@@ -32,34 +33,34 @@ class Verdict(NamedTuple):
 
 @dataclass
 class Candidate:
-    """One scheme on one cluster, and what is known of it so far."""
+    """One scheme on one cluster, with everything known about it."""
 
     scheme: str
     keys: dict[str, Any]
     scenario: Scenario | None
     problem: str = ""
     capacity: Capacity | None = None
-    bounds: tuple[Bound, ...] = ()  # rate that each resource sustains, the lowest first
+    bounds: tuple[Bound, ...] = ()  # rate that each resource sustains, lowest first
     verdicts: list[Verdict] = field(default_factory=list)
-    found: dict[str, Any] = field(default_factory=dict)
+    results: dict[str, Any] = field(default_factory=dict)
 
     @property
     def possible(self) -> bool:
-        """Whether no requirement is known to fail."""
+        """Return True if no requirement is known to fail."""
         return not self.problem and all(
             verdict.state != "failed" for verdict in self.verdicts
         )
 
     @property
     def meets(self) -> bool:
-        """Whether every requirement is known to be met."""
+        """Return True if all requirements are known to be met."""
         return not self.problem and all(
             verdict.state == "met" for verdict in self.verdicts
         )
 
     @property
     def fails(self) -> list[str]:
-        """What is not met, in words."""
+        """Descriptions of unmet requirements."""
         prefixes = {"uncertain": "uncertain: ", "failed": ""}
         lines = [
             prefixes[verdict.state] + verdict.words
@@ -70,14 +71,27 @@ class Candidate:
             lines.insert(0, self.problem)
         return lines
 
+    def judge(
+        self,
+        key: str,
+        value: Interval | None,
+        wanted: float | None,
+        factor: float,
+        unit: str,
+        side: Side,
+    ) -> None:
+        """Judge a value if the plan has a limit for it."""
+        if wanted is not None:
+            self.verdicts.append(judge(key, value, wanted, factor, unit, side))
+
     def to_json(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         empty = dict.fromkeys(("raw_bytes", "usable_bytes_full", "usable_bytes_safe"))
         return {
             "scheme": self.scheme,
-            **self.keys,
+            **{json_name(key): value for key, value in self.keys.items()},
             "capacity": self.capacity.to_json() if self.capacity else empty,
-            **self.found,
+            **self.results,
             "bound": self.bounds[0]._asdict() if self.bounds else None,
             "bounds": [bound._asdict() for bound in self.bounds],
             "verdicts": [verdict._asdict() for verdict in self.verdicts],
@@ -89,7 +103,7 @@ class Candidate:
 def candidate_scenario(
     base: Scenario, values: Mapping[str, Any], scheme: str, varied: Mapping[str, Any]
 ) -> Scenario:
-    """Make a scenario of values with one scheme and other values of `VARIED` keys, checked as a file is."""
+    """Build a scenario with one scheme and other values of `VARIED` keys, validated like a file."""
     top_level = {"generation"} & varied.keys()
     cluster = {key: value for key, value in varied.items() if key not in top_level}
     changed = {
@@ -113,13 +127,18 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
+def json_name(key: str) -> str:
+    """Return the JSON name of a varied key. `drive` keeps its old name, on which programs rely."""
+    return "ssd" if key == "drive" else key
+
+
 def varied_keys(plan: PlanSpec) -> list[str]:
-    """List the keys for which a plan gives values to try."""
+    """List the keys that a plan varies."""
     return [key for key in VARIED if getattr(plan, key)]
 
 
 def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
-    """List the candidates: schemes outermost, then the varied keys in the order of `VARIED`."""
+    """Yield the candidates: schemes in the outer loop, then the varied keys in the order of `VARIED`."""
     varied = {key: getattr(plan, key) for key in varied_keys(plan)}
     count = math.prod(map(len, (scenario.schemes, *varied.values())))
     if count > CANDIDATES_MAX:
@@ -131,7 +150,7 @@ def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
         "generation": scenario.generation,
         "hosts": cluster.host_count,
         "osds_per_host": cluster.osds_per_host,
-        "ssd": cluster.ssd,
+        "drive": cluster.drive,
         "public_gbit_per_s": cluster.public_gbit_per_s,
         "pg_num": cluster.pg_num,
     }
@@ -148,7 +167,7 @@ def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
 
 
 def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> None:
-    """Fill in capacity, bounds, cost and days, and judge the requirements that rest on them alone."""
+    """Compute capacity, bounds, cost and days, and judge the requirements that depend only on them."""
     scenario = candidate.scenario
     if scenario is None:
         return
@@ -160,7 +179,7 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
     except ValueError as error:
         candidate.problem = str(error).splitlines()[0]
         return
-    found = candidate.found
+    results = candidate.results
     safe = candidate.capacity.usable_bytes_safe
     if plan.prices is not None:
         cost = cost_of(
@@ -171,65 +190,58 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
             drive_bytes=drives.capacity.drive_bytes if drives.capacity else 0.0,
             drives_per_osd=drives.per_osd,
         )
-        found |= cost._asdict()
+        results |= cost._asdict()
     if plan.growth_bytes_per_day is not None and safe is not None:
         room_bytes = max(0.0, safe - (plan.stored_bytes or 0.0))
-        found["days_until_full"] = room_bytes / plan.growth_bytes_per_day
-    for key, value, judge, factor, unit in (
-        ("usable_bytes", safe, at_least, 1e-12, "TB usable, safe"),
+        results["days_until_full"] = room_bytes / plan.growth_bytes_per_day
+    requirements: tuple[tuple[str, float | None, float, str, Side], ...] = (
+        ("usable_bytes", safe, 1e-12, "TB usable, safe", "or more"),
         (
             "days_until_full",
-            found.get("days_until_full"),
-            at_least,
-            1.0,
+            results.get("days_until_full"),
+            1,
             "days until full",
+            "or more",
         ),
-        ("cost_max", found.get("cost"), at_most, 1.0, "cost"),
-        ("watts_max", found.get("watts"), at_most, 1.0, "W"),
-    ):
-        wanted = getattr(plan, key)
+        ("cost_max", results.get("cost"), 1, "cost", "or less"),
+        ("watts_max", results.get("watts"), 1, "W", "or less"),
+    )
+    for key, value, factor, unit, side in requirements:
         known = None if value is None else Interval(value, None, None)
-        if wanted is not None:
-            candidate.verdicts.append(judge(key, known, wanted, factor, unit))
+        candidate.judge(key, known, getattr(plan, key), factor, unit, side)
     if (
         plan.rate_per_s is not None
         and candidate.bounds
         and candidate.bounds[0].iops < plan.rate_per_s
     ):
         bound = candidate.bounds[0]
-        sustained = f"{bound.resource}: full at {number_text(bound.iops)} requests/s"
-        words = f"rate_per_s: {sustained}, wanted {number_text(plan.rate_per_s)}"
+        sustained = f"{bound.resource}: full at {rate_text(bound.iops)} requests/s"
+        words = f"rate_per_s: {sustained}, wanted {rate_text(plan.rate_per_s)}"
         candidate.verdicts.append(Verdict("rate_per_s", "failed", words))
 
 
-def at_least(
-    key: str, value: Interval | None, wanted: float, factor: float, unit: str
+def judge(
+    key: str,
+    value: Interval | None,
+    wanted: float,
+    factor: float,
+    unit: str,
+    side: Side,
 ) -> Verdict:
-    """Judge a value that must reach a limit, by the ends of its interval if it has one."""
-    words = _words(key, value, wanted, factor, unit, side="or more")
+    """Judge a value against a limit, by its confidence interval if it has one."""
+    words = _words(key, value, wanted, factor, unit, side)
     if value is None:
         return Verdict(key, "uncertain", words)
     low, high = _ends(value)
-    if low >= wanted:
+    if side == "or more":
+        is_met = low >= wanted
+        is_missed = high < wanted
+    else:
+        is_met = high <= wanted
+        is_missed = low > wanted
+    if is_met:
         return Verdict(key, "met", words)
-    if high < wanted:
-        return Verdict(key, "failed", words)
-    return Verdict(key, "uncertain", words)
-
-
-def at_most(
-    key: str, value: Interval | None, wanted: float, factor: float, unit: str
-) -> Verdict:
-    """Judge a value that must not exceed a limit, by the ends of its interval if it has one."""
-    words = _words(key, value, wanted, factor, unit, side="or less")
-    if value is None:
-        return Verdict(key, "uncertain", words)
-    low, high = _ends(value)
-    if high <= wanted:
-        return Verdict(key, "met", words)
-    if low > wanted:
-        return Verdict(key, "failed", words)
-    return Verdict(key, "uncertain", words)
+    return Verdict(key, "failed" if is_missed else "uncertain", words)
 
 
 def _words(
@@ -238,10 +250,9 @@ def _words(
     wanted: float,
     factor: float,
     unit: str,
-    *,
-    side: str,
+    side: Side,
 ) -> str:
-    """Write a value, in the unit shown, with its interval and what is wanted."""
+    """Write a value with its interval, unit and limit."""
     limit = f"wanted {wanted * factor:,.4g}"
     if value is None:
         return f"{key}: not known, {limit} {unit} {side}"
@@ -253,7 +264,7 @@ def _words(
 
 
 def _ends(value: Interval) -> tuple[float, float]:
-    """Return the ends of an interval; both are the value where it has none."""
+    """Return the ends of an interval, or the value twice if it has none."""
     low = value.mean if value.low is None else value.low
     high = value.mean if value.high is None else value.high
     return low, high

@@ -1,4 +1,4 @@
-"""How much a cluster holds under a scheme, and how fast a workload wears its drives."""
+"""Compute the capacity of a cluster under a scheme, and the wear of its drives."""
 
 from __future__ import annotations
 
@@ -41,40 +41,38 @@ SECONDS_PER_YEAR = _DAYS_PER_YEAR * SECONDS_PER_DAY
 
 @dataclass(frozen=True)
 class Drives:
-    """The drives of a scenario's cluster, as far as they are known."""
+    """Known properties of the drives of a cluster."""
 
     per_osd: int  # drives striped behind one OSD [count]
-    capacity: DriveCapacity | None  # the mean of all drives
+    capacity: DriveCapacity | None  # mean of all drives
     endurance: DriveEndurance | None
     fill: FillLimits | None
     host_drive_bytes: tuple[
         float, ...
-    ] = ()  # of the drives of each host [B]; empty where all are alike
+    ] = ()  # of one drive on each host [B], empty if all are equal
 
     @property
     def osd_bytes(self) -> float | None:
-        """Capacity of an OSD, the mean of all [B]."""
-        return (
-            None if self.capacity is None else self.per_osd * self.capacity.drive_bytes
-        )
+        """Mean capacity of an OSD [B]."""
+        if self.capacity is None:
+            return None
+        return self.per_osd * self.capacity.drive_bytes
 
     @property
     def largest_osd_bytes(self) -> float | None:
         """Capacity of the largest OSD [B]."""
-        return (
-            self.per_osd * max(self.host_drive_bytes)
-            if self.host_drive_bytes
-            else self.osd_bytes
-        )
+        if not self.host_drive_bytes:
+            return self.osd_bytes
+        return self.per_osd * max(self.host_drive_bytes)
 
     def sizes(self, hosts: IntArray) -> FloatArray:
-        """Capacity of OSDs by their hosts [B]; 1 where it is not known."""
+        """Return the capacity of OSDs by their hosts [B], or 1 if it is unknown."""
         if self.host_drive_bytes:
             return self.per_osd * np.array(self.host_drive_bytes)[hosts]
         return np.full(len(hosts), self.osd_bytes or 1.0)
 
     def parameters(self) -> list[dict[str, Any]]:
-        """List what is known, each number with its provenance."""
+        """List the known numbers with their provenance."""
         parts = {
             "drive.": self.capacity,
             "endurance.": self.endurance,
@@ -89,10 +87,11 @@ class Drives:
 
 
 def drives_of(scenario: Scenario, models: Models) -> Drives:
-    """Collect what the scenario and its parameter sets say of its drives.
+    """Collect the properties of drives from the scenario and its parameter sets.
 
-    The scenario's `cluster.drive_bytes` wins over the drive's parameter set. A rated endurance belongs to a
-    capacity, so the set's is dropped where the scenario gives another one, unless it gives an endurance too.
+    `cluster.drive_bytes` replaces the capacity of the parameter set. Rated endurance belongs to a
+    capacity, so a different capacity in the scenario discards the set's endurance, unless the scenario
+    has an endurance, as well.
     """
     cluster = scenario.cluster
     drive = device_set(scenario)
@@ -108,8 +107,8 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
             "full_ratio": cluster.full_ratio,
             "nearfull_ratio": cluster.nearfull_ratio,
         }
-        given = {key: ratio for key, ratio in ratios.items() if ratio is not None}
-        fill = parameters.model(FillLimits, "fill", given)
+        own_ratios = {key: ratio for key, ratio in ratios.items() if ratio is not None}
+        fill = parameters.model(FillLimits, "fill", own_ratios)
     return Drives(
         per_osd=models.ssd.raid0_drives,
         capacity=_capacity(drive, own_bytes),
@@ -123,7 +122,7 @@ _GIVEN: Final = Provenance("given", "the scenario's cluster")
 
 
 def drive_bytes_of_hosts(scenario: Scenario) -> list[float]:
-    """List the capacity of one drive of each host [B]; empty where all are alike."""
+    """Return the capacity of one drive on each host [B], or an empty list if all are equal."""
     sizes = group_drive_bytes(scenario)
     if not sizes:
         return []
@@ -137,7 +136,7 @@ def drive_bytes_of_hosts(scenario: Scenario) -> list[float]:
 
 
 def _capacity(drive: ParameterSet, own_bytes: float | None) -> DriveCapacity | None:
-    """Return what a drive holds: what the scenario says, else the parameter set."""
+    """Return the capacity of a drive from the scenario, or else from the parameter set."""
     if own_bytes is not None:
         return DriveCapacity(drive_bytes=own_bytes, provenance={"drive_bytes": _GIVEN})
     if drive.table("capacity") is None:
@@ -148,7 +147,7 @@ def _capacity(drive: ParameterSet, own_bytes: float | None) -> DriveCapacity | N
 def _endurance(
     cluster: ClusterSpec, drive: ParameterSet, own_bytes: float | None
 ) -> DriveEndurance | None:
-    """Return how much may be written to a drive: what the scenario says, else the parameter set."""
+    """Return the rated endurance of a drive from the scenario, or else from the parameter set."""
     if cluster.drive_rated_write_bytes is not None:
         return DriveEndurance(
             rated_write_bytes=cluster.drive_rated_write_bytes,
@@ -162,18 +161,18 @@ def _endurance(
 
 @dataclass(frozen=True)
 class Capacity:
-    """What a cluster holds under one scheme; no bytes where the drives' capacity is unknown."""
+    """Capacity of a cluster under one scheme. Bytes are None if the capacity of drives is unknown."""
 
     scheme: str
-    # On all drives for each byte of an object, padding to whole stripes included.
+    # Bytes on all drives for each byte of an object, including padding to whole stripes.
     stored_per_client_byte: float
-    failures_tolerated: int  # shards of any object that may be lost
+    failures_tolerated: int  # shards of an object that may be lost
     osds: int
     raw_bytes: float | None  # of all OSDs
     usable_bytes: float | None  # client data with every OSD at the full ratio
-    # The same when the OSD that CRUSH gives most to is at the full ratio, without a balancer.
+    # Client data when the OSD with most data is at the full ratio, placed by CRUSH without a balancer.
     usable_as_placed_bytes: float | None
-    overhead: float  # bytes stored for each client byte by the scheme alone
+    overhead: float  # stored bytes per client byte of the scheme alone
     domains: int  # failure domains
     steps: tuple[Step, ...]  # from raw to usable
 
@@ -184,7 +183,7 @@ class Capacity:
 
     @property
     def usable_bytes_safe(self) -> float | None:
-        """What fits at the nearfull ratio with the largest failure domain gone, before padding [B]."""
+        """Client data at the nearfull ratio without the largest failure domain, before padding [B]."""
         return self.steps[4].left_bytes if self.steps else None
 
     def to_json(self) -> dict[str, Any]:
@@ -200,7 +199,7 @@ class Capacity:
 
 
 class Step(NamedTuple):
-    """One step of the way from raw to usable capacity: what is left after it [B], and the formula."""
+    """One step from raw to usable capacity: the bytes left after it [B], and its formula."""
 
     name: str
     left_bytes: float
@@ -214,10 +213,10 @@ def waterfall(
     padded: float,
     fill: FillLimits,
 ) -> tuple[Step, ...]:
-    """List the steps from raw to usable capacity.
+    """Return the steps from raw to usable capacity.
 
-    Bytes are those of all OSDs and of the largest failure domain; a client byte takes `overhead` bytes by the
-    scheme alone and `padded` with padding to whole stripes by the objects' size.
+    Bytes are those of all OSDs and of the largest failure domain. A client byte takes `overhead` bytes by the
+    scheme alone, and `padded` bytes with objects padded to whole stripes.
 
     >>> from stripesim.models.provenance import Provenance
     >>> given = Provenance("given", "an example")
@@ -238,18 +237,18 @@ def waterfall(
         Step(
             "largest domain gone",
             alive,
-            "raw less the largest failure domain: room to heal",
+            "raw without the largest failure domain: room to heal",
         ),
         Step("nearfull", near, f"× {fill.nearfull_ratio:g}: Ceph warns there"),
         Step(
             "overhead",
             near / overhead,
-            f"/ {overhead:g}: bytes that the scheme stores for a client byte",
+            f"/ {overhead:g}: bytes stored per client byte",
         ),
         Step(
             "padding",
             near / padded,
-            f"/ {padded / overhead:.4g}: objects are filled up to whole stripes",
+            f"/ {padded / overhead:.4g}: objects are padded to whole stripes",
         ),
     )
 
@@ -257,17 +256,17 @@ def waterfall(
 def capacity_of(
     scenario: Scenario, scheme_name: str, models: Models, drives: Drives
 ) -> Capacity:
-    """Work out what the scenario's cluster holds under one scheme.
+    """Compute the capacity of the scenario's cluster under one scheme.
 
-    With shards of :math:`s` bytes in objects of :math:`o` bytes and :math:`w` shards to an object, a client
-    byte takes :math:`w s / o`. Objects spread evenly over placement groups; OSD :math:`j` is in :math:`n_j`
-    of :math:`G` groups and holds :math:`s n_j / (G o)` for each client byte, so the fullest one bounds what
-    the pool takes. Metadata, the write-ahead log and other pools are not counted.
+    With :math:`w` shards of :math:`s` bytes for each object of :math:`o` bytes, a client byte takes
+    :math:`w s / o` bytes. Objects spread evenly over placement groups. OSD :math:`j` is in :math:`n_j` of
+    :math:`G` groups and holds :math:`s n_j / (G o)` bytes for each client byte, so the fullest OSD limits the
+    pool. Metadata, the write-ahead log and other pools are not included.
     """
     scheme = parse_scheme(scheme_name)
     fill = drives.fill
     pool = build_pool(scenario, scheme, models)
-    # Of an optimised pool's shards the mean; all others are of one length.
+    # The mean for optimised pools. In all other pools, shards have equal length.
     shard_bytes = (
         stored_bytes(scheme, pool.geometry, pool.object_bytes, policy=models.ec)
         / scheme.width
@@ -308,9 +307,9 @@ def capacity_of(
 
 
 def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
-    """Say of each scheme that has no failure domain to heal into what that means."""
+    """Return a warning for each scheme without a spare failure domain."""
     drives = drives_of(scenario, models)
-    found = []
+    warnings = []
     problems = []
     images = scenario.images_bytes if scenario.workload.kind != "trace" else 0
     for scheme in (parse_scheme(name) for name in scenario.schemes if name != "none"):
@@ -319,34 +318,33 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
         if limit is not None and images > limit:
             problems.append(
                 f"{scenario.where('workload', 'image_bytes')}: got {images / 1e12:,.4g} TB of images, wanted "
-                f"at most {limit / 1e12:,.4g} TB, which {scheme.name} holds on {held.osds} OSDs at the full "
-                "ratio"
+                f"at most {limit / 1e12:,.4g} TB, the capacity of {scheme.name} on "
+                f"{held.osds} OSDs at the full ratio"
             )
         domain = domain_type(scenario, scheme)
         if scheme.width > 1 and held.domains == scheme.width:
-            found.append(
-                f"{scheme.name}: no {domain} is spare: {held.domains} for {held.domains} shards, so after "
-                "the loss of one the pool stays degraded until it is replaced: CRUSH finds no other "
-                f"{domain}"
+            warnings.append(
+                f"{scheme.name}: no spare {domain}: {held.domains} for {held.domains} shards. After the loss "
+                "of one, the pool stays degraded until it is replaced"
             )
     if problems:
         raise ValueError("\n".join(problems))
-    return found
+    return warnings
 
 
 class Wear(NamedTuple):
-    """What one kind of request writes to the drives."""
+    """Writes of one kind of request to the drives."""
 
-    drive_write_bytes_per_s: float  # to one drive, on average over all [B/s]
-    drive_writes_per_day: float | None  # the same in capacities a day [1/d]
-    rated_drive_writes_per_day: float | None  # what the maker rates [1/d]
+    drive_write_bytes_per_s: float  # to one drive, mean of all drives [B/s]
+    drive_writes_per_day: float | None  # in capacities per day [1/d]
+    rated_drive_writes_per_day: float | None  # rated by the manufacturer [1/d]
     life_years: (
         float | None
-    )  # until the rated writes are used up at this rate, day and night [a]
+    )  # until the rated writes are used up, at this rate all day [a]
 
 
 def wear_of(row: Mapping[str, Any], osds: int, drives: Drives) -> Wear | None:
-    """Work out the wear of one result row; None where it wrote nothing or says nothing of it."""
+    """Compute the wear of one result row, or None if it has no writes."""
     per_byte = row.get("device_write_bytes_per_client_byte")
     rate = row.get("throughput_bytes_per_s")
     if not per_byte or rate is None:

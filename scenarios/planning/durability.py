@@ -1,4 +1,4 @@
-"""From a scenario's `[durability]` to answers: systems, methods, the document that is printed."""
+"""Answer a scenario's `[durability]`: build the systems, choose the methods, assemble the document."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
@@ -46,7 +46,7 @@ def answer(
     spread: Spread | None = None,
     progress: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Any]:
-    """Answer a scenario's question about durability for each of its schemes."""
+    """Compute the durability of each scheme of a scenario."""
     rows = []
     skipped = []
     recommended: dict[str, dict[str, str]] = {}
@@ -81,7 +81,7 @@ def answer(
 
 
 def detection_s(scenario: Scenario) -> float:
-    """Return the time from a failure to the start of its repair [s]: the scenario's, else Ceph's."""
+    """Return the time from a failure to the start of its repair [s], by default Ceph's."""
     spec = scenario.durability
     if spec is not None and spec.detection_s is not None:
         return spec.detection_s
@@ -93,18 +93,19 @@ def _until_out_s(model: RecoveryModel) -> float:
     return (model.heartbeat_grace_ns + model.down_out_interval_ns) / SECOND_NS
 
 
-#: From a failure to the start of its repair with Ceph's defaults [s]: 20 s of grace, and 600 s until out.
+#: Time from a failure to the start of its repair with Ceph's defaults [s]: 20 s of grace, and 600 s until
+#: out.
 DETECTION_S: Final = _until_out_s(recovery_model())
 
 
 def _defaults(scenario: Scenario) -> list[str]:
-    """State the defaults that `[durability]` leaves to Ceph."""
+    """List the defaults of `[durability]` that come from Ceph."""
     spec = scenario.durability
     if spec is None or spec.detection_s is not None:
         return []
     return [
-        f"Repair begins {detection_s(scenario):g} s after a failure: Ceph's heartbeat grace and down-out "
-        "interval; durability.detection_s sets another time."
+        f"Repair starts {detection_s(scenario):g} s after a failure, Ceph's heartbeat grace plus down-out "
+        "interval (durability.detection_s changes this)."
     ]
 
 
@@ -129,7 +130,7 @@ def system_of(scenario: Scenario, scheme: str) -> System:
             units["rack"] = racks.astype(np.int32)[units["host"]]
         capacity = drives_of(scenario, models).osd_bytes
         if not spec.drive_bytes and capacity is None:
-            wanted = "bytes: the device parameter set gives no capacity"
+            wanted = "bytes: the device parameter set has no capacity"
             raise scenario.problem("durability.drive_bytes", "nothing", wanted)
         drive_bytes = float(spec.drive_bytes or capacity or 0.0)
     scrub_s = spec.scrub_interval_s or spec.horizon_s
@@ -142,7 +143,8 @@ def system_of(scenario: Scenario, scheme: str) -> System:
         age_s=spec.lifetime.age_s if spec.lifetime else 0.0,
         repair=_repair(scenario, spec, scheme),
         horizon_s=spec.horizon_s,
-        # Errors arise at a constant rate between two scrubs, so half an interval's are there.
+        # Errors arise at a constant rate between scrubs, so half an interval's errors are present on
+        # average.
         sector_errors=spec.sector_error_rate * scrub_s / 2 / YEAR_S,
         bursts=tuple(
             Burst(
@@ -160,11 +162,9 @@ def system_of(scenario: Scenario, scheme: str) -> System:
 
 
 def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> Repair:
-    fixed = (
-        spec.repair_time == "fixed"
-        if spec.repair_time
-        else spec.placement != "clustered"
-    )
+    fixed = spec.placement != "clustered"
+    if spec.repair_time is not None:
+        fixed = spec.repair_time == "fixed"
     pace = spec.repair_bytes_per_s
     policy = spec.repair
     if policy == "simulated":
@@ -172,11 +172,11 @@ def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> Repair:
         pace = rebuild.bytes_per_s
         policy = "parallel"
         if pace is None:
-            got = f"no pace for {scheme} ({rebuild.reason})"
+            got = f"no rebuild rate for {scheme} ({rebuild.reason})"
             raise scenario.problem(
                 "durability.repair", got, "durability.repair_bytes_per_s"
             )
-    assert pace is not None, "the rules ask for it"
+    assert pace is not None, "the rules require it"
     return Repair(
         bytes_per_s=pace,
         policy=policy,
@@ -188,34 +188,34 @@ def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> Repair:
 
 
 def lifetime_of(scenario: Scenario, spec: DurabilitySpec) -> Lifetime:
-    """Return the lifetimes of a scenario's drives: of its rate, its distribution, or fitted to its trace."""
+    """Return the lifetimes of drives: from the rate, the distribution, or a fit to the trace."""
     if spec.afr is not None:
         return Lifetime.exponential(spec.afr)
-    given = spec.lifetime
-    assert given is not None, "the rules ask for afr or lifetime"
-    until_s = given.age_s + spec.horizon_s
-    if given.trace is not None:
+    ageing = spec.lifetime
+    assert ageing is not None, "the rules require afr or lifetime"
+    until_s = ageing.age_s + spec.horizon_s
+    if ageing.trace is not None:
         return _fitted(
-            str(scenario.resolve(given.trace)),
-            given.trace_format,
-            given.pieces,
+            str(scenario.resolve(ageing.trace)),
+            ageing.trace_format,
+            ageing.pieces,
             until_s,
         )
-    if given.distribution == "piecewise":
+    if ageing.distribution == "piecewise":
         rates = tuple(
             Lifetime.exponential(afr).hazards_per_s[0] if afr else 0.0
-            for afr in given.afrs
+            for afr in ageing.afrs
         )
-        return Lifetime(given.ages_s, rates)
-    assert given.scale_s is not None
-    return Lifetime.weibull(given.scale_s, given.shape or 1.0, until_s)
+        return Lifetime(ageing.ages_s, rates)
+    assert ageing.scale_s is not None
+    return Lifetime.weibull(ageing.scale_s, ageing.shape or 1.0, until_s)
 
 
 @cached_by_content(maxsize=8)
 def _fitted(
     path: str, trace_format: str | None, pieces: int | None, until_s: float
 ) -> Lifetime:
-    """Fit lifetimes to a failure trace: a piecewise hazard, or the better of exponential and Weibull."""
+    """Fit a piecewise hazard, or the better of exponential and Weibull, to a failure trace."""
     from stripesim.calibration.survival import (
         fit_lifetimes,
         lifetimes_of,

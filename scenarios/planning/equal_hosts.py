@@ -1,4 +1,4 @@
-"""Take the hosts of a scenario as equal, so that their number can vary."""
+"""Replace the hosts of a scenario by equal ones, so that a plan can vary their number."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from stripesim.scenarios.schema.geometry import equal_host_counts
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import scenario_from
 
-#: Keys of [cluster] that describe hosts one by one.
+#: Keys of [cluster] that describe individual hosts.
 _HOST_KEYS = (
     "hosts",
     "osds_per_host",
@@ -30,12 +30,18 @@ _HOST_KEYS = (
 
 
 def with_equal_hosts(scenario: Scenario) -> tuple[Scenario, list[str]]:
-    """Replace a CRUSH map, or groups of hosts, by equal hosts with the same raw capacity.
+    """Replace a CRUSH map or groups of hosts by equal hosts with the same raw capacity.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
 
     Returns
     -------
     tuple of Scenario and list of str
-        The scenario, and what was simplified; the scenario itself and no line if its hosts are equal already.
+        The new scenario and a note on the simplification. If hosts are equal already, the scenario itself and
+        no note.
 
     Raises
     ------
@@ -65,9 +71,8 @@ def with_equal_hosts(scenario: Scenario) -> tuple[Scenario, list[str]]:
     tables["cluster"] = {**kept, **keys}
     source = "groups of hosts" if cluster.crush_map is None else cluster.crush_map
     note = (
-        f"{source}: {len(hosts_of_osds)} OSDs on {len(hosts)} hosts are taken as"
-        f" {host_count} equal hosts with {osds_per_host} OSDs each;"
-        f" failure domain: {domain}"
+        f"{source}: {len(hosts_of_osds)} OSDs on {len(hosts)} hosts are replaced by"
+        f" {host_count} equal hosts with {osds_per_host} OSDs each, failure domain {domain}"
     )
     return scenario_from(tables, label=scenario.name), [note]
 
@@ -87,7 +92,7 @@ def _hosts_of_pool(scenario: Scenario) -> dict[int, int]:
 def _domain_keys(
     scenario: Scenario, hosts_of_osds: dict[int, int]
 ) -> tuple[dict[str, Any], str]:
-    """Return the keys of the failure domain and of racks, and the domain's name."""
+    """Return the keys of failure domain and racks, and the name of the domain."""
     domains = osd_domains(scenario, parse_scheme(scenario.schemes[0]))
     domain_count = len({domains[osd] for osd in hosts_of_osds})
     host_count = len(set(hosts_of_osds.values()))
@@ -106,7 +111,7 @@ def _domain_keys(
 
 
 def _drive_bytes(scenario: Scenario, hosts_of_osds: dict[int, int]) -> float | None:
-    """Return the mean capacity of a drive [B]; None if the scenario gives none."""
+    """Return the mean capacity of a drive [B], or None if the scenario has none."""
     sizes = drive_bytes_of_hosts(scenario)
     if not sizes:
         return scenario.cluster.drive_bytes

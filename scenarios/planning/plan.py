@@ -1,4 +1,4 @@
-"""From what may vary and what is required to one recommendation: closed forms prune, simulation decides."""
+"""Recommend a cluster: closed forms prune the candidates, simulation decides between the others."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +11,8 @@ from stripesim.scenarios.cells.run import row_of, run_cells
 from stripesim.scenarios.planning.candidates import (
     Candidate,
     Verdict,
-    at_least,
-    at_most,
     candidates_of,
+    json_name,
     judge_closed_forms,
     varied_keys,
 )
@@ -25,11 +24,11 @@ from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import assess, recommended_method
 from stripesim.sim.observe.intervals import Interval, student_interval
 
-#: Annual failure rate where a scenario gives none: the order of what large fleets report.
+#: Default annual failure rate, of the order that large fleets report.
 AFR: Final = 0.015
-#: A rate counts as served from this share on: a finite run ends with requests in flight.
+#: Minimum served fraction of a rate, because a finite run ends with requests in flight.
 SERVED: Final = 0.97
-# Walks of splitting for one candidate: an interval of some tenths of a nine.
+# Splitting walks for one candidate: the interval spans some tenths of a nine.
 _WALKS: Final = 200
 
 _SIMULATED: Final = (
@@ -55,13 +54,13 @@ def make_plan(
     begun = time.monotonic()
     every = list(candidates_of(scenario, plan))
     for candidate in every:
-        candidate.found |= dict.fromkeys(_SIMULATED)
-        candidate.found.setdefault("cost", None)
+        candidate.results |= dict.fromkeys(_SIMULATED)
+        candidate.results.setdefault("cost", None)
         judge_closed_forms(candidate, scenario, plan)
     left = sorted(
         (candidate for candidate in every if candidate.possible), key=_price_order
     )
-    progress(f"{len(every)} candidates, {len(left)} left by closed forms")
+    progress(f"{len(every)} candidates, {len(left)} left after closed forms")
     simulated_max = min(len(left), plan.simulated_max)
     for number, candidate in enumerate(left):
         limit = ""
@@ -78,14 +77,16 @@ def make_plan(
     meeting = sorted(
         (candidate for candidate in every if candidate.meets), key=_price_order
     )
-    simulated = [one for one in every if one.possible and one.found["iops"] is not None]
+    simulated = [
+        one for one in every if one.possible and one.results["iops"] is not None
+    ]
     front = {id(candidate) for candidate in _pareto(simulated)}
     best = meeting[0] if meeting else None
     documents = {
         id(one): {**one.to_json(), "pareto": id(one) in front} for one in every
     }
     return {
-        "varied": varied_keys(plan),
+        "varied": [json_name(key) for key in varied_keys(plan)],
         "candidates": list(documents.values()),
         "recommended": None if best is None else documents[id(best)],
         "reasons": _reasons(best, meeting, every),
@@ -101,29 +102,27 @@ def make_plan(
 
 def _name(candidate: Candidate) -> str:
     keys = candidate.keys
-    return (
-        f"{candidate.scheme} on {keys['hosts']} × {keys['osds_per_host']} {keys['ssd']}"
-    )
+    return f"{candidate.scheme} on {keys['hosts']} × {keys['osds_per_host']} {keys['drive']}"
 
 
 def _price_order(candidate: Candidate) -> tuple[float, ...]:
-    """Order by cost, then raw bytes, hosts and latency: the first that meets all is recommended."""
+    """Return a sort key: cost, then raw bytes, hosts and latency. The first one is recommended."""
     raw_bytes = 0.0
     safe_bytes = 0.0
     if candidate.capacity is not None:
         raw_bytes = candidate.capacity.raw_bytes or 0.0
         safe_bytes = candidate.capacity.usable_bytes_safe or 0.0
     return (
-        candidate.found.get("cost") or 0.0,
+        candidate.results.get("cost") or 0.0,
         raw_bytes,
         candidate.keys["hosts"],
-        candidate.found.get("latency_p99_ns") or 0.0,
+        candidate.results.get("latency_p99_ns") or 0.0,
         -safe_bytes,
     )
 
 
 def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> None:
-    """Simulate a candidate under several seeds, rebuild one OSD, compute its nines, and judge all of it."""
+    """Simulate a candidate with several seeds, rebuild one OSD, compute its nines, and judge the results."""
     scenario = candidate.scenario
     assert scenario is not None
     at_rate = _at_rate(scenario, plan.rate_per_s)
@@ -143,7 +142,7 @@ def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> 
     except ValueError as error:
         candidate.problem = str(error).splitlines()[0]
         return
-    candidate.found["bottleneck"] = rows[0]["bottleneck"]
+    candidate.results["bottleneck"] = rows[0]["bottleneck"]
     _judge_rate(candidate, plan, rows)
     _judge_latency(candidate, plan, rows)
     if recovering_rows is not None:
@@ -157,11 +156,12 @@ def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> 
 def _judge_rate(
     candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Note the rate that is served, and judge it where one is required."""
+    """Record the served rate, and judge it if one is required."""
     if plan.rate_per_s is None:
         served = student_interval([row["iops"] for row in rows])
     else:
-        # Poisson arrivals of a finite run are not exactly at the rate: a saturated run serves a share of it.
+        # Poisson arrivals of a finite run deviate from the rate, so a saturated run serves a share of the
+        # offered rate.
         shares = [
             row["iops"] / row["offered_iops"] if row["saturated"] else 1.0
             for row in rows
@@ -169,36 +169,30 @@ def _judge_rate(
         served = student_interval(
             [min(1.0, share) * plan.rate_per_s for share in shares]
         )
-    candidate.found |= {
+    candidate.results |= {
         "iops": served.mean,
         "iops_low": served.low,
         "iops_high": served.high,
     }
     if plan.rate_per_s is not None:
-        unit = "requests a second served"
-        verdict = at_least(
-            "rate_per_s",
-            served,
-            SERVED * plan.rate_per_s,
-            1.0,
-            unit,
-        )
-        candidate.verdicts.append(verdict)
+        unit = "requests/s served"
+        wanted = SERVED * plan.rate_per_s
+        candidate.judge("rate_per_s", served, wanted, 1.0, unit, "or more")
 
 
 def _judge_latency(
     candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]
 ) -> None:
     p99_ns = student_interval([row["latency_p99_ns"] for row in rows])
-    candidate.found |= {
+    candidate.results |= {
         "latency_p99_ns": p99_ns.mean,
         "latency_p99_low_ns": p99_ns.low,
         "latency_p99_high_ns": p99_ns.high,
     }
     if plan.p99_ms is not None:
         unit = "ms at the 99th percentile"
-        verdict = at_most("p99_ms", p99_ns, plan.p99_ms * 1e6, 1e-6, unit)
-        candidate.verdicts.append(verdict)
+        wanted_ns = plan.p99_ms * 1e6
+        candidate.judge("p99_ms", p99_ns, wanted_ns, 1e-6, unit, "or less")
 
 
 def _judge_recovery_latency(
@@ -206,30 +200,39 @@ def _judge_recovery_latency(
 ) -> None:
     assert plan.p99_recovery_ms is not None
     p99_ns = student_interval([row["latency_p99_ns"] for row in rows])
-    candidate.found["latency_p99_recovery_ns"] = p99_ns.mean
+    candidate.results["latency_p99_recovery_ns"] = p99_ns.mean
     unit = "ms while an OSD is rebuilt"
     wanted_ns = plan.p99_recovery_ms * 1e6
-    verdict = at_most("p99_recovery_ms", p99_ns, wanted_ns, 1e-6, unit)
-    candidate.verdicts.append(verdict)
+    candidate.judge("p99_recovery_ms", p99_ns, wanted_ns, 1e-6, unit, "or less")
 
 
 def _judge_rebuild(
     candidate: Candidate, plan: PlanSpec, rebuild: Rebuild, drives: Drives
 ) -> None:
-    """Note how long a rebuild of the largest OSD takes at the nearfull ratio, and judge it."""
+    """Record the rebuild time of the largest OSD at the nearfull ratio, and judge it."""
     if drives.largest_osd_bytes is not None and drives.fill is not None:
         lost_bytes = drives.largest_osd_bytes * drives.fill.nearfull_ratio
-        candidate.found["rebuild_s"] = rebuild.seconds_for(lost_bytes)
-    if plan.rebuild_s is not None:
-        candidate.verdicts.append(
-            _rebuild_verdict(plan.rebuild_s, candidate.found["rebuild_s"], rebuild)
-        )
+        candidate.results["rebuild_s"] = rebuild.seconds_for(lost_bytes)
+    if plan.rebuild_s is None:
+        return
+    seconds = candidate.results["rebuild_s"]
+    if seconds is None:
+        words = f"rebuild_s: no rebuild: {rebuild.reason or 'not finished'}"
+        candidate.verdicts.append(Verdict("rebuild_s", "failed", words))
+        return
+    # The spread is the difference from a sample half as large.
+    seconds_by_half = seconds
+    if rebuild.bytes_per_s and rebuild.half_bytes_per_s:
+        seconds_by_half *= rebuild.bytes_per_s / rebuild.half_bytes_per_s
+    spread = Interval(seconds, *sorted((seconds, seconds_by_half)))
+    unit = "s to rebuild an OSD"
+    candidate.judge("rebuild_s", spread, plan.rebuild_s, 1.0, unit, "or less")
 
 
 def _note_wear(
     candidate: Candidate, drives: Drives, rows: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Note how many times its capacity a drive is written in a day."""
+    """Record the drive writes per day."""
     capacity = candidate.capacity
     if drives.capacity is None or capacity is None:
         return
@@ -239,7 +242,7 @@ def _note_wear(
         for row in rows
     )
     per_drive = written / (capacity.osds * drives.per_osd)
-    candidate.found["drive_writes_per_day"] = drive_writes_per_day(
+    candidate.results["drive_writes_per_day"] = drive_writes_per_day(
         per_drive, drives.capacity.drive_bytes
     )
 
@@ -247,10 +250,10 @@ def _note_wear(
 def _judge_nines(
     candidate: Candidate, plan: PlanSpec, rebuild: Rebuild, drives: Drives
 ) -> None:
-    """Compute the nines with the rebuild that was simulated for this candidate, and judge them."""
+    """Compute the nines with this candidate's simulated rebuild, and judge them."""
     assert candidate.scenario is not None
     pace = rebuild.bytes_per_s
-    seconds = candidate.found["rebuild_s"]
+    seconds = candidate.results["rebuild_s"]
     if seconds and drives.largest_osd_bytes is not None and drives.fill is not None:
         pace = drives.largest_osd_bytes * drives.fill.nearfull_ratio / seconds
     try:
@@ -261,17 +264,15 @@ def _judge_nines(
                 Verdict("nines", "failed", str(error).splitlines()[0])
             )
         return
-    candidate.found["nines"] = row["nines"]
-    if plan.nines is not None:
-        nines = None
-        if row["nines"] is not None:
-            nines = Interval(row["nines"], row["nines_low"], row["nines_high"])
-        verdict = at_least("nines", nines, plan.nines, 1.0, "nines")
-        candidate.verdicts.append(verdict)
+    candidate.results["nines"] = row["nines"]
+    nines = None
+    if row["nines"] is not None:
+        nines = Interval(row["nines"], row["nines_low"], row["nines_high"])
+    candidate.judge("nines", nines, plan.nines, 1.0, "nines", "or more")
 
 
 def _with_pace(scenario: Scenario, bytes_per_s: float | None) -> Scenario:
-    """Return a scenario whose drives are rebuilt at a pace, where its nines are those of its placement."""
+    """Return a scenario with a given rebuild rate, if its durability uses CRUSH placement."""
     spec = scenario.durability
     if spec is None or bytes_per_s is None or spec.placement != "crush":
         return scenario
@@ -281,30 +282,15 @@ def _with_pace(scenario: Scenario, bytes_per_s: float | None) -> Scenario:
     return scenario.model_copy(update={"durability": paced})
 
 
-def _rebuild_verdict(wanted: float, seconds: float | None, rebuild: Rebuild) -> Verdict:
-    """Judge the time of a rebuild, the spread being what half the sample gives."""
-    if seconds is None:
-        return Verdict(
-            "rebuild_s",
-            "failed",
-            f"rebuild_s: no rebuild: {rebuild.reason or 'not finished'}",
-        )
-    seconds_by_half = seconds
-    if rebuild.bytes_per_s and rebuild.half_bytes_per_s:
-        seconds_by_half *= rebuild.bytes_per_s / rebuild.half_bytes_per_s
-    spread = Interval(seconds, *sorted((seconds, seconds_by_half)))
-    return at_most("rebuild_s", spread, wanted, 1.0, "s to rebuild an OSD")
-
-
 def nines_of(
     scenario: Scenario, scheme: str, bytes_per_s: float | None
 ) -> dict[str, Any]:
-    """Return the durability of a scheme: as `[durability]` says, else at stated defaults."""
+    """Return the durability of a scheme by `[durability]`, or with stated defaults."""
     asked = scenario
     if scenario.durability is None:
         if bytes_per_s is None:
             raise ValueError(
-                f"nines: {scheme} cannot be rebuilt here, so it has no pace of repair"
+                f"nines: {scheme} cannot be rebuilt here, so it has no rebuild rate"
             )
         spec = DurabilitySpec(
             afr=AFR, repair_bytes_per_s=bytes_per_s, detection_s=DETECTION_S
@@ -316,7 +302,7 @@ def nines_of(
 
 
 def _at_rate(scenario: Scenario, rate_per_s: float | None) -> Scenario:
-    """Return the scenario with Poisson arrivals at a rate; as it is where none is required."""
+    """Return the scenario with Poisson arrivals at a rate, or unchanged if no rate is required."""
     if rate_per_s is None:
         return scenario
     open_loop = {"kind": "open", "rate_per_s": rate_per_s, "completions": "each"}
@@ -329,7 +315,7 @@ def _seeded(scenario: Scenario, number: int) -> Scenario:
 
 
 def _recovering(scenario: Scenario) -> Scenario:
-    """Return the scenario with its first OSD lost at the start and rebuilt under the load."""
+    """Return the scenario with its first OSD lost at the start and rebuilt under load."""
     load = scenario.workload.model_copy(
         update={"image": "prefilled", "completions": "each"}
     )
@@ -337,7 +323,7 @@ def _recovering(scenario: Scenario) -> Scenario:
 
 
 def _worst(scenario: Scenario, engine: str, phase: str = "") -> dict[str, Any]:
-    """Run all cells of a scenario; the rate of the slowest, the latency of the worst, of a phase if asked."""
+    """Run all cells, optionally for one phase. Return the lowest rate and the highest latency."""
     rows = [
         row_of(scenario, cell, result) for cell, result in run_cells(scenario, engine)
     ]
@@ -347,7 +333,7 @@ def _worst(scenario: Scenario, engine: str, phase: str = "") -> dict[str, Any]:
     )
     return {
         **slowest,
-        # A run that has no such phase rebuilt nothing, or all of it before the first request.
+        # Without this phase, a run rebuilt nothing, or finished before the first request.
         "latency_p99_ns": max(
             row.get(f"latency_p99_{phase}_ns") or row["latency_p99_ns"] for row in rows
         ),
@@ -359,11 +345,11 @@ def _worst(scenario: Scenario, engine: str, phase: str = "") -> dict[str, Any]:
 
 
 def _pareto(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Keep those that no other one beats in cost, capacity, latency and nines at once."""
+    """Return the candidates that no other one beats in cost, capacity, latency and nines together."""
 
     def goals(candidate: Candidate) -> tuple[float, ...]:
         capacity = candidate.capacity
-        found = candidate.found
+        found = candidate.results
         assert capacity is not None
         cost = found["cost"]
         if cost is None:
@@ -390,19 +376,19 @@ def _pareto(candidates: Sequence[Candidate]) -> list[Candidate]:
 def _reasons(
     best: Candidate | None, meeting: Sequence[Candidate], every: Sequence[Candidate]
 ) -> list[str]:
-    """Say why one is recommended, or why none is."""
+    """Explain the recommendation, or why there is none."""
     if best is None:
         open_ones = sum(one.possible and not one.meets for one in every)
         return [
-            f"none of {len(every)} candidates is known to meet every requirement; {open_ones} are uncertain: "
-            "more replications, a longer run or a higher plan.simulated_max may decide them"
+            f"none of {len(every)} candidates is known to meet all requirements. {open_ones} are uncertain: "
+            "more replications, a longer run or a higher plan.simulated_max may decide"
         ]
     criterion = "the lowest cost"
-    if best.found.get("cost") is None:
+    if best.results.get("cost") is None:
         criterion = "the fewest raw bytes"
-    ties = f" of {len(meeting)} that meet every requirement"
+    ties = f" of {len(meeting)} that meet all requirements"
     if len(meeting) == 1:
-        ties = ": only it meets every requirement"
+        ties = ", and the only one that meets all requirements"
     return [
         f"{_name(best)}: {criterion}{ties}",
         *(verdict.words for verdict in best.verdicts),
@@ -410,30 +396,29 @@ def _reasons(
 
 
 def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
-    """State what the numbers rest on."""
-    said = [
-        "usable_bytes_safe = raw × (1 − largest domain) × nearfull ratio / overhead; metadata and other "
-        "pools are not counted",
-        f"rates and latencies: mean over {plan.replications} seeds with a 95 % interval (Student's t); of "
-        "several kinds of request the slowest and the worst",
-        "rebuild_s: an idle cluster rebuilds a sample of objects; extrapolated to an OSD at the "
+    """List the assumptions behind the numbers."""
+    assumptions = [
+        "usable_bytes_safe = raw × (1 − largest domain) × nearfull ratio / overhead. Metadata and other "
+        "pools are not included",
+        f"rates and latencies: mean over {plan.replications} seeds with a 95 % interval (Student's t), for "
+        "the slowest kind of request and the one with the highest latency",
+        "rebuild_s: an idle cluster rebuilds a sample of objects, extrapolated to an OSD at the "
         "nearfull ratio",
     ]
-    said.append(
-        "nines: each candidate is rebuilt at the pace of its own simulated rebuild, whatever "
-        "durability.repair_bytes_per_s says"
+    assumptions.append(
+        "nines: each candidate is rebuilt at the rate of its simulated rebuild, not at "
+        "durability.repair_bytes_per_s"
     )
     if scenario.durability is None:
-        said.append(
-            f"nines: within a year, drives fail independently at {AFR:.1%} a year, repair begins after "
-            f"{DETECTION_S:g} s; no bursts, no latent errors; "
-            "set [durability] for yours"
+        assumptions.append(
+            f"nines: over one year, drives fail independently at {AFR:.1%} per year, and repair starts after "
+            f"{DETECTION_S:g} s, without bursts and latent errors. Set [durability] to change this"
         )
     if plan.rate_per_s is not None:
-        said.append(f"a rate counts as served from {SERVED:.0%} of it on")
+        assumptions.append(f"a rate counts as served if at least {SERVED:.0%} of it is")
     if plan.p99_recovery_ms is not None:
-        said.append(
-            "p99 during recovery: of the requests issued between its start and its end; OSD 0 is lost at the "
-            "start, and what the image has on it is rebuilt"
+        assumptions.append(
+            "p99 during recovery: of requests issued during recovery. OSD 0 is lost at the start, and the "
+            "image's data on it is rebuilt"
         )
-    return said
+    return assumptions

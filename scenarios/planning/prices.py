@@ -1,4 +1,4 @@
-"""What a candidate costs to buy and to run, beyond the hosts that its owner has already."""
+"""Compute the cost of buying and running a candidate, less the hosts that exist already."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ _HOURS_PER_YEAR: Final = 8766.0
 class Cost(NamedTuple):
     """Price and power of a candidate."""
 
-    cost: (
-        float  #: Hardware that is bought, and power over `PricesSpec.years` [currency]
-    )
+    cost: float  #: New hardware, and power over `PricesSpec.years` [currency]
     watts: float  #: Power of all hosts and drives [W]
 
 
@@ -33,25 +31,30 @@ def cost_of(
     drive_bytes: float,
     drives_per_osd: int,
 ) -> Cost:
-    """Add up what a candidate costs.
+    """Compute the cost of a candidate.
 
     Parameters
     ----------
     candidate
         The scenario of the candidate.
     owned, owned_hosts
-        The cluster that exists, and how many of its hosts there are. They cost nothing as they are. A
-        candidate with other or larger drives buys all drives of its hosts, one with more OSDs on each host
-        buys those, one with faster networks buys networks, one with more cores buys hosts.
+        The existing cluster, and the number of its hosts. Unchanged, they cost nothing. A candidate with
+        other or larger drives buys all drives of its hosts, one with more OSDs per host buys the additional
+        drives, one with faster networks buys networks, and one with more cores buys hosts.
     prices
         Prices of the parts.
     drive_bytes
-        Capacity of one drive [B]; 0 where it is not known.
+        Capacity of one drive [B], or 0 if unknown.
     drives_per_osd
         Drives striped behind one OSD [count].
+
+    Returns
+    -------
+    Cost
+        Price and power.
     """
     cluster = candidate.cluster
-    drive = _price_of_drive(prices, cluster.ssd, drive_bytes)
+    drive = _price_of_drive(prices, cluster.drive, drive_bytes)
     network = prices.network_per_gbit * (
         cluster.public_gbit_per_s + cluster.private_gbit_per_s
     )
@@ -71,7 +74,7 @@ def cost_of(
 
 
 def _price_of_drive(prices: PricesSpec, kind: str, drive_bytes: float) -> _DrivePrice:
-    """Return price and power of one drive of a kind."""
+    """Return price and power of one drive of the given kind."""
     own = prices.drives.get(kind, DrivePricesSpec())
     drive = prices.drive if own.drive is None else own.drive
     per_tb = prices.drive_per_tb if own.drive_per_tb is None else own.drive_per_tb
@@ -88,7 +91,7 @@ def _has_faster_network(cluster: ClusterSpec, owned: ClusterSpec) -> bool:
 def _drives_added(
     cluster: ClusterSpec, owned: ClusterSpec, per_host: float, drives_per_osd: int
 ) -> float:
-    """Return the drives that a host of the owner's needs to become one of the candidate's [count]."""
-    if cluster.ssd != owned.ssd or cluster.drive_bytes != owned.drive_bytes:
+    """Return the number of drives to add to an owned host to match the candidate [count]."""
+    if cluster.drive != owned.drive or cluster.drive_bytes != owned.drive_bytes:
         return per_host
     return max(0.0, per_host - owned.osd_count * drives_per_osd / owned.host_count)

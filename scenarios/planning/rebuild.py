@@ -1,4 +1,4 @@
-"""How long a cluster takes to rebuild one lost OSD: a sample of its objects is simulated."""
+"""Estimate the time to rebuild one lost OSD, by simulating a sample of its objects."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,23 +14,31 @@ from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.intervals import student_interval
 from stripesim.sim.run import simulate
 
-#: Objects of the sample that the lost OSD had a shard of [count]: a few for each of its placement groups.
+#: Objects in the sample with a shard on the lost OSD [count]: a few for each of its placement groups.
 SAMPLE_OBJECTS: Final = 4000
 
-# Samples of growing size, whose differences are the pace under way.
+# Samples of increasing size. Their differences give the steady rebuild rate.
 _SAMPLES: Final = 4
-# The workload of an idle cluster still needs a form; one block of this size is read.
+# Even an idle cluster needs a workload: it reads one block of this size.
 _BLOCK_BYTES: Final = 4096
 
 
 @dataclass(frozen=True)
 class Rebuild:
-    """A simulated repair of `objects` that had `lost_bytes` on the lost OSDs; `seconds` None: unfinished.
+    """A simulated repair of `objects` that had `lost_bytes` on the lost OSDs.
 
-    `half_bytes_per_s` is the rate of a sample half as large: how far the rate depends on the sample. `pace_…`
-    is that of a rebuild under way, without its start and its last stragglers, with a 95 % interval [B/s].
-    `limited_by` are resources near their limit (none: throttles set the pace); `reason`: why nothing could be
-    simulated.
+    Attributes
+    ----------
+    seconds
+        Duration [s], or None if unfinished.
+    half_bytes_per_s
+        Rate of a sample half as large [B/s], to show the dependence on the size of the sample.
+    pace_bytes_per_s, pace_low, pace_high
+        Steady rate without start and stragglers [B/s], with its 95 % interval.
+    limited_by
+        Resources near their limit. None if throttles limit the rate.
+    reason
+        Why the simulation was not possible.
     """
 
     scheme: str
@@ -48,20 +56,22 @@ class Rebuild:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Bytes of the lost OSDs rebuilt a second [B/s]."""
+        """Rebuild rate of the lost OSDs' data [B/s]."""
         return self.lost_bytes / self.seconds if self.seconds else None
 
     def seconds_for(self, lost_bytes: float) -> float | None:
-        """Time to rebuild so many bytes [s]: the sample's, and what is left at the pace under way."""
+        """Return the time to rebuild this much data [s]: the sample's, plus the rest at the steady rate."""
         rate = self.bytes_per_s
-        if rate is None or self.pace_bytes_per_s is None or self.seconds is None:
-            return None if rate is None else lost_bytes / rate
+        if rate is None or self.seconds is None:
+            return None
+        if self.pace_bytes_per_s is None:
+            return lost_bytes / rate
         return max(
             0.0, self.seconds + (lost_bytes - self.lost_bytes) / self.pace_bytes_per_s
         )
 
     def seconds_interval(self, lost_bytes: float) -> tuple[float, float] | None:
-        """Ends of a 95 % interval of `seconds_for` [s]; None where the sample gives none."""
+        """Return the 95 % interval of `seconds_for` [s], or None if the sample has none."""
         if self.seconds is None or self.pace_low is None or self.pace_high is None:
             return None
         left_bytes = max(0.0, lost_bytes - self.lost_bytes)
@@ -78,7 +88,7 @@ def idle_rebuild(
     engine: str = "compiled",
     sample_objects: int = SAMPLE_OBJECTS,
 ) -> Rebuild:
-    """Lose one OSD of a scenario's cluster under no load and rebuild a sample of its objects."""
+    """Lose one OSD of an idle cluster and rebuild a sample of its objects."""
     code = parse_scheme(scheme)
     if code.failures_tolerated == 0:
         return Rebuild(scheme, reason="nothing to rebuild from: no redundancy")
@@ -105,25 +115,22 @@ def idle_rebuild(
     except ValueError as error:
         return Rebuild(scheme, reason=str(error))
     half = runs[_SAMPLES // 2 - 1]
-    whole = runs[-1]
-    return replace(whole, half_bytes_per_s=half.bytes_per_s, **_pace(runs))
+    full_sample = runs[-1]
+    return replace(full_sample, half_bytes_per_s=half.bytes_per_s, **_pace(runs))
 
 
 def without_osd(scenario: Scenario, osd: int, load: WorkloadSpec) -> Scenario:
-    """Return a scenario that loses an OSD at its start and rebuilds it under a load, with its throttles."""
-    throttles = (
-        {}
-        if scenario.repair is None
-        else scenario.repair.model_dump(exclude={"lost_osds"})
-    )
-    repair = RepairSpec(lost_osds=(osd,), **throttles)
+    """Return a scenario that loses an OSD at the start and rebuilds it under load, equally throttled."""
+    repair = RepairSpec(lost_osds=(osd,))
+    if scenario.repair is not None:
+        repair = scenario.repair.model_copy(update={"lost_osds": (osd,)})
     return scenario.model_copy(
         update={"repair": repair, "workload": load, "faults": None}
     )
 
 
 def _pace(runs: Sequence[Rebuild]) -> dict[str, Any]:
-    """Return the pace at which samples of growing size take longer, with its interval."""
+    """Return the rate at which larger samples take longer, with its interval."""
     if any(run.seconds is None for run in runs):
         return {}
     steps = np.diff([[run.lost_bytes, run.seconds or 0.0] for run in runs], axis=0)
@@ -132,7 +139,7 @@ def _pace(runs: Sequence[Rebuild]) -> dict[str, Any]:
     )
     if interval.mean <= 0:
         return {}
-    # An interval of seconds for a byte; where it reaches zero there is none.
+    # An interval of seconds per byte. If it includes zero, the rate has no interval.
     known = interval.low is not None and interval.high is not None and interval.low > 0
     return {
         "pace_bytes_per_s": 1 / interval.mean,
@@ -144,7 +151,7 @@ def _pace(runs: Sequence[Rebuild]) -> dict[str, Any]:
 def _share_of_objects(
     scenario: Scenario, scheme: str, osd: int, models: Models
 ) -> float:
-    """Share of placement groups that an OSD is in, 0 to 1."""
+    """Return the fraction of placement groups that an OSD belongs to, 0 to 1."""
     from stripesim.scenarios.cells.build import build_pool
 
     acting = build_pool(scenario, parse_scheme(scheme), models).cluster.acting
@@ -164,7 +171,7 @@ def _rebuild(scenario: Scenario, cell: Cell, models: Models, engine: str) -> Reb
 
 
 def measured_rebuild(scenario: Scenario, row: Mapping[str, Any]) -> Rebuild:
-    """Read the repair that a scenario asked for off one of its rows."""
+    """Extract the repair of a scenario from one of its rows."""
     assert scenario.repair is not None
     return Rebuild(
         scheme=row["scheme"],

@@ -1,1 +1,1 @@
-"""Self-contained report pages of runs, sweeps and studies."""
+"""Write self-contained report pages of runs, sweeps and studies. Start with `run`."""

@@ -1,4 +1,4 @@
-"""The page of a cluster that exists: what it holds, strands and heals, and what each number rests on."""
+"""Write the page of an imported cluster: capacity, stranded bytes, room to heal, and all sources."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -9,14 +9,14 @@ from stripesim.scenarios.importing.usage import BASIS_TEXT
 from stripesim.scenarios.report.page.render import Cell, Section, Table, render
 from stripesim.scenarios.schema.units import bytes_text
 
-#: Domains and OSDs beyond these are counted, not listed: nobody reads a thousand lines.
+#: Maximum number of domains and OSDs to list. The rest is only counted.
 _ROWS_MAX: Final = 40
 
 Row = Mapping[str, Any]
 
 
 def report_of_cluster(document: Row) -> str:
-    """Write the page of what `stripesim import ceph-report` found; it loads nothing from elsewhere."""
+    """Return the self-contained page of the document of `stripesim import ceph-report`."""
     capacity = document["capacity"]
     counts = document["pgs_by_osd"]
     sections = sections_of(document)
@@ -28,7 +28,7 @@ def report_of_cluster(document: Row) -> str:
         (bytes_text(stranded), "stranded when the first OSD is full"),
         (
             f"{heals} of {len(capacity['domains'])}",
-            "failure domains whose loss the others can take",
+            "failure domains whose loss the others can absorb",
         ),
     ]
     if counts and "reported_acting_pgs" in counts[0]:
@@ -36,15 +36,15 @@ def report_of_cluster(document: Row) -> str:
         tiles.append(
             (
                 f"{equal} of {len(counts)}",
-                "OSDs whose placement groups are those counted",
+                "OSDs with placement groups as counted by the cluster",
             )
         )
     return render(
         "sections.html.j2",
-        kind="A cluster as it is",
+        kind="Existing cluster",
         title="Capacity of the cluster",
-        introduction="Usable capacity, what strands, what heals and what a balancer would bring, from what "
-        "Ceph says of itself.",
+        introduction="Usable and stranded capacity, room to heal, and the gain of a balancer, from output "
+        "of Ceph commands.",
         meta=[
             f"stripesim {__version__} · Ceph {document['version'] or 'of unknown release'}"
         ],
@@ -56,7 +56,7 @@ def report_of_cluster(document: Row) -> str:
 
 
 def sections_of(document: Row) -> list[Section]:
-    """From raw to what can be written, pools, balance, room to heal, hardware."""
+    """Return the sections: raw to writable capacity, pools, balance, room to heal, hardware."""
     capacity = document["capacity"]
     return [
         _waterfall(capacity),
@@ -84,14 +84,14 @@ def _waterfall(capacity: Row) -> Section:
         rows.append([same[0][0], *cells])
     columns = ["step", *(f"{row['class']} ({row['osds']} OSDs)" for row in classes)]
     return Section(
-        "From raw to what can be written",
+        "From raw to writable",
         "waterfall",
-        "Bytes on drives, by device class; a pool's own overhead comes off below. All pools of a class are "
-        "taken to grow in proportion to what they hold, a pool's placement groups as equally full; pools "
-        "that hold nothing count by their groups.",
+        "Bytes on drives by device class, before the overhead of pools. The steps assume that all pools of a "
+        "class grow in proportion to their data (empty pools: to their groups), and that a pool's placement "
+        "groups are equally full.",
         [
             Table(
-                "From raw to what can be written, by device class",
+                "From raw to writable, by device class",
                 columns,
                 rows,
                 form="stack",
@@ -101,30 +101,30 @@ def _waterfall(capacity: Row) -> Section:
 
 
 def _steps(row: Row, full: float) -> list[tuple[str, float | None, str]]:
-    """What is left after each step in a device class [B], and why."""
+    """Return the steps from raw to free capacity of a device class [B], with explanations."""
     now = row["now"]
     then = row["after_upmap"]
-    fullest = "no placement group is on these OSDs"
+    fullest = "these OSDs have no placement groups"
     if now["fullest_osd"] is not None:
         fullest = (
-            f"osd.{now['fullest_osd']} fills {now['fullest_over_mean']:.2f} × as fast as the mean; the "
-            f"others then still have {bytes_text(now['stranded_bytes'])}, which strand"
+            f"osd.{now['fullest_osd']} fills {now['fullest_over_mean']:.2f} × as fast as the mean, which "
+            f"strands {bytes_text(now['stranded_bytes'])} on the others"
         )
     moved = (
-        "single shards moved from the fullest OSDs to the emptiest, never two of a group into one domain: "
-        f"{bytes_text(then['stranded_bytes'])} strand"
+        "single shards moved from the fullest to the emptiest OSDs within the rules of pools: "
+        f"{bytes_text(then['stranded_bytes'])} stranded"
     )
     return [
-        ("raw", row["raw_bytes"], "the sizes of all OSDs, as the report has them"),
+        ("raw", row["raw_bytes"], "sizes of all OSDs in the report"),
         (
             "in",
             row["in_bytes"],
-            "an OSD that is out takes nothing; one that is down is expected back",
+            "without OSDs that are out (OSDs that are down count)",
         ),
         (
             "at the full ratio",
             row["full_bytes"],
-            f"× {full:.4g}, its own; beyond it Ceph refuses writes",
+            f"× {full:.4g}, the cluster's ratio, at which Ceph refuses writes",
         ),
         ("until the first OSD is full", now["usable_raw_bytes"], fullest),
         ("the same after upmap", then["usable_raw_bytes"], moved),
@@ -133,16 +133,16 @@ def _steps(row: Row, full: float) -> list[tuple[str, float | None, str]]:
 
 
 def use_text(row: Row) -> str:
-    """Name the source of the bytes in use, and the databases that Ceph counts as used."""
+    """Name the source of the bytes in use, and databases that Ceph counts as used."""
     words = BASIS_TEXT[row["used_basis"]]
     databases = row["used_bytes"] - row["used_data_bytes"]
     if databases > 0:
         words += (
             f"; {bytes_text(databases)} of it are databases"
-            " on devices of their own, which raw leaves out"
+            " on separate devices, which raw excludes"
         )
     if row["reported_available_bytes"] is not None:
-        words += f"; {bytes_text(row['reported_available_bytes'])} are free"
+        words += f"; {bytes_text(row['reported_available_bytes'])} free"
     return words
 
 
@@ -156,17 +156,17 @@ def _pools(document: Row) -> Section:
         domain = pool["failure_domain"]
         why_full = f"{bytes_text(room['raw_bytes'])} × {full:.4g} / {overhead:.4g}"
         why_safe = f"without the largest {domain}, × {near:.4g} / {overhead:.4g}"
-        why_more = "until its first OSD is full, the other pools as they are"
+        why_more = "until its first OSD is full, other pools unchanged"
         row: dict[str, str | Cell] = {
             "pool": Cell(pool["name"], f"rule {pool['rule']}"),
             "scheme": Cell(
-                scheme_label(pool["scheme"]), f"{overhead:.4g} bytes stored for each"
+                scheme_label(pool["scheme"]), f"{overhead:.4g} bytes per client byte"
             ),
             "groups": f"{pool['pg_num']:,}",
             "domains": f"{room['failure_domains']} × {domain}",
             "holds": bytes_text(room["stored_bytes"]),
             "usable, full ratio": Cell(bytes_text(room["usable_bytes_full"]), why_full),
-            "usable, a domain gone": Cell(
+            "usable, one domain lost": Cell(
                 bytes_text(room["usable_bytes_safe"]), why_safe
             ),
             "takes more": Cell(bytes_text(room["more_bytes"]), why_more),
@@ -175,13 +175,10 @@ def _pools(document: Row) -> Section:
     return Section(
         "Pools",
         "pools",
-        "Each pool alone on its OSDs. Metadata, padding and the log are not counted: small objects store "
-        "more. What is safe stays below the cluster's nearfull ratio with the largest failure domain lost.",
-        [
-            Table.of(
-                "Pools: what each holds and can hold", rows, form="stack", words=(1, 3)
-            )
-        ],
+        "Each pool alone on its OSDs. Metadata, padding and the log are not included, so small objects store "
+        "more. The safe capacity stays below the cluster's nearfull ratio after the loss of the largest "
+        "failure domain.",
+        [Table.of("Pools: data and capacity", rows, form="stack", words=(1, 3))],
     )
 
 
@@ -223,8 +220,8 @@ def _balance(document: Row) -> Section:
     return Section(
         "Balance",
         "balance",
-        "The fullest OSD ends the cluster's capacity. Upmap is computed here as Ceph's balancer works: it "
-        "moves single shards, within their rule's failure domains, from the fullest OSDs to the emptiest.",
+        "The fullest OSD limits the cluster's capacity. Like Ceph's balancer, upmap moves single shards, "
+        "within their rule's failure domains, from the fullest to the emptiest OSDs.",
         [
             Table.of("Fullest OSD by class", classes),
             Table.of(
@@ -243,31 +240,26 @@ def _healing(capacity: Row) -> Section:
     )
     rows: list[list[str | Cell]] = []
     for row in domains[:_ROWS_MAX]:
-        why = row["reason"] or (
-            "" if row["heals"] else "more than the others have room for"
-        )
-        verdict = Cell(
-            "heals" if row["heals"] else "does not heal",
-            why,
-            tone="" if row["heals"] else "warn",
-        )
+        verdict = Cell("heals", row["reason"])
+        if not row["heals"]:
+            why = row["reason"] or "too much for the others"
+            verdict = Cell("does not heal", why, tone="warn")
         held = bytes_text(row["held_bytes"])
         room = bytes_text(row["room_bytes"])
         rows.append(
             [Cell(row["domain"], f"{row['type']}, {row['class']}"), held, room, verdict]
         )
-    more = (
-        f" {len(domains) - _ROWS_MAX} more have more room than these."
-        if len(domains) > _ROWS_MAX
-        else ""
-    )
-    columns = ["failure domain", "holds", "room on the others", "if it is lost"]
+    more = ""
+    if len(domains) > _ROWS_MAX:
+        more = f" {len(domains) - _ROWS_MAX} further domains have more room."
+    columns = ["failure domain", "holds", "room on the others", "after its loss"]
     return Section(
         "Room to heal",
         "healing",
-        f"Room is what the other OSDs of the same pools take below {capacity['nearfull_ratio']:.4g} "
-        "(nearfull) on top of what they hold, in sum; enough domains must be left for every shard of the "
-        f"widest pool. Tightest first.{more}",
+        f"Room is the total free space of the other OSDs of the same pools below "
+        f"{capacity['nearfull_ratio']:.4g} "
+        "(nearfull). Healing also needs enough domains for every shard of the widest pool. Tightest "
+        f"first.{more}",
         [
             Table(
                 "Room to heal by failure domain",
@@ -287,13 +279,13 @@ def _hardware(document: Row) -> Section:
         how, _, value = rest.rpartition(" -> ")
         rows.append([key, how, value])
     return Section(
-        "Hardware, as a scenario takes it",
+        "Hardware in the scenario",
         "hardware",
-        "Rates and latencies of the scenario rest on these; capacity on this page does not.",
+        "The scenario's rates and latencies depend on these keys. Capacity on this page does not.",
         [
             Table(
                 "Hardware",
-                ["key", "from", "taken as"],
+                ["key", "source", "value"],
                 rows,
                 form="stack",
                 numeric=False,

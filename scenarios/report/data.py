@@ -1,4 +1,4 @@
-"""What the report of a run is made from: its rows, and the capacity and repair worked out beside them."""
+"""Collect the data of a run's report: rows, capacity and repair."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Kind = tuple[str, str]
 
 @dataclass(frozen=True)
 class RunReport:
-    """A run and what the report works out beside it."""
+    """A run with its capacities and rebuilds by scheme."""
 
     scenario: Scenario
     result: ScenarioResult
@@ -39,20 +39,20 @@ class RunReport:
 
     @property
     def schemes(self) -> tuple[str, ...]:
-        """Schemes, the first one being what others are compared with."""
+        """Schemes. The first is the reference for comparisons."""
         return self.scenario.schemes
 
     def columns(self, first: str) -> list[str]:
-        """Head a table that sets the schemes side by side."""
+        """Return the headings of a table with one column per scheme."""
         return [first, *map(scheme_label, self.schemes)]
 
     @cached_property
     def kinds(self) -> list[Kind]:
-        """Kinds of request: op and pattern, in the order of the rows."""
+        """Kinds of requests (op and pattern), in the order of the rows."""
         return list(dict.fromkeys((row["op"], row["pattern"]) for row in self.rows))
 
     def rows_of(self, kind: Kind, scheme: str) -> list[dict[str, Any]]:
-        """Rows of one kind of request and scheme, in the order of block sizes."""
+        """Return the rows of one kind of request and one scheme, by block size."""
         found = [
             row
             for row in self.rows
@@ -61,7 +61,7 @@ class RunReport:
         return sorted(found, key=lambda row: row["block_size_bytes"] or 0)
 
     def sizes_of(self, kind: Kind) -> list[int]:
-        """Block sizes of one kind of request [B]."""
+        """Return the block sizes of one kind of request [B]."""
         sizes = {
             row["block_size_bytes"]
             for row in self.rows
@@ -70,17 +70,17 @@ class RunReport:
         return sorted(size for size in sizes if size is not None)
 
     def values(self, kind: Kind, scheme: str, column: str) -> list[float | None]:
-        """Values of one column, in the order of block sizes."""
+        """Return the values of one column, by block size."""
         return [row.get(column) for row in self.rows_of(kind, scheme)]
 
     def wear(self, kind: Kind, scheme: str) -> list[Wear]:
-        """Wear of one kind of request; empty where it writes nothing."""
+        """Return the wear by one kind of request, or an empty list without writes."""
         osds = self.capacities[scheme].osds
-        found = [wear_of(row, osds, self.drives) for row in self.rows_of(kind, scheme)]
-        return [wear for wear in found if wear is not None]
+        wears = [wear_of(row, osds, self.drives) for row in self.rows_of(kind, scheme)]
+        return [wear for wear in wears if wear is not None]
 
     def measured_rebuilds(self, scheme: str) -> list[tuple[dict[str, Any], Rebuild]]:
-        """Repairs that the scenario itself asked for, each with the row it was simulated in."""
+        """Return the repairs in the scenario, each with its row."""
         rows = self.rows if self.scenario.repair is not None else ()
         mine = [
             row
@@ -91,17 +91,15 @@ class RunReport:
 
     @property
     def rebuild_bytes(self) -> float | None:
-        """What an OSD holds that is as full as it should ever be [B]."""
+        """Data on an OSD that is as full as it safely can be [B]."""
         osd_bytes = self.drives.largest_osd_bytes
         fill = self.drives.fill
-        return (
-            None
-            if osd_bytes is None or fill is None
-            else osd_bytes * fill.nearfull_ratio
-        )
+        if osd_bytes is None or fill is None:
+            return None
+        return osd_bytes * fill.nearfull_ratio
 
     def repair_seconds(self, scheme: str) -> list[float]:
-        """Times to rebuild such an OSD [s]: under the scenario's load where it repairs, else idle."""
+        """Return the times to rebuild such an OSD [s], under the load of a repair scenario or else idle."""
         held = self.rebuild_bytes
         if held is None:
             return []
@@ -119,7 +117,7 @@ def gather(
     engine: str = "compiled",
     progress: Callable[[str], None] = lambda words: None,
 ) -> RunReport:
-    """Work out what the report of a run needs beside its rows: capacity, and a repair for each scheme."""
+    """Compute capacity and a repair for each scheme of a run."""
     models = build_models(scenario)
     drives = drives_of(scenario, models)
     capacities = {}

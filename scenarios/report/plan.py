@@ -1,4 +1,4 @@
-"""The page of a plan: the recommendation with its reasons, every candidate, what each one fails."""
+"""Write the page of a plan: recommendation with reasons, all candidates, and their unmet requirements."""
 
 import csv
 import io
@@ -12,25 +12,24 @@ from stripesim.scenarios.schema.units import (
     duration_text,
     format_size,
     number_text,
+    rate_text,
 )
 
 
 def rows_of(document: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return the table of candidates, texts by heading; columns that no candidate fills are left out."""
+    """Return the table of candidates as texts by heading, without columns that are empty for all of them."""
     best = document["recommended"]
     varied = document["varied"]
     rows = [
         _row(one, varied, recommended=one is best) for one in document["candidates"]
     ]
-    kept = (
-        [name for name in rows[0] if any(row[name] != "–" for row in rows)]
-        if rows
-        else []
-    )
-    return [{name: row[name] for name in kept} for row in rows]
+    filled = {name for row in rows for name, text in row.items() if text != "–"}
+    return [
+        {name: text for name, text in row.items() if name in filled} for row in rows
+    ]
 
 
-# Keys that a candidate's name already says.
+# Keys that are part of a candidate's name.
 _NAMED = ("hosts", "osds_per_host")
 
 
@@ -41,7 +40,7 @@ def _row(
     bound = one["bound"]
     bound_text = "–"
     if bound:
-        bound_text = f"{number_text(bound['iops'])}/s, {bound['resource']}"
+        bound_text = f"{rate_text(bound['iops'])}/s, {bound['resource']}"
     p99 = number_text(one["latency_p99_ns"], 1e-6)
     if one["iops"] is not None:
         half_ns = (one["latency_p99_high_ns"] - one["latency_p99_low_ns"]) / 2
@@ -50,7 +49,7 @@ def _row(
         "candidate": ", ".join([_name(one), *varied_texts]),
         "usable, safe": bytes_text(one["capacity"]["usable_bytes_safe"]),
         "at most": bound_text,
-        "requests/s": number_text(one["iops"]),
+        "requests/s": rate_text(one["iops"]),
         "p99 [ms]": p99,
         "p99 in recovery [ms]": number_text(one["latency_p99_recovery_ns"], 1e-6),
         "rebuild": duration_text(one["rebuild_s"]),
@@ -77,7 +76,7 @@ def _verdict_text(one: Mapping[str, Any], *, recommended: bool) -> str:
 
 
 def _with_unit(key: str, value: Any) -> str:
-    """Write a varied value so that it says what it is a number of."""
+    """Write a varied value with its unit."""
     match key:
         case "drive_bytes":
             return f"drives of {bytes_text(value)}"
@@ -86,7 +85,7 @@ def _with_unit(key: str, value: Any) -> str:
         case "public_gbit_per_s" | "private_gbit_per_s":
             return f"{number_text(value)} Gb/s {key.partition('_')[0]}"
         case "cores_per_host":
-            return f"{value} cores a host"
+            return f"{value} cores per host"
         case "pg_num":
             return f"{value:,} PGs"
     return str(value)
@@ -97,7 +96,7 @@ def _name(one: Mapping[str, Any]) -> str:
 
 
 def csv_of(document: Mapping[str, Any]) -> str:
-    """Write the candidates as CSV, one a line, bytes and seconds as plain numbers."""
+    """Return the candidates as CSV, one per line, with plain numbers for bytes and seconds."""
     flat = []
     for one in document["candidates"]:
         plain = {
@@ -120,7 +119,7 @@ def csv_of(document: Mapping[str, Any]) -> str:
 
 
 def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> str:
-    """Write the page of a plan, which loads and links nothing outside itself."""
+    """Return the self-contained page of a plan."""
     rows = rows_of(document)
     best = document["recommended"]
     source = document["provenance"]
@@ -129,24 +128,24 @@ def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> 
         for one in document["candidates"]
         if not one["meets"]
     ]
-    waterfall, limits = (
-        (best["capacity"]["waterfall"], best["bounds"]) if best else ([], [])
-    )
-    steps = [
-        [step["name"], bytes_text(step["left_bytes"]), step["why"]]
-        for step in waterfall
-    ]
-    bounds = [
-        [bound["resource"], number_text(bound["iops"]), bound["why"]]
-        for bound in limits
-    ]
-    failing = ["candidate", "what is not met"]
+    steps = []
+    bounds = []
+    if best is not None:
+        steps = [
+            [step["name"], bytes_text(step["left_bytes"]), step["why"]]
+            for step in best["capacity"]["waterfall"]
+        ]
+        bounds = [
+            [bound["resource"], rate_text(bound["iops"]), bound["why"]]
+            for bound in best["bounds"]
+        ]
+    failing = ["candidate", "unmet requirements"]
     made = f"stripesim {source['stripesim']} · seed {source['seed']} · {source['replications']} replications"
     return render(
         "plan.html.j2",
         kind="Plan",
         title=name,
-        introduction=description or "Which cluster meets the requirements, and why.",
+        introduction=description or "The recommended cluster, and the reasons.",
         meta=[made],
         recommended=best is not None,
         reasons=document["reasons"],
@@ -154,7 +153,11 @@ def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> 
             "Candidates", rows, words=(0, len(rows[0]) - 1 if rows else 0)
         ),
         failing=Table(
-            "What the others fail", failing, others, form="stack", numeric=False
+            "Unmet requirements of the others",
+            failing,
+            others,
+            form="stack",
+            numeric=False,
         ),
         steps=Table("From raw to usable", ["step", "left", "why"], steps, words=(2,)),
         bounds=Table(

@@ -1,4 +1,4 @@
-"""The report of a run: what a capacity planner needs to compare schemes, on one page; findings first."""
+"""Write the report of a run: one page that compares schemes for a capacity planner, findings first."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ def report_of_run(
     engine: str = "compiled",
     progress: Callable[[str], None] = lambda words: None,
 ) -> str:
-    """Write the report of a run: an HTML page that loads and links nothing outside itself."""
+    """Return the self-contained HTML page of a run."""
     report = gather(scenario, result, engine=engine, progress=progress)
     extra = sections(report)
     figures = figure_blocks(draw_panels(result.rows))
@@ -53,8 +53,9 @@ def report_of_run(
         sentences=load_sentences(report.rows),
         warnings=[*result.warnings, *result.holes],
         inside=(
-            f"Every key of this scenario that the parameter set {scenario.cluster.parameters} speaks of lies "
-            "inside what it was calibrated or checked on."
+            f"All keys of this scenario are within the range that the parameter set "
+            f"{scenario.cluster.parameters} "
+            "was calibrated or checked on."
         ),
         contents=[
             ("comparison", "Schemes compared"),
@@ -62,7 +63,7 @@ def report_of_run(
             *((one.anchor, one.heading) for one in extra),
             *([("figures", "Figures")] if figures else []),
             ("capacity", "Capacity, repair and wear"),
-            ("results", "Every result"),
+            ("results", "All results"),
             ("scenario", "Scenario"),
             ("parameters", "Parameters"),
             ("provenance", "Provenance"),
@@ -84,28 +85,25 @@ def report_of_run(
 
 
 def _cluster_words(report: RunReport) -> str:
-    """The cluster in one line."""
+    """Describe the cluster in one line."""
     cluster = report.scenario.cluster
     drives = report.drives
-    held = (
-        ""
-        if drives.capacity is None
-        else f" of {bytes_text(drives.capacity.drive_bytes)}"
-    )
-    drive_words = f"{drives.per_osd} drive{'' if drives.per_osd == 1 else 's'}{held}"
+    drive_words = f"{drives.per_osd} drive{'' if drives.per_osd == 1 else 's'}"
+    if drives.capacity is not None:
+        drive_words += f" of {bytes_text(drives.capacity.drive_bytes)}"
     hosts = f"{cluster.hosts} hosts with {cluster.osds_per_host} OSDs each"
     if cluster.crush_map is not None:
         hosts = f"CRUSH map {cluster.crush_map}"
     elif not isinstance(cluster.hosts, int):
-        hosts = f"{cluster.host_count} hosts with {cluster.osd_count} OSDs in all"
+        hosts = f"{cluster.host_count} hosts with {cluster.osd_count} OSDs"
     return (
-        f"Cluster: {hosts}, {drive_words} to an OSD, {cluster.cores_per_host} cores to a host, networks of "
+        f"Cluster: {hosts}, {drive_words} per OSD, {cluster.cores_per_host} cores per host, networks of "
         f"{cluster.public_gbit_per_s:g} (public) and {cluster.private_gbit_per_s:g} Gbit/s (private)."
     )
 
 
 def _load_words(scenario: Scenario) -> str:
-    """The load in one line."""
+    """Describe the load in one line."""
     words = "; ".join(_one_load(load) for load in scenario.loads)
     losses = ""
     if scenario.lost_osds:
@@ -116,10 +114,10 @@ def _load_words(scenario: Scenario) -> str:
 
 
 def _one_load(load: WorkloadSpec) -> str:
-    """One workload in a few words."""
+    """Describe one workload in a few words."""
     words = {
         "closed": f"{load.queue_depth} requests always in flight",
-        "open": f"{load.rate_per_s or 0:g} requests a second, Poisson arrivals",
+        "open": f"{load.rate_per_s or 0:g} requests/s, Poisson arrivals",
         "trace": f"the trace {load.trace}",
     }[load.kind]
     image = f"{load.image} image of {size_text(load.image_bytes)}"
@@ -132,27 +130,27 @@ def _one_load(load: WorkloadSpec) -> str:
 def _parameter_summary(parameters: Sequence[dict[str, Any]]) -> str:
     counts = Counter(row["provenance"] for row in parameters).most_common()
     by_kind = ", ".join(f"{count} {kind}" for kind, count in counts)
-    return f"{len(parameters)} numbers: {by_kind}. An assumed number has no measurement behind it."
+    return f"{len(parameters)} numbers: {by_kind}. Assumed numbers are not based on measurements."
 
 
 class Finding(NamedTuple):
-    """A scheme in a few sentences."""
+    """Sentences about one scheme."""
 
     heading: str
     sentences: list[str]
 
 
 def findings(report: RunReport) -> list[Finding]:
-    """Compare each scheme with the first; with one scheme alone, say what it does."""
+    """Compare each scheme with the first, or describe the only one."""
     first, *others = report.schemes
     name = scheme_label(first)
-    found = [
+    comparisons = [
         Finding(
             f"{scheme_label(scheme)} instead of {name}", _against(report, scheme, first)
         )
         for scheme in others
     ]
-    return found or [Finding(name, _alone(report, first))]
+    return comparisons or [Finding(name, _alone(report, first))]
 
 
 def _alone(report: RunReport, scheme: str) -> list[str]:
@@ -162,9 +160,11 @@ def _alone(report: RunReport, scheme: str) -> list[str]:
             span(report.values(kind, scheme, column), 1e-6).replace("…", "to")
             for column in ("throughput_bytes_per_s", "latency_p99_ns")
         )
-        what = f"{rates} MB/s, 99th percentile of latency {p99s} ms{_over(report)}"
+        rate_and_latency = (
+            f"{rates} MB/s, 99th percentile of latency {p99s} ms{_over(report)}"
+        )
         sentences.append(
-            f"{request_words(*kind)}: {what}; {_limited(report, kind, scheme)}."
+            f"{request_words(*kind)}: {rate_and_latency}; {_limited(report, kind, scheme)}."
         )
     return sentences
 
@@ -175,20 +175,16 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
     room = theirs.stored_per_client_byte / mine.stored_per_client_byte
     held = ""
     if mine.usable_bytes is not None and theirs.usable_bytes is not None:
-        held = (
-            f" ({bytes_text(mine.usable_bytes)}, not {bytes_text(theirs.usable_bytes)})"
-        )
+        held = f" ({bytes_text(mine.usable_bytes)} instead of {bytes_text(theirs.usable_bytes)})"
         room = mine.usable_bytes / theirs.usable_bytes
     most = mine.failures_tolerated
     survives = f"the loss of any {most} shard{'' if most == 1 else 's'}"
-    other = (
-        "too"
-        if most == theirs.failures_tolerated
-        else f"not {theirs.failures_tolerated}"
-    )
+    compared = "as before"
+    if most != theirs.failures_tolerated:
+        compared = f"instead of {theirs.failures_tolerated}"
     room_words = times_in_prose([room], [1.0])
     sentences = [
-        f"Storage: {room_words} data on the same drives{held}; survives {survives}, {other}."
+        f"Storage: {room_words} data on the same drives{held}. Survives {survives}, {compared}."
     ]
     for kind in report.kinds:
         rate, p99 = (
@@ -198,31 +194,30 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
             for column in ("throughput_bytes_per_s", "latency_p99_ns")
         )
         if rate:
-            what = f"{rate} throughput{f', {p99} 99th percentile of latency' if p99 else ''}{_over(report)}"
+            latency = f", {p99} 99th percentile of latency" if p99 else ""
+            limited = _limited(report, kind, scheme)
             sentences.append(
-                f"{request_words(*kind)}: {what}; {_limited(report, kind, scheme)}."
+                f"{request_words(*kind)}: {rate} throughput{latency}{_over(report)}; {limited}."
             )
     repair = report.repair_seconds(scheme)
     repair_first = report.repair_seconds(first)
     if repair and repair_first:
         sentences.append(
-            f"Repair: a lost OSD is rebuilt in about {duration_text(max(repair))}, not "
-            f"{duration_text(max(repair_first))}, counted from the start of the rebuild."
+            f"Repair: rebuilding a lost OSD takes about {duration_text(max(repair))} instead of "
+            f"{duration_text(max(repair_first))}, detection not included."
         )
     return sentences
 
 
 def _over(report: RunReport) -> str:
-    """Say that figures are of the whole run, where it has phases."""
-    return (
-        " over the whole run, failures and recovery included"
-        if report.result.timelines
-        else ""
-    )
+    """Note that figures cover the whole run, if it has phases."""
+    if not report.result.timelines:
+        return ""
+    return " over the whole run, failures and recovery included"
 
 
 def _limited(report: RunReport, kind: Kind, scheme: str) -> str:
-    """Name what limits a scheme, as the table of bottlenecks does."""
+    """Name the limits of a scheme, as in the table of bottlenecks."""
     named = [
         row["bottleneck"] for row in report.rows_of(kind, scheme) if row["bottleneck"]
     ]

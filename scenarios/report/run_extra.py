@@ -1,4 +1,4 @@
-"""Sections that only some runs have: purchases, what the latency consists of, failures."""
+"""Write optional sections of a run's report: purchases, composition of latency, failures."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,13 +12,14 @@ from stripesim.scenarios.report.words import request_words, row_words, span
 from stripesim.scenarios.run.advise import gain_text, notable
 from stripesim.scenarios.run.costs import COST_KEYS, cost_key
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
+from stripesim.sim.observe.limits import resource_name
 
-#: A step with less of the latency than this in every scheme is left out of the table.
+#: Minimum share of the latency, in any scheme, for a step to be shown.
 _SHOWN = 0.005
 
 
 def sections(report: RunReport) -> list[Section]:
-    """List the parts that this run has."""
+    """Return the sections for this run."""
     return [
         section
         for part in (_advice, _costs, _faults)
@@ -43,10 +44,11 @@ def _advice(report: RunReport) -> Section | None:
         "99th percentile of latency",
     ]
     return Section(
-        "What twice as much would bring",
+        "Gain from doubling a resource",
         "advice",
-        "Each resource doubled, alone and in pairs, and simulated again with the same requests; pairs are "
-        "shown that bring more than either. ± is half a 95 % interval over replications.",
+        "Each resource is doubled, alone and in pairs, and simulated again with the same requests. Only "
+        "pairs "
+        "that gain more than either resource alone are shown. ± is half a 95 % interval over replications.",
         [
             Table(caption, columns, listed, caption_shown=True)
             for caption, listed in rows.items()
@@ -60,8 +62,8 @@ def _costs(report: RunReport) -> Section | None:
     return Section(
         "Where the time goes",
         "costs",
-        "What the mean latency of the requests consists of, along their critical paths: the share of each "
-        "step, in service and waiting together; below it the waiting alone.",
+        "Composition of the mean latency along the requests' critical paths: each step's share, service and "
+        "waiting together, and below it the share of waiting.",
         [_costs_table(report, kind) for kind in report.kinds],
         figure_blocks(draw_costs(report.result.rows)),
     )
@@ -75,11 +77,7 @@ def _costs_table(report: RunReport, kind: Kind) -> Table:
         ]
         if any(cell.share is not None and cell.share >= _SHOWN for cell in cells):
             rows.append([look.words, *cells])
-    several = (
-        "; least and greatest over the block sizes"
-        if len(report.sizes_of(kind)) > 1
-        else ""
-    )
+    several = ", range over the block sizes" if len(report.sizes_of(kind)) > 1 else ""
     caption = f"{request_words(*kind, report.sizes_of(kind))}: share of the mean latency [%]{several}"
     return Table(
         caption, report.columns("step"), rows, form="compare", caption_shown=True
@@ -90,10 +88,10 @@ def _cost_cell(rows: list[dict[str, Any]], step: str) -> Cell:
     shares = []
     waits = []
     for row in rows:
-        whole = sum(row.get(key) or 0.0 for key in COST_KEYS)
-        if whole:
-            waits.append((row.get(cost_key(step, waiting=True)) or 0.0) / whole)
-            shares.append(waits[-1] + (row.get(cost_key(step)) or 0.0) / whole)
+        total_ns = sum(row.get(key) or 0.0 for key in COST_KEYS)
+        if total_ns:
+            waits.append((row.get(cost_key(step, waiting=True)) or 0.0) / total_ns)
+            shares.append(waits[-1] + (row.get(cost_key(step)) or 0.0) / total_ns)
     if not shares:
         return Cell("–")
     percent, waiting = (
@@ -106,25 +104,29 @@ def _cost_cell(rows: list[dict[str, Any]], step: str) -> Cell:
     )
 
 
-# Column of a row under faults, words, and how its value is written.
+# Column of a row under faults, its description, and its format.
 _PHASES = (
-    ("detection_s", "failure until it is noticed", duration_text),
-    ("down_out_s", "noticed until counted as out", duration_text),
-    ("checking_s", "failure until repair begins", duration_text),
+    ("detection_s", "failure until detection", duration_text),
+    ("down_out_s", "detection until out", duration_text),
+    ("checking_s", "failure until start of repair", duration_text),
     ("recovery_s", "repair", duration_text),
     ("failure_to_clean_s", "failure until all data is rebuilt", duration_text),
-    ("recovery_limited_by", "repair limited by", lambda value: value or "–"),
-    ("recovery_lost_bytes", "held by the failed OSDs", bytes_text),
+    (
+        "recovery_limited_by",
+        "repair limited by",
+        lambda value: resource_name(value or "–"),
+    ),
+    ("recovery_lost_bytes", "data on the failed OSDs", bytes_text),
     ("recovery_bytes", "rebuilt or moved", bytes_text),
     (
         "recovery_private_net_bytes_per_lost_byte",
-        "sent for each byte the failed OSDs held [B]",
+        "sent per byte on the failed OSDs [B]",
         number_text,
     ),
-    ("requests_retried", "requests issued again", number_text),
+    ("requests_retried", "requests resent", number_text),
     ("requests_failed", "requests failed", number_text),
-    ("objects_unavailable", "objects out of reach for a time", number_text),
-    ("objects_lost", "objects lost for good", number_text),
+    ("objects_unavailable", "objects temporarily unavailable", number_text),
+    ("objects_lost", "objects permanently lost", number_text),
 )
 
 
@@ -150,8 +152,7 @@ def _faults(report: RunReport) -> Section | None:
     return Section(
         "Failures and repair as simulated",
         "faults",
-        "What the scenario's failures led to, under its load. A dash: it did not come to that before the run "
-        "ended.",
+        "Consequences of the scenario's failures under its load. A dash means that the run ended earlier.",
         tables,
         figure_blocks(draw_timelines(report.result.timelines)),
     )
@@ -169,7 +170,7 @@ def _fault_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | Cell]]:
             words = f"99th percentile of latency [ms], {phase}"
             lines.append([words, *(number_text(value, 1e-6) for value in values)])
         if any(row.get(f"blocked_{phase}") for row in rows):
-            words = f"requests blocked, {phase}: why, and the longest [s]"
+            words = f"requests blocked, {phase}: reason, and longest time [s]"
             lines.append([words, *(_blocked(row, phase) for row in rows)])
     return lines
 

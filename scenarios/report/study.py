@@ -1,4 +1,4 @@
-"""A study on one page: ledger, figures, parameters with provenance; nothing is loaded from elsewhere."""
+"""Write the self-contained page of a study: ledger, figures, parameters with provenance."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _VERDICT_SIGNS: Final = {
     "not-derivable": "– not derivable",
 }
 _SECTIONS: Final = (
-    ("held-out", "Held out: what counts", ("held-out",)),
+    ("held-out", "Held out: these count", ("held-out",)),
     ("calibration", "Calibration: seen by the fits", ("calibration",)),
     (
         "others",
@@ -36,7 +36,7 @@ def report_page(
     provenance: Mapping[str, Any],
     tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] | None = None,
 ) -> str:
-    """Write a study's report, an HTML page without scripts; tables: heading → columns and rows."""
+    """Return a study's report, an HTML page without scripts. `tables` maps headings to columns and rows."""
     summary = ledger.summary()
     sections = [
         (
@@ -51,7 +51,7 @@ def report_page(
     worst = summary["worst"]
     return render(
         "study.html.j2",
-        kind="Study: a publication's claims beside the simulator's numbers",
+        kind="Study: a publication's claims compared with the simulation",
         title=title,
         introduction=introduction,
         meta=[" · ".join(made)],
@@ -82,7 +82,7 @@ def report_page(
 
 
 def pretty(value: Mapping[str, Any]) -> str:
-    """Write JSON for people."""
+    """Return indented JSON."""
     return json.dumps(dict(value), indent=1, ensure_ascii=False, default=str)
 
 
@@ -106,7 +106,7 @@ def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def seen_by_fits(ledger: Ledger) -> tuple[Entry, ...]:
-    """Held-out claims that the source of a fitted parameter names: predicted by nobody."""
+    """Return held-out claims that a fitted parameter names as a source. They are not predictions."""
     named = {
         claim_id
         for row in ledger.parameters
@@ -125,7 +125,7 @@ def _seen(ledger: Ledger) -> str:
     summary = ledger.summary()
     right = summary["right"] - sum(entry.verdict == "right" for entry in seen)
     return (
-        "Held out by role, but seen by a fit as the parameters below say: "
+        "Held out by role, but seen by a fit, according to the parameters below: "
         f"{', '.join(entry.claim.id for entry in seen)}. Without them "
         f"{right} of {summary['held_out'] - len(seen)} are right."
     )
@@ -144,7 +144,7 @@ def _metrics(summary: Mapping[str, Any]) -> Table:
 
 
 def _claim(entry: Entry) -> dict[str, Any]:
-    """Put a claim and its verdict into words."""
+    """Return a claim and its verdict as texts."""
     claim = entry.claim
     percent = entry.error_kind == "relative"
     return {
@@ -191,7 +191,7 @@ def _simulated(entry: Entry) -> str:
 
 
 def parameter_table(parameters: Sequence[Mapping[str, Any]]) -> Table:
-    """Show parameters with their provenance."""
+    """Return the table of parameters with their provenance."""
     rows = []
     for row in parameters:
         value = row["value"]

@@ -1,4 +1,4 @@
-"""The tables of a run's report: schemes side by side, bottlenecks, capacity and repair, every result."""
+"""Build the tables of a run's report: comparison of schemes, bottlenecks, storage, all results."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ from stripesim.scenarios.schema.units import (
 )
 from stripesim.sim.observe.limits import LATENCY, NO_BOTTLENECK
 
-# Columns of the result rows that schemes are compared by.
+# Columns of the result rows for the comparison of schemes.
 _MEASURES = (
     "throughput_bytes_per_s",
     "iops",
@@ -43,7 +43,7 @@ _MEASURES = (
     "device_read_bytes_per_client_byte",
     "device_write_bytes_per_client_byte",
 )
-# Those that stand in the table of every result, behind throughput and its interval.
+# Columns of the table of all results, after throughput and its interval.
 _EACH = (
     "iops",
     "latency_p50_ns",
@@ -56,12 +56,12 @@ _EACH = (
 
 Row = list[str | Cell]
 
-#: Differences below this are none to decide by.
+#: Relative differences below this are insignificant.
 _NOTABLE = 0.02
 
 
 def comparison(report: RunReport) -> Table:
-    """Set the schemes side by side: capacity, repair, then each kind of request."""
+    """Compare the schemes: capacity, repair, then each kind of request."""
     rows: list[Row] = [["Storage"], *_storage_rows(report)]
     for kind in report.kinds:
         rows.append([request_words(*kind, report.sizes_of(kind))])
@@ -81,7 +81,7 @@ def comparison(report: RunReport) -> Table:
 
 
 def comparison_notes(report: RunReport) -> list[str]:
-    """Say how to read the comparison."""
+    """Explain the comparison."""
     kinds = report.kinds
     schemes = report.schemes
     sized = any(len(report.sizes_of(kind)) > 1 for kind in kinds)
@@ -89,27 +89,27 @@ def comparison_notes(report: RunReport) -> list[str]:
     notes = (
         (
             len(schemes) > 1,
-            f"A factor compares with {scheme_label(schemes[0])}. Bold: best of its row, "
-            f"where schemes differ by {_NOTABLE:.0%} or more. All meet the same requests and the same random "
+            f"Factors are relative to {scheme_label(schemes[0])}. Bold: best of its row, "
+            f"if schemes differ by {_NOTABLE:.0%} or more. All schemes get the same requests and random "
             "numbers.",
         ),
         (
             report.result.timelines,
-            "Rates and latencies are of the whole run, failures and recovery included; "
-            "“Failures and repair as simulated” has them by phase.",
+            "Rates and latencies cover the whole run, including failures and recovery. "
+            "“Failures and repair as simulated” shows them by phase.",
         ),
         (
             True,
-            "MB = 10⁶ bytes; B/B = bytes moved for each byte that the client reads or writes.",
+            "MB = 10⁶ bytes. B/B = bytes moved per byte that clients read or write.",
         ),
         (
             sized,
-            "Two numbers are the least and the greatest over the block sizes; “Every result” has each.",
+            "Two numbers are the range over the block sizes. “All results” shows each size.",
         ),
         (
             worn,
-            "Drive writes per day suppose that the simulated rate goes on day and night and spreads "
-            "evenly; they count what hosts write, as ratings do.",
+            "Drive writes per day assume that the simulated rate continues all day and spreads evenly over "
+            "drives. Like ratings, they count host writes.",
         ),
     )
     return [note for holds, note in notes if holds]
@@ -128,25 +128,29 @@ def _storage_rows(report: RunReport) -> list[Row]:
     texts = [f"{number_text(value)} B" for value in stored]
     rows.append(
         [
-            "stored for each client byte",
+            "stored per client byte",
             *_judged([[value] for value in stored], texts, "less"),
         ]
     )
     rows.append(
-        ["lost shards survived", *(str(one.failures_tolerated) for one in held)]
+        ["shard losses survived", *(str(one.failures_tolerated) for one in held)]
     )
     seconds = [report.repair_seconds(scheme) for scheme in report.schemes]
     if any(seconds):
         name = "repair of one OSD, idle cluster"
         if report.scenario.repair:
-            name = "repair of one OSD, under the load"
+            name = "repair of one OSD, under load"
         rows.append([name, *_longest(seconds)])
     if report.scenario.faults is not None:
-        whole = [
+        healed_rows = [
             row for row in report.rows if row.get("failure_to_clean_s") is not None
         ]
         healed = [
-            [row["failure_to_clean_s"] for row in whole if row["scheme"] == scheme]
+            [
+                row["failure_to_clean_s"]
+                for row in healed_rows
+                if row["scheme"] == scheme
+            ]
             for scheme in report.schemes
         ]
         rows.append(
@@ -156,13 +160,13 @@ def _storage_rows(report: RunReport) -> list[Row]:
 
 
 def _longest(seconds: Sequence[Sequence[float]]) -> list[Cell]:
-    """Cells of times of each scheme, judged by the longest."""
+    """Return cells with the times of each scheme, compared by the longest."""
     texts = [_ends(some, duration_text) for some in seconds]
     return _judged([[max(some, default=None)] for some in seconds], texts, "less")
 
 
 def _ends(values: Sequence[float], write: Callable[[float], str]) -> str:
-    """Write the least and the greatest of some values."""
+    """Write the smallest and the largest value."""
     if not values:
         return "–"
     ends = (write(min(values)), write(max(values)))
@@ -174,7 +178,7 @@ def _judged(
     texts: Sequence[str],
     better: Literal["less", "more"],
 ) -> list[Cell]:
-    """Return the cells of one row: with the factor to the first scheme, and the best one marked."""
+    """Return the cells of one row, with ratios to the first scheme and the best value marked."""
     means = [_mean_of_known(of_scheme) for of_scheme in values]
     known = [mean for mean in means if mean is not None]
     best = _notably_best(known, better)
@@ -198,7 +202,7 @@ def _mean_of_known(values: Sequence[float | None]) -> float | None:
 def _notably_best(
     means: Sequence[float], better: Literal["less", "more"]
 ) -> float | None:
-    """Return the best of some means; None where all are nearly equal."""
+    """Return the best mean, or None if all are nearly equal."""
     if not means or max(means) <= (1 + _NOTABLE) * min(means):
         return None
     if better == "less":
@@ -229,14 +233,14 @@ def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
                 for wear in some
                 if wear.drive_writes_per_day is not None
             ]
-            beyond = rated is not None and max(per_day, default=0.0) > rated
-            note = "above rating" if beyond else ""
-            cells.append(
-                Cell(_ends(per_day, number_text), note, tone="warn" if beyond else "")
-            )
-        words = "drive writes per day" + (
-            "" if rated is None else f" (rated: {number_text(rated)})"
-        )
+            text = _ends(per_day, number_text)
+            if rated is not None and max(per_day, default=0.0) > rated:
+                cells.append(Cell(text, "above rating", tone="warn"))
+            else:
+                cells.append(text)
+        words = "drive writes per day"
+        if rated is not None:
+            words += f" (rated: {number_text(rated)})"
         rows.append([words, *cells])
     lives = [
         [
@@ -263,26 +267,26 @@ def _bottleneck_cell(report: RunReport, kind: Kind, scheme: str) -> Cell:
 
 
 def bottlenecks(report: RunReport) -> Table:
-    """Name the bottleneck of every cell; neighbouring sizes with the same ones share a row."""
+    """Return the bottleneck of each cell. Consecutive sizes with equal bottlenecks share a row."""
     rows: list[Row] = []
     for kind in report.kinds:
-        found = {scheme: report.rows_of(kind, scheme) for scheme in report.schemes}
+        rows_of = {scheme: report.rows_of(kind, scheme) for scheme in report.schemes}
         sizes = report.sizes_of(kind)
         rows.append([request_words(*kind)])
         if not sizes:
             rows.append(
                 [
                     "all sizes",
-                    *(_bottleneck_names(found[scheme]) for scheme in report.schemes),
+                    *(_bottleneck_names(rows_of[scheme]) for scheme in report.schemes),
                 ]
             )
 
         def of_sizes(
-            some: Sequence[int], found: dict[str, Any] = found
+            some: Sequence[int], rows_of: dict[str, Any] = rows_of
         ) -> list[list[dict[str, Any]]]:
             return [
                 [row for row in mine if row["block_size_bytes"] in some]
-                for mine in found.values()
+                for mine in rows_of.values()
             ]
 
         named = {
@@ -304,12 +308,12 @@ def bottlenecks(report: RunReport) -> Table:
 
 
 def _bottleneck_names(rows: Sequence[dict[str, Any]]) -> Cell:
-    """Name the one bottleneck that some rows have in common, and what else is near its limit."""
+    """Return the common bottleneck of some rows, with other resources near their limit."""
     if not rows or rows[0]["bottleneck"] is None:
         return Cell("–")
     name = rows[0]["bottleneck"]
     near = list(dict.fromkeys(row["limits"] for row in rows if row.get("limits")))
-    note = f"near a limit: {' or '.join(near)}" if near else ""
+    note = f"near the limit: {' or '.join(near)}" if near else ""
     if name not in (LATENCY, NO_BOTTLENECK):
         used = span(
             [float(round(100 * row["bottleneck_mean_utilisation"])) for row in rows]
@@ -319,7 +323,7 @@ def _bottleneck_names(rows: Sequence[dict[str, Any]]) -> Cell:
 
 
 def utilisation(report: RunReport) -> list[Table]:
-    """Say how busy each resource is, a table for each kind of request."""
+    """Return the utilisation of each resource, a table for each kind of request."""
     tables = []
     for kind in report.kinds:
         mine = [
@@ -366,7 +370,7 @@ def _share_cell(share: float | None) -> Cell:
 
 
 def results(report: RunReport) -> Table:
-    """Show every row with the columns that matter."""
+    """Return all result rows with the most important columns."""
     throughput = COLUMNS["throughput_bytes_per_s"]
     each = [COLUMNS[key] for key in _EACH]
     columns = ["request", "scheme", throughput.short_heading, "±"]
@@ -382,7 +386,7 @@ def results(report: RunReport) -> Table:
         ]
         for row in report.rows
     ]
-    return Table("Every result", columns, rows, words=(1, len(columns) - 1))
+    return Table("All results", columns, rows, words=(1, len(columns) - 1))
 
 
 def _value_words(key: str, value: Any) -> str:
@@ -396,7 +400,7 @@ def _value_words(key: str, value: Any) -> str:
 
 
 def scenario(shown: Scenario) -> Table:
-    """Show every key of a scenario, its value and what it means."""
+    """Return every key of a scenario with its value and meaning."""
     rows: list[Row] = []
 
     def walk(model: BaseModel, above: str) -> None:
@@ -420,44 +424,42 @@ def scenario(shown: Scenario) -> Table:
 
 
 def storage_tables(report: RunReport) -> list[Table]:
-    """Show usable capacity and the repairs that were simulated."""
+    """Return the tables of usable capacity and simulated repairs."""
     return [_capacity_table(report), _waterfall_table(report), _repair_table(report)]
 
 
 def storage_notes(report: RunReport) -> list[str]:
-    """Say what the tables rest on."""
+    """Explain the assumptions of these tables."""
     drives = report.drives
     fill = report.drives.fill
     notes = []
     if drives.capacity is None:
         notes.append(
-            f"The parameter set {report.scenario.cluster.ssd} does not give the capacity of a drive, so "
-            "there is no capacity in bytes, no repair time of a whole OSD and no drive writes per day: set "
-            "cluster.drive_bytes in the scenario."
+            f"The parameter set {report.scenario.cluster.drive} has no drive capacity. Set "
+            "cluster.drive_bytes in the scenario to see capacity in bytes, repair times of an OSD and drive "
+            "writes per day."
         )
     elif fill is not None:
         notes.append(
-            f"Drives of {bytes_text(drives.capacity.drive_bytes)}, {drives.per_osd} to an OSD. Usable, "
+            f"Drives of {bytes_text(drives.capacity.drive_bytes)}, {drives.per_osd} per OSD. Usable, "
             f"evenly full: client data with every OSD at {fill.full_ratio:.0%}, where Ceph refuses writes "
-            "(the full ratio). As placed: when the OSD that CRUSH gives most to gets there, without a "
-            "balancer. Metadata, the log and other pools are not counted; a healthy cluster stays below, so "
-            "that repair has room."
+            "(the full ratio). As placed: when the first OSD reaches this ratio, without a balancer. "
+            "Metadata, the log and other pools are not included. Keep a cluster below this, with room for "
+            "repair."
         )
     if drives.endurance is None:
         notes.append(
-            "No rated endurance is known for these drives, so wear is not set against a rating."
+            "The rated endurance of these drives is unknown, so wear is not compared with a rating."
         )
-    filled = (
-        ""
-        if fill is None
-        else f" at {fill.nearfull_ratio:.0%}, where Ceph warns (the nearfull ratio),"
-    )
+    filled = ""
+    if fill is not None:
+        filled = f" at {fill.nearfull_ratio:.0%}, where Ceph warns (the nearfull ratio)"
     notes.append(
         "Repair: the simulator loses one OSD of this cluster and rebuilds a sample of its objects. The last "
-        f"column is an extrapolation: what an OSD holds{filled} over the rate of the sample. In brackets the "
-        "rate of a sample half as large, to show how little it depends on the sample. Time counts from the "
-        "first object; before that the failure must be noticed and the OSD counted as out, which Ceph by "
-        "default puts off."
+        f"column extrapolates the rate to the data of an OSD{filled}. Brackets give the rate of a sample "
+        "half "
+        "as large, which shows how much it depends on the size of the sample. Time starts with the first "
+        "object. Before that, Ceph must detect the failure and mark the OSD out, by default after a delay."
     )
     return notes
 
@@ -478,7 +480,7 @@ def _capacity_table(report: RunReport) -> Table:
 
 
 def _waterfall_table(report: RunReport) -> Table:
-    """Show the steps from raw to usable capacity, for each scheme."""
+    """Return the steps from raw to usable capacity, for each scheme."""
     held = [report.capacities[scheme].steps for scheme in report.schemes]
     rows: list[Row] = [
         [
@@ -487,25 +489,27 @@ def _waterfall_table(report: RunReport) -> Table:
         ]
         for steps in zip(*held, strict=False)
     ]
-    columns = report.columns("what is left after")
+    columns = report.columns("left after")
     return Table("From raw to usable, with room to heal", columns, rows, form="stack")
 
 
 def _repair_table(report: RunReport) -> Table:
     rows: list[Row] = []
     for scheme in report.schemes:
-        found = [("idle cluster", report.rebuilds[scheme])]
+        rebuilds = [("idle cluster", report.rebuilds[scheme])]
         for row, rebuild in report.measured_rebuilds(scheme):
             load = row_words(row)
-            found.append(
-                (f"as the scenario says, under {load[0].lower()}{load[1:]}", rebuild)
+            rebuilds.append(
+                (f"in the scenario, under {load[0].lower()}{load[1:]}", rebuild)
             )
-        for under, rebuild in found:
+        for under, rebuild in rebuilds:
             rows.append(
                 [Cell(scheme_label(scheme), under), *_repair_cells(report, rebuild)]
             )
-    whole = report.rebuild_bytes
-    end = "a whole OSD" if whole is None else f"an OSD that holds {bytes_text(whole)}"
+    osd_bytes = report.rebuild_bytes
+    end = "a whole OSD"
+    if osd_bytes is not None:
+        end = f"an OSD that holds {bytes_text(osd_bytes)}"
     columns = [
         "scheme",
         "sample",
@@ -527,15 +531,12 @@ def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | Cell]:
     if rebuild.half_bytes_per_s is not None:
         rate += f" ({number_text(rebuild.half_bytes_per_s, 1e-6)})"
     held = report.rebuild_bytes
-    whole = Cell("–")
+    osd_cell = Cell("–")
     if held is not None:
         ends = rebuild.seconds_interval(held)
-        note = (
-            ""
-            if ends is None
-            else f"{duration_text(ends[0])} to {duration_text(ends[1])}; "
-        )
-        note += f"limited by {rebuild.limited_by or 'throttles: no resource is near its limit'}"
-        whole = Cell(f"about {duration_text(rebuild.seconds_for(held))}", note)
+        note = f"limited by {rebuild.limited_by or 'throttles: no resource is near its limit'}"
+        if ends is not None:
+            note = f"{duration_text(ends[0])} to {duration_text(ends[1])}; {note}"
+        osd_cell = Cell(f"about {duration_text(rebuild.seconds_for(held))}", note)
     network = number_text(rebuild.network_bytes_per_lost_byte)
-    return [sample, duration_text(rebuild.seconds), rate, network, whole]
+    return [sample, duration_text(rebuild.seconds), rate, network, osd_cell]

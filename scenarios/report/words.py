@@ -1,4 +1,4 @@
-"""Quantities as a report writes them."""
+"""Format quantities for reports."""
 
 import datetime
 import math
@@ -9,7 +9,7 @@ from typing import Any, Final
 from stripesim.scenarios.figures.captions import kind_words
 from stripesim.scenarios.schema.units import number_text, size_text
 
-#: What a class of resource is called outside of the simulator.
+#: Names of resource classes for readers.
 RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "client.submit": "client’s submission thread",
@@ -35,12 +35,12 @@ RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-#: Factors this near to 1 are none in prose.
+#: Deviation from 1 up to which a factor counts as "about the same".
 _ALIKE: Final = 0.03
 
 
 def span(values: Sequence[float | None], factor: float = 1.0) -> str:
-    """Write the range of some numbers; one number where they read the same.
+    """Write the range of some numbers, or one number if both ends read the same.
 
     >>> span([0.1, 0.32, None], 1000), span([5.0]), span([])
     ('100 … 320', '5', '–')
@@ -53,7 +53,7 @@ def span(values: Sequence[float | None], factor: float = 1.0) -> str:
 
 
 def times(values: Sequence[float | None], first: Sequence[float | None]) -> str:
-    """Write by what factor some numbers are others, pair by pair; nothing where there is none.
+    """Write the range of ratios of paired numbers, or nothing without a valid pair.
 
     >>> times([2.0, 4.5], [1.0, 1.5]), times([0.2069], [1.0]), times([1.0], [0.0])
     ('2× … 3×', '0.21×', '')
@@ -64,7 +64,7 @@ def times(values: Sequence[float | None], first: Sequence[float | None]) -> str:
 def times_in_prose(
     values: Sequence[float | None], first: Sequence[float | None]
 ) -> str:
-    """Write the same for a sentence.
+    """Write the range of ratios of paired numbers for use in a sentence.
 
     >>> times_in_prose([2.0, 4.5], [1.0, 1.5]), times_in_prose([0.98, 1.02], [1.0, 1.0])
     ('2 to 3 times the', 'about the same')
@@ -83,7 +83,7 @@ def times_in_prose(
 def _ratios(
     values: Sequence[float | None], first: Sequence[float | None]
 ) -> list[float]:
-    """The least and the greatest factor."""
+    """Return the smallest and the largest ratio."""
     ratios = sorted(
         a / b for a, b in zip(values, first, strict=True) if a is not None and b
     )
@@ -91,12 +91,12 @@ def _ratios(
 
 
 def _factor(ratio: float) -> str:
-    """Write a factor: two digits say enough of a prediction."""
+    """Write a factor with two digits, which is enough for a prediction."""
     return f"{ratio:,.0f}×" if ratio >= 10 else f"{float(f'{ratio:.2g}'):g}×"
 
 
 def moment_text(iso: str) -> str:
-    """Write a moment in UTC for people.
+    """Write a time in UTC.
 
     >>> moment_text("2017-10-01T09:05:00+00:00")
     '1 October 2017, 09:05 UTC'

@@ -10,6 +10,7 @@ from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.intervals import Interval, student_interval
+from stripesim.sim.observe.limits import resource_name
 
 #: Runs of each purchase, each with the seed of a run without it.
 REPLICATIONS: Final = 3
@@ -32,7 +33,7 @@ class Purchase(NamedTuple):
 
 
 # No number of the scenario: the times of the device's parameter set are halved.
-_DRIVE: Final = ("cluster", "ssd")
+_DRIVE: Final = ("cluster", "drive")
 _PUBLIC: Final = ("public.tx", "public.rx", "client.tx", "client.rx")
 
 PURCHASES: Final = (
@@ -187,7 +188,9 @@ def _of_cell(
     near = str(base[0].get("limits") or "")
 
     def rank(one: Purchase) -> tuple[bool, float]:
-        return not any(kind in near for kind in one.kinds), -singles[one].iops[0]
+        return not any(resource_name(kind) in near for kind in one.kinds), -singles[
+            one
+        ].iops[0]
 
     for pair in combinations(sorted(offered, key=rank)[:_PAIRED], 2):
         yield _gain(cell, pair, base, rows(pair))

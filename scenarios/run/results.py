@@ -21,7 +21,7 @@ from rich.table import Table
 
 from stripesim.scenarios.cells.files import first_line
 from stripesim.scenarios.schema.units import format_size, number_text
-from stripesim.sim.observe.limits import LATENCY, NEAR
+from stripesim.sim.observe.limits import LATENCY, NEAR, resource_name
 
 
 @dataclass(frozen=True)
@@ -244,9 +244,9 @@ def block_text(row: Mapping[str, Any]) -> str:
 
 def _bottleneck(row: Mapping[str, Any]) -> str:
     """Name what limits a row, with the utilisation of its busiest member where that is high."""
-    name = _text("bottleneck")(row)
+    name = resource_name(_text("bottleneck")(row))
     if name == LATENCY:
-        return f"latency (most at {row['latency_at']})"
+        return f"latency (most at {resource_name(row['latency_at'])})"
     highest = row.get("bottleneck_utilisation")
     mean = row.get("bottleneck_mean_utilisation")
     # A lock is a limit by the line in front of it, however short each one of them is busy.

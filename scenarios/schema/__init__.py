@@ -1,1 +1,1 @@
-"""What a scenario may say: keys, types, rules across keys, and errors with file, line and key."""
+"""Scenario files: keys (start with `keys`), types, rules across keys, and errors with file, line and key."""

@@ -1,7 +1,8 @@
-"""What a scenario would take, computed before anything is allocated: requests, OSDs, objects, events, memory.
+"""Reject scenarios that cannot finish or fit, before anything is allocated.
 
-Limits are those beyond which a run cannot end or fit. The estimates of time are coarse on purpose: they stop
-a slip of the keyboard and predict no run. Those of memory are in `stripesim.scenarios.schema.memory`.
+Checked are numbers of requests, OSDs, objects, events and failures. The estimates of computing time are
+deliberately coarse: they catch typing mistakes and do not predict run times.
+`stripesim.scenarios.schema.memory` estimates memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,34 +21,34 @@ from stripesim.scenarios.schema.problems import Problem, problem
 from stripesim.scenarios.schema.tables import EventSpec, FaultsSpec
 from stripesim.scenarios.schema.units import duration_text, format_size
 
-#: Requests of one cell: some hours of computing.
+#: Requests of one cell, which take some hours.
 REQUESTS_MAX: Final = 2 * 10**9
-#: OSDs of a cluster: ten times the largest that Ceph was tried with.
+#: OSDs of a cluster: ten times the largest cluster that Ceph was tested on.
 OSDS_MAX: Final = 100_000
 #: Shards of all placement groups.
 PG_SHARDS_MAX: Final = 50_000_000
 OBJECT_BYTES_MAX: Final = 1024**3
-#: OSDs that fail, summed over all failures.
+#: Failing OSDs, summed over all failures.
 FAILING_OSDS_MAX: Final = 1_000_000
-#: Length of a run that ends by itself [s]: clocks count nanoseconds in 63 bits.
+#: Simulated time of a run that ends by itself [s]. Clocks count nanoseconds in 63 bits.
 RUN_S_MAX: Final = 1e9
-#: Processor time of what a run does beside its requests [s], as much as `REQUESTS_MAX` requests take.
+#: Computing time of work other than requests [s], equal to that of `REQUESTS_MAX` requests.
 COMPUTING_S_MAX: Final = 20_000.0
 
-# Requests that the compiled engine simulates in a second of computing.
+# Requests that the compiled engine simulates per second.
 _REQUESTS_PER_S: Final = 100_000
-# Scrubs of a placement group in an interval, shallow ones and a deep one. The time of one: alone, and for
-# each group of the pool where all are due.
+# Scrubs of a placement group per interval (one of them deep), computing time of one, and extra time for
+# each group of the pool when all are due.
 _SCRUBS_PER_INTERVAL: Final = 7
 _SCRUB_S: Final = 5e-4
 _SCRUB_PER_GROUP_S: Final = 3e-6
 _SCRUBBED_OBJECT_S: Final = 1e-3
-# Less than any client waits for any request [s].
+# Shorter than the wait for any request [s].
 _LATENCY_MIN_S: Final = 1e-4
 
 
 def requests_of(scenario: Scenario, load: WorkloadSpec) -> float:
-    """Estimate the requests of one cell from above; 0 for a trace, whose file decides."""
+    """Return an upper bound of the requests of one cell, or 0 for a trace, whose file decides."""
     if load.requests is not None:
         return float(load.requests)
     if load.duration_s is None or load.kind == "trace":
@@ -58,7 +59,7 @@ def requests_of(scenario: Scenario, load: WorkloadSpec) -> float:
 
 
 def closed_rate_per_s(scenario: Scenario, load: WorkloadSpec) -> float:
-    """Bound the rate of a closed loop by its clients: their depth, their networks, their threads [1/s]."""
+    """Bound the rate of a closed loop by the queue depth, networks and threads of its clients [1/s]."""
     clients = load.clients
     rate_per_s = load.queue_depth * clients / _LATENCY_MIN_S
     if scenario.schemes == ("none",):
@@ -75,11 +76,11 @@ def closed_rate_per_s(scenario: Scenario, load: WorkloadSpec) -> float:
 
 @lru_cache(maxsize=16)
 def _submission(parameters: str) -> tuple[float, float]:
-    """Return the time that a request holds a thread of its client [ns], and the threads of a client."""
+    """Return the time that submitting a request takes [ns], and the submission threads of a client."""
     try:
         client = ParameterSet(parameters).table("client") or {}
     except ParameterSetError:
-        # The name is refused where models are built.
+        # Building the models rejects the name.
         return 0.0, 1.0
     values = {key: number.get("value", 0.0) for key, number in client.items()}
     return values.get("submit_ns", 0.0), values.get("submit_threads_count", 1.0)
@@ -88,7 +89,7 @@ def _submission(parameters: str) -> tuple[float, float]:
 def budget_rules(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
 ) -> Iterator[Problem]:
-    """Name what cannot end or fit, with what it would take."""
+    """Report sizes that are out of bounds, with what they would take."""
     problems = [
         *_cluster(scenario, schemes),
         *_requests(scenario),
@@ -97,7 +98,7 @@ def budget_rules(
     ]
     yield from problems
     if problems:
-        # Where one number is out of all bounds, the sum would only say so again.
+        # If one number is out of bounds, their sum adds nothing new.
         return
     memory = memory_problem(scenario, schemes, known_requests(scenario))
     if memory is not None:
@@ -115,12 +116,10 @@ def _cluster(
     if cluster.crush_map is None and osds > OSDS_MAX:
         keys = ("cluster.hosts", "cluster.osds_per_host")
         key, other = keys if cluster.host_count >= each else reversed(keys)
-        got = (
-            f"{cluster.hosts} hosts × {each} OSDs = "
-            if isinstance(cluster.hosts, int)
-            else ""
-        )
-        yield problem(key, f"{got}{osds:,} OSDs", f"at most {OSDS_MAX:,} OSDs", other)
+        got = f"{osds:,} OSDs"
+        if isinstance(cluster.hosts, int):
+            got = f"{cluster.hosts} hosts × {each} OSDs = {got}"
+        yield problem(key, got, f"at most {OSDS_MAX:,} OSDs", other)
     if cluster.pg_num * width > PG_SHARDS_MAX:
         got = f"{cluster.pg_num:,} placement groups of {width} shards"
         wanted = f"at most {PG_SHARDS_MAX // width:,} placement groups"
@@ -151,23 +150,25 @@ def _requests(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _too_many_requests(place: str, load: WorkloadSpec, expected: float) -> Problem:
-    key = "requests" if load.requests is not None else "duration_s"
-    given = (
-        f"{load.requests:,}" if load.requests is not None else f"{load.duration_s:g} s"
-    )
-    if load.kind == "open" and load.requests is None:
-        given += f" at {load.rate_per_s:g} requests/s"
+    if load.requests is not None:
+        key = "requests"
+        bound = f"{load.requests:,}"
+    else:
+        key = "duration_s"
+        bound = f"{load.duration_s:g} s"
+        if load.kind == "open":
+            bound += f" at {load.rate_per_s:g} requests/s"
     time = duration_text(expected / _REQUESTS_PER_S)
-    got = f"{given} (up to {expected:.3g} requests a cell: {time} of computing)"
-    wanted = f"at most {REQUESTS_MAX:,} requests a cell"
-    others = (
+    got = f"{bound} (up to {expected:.3g} requests per cell: {time} of computing)"
+    wanted = f"at most {REQUESTS_MAX:,} requests per cell"
+    involved = (
         f"{place}.{name}" for name in ("rate_per_s", "queue_depth", "block_sizes_bytes")
     )
-    return problem(f"{place}.{key}", got, wanted, *others)
+    return problem(f"{place}.{key}", got, wanted, *involved)
 
 
 def _faults(scenario: Scenario) -> Iterator[Problem]:
-    """Refuse failures, series and scrubs that are too many."""
+    """Reject too many failures, too long series and too many scrubs."""
     faults = scenario.faults
     if faults is None:
         return
@@ -181,7 +182,7 @@ def _faults(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _failing_osds(scenario: Scenario, events: Sequence[EventSpec]) -> int:
-    """Count the OSDs that stop, summed over all events, from above."""
+    """Return an upper bound of the number of failing OSDs, summed over all events."""
     cluster = scenario.cluster
     osds = cluster.osd_count
     per_host = max(group.osds or 0 for group in cluster.host_groups)
@@ -199,7 +200,7 @@ def _series(faults: FaultsSpec, duration_s: float) -> Iterator[Problem]:
     bins = duration_s / faults.series_s
     if bins > BINS_MAX:
         wanted = (
-            f"at least {duration_s / BINS_MAX:.3g} s, that is at most {BINS_MAX:,} bins"
+            f"at least {duration_s / BINS_MAX:.3g} s, for at most {BINS_MAX:,} bins"
         )
         got = f"{faults.series_s:g} s ({bins:.3g} bins)"
         yield problem("faults.series_s", got, wanted, "workload.duration_s")
@@ -208,7 +209,7 @@ def _series(faults: FaultsSpec, duration_s: float) -> Iterator[Problem]:
 def _scrubs(
     scenario: Scenario, faults: FaultsSpec, duration_s: float
 ) -> Iterator[Problem]:
-    """Refuse scrubs that would take hours of computing."""
+    """Reject scrubs that would take hours to compute."""
     interval_s = faults.scrub_interval_s
     if interval_s is None:
         return
@@ -233,7 +234,7 @@ def _scrubs(
 def _recovery_pause(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
 ) -> Iterator[Problem]:
-    """Refuse pauses of recovery whose sum the clock cannot count: an OSD makes one after each object."""
+    """Reject recovery pauses, one per object on each OSD, whose sum overflows the clock."""
     table = "repair" if scenario.repair is not None else "faults"
     limits = scenario.repair or scenario.faults
     if (
@@ -245,7 +246,7 @@ def _recovery_pause(
     osds = scenario.cluster.osd_count
     objects = scenario.images_bytes / scenario.cluster.object_bytes
     shards_per_osd = objects * max_width(schemes) / osds
-    # All OSDs recover what some have lost.
+    # All OSDs recover the shards of the lost ones.
     pauses = max(1.0, _lost_osds(scenario) * shards_per_osd / osds)
     length_s = pauses * limits.recovery_sleep_s
     if length_s > RUN_S_MAX:
@@ -255,7 +256,7 @@ def _recovery_pause(
 
 
 def _lost_osds(scenario: Scenario) -> int:
-    """Count the OSDs whose shards are rebuilt, from above."""
+    """Return an upper bound of the number of OSDs whose shards are rebuilt."""
     if scenario.repair is not None:
         return len(scenario.repair.lost_osds)
     assert scenario.faults is not None

@@ -1,8 +1,7 @@
-"""Rules that span several keys of a scenario: what each key allows alone, but not together."""
+"""Check rules that span several keys of a scenario."""
 
-from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from stripesim.scenarios.schema.budget import budget_rules
 from stripesim.scenarios.schema.failure_checks import (
@@ -11,9 +10,10 @@ from stripesim.scenarios.schema.failure_checks import (
     stands_alone,
 )
 from stripesim.scenarios.schema.geometry import (
+    DomainLoss,
     NumberedScheme,
     domain_count,
-    domains_of_osds,
+    domain_loss,
     failure_domain,
     loads_with_keys,
 )
@@ -43,7 +43,7 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
     """Apply every rule that spans several keys."""
     too_much = list(budget_rules(scenario, schemes))
     if too_much:
-        # The other rules may themselves take what the scenario asks for.
+        # The other rules could exhaust the machine on a scenario of this size.
         return too_much
     rules = (
         _loads,
@@ -68,7 +68,7 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
 
 
 def _loads(scenario: Scenario) -> Iterator[Problem]:
-    """Each workload is bounded once, and each of its numbers is given in one way."""
+    """Check that each workload has one bound, and that no two keys contradict each other."""
     for place, load in loads_with_keys(scenario):
         requests, duration, rate, kind = (
             f"{place}.{key}" for key in ("requests", "duration_s", "rate_per_s", "kind")
@@ -76,14 +76,14 @@ def _loads(scenario: Scenario) -> Iterator[Problem]:
         bounds = (load.requests is not None) + (load.duration_s is not None)
         if bounds == 2:
             yield problem(duration, "both requests and duration_s", _ONE, requests)
-        # A trace ends by itself; the other kinds go on until stopped.
+        # A trace ends by itself. All other kinds run until stopped.
         if bounds == 0 and load.kind != "trace" and not stands_alone(scenario):
             wanted = "workload.requests (per cell) or workload.duration_s (simulated seconds)"
             yield problem(
                 requests, "neither requests nor duration_s", wanted, duration, kind
             )
         if load.read_fraction is not None and "ops" in load.model_fields_set:
-            wanted = f"{_ONE}: ops for a cell each, read_fraction for one mixed cell"
+            wanted = f"{_ONE}: ops for separate cells, read_fraction for one mixed cell"
             yield problem(
                 f"{place}.read_fraction",
                 "both ops and read_fraction",
@@ -91,37 +91,38 @@ def _loads(scenario: Scenario) -> Iterator[Problem]:
                 f"{place}.ops",
             )
         for table in ("faults", "repair"):
-            # A client that waits for its newest request is not simulated where requests are sent again.
+            # Resent requests are not modelled for clients that wait for their newest request.
             if load.completions == "newest" and getattr(scenario, table) is not None:
                 yield problem(
                     f"{place}.completions", f'"newest" with [{table}]', '"each"', table
                 )
         if load.kind == "open" and load.rate_per_s is None:
             yield problem(
-                rate, "nothing", 'an arrival rate, since workload.kind is "open"', kind
+                rate,
+                "nothing",
+                'an arrival rate, because workload.kind is "open"',
+                kind,
             )
         if load.kind != "open" and load.rate_per_s is not None:
             yield problem(
                 rate,
                 load.rate_per_s,
-                f'no rate, since workload.kind is "{load.kind}"',
+                f'no rate, because workload.kind is "{load.kind}"',
                 kind,
             )
 
 
 def _several(scenario: Scenario) -> Iterator[Problem]:
-    """Each of several workloads is one cell, under a name of its own, and all are bounded alike."""
+    """Check that concurrent workloads have distinct names, one cell each, and the same duration."""
     names = [load.name for load in scenario.workloads]
     repeated = set(_repeated_positions(names))
     duration_s = scenario.duration_s
     for index, load in enumerate(scenario.loads if scenario.workloads else ()):
         place = f"workloads.{index}"
         if index in repeated:
-            yield problem(
-                f"{place}.name", names[index], "a name that no other workload has"
-            )
+            yield problem(f"{place}.name", names[index], "a unique name")
         if load.kind == "trace":
-            wanted = 'closed or open: a trace is replayed alone, as "[workload]"'
+            wanted = 'closed or open: only "[workload]" can replay a trace'
             yield problem(f"{place}.kind", "trace", wanted)
         for key in (
             "patterns",
@@ -133,10 +134,10 @@ def _several(scenario: Scenario) -> Iterator[Problem]:
                 yield problem(
                     f"{place}.{key}",
                     f"{count} values",
-                    "one, since several workloads run at once",
+                    "one, because several workloads run concurrently",
                 )
         if load.duration_s is not None and load.duration_s != duration_s:
-            wanted = f"{duration_s}, as for the others"
+            wanted = f"{duration_s}, as for the other workloads"
             yield problem(f"{place}.duration_s", load.duration_s, wanted)
 
 
@@ -151,33 +152,33 @@ def _trace(scenario: Scenario) -> Iterator[Problem]:
                 f"workload.{key}", getattr(load, key), wanted, "workload.kind"
             )
     elif load.trace is None:
-        wanted = 'the path of a trace, since workload.kind is "trace"'
+        wanted = 'the path of a trace, because workload.kind is "trace"'
         yield problem("workload.trace", "nothing", wanted, "workload.kind")
 
 
 def _files(scenario: Scenario) -> Iterator[Problem]:
-    """Files that are named are there; those of a plan are looked for candidate by candidate."""
+    """Check that named files exist, except those of a plan, which each candidate checks."""
     for path, name in scenario.files():
         used = path[0] != "plan" and (
             path[0] != "workload" or scenario.workload.kind == "trace"
         )
         if used and not scenario.has_file(name):
-            wanted = "a file, its path relative to the scenario file"
-            if path[-1] == "ssd":
-                wanted = "a file, its path from the scenario file's folder, or the name of a set that ships"
+            wanted = "an existing file, relative to the scenario file"
+            if path[-1] == "drive":
+                wanted = "an existing file, relative to the scenario file, or the name of a shipped set"
             yield Problem(
                 path, f"{shorten(name, _PATH_CHARACTERS_MAX)} (no such file)", wanted
             )
     cluster = scenario.cluster
     if cluster.crush_map is None and cluster.crush_rule is not None:
-        wanted = "cluster.crush_map too: a rule is one of a map's"
+        wanted = "cluster.crush_map, too: rules belong to a map"
         yield problem(
             "cluster.crush_rule", cluster.crush_rule, wanted, "cluster.crush_map"
         )
 
 
 def _fill_ratios(scenario: Scenario) -> Iterator[Problem]:
-    """A cluster warns before it refuses writes; a ratio left out is Ceph's default."""
+    """Check that nearfull_ratio is at most full_ratio, with Ceph's defaults for missing ones."""
     full = scenario.cluster.full_ratio or FULL_RATIO
     nearfull = scenario.cluster.nearfull_ratio or NEARFULL_RATIO
     if nearfull <= full:
@@ -212,50 +213,48 @@ def _sizes(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _plan(scenario: Scenario) -> Iterator[Problem]:
-    """Some requirements of a plan rest on another key."""
+    """Check requirements of a plan that depend on other keys."""
     plan = scenario.plan
     cluster = scenario.cluster
     if plan is None:
         return
     growth = "plan.growth_bytes_per_day"
     if plan.days_until_full is not None and plan.growth_bytes_per_day is None:
-        yield problem("plan.days_until_full", f"no {growth}", "it too", growth)
+        yield problem("plan.days_until_full", f"no {growth}", "both keys", growth)
     for key in ("cost_max", "watts_max"):
         if getattr(plan, key) is not None and plan.prices is None:
             yield problem(
                 f"plan.{key}",
                 "no [plan.prices]",
-                "what the parts cost and draw",
+                "prices and power of the parts",
                 "plan.prices",
             )
     yield from _drive_prices(scenario, plan)
     if plan.rate_per_s is not None and (
         scenario.workloads or scenario.workload.kind == "trace"
     ):
-        got = "a rate beside several workloads or a trace"
-        yield problem("plan.rate_per_s", got, "rates in the workloads themselves")
+        got = "a rate with several workloads or a trace"
+        yield problem("plan.rate_per_s", got, "rates in the workloads")
     if plan.varies_domains and not isinstance(cluster.hosts, int):
         key = "plan.hosts" if plan.hosts else "plan.osds_per_host"
         yield problem(
-            key, "a list", "none: cluster.hosts are groups that differ", "cluster.hosts"
+            key, "a list", "none, because cluster.hosts are groups", "cluster.hosts"
         )
 
 
 def _drive_prices(scenario: Scenario, plan: PlanSpec) -> Iterator[Problem]:
-    """Every kind of drive that is compared has a price, and each its own where there are several."""
+    """Check that every drive has a price, and its own price if the plan compares several drives."""
     prices = plan.prices
     if prices is None:
         return
-    kinds = plan.ssd or (scenario.cluster.ssd,)
+    kinds = plan.drive or (scenario.cluster.drive,)
     has_common_price = bool(prices.drive or prices.drive_per_tb)
     unpriced = [kind for kind in dict.fromkeys(kinds) if kind not in prices.drives]
     several = len(set(kinds)) > 1
     if unpriced and (several or (prices.drives and not has_common_price)):
         got = f"no price for {', '.join(unpriced)}"
-        wanted = (
-            "a table [plan.prices.drives.NAME] for each kind that plan.ssd compares"
-        )
-        yield problem("plan.prices.drives", got, wanted, "plan.ssd")
+        wanted = "a table [plan.prices.drives.NAME] for each drive in plan.drive"
+        yield problem("plan.prices.drives", got, wanted, "plan.drive")
 
 
 def _repeats(scenario: Scenario) -> Iterator[Problem]:
@@ -270,11 +269,13 @@ def _repeats(scenario: Scenario) -> Iterator[Problem]:
     }
     for key, values in lists.items():
         for index in _repeated_positions(values):
-            yield problem(f"{key}.{index}", f"{values[index]} twice", "each value once")
+            yield problem(
+                f"{key}.{index}", f"{values[index]} twice", "no repeated values"
+            )
 
 
 def _repeated_positions(values: Sequence[Hashable]) -> Iterator[int]:
-    """Yield the positions of values that an earlier position has too."""
+    """Yield the positions of repeated values."""
     seen: set[Hashable] = set()
     for index, value in enumerate(values):
         if value in seen:
@@ -283,12 +284,12 @@ def _repeated_positions(values: Sequence[Hashable]) -> Iterator[int]:
 
 
 def _groups(scenario: Scenario) -> Iterator[Problem]:
-    """Groups of hosts say all about their hosts: other keys would contradict them."""
+    """Reject keys that host groups replace."""
     cluster = scenario.cluster
     if isinstance(cluster.hosts, int):
         return
     if cluster.racks is not None:
-        wanted = "cluster.hosts.rack: hosts are groups"
+        wanted = "cluster.hosts.rack, because hosts are groups"
         yield problem("cluster.racks", cluster.racks, wanted, "cluster.hosts")
     named = [group.rack is not None for group in cluster.hosts]
     if any(named) and not all(named):
@@ -297,19 +298,19 @@ def _groups(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _map(scenario: Scenario) -> Iterator[Problem]:
-    """A CRUSH map defines hosts and failure domains: keys that say the same would have no effect."""
+    """Reject keys that a CRUSH map replaces."""
     cluster = scenario.cluster
     plan = scenario.plan
     if cluster.crush_map is None:
         return
-    by_map = "cluster.crush_map defines the hosts"
-    grow = "a map that `import ceph-report` wrote grows by its option --grow"
-    wanted = f"no {{key}}: {by_map}; tables [[cluster.hosts]] describe them, {grow}"
+    by_map = "because cluster.crush_map defines the hosts"
+    grow = "the option --grow of `import ceph-report` adds hosts to a map"
+    wanted = f"no {{key}}, {by_map} (tables [[cluster.hosts]] describe them, {grow})"
     for key in _replaced_by_map(cluster):
         of_file = scenario.is_override(
             "cluster", "crush_map"
         ) and not scenario.is_override("cluster", key)
-        # A map given on the command line takes the place of the counts in the file.
+        # A map from the command line overrides the counts in the file.
         if key in cluster.model_fields_set and not of_file:
             yield problem(
                 f"cluster.{key}",
@@ -320,12 +321,12 @@ def _map(scenario: Scenario) -> Iterator[Problem]:
     for key in ("hosts", "osds_per_host"):
         if plan is not None and getattr(plan, key):
             yield problem(
-                f"plan.{key}", "a list", f"none: {by_map}", "cluster.crush_map"
+                f"plan.{key}", "a list", f"none, {by_map}", "cluster.crush_map"
             )
 
 
 def _replaced_by_map(cluster: ClusterSpec) -> list[str]:
-    """Return the keys of the cluster that have no effect next to its CRUSH map."""
+    """Return the keys of `[cluster]` that have no effect with its CRUSH map."""
     keys = ["racks"]
     groups = () if isinstance(cluster.hosts, int) else cluster.hosts
     if not groups:
@@ -333,13 +334,13 @@ def _replaced_by_map(cluster: ClusterSpec) -> list[str]:
     if all(group.osds is not None for group in groups):
         keys.append("osds_per_host")
     if cluster.crush_rule is not None:
-        # Without it the failure domain chooses the rule.
+        # Without a rule, the failure domain selects one.
         keys += ["failure_domain_replicated", "failure_domain_erasure"]
     return keys
 
 
 def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
-    """There are failure domains for the shards of each scheme."""
+    """Check that there are enough failure domains for each scheme."""
     cluster = scenario.cluster
     durability = scenario.durability
     each_by_itself = scenario.plan is not None and scenario.plan.varies_domains
@@ -348,11 +349,11 @@ def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[P
         and durability.placement != "crush"
         and stands_alone(scenario)
     )
-    # Whoever reads a CRUSH map checks the width: the map says what the domains are.
+    # The code that reads a CRUSH map checks the width, because the map defines the domains.
     if each_by_itself or pooled or cluster.crush_map is not None:
         return
     if cluster.racks is not None and cluster.rack_names is None:
-        wanted = f"a divisor of cluster.hosts ({cluster.host_count}), so that racks are equal"
+        wanted = f"a divisor of cluster.hosts ({cluster.host_count}), for racks of equal size"
         yield problem(
             "cluster.racks", cluster.racks, wanted, "cluster.hosts", "cluster.crush_map"
         )
@@ -373,12 +374,12 @@ def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[P
             got = f"{item.text} ({width} shards) with failure_domain {domain} ({count} {domain}s)"
             yield problem(f"schemes.{item.number}", got, wanted, *_GEOMETRY, key)
     for key in sorted(rackless):
-        wanted = "cluster.racks too: the number of racks is not given"
+        wanted = "cluster.racks, too: the number of racks is missing"
         yield problem(key, '"rack"', wanted, *_GEOMETRY, key)
 
 
 def _dead_osds(scenario: Scenario) -> dict[str, tuple[int, ...]]:
-    """Map each key to the OSDs that it names as lost or down."""
+    """Map each key that lists lost or down OSDs to its OSDs."""
     return {
         "repair.lost_osds": scenario.lost_osds,
         "degraded.missing_osds": scenario.missing_osds,
@@ -393,9 +394,9 @@ def _failures(
     lost = set(by_key["repair.lost_osds"])
     for index, osd in enumerate(by_key["degraded.missing_osds"]):
         if osd in lost:
-            got = f"{osd}, which repair.lost_osds names too"
+            got = f"{osd}, which is also in repair.lost_osds"
             yield problem(
-                f"degraded.missing_osds.{index}", got, "each OSD in one of them"
+                f"degraded.missing_osds.{index}", got, "each OSD in one of the lists"
             )
     if scenario.repair is not None and scenario.workload.image == "pristine":
         wanted = '"prefilled": a pristine image has nothing to repair'
@@ -418,7 +419,7 @@ def _failures(
     dead_osds = {osd for _, _, osd in dead}
     dead_key = dead[0][0]
     losses = {
-        domain: _domain_loss(scenario, domain, dead_osds)
+        domain: domain_loss(scenario, domain, dead_osds)
         for domain in ("osd", "host", "rack")
     }
     for item in schemes:
@@ -428,36 +429,18 @@ def _failures(
             yield from _tolerance(item, loss, domain, dead_key, domain_key)
 
 
-class _DomainLoss(NamedTuple):
-    """Failure domains that dead OSDs are in."""
-
-    hit: int
-    left: int
-
-
-def _domain_loss(scenario: Scenario, domain: str, dead: set[int]) -> _DomainLoss | None:
-    """Count the domains with a dead OSD, and those with a live one; None where racks are not known."""
-    if domain == "rack" and scenario.cluster.rack_names is None:
-        return None
-    of_osds = domains_of_osds(scenario, domain)
-    sizes = Counter(of_osds)
-    dead_in = Counter(of_osds[osd] for osd in dead)
-    gone = sum(count == sizes[name] for name, count in dead_in.items())
-    return _DomainLoss(hit=len(dead_in), left=domain_count(scenario, domain) - gone)
-
-
 def _tolerance(
-    item: NumberedScheme, loss: _DomainLoss, domain: str, key: str, domain_key: str
+    item: NumberedScheme, loss: DomainLoss, domain: str, key: str, domain_key: str
 ) -> Iterator[Problem]:
-    """Refuse losses that destroy data of a scheme, or leave no place to rebuild it."""
+    """Reject losses that destroy data, or that leave too few domains to rebuild it."""
     most = item.scheme.failures_tolerated
     width = item.scheme.width
     involves = (*_GEOMETRY, domain_key, "repair.lost_osds", "degraded.missing_osds")
     if loss.hit > most:
-        wanted = f"at most {most}: {item.text} would lose data beyond that"
+        wanted = f"at most {most}, or {item.text} loses data"
         yield problem(key, f"OSDs down in {loss.hit} {domain}s", wanted, *involves)
     elif key == "repair.lost_osds" and loss.left < width:
-        wanted = f"at least {width}: {item.text} has nowhere else to rebuild"
+        wanted = f"at least {width}, for {item.text} to rebuild"
         yield problem(
             key, f"{loss.left} {domain}s left with an OSD up", wanted, *involves
         )

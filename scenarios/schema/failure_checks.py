@@ -1,4 +1,4 @@
-"""Rules of `[faults]` and `[durability]` that span several keys."""
+"""Check the rules of `[faults]` and `[durability]` that span several keys."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from stripesim.scenarios.schema.geometry import (
     NumberedScheme,
     domain_count,
-    domains_of_osds,
+    domain_loss,
     failure_domain,
 )
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
@@ -30,7 +30,7 @@ _ONE: Final = "only one of them"
 
 
 def stands_alone(scenario: Scenario) -> bool:
-    """Whether a scenario asks for durability and nothing else: it then needs no workload."""
+    """Return True if a scenario is only for `stripesim durability` and so needs no workload."""
     named = {"workload", "workloads"} & scenario.model_fields_set
     return scenario.durability is not None and not named
 
@@ -38,7 +38,7 @@ def stands_alone(scenario: Scenario) -> bool:
 def fault_rules(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
 ) -> Iterator[Problem]:
-    """Apply every rule about faults: who fails is there, comes back later than it fails, and only once."""
+    """Check that failing OSDs exist, return after they fail, and fail only once at a time."""
     faults = scenario.faults
     cluster = scenario.cluster
     if faults is None:
@@ -64,14 +64,12 @@ def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
         if getattr(scenario, key) is not None:
             yield problem("faults", f"both [faults] and [{key}]", _ONE, key)
     if "none" in scenario.schemes:
-        wanted = "schemes of a cluster: a bare device has no peers"
+        wanted = "replicated or erasure-coded schemes: a bare device has no peers"
         yield problem(
             f"schemes.{scenario.schemes.index('none')}", "none with [faults]", wanted
         )
     if not (faults.events or faults.corruptions or faults.drawn or faults.replay):
-        yield problem(
-            "faults", "nothing that fails", "events, corruptions, drawn or replay"
-        )
+        yield problem("faults", "no failures", "events, corruptions, drawn or replay")
     if sum(map(bool, (faults.events, faults.drawn, faults.replay))) > 1:
         yield problem("faults", "several of events, drawn and replay", _ONE)
 
@@ -86,7 +84,7 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
     for index, event in enumerate(faults.events):
         where = f"faults.events.{index}"
         if not (event.osds or event.hosts or event.racks):
-            yield problem(where, "nobody", "osds, hosts or racks that fail")
+            yield problem(where, "no target", "osds, hosts or racks that fail")
         if event.return_s is not None and event.return_s <= event.at_s:
             wanted = f"a time after at_s ({event.at_s:g})"
             yield problem(
@@ -99,7 +97,7 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
                 )
             continue
         for key, (count, name) in counts.items():
-            wanted = f"{name} from 0 to {count - 1}" if count else "cluster.racks too"
+            wanted = f"{name} from 0 to {count - 1}" if count else "cluster.racks, too"
             for place, number in enumerate(getattr(event, key)):
                 if number >= count:
                     yield problem(f"{where}.{key}.{place}", number, wanted, *_COUNTS)
@@ -114,27 +112,27 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
 def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[Problem]:
     where = "faults.drawn"
     if (drawn.trace is None) == (drawn.lifetime is None):
-        got = (
-            "neither lifetime nor trace"
-            if drawn.trace is None
-            else "both lifetime and trace"
-        )
+        got = "both lifetime and trace"
+        if drawn.trace is None:
+            got = "neither lifetime nor trace"
         yield problem(where, got, f"one of them: {where}.lifetime or {where}.trace")
     if drawn.trace is not None and drawn.downtime is not None:
         yield problem(f"{where}.downtime", "both downtime and trace", "one of them")
-    for key, given in (("lifetime", drawn.lifetime), ("downtime", drawn.downtime)):
-        wanted = set() if given is None else _NUMBERS[given.distribution]
-        numbers = set() if given is None else given.model_fields_set - {"distribution"}
-        if given is not None and numbers != wanted:
-            got = f"{given.distribution} with {', '.join(sorted(numbers)) or 'no numbers'}"
+    for key, times in (("lifetime", drawn.lifetime), ("downtime", drawn.downtime)):
+        if times is None:
+            continue
+        wanted = _NUMBERS[times.distribution]
+        numbers = times.model_fields_set - {"distribution"}
+        if numbers != wanted:
+            got = f"{times.distribution} with {', '.join(sorted(numbers)) or 'no numbers'}"
             yield problem(f"{where}.{key}", got, ", ".join(sorted(wanted)))
     if scenario.duration_s is None:
-        length = "the run's length: failures are drawn up to its end"
+        length = "the length of the run, to which failures are drawn"
         yield problem("workload.duration_s", "nothing", length, where)
 
 
 def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
-    """Say where an OSD fails that has failed already."""
+    """Report OSDs that fail while they are down already."""
     from stripesim.scenarios.schema.topology import Topology
     from stripesim.sim.ceph.failures import FaultError
     from stripesim.sim.ceph.failures.fault_plan import check_failures
@@ -152,7 +150,7 @@ def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
 def _room(
     scenario: Scenario, faults: FaultsSpec, schemes: Sequence[NumberedScheme]
 ) -> Iterator[Problem]:
-    """Refuse failures for good that leave too few failure domains for a scheme."""
+    """Reject permanent failures that leave too few failure domains for a scheme."""
     from stripesim.scenarios.schema.topology import Topology
 
     gone = [
@@ -164,48 +162,39 @@ def _room(
     away = {
         osd for index in gone for osd in topology.failure(faults.events[index]).osds
     }
-    domains_left = {
-        domain: _domains_left(scenario, domain, away)
+    losses = {
+        domain: domain_loss(scenario, domain, away)
         for domain in ("osd", "host", "rack")
     }
     for item in schemes:
         domain, key = failure_domain(scenario, item.scheme)
-        count, left = domains_left[domain]
+        loss = losses[domain]
         width = item.scheme.width
-        if left < width <= count:
-            got = f"{left} {domain}s left with an OSD up, for good"
-            wanted = f"at least {width}: {item.text} has nowhere else to rebuild"
-            wanted += f"; a return_s, or more {domain}s"
+        if loss is not None and loss.left < width <= domain_count(scenario, domain):
+            got = f"{loss.left} {domain}s left with an OSD up, permanently"
+            wanted = f"at least {width}, for {item.text} to rebuild"
+            wanted += f" (set return_s or add {domain}s)"
             yield problem(f"faults.events.{gone[-1]}", got, wanted, *_COUNTS, key)
-
-
-def _domains_left(scenario: Scenario, domain: str, away: set[int]) -> tuple[int, int]:
-    """Count the failure domains, and those with an OSD that stays; zero of each where racks are not known."""
-    if domain == "rack" and scenario.cluster.rack_names is None:
-        return 0, 0
-    of_osds = domains_of_osds(scenario, domain)
-    left = {name for osd, name in enumerate(of_osds) if osd not in away}
-    return domain_count(scenario, domain), len(left)
 
 
 def durability_rules(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
 ) -> Iterator[Problem]:
-    """Apply every rule about durability."""
+    """Check all rules of `[durability]`."""
     spec = scenario.durability
     if spec is None:
         return
     if (spec.afr is None) == (spec.lifetime is None):
-        got = (
-            "neither afr nor lifetime" if spec.afr is None else "both afr and lifetime"
-        )
+        got = "both afr and lifetime"
+        if spec.afr is None:
+            got = "neither afr nor lifetime"
         wanted = "one of durability.afr and durability.lifetime"
         yield problem("durability.afr", got, wanted, "durability.lifetime")
     if spec.lifetime is not None:
         yield from _lifetime(spec.lifetime)
     crush = spec.placement == "crush"
     placement = "durability.placement"
-    where = f'since {placement} is "{spec.placement}"'
+    where = f'because {placement} is "{spec.placement}"'
     for key in ("drives", "drive_bytes"):
         if not crush and getattr(spec, key) is None:
             yield problem(
@@ -215,7 +204,7 @@ def durability_rules(
         yield problem(
             "durability.drives",
             spec.drives,
-            f"no such key, {where}: [cluster] has them",
+            f"no such key, {where} and [cluster] defines the drives",
             placement,
         )
     repair = "durability.repair"
@@ -226,19 +215,19 @@ def durability_rules(
             yield problem(repair, '"simulated"', wanted, placement)
         if spec.repair_bytes_per_s is not None:
             yield problem(
-                pace, "a pace", f'none, since {repair} is "simulated"', repair
+                pace, "a rate", f'none, because {repair} is "simulated"', repair
             )
     elif spec.repair_bytes_per_s is None:
-        wanted = "a pace of repair in bytes/s" + (
-            f', or {repair} = "simulated"' if crush else ""
-        )
+        wanted = "a rebuild rate in bytes/s"
+        if crush:
+            wanted += f', or {repair} = "simulated"'
         yield problem(pace, "nothing", wanted, repair)
     if spec.scrub_interval_s is not None and not spec.sector_error_rate:
         interval_s = spec.scrub_interval_s
         yield problem(
             "durability.scrub_interval_s",
             interval_s,
-            "durability.sector_error_rate too",
+            "durability.sector_error_rate, too",
         )
     for item in () if crush else schemes:
         key = f"schemes.{item.number}"
@@ -246,7 +235,7 @@ def durability_rules(
         if spec.drives is not None and width > spec.drives:
             got = f"{item.text} ({width} shards) on {spec.drives} drives"
             yield problem(
-                key, got, "at least a drive for each shard", "durability.drives"
+                key, got, "at least one drive for each shard", "durability.drives"
             )
         if width == 1 and spec.placement == "declustered":
             yield problem(key, item.text, "a scheme with redundancy", placement)
@@ -259,29 +248,29 @@ def _lifetime(spec: AgeingSpec) -> Iterator[Problem]:
     optional = {"distribution", "age_s"}
     if spec.distribution == "trace":
         optional |= {"trace_format", "pieces"}
-    given = {
+    keys_set = {
         key for key in spec.model_fields_set if getattr(spec, key) not in (None, ())
     }
-    for key in sorted(needed - given):
-        yield problem(
-            f"durability.lifetime.{key}", "nothing", f"a value, which {of} has"
-        )
-    for key in sorted(given - needed - optional):
+    for key in sorted(needed - keys_set):
+        yield problem(f"durability.lifetime.{key}", "nothing", f"a value for {of}")
+    for key in sorted(keys_set - needed - optional):
         yield problem(
             f"durability.lifetime.{key}",
             getattr(spec, key),
-            f"no such key: {of} has none",
+            f"no such key for {of}",
         )
-    if spec.distribution == "piecewise" and needed <= given:
+    if spec.distribution == "piecewise" and needed <= keys_set:
         rising = all(a < b for a, b in zip(spec.ages_s, spec.ages_s[1:], strict=False))
         if len(spec.ages_s) != len(spec.afrs) or spec.ages_s[0] != 0 or not rising:
             got = f"{list(spec.ages_s)} with {len(spec.afrs)} rates"
             yield problem(
-                "durability.lifetime.ages_s", got, "rising ages from 0, as many as afrs"
+                "durability.lifetime.ages_s",
+                got,
+                "rising ages from 0, one for each of afrs",
             )
         if not any(spec.afrs):
             yield problem(
-                "durability.lifetime.afrs", list(spec.afrs), "a rate above 0 among them"
+                "durability.lifetime.afrs", list(spec.afrs), "at least one rate above 0"
             )
 
 
@@ -292,22 +281,20 @@ def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[Problem]:
         key = f"durability.bursts.{index}"
         unit = burst.unit
         if not crush and unit != "drive":
-            wanted = f'"drive", since a {spec.placement} pool has no others'
+            wanted = f'"drive", because a {spec.placement} pool has no other units'
             yield problem(f"{key}.unit", f'"{unit}"', wanted)
         elif crush and cluster.crush_map is not None:
-            # The map says how many there are; whoever reads it checks.
+            # The code that reads the map checks this, because the map defines the number.
             continue
         elif unit == "rack" and cluster.rack_names is None:
-            wanted = "cluster.racks too: the number of racks is not given"
+            wanted = "cluster.racks, too: the number of racks is missing"
             yield problem(f"{key}.unit", '"rack"', wanted)
         else:
-            count = (
-                domain_count(scenario, "osd" if unit == "drive" else unit)
-                if crush
-                else spec.drives
-            )
+            count = spec.drives
+            if crush:
+                count = domain_count(scenario, {"drive": "osd"}.get(unit, unit))
             if count is not None and burst.units > count:
                 got = f"{burst.units} {unit}s"
                 yield problem(
-                    f"{key}.units", got, f"at most {count}: there are no more"
+                    f"{key}.units", got, f"at most {count}, which is all of them"
                 )

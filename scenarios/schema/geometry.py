@@ -1,4 +1,4 @@
-"""What several rules need: workloads with their keys, schemes as read, failure domains of the cluster."""
+"""Helpers that several rules share: workloads with their keys, parsed schemes, failure domains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class NumberedScheme(NamedTuple):
-    """A scheme that could be read, with its place in the scenario's list and as it is written there."""
+    """A valid scheme with its position in the scenario's list and its original spelling."""
 
     number: int
     text: str
@@ -21,12 +21,12 @@ class NumberedScheme(NamedTuple):
 
 
 def max_width(schemes: Sequence[NumberedScheme]) -> int:
-    """Return the shards of the widest of some schemes, at least 1."""
+    """Return the number of shards of the widest scheme, at least 1."""
     return max((item.scheme.width for item in schemes), default=1)
 
 
 def loads_with_keys(scenario: Scenario) -> list[tuple[str, WorkloadSpec]]:
-    """List the workloads with the keys that they stand under."""
+    """Return the workloads with their dotted keys."""
     if scenario.workloads:
         return [
             (f"workloads.{index}", load) for index, load in enumerate(scenario.loads)
@@ -35,24 +35,19 @@ def loads_with_keys(scenario: Scenario) -> list[tuple[str, WorkloadSpec]]:
 
 
 def failure_domain(scenario: Scenario, scheme: RedundancyScheme) -> tuple[str, str]:
-    """Return what no two shards of a scheme share, and the key that says so."""
-    key = (
-        "failure_domain_replicated"
-        if scheme.kind == "replicated"
-        else "failure_domain_erasure"
-    )
+    """Return the failure domain of a scheme, and the key that sets it."""
+    key = f"failure_domain_{scheme.kind}"
     return getattr(scenario.cluster, key), f"cluster.{key}"
 
 
 def domains_of_osds(scenario: Scenario, domain: str) -> list[int | str]:
-    """Return the failure domain that each OSD is in, of a cluster without a CRUSH map."""
+    """Return the failure domain of each OSD, for a cluster without a CRUSH map."""
     cluster = scenario.cluster
     if domain == "osd":
         return list(range(cluster.osd_count))
-    racks = cluster.rack_names or ()
-    names: Sequence[int | str] = (
-        racks if domain == "rack" else range(cluster.host_count)
-    )
+    names: Sequence[int | str] = range(cluster.host_count)
+    if domain == "rack":
+        names = cluster.rack_names or ()
     return [
         name
         for name, osds in zip(names, cluster.of_hosts("osds"), strict=True)
@@ -61,15 +56,32 @@ def domains_of_osds(scenario: Scenario, domain: str) -> list[int | str]:
 
 
 def domain_count(scenario: Scenario, domain: str) -> int:
-    """Count OSDs, hosts or racks."""
+    """Return the number of OSDs, hosts or racks."""
     cluster = scenario.cluster
     if domain == "rack":
         return len(set(cluster.rack_names or ())) or cluster.racks or 0
     return cluster.osd_count if domain == "osd" else cluster.host_count
 
 
+class DomainLoss(NamedTuple):
+    """Number of failure domains with a dead OSD, and with a live one."""
+
+    hit: int
+    left: int
+
+
+def domain_loss(scenario: Scenario, domain: str, dead: set[int]) -> DomainLoss | None:
+    """Count the domains with a dead OSD and with a live one, or return None if racks are unknown."""
+    if domain == "rack" and scenario.cluster.rack_names is None:
+        return None
+    of_osds = domains_of_osds(scenario, domain)
+    hit = {of_osds[osd] for osd in dead}
+    left = {name for osd, name in enumerate(of_osds) if osd not in dead}
+    return DomainLoss(hit=len(hit), left=len(left))
+
+
 def equal_host_counts(hosts: int, osds: int, racks: int = 1) -> tuple[int, int]:
-    """Take hosts as equal: return as many hosts in each rack, and the OSDs of each host.
+    """Return the number of equal hosts, a multiple of `racks`, and the OSDs per host that replace a cluster.
 
     >>> equal_host_counts(hosts=5, osds=24, racks=3)
     (6, 4)

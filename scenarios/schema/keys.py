@@ -1,8 +1,8 @@
-"""What a scenario may say: its keys, their units and their defaults.
+"""Define the keys of a scenario, with their units and defaults.
 
 A scenario is data: it holds no physics and starts nothing. `stripesim.scenarios.schema.loader` reads one
-from TOML
-and reports every fault at once; rules that span several keys stand in `stripesim.scenarios.schema.checks`.
+from TOML and reports all problems at once. `stripesim.scenarios.schema.checks` holds the rules that span
+several keys.
 """
 
 import contextlib
@@ -38,26 +38,26 @@ from stripesim.scenarios.schema.types import (
     Table,
 )
 
-#: Keys whose values are paths of files that a run reads, in whatever table they stand.
+#: Keys, in any table, whose values are paths of files that a run reads.
 FILE_KEYS: Final = frozenset({"crush_map", "trace"})
-#: Keys whose values are either names of parameter sets that ship or, with this ending, such paths.
-_SET_KEYS: Final = frozenset({"ssd"})
+#: Keys whose values are either names of shipped parameter sets or paths with this suffix.
+_SET_KEYS: Final = frozenset({"drive", "ssd"})
 SET_SUFFIX: Final = ".toml"
-#: Streams that the engine's records can number, with room for the background.
+#: Number of streams that the engine's records can hold, less some for background work.
 CLIENTS_MAX = 100_000
-#: Lengths of lists that other keys multiply or that rules compare.
+#: Limits for lists that other keys multiply or that rules compare pairwise.
 SCHEMES_MAX: Final = 1000
 BLOCK_SIZES_MAX: Final = 1000
 WORKLOADS_MAX: Final = 1000
 HOST_GROUPS_MAX: Final = 4000
 
-#: The parameter set of scenarios that name none, and what a scenario with it has where it says nothing: AMD
-#: EPYC 7742, a PM983 for each OSD (scenarios/studies/nvme/data/clusters.toml). The defaults of the keys are
-#: those of Koh et al. (2017).
+#: The default parameter set, and the hardware it was measured on: AMD EPYC 7742, one PM983 for each OSD
+#: (scenarios/studies/nvme/data/clusters.toml). A scenario with this set takes missing keys from here. The
+#: defaults of the keys themselves are those of Koh et al. (2017).
 TODAY_PARAMETERS: Final = "nvme"
 TODAY_GENERATION: Final = "reef"
 TODAY_CLUSTER: Final = {
-    "ssd": "samsung-pm983",
+    "drive": "samsung-pm983",
     "cores_per_host": 128,
     "public_gbit_per_s": 100.0,
     "private_gbit_per_s": 100.0,
@@ -65,77 +65,78 @@ TODAY_CLUSTER: Final = {
 
 
 def names_file(key: str, value: object) -> bool:
-    """Whether what a key holds is the path of a file that a run reads."""
+    """Return True if a key's value is the path of a file that a run reads."""
     return isinstance(value, str) and (
         key in FILE_KEYS or (key in _SET_KEYS and value.endswith(SET_SUFFIX))
     )
 
 
-#: Ratios of a cluster that sets none: mon_osd_full_ratio and mon_osd_nearfull_ratio.
+#: Ceph's defaults of mon_osd_full_ratio and mon_osd_nearfull_ratio.
 FULL_RATIO: Final = 0.95
 NEARFULL_RATIO: Final = 0.85
 
-#: Share of a drive that may be used [1].
+#: Fraction of a drive's capacity [0 to 1].
 FillRatio = Annotated[float, Field(gt=0, le=1)]
 
-#: A time of a drive, or of one of its bytes [ns].
+#: Service time of a drive, total or per byte [ns].
 DeviceNs = Annotated[float, Field(ge=0, le=1e12)]
 
 
 class DriveSpec(Table):
-    """Numbers of a drive of one's own; what is left out is as in the device parameter set `cluster.ssd`."""
+    """Custom values for a drive. Missing keys come from the parameter set that `cluster.drive` names."""
 
     channels: Count | None = None
-    """Requests that the drive serves at the same time [count]."""
+    """Requests that the drive serves in parallel [count]."""
     raid0_drives: Count | None = None
     """Drives striped together behind one OSD [count]."""
     read_base_ns: DeviceNs | None = None
-    """Part of a read's service time that does not depend on its size [ns]."""
+    """Fixed part of a read's service time [ns]."""
     read_ns_per_byte: DeviceNs | None = None
-    """Part of a read's service time that grows with its size [ns/byte]."""
+    """Increase of a read's service time with its size [ns/byte]."""
     write_base_ns: DeviceNs | None = None
-    """The same of a write [ns]."""
+    """Fixed part of a write's service time [ns]."""
     write_ns_per_byte: DeviceNs | None = None
-    """The same of a write [ns/byte]."""
+    """Increase of a write's service time with its size [ns/byte]."""
     flush_base_ns: DeviceNs | None = None
-    """Time of a cache flush; 0 with power-loss protection [ns]."""
+    """Duration of a cache flush [ns]. 0 for drives with power-loss protection."""
     link_ns_per_byte: DeviceNs | None = None
-    """Time that a read holds the drive's one way to the host after its channel [ns/byte]; 0: the read's
-    slope has it."""
+    """Time that a read occupies the drive's single link to the host, after its channel [ns/byte]. 0 if
+    read_ns_per_byte includes the link."""
     write_servers_count: Annotated[int, Field(ge=0, le=INT_MAX)] | None = None
-    """Writes that the flash takes at a time, apart from reads [count]; 0: directions share the channels."""
+    """Writes that the flash serves in parallel, separately from reads [count]. 0 if reads and writes
+    share the channels."""
     steady_state_write_factor: PositiveFloat | None = None
-    """Write service time of a drive in use over that of a fresh one [1]."""
+    """Write service time of a used drive divided by that of a fresh one [1]."""
     ftl_write_factor: PositiveFloat | None = None
-    """Bytes programmed into flash per byte that the host wrote: wear, not time [1]."""
+    """Bytes programmed into flash per byte written by the host [1]. Affects wear, not time."""
     block_bytes: SizeBytes | None = None
-    """Smallest unit that the host reads or writes [bytes]."""
+    """Smallest unit of I/O [bytes]."""
     read_sigma: Annotated[float, Field(ge=0, le=5)] | None = None
-    """Lognormal spread of read times around their mean: standard deviation of the logarithm [1]."""
+    """Lognormal spread of read times: standard deviation of the logarithm [1]."""
     write_sigma: Annotated[float, Field(ge=0, le=5)] | None = None
-    """The same of write times [1]."""
+    """Lognormal spread of write times: standard deviation of the logarithm [1]."""
 
 
 class HostGroup(Table):
-    """Hosts that are alike, where those of a cluster are not; what is left out is as `[cluster]` has it."""
+    """A group of identical hosts, for clusters whose hosts differ. Missing keys come from `[cluster]`."""
 
     count: Count = 1
-    """Hosts of this group [count]."""
+    """Hosts in this group [count]."""
     osds: Count | None = None
-    """OSDs on each of them [count]; cluster.osds_per_host."""
+    """OSDs on each host of the group [count]. Default: cluster.osds_per_host."""
     drive_bytes: SizeBytes | None = None
-    """Capacity of one drive of theirs [bytes]; cluster.drive_bytes."""
+    """Capacity of one drive [bytes]. Default: cluster.drive_bytes."""
     cores: Count | None = None
-    """CPU cores of each [count]; cluster.cores_per_host."""
+    """CPU cores of each host [count]. Default: cluster.cores_per_host."""
     rack: str | None = Field(default=None, min_length=1, max_length=64)
-    """Rack that they stand in; all groups name one, or none does."""
+    """Rack of these hosts. Either all groups name a rack or none does."""
 
 
 def _number_or_groups(value: object) -> str:
     return "=groups" if isinstance(value, list | tuple) else "=number"
 
 
-#: Which of both is meant is known before either is checked, so that only its own problems are reported.
+#: The type of the value selects the branch before validation, so that errors are about that branch only.
 Hosts = Annotated[
     Annotated[Count, Tag("=number")]
     | Annotated[
@@ -148,104 +149,111 @@ Hosts = Annotated[
 
 
 class ClusterSpec(Table):
-    """The machines, how they are wired, and how objects are laid over them.
+    """The machines, their network, and the placement of objects on them.
 
-    Defaults are the cluster of Koh et al. (2017), section III. OSDs are numbered host by host: OSD i is on
-    host i // osds_per_host, unless `crush_map` says otherwise. Racks hold hosts / racks hosts each, in order.
+    Defaults describe the cluster of Koh et al. (2017), section III. OSDs are numbered host by host: OSD i
+    is on host i // osds_per_host, unless `crush_map` says otherwise. Racks hold hosts / racks hosts each,
+    in order.
     """
 
     hosts: Hosts = 4
-    """Storage hosts [count], or groups of hosts that differ, each a table [[cluster.hosts]]. With crush_map
-    groups describe its hosts in their order."""
+    """Storage hosts [count], or a table [[cluster.hosts]] for each group of identical hosts. With
+    crush_map, the groups describe the map's hosts in order."""
     osds_per_host: Count = 6
     """OSDs on each host [count]."""
     racks: Count | None = None
-    """Racks, each with as many hosts [count]; leave out for one row of hosts."""
+    """Racks of equal size [count]. Default: no racks."""
     pg_num: Count = 1024
     """Placement groups of the pool [count]."""
     object_bytes: SizeBytes = 4 * 1024**2
     """Size of one RADOS object of the image [bytes]."""
     stripe_unit_bytes: SizeBytes = 4096
-    """Bytes of a stripe that one data shard holds [bytes]; a stripe is k times this. Clay codes round it up
-    to whole sub-chunks, as Ceph does."""
+    """Part of a stripe on each data shard [bytes]. A stripe is k times this size. Clay codes
+    round it up to whole sub-chunks, as Ceph does."""
     failure_domain_replicated: FailureDomain = "host"
-    """No two replicas of an object share one of these."""
+    """Unit that holds at most one replica of an object."""
     failure_domain_erasure: FailureDomain = "host"
-    """No two shards of an erasure-coded object share one of these."""
+    """Unit that holds at most one shard of an erasure-coded object."""
     crush_map: str | None = Field(default=None, min_length=1)
-    """Path of a CRUSH map in crushtool's text form, relative to the scenario file. It defines hosts, OSDs and
-    racks, which may not be given next to it; nor may failure domains next to crush_rule."""
+    """Path of a CRUSH map in crushtool's text form, relative to the scenario file. It defines hosts, OSDs
+    and racks, whose keys are refused with a map. With crush_rule, so are failure domains."""
     crush_rule: str | None = Field(default=None, min_length=1)
-    """Rule of crush_map to place by."""
+    """Rule of crush_map that places the pool."""
     cores_per_host: Count = 24
-    """CPU cores of each storage host; with the set nvme its hardware threads [count]."""
+    """CPU cores of each storage host [count]. The set nvme counts hardware threads."""
     op_shards: Count | None = None
-    """Queues of operations of one OSD (osd_op_num_shards) [count]; leave out to take what the parameter set
-    or the generation has."""
+    """Operation queues of one OSD [count] (osd_op_num_shards). Default: the parameter set's or the
+    generation's."""
     op_threads_per_shard: Count | None = None
-    """Threads that serve one of these (osd_op_num_threads_per_shard) [count]."""
+    """Worker threads per queue [count] (osd_op_num_threads_per_shard). Default: as for op_shards."""
     messenger_threads: Count | None = None
-    """Threads of one OSD that send and receive messages (ms_async_op_threads) [count]."""
+    """Messenger threads of one OSD [count] (ms_async_op_threads)."""
     client_cores: Count = 36
     """CPU cores of the client machine [count]."""
     public_gbit_per_s: GbitPerS = 10.0
-    """Rate of the network between client and hosts, per node and direction [10^9 bit/s]."""
+    """Rate of the network between clients and hosts, per node and direction [10^9 bit/s]."""
     private_gbit_per_s: GbitPerS = 10.0
     """Rate of the network between hosts, per node and direction [10^9 bit/s]."""
     networks: Literal[1, 2] = 2
-    """Interfaces of each host [count]: 2, one for clients and one between hosts; 1, one of public_gbit_per_s
-    for both."""
-    ssd: str = Field(default="intel-730", min_length=1)
-    """Name of an OSD's device parameter set, of drives or of disks (hdd-7200); or the path of one of your own
-    (./drive.toml, from the scenario file's folder), such as `stripesim trace fit --out` writes."""
-    drive: DriveSpec = DriveSpec()
-    """Numbers that replace those of the device parameter set, for drives."""
+    """Network interfaces of each host [count]. 2: separate public and private networks. 1: both share one
+    interface of public_gbit_per_s."""
+    drive: str = Field(default="intel-730", min_length=1)
+    """Drive under each OSD: the name of a device parameter set (an SSD such as nvme-tlc, or a disk such
+    as hdd-7200), or the path of your own (./drive.toml, from the scenario file's folder), such as
+    `stripesim trace fit --out` writes."""
+    drive_numbers: DriveSpec = DriveSpec()
+    """Values that replace those of the device parameter set. Not for disks."""
     drive_bytes: SizeBytes | None = None
-    """Capacity of one drive [bytes], for usable capacity, wear and repair in reports; leave out to take that
-    of the device parameter set."""
+    """Capacity of one drive [bytes], for usable capacity, wear and repair in reports. Default: the device
+    parameter set's."""
     full_ratio: FillRatio | None = None
-    """Share of an OSD's capacity at which Ceph refuses writes [0 to 1] (mon_osd_full_ratio); leave out to
-    take that of the parameter set."""
+    """Fraction of an OSD's capacity at which Ceph refuses writes [0 to 1] (mon_osd_full_ratio). Default:
+    the parameter set's."""
     nearfull_ratio: FillRatio | None = None
-    """Share at which Ceph warns [0 to 1] (mon_osd_nearfull_ratio); at most full_ratio."""
+    """Fraction of an OSD's capacity at which Ceph warns [0 to 1] (mon_osd_nearfull_ratio). At most
+    full_ratio."""
     drive_rated_write_bytes: SizeBytes | None = None
-    """Host writes that the maker rates one drive for over its life [bytes] (TBW), for wear in reports; leave
-    out to take that of the device parameter set."""
+    """Rated endurance of one drive: host writes over its life [bytes] (TBW), for wear in reports.
+    Default: the device parameter set's."""
     drive_rated_days: PositiveFloat = 1825.0
-    """Life that drive_rated_write_bytes is rated for [days]."""
+    """Lifetime to which drive_rated_write_bytes applies [days]."""
     parameters: str = Field(default=TODAY_PARAMETERS, min_length=1)
-    """Name of the calibrated parameter set. With nvme, what a scenario leaves out of generation, ssd,
-    cores_per_host and network rates is as that set was measured, not as written here."""
+    """Name of the calibrated parameter set. With nvme, the defaults of generation, drive, cores_per_host
+    and network rates are those of the cluster that it was measured on, not those listed here."""
     kernel_table: str = ""
-    """Name of the table of encode and decode costs; empty takes the one that ships."""
+    """Name of the table of encode and decode costs. Default: the shipped table."""
     kernel_backend: str | None = Field(default=None, min_length=1)
-    """Kernel of that table, such as jerasure_rs_vand; leave out to take its first."""
+    """Kernel in that table, such as jerasure_rs_vand. Default: the first."""
     encode_buffers: bool = True
-    """Charge with ISA-L's kernels what Ceph's plugin pays for buffers around an encode call."""
+    """Include the cost of the buffers that Ceph's plugin allocates around an encode call. ISA-L kernels
+    only."""
     ec_optimizations: bool | None = None
-    """Whether erasure-coded pools have the flag allow_ec_optimizations (FastEC); leave out for yes where the
-    generation has it."""
+    """Set the flag allow_ec_optimizations (FastEC) on erasure-coded pools. Default: true where the
+    generation supports it."""
     direct_reads: bool = False
-    """Whether clients read the shards of erasure-coded objects themselves, not through the primary; with
-    generation umbrella."""
+    """Let clients read shards of erasure-coded objects directly, not through the primary. Generation
+    umbrella only."""
     pg_lock_scope: Literal["commit", "coded", "dispatch", "none"] | None = None
-    """How long a PG's lock is held; leave out to take what the generation does."""
+    """Point up to which a request holds its PG's lock. Default: the generation's."""
     op_queue: Literal["fifo", "wpq", "mclock_scheduler"] = "fifo"
-    """How an OSD's worker threads choose between clients and recovery: in order of arrival, by Ceph's
-    weighted priority queue, or by mClock with the generation's costs and defaults."""
+    """Scheduling of client and recovery operations: fifo serves them in order of arrival, wpq is Ceph's
+    weighted priority queue, mclock_scheduler is mClock with the generation's costs and defaults."""
     mclock_profile: (
         Literal["high_client_ops", "balanced", "high_recovery_ops"] | None
     ) = None
-    """Profile of mclock_scheduler; leave out to take the generation's default."""
+    """Profile of mclock_scheduler. Default: the generation's."""
+
+    @property
+    def ssd(self) -> str:
+        """Old name of `drive`, for one release."""
+        return self.drive
 
     @property
     def host_groups(self) -> tuple[HostGroup, ...]:
-        """Groups of hosts with every key but the rack filled in; one where all hosts are alike."""
-        groups = (
-            (HostGroup(count=self.hosts),)
-            if isinstance(self.hosts, int)
-            else self.hosts
-        )
+        """Groups of identical hosts, at least one, with defaults for all keys but the rack."""
+        groups = self.hosts
+        if isinstance(groups, int):
+            groups = (HostGroup(count=groups),)
         common = {
             "osds": self.osds_per_host,
             "drive_bytes": self.drive_bytes,
@@ -263,7 +271,7 @@ class ClusterSpec(Table):
         )
 
     def of_hosts(self, key: str) -> list[Any]:
-        """What a key of its group says of each host."""
+        """Return the value of a group's key for each host."""
         return [
             getattr(group, key)
             for group in self.host_groups
@@ -277,12 +285,12 @@ class ClusterSpec(Table):
 
     @property
     def osd_count(self) -> int:
-        """OSDs of all hosts [count]; of a CRUSH map only where groups describe its hosts."""
+        """OSDs of all hosts [count]. With a CRUSH map, correct only if groups describe its hosts."""
         return sum(group.count * (group.osds or 0) for group in self.host_groups)
 
     @property
     def rack_names(self) -> list[str] | None:
-        """Rack of each host; None where nothing is said of racks, or they do not divide the hosts."""
+        """Rack of each host, or None without racks or if racks do not divide the hosts evenly."""
         if not isinstance(self.hosts, int):
             return None if self.hosts[0].rack is None else self.of_hosts("rack")
         if self.racks is None or self.hosts % self.racks:
@@ -292,56 +300,57 @@ class ClusterSpec(Table):
 
 
 class WorkloadSpec(Table):
-    """What the client asks for; each combination of op, pattern and block size is one cell."""
+    """Client load. Each combination of op, pattern and block size is one cell."""
 
     kind: Literal["closed", "open", "trace"] = "closed"
-    """closed: queue_depth requests always in flight; open: Poisson arrivals at rate_per_s; trace: the
+    """closed: queue_depth requests are always in flight. open: Poisson arrivals at rate_per_s. trace: the
     requests of a recorded trace."""
     ops: tuple[Op, ...] = Field(default=("read", "write"), min_length=1)
-    """Operations, each its own cell; unused with kind trace."""
+    """Operations, one cell each. Ignored with kind trace."""
     read_fraction: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Share of reads in one mixed cell [0 to 1], instead of ops."""
+    """Fraction of reads in one mixed cell [0 to 1], instead of ops."""
     patterns: tuple[Pattern, ...] = Field(default=("seq", "rand"), min_length=1)
-    """Order of offsets; unused with kind trace."""
+    """Access patterns, one cell each. Ignored with kind trace."""
     block_sizes_bytes: tuple[SizeBytes, ...] = Field(
         default=(4096,), min_length=1, max_length=BLOCK_SIZES_MAX
     )
-    """Request sizes [bytes]; unused with kind trace."""
+    """Request sizes [bytes], one cell each. Ignored with kind trace."""
     clients: Annotated[int, Field(ge=1, le=CLIENTS_MAX)] = 1
-    """Clients [count], each with submission threads, a network and an image of its own."""
+    """Clients [count], each with its own submission threads, network and image."""
     clients_per_host: Count = 1
-    """Clients on one machine, whose network they share [count]."""
+    """Clients per machine [count]. They share its network."""
     queue_depth: Count = 256
-    """Requests that each client has in flight [count]; unused where requests arrive by the clock."""
+    """Requests that each client keeps in flight [count]. Ignored for Poisson arrivals and for traces
+    replayed at recorded times."""
     completions: Literal["each", "newest"] = "each"
-    """each: the client goes on with each request that completes; newest: it waits for the request that it
-    issued last, then goes on with all that have completed. Only where queue_depth requests are in flight."""
+    """each: the client submits a new request after every completion. newest: it waits for its latest
+    request, then replaces all completed ones. For closed loops only."""
     requests: PositiveInt | None = None
-    """Requests per cell, of all clients [count]; give this or duration_s."""
+    """Requests per cell, all clients together [count]. Give either this or duration_s."""
     duration_s: SpanS | None = None
-    """Simulated time per cell [s]; give this or requests."""
+    """Simulated time per cell [s]. Give either this or requests."""
     image: Literal["pristine", "prefilled"] = "prefilled"
-    """Whether the image's objects exist before the run."""
+    """State of the image before the run. prefilled: all objects exist. pristine: none does."""
     image_bytes: SizeBytes = 100 * 10**9
-    """Size of the block image of each client [bytes]."""
+    """Size of each client's block image [bytes]."""
     rate_per_s: PositiveFloat | None = None
-    """Mean arrival rate of all clients together with kind open [requests/s]."""
+    """Mean arrival rate of all clients together [requests/s]. Kind open only."""
     trace: str | None = Field(default=None, min_length=1)
-    """Path of the trace with kind trace, relative to the scenario file."""
+    """Path of the trace, relative to the scenario file. Kind trace only."""
     trace_format: str | None = Field(default=None, min_length=1)
-    """Format of the trace; leave out to recognise it."""
+    """Format of the trace. Default: detected."""
     speed: PositiveFloat = 1.0
-    """Factor the recorded times of a trace are divided by [1]; 2 replays twice as fast."""
+    """Factor by which a trace is replayed faster [1]: 2 halves the recorded times."""
     replay: Literal["recorded", "closed"] = "recorded"
-    """recorded: a trace's requests arrive at their (scaled) times; closed: in the same order, queue_depth at
-    a time."""
+    """recorded: requests of a trace arrive at their recorded times, divided by speed. closed: they arrive
+    in the same order, queue_depth at a time."""
     timeout_s: SpanS | None = None
-    """Time after which the client gives a request up [s] (rados_osd_op_timeout); leave out for never, as Ceph
-    does. Only with [faults]."""
+    """Time after which the client abandons a request [s] (rados_osd_op_timeout). Default: never, as in
+    Ceph. Only with [faults]."""
 
 
 class LoadSpec(WorkloadSpec):
-    """One of several workloads that run at the same time; a key left out is that of `[workload]`."""
+    """One of several concurrent workloads. Missing keys come from `[workload]`."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")
     """Name of the workload in results."""
@@ -351,76 +360,75 @@ class ClientSpec(Table):
     """The machines that issue requests."""
 
     threads: PositiveInt | None = None
-    """Requests whose submission one client works on at the same time [count]; leave out to take the parameter
-    set's (one, as for a single load generator on a block-device library)."""
+    """Submission threads of one client [count]. Default: the parameter set's, which is one, as for a
+    single load generator on a block-device library."""
     place: Literal["own", "osd-hosts"] = "own"
-    """own: clients have machines of their own; osd-hosts: they run on the storage hosts in turn and share the
-    public network of those."""
+    """own: clients run on separate machines. osd-hosts: they run on the storage hosts, assigned
+    round-robin, and share the hosts' public network."""
 
 
 class RepairSpec(Throttles):
-    """OSDs lost for good, rebuilt while the workload runs. Left out values are those of the generation."""
+    """OSDs lost for good and rebuilt while the workload runs. Missing keys come from the generation."""
 
     lost_osds: tuple[OsdId, ...] = Field(min_length=1)
-    """Numbers of the OSDs that are lost."""
+    """Numbers of the lost OSDs."""
 
 
 class DegradedSpec(Table):
-    """OSDs that are down for the whole run and are not repaired."""
+    """OSDs that are down for the whole run, without repair."""
 
     missing_osds: tuple[OsdId, ...] = Field(min_length=1)
     """Numbers of the OSDs that are down."""
 
 
 class Scenario(Table):
-    """One question asked of the simulator: a cluster, a workload, and the schemes to compare.
+    """One question for the simulator: a cluster, a workload, and the schemes to compare.
 
-    Build one with `stripesim.scenarios.schema.loader.load_scenario`, which also applies the rules that span
-    several keys.
+    Use `stripesim.scenarios.schema.loader.load_scenario` to build one. It also applies the rules that
+    span several keys.
     """
 
     name: str = Field(default="scenario", pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")
     """Short name, used in titles and file names: letters, digits, space, dot, _ and -."""
     description: str = ""
-    """What the scenario is for, in a sentence or two."""
+    """Purpose of the scenario, in a sentence or two."""
     generation: GenerationName = "kraken"
-    """Ceph release whose write, read and repair paths are simulated; up to squid erasure-coded pools are
-    classic, tentacle is v20.2.0 with FastEC, umbrella is main."""
+    """Ceph release whose write, read and repair paths are simulated. Up to squid, erasure-coded pools are
+    classic; tentacle is v20.2.0 with FastEC; umbrella is main."""
     schemes: tuple[SchemeText, ...] = Field(min_length=1, max_length=SCHEMES_MAX)
-    """Redundancy schemes to compare: rep:3, rs:6,3 (k, m), lrc:10,6,5 (k, parities in all, locality),
-    lrc-ceph:4,2,3 and shec:6,3,2 (as Ceph's plugins), clay:9,3,11 (k, m, helpers d), or none for one bare
+    """Redundancy schemes to compare: rep:3, rs:6,3 (k, m), lrc:10,6,5 (k, all parities, locality),
+    lrc-ceph:4,2,3 and shec:6,3,2 (Ceph's plugins), clay:9,3,11 (k, m, helpers d), or none for a bare
     device."""
     seed: Annotated[int, Field(ge=0, le=INT_MAX)] = 1
-    """Seed of every random draw; the same seed gives the same run."""
+    """Seed of all random draws. The same seed gives the same run."""
     cluster: ClusterSpec = ClusterSpec()
-    """The machines and their layout."""
+    """The machines, their network and the placement of objects."""
     workload: WorkloadSpec = WorkloadSpec()
-    """What the client asks for."""
+    """Client load."""
     workloads: tuple[LoadSpec, ...] = Field(default=(), max_length=WORKLOADS_MAX)
-    """Several workloads at once, each of one op, pattern and block size; keys that one leaves out are those
-    of [workload]."""
+    """Several concurrent workloads, each with one op, pattern and block size. Missing keys come from
+    [workload]."""
     client: ClientSpec = ClientSpec()
-    """The clients: their threads and machines."""
+    """Threads and machines of the clients."""
     repair: RepairSpec | None = None
-    """Lost OSDs, rebuilt under the foreground load."""
+    """Lost OSDs, rebuilt under client load."""
     degraded: DegradedSpec | None = None
-    """OSDs that are down and stay down."""
+    """OSDs that stay down."""
     faults: FaultsSpec | None = None
-    """What fails and comes back during the run, and how the cluster recovers."""
+    """Failures and returns during the run, and the cluster's recovery."""
     durability: DurabilitySpec | None = None
-    """How drives fail and are rebuilt over years: see stripesim durability."""
+    """Failure and repair of drives over years. See stripesim durability."""
     plan: PlanSpec | None = None
-    """What may vary and what is required: see stripesim plan."""
+    """Keys to vary and requirements to meet. See stripesim plan."""
 
-    # Where relative paths start. It is private because a result must not
-    # depend on where a file happens to lie.
+    # Base of relative paths. Private, so that results do not depend on the location of the file.
     _base_dir: Path = PrivateAttr(default_factory=Path)
-    # Where keys stand, for what is found out only when the scenario is built.
+    # Locations of keys, for errors that only appear when the scenario is built.
     _places: KeyPlaces = PrivateAttr(default_factory=KeyPlaces)
 
     @property
     def loads(self) -> tuple[WorkloadSpec, ...]:
-        """The workloads that run at the same time, as a rule one."""
+        """Concurrent workloads, usually one."""
         if not self.workloads:
             return (self.workload,)
         return tuple(_with_defaults(load, self.workload) for load in self.workloads)
@@ -437,73 +445,72 @@ class Scenario(Table):
 
     @property
     def duration_s(self) -> float | None:
-        """Bound of a run in simulated time [s]; None: it ends when its requests do."""
+        """Simulated time after which a run stops [s], or None if it stops after its last request."""
         bounds = [load.duration_s for load in self.loads]
         return max((bound for bound in bounds if bound is not None), default=None)
 
     @property
     def until_ns(self) -> int | None:
-        """The same bound [ns]."""
+        """Simulated time after which a run stops [ns], or None."""
         if self.duration_s is None:
             return None
         return round(self.duration_s * 1e9)
 
     @property
     def missing_osds(self) -> tuple[int, ...]:
-        """OSDs that are missing from the start."""
+        """OSDs that are down from the start."""
         if self.degraded is None:
             return ()
         return tuple(self.degraded.missing_osds)
 
     @property
     def lost_osds(self) -> tuple[int, ...]:
-        """OSDs that are lost when the run begins, and repaired."""
+        """OSDs that are lost at the start, then repaired."""
         if self.repair is None:
             return ()
         return tuple(self.repair.lost_osds)
 
     def image_stride_bytes(self, load: WorkloadSpec) -> int:
-        """Size of an image of a workload, in whole objects [bytes]."""
+        """Return the size of a workload's image, rounded up to whole objects [bytes]."""
         return (
             -(-load.image_bytes // self.cluster.object_bytes)
             * self.cluster.object_bytes
         )
 
     def where(self, *path: str | int) -> str:
-        """Write a key with its file and line, as far as they are known, for messages."""
+        """Return a key with its file and line where they are known, for messages."""
         return self._places.text(path)
 
     def is_override(self, *path: str | int) -> bool:
-        """Return True if the command line gave a key, or a table that holds it."""
+        """Return True if the command line set a key or a table that contains it."""
         overrides = self._places.overrides
         return any(path[:length] in overrides for length in range(1, len(path) + 1))
 
     def problem(self, path: str, got: str, wanted: str) -> ValueError:
-        """Make the error of a dotted key: ``file:line: key: got …, wanted …``.
+        """Return the error for a dotted key: ``file:line: key: got …, wanted …``.
 
-        Digits in the key are positions in a list.
+        Digits in the key are list indices.
         """
         parts = [int(part) if part.isdigit() else part for part in path.split(".")]
         return ValueError(f"{self.where(*parts)}: got {got}, wanted {wanted}")
 
     def resolve(self, path: str) -> Path:
-        """Turn a path of the scenario into one that can be opened."""
+        """Return a path of the scenario relative to the scenario file's folder."""
         return self._base_dir / Path(path).expanduser()
 
     def files(self) -> list[tuple[KeyPath, str]]:
-        """List the files that the scenario names, each with its key: a run depends on their content too."""
+        """List the files that the scenario names, with their keys. Their content affects a run."""
 
         def walk(table: Table, above: KeyPath) -> Iterator[tuple[KeyPath, str]]:
             for name in type(table).model_fields:
                 value = getattr(table, name)
-                for index, item in enumerate(
-                    value if isinstance(value, tuple) else (value,)
-                ):
-                    path = (
-                        (*above, name, index)
-                        if isinstance(value, tuple)
-                        else (*above, name)
-                    )
+                items: list[tuple[KeyPath, Any]] = [((*above, name), value)]
+                if isinstance(value, tuple):
+                    items = [
+                        ((*above, name, index), item)
+                        for index, item in enumerate(value)
+                    ]
+                for path, item in items:
                     if isinstance(item, Table):
                         yield from walk(item, path)
                     elif names_file(name, item):
@@ -512,14 +519,14 @@ class Scenario(Table):
         return list(walk(self, ()))
 
     def has_file(self, path: str) -> bool:
-        """Tell whether a path of the scenario names a file."""
-        # Names too long for the file system, or of a user that is not there, are refused by raising.
+        """Return True if a path of the scenario is that of a file."""
+        # Python raises for names that are too long and for home directories of unknown users.
         with contextlib.suppress(OSError, RuntimeError, ValueError):
             return self.resolve(path).exists() and not self.resolve(path).is_dir()
         return False
 
     def hash(self) -> str:
-        """Name the scenario by its content; paths count as written, optional tables only where given."""
+        """Return the SHA-256 of the content, with paths as written and without absent optional tables."""
         left_out = {key for key in ("durability", "plan") if getattr(self, key) is None}
         canonical = json.dumps(
             self.model_dump(mode="json", exclude=left_out),
@@ -531,12 +538,18 @@ class Scenario(Table):
 
 
 class Cell(NamedTuple):
-    """One row of the result: a scheme under one kind of request.
+    """Scheme and kind of request of one result row.
 
-    scheme: scheme as the scenario writes it; op: ``read`` or ``write``; ``mixed`` where the scenario gives a
-    read fraction; ``trace`` where a trace decides; pattern: ``seq`` or ``rand``; ``trace`` where a trace
-    decides, ``mixed`` where several workloads do; block_size_bytes: request size [bytes]; None where a trace
-    or several workloads decide.
+    Attributes
+    ----------
+    scheme
+        Scheme as the scenario writes it.
+    op
+        ``read``, ``write``, ``mixed`` with a read fraction or several workloads, or ``trace``.
+    pattern
+        ``seq``, ``rand``, ``mixed`` with several workloads, or ``trace``.
+    block_size_bytes
+        Request size [bytes]; None for traces and several workloads.
     """
 
     scheme: str
@@ -564,7 +577,7 @@ def cells(scenario: Scenario) -> list[Cell]:
     ]
 
 
-#: Ways to say one thing: a workload that gives one does not take the other from `[workload]`.
+#: Mutually exclusive keys: a workload with one of them does not inherit the other from `[workload]`.
 _ALTERNATIVES = (
     ("requests", "duration_s"),
     ("ops", "read_fraction"),
@@ -573,22 +586,23 @@ _ALTERNATIVES = (
 
 
 def _with_defaults(load: LoadSpec, common: WorkloadSpec) -> LoadSpec:
-    """Return one of several workloads with what it leaves out as `[workload]` gives it."""
-    given = set(load.model_fields_set)
+    """Return a workload with its missing keys filled in from `[workload]`."""
+    own_keys = set(load.model_fields_set)
     for pair in _ALTERNATIVES:
-        given |= set(pair) if given & set(pair) else set()
-    taken = {key: getattr(common, key) for key in common.model_fields_set - given}
+        if own_keys & set(pair):
+            own_keys |= set(pair)
+    taken = {key: getattr(common, key) for key in common.model_fields_set - own_keys}
     return load.model_copy(update=taken)
 
 
 def load_cell(scheme: str, load: WorkloadSpec) -> Cell:
-    """Return the cell of one of several workloads, which has one op, pattern and block size."""
+    """Return the cell of one of several concurrent workloads, which has one op, pattern and block size."""
     op = load.ops[0] if load.read_fraction is None else "mixed"
     return Cell(scheme, op, load.patterns[0], load.block_sizes_bytes[0])
 
 
 def schema_json() -> str:
-    """Write the JSON schema of scenario files, for editors."""
+    """Return the JSON schema of scenario files, for editors."""
     schema: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     schema |= _unwrapped(Scenario.model_json_schema())
     schema["title"] = "stripesim scenario"
@@ -596,7 +610,7 @@ def schema_json() -> str:
 
 
 def _unwrapped(value: Any) -> Any:
-    """Join the lines over which the source wraps the description of a key; write choices one way."""
+    """Unwrap the lines of descriptions, and rename oneOf to anyOf."""
     if isinstance(value, dict):
         return {
             "anyOf" if key == "oneOf" else key: _unwrapped(part)

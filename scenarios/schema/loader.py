@@ -1,4 +1,4 @@
-"""Read a scenario from TOML, apply overrides, and report every fault at once with its place."""
+"""Read a scenario from TOML, apply overrides, and report all problems at once with file and line."""
 
 import contextlib
 import copy
@@ -30,16 +30,17 @@ from stripesim.scenarios.schema.problems import (
     value_at,
     value_text,
 )
+from stripesim.scenarios.schema.renamed import current_path, rename_keys
 from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces, key_text, locate_keys
 from stripesim.scenarios.schema.toml_bounds import TEXT_MAX, TomlBoundError, parse_toml
 
 _SHIPPED_DIR: Final = Path(__file__).parents[1]
-#: Problems that an error lists; it counts the others.
+#: Problems that an error lists. Further ones are only counted.
 PROBLEMS_MAX: Final = 50
-#: Values of `--set`.
+#: Maximum number of `--set` options.
 OVERRIDES_MAX: Final = 1000
 
-#: Two ways to say one thing: an override that gives one takes the other, if it stands in the file, away.
+#: Mutually exclusive keys: overriding one removes the other from the file's values.
 _ALTERNATIVES: Final[tuple[tuple[KeyPath, KeyPath], ...]] = (
     (("workload", "requests"), ("workload", "duration_s")),
     (("workload", "ops"), ("workload", "read_fraction")),
@@ -47,54 +48,55 @@ _ALTERNATIVES: Final[tuple[tuple[KeyPath, KeyPath], ...]] = (
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be used: a line ``place: key: got …, wanted …`` for each problem.
+    """An invalid scenario, with a line ``place: key: got …, wanted …`` for each problem.
 
     The place is ``file:line`` or, for overrides, ``--set``.
     """
 
     @property
     def faults(self) -> list[str]:
-        """The lines of the text, one for each fault."""
+        """Lines of the message, one for each problem."""
         return str(self).splitlines()
 
 
 class Override(NamedTuple):
-    """A value that replaces what a document says: a key such as ``cluster.hosts``, and who gave the value."""
+    """A value that replaces a scenario's, with its dotted key and the place that messages name."""
 
     key: str
     value: Any
     place: str = "--set"
 
 
-#: Values by key, or overrides; text is one as on a command line, ``key=value``.
+#: A mapping of keys to values, or a sequence of overrides. Text has the form ``key=value`` of the command
+#: line.
 Overrides = Mapping[str, Any] | Sequence[str | Override]
 
 
 @dataclass
 class _Document:
-    """A TOML document on its way to a scenario."""
+    """A TOML document that is being turned into a scenario."""
 
     label: str
     values: dict[str, Any]
     lines: dict[KeyPath, int]
     problems: list[Problem] = field(default_factory=list)
     overrides: dict[KeyPath, str] = field(default_factory=dict)
-    loose: list[str] = field(default_factory=list)  # lines of problems that no key has
+    loose: list[str] = field(default_factory=list)  # messages that belong to no key
     faulty_paths: set[KeyPath] = field(default_factory=set)
-    unlisted: int = 0  # problems that are counted and not described
+    unlisted: int = 0  # problems that are counted but not described
 
     @property
     def places(self) -> KeyPlaces:
-        """Where all keys stand."""
+        """Locations of all keys."""
         return KeyPlaces(self.label, self.lines, self.overrides)
 
     def add(self, problem: Problem) -> None:
-        """Note a problem of a key."""
+        """Record a problem with a key."""
         self.problems.append(problem)
         self.faulty_paths.add(problem.path)
 
     def raise_problems(self) -> None:
-        """Raise the first problems as one error, in the order of the document."""
+        """Raise the recorded problems as one error, in document order."""
         if not self.problems and not self.loose:
             return
         places = self.places
@@ -111,7 +113,7 @@ class _Document:
 
 
 def shipped_scenarios() -> list[str]:
-    """List the scenarios that ship."""
+    """List the names of the shipped scenarios."""
     return sorted(path.stem for path in _SHIPPED_DIR.glob("*.toml"))
 
 
@@ -123,24 +125,29 @@ def load_scenario(
     Parameters
     ----------
     name_or_path
-        Name of a scenario that ships (`koh2017`), or the path of a TOML file.
+        Name of a shipped scenario (`koh2017`), or the path of a TOML file.
     sets
-        Overrides, applied in order: a mapping of keys to values, or a list of `Override` and of texts
-        ``key.path=value``. A value in a text is TOML; a bare word that is no TOML value is text (``4k``).
-        One value given for a list is a list of one. ``workload.requests`` and
-        ``workload.duration_s`` replace each other, and so do ``workload.ops`` and ``workload.read_fraction``.
+        Overrides, applied in order: a mapping of keys to values, or a list of `Override` objects and of texts
+        ``key.path=value``. The value in a text is TOML, or a bare word (``4k``), which is taken as text. A
+        single value for a list key becomes a list of one. ``workload.requests`` and ``workload.duration_s``
+        replace each other, as do ``workload.ops`` and ``workload.read_fraction``.
     seed
-        Seed to use instead of the scenario's, 0 … 2⁶³ − 1.
+        Seed that replaces the scenario's, 0 … 2⁶³ − 1.
 
     Returns
     -------
     Scenario
-        Validated; relative paths in it start at the file's folder.
+        Validated. Its relative paths start at the file's folder.
 
     Raises
     ------
     ScenarioError
-        If anything is wrong; all faults at once, one line each.
+        If anything is wrong, with one line for each problem.
+
+    Warns
+    -----
+    FutureWarning
+        If a key has an old name.
     """
     path = _find(str(name_or_path))
     text = _read(path)
@@ -164,9 +171,9 @@ def parse_scenario(
     text
         The TOML document.
     label
-        What to call it in messages, usually its path.
+        Name of the document in messages, usually its path.
     base_dir
-        Folder that relative paths in it start from; the current one if None.
+        Base folder of relative paths in the document. Default: the current folder.
     sets, seed
         As for `load_scenario`.
 
@@ -178,7 +185,7 @@ def parse_scenario(
     Raises
     ------
     ScenarioError
-        If anything is wrong; all faults at once, one line each.
+        If anything is wrong, with one line for each problem.
 
     Examples
     --------
@@ -196,7 +203,10 @@ def scenario_from(
     sets: Overrides = (),
     seed: int | None = None,
 ) -> Scenario:
-    """Make a scenario of Python values: mappings are tables, sequences arrays; else as `parse_scenario`."""
+    """Build a scenario from Python values: mappings become tables, sequences become arrays.
+
+    The other parameters, the result and the errors are those of `parse_scenario`.
+    """
     document = _Document(
         label, {key: _as_toml(value) for key, value in values.items()}, {}
     )
@@ -206,7 +216,10 @@ def scenario_from(
 def overridden(
     scenario: Scenario, sets: Overrides, *, seed: int | None = None
 ) -> Scenario:
-    """Return a scenario with other values of some keys, checked as a whole; else as `load_scenario`."""
+    """Return a copy of a scenario with some keys replaced, fully validated.
+
+    `sets`, `seed` and the errors are those of `load_scenario`.
+    """
     if not sets and seed is None:
         return scenario
     values = scenario.model_dump(mode="json", exclude_unset=True)
@@ -214,7 +227,7 @@ def overridden(
 
 
 def _as_toml(value: Any) -> Any:
-    """Return a value in the types that a TOML document has."""
+    """Convert a value to the types of TOML."""
     if isinstance(value, Mapping):
         return {str(key): _as_toml(part) for key, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -234,8 +247,11 @@ def _finished(
         )
     if isinstance(sets, Mapping):
         sets = [Override(key, value) for key, value in sets.items()]
+    _rename_keys(document)
     for item in sets:
         _override(document, item)
+    # An override may replace a whole table, with old names in it.
+    _rename_keys(document)
     if seed is not None:
         document.values["seed"] = seed
         document.overrides[("seed",)] = "--seed"
@@ -250,7 +266,7 @@ def _finished(
         isinstance(cluster, dict)
         and cluster.get("parameters", TODAY_PARAMETERS) == TODAY_PARAMETERS
     ):
-        # What a scenario of today leaves out is the hardware that its set was measured on.
+        # Missing keys come from the hardware that the default set was measured on.
         document.values.setdefault("generation", TODAY_GENERATION)
         cluster |= {
             key: value for key, value in TODAY_CLUSTER.items() if key not in cluster
@@ -263,6 +279,11 @@ def _finished(
     return scenario
 
 
+def _rename_keys(document: _Document) -> None:
+    for problem in rename_keys(document.values, document.lines, document.places):
+        document.add(problem)
+
+
 def _find(name_or_path: str) -> Path:
     shipped = shipped_scenarios()
     if name_or_path in shipped:
@@ -271,7 +292,7 @@ def _find(name_or_path: str) -> Path:
     path = Path(name_or_path)
     listed = ", ".join(shipped)
     with contextlib.suppress(OSError):
-        # Opening what is there but is no file gives the system's own reason.
+        # Opening a folder or device later fails with the system's own reason.
         if name_or_path and path.exists():
             return path
     shown = name_or_path if name_or_path.isprintable() else repr(name_or_path)
@@ -287,7 +308,7 @@ def _find(name_or_path: str) -> Path:
 
 
 def _read(path: Path) -> str:
-    """Read a scenario file, of which no more than the bound is ever in memory."""
+    """Read a scenario file, but never more of it than the limit."""
     try:
         with path.open("rb") as file:
             content = file.read(TEXT_MAX + 1)
@@ -327,7 +348,7 @@ def _parse_toml(text: str, label: str) -> _Document:
 
 
 def _syntax_error(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:
-    """Return the line of a syntax error and what is wrong there."""
+    """Return the line of a syntax error and the parser's reason."""
     last_line = text.rstrip().count("\n") + 1
     match = re.search(
         r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error)
@@ -339,37 +360,41 @@ def _syntax_error(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:
 
 
 def _override(document: _Document, item: str | Override) -> None:
-    """Apply an override, or note what is wrong with it."""
+    """Apply an override, or record the problem with it."""
     if isinstance(item, str):
         _override_from_text(document, item)
         return
-    path = _override_path(item.key)
-    if path is None:
+    written = _override_path(item.key)
+    if written is None:
         _note_no_key(document, item.place, item.key, item.key)
         return
+    value = _as_toml(item.value)
+    path = current_path(written, value, item.place)
     document.overrides[path] = item.place
-    _replace(document, path, _as_toml(item.value))
+    _replace(document, path, value)
 
 
 def _override_from_text(document: _Document, item: str) -> None:
-    """Apply one ``key.path=value``."""
+    """Apply an override of the form ``key.path=value``."""
     key, equals, value = item.partition("=")
     if not equals:
         wanted = "key=value, such as workload.requests=2000"
         shown = value_text(item)
         document.loose.append(f'--set: {shown}: got no "=", wanted {wanted}')
         return
-    path = _override_path(key)
-    if path is None:
+    written = _override_path(key)
+    if written is None:
         _note_no_key(document, "--set", item, key)
         return
-    document.overrides[path] = "--set"
     try:
         new = _override_value(value.strip())
     except ValueError:
         wanted = 'a TOML value, such as 2000, 4k or ["rs:6,3"]'
-        document.add(Problem(path, value_text(value), wanted))
+        document.overrides[written] = "--set"
+        document.add(Problem(written, value_text(value), wanted))
         return
+    path = current_path(written, new, "--set")
+    document.overrides[path] = "--set"
     _replace(document, path, new)
 
 
@@ -380,14 +405,14 @@ def _note_no_key(document: _Document, place: str, item: str, key: str) -> None:
 
 
 def _replace(document: _Document, path: KeyPath, value: Any) -> None:
-    """Put a value in the place of a document's, below tables that are made where there are none."""
+    """Set a value in the document, and create missing tables on the way."""
     table = document.values
     for depth, part in enumerate(path[:-1], start=1):
         table = table.setdefault(str(part), {})
         if not isinstance(table, dict):
             above = key_text(path[:depth])
             got = f"a key inside {above}"
-            document.add(Problem(path, got, f"{above} itself: it is no table"))
+            document.add(Problem(path, got, f"{above} alone, which is not a table"))
             return
     if is_list_key(path) and not isinstance(value, list):
         value = [value]
@@ -405,7 +430,7 @@ def _override_path(written: str) -> KeyPath | None:
             return None
         ((key, nested),) = nested.items()
         path.append(key)
-    # A line break in the argument could smuggle a second key in; anything but one key is refused.
+    # A line break could smuggle in a second key, so exactly one key is accepted.
     return tuple(path) if nested == 0 and "\n" not in written.strip() else None
 
 
@@ -422,7 +447,7 @@ def _override_value(text: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Make a TOML value one that JSON can carry; what it cannot becomes something that no key accepts."""
+    """Replace values that JSON cannot carry by one that no key accepts."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -432,13 +457,13 @@ def _plain(value: Any) -> Any:
 
 
 def _validate(document: _Document) -> Scenario:
-    """Validate each key; where some are faulty, go on with defaults so that the other rules can speak."""
+    """Validate all keys, then fall back to defaults for invalid ones so that later rules can run."""
     try:
         return Scenario.model_validate_json(json.dumps(_plain(document.values)))
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
     for detail in details:
-        # Of a key that takes a number or a list, pydantic adds which of both it took the value for.
+        # pydantic appends the branch of a union to the path of an error; drop it.
         detail["loc"] = tuple(
             part for part in detail["loc"] if not str(part).startswith("=")
         )
@@ -447,7 +472,7 @@ def _validate(document: _Document) -> Scenario:
     for path in document.faulty_paths:
         _remove(repaired, path, document.values)
     if not repaired.get("schemes"):
-        # Any scheme will do: the rules read the schemes from the document.
+        # Any scheme will do here, because the rules read the schemes from the document.
         repaired["schemes"] = ["none"]
     try:
         return Scenario.model_validate_json(json.dumps(_plain(repaired)))
@@ -459,13 +484,13 @@ def _validate(document: _Document) -> Scenario:
 
 
 def _note_details(document: _Document, details: Sequence[ErrorDetails]) -> None:
-    """Turn errors of pydantic into problems, but no more than are listed: each takes a millisecond."""
+    """Convert pydantic's errors to problems, up to the limit: each conversion takes a millisecond."""
     places = document.places
     ordered = sorted(details, key=lambda detail: places.find(detail["loc"])[0])
     for detail in ordered:
         path = detail["loc"]
         if detail["type"] == "too_short" and value_at(document.values, path):
-            # A list whose elements are all faulty is also called too short; once is enough.
+            # A list whose items are all invalid is also reported as too short. One report is enough.
             document.faulty_paths.add(path)
         elif len(document.problems) < PROBLEMS_MAX:
             document.add(problem_from_pydantic(detail, document.values))
@@ -475,14 +500,14 @@ def _note_details(document: _Document, details: Sequence[ErrorDetails]) -> None:
 
 
 def _remove(values: dict[str, Any], loc: KeyPath, document: Mapping[str, Any]) -> None:
-    """Take a faulty key out: the whole list for one of its elements, the whole table for a key it lacks."""
+    """Remove an invalid key: for a list item the whole list, for a missing key the whole table."""
     path = [part for part in loc if isinstance(part, str)]
     table = value_at(document, tuple(path[:-1]))
-    given = table if isinstance(table, dict) else {}
+    present = table if isinstance(table, dict) else {}
     above = value_at(values, tuple(path[:-1]))
     if isinstance(above, dict) and path[-1] in above:
         del above[path[-1]]
-    elif len(path) > 1 and path[-1] not in given:
+    elif len(path) > 1 and path[-1] not in present:
         values.pop(path[0], None)
     if path[0] in ("repair", "degraded") and path[-1] in ("lost_osds", "missing_osds"):
         values.pop(path[0], None)
@@ -493,13 +518,13 @@ def _cross_check(document: _Document, scenario: Scenario) -> None:
     above_faulty = {path[:length] for path in faulty for length in range(len(path))}
 
     def is_faulty(path: KeyPath) -> bool:
-        """Tell whether a key, one above it or one within it has a problem of its own."""
+        """Return True if the key, a table that contains it, or a key inside it is invalid."""
         return path in above_faulty or any(
             path[:length] in faulty for length in range(len(path) + 1)
         )
 
     for problem in cross_check(scenario, _readable_schemes(document)):
-        # A rule means nothing where a key that it rests on is faulty.
+        # A rule is meaningless if a key that it depends on is invalid.
         if not any(is_faulty(path) for path in (problem.path, *problem.involves)):
             document.add(problem)
 
@@ -507,11 +532,11 @@ def _cross_check(document: _Document, scenario: Scenario) -> None:
 def _readable_schemes(document: _Document) -> list[NumberedScheme]:
     from stripesim.models.coding import SchemeError, parse_scheme
 
-    given = document.values.get("schemes")
-    if not isinstance(given, list):
+    written = document.values.get("schemes")
+    if not isinstance(written, list):
         return []
     schemes = []
-    for index, text in enumerate(given[:SCHEMES_MAX]):
+    for index, text in enumerate(written[:SCHEMES_MAX]):
         if not isinstance(text, str):
             continue
         with contextlib.suppress(SchemeError):

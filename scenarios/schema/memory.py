@@ -1,9 +1,9 @@
-"""Estimate the memory of a run before anything is allocated, and refuse runs that would not fit.
+"""Estimate the memory of a run before anything is allocated, and reject runs that would not fit.
 
-The bytes below are the growth of the resident set of a process at its peak, over a small run, in runs in
-which one quantity dominates, on the compiled engine. The estimates are within a factor of two of each of
-these runs (``tests/theory/test_memory.py`` repeats some), but for stripes of Clay codes, which are rounded up
-to sub-chunks and counted too high.
+The constants were measured with the compiled engine, as the growth of a process's peak resident set
+compared with a small run, in runs dominated by one quantity. Estimates are within a factor of two of each
+of these runs (``tests/theory/test_memory.py`` repeats some). Stripes of Clay codes, which are rounded up
+to sub-chunks, are overestimated by more.
 """
 
 import math
@@ -20,31 +20,31 @@ from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 from stripesim.scenarios.schema.problems import Problem, problem
 from stripesim.scenarios.schema.units import bytes_text, format_size, number_text
 
-#: Bins of a series of a run with faults.
+#: Bins of each time series of a run with faults.
 BINS_MAX: Final = 10**6
 
 _REQUEST_BYTES: Final = 215
 _REQUEST_UNDER_FAULTS_BYTES: Final = 400
 _IN_FLIGHT_BYTES: Final = 800
 _CLIENT_BYTES: Final = 8000
-#: One object of a request that touches several: while the run lasts, and while the request is planned.
+#: One object of a request that spans several objects: during the run, and during planning.
 _PIECE_BYTES: Final = 125
 _PLANNED_PIECE_BYTES: Final = 420
-#: Requests that are planned together.
+#: Requests that are planned in one batch.
 _PLANNED_REQUESTS: Final = 4096
-#: One stripe that a write in flight holds in memory.
+#: One stripe of a write in flight.
 _STRIPE_BYTES: Final = 115
 _HOST_BYTES: Final = 2600
 _OSD_BYTES: Final = 3100
 _OSD_UNDER_FAULTS_BYTES: Final = 6600
 _OP_SHARD_BYTES: Final = 390
-#: Queues of operations of an OSD where a scenario does not say (`osd_op_num_shards` of solid-state drives).
+#: Default of `osd_op_num_shards` for SSDs.
 _OP_SHARDS: Final = 8
 _PG_BYTES: Final = 1080
 _PG_SHARD_BYTES: Final = 231
 _PG_UNDER_FAULTS_BYTES: Final = 5300
 _PG_SHARD_UNDER_FAULTS_BYTES: Final = 1500
-#: One object of an image, where its shards may have to be recovered.
+#: One object of an image whose shards may need recovery.
 _OBJECT_UNDER_FAULTS_BYTES: Final = 550
 _BIN_BYTES: Final = 360
 
@@ -55,15 +55,15 @@ class MemoryPart(NamedTuple):
     Attributes
     ----------
     key
-        The key, with dots.
+        The dotted key.
     needed_bytes
-        Bytes that the run needs for it [bytes].
+        Memory that the run needs for it [bytes].
     value
-        What the key holds, in its unit.
+        Value of the key, in its unit.
     text
-        Writes a value of the key.
+        Function that formats a value of the key.
     shrinks
-        Whether the bytes fall as the value rises, instead of rising with it.
+        True if the memory falls as the value rises.
     """
 
     key: str
@@ -74,7 +74,7 @@ class MemoryPart(NamedTuple):
 
 
 def count_text(value: int) -> str:
-    """Write a count with separators.
+    """Write a count with thousands separators.
 
     >>> count_text(1234567)
     '1,234,567'
@@ -88,9 +88,9 @@ def seconds_text(value: float) -> str:
 
 
 def known_requests(scenario: Scenario) -> dict[str, float]:
-    """Return the requests of each workload as far as they are known before a run; closed loops count none.
+    """Return the requests of each workload that are known before a run.
 
-    How many requests a closed loop issues in its time only a run shows.
+    Closed loops with a duration count as none, because only the run shows how many they issue.
     """
     return {place: _known_requests(load) for place, load in loads_with_keys(scenario)}
 
@@ -106,14 +106,14 @@ def _known_requests(load: WorkloadSpec) -> float:
 def memory_problem(
     scenario: Scenario, schemes: Sequence[NumberedScheme], requests: Mapping[str, float]
 ) -> Problem | None:
-    """Return the problem of a run that does not fit in the memory that is left; None where it fits.
+    """Return the problem of a run that exceeds the available memory, or None if it fits.
 
     Parameters
     ----------
     scenario
         The scenario.
     schemes
-        Its schemes; the one that needs most decides.
+        Its schemes. The one that needs most decides.
     requests
         Requests of a cell by the key of each workload [count].
     """
@@ -124,7 +124,7 @@ def memory_problem(
         return None
     largest = max(parts, key=lambda part: part.needed_bytes)
     others_bytes = needed_bytes - largest.needed_bytes
-    share = f"{bytes_text(needed_bytes)} of memory, {bytes_text(largest.needed_bytes)} of it for this key"
+    share = f"{bytes_text(needed_bytes)} of memory, {bytes_text(largest.needed_bytes)} for this key"
     got = f"{largest.text(math.floor(largest.value))} (a run of about {share})"
     wanted = _wanted(largest, limit, limit.left_bytes - others_bytes)
     return problem(largest.key, got, wanted, *(part.key for part in parts))
@@ -133,13 +133,13 @@ def memory_problem(
 def _wanted(part: MemoryPart, limit: MemoryLimit, free_bytes: float) -> str:
     left = f"the {bytes_text(limit.left_bytes)} that the {limit.source} leaves"
     if free_bytes <= 0:
-        return f"a run that needs no more than {left}"
+        return f"a run that fits in {left}"
     factor = free_bytes / part.needed_bytes
     if part.shrinks:
         return f"at least {part.text(math.ceil(part.value / factor))}, for {left}"
     lower = math.floor(part.value * factor)
     if lower < 1:
-        return f"a run that needs no more than {left}"
+        return f"a run that fits in {left}"
     return f"at most {part.text(_two_digits(lower))}, for {left}"
 
 
@@ -152,7 +152,7 @@ def _two_digits(value: int) -> int:
 def memory_parts(
     scenario: Scenario, schemes: Sequence[NumberedScheme], requests: Mapping[str, float]
 ) -> Iterator[MemoryPart]:
-    """Estimate what a cell of a scenario needs, key by key; the arguments are those of `memory_problem`."""
+    """Estimate the memory of a cell by key. The arguments are those of `memory_problem`."""
     yield from _cluster_parts(scenario, schemes)
     for place, load in loads_with_keys(scenario):
         yield from _load_parts(scenario, schemes, place, load, requests.get(place, 0.0))
@@ -225,7 +225,7 @@ def _load_parts(
             count_text,
         )
     else:
-        # A request takes less than a second where the cluster keeps up.
+        # Requests take less than a second if the cluster keeps up.
         in_flight = load.rate_per_s or 0.0
     yield from _block_parts(scenario, schemes, place, load, requests, in_flight)
     if recovers:
@@ -244,13 +244,13 @@ def _block_parts(
     requests: float,
     in_flight: float,
 ) -> Iterator[MemoryPart]:
-    """Estimate what requests of the largest block need where they touch many objects or stripes."""
+    """Estimate the memory of requests that span many objects or stripes, at the largest block size."""
     if load.kind == "trace":
         return
     cluster = scenario.cluster
     block_bytes = max(load.block_sizes_bytes)
     if requests == 0.0:
-        # At least those that are in flight.
+        # At least the requests in flight.
         requests = in_flight
     if block_bytes > cluster.object_bytes:
         pieces = block_bytes / cluster.object_bytes

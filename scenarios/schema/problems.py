@@ -1,4 +1,4 @@
-"""How a problem is put into words: one line saying where, what was got and what was wanted."""
+"""Describe problems of a scenario, each in one line with location, value and expectation."""
 
 import datetime
 import difflib
@@ -20,13 +20,13 @@ from stripesim.scenarios.schema.toml import (
 )
 
 _VALUE_CHARACTERS_MAX: Final = 60
-#: What rules say of values in a list may be as long as the list.
+#: Maximum length of a value in a message. Values of lists may be long.
 _GOT_CHARACTERS_MAX: Final = 300
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with a scenario; it means nothing where a key it `involves` has a problem itself."""
+    """A problem of a scenario. It is dropped if a key that it `involves` is invalid."""
 
     path: KeyPath
     got: str
@@ -40,7 +40,7 @@ class Problem:
 
 
 def problem(key: str, got: object, wanted: str, *involves: str) -> Problem:
-    """Make a problem of keys written with dots; digits are places in a list: ``workloads.0.name``."""
+    """Create a problem from dotted keys. Digits are list indices: ``workloads.0.name``."""
     return Problem(_path(key), str(got), wanted, tuple(map(_path, involves)))
 
 
@@ -83,7 +83,7 @@ def value_text(value: object) -> str:
         and not isinstance(value, bool)
         and value.bit_length() > 128
     ):
-        # Python refuses to print the longest integers; their size says enough.
+        # Python refuses to print the longest integers.
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, datetime.date | datetime.time):
         return str(value)
@@ -96,7 +96,7 @@ def value_text(value: object) -> str:
 
 
 def value_at(document: object, path: KeyPath) -> object:
-    """Fetch what a document holds at a path; None where it holds nothing."""
+    """Return the value at a path of a document, or None."""
     for part in path:
         if isinstance(document, Mapping):
             document = document.get(part)
@@ -113,12 +113,12 @@ def value_at(document: object, path: KeyPath) -> object:
 
 @cache
 def _known_keys() -> dict[tuple[str, ...], bool]:
-    """Every key of a scenario, and whether its value is a list."""
+    """Map every key of a scenario to whether its value is a list."""
     known: dict[tuple[str, ...], bool] = {}
 
     def walk(model: type[BaseModel], above: tuple[str, ...]) -> None:
         for name, field in model.model_fields.items():
-            # A key that also takes a number takes one value as that number.
+            # `cluster.hosts` takes a number or a list; a single value stays a number.
             one_of = (field.annotation, *get_args(field.annotation))
             known[(*above, name)] = any(get_origin(part) is tuple for part in one_of)
             for option in _options(field.annotation):
@@ -130,21 +130,21 @@ def _known_keys() -> dict[tuple[str, ...], bool]:
 
 
 def _options(annotation: Any) -> Iterator[Any]:
-    """Yield an annotation and what it is made of: choices, and items of a list."""
+    """Yield an annotation and all its arguments, recursively."""
     yield annotation
     for part in get_args(annotation):
         yield from _options(part)
 
 
 def is_list_key(path: KeyPath) -> bool:
-    """Tell whether a scenario's key takes a list."""
+    """Return True if a scenario's key takes a list."""
     return _known_keys().get(tuple(map(str, path)), False)
 
 
 def _unknown_key(path: KeyPath) -> Problem:
-    """Name the nearest key: one of the same table first, else one of that name elsewhere."""
+    """Suggest the nearest key of the same table, or else a similar key of another table."""
     name = shorten(str(path[-1]), KEY_CHARACTERS_MAX)
-    # In a list of tables the number of the table is part of the path, not of the key.
+    # The path of a table in a list contains its index, the key does not.
     table = tuple(part for part in path[:-1] if isinstance(part, str))
     got = f'unknown key "{name}"' if name.isprintable() else f"unknown key {name!r}"
     siblings = [key[-1] for key in _known_keys() if key[:-1] == table]
@@ -172,7 +172,7 @@ _EXAMPLES: Final[Mapping[str, str]] = {
 
 
 def problem_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> Problem:
-    """Turn one of pydantic's errors into a problem."""
+    """Convert an error of pydantic to a problem."""
     path: KeyPath = error["loc"]
     if error["type"] == "extra_forbidden":
         return _unknown_key(path)
@@ -184,6 +184,6 @@ def problem_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> P
     wanted = _WANTED.get(
         error["type"], error["msg"].replace("{", "{{").replace("}", "}}")
     )
-    # Literals come with Python's quotes, TOML users write double ones.
+    # pydantic quotes literals as Python does; TOML users write double quotes.
     wanted = wanted.format_map(error.get("ctx", {})).replace("'", '"')
     return Problem(path, value_text(value_at(document, path)), wanted)

@@ -1,4 +1,4 @@
-"""The tables that a scenario may have beside cluster and workload: `[faults]`, `[durability]`, `[plan]`."""
+"""Define the scenario tables `[faults]`, `[durability]` and `[plan]`."""
 
 from typing import Annotated, Final, Literal
 
@@ -24,13 +24,13 @@ FaultKind = Literal["process", "power", "hang"]
 Unit = Literal["osd", "host"]
 
 _KIND = (
-    "process: the daemon dies and peers see refused connections at once; power: silence until heartbeats run "
-    "out; hang: silence, and the daemon goes on where it was."
+    "process: the daemon dies and peers see refused connections immediately. power: the OSD is silent until "
+    "heartbeats run out. hang: as power, but the daemon then resumes where it stopped."
 )
 
 
 class EventSpec(Table):
-    """One failure: OSDs, whole hosts or whole racks that stop at a time."""
+    """A failure: OSDs, hosts or racks that stop at a given time."""
 
     osds: tuple[OsdId, ...] = ()
     """Numbers of the OSDs that stop."""
@@ -39,27 +39,27 @@ class EventSpec(Table):
     racks: tuple[OsdId, ...] = ()
     """Numbers of the racks whose hosts stop."""
     at_s: TimeS
-    """When, in simulated time [s]."""
+    """Simulated time of the failure [s]."""
     return_s: TimeS | None = None
-    """When they come back [s]; leave out for never within the run."""
+    """Simulated time of the return [s]. Default: no return."""
     kind: FaultKind = Field(default="process", description=_KIND)
     data: Literal["kept", "lost"] = "kept"
-    """Whether who comes back still has its data, or an empty device."""
+    """Data of returning OSDs. kept: still there. lost: they return with empty drives."""
 
 
 class CorruptionSpec(Table):
-    """Shards that silently go bad, found by the next scrub of their PG."""
+    """Silent corruption of shards, which the next scrub of their PG finds."""
 
     osd: OsdId
     """Number of the OSD."""
     at_s: TimeS
-    """When, in simulated time [s]."""
+    """Simulated time of the corruption [s]."""
     shards: PositiveInt = 1
-    """Shards that go bad, drawn by seed [count]."""
+    """Corrupted shards, chosen at random [count]."""
 
 
 class LifetimeSpec(Table):
-    """A distribution of times; which numbers it takes depends on its name."""
+    """A distribution of times. Its name decides which parameters it takes."""
 
     distribution: Literal["exponential", "weibull", "lognormal"]
     """Name of the distribution."""
@@ -68,296 +68,297 @@ class LifetimeSpec(Table):
     shape: PositiveFloat | None = None
     """Shape of a Weibull distribution [1]."""
     median_s: PositiveFloat | None = None
-    """Median of a lognormal one [s]."""
+    """Median of a lognormal distribution [s]."""
     sigma: PositiveFloat | None = None
-    """Sigma of a lognormal one [1]."""
+    """Sigma of a lognormal distribution [1]."""
 
 
 class DrawnSpec(Table):
-    """Failures drawn by seed, for every OSD or host: up for a lifetime, down for a downtime, and again."""
+    """Random failures of each OSD or host, which alternate between up and down."""
 
     unit: Unit = "osd"
-    """What fails on its own."""
+    """Unit that fails independently."""
     lifetime: LifetimeSpec | None = None
-    """Time from up to down."""
+    """Time to failure."""
     downtime: LifetimeSpec | None = None
-    """Time from down to up; leave out with lifetime for never."""
+    """Time to return. Default: no return if lifetime is given."""
     trace: str | None = Field(default=None, min_length=1)
-    """Failure trace to fit both distributions to instead, relative to the scenario file; the one with the
-    lowest AIC counts."""
+    """Failure trace to fit both distributions to, relative to the scenario file. The fit with the lowest
+    AIC is used."""
     trace_format: str | None = Field(default=None, min_length=1)
-    """Format of the trace."""
+    """Format of the trace. Default: detected."""
     speed: PositiveFloat = 1.0
-    """Factor that drawn times are divided by [1]; 1000 compresses months to hours."""
+    """Factor by which failures are accelerated [1]: 1000 compresses months to hours."""
     kind: FaultKind = Field(default="power", description=_KIND)
 
 
 class ReplaySpec(Table):
-    """Failures as a trace recorded them; its nodes become OSDs or hosts in the order in which they appear."""
+    """Failures replayed from a trace. Nodes of the trace map to OSDs or hosts in order of appearance."""
 
     trace: str = Field(min_length=1)
     """Path of the trace, relative to the scenario file."""
     trace_format: str | None = Field(default=None, min_length=1)
-    """Format of the trace; leave out to recognise it."""
+    """Format of the trace. Default: detected."""
     unit: Unit = "host"
-    """What a node of the trace is here."""
+    """Unit that a node of the trace maps to."""
     from_s: TimeS = 0.0
-    """Where in the trace the run begins [s after its start]."""
+    """Time in the trace at which the run starts [s]."""
     speed: PositiveFloat = 1.0
-    """Factor that the trace's times are divided by [1]."""
+    """Factor by which the trace is accelerated [1]."""
     kind: FaultKind = Field(default="power", description=_KIND)
 
 
 class Throttles(Table):
-    """What holds recovery back. Left out numbers are those of the generation of Ceph."""
+    """Limits on recovery. Missing keys come from the Ceph generation."""
 
     max_backfills: Count | None = None
-    """PGs that an OSD recovers at a time [count] (osd_max_backfills)."""
+    """PGs that an OSD recovers in parallel [count] (osd_max_backfills)."""
     recovery_max_active: Count | None = None
-    """Objects an OSD recovers at a time [count] (osd_recovery_max_active)."""
+    """Objects that an OSD recovers in parallel [count] (osd_recovery_max_active)."""
     recovery_chunk_bytes: SizeBytes | None = None
-    """Most bytes one round moves [bytes] (osd_recovery_max_chunk)."""
+    """Maximum size of one recovery operation [bytes] (osd_recovery_max_chunk)."""
     recovery_sleep_s: TimeS | None = None
-    """Pause between starts of recovery on an OSD [s] (osd_recovery_sleep)."""
+    """Pause between recovery operations on an OSD [s] (osd_recovery_sleep)."""
 
 
 class FaultsSpec(Throttles):
-    """What fails during the run. Left out numbers are those of the generation of Ceph."""
+    """Failures during the run. Missing keys come from the Ceph generation."""
 
     events: tuple[EventSpec, ...] = ()
-    """Failures, each a table [[faults.events]]."""
+    """Failures at given times, each a table [[faults.events]]."""
     corruptions: tuple[CorruptionSpec, ...] = ()
     """Silent corruption, each a table [[faults.corruptions]]."""
     drawn: DrawnSpec | None = None
-    """Failures drawn from lifetimes."""
+    """Random failures."""
     replay: ReplaySpec | None = None
     """Failures replayed from a trace."""
     heartbeat_interval_s: IntervalS | None = None
-    """Time between two pings of a pair [s] (osd_heartbeat_interval)."""
+    """Interval of pings between two OSDs [s] (osd_heartbeat_interval)."""
     heartbeat_grace_s: IntervalS | None = None
-    """Silence after which an OSD is reported [s] (osd_heartbeat_grace)."""
+    """Silence after which peers report an OSD [s] (osd_heartbeat_grace)."""
     min_down_reporters: Count | None = None
-    """Hosts that have to report it [count] (mon_osd_min_down_reporters)."""
+    """Hosts that must report an OSD before it is marked down [count] (mon_osd_min_down_reporters)."""
     down_out_interval_s: TimeS | None = None
-    """Time down after which an OSD is out [s] (mon_osd_down_out_interval)."""
+    """Time from down to out [s] (mon_osd_down_out_interval)."""
     min_in_fraction: Annotated[float, Field(ge=0, le=1)] | None = None
-    """No OSD is marked out if that leaves a smaller share in [0 to 1] (mon_osd_min_in_ratio)."""
+    """Minimum fraction of OSDs that stay in [0 to 1] (mon_osd_min_in_ratio)."""
     scrub_interval_s: IntervalS | None = None
-    """Time in which every PG is scrubbed once [s] (osd_deep_scrub_interval). Where it and
-    workload.duration_s are given, scrubs read what they compare."""
+    """Interval at which every PG is deep-scrubbed [s] (osd_deep_scrub_interval). With
+    workload.duration_s, scrubs also read the data that they compare."""
     object_writes: Count | None = None
-    """Writes that each object of a prefilled image has had [count]: where the logs of PGs hold all of them,
-    new OSDs are recovered by log. Left out: more than logs hold, so that new OSDs are backfilled."""
+    """Past writes to each object of a prefilled image [count]. If PG logs hold all of them, returning
+    OSDs recover from the log. Default: more than logs hold, so that they backfill."""
     series_s: SpanS = 1.0
-    """Width of the bins of the series [s]; a multiple of it in a run that ends by itself and would have more
-    than a million bins."""
+    """Bin width of time series [s]. A run without duration_s widens the bins if it would need more than a
+    million."""
 
 
-# How drives fail and are rebuilt, for `stripesim durability`.
+# Failure and repair of drives, for `stripesim durability`.
 
 
 class AgeingSpec(Table):
-    """Lifetimes of drives; which numbers it takes depends on its name."""
+    """Lifetimes of drives. The name of the distribution decides which parameters it takes."""
 
     distribution: Literal["exponential", "weibull", "piecewise", "trace"]
-    """Name of the distribution; trace: fitted to a failure trace."""
+    """Name of the distribution. trace: fitted to a failure trace."""
     scale_s: PositiveFloat | None = None
     """Scale of an exponential (its mean) or Weibull distribution [s]."""
     shape: Annotated[float, Field(ge=0.2, le=10)] | None = None
     """Shape of a Weibull distribution [1]."""
     ages_s: tuple[TimeS, ...] = ()
-    """piecewise: ages at which a failure rate begins to hold [s], the first 0."""
+    """piecewise: ages at which the failure rate changes [s]. The first is 0."""
     afrs: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = ()
-    """piecewise: the annual failure rate from each of these ages on [0 to 1]."""
+    """piecewise: annual failure rate from each of these ages [0 to 1]."""
     trace: str | None = Field(default=None, min_length=1)
     """Failure trace to fit, relative to the scenario file."""
     trace_format: str | None = Field(default=None, min_length=1)
-    """Format of the trace; leave out to recognise it."""
+    """Format of the trace. Default: detected."""
     pieces: Annotated[int, Field(ge=1, le=100)] | None = None
-    """trace: pieces of a piecewise hazard [count]; left out: the better of exponential and Weibull."""
+    """trace: pieces of a piecewise-constant hazard [count]. Default: the better fit of exponential and
+    Weibull."""
     age_s: TimeS = 0.0
     """Age of all drives at the start [s]."""
 
 
 class BurstSpec(Table):
-    """Failures that strike together: power, a rack, an upgrade."""
+    """Correlated failures, such as a power cut, the loss of a rack or a failed upgrade."""
 
     name: str = Field(min_length=1)
-    """What it is called in results."""
+    """Name of the burst in results."""
     unit: Literal["drive", "host", "rack"] = "host"
-    """What is struck, at random."""
+    """Unit that a burst hits, chosen at random."""
     units: PositiveInt = 1
-    """How many at once [count]."""
+    """Units that one burst hits [count]."""
     per_year: PositiveFloat
-    """Bursts a year, the mean [1/year]."""
+    """Mean number of bursts per year [1/year]."""
     lost_fraction: Share = 1.0
-    """Probability that a drive of a struck unit loses its data [0 to 1]."""
+    """Probability that a drive of a hit unit loses its data [0 to 1]."""
     down_s: TimeS = 0.0
-    """Time that struck units are out of reach [s]."""
+    """Time that hit units are unavailable [s]."""
 
 
 class DurabilitySpec(Table):
-    """How drives fail and are rebuilt, for `stripesim durability`."""
+    """Failure and repair of drives, for `stripesim durability`."""
 
     placement: Literal["crush", "clustered", "declustered"] = "crush"
-    """crush: the placement groups of [cluster]; clustered: pools of as many drives as the code has shards;
-    declustered: stripes on any drives of all."""
+    """crush: the placement groups of [cluster]. clustered: separate pools with one drive for each shard
+    of the code. declustered: stripes spread over arbitrary drives."""
     drives: PositiveInt | None = None
-    """Drives in all [count]; not with crush."""
+    """Total number of drives [count]. Not with crush."""
     drive_bytes: Bytes | None = None
-    """Bytes stored on each drive [bytes]; crush, left out: its capacity."""
+    """Bytes stored on each drive [bytes]. Default with crush: the capacity of the drive."""
     afr: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Annual failure rate: share of drives that fail within a year [0 to 1]."""
+    """Annual failure rate: fraction of drives that fail within a year [0 to 1]."""
     lifetime: AgeingSpec | None = None
-    """Lifetimes instead of afr."""
+    """Distribution of lifetimes, instead of afr."""
     repair: Literal["serial", "parallel", "shared", "simulated"] = "parallel"
-    """serial: one drive at a time in a pool; parallel: each failed drive at its own pace; shared: failed
-    drives share one pace; simulated: in parallel, at the pace of the recovery model."""
+    """serial: a pool rebuilds one drive at a time. parallel: each failed drive is rebuilt at its own
+    rate. shared: failed drives share one rate. simulated: parallel, at the rate of the recovery model."""
     repair_bytes_per_s: Bytes | None = None
-    """Pace of repair [bytes/s] of one failed drive; declustered: bandwidth that each surviving drive gives,
-    reads and writes together."""
+    """Rebuild rate of one failed drive [bytes/s]. With declustered: bandwidth that each surviving drive
+    contributes, reads and writes together."""
     repair_time: Literal["exponential", "fixed"] | None = None
-    """Whether a rebuild takes a random or exactly its time; left out: exponential in clustered pools, as the
-    chain has it, else fixed."""
+    """Distribution of rebuild times. Default: exponential with clustered, as in the Markov chain,
+    otherwise fixed."""
     prioritised: bool = True
-    """Whether groups nearest to loss are rebuilt first."""
+    """Rebuild the groups that are closest to data loss first."""
     rebuilt_is_safe: bool = False
-    """declustered: whether a failure exposes what is not rebuilt yet only, not its whole share as Markov
-    calculators have it."""
+    """declustered: a failure exposes only data that is not rebuilt yet. Markov calculators assume the
+    whole share (false)."""
     detection_s: TimeS | None = None
-    """From a failure to the start of its repair [s]; left out: until Ceph marks the OSD out, the generation's
-    heartbeat grace and down-out interval."""
+    """Time from failure to start of repair [s]. Default: the generation's heartbeat grace plus down-out
+    interval, after which Ceph marks the OSD out."""
     horizon_s: PositiveFloat = 31_557_600.0
-    """Time within which no data may be lost [s]; a year if left out."""
+    """Period over which the probability of data loss is computed [s]. Default: one year."""
     sector_error_rate: Annotated[float, Field(ge=0)] = 0.0
-    """Latent sector errors that a drive develops [1/year]."""
+    """Latent sector errors per drive [1/year]."""
     scrub_interval_s: PositiveFloat | None = None
-    """Time between scrubs, which find them [s]; left out: never within the horizon."""
+    """Interval of the scrubs that find latent errors [s]. Default: no scrubs within the horizon."""
     spare_drives: Annotated[int, Field(ge=0)] | None = None
-    """Drives' worth of space to rebuild to [count]; left out: always enough."""
+    """Spare space for rebuilds [drives]. Default: unlimited."""
     replacement_s: TimeS = 0.0
-    """Time until a used spare is replaced and free again [s]."""
+    """Time to replace a used spare [s]."""
     min_size: PositiveInt | None = None
-    """Shards needed to serve clients [count]; left out: Ceph's default."""
+    """Shards needed to serve clients [count]. Default: Ceph's."""
     stripes: Bytes | None = None
-    """declustered: stripes in all [count]; left out: every combination of drives has some."""
+    """declustered: total number of stripes [count]. Default: enough for every combination of drives."""
     bursts: tuple[BurstSpec, ...] = ()
     """Correlated failures, each a table [[durability.bursts]]."""
 
 
-# What may vary, what is required and what things cost, for `stripesim plan`.
+# Keys to vary, requirements and prices, for `stripesim plan`.
 
 Price = Annotated[float, Field(ge=0, le=1e15)]
 
 
 class DrivePricesSpec(Table):
-    """What one kind of drive costs and draws; a key left out is that of `[plan.prices]`."""
+    """Price and power of one kind of drive. Missing keys come from `[plan.prices]`."""
 
     drive: Price | None = None
-    """One drive, whatever it holds [currency]."""
+    """Price of a drive, independent of its capacity [currency]."""
     drive_per_tb: Price | None = None
-    """A drive's price for each 10¹² bytes [currency]."""
+    """Price of a drive per 10¹² bytes [currency]."""
     drive_watts: Price | None = None
-    """One drive [W]."""
+    """Power of a drive [W]."""
 
 
 class PricesSpec(Table):
-    """What the parts of a cluster cost and draw, in any one currency; a part left out costs nothing."""
+    """Prices and power of a cluster's parts, in any currency. Missing parts cost nothing."""
 
     host: Price = 0.0
-    """One host without drives and network [currency]."""
+    """Price of a host without drives and network [currency]."""
     drive: Price = 0.0
-    """One drive, whatever it holds [currency]."""
+    """Price of a drive, independent of its capacity [currency]."""
     drive_per_tb: Price = 0.0
-    """A drive's price for each 10¹² bytes [currency]."""
+    """Price of a drive per 10¹² bytes [currency]."""
     drives: dict[str, DrivePricesSpec] = Field(default_factory=dict)
-    """Prices by kind of drive, each a table [plan.prices.drives.NAME] with a name that plan.ssd or
-    cluster.ssd has; wanted for every kind where plan.ssd names several."""
+    """Prices by kind of drive, each a table [plan.prices.drives.NAME], with NAME from plan.drive or
+    cluster.drive. Required for every kind if plan.drive compares several."""
     network_per_gbit: Price = 0.0
-    """Of a host's public and private network, for each Gbit/s [currency]."""
+    """Price of a host's public and private network per Gbit/s [currency]."""
     host_watts: Price = 0.0
-    """One host without drives [W]."""
+    """Power of a host without drives [W]."""
     drive_watts: Price = 0.0
-    """One drive [W]."""
+    """Power of a drive [W]."""
     kwh: Price = 0.0
-    """A kilowatt-hour, cooling included [currency]."""
+    """Price of a kilowatt-hour, cooling included [currency]."""
     years: Price = 0.0
-    """Time for which power is paid [years]."""
+    """Period over which power is paid [years]."""
 
 
 class PlanSpec(Table):
-    """What may vary, under the scenario's own key names, and what a cluster must do."""
+    """Keys to vary and requirements to meet. Keys have the names of those in the scenario."""
 
     generation: tuple[GenerationName, ...] = ()
     """Ceph releases to try."""
     hosts: tuple[Count, ...] = ()
-    """cluster.hosts to try."""
+    """Values of cluster.hosts to try."""
     osds_per_host: tuple[Count, ...] = ()
-    """cluster.osds_per_host to try."""
-    ssd: tuple[str, ...] = ()
-    """cluster.ssd to try."""
+    """Values of cluster.osds_per_host to try."""
+    drive: tuple[str, ...] = ()
+    """Values of cluster.drive to try."""
     drive_bytes: tuple[SizeBytes, ...] = ()
-    """cluster.drive_bytes to try."""
+    """Values of cluster.drive_bytes to try."""
     public_gbit_per_s: tuple[GbitPerS, ...] = ()
-    """Public networks to try."""
+    """Values of cluster.public_gbit_per_s to try."""
     private_gbit_per_s: tuple[GbitPerS, ...] = ()
-    """Private networks to try."""
+    """Values of cluster.private_gbit_per_s to try."""
     cores_per_host: tuple[Count, ...] = ()
-    """cluster.cores_per_host to try."""
+    """Values of cluster.cores_per_host to try."""
     pg_num: tuple[Count, ...] = ()
-    """cluster.pg_num to try."""
+    """Values of cluster.pg_num to try."""
     stripe_unit_bytes: tuple[SizeBytes, ...] = ()
-    """Stripe units to try."""
+    """Values of cluster.stripe_unit_bytes to try."""
     mclock_profile: tuple[
         Literal["high_client_ops", "balanced", "high_recovery_ops"], ...
     ] = ()
-    """cluster.mclock_profile to try, with op_queue mclock_scheduler."""
+    """Values of cluster.mclock_profile to try, with op_queue mclock_scheduler."""
     usable_bytes: Bytes | None = None
-    """Client data that must fit at the nearfull ratio with the largest failure domain gone [bytes]."""
+    """Minimum client data that fits below the nearfull ratio without the largest failure domain [bytes]."""
     rate_per_s: PositiveFloat | None = None
-    """Requests that must be served [1/s]: simulated as Poisson arrivals at this rate."""
+    """Minimum request rate [requests/s], simulated as Poisson arrivals at this rate."""
     p99_ms: PositiveFloat | None = None
-    """Latency that 99 of 100 requests may take [ms]."""
+    """Maximum 99th percentile of latency [ms]."""
     p99_recovery_ms: PositiveFloat | None = None
-    """The same while a lost OSD is rebuilt [ms]."""
+    """Maximum 99th percentile of latency during the rebuild of a lost OSD [ms]."""
     rebuild_s: PositiveFloat | None = None
-    """Time to rebuild a lost OSD that is as full as it should ever be [s]."""
+    """Maximum time to rebuild a lost OSD that holds as much as it safely can [s]."""
     nines: PositiveFloat | None = None
-    """−log10 of the probability of any loss within durability.horizon_s."""
+    """Minimum of −log10 of the probability of any data loss within durability.horizon_s."""
     cost_max: PositiveFloat | None = None
-    """By [plan.prices] [currency]."""
+    """Maximum cost, by [plan.prices] [currency]."""
     watts_max: PositiveFloat | None = None
-    """By [plan.prices] [W]."""
+    """Maximum power, by [plan.prices] [W]."""
     days_until_full: PositiveFloat | None = None
-    """Days until the safe capacity is used up [days]."""
+    """Minimum time until the safe capacity is used up [days]."""
     growth_bytes_per_day: Bytes | None = None
     """Growth of client data [bytes/day], for days_until_full."""
     stored_bytes: Bytes | None = None
-    """Client data at the start [bytes]; left out: none."""
+    """Client data at the start [bytes]. Default: none."""
     owned_hosts: Annotated[int, Field(ge=0, le=10_000_000)] = 0
-    """Hosts that are there already, as [cluster] describes them [count]. They cost nothing; what a candidate
-    changes about them does (drives, networks), and so does their power."""
+    """Hosts that exist already, as [cluster] describes them [count]. They cost nothing, but changes to
+    them (drives, networks) and their power do."""
     replications: Annotated[int, Field(ge=2, le=50)] = 3
-    """Runs of each candidate, each with its own seed [count]; they give intervals."""
+    """Runs of each candidate, with different seeds, for confidence intervals [count]."""
     simulated_max: Annotated[int, Field(ge=1, le=500)] = 12
-    """Candidates simulated at most, least cost first [count]."""
+    """Maximum number of candidates to simulate, cheapest first [count]."""
     wall_s_max: PositiveFloat = 600.0
     """Wall-clock time after which no further candidate is simulated [s]."""
     prices: PricesSpec | None = None
-    """What the parts cost and draw."""
+    """Prices and power of the parts."""
 
     @property
     def varies_domains(self) -> bool:
-        """Whether candidates have other failure domains than `[cluster]`."""
+        """Return True if candidates have different failure domains from `[cluster]`."""
         return bool(self.hosts or self.osds_per_host)
 
 
-#: What a plan may vary: the scenario's `generation`, and keys of `[cluster]`.
+#: Keys that a plan may vary: the scenario's `generation` and keys of `[cluster]`.
 VARIED: Final = (
     "generation",
     "hosts",
     "osds_per_host",
-    "ssd",
+    "drive",
     "drive_bytes",
     "public_gbit_per_s",
     "private_gbit_per_s",

@@ -1,4 +1,4 @@
-"""TOML beyond tomllib: the line that each key of a document stands on, and values written as TOML."""
+"""Find the line of each key in a TOML document, and write values as TOML."""
 
 import json
 import re
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-#: A key path: names of tables and keys, and positions in arrays. ``("schemes", 1)`` is the second scheme.
+#: A path of table names, keys and list indices: ``("schemes", 1)`` is the second scheme.
 KeyPath = tuple[str | int, ...]
 
-#: Characters of one part of a key that messages show.
+#: Maximum length of one part of a key in messages.
 KEY_CHARACTERS_MAX: Final = 60
 
-# The closing quotes of a multi-line string may be preceded by up to two quotes that belong to the text.
-# Repetitions go from one quote or escape to the next: one by one, characters would take a hundred bytes each.
+# A multi-line string may end with two quotes of its own before the closing ones. Repetitions advance by
+# quotes and escapes, not by characters, because each repetition takes about a hundred bytes.
 _STRING: Final = re.compile(
     r'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"{3,5}'
     r"|'''[^']*(?:'(?!'')[^']*)*'{3,5}"
@@ -30,13 +30,13 @@ _SCALAR: Final = re.compile(r"[^,\]}#\n]*")
 
 
 def locate_keys(text: str) -> dict[KeyPath, int]:
-    r"""Map every key path of a valid TOML document to the line it starts on.
+    r"""Map every key path of a valid TOML document to its line.
 
     Notes
     -----
-    No library gives these lines: tomllib and tomlkit keep no positions. tree-sitter-toml does, but it returns
-    tokens, so that dotted keys and arrays of tables would still be resolved here. The time is linear in the
-    text, as long as keys have few parts (`stripesim.scenarios.schema.toml_bounds`).
+    tomllib and tomlkit do not keep positions. tree-sitter-toml returns tokens with positions, but leaves
+    dotted keys and arrays of tables unresolved. The time is linear in the length of the text, as long as
+    keys have few parts (`stripesim.scenarios.schema.toml_bounds`).
 
     Examples
     --------
@@ -47,10 +47,10 @@ def locate_keys(text: str) -> dict[KeyPath, int]:
 
 
 class _Scanner:
-    """One pass over a text that tomllib has accepted: valid TOML 1.0, of which only the shape matters."""
+    """Scan a document that tomllib accepts. Assuming valid TOML 1.0, it only follows the structure."""
 
     def __init__(self, text: str) -> None:
-        # tomllib reads CRLF as LF; doing the same keeps the patterns above simple and lines unchanged.
+        # tomllib reads CRLF as LF, too. This keeps the patterns simple and line numbers correct.
         self.text = text.replace("\r\n", "\n")
         self.position = 0
         self.line = 1
@@ -83,7 +83,7 @@ class _Scanner:
         self.lines.setdefault(path, self.line)
 
     def _table(self, keys: tuple[str, ...]) -> KeyPath:
-        """Resolve a header to a path: a name that is an array of tables means its latest element."""
+        """Resolve a table header to a path. The name of an array of tables refers to its last element."""
         path: KeyPath = ()
         for key in keys:
             path = (*path, key)
@@ -104,7 +104,7 @@ class _Scanner:
         return (*array, index)
 
     def _key(self) -> tuple[str, ...]:
-        """Read a possibly dotted key, with the space around it and its dots."""
+        """Read a key, which may be dotted, including surrounding space."""
         keys: list[str] = []
         while True:
             self._skip(_SPACE)
@@ -147,7 +147,7 @@ class _Scanner:
             self._skip(_SCALAR)
 
     def _items(self, end: str) -> Iterator[int]:
-        """Stop at each item of an array or an inline table, and go past its end."""
+        """Yield the index of each item of an array or inline table, then skip its end."""
         self.position += 1
         count = 0
         while self.text[self._skip(_BLANK)] != end:
@@ -162,13 +162,13 @@ class _Scanner:
 def _unquoted(written: str) -> str:
     if "\\" not in written or written[0] == "'":
         return written[1:-1]
-    # tomllib itself undoes the escapes of a quoted key.
+    # tomllib resolves the escapes of a quoted key.
     key: str = tomllib.loads(f"v = {written}")["v"]
     return key
 
 
 def key_text(path: KeyPath) -> str:
-    """Write a key path as a user would: dotted, without the positions in lists (the line tells those).
+    """Write a key path with dots, without list indices, which the line number replaces.
 
     >>> key_text(("workload", "block_sizes_bytes", 2))
     'workload.block_sizes_bytes'
@@ -176,12 +176,12 @@ def key_text(path: KeyPath) -> str:
     parts = [
         shorten(part, KEY_CHARACTERS_MAX) for part in path if isinstance(part, str)
     ]
-    # A terminal would act on control characters.
+    # A terminal would interpret control characters.
     return ".".join(part if part.isprintable() else repr(part) for part in parts)
 
 
 def shorten(text: str, characters: int) -> str:
-    """Cut a text to a number of characters, the last of which then is an ellipsis.
+    """Truncate a text to a maximum length, with an ellipsis as its last character.
 
     >>> shorten("block_sizes_bytes", 6), shorten("hosts", 6)
     ('block…', 'hosts')
@@ -191,28 +191,28 @@ def shorten(text: str, characters: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class KeyPlaces:
-    """Where the keys of a document stand, by `locate_keys` or by what overrode them (``--set``)."""
+    """Locations of a document's keys: lines from `locate_keys`, and overrides (``--set``)."""
 
     label: str = ""
     lines: Mapping[KeyPath, int] = field(default_factory=dict)
     overrides: Mapping[KeyPath, str] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
-        """Hold any two for equal: what a document says does not depend on where it says so."""
+        """Return True for any two: locations do not affect the equality of scenarios."""
         return isinstance(other, KeyPlaces)
 
     def __hash__(self) -> int:
         return hash(KeyPlaces)
 
     def find(self, path: KeyPath) -> tuple[int, str]:
-        """Say where a key stands: an order for sorting, and the text."""
+        """Return the location of a key: a number to sort by, and the text."""
         prefixes = range(len(path), -1, -1)
         for length in prefixes:
-            # An override replaces all that stood below its key, whatever lines that had.
+            # An override hides the lines of all keys below it.
             if path[:length] in self.overrides:
                 return 2**62, self.overrides[path[:length]]
         if path and path not in self.lines:
-            # A table that the document lacks stands where a key within it was given.
+            # A table that exists only through an override of one of its keys is located there.
             for key, place in self.overrides.items():
                 if key[: len(path)] == path:
                     return 2**62, place
@@ -224,16 +224,16 @@ class KeyPlaces:
         return 1, f"{self.label}:1"
 
     def text(self, path: KeyPath) -> str:
-        """Write ``place: key``, or the key alone where there is no document."""
+        """Write ``place: key``, or only the key if there is no document."""
         known = self.label or self.overrides
         return f"{self.find(path)[1]}: {key_text(path)}" if known else key_text(path)
 
 
 def toml_value(value: Any) -> str:
-    """Write a value as TOML does inside a line; what is None in a table is left out.
+    """Write a value as inline TOML, without None.
 
-    >>> toml_value({"hosts": 8, "ssd": "nvme-tlc", "ratios": [0.5, None]})
-    '{"hosts" = 8, "ssd" = "nvme-tlc", "ratios" = [0.5]}'
+    >>> toml_value({"hosts": 8, "drive": "nvme-tlc", "ratios": [0.5, None]})
+    '{"hosts" = 8, "drive" = "nvme-tlc", "ratios" = [0.5]}'
     """
     if isinstance(value, Mapping):
         parts = (
@@ -250,7 +250,7 @@ def toml_value(value: Any) -> str:
 
 
 def toml_document(values: Mapping[str, Any]) -> str:
-    """Write a document: plain keys first, then a table each; what is None or an empty list is left out."""
+    """Write a TOML document, plain keys first, without None and empty lists."""
     shown = {key: value for key, value in values.items() if value not in (None, [])}
     tables = {key: value for key, value in shown.items() if isinstance(value, Mapping)}
     lines = [

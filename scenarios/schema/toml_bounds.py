@@ -1,7 +1,7 @@
-"""Parse TOML of bounded size.
+"""Parse TOML documents of bounded size.
 
-The bounds are checked before the document is parsed; within them parsing takes less than a second. `tomllib`
-has no such bounds, and its time grows with the square of the parts of a dotted key.
+The bounds are checked before parsing. A document within them parses in less than a second. `tomllib` has
+no bounds, and its time grows with the square of the number of parts of a dotted key.
 """
 
 import re
@@ -15,12 +15,12 @@ LINES_MAX: Final = 100_000
 #: Parts of keys, items of lists, and tables of a document [count].
 VALUES_MAX: Final = 20_000
 KEY_PARTS_MAX: Final = 20
-#: Tables and lists inside each other [count].
+#: Nesting depth of tables and lists.
 DEPTH_MAX: Final = 20
 #: Characters of a bare key, a number or a date.
 WORD_MAX: Final = 1000
 
-# Strings and comments, closed or not: what they hold has no structure.
+# Strings and comments, terminated or not. Their content has no structure.
 _OPAQUE: Final = re.compile(
     r'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*(?:"{3,5})?'
     r"|'''[^']*(?:'(?!'')[^']*)*(?:'{3,5})?"
@@ -34,14 +34,14 @@ _BRACKET: Final = re.compile(r"[\[\]{}]")
 
 
 class TomlBoundError(ValueError):
-    """A document beyond the bounds of this module.
+    """A document that exceeds a bound of this module.
 
     Attributes
     ----------
     line
         Line of the first excess, from 1.
     got, wanted
-        What the document has, and the bound.
+        The document's value, and the bound.
     """
 
     def __init__(self, line: int, got: str, wanted: str) -> None:
@@ -69,7 +69,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     TomlBoundError
         If the document exceeds a bound of this module.
     tomllib.TOMLDecodeError
-        If it is no TOML.
+        If it is not valid TOML.
     """
     _check_bounds(text)
     values = tomllib.loads(text)
@@ -94,7 +94,7 @@ def _check_bounds(text: str) -> None:
 
 
 def _line_breaks(opaque: re.Match[str]) -> str:
-    """Keep only the line breaks of a string, so that lines keep their numbers."""
+    """Replace a string by its line breaks, so that line numbers stay correct."""
     return "\n" * opaque[0].count("\n")
 
 
@@ -120,7 +120,7 @@ def _check_brackets(skeleton: str) -> None:
 
 
 def _check_depth(values: dict[str, Any]) -> None:
-    """Bound the depth that dotted keys inside of tables inside of lists add up to."""
+    """Check the depth of the parsed document, which dotted keys, tables and lists add up to."""
     level: list[Any] = [values]
     for _ in range(DEPTH_MAX + 1):
         level = [item for value in level for item in _items(value)]

@@ -1,4 +1,4 @@
-"""Which OSDs are on which host and in which rack, and what a failure of a scenario stops there."""
+"""Map OSDs to hosts and racks, and events of a scenario to the OSDs that they stop."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from stripesim.sim.engine.graph import IntArray
 
 @dataclass(frozen=True)
 class Topology:
-    """Hosts and racks of OSDs; racks are numbered in the order of their hosts.
+    """Hosts and racks of OSDs. Racks are numbered in the order of their hosts.
 
     Parameters
     ----------
     osd_hosts
         Host of each OSD, int64 of shape (OSDs,).
     racks
-        Name of the rack of each host; None without racks.
+        Name of the rack of each host, or None without racks.
     """
 
     osd_hosts: IntArray
@@ -36,25 +36,25 @@ class Topology:
 
     @property
     def osd_racks(self) -> IntArray | None:
-        """Rack of each OSD, int64 of shape (OSDs,); None without racks."""
+        """Rack of each OSD, int64 of shape (OSDs,), or None without racks."""
         if self.racks is None:
             return None
         _, numbers = np.unique(list(self.racks), return_inverse=True)
         return numbers.astype(np.int64)[self.osd_hosts]
 
     def count(self, kind: str) -> int:
-        """Count the hosts (kind "host") or the OSDs."""
+        """Return the number of hosts (kind "host") or of OSDs."""
         if kind == "host":
             return int(self.osd_hosts.max()) + 1
         return len(self.osd_hosts)
 
     def osds_of_hosts(self, hosts: Sequence[int]) -> list[int]:
-        """List the OSDs of some hosts."""
+        """Return the OSDs of the given hosts."""
         on_hosts = np.isin(self.osd_hosts, list(hosts))
         return [int(osd) for osd in np.flatnonzero(on_hosts)]
 
     def hosts_of_racks(self, racks: Sequence[int]) -> list[int]:
-        """List the hosts of some racks."""
+        """Return the hosts of the given racks."""
         if not racks or self.racks is None:
             return []
         names = list(dict.fromkeys(self.racks))
@@ -62,7 +62,7 @@ class Topology:
         return [host for host, name in enumerate(self.racks) if name in wanted]
 
     def failure(self, event: EventSpec) -> Failure:
-        """Return the failure that an event of a scenario causes."""
+        """Return the failure that an event of the scenario causes."""
         hosts = {*event.hosts, *self.hosts_of_racks(event.racks)}
         osds = {*event.osds, *self.osds_of_hosts(sorted(hosts))}
         back_ns = None
@@ -79,5 +79,5 @@ class Topology:
 
 
 def nanoseconds(seconds: float) -> int:
-    """Return a time in whole nanoseconds."""
+    """Round a time to whole nanoseconds."""
     return round(seconds * 10**9)

@@ -1,4 +1,4 @@
-"""The types of a scenario's values: sizes, schemes, numbers in their ranges, tables."""
+"""Define the types of a scenario's values: sizes, schemes, bounded numbers and tables."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -14,7 +14,7 @@ from stripesim.scenarios.schema.units import (
 
 _SIZE_WANTED: Final = 'a size of 1 byte or more: a whole number of bytes, or text such as "4k", "4MiB", "1GB"'
 
-#: Seeds and identifiers fit a signed 64-bit integer, which is also what TOML promises to carry.
+#: Maximum of seeds and identifiers: a signed 64-bit integer, which TOML guarantees to support.
 INT_MAX: Final = 2**63 - 1
 
 
@@ -29,15 +29,15 @@ def _size(value: object) -> object:
 
 
 def _scheme(value: object) -> object:
-    # The schemes live in models; importing them here, at need, keeps reading this module cheap.
+    # Importing the schemes only when needed keeps the import of this module cheap.
     from stripesim.models.coding import SchemeError, parse_scheme
 
     if isinstance(value, str):
         try:
-            # The canonical name, so that one scheme cannot appear under two spellings.
+            # The canonical name, so that a scheme has only one spelling.
             return parse_scheme(value).name
         except SchemeError as error:
-            # The message ends with what was wanted; got and place are said by whoever reports the fault.
+            # Keep only the end of the message. The caller adds the location and the value.
             wanted = str(error).rpartition("wanted ")[2]
             raise PydanticCustomError(
                 "wanted", "{wanted}", {"wanted": wanted}
@@ -46,7 +46,7 @@ def _scheme(value: object) -> object:
 
 
 def _or_text(**number: Any) -> WithJsonSchema:
-    """Describe a size: a number in its range, or text with a unit."""
+    """Return the JSON schema of a size: a bounded number, or text with a unit."""
     return WithJsonSchema(
         {"anyOf": [number, {"type": "string", "pattern": SIZE_PATTERN}]}
     )
@@ -60,7 +60,7 @@ SizeBytes = Annotated[
 
 
 def _bytes(value: object) -> object:
-    """Read sizes as text; numbers stay as they are."""
+    """Convert text with a unit to bytes. Numbers stay unchanged."""
     if isinstance(value, str):
         try:
             return float(parse_size_bytes(value))
@@ -83,19 +83,19 @@ Share = Annotated[float, Field(ge=0, le=1)]
 SchemeText = Annotated[str, BeforeValidator(_scheme)]
 PositiveInt = Annotated[int, Field(ge=1, le=INT_MAX)]
 PositiveFloat = Annotated[float, Field(gt=0)]
-#: How many there are of something that takes memory [count].
+#: Number of things that take memory [count].
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
-#: Clocks count nanoseconds in 63 bits, so that 10⁹ s, about 32 years, leave room.
+#: A time [s]. Clocks count nanoseconds in 63 bits, of which 10⁹ s (32 years) use a ninth.
 TimeS = Annotated[float, Field(ge=0, le=1e9)]
-#: A time that cannot be zero: at least one tick of the clock.
+#: A nonzero time [s]: at least one tick of the clock.
 SpanS = Annotated[float, Field(ge=1e-9, le=1e9)]
-#: Time between events that go on for a whole run.
+#: Interval of events that repeat throughout a run [s].
 IntervalS = Annotated[float, Field(ge=1e-3, le=1e9)]
-#: Rate of a network [10⁹ bit/s]: from a megabit to a petabit.
+#: Network rate [10⁹ bit/s], from a megabit to a petabit.
 GbitPerS = Annotated[float, Field(ge=1e-3, le=1e6)]
 OsdId = Annotated[int, Field(ge=0, le=INT_MAX)]
 FailureDomain = Literal["osd", "host", "rack"]
-# The names in models/generations/generations.toml; a test keeps the two in step.
+# The names in models/generations/generations.toml. A test compares the two.
 GenerationName = Literal[
     "kraken",
     "pacific",
@@ -111,7 +111,7 @@ Pattern = Literal["seq", "rand"]
 
 
 class Table(BaseModel):
-    """A table of a scenario: immutable, and no key may be misspelt."""
+    """A scenario table: immutable, and it rejects unknown keys."""
 
     model_config = ConfigDict(
         frozen=True,

@@ -1,15 +1,24 @@
-"""Sizes in bytes, read from and written as the short text people use; numbers and times written for people.
+"""Read and write sizes in bytes, and write numbers and durations for people.
 
-Binary and decimal units differ by up to 10 % at a gigabyte, so each suffix has exactly one meaning here:
+Binary and decimal units differ by up to 10 % for terabytes, so each suffix has exactly one meaning:
 
-==========================  ===================== suffix                      factor
-==========================  ===================== none, ``B``                 1 ``k``, ``K``, ``KiB``
-1024 ``M``, ``MiB``              1024² ``G``, ``GiB``              1024³ ``T``, ``TiB``              1024⁴
-``kB``, ``KB``              1000 ``MB``                      1000² ``GB``                      1000³ ``TB``
-1000⁴ ==========================  =====================
+=================  ==============
+suffix             factor
+=================  ==============
+none, ``B``        1
+``k``, ``K``       1024
+``KiB``            1024
+``M``, ``MiB``     1024²
+``G``, ``GiB``     1024³
+``T``, ``TiB``     1024⁴
+``kB``, ``KB``     1000
+``MB``             1000²
+``GB``             1000³
+``TB``             1000⁴
+=================  ==============
 
-A bare letter is binary because that is what fio, Ceph and dd mean by it; the longer forms follow IEC
-80000-13, except that ``KB`` is read as ``kB``.
+A single letter is binary, as in fio, Ceph and dd. Longer suffixes follow IEC 80000-13, except that ``KB`` is
+read as ``kB``.
 """
 
 import math
@@ -20,24 +29,16 @@ from typing import Final
 #: Largest size accepted [bytes]: offsets are signed 64-bit integers in the engines.
 SIZE_BYTES_MAX: Final = 2**63 - 1
 
-#: What a size in text form looks like (an ECMA-262 pattern too, so that the JSON schema can carry it).
+#: Pattern of a size in text form. It is valid ECMA-262, too, because the JSON schema contains it.
 SIZE_PATTERN: Final = r"^[0-9]+(\.[0-9]+)? ?([kKMGT](iB|B)?|B)?$"
 
-_FACTOR_BYTES: Final[dict[str, int]] = {
+_POWERS: Final = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+_FACTOR_BYTES: Final = {
     "": 1,
     "B": 1,
-    **{
-        letter: 1024**power
-        for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))
-    },
-    **{
-        f"{letter}iB": 1024**power
-        for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))
-    },
-    **{
-        f"{letter}B": 1000**power
-        for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))
-    },
+    **{letter: 1024**power for letter, power in _POWERS.items()},
+    **{f"{letter}iB": 1024**power for letter, power in _POWERS.items()},
+    **{f"{letter}B": 1000**power for letter, power in _POWERS.items()},
 }
 _SIZE = re.compile(
     r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,30})?) ?(?P<suffix>[A-Za-z]*)", re.ASCII
@@ -46,7 +47,7 @@ _WRITTEN_SUFFIXES: Final = ("TiB", "TB", "GiB", "GB", "MiB", "MB", "KiB", "kB")
 
 
 class SizeError(ValueError):
-    """A size that cannot be read; the text says what was got and what was wanted."""
+    """A size that cannot be read. The message has the form ``got …, wanted …``."""
 
 
 def parse_size_bytes(value: int | str) -> int:
@@ -125,7 +126,7 @@ def format_size(size_bytes: int) -> str:
         for suffix in _WRITTEN_SUFFIXES
         if size_bytes and size_bytes % _FACTOR_BYTES[suffix] == 0
     ]
-    # A whole number of some larger unit is never longer than the same size in a smaller one of its family.
+    # Within a family, a larger unit never needs more digits.
     return min(
         written, key=lambda text: len(text.rstrip("iBkKMGT")), default=f"{size_bytes}B"
     )
@@ -134,7 +135,7 @@ def format_size(size_bytes: int) -> str:
 def number_text(
     value: float | None, factor: float = 1.0, *, digits: int = 3, padded: bool = False
 ) -> str:
-    """Write a number with three significant digits, without exponents; a dash where there is none.
+    """Write a number with three significant digits and no exponent, or a dash for None and NaN.
 
     >>> number_text(0.012345), number_text(36.84e6, 1e-6), number_text(1234.4), number_text(None)
     ('0.0123', '36.8', '1,234', '–')
@@ -152,6 +153,17 @@ def number_text(
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
     text = f"{rounded:,.{decimals}f}"
     return text if padded or "." not in text else text.rstrip("0").rstrip(".")
+
+
+def rate_text(value: float | None) -> str:
+    """Write a rate, in millions if it is that large.
+
+    >>> rate_text(1_304_000), rate_text(41_000), rate_text(None)
+    ('1.3 M', '41,000', '–')
+    """
+    if value is None or value < 1e6:
+        return number_text(value)
+    return f"{number_text(value, 1e-6)} M"
 
 
 _BYTES: Final = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -173,7 +185,7 @@ def bytes_text(value: float | None) -> str:
 
 
 def duration_text(seconds: float | None) -> str:
-    """Write a duration in the unit that suits it.
+    """Write a duration in a suitable unit.
 
     >>> duration_text(440), duration_text(1.5), duration_text(7 * 86400), duration_text(0.00085)
     ('7.33 min', '1.5 s', '7 days', '850 µs')
@@ -193,11 +205,14 @@ def duration_text(seconds: float | None) -> str:
 
 
 def size_text(size_bytes: int) -> str:
-    """Write a size as prose does.
+    """Write a size with a space before the unit, rounded if the exact size has more than five digits.
 
-    >>> size_text(4096)
-    '4 KiB'
+    >>> size_text(4096), size_text(12_000_134_430_720)
+    ('4 KiB', '12 TB')
     """
     text = format_size(size_bytes)
     unit = text.lstrip("0123456789.")
-    return f"{text.removesuffix(unit)} {unit}"
+    number = text.removesuffix(unit)
+    if len(number) > 5:
+        return bytes_text(size_bytes)
+    return f"{number} {unit}"

@@ -20,7 +20,7 @@ def report_of_sweep(
     progress = f"{result.rows.height} of {len(plan.tasks)} rows are done"
     if result.stopped is not None:
         progress += f"; stopped: {result.stopped}"
-    contents = [("results", "Every point"), ("provenance", "Provenance")]
+    contents = [("results", "All points"), ("provenance", "Provenance")]
     failed = None
     if result.failed:
         contents.insert(1, ("failed", "Failed"))

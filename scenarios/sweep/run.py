@@ -21,6 +21,7 @@ from stripesim.scenarios.sweep.pool import Death, cores_usable, run_pool
 from stripesim.scenarios.sweep.stats import aggregate
 from stripesim.scenarios.sweep.store import PartStore
 from stripesim.scenarios.sweep.task import Outcome, SweepTask, attempt, code_sha256
+from stripesim.sim.observe.limits import resource_name
 
 
 @dataclass(frozen=True)
@@ -229,7 +230,8 @@ def aggregated_table(
         for column in _NUMBERS:
             ends = (f"{column.key}_ci_low", f"{column.key}_ci_high")
             cells.append(column.padded_text(row, ends))
-        bottleneck = row.get("bottleneck") or "–"
+        kinds = (row.get("bottleneck") or "–").split(", ")
+        bottleneck = ", ".join(map(resource_name, kinds))
         if not row.get("steady", True):
             bottleneck += " !"
         rows.append([*cells, bottleneck])

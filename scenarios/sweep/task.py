@@ -247,10 +247,10 @@ class _ModelsKey(NamedTuple):
 
 def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
     cluster = scenario.cluster
-    if not names_file("ssd", cluster.ssd):
+    if not names_file("drive", cluster.drive):
         return _ModelsKey(scheme, scenario.generation, cluster, "")
-    path = scenario.resolve(cluster.ssd).absolute()
-    cluster = cluster.model_copy(update={"ssd": str(path)})
+    path = scenario.resolve(cluster.drive).absolute()
+    cluster = cluster.model_copy(update={"drive": str(path)})
     return _ModelsKey(scheme, scenario.generation, cluster, file_sha256(path))
 
 

@@ -167,6 +167,15 @@ def _bottleneck(near: list[ResourceUse]) -> ResourceUse | None:
     return max(full, key=lambda use: use.utilisation, default=None)
 
 
+def resource_name(kind: str) -> str:
+    """Return the name of a class of resources in texts, where the drive of an OSD may be a disk.
+
+    >>> resource_name("ssd.write"), resource_name("cpu")
+    ('drive.write', 'cpu')
+    """
+    return "drive" + kind.removeprefix("ssd") if kind.startswith("ssd") else kind
+
+
 def limits_text(limits: Iterable[Mapping[str, Any]]) -> str:
     """Write limits in a line.
 
@@ -178,7 +187,7 @@ def limits_text(limits: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _limit_text(limit: Mapping[str, Any]) -> str:
-    name = limit["resource"]
+    name = resource_name(limit["resource"])
     mean = limit["mean_utilisation"]
     if not limit["hot_spot"] and mean < NEAR:
         # One of many locks at a time: the mean over all of them would mislead.

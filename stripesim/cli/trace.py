@@ -91,7 +91,7 @@ def fit(
 ) -> None:
     """Fit what a trace allows: service times and workload (scored on the unseen half), or lifetimes.
 
-    With --out, also write figures and, of service times, drive.toml: a scenario runs on it with cluster.ssd =
+    With --out, also write figures and, for service times, drive.toml. A scenario uses it as cluster.drive =
     "./drive.toml".
     """
     from stripesim.calibration.trace_fit import fit_trace, write_fit

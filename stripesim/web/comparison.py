@@ -10,6 +10,7 @@ from stripesim.scenarios.report.page.render import Table, render
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.observe.intervals import student_interval
+from stripesim.sim.observe.limits import resource_name
 from stripesim.web.jobs import Job
 from stripesim.web.state import Number, Option, controls, difference
 
@@ -84,7 +85,7 @@ def _job_row(
     line = {"side": side.upper(), "what": what, "runs": str(len(rows))}
     for key, factor in _MEASURED.items():
         line[key] = _mean_text([row[key] for row in rows], factor)
-    bottlenecks = dict.fromkeys(str(row["bottleneck"]) for row in rows)
+    bottlenecks = dict.fromkeys(resource_name(str(row["bottleneck"])) for row in rows)
     line["limit"] = ", ".join(bottlenecks) or _PENDING
     line["verdict"] = _verdict(rows)
     return line

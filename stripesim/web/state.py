@@ -60,7 +60,7 @@ def controls() -> tuple[Control, ...]:
         Control("hosts", "Hosts", low=1, high=200),
         Control("osds_per_host", "OSDs per host", low=1, high=60),
         Control("racks", "Racks", low=1, high=100, placeholder="none"),
-        Control("ssd", "Drive", "select", choices=devices),
+        Control("drive", "Drive", "select", choices=devices),
         Control(
             "drive_tb",
             "Drive capacity [TB]",
@@ -143,7 +143,9 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     if parse_scheme(scheme).kind == "replicated":
         domain = cluster.failure_domain_replicated
     # An empty field stands for the drive's own capacity, and for no racks.
-    drive_tb = cluster.drive_bytes / 1e12 if cluster.drive_bytes else ""
+    drive_tb: str | float = ""
+    if cluster.drive_bytes:
+        drive_tb = float(f"{cluster.drive_bytes / 1e12:.4g}")
     growth_bytes = plan.growth_bytes_per_day or _GROWTH_BYTES_PER_DAY
     repair_bytes_per_s = durability.repair_bytes_per_s or _REPAIR_BYTES_PER_S
     values: dict[str, str | float] = {
@@ -152,7 +154,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "hosts": max(plan.hosts, default=cluster.host_count),
         "osds_per_host": max(plan.osds_per_host, default=cluster.osds_per_host),
         "racks": cluster.racks or "",
-        "ssd": _first_of(plan.ssd, cluster.ssd),
+        "drive": _first_of(plan.drive, cluster.drive),
         "drive_tb": drive_tb,
         "public_gbit_per_s": cluster.public_gbit_per_s,
         "private_gbit_per_s": cluster.private_gbit_per_s,
@@ -253,7 +255,10 @@ def _computed(based: _Based, items: tuple[tuple[str, str], ...]) -> Option:
 
 
 def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
-    keys: dict[str, Any] = {"generation": values["generation"], "ssd": values["ssd"]}
+    keys: dict[str, Any] = {
+        "generation": values["generation"],
+        "drive": values["drive"],
+    }
     for key in ("hosts", "osds_per_host", "cores_per_host", "pg_num"):
         keys[key] = int(float(values[key]))
     for key in ("public_gbit_per_s", "private_gbit_per_s"):
@@ -422,13 +427,14 @@ def read_upload(text: str) -> Scenario:
     cluster = values.get("cluster", {})
     sets = names()
     known = {
+        "drive": sets,
         "ssd": sets,
         "parameters": sets,
         "kernel_table": ("", *shipped_table_names()),
     }
     for key, fitting in known.items():
         given = cluster.get(key) if isinstance(cluster, dict) else None
-        if given is not None and given not in fitting:
+        if isinstance(given, str) and given not in fitting:
             wanted = f"one of {', '.join(fitting)}"
             raise ValueError(
                 f"scenario: cluster.{key}: got a name that does not ship, wanted {wanted}"
@@ -453,7 +459,7 @@ def read_report(content: bytes) -> tuple[Scenario, list[str]]:
         try:
             cluster = import_cluster([path])
             pool = chosen_pools(cluster, [])[0]
-            counted = scenario_without_map(cluster, pool, equal_hosts=True)
+            counted = scenario_without_map(cluster, pool)
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), "report")) from None
     notes = [
@@ -472,8 +478,7 @@ def _file_keys(value: Any, key: str = "") -> list[str]:
         ]
     if isinstance(value, list):
         return [name for inner in value for name in _file_keys(inner, key)]
-    outside = names_file(key, value) or (key in {"drive"} and isinstance(value, str))
-    return [key] if outside else []
+    return [key] if names_file(key, value) else []
 
 
 def toml_of(scenario: Scenario) -> str:

@@ -20,7 +20,7 @@ needs_data = pytest.mark.skipif(
 BASE_NS, NS_PER_BYTE = 60_000.0, 1.0
 SCENARIO = """schemes = ["none"]
 [cluster]
-ssd = "./drive.toml"
+drive = "./drive.toml"
 [workload]
 ops = ["read"]
 patterns = ["rand"]
@@ -92,7 +92,9 @@ def test_a_drive_given_inline_replaces_numbers_of_the_preset() -> None:
         },
     }  # fmt: skip
     drive = {"read_base_ns": 1_000_000, "read_ns_per_byte": 0, "read_sigma": 0}
-    result = run(Scenario(cluster={"ssd": "sata-tlc", "drive": drive}, **keys))
+    result = run(
+        Scenario(cluster={"drive": "sata-tlc", "drive_numbers": drive}, **keys)
+    )
     assert result.rows["latency_mean_ns"][0] == pytest.approx(1_000_000, rel=1e-6)
     listed = {row["name"]: row for row in result.parameters}
     assert listed["ssd.read_base_ns"]["provenance"] == "given"
@@ -103,17 +105,17 @@ def test_a_drive_given_inline_replaces_numbers_of_the_preset() -> None:
     ("text", "said"),
     [
         (
-            'ssd = "./none.toml"',
-            "own.toml:3: cluster.ssd: got ./none.toml (no such file)",
+            'drive = "./none.toml"',
+            "own.toml:3: cluster.drive: got ./none.toml (no such file)",
         ),
-        ('ssd = "./own.toml"', "cluster.ssd"),
+        ('drive = "./own.toml"', "cluster.drive"),
         (
-            "[cluster.drive]\nread_base_ns = -1",
-            "own.toml:4: cluster.drive.read_base_ns: got -1",
+            "[cluster.drive_numbers]\nread_base_ns = -1",
+            "own.toml:4: cluster.drive_numbers.read_base_ns: got -1",
         ),
-        ("[cluster.drive]\nread_base = 1", "cluster.drive.read_base"),
+        ("[cluster.drive_numbers]\nread_base = 1", "cluster.drive_numbers.read_base"),
         (
-            'ssd = "hdd-7200"\n[cluster.drive]\nchannels = 2',
+            'drive = "hdd-7200"\n[cluster.drive_numbers]\nchannels = 2',
             "channels with hdd-7200, a disk; wanted a drive",
         ),
     ],
@@ -210,7 +212,7 @@ def test_a_damaged_drive_file_is_one_line_with_its_place(
     with pytest.raises(ValueError, match=re.escape(said)) as problem:
         run(load_scenario(tmp_path / "own.toml"))
     assert str(problem.value).startswith(
-        f"{tmp_path}/own.toml:3: cluster.ssd: drive.toml: "
+        f"{tmp_path}/own.toml:3: cluster.drive: drive.toml: "
     )
     assert "\n" not in str(problem.value)
 

@@ -43,7 +43,7 @@ schemes = ["rep:3", "rs:4,2"]
 hosts = 8
 osds_per_host = 4
 pg_num = 64
-ssd = "nvme-tlc"
+drive = "nvme-tlc"
 [workload]
 requests = 200
 image_bytes = "1GiB"

@@ -39,7 +39,7 @@ def test_doubling_changes_the_key_and_nothing_else() -> None:
     assert changed.cluster.model_copy(update={"osds_per_host": 2}) == scenario.cluster
     assert changed.workload == scenario.workload
     assert models.client.submit_threads_count == 2
-    same, faster = with_doubled(scenario, [by_key["ssd"]])
+    same, faster = with_doubled(scenario, [by_key["drive"]])
     assert same == scenario
     assert faster.ssd.read_ns(1 << 20) == pytest.approx(models.ssd.read_ns(1 << 20) / 2)
     assert faster.ssd.servers == models.ssd.servers

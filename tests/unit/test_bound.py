@@ -39,7 +39,7 @@ def number(name, table, key):
 def test_disks_serve_one_request_per_seek_and_half_turn():
     # Given 24 disks and one placement group on each pair, so that no disk has more than another.
     scenario = scenario_of(
-        {"ssd": "hdd-7200", "pg_num": 4096},
+        {"drive": "hdd-7200", "pg_num": 4096},
         {"ops": ["read"], "requests": 10},
         schemes=["rep:1"],
     )
@@ -87,7 +87,7 @@ def test_erasure_coding_saturates_processors_at_a_lower_rate_than_copies():
 
 
 CLUSTERS = {
-    "disks": ({"ssd": "hdd-7200"}, {"requests": 3000}),
+    "disks": ({"drive": "hdd-7200"}, {"requests": 3000}),
     "nvme": ({}, {"requests": 30_000}),
     "few cores": ({"cores_per_host": 4}, {"requests": 10_000}),
 }
@@ -112,7 +112,7 @@ def test_the_bound_is_what_saturation_reaches(name, size):
 def test_small_sequential_writes_are_bound_by_the_groups_they_are_in():
     load = {"ops": ["write"], "patterns": ["seq"], "requests": 5000}
     scenario = scenario_of(
-        {"parameters": "kraken", "ssd": "intel-730"}, load, generation="kraken"
+        {"parameters": "kraken", "drive": "intel-730"}, load, generation="kraken"
     )
     models = build_models(scenario)
     for cell in cells(scenario):
@@ -134,7 +134,7 @@ def test_of_several_workloads_the_mix_of_their_rates_decides():
             {**writes, "rate_per_s": writes_per_s},
         ]
         tables = {
-            "cluster": CLUSTER | {"ssd": "hdd-7200"},
+            "cluster": CLUSTER | {"drive": "hdd-7200"},
             "workload": {"requests": 10},
         }
         scenario = scenario_from({"schemes": ["rep:3"], **tables, "workloads": loads})

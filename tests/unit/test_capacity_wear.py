@@ -128,7 +128,9 @@ def test_drives_come_from_the_parameter_set_unless_the_scenario_gives_them(
 
 def test_a_set_without_capacity_or_rating_gives_none(models):
     loop = parse_scenario(
-        TEXT.replace('parameters = "kraken"', 'ssd = "pacific"\nparameters = "pacific"')
+        TEXT.replace(
+            'parameters = "kraken"', 'drive = "pacific"\nparameters = "pacific"'
+        )
     )
     found = drives_of(loop, models)
     assert (found.capacity, found.endurance, found.osd_bytes) == (None, None, None)
@@ -182,7 +184,7 @@ def test_full_and_safe_capacity_follow_from_ratios_domains_and_overhead(
     scheme, overhead
 ):
     asked = cluster(
-        f'schemes=["{scheme}"]', "cluster.hosts=12", "cluster.osds_per_host=10", 'cluster.ssd="nvme-tlc"',
+        f'schemes=["{scheme}"]', "cluster.hosts=12", "cluster.osds_per_host=10", 'cluster.drive="nvme-tlc"',
         'cluster.failure_domain_erasure="host"', "cluster.drive_bytes=7.68TB",
     )  # fmt: skip
     models = build_models(asked)
@@ -197,14 +199,16 @@ def test_full_and_safe_capacity_follow_from_ratios_domains_and_overhead(
 
 def test_one_drive_is_behind_an_osd_unless_the_set_says_otherwise():
     assert build_models(cluster()).ssd.raid0_drives == 1
-    assert build_models(cluster('cluster.ssd="intel-730-raid0"')).ssd.raid0_drives == 2
+    assert (
+        build_models(cluster('cluster.drive="intel-730-raid0"')).ssd.raid0_drives == 2
+    )
 
 
 @pytest.mark.parametrize(
     "name", ["nvme-tlc", "nvme-qlc", "sata-tlc", "hdd-7200", "hdd-7200-nvme-db"]
 )
 def test_a_device_preset_gives_time_and_capacity(name):
-    asked = cluster(f'cluster.ssd="{name}"')
+    asked = cluster(f'cluster.drive="{name}"')
     models = build_models(asked)
     assert models.ssd.raid0_drives == 1
     assert drives_of(asked, models).osd_bytes > 1e12
@@ -213,7 +217,7 @@ def test_a_device_preset_gives_time_and_capacity(name):
 
 def test_a_log_on_a_drive_makes_commits_fast_and_leaves_reads_alone():
     disk, with_log = (
-        build_models(cluster(f'cluster.ssd="{n}"')).ssd
+        build_models(cluster(f'cluster.drive="{n}"')).ssd
         for n in ("hdd-7200", "hdd-7200-nvme-db")
     )
     assert with_log.read_ns(4096) == disk.read_ns(4096)
@@ -231,7 +235,7 @@ def test_an_image_larger_than_the_pool_is_refused():
 
 def test_a_pool_without_a_spare_domain_is_warned_of():
     asked = cluster('schemes=["rep:3"]', "cluster.hosts=3")
-    assert "no host is spare" in storage_warnings(asked, build_models(asked))[0]
+    assert "no spare host" in storage_warnings(asked, build_models(asked))[0]
     assert storage_warnings(cluster('schemes=["rep:3"]'), build_models(cluster())) == []
 
 
@@ -247,7 +251,7 @@ def test_a_pool_without_a_spare_zone_is_warned_of_zones(tmp_path):
         base_dir=tmp_path,
     )
     (line,) = storage_warnings(asked, build_models(asked))
-    assert "no zone is spare: 3 for 3 shards" in line
+    assert "no spare zone: 3 for 3 shards" in line
 
 
 def zones_map(*, zones: int, hosts: int) -> str:

@@ -367,8 +367,8 @@ def test_python_m_gives_the_same_errors(tmp_path):
             ["cluster.parameters=nope"],
             'got "nope", wanted a parameter set of a cluster: ',
         ),
-        (["cluster.ssd=nope"], 'got "nope", wanted a device: '),
-        (["cluster.ssd=koh2017"], 'got "koh2017", wanted a device: '),
+        (["cluster.drive=nope"], 'got "nope", wanted a device: '),
+        (["cluster.drive=koh2017"], 'got "koh2017", wanted a device: '),
         (['schemes="shec:5,3,2"'], "no encode of shec:5,3,2"),
         (
             ["cluster.crush_map=nothere.txt"],

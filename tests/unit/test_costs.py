@@ -93,10 +93,10 @@ def test_a_path_is_split_by_hand_counted_times():
         shard_role(1, OUT_WIRE), 7, after=[far], label="private wire", phase=sent
     )
     far = graph.use(
-        shard_role(1, SSD), 50, after=[far], label="SSD write", phase=Phase.DEVICE
+        shard_role(1, SSD), 50, after=[far], label="drive write", phase=Phase.DEVICE
     )
     near = graph.use(
-        shard_role(0, SSD), 30, after=[encode], label="SSD write", phase=Phase.DEVICE
+        shard_role(0, SSD), 30, after=[encode], label="drive write", phase=Phase.DEVICE
     )
     both = graph.join([far, near], label="all committed")
     template = graph.finish(

@@ -254,7 +254,7 @@ def test_degraded_reads_decode_and_ask_another_shard() -> None:
     assert hurt.latency_by_category_ns()["coding"] > 0
     assert hurt.missing == (1,)
     assert hurt.osds[1] == -1
-    asked = {found.branch for found in labelled(hurt, "SSD read")}
+    asked = {found.branch for found in labelled(hurt, "drive read")}
     assert asked == {0, 2, 3, 4}
     assert one("read", "rs:4,2", state="degraded", lost_shard=0).primary == 1
 
@@ -264,11 +264,11 @@ def test_a_repair_reads_k_shards_and_writes_one() -> None:
     timeline = one("repair", "rs:6,3", size, lost_shard=4)
     totals = timeline.totals()
     assert totals["device_read_bytes"] == size
-    assert {found.branch for found in labelled(timeline, "SSD write")} == {4}
+    assert {found.branch for found in labelled(timeline, "drive write")} == {4}
     assert (
         sum(
             found.step.counted["device_write_bytes"]
-            for found in labelled(timeline, "SSD write")
+            for found in labelled(timeline, "drive write")
         )
         == size // 6
     )
@@ -343,7 +343,7 @@ OPTIONS = {
     "lost shard": ["--lost-shard", "7"],
     "clients": ["--set", "workload.clients=2"],
     "clients on hosts": ["--set", "client.place=osd-hosts"],
-    "disks": ["--set", "cluster.ssd=hdd-7200"],
+    "disks": ["--set", "cluster.drive=hdd-7200"],
     "a bare device": ["--set", "schemes=none"],
     "a page and files": ["--html", "page.html", "--out", ".", "--no-steps"],
 }

@@ -9,13 +9,11 @@ import polars as pl
 import pytest
 from matplotlib.axes import Axes
 
-from stripesim.scenarios.figures.captions import Overlay, scheme_label
-from stripesim.scenarios.figures.panels import LATENCY, THROUGHPUT, draw_panel
+from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.results import (
     draw_all,
     draw_cell_figure,
     draw_headline,
-    new_figure,
     save_figures,
 )
 from stripesim.scenarios.run.results import rows_frame
@@ -123,45 +121,6 @@ def test_an_axis_is_logarithmic_only_where_values_span_far(rows: pl.DataFrame) -
     )
     assert near.axes[0].get_yscale() == "linear"
     assert near.axes[0].get_ylim()[0] == 0
-
-
-def test_published_values_stand_beside_the_simulated_ones(rows: pl.DataFrame) -> None:
-    overlay = [
-        Overlay("rs:6,3", 4096, 2e6, "a paper", low=1e6, high=3e6),
-        Overlay("rep:3", None, 5e6, "its text"),
-        Overlay("rep:3", None, 7e6, "its text", metric="latency_mean_ns"),
-        Overlay("rs:9,9", 4096, 2e6, "of a scheme not drawn"),
-    ]
-    selected = rows.filter(pl.col("pattern") == "seq", pl.col("op") == "write")
-    figure = new_figure((11.5, 4.8))
-    for axes, panel in zip(figure.subplots(1, 2), (THROUGHPUT, LATENCY), strict=True):
-        draw_panel(axes, selected, panel, SCHEMES, overlay)
-    marks = [
-        [
-            float(np.asarray(line.get_ydata())[0])
-            for line in axes.lines
-            if line.get_marker() == "_"
-        ]
-        for axes in figure.axes
-    ]
-    assert [sorted(panel) for panel in marks] == [[2.0, 5.0], [7.0]]
-    # Beside a published mean stands the simulated one, so that like is compared with like.
-    means = [
-        np.mean([value(scheme, "write", "seq", size) for size in SIZES]) / 1e6
-        for scheme in SCHEMES
-    ]
-    hollow = [
-        float(np.asarray(line.get_ydata())[0])
-        for line in figure.axes[0].lines
-        if line.get_fillstyle() == "none"
-    ]
-    np.testing.assert_allclose(hollow, means)
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == [
-        "1",
-        "4",
-        "128",
-        "mean",
-    ]
 
 
 def test_the_caption_says_means_and_factors_of_the_rows(rows: pl.DataFrame) -> None:

@@ -24,7 +24,7 @@ TEXT = """schemes = ["rep:3"]
 [cluster]
 pg_num = 256
 osds_per_host = 3
-ssd = "nvme-tlc"
+drive = "nvme-tlc"
 parameters = "pacific"
 [[cluster.hosts]]
 count = 4
@@ -114,7 +114,7 @@ PARTLY = """schemes = ["rep:2"]
 [cluster]
 pg_num = 4096
 osds_per_host = 1
-ssd = "nvme-tlc"
+drive = "nvme-tlc"
 parameters = "kraken"
 failure_domain_replicated = "osd"
 [[cluster.hosts]]
@@ -152,11 +152,11 @@ def test_a_group_without_a_capacity_has_the_default_everywhere(default: str) -> 
 
 
 def test_a_group_without_any_capacity_is_refused_with_its_key() -> None:
-    scenario = parse_scenario(PARTLY, sets=['cluster.ssd="ebs-gp3"'], label="s.toml")
+    scenario = parse_scenario(PARTLY, sets=['cluster.drive="ebs-gp3"'], label="s.toml")
     with pytest.raises(ValueError, match=r"cluster\.hosts\.drive_bytes: got nothing"):
         crush_of(scenario)
     known = parse_scenario(
-        PARTLY, sets=['cluster.ssd="ebs-gp3"', 'cluster.drive_bytes="1TB"']
+        PARTLY, sets=['cluster.drive="ebs-gp3"', 'cluster.drive_bytes="1TB"']
     )
     assert {
         weight for bucket in crush_of(known).buckets[:4] for weight in bucket.weights

@@ -179,33 +179,31 @@ def test_an_osd_that_is_out_holds_nothing_and_one_that_is_down_comes_back(tmp_pa
     (row,) = capacity_of(cluster)["classes"]
     assert (row["raw_bytes"], row["in_bytes"]) == (RAW_BYTES, RAW_BYTES - OSD_BYTES)
     counted = scenario_from(scenario_without_map(cluster, cluster.pools[0]).tables)
-    assert counted.cluster.osd_count == 23
+    drive_bytes = counted.cluster.drive_bytes
+    assert drive_bytes is not None
+    # Equal hosts have 24 OSDs, with the capacity of 23.
+    assert counted.cluster.osd_count * drive_bytes == pytest.approx(
+        23 * OSD_BYTES, rel=1e-5
+    )
     write_scenario(scenario_of(cluster, cluster.pools[0], "m.txt"), tmp_path / "s.toml")
     assert load_scenario(tmp_path / "s.toml").cluster.osd_count == 23
 
 
-def test_hosts_that_differ_are_groups_or_equal_hosts_of_the_same_raw_capacity(tmp_path):
+def test_hosts_that_differ_become_equal_hosts_of_the_same_raw_capacity(tmp_path):
     document = report(rule=(("chooseleaf_firstn", 0, "rack"),))
     for row in document["osd_metadata"][:4]:
         row["bluestore_bdev_size"] = str(2 * OSD_BYTES)
     cluster = import_cluster([write_report(tmp_path, document)])
-    groups = scenario_from(scenario_without_map(cluster, cluster.pools[0]).tables)
-    assert [(group.count, group.rack) for group in groups.cluster.host_groups] == [
-        (1, "rack0"), (1, "rack0"), (2, "rack1"), (2, "rack2")
-    ]  # fmt: skip
-    equal = scenario_from(
-        scenario_without_map(cluster, cluster.pools[0], equal_hosts=True).tables
-    )
+    equal = scenario_from(scenario_without_map(cluster, cluster.pools[0]).tables)
     assert (equal.cluster.hosts, equal.cluster.osds_per_host, equal.cluster.racks) == (
         6,
         4,
         3,
     )
-    for scenario in (groups, equal):
-        models = build_models(scenario)
-        held = scheme_capacity(scenario, "rep:3", models, drives_of(scenario, models))
-        # 4 OSDs of twice the size: 28 instead of 24.
-        assert held.raw_bytes == pytest.approx(28 * OSD_BYTES, rel=1e-5)
+    models = build_models(equal)
+    held = scheme_capacity(equal, "rep:3", models, drives_of(equal, models))
+    # 4 OSDs of twice the size: 28 instead of 24.
+    assert held.raw_bytes == pytest.approx(28 * OSD_BYTES, rel=1e-5)
 
 
 # Processors and parameter sets.
@@ -330,7 +328,7 @@ def test_the_table_of_parameter_sets_is_what_they_are_calibrated_on():
 def test_what_is_out_of_the_calibrated_range_is_a_warning(imported):
     document, _ = answer(imported())
     assert {line.partition(":")[0] for line in document["outside_calibrated_range"]} == {
-        "cluster.ssd", "cluster.public_gbit_per_s", "cluster.private_gbit_per_s"
+        "cluster.drive", "cluster.public_gbit_per_s", "cluster.private_gbit_per_s"
     }  # fmt: skip
     assert set(document["outside_calibrated_range"]) <= set(document["warnings"])
 
@@ -505,7 +503,7 @@ def test_a_scenario_says_where_each_key_is_from(imported):
         if line.startswith("# ")
     }
     assert {
-        "cluster.ssd",
+        "cluster.drive",
         "cluster.parameters",
         "cluster.cores_per_host",
         "workload, reads",

@@ -383,7 +383,7 @@ def test_the_page_has_every_number_of_the_document_and_what_it_rests_on(
         "nearfull",
         "full ratio",
         "assumed",
-        "never two of a group into one domain",
+        "from the fullest to the emptiest OSDs",
         "8 of 8",
     ):
         assert words in page

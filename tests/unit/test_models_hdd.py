@@ -135,7 +135,7 @@ def scenario(*sets):
 
 
 def test_any_scenario_runs_on_disks_by_name():
-    found = scenario('cluster.ssd="hdd-7200"')
+    found = scenario('cluster.drive="hdd-7200"')
     assert isinstance(build_models(found).ssd, HddModel)
     (row,) = run_scenario(found).rows.to_dicts()
     mean_ns = ParameterSet("hdd-7200").device().read_ns(4096)
@@ -144,7 +144,7 @@ def test_any_scenario_runs_on_disks_by_name():
 
 
 def test_one_bare_disk_is_the_disk_alone():
-    found = scenario('cluster.ssd="hdd-7200"', 'schemes=["none"]')
+    found = scenario('cluster.drive="hdd-7200"', 'schemes=["none"]')
     (row,) = run_scenario(found).rows.to_dicts()
     mean_ns = ParameterSet("hdd-7200").device().read_ns(4096)
     assert row["latency_mean_ns"] == pytest.approx(mean_ns, rel=0.07)

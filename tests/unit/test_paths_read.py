@@ -256,7 +256,7 @@ def test_the_scope_of_the_lock(models, change, make_context, scheme):
         scope: min(
             step
             for step, label in enumerate(paths[scope].labels)
-            if label == "SSD read"
+            if label == "drive read"
         )
         for scope in ("commit", "dispatch")
     }

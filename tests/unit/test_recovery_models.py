@@ -150,7 +150,7 @@ def test_a_journal_doubles_what_a_repair_writes():
 
 def test_disks_take_the_limits_of_their_class():
     fast, slow = (
-        repaired(repair('generation="pacific"', f'cluster.ssd="{name}"'))["repair_s"]
+        repaired(repair('generation="pacific"', f'cluster.drive="{name}"'))["repair_s"]
         for name in ("intel-730-raid0", "hdd-7200")
     )
     assert slow > 5 * fast

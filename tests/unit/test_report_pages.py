@@ -233,7 +233,7 @@ def test_the_page_names_what_a_planner_compares(page):
             "bottleneck",
             "Where the time goes",
             "full ratio",
-            "extrapolation",
+            "extrapolates",
             "Outside the calibrated range",
             "provenance",
         ),
@@ -275,7 +275,7 @@ def test_a_scenario_without_sizes_or_known_drives_has_a_page_too(tmp_path):
     )
     (tmp_path / "t.csv").write_text(rows, encoding="utf-8")
     head, _, _ = TEXT.partition("[workload]")
-    text = head.replace("pg_num", 'ssd = "pacific"\npg_num').replace(
+    text = head.replace("pg_num", 'drive = "pacific"\npg_num').replace(
         '"rs:4,2"', '"none"'
     )
     (tmp_path / "s.toml").write_text(
@@ -386,8 +386,8 @@ def test_failures_are_told_with_what_they_led_to():
     said = " ".join("".join(Page(report_of_run(scenario, result)).text).split())
     assert row["failure_to_clean_s"] is not None
     for words in (
-        "failure until it is noticed",
+        "failure until detection",
         "the scenario’s faults, until all data is rebuilt",
-        "lost for good",
+        "permanently lost",
     ):
         assert words in said, words

@@ -78,7 +78,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
             "parameters",
             "wanted a parameter set of a cluster: ",
         ),
-        ('ssd = "koh"', "ssd", "wanted a device: "),
+        ('drive = "koh"', "drive", "wanted a device: "),
         ('kernel_table = "x"', "kernel_table", "x"),
     ],
 )
@@ -88,7 +88,7 @@ def test_names_of_parameter_sets_are_those_that_fit_the_key(line, key, words):
         build_models(scenario)
     assert str(caught.value).startswith(f"s.toml:4: cluster.{key}: ")
     assert words in str(caught.value)
-    assert ", hdd-7200" not in str(caught.value) or key == "ssd"
+    assert ", hdd-7200" not in str(caught.value) or key == "drive"
 
 
 def test_reads_of_nothing_are_warned_of():

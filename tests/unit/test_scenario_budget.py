@@ -35,14 +35,14 @@ def problems(*sets, text=BASE):
 @pytest.mark.parametrize(
     ("sets", "key", "words"),
     [
-        (["workload.duration_s=1e9"], "workload.duration_s", "requests a cell"),
+        (["workload.duration_s=1e9"], "workload.duration_s", "requests per cell"),
         (["workload.duration_s=1e6"], "workload.duration_s", "of computing"),
         (["workload.duration_s=1e30"], "workload.duration_s", "at most"),
         (["workload.duration_s=1e-300"], "workload.duration_s", "at least"),
         (
             ["workload.requests=1000000000000"],
             "workload.requests",
-            "at most 2,000,000,000 requests a cell",
+            "at most 2,000,000,000 requests per cell",
         ),
         (
             [

@@ -63,14 +63,14 @@ def said(faults: str, *sets: str) -> list[str]:
     [
         ("[[faults.events]]\nosds = [14]\nat_s = 1", "s.toml:13: faults.events.osds", "got 14, wanted an"),
         ("[[faults.events]]\nhosts = [7]\nat_s = 1", "s.toml:13: faults.events.hosts", "from 0 to 6"),
-        ("[[faults.events]]\nracks = [0]\nat_s = 1", "s.toml:13: faults.events.racks", "cluster.racks too"),
+        ("[[faults.events]]\nracks = [0]\nat_s = 1", "s.toml:13: faults.events.racks", "cluster.racks, too"),
         ("[[faults.events]]\nosds = [1]\nat_s = -1", "s.toml:14: faults.events.at_s", "at least 0"),
         (
             "[[faults.events]]\nosds = [1]\nat_s = 5\nreturn_s = 4",
             "s.toml:15: faults.events.return_s",
             "got 4, wanted a time after at_s (5)",
         ),
-        ("[[faults.events]]\nat_s = 5", "s.toml:12: faults.events", "got nobody"),
+        ("[[faults.events]]\nat_s = 5", "s.toml:12: faults.events", "got no target"),
         (
             "[[faults.events]]\nosds = [3]\nat_s = 5\nreturn_s = 9\n[[faults.events]]\nhosts = [1]\nat_s = 8",
             "s.toml:18: faults.events.at_s",
@@ -79,9 +79,9 @@ def said(faults: str, *sets: str) -> list[str]:
         (
             "[[faults.events]]\nhosts = [0, 1]\nat_s = 5",
             "s.toml:12: faults.events",
-            "5 hosts left with an OSD up, for good, wanted at least 6: rs:4,2",
+            "5 hosts left with an OSD up, permanently, wanted at least 6, for rs:4,2",
         ),
-        ("[faults]\nseries_s = 2", "s.toml:12: faults", "nothing that fails"),
+        ("[faults]\nseries_s = 2", "s.toml:12: faults", "no failures"),
         ("[faults.drawn]\nunit = 'osd'", "faults.drawn", "neither lifetime nor trace"),
         (
             "[faults.drawn]\nlifetime = {distribution = 'weibull', scale_s = 5}",

@@ -97,7 +97,7 @@ def test_overrides_take_toml_values_bare_words_and_single_values_for_lists() -> 
             "workload.block_sizes_bytes=64k",
             "workload.patterns=rand",
             "cluster.object_bytes=8MiB",
-            "cluster.ssd = my-ssd",
+            "cluster.drive = my-ssd",
             "workload.queue_depth=1",
             "workload.queue_depth=2",
             "repair.lost_osds=0",
@@ -109,7 +109,7 @@ def test_overrides_take_toml_values_bare_words_and_single_values_for_lists() -> 
     assert scenario.workload.block_sizes_bytes == (65536,)
     assert scenario.workload.patterns == ("rand",)
     assert scenario.cluster.object_bytes == 8 * 2**20
-    assert scenario.cluster.ssd == "my-ssd"
+    assert scenario.cluster.drive == "my-ssd"
     assert scenario.workload.queue_depth == 2
     assert scenario.repair is not None
     assert scenario.repair.lost_osds == (0,)
@@ -199,8 +199,50 @@ def test_naming_the_set_of_today_changes_nothing():
         plain.cluster == named.cluster
         and plain.generation == named.generation == "reef"
     )
-    assert (named.cluster.ssd, named.cluster.public_gbit_per_s) == (
+    assert (named.cluster.drive, named.cluster.public_gbit_per_s) == (
         "samsung-pm983",
         100.0,
     )
     assert other.cluster.public_gbit_per_s != 100.0
+
+
+def test_an_old_name_still_works_and_is_warned_of() -> None:
+    text = (
+        'schemes = ["rep:3"]\n[workload]\nrequests = 1\n[cluster]\nssd = "hdd-7200"\n'
+    )
+    table = "[cluster.drive]\nchannels = 2\n"
+
+    with pytest.warns(FutureWarning) as caught:
+        scenario = parse_scenario(text + table, label="s.toml", sets=["plan.ssd=a"])
+
+    assert scenario.cluster.drive == "hdd-7200"
+    assert scenario.cluster.drive_numbers.channels == 2
+    assert scenario.plan is not None
+    assert scenario.plan.drive == ("a",)
+    places = [str(warning.message).split(": renamed to ") for warning in caught]
+    assert [(place, new.split(";")[0]) for place, new in places] == [
+        ("s.toml:6: cluster.drive", "cluster.drive_numbers"),
+        ("s.toml:5: cluster.ssd", "cluster.drive"),
+        ("--set: plan.ssd", "plan.drive"),
+    ]
+    assert scenario.where("cluster", "drive") == "s.toml:5: cluster.drive"
+
+
+def test_an_override_replaces_a_key_under_its_old_name() -> None:
+    text = (
+        'schemes = ["rep:3"]\n[workload]\nrequests = 1\n[cluster]\ndrive = "hdd-7200"\n'
+    )
+    with pytest.warns(FutureWarning):
+        scenario = parse_scenario(
+            text, sets=["cluster.ssd=nvme-tlc", "cluster.drive.channels=2"]
+        )
+    assert scenario.cluster.drive == "nvme-tlc"
+    assert scenario.cluster.drive_numbers.channels == 2
+
+
+def test_an_old_and_a_new_name_together_are_refused() -> None:
+    text = 'schemes = ["rep:3"]\n[workload]\nrequests = 1\n[cluster]\ndrive = "a"\nssd = "a"\n'
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(text, label="s.toml")
+    assert caught.value.faults[0].startswith("s.toml:6: cluster.ssd: got both ")
+    assert len(caught.value.faults) == 1

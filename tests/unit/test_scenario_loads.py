@@ -104,10 +104,10 @@ def test_workloads_at_once_have_a_row_each_and_one_together() -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (("backup", "database"), "workloads.name: got database, wanted a name that no other workload has"),
+        (("backup", "database"), "workloads.name: got database, wanted a unique name"),
         (('["seq"]', '["seq", "rand"]'), "workloads.patterns: got 2 values, wanted one"),
         (("rate_per_s = 2000\n", ""), "workloads.rate_per_s: got nothing, wanted an arrival rate"),
-        (("clients = 2", "duration_s = 0.4"), "workloads.duration_s: got 0.2, wanted 0.4, as for the others"),
+        (("clients = 2", "duration_s = 0.4"), "workloads.duration_s: got 0.2, wanted 0.4"),
         (('["1MiB"]', '["3GiB"]'), "workloads.block_sizes_bytes: got 3GiB, wanted at most workload"),
         (("clients = 2", "clients = 0"), "workloads.clients: got 0"),
     ],

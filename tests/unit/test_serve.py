@@ -28,7 +28,7 @@ schemes = ["rep:3", "rs:4,2"]
 hosts = 8
 osds_per_host = 4
 pg_num = 64
-ssd = "nvme-tlc"
+drive = "nvme-tlc"
 [workload]
 requests = 200
 image_bytes = "1GiB"
@@ -93,7 +93,7 @@ FIELDS = [
     ("b.hosts", "abc", "b-hosts"),
     ("b.hosts", "4.5", "b-hosts"),
     ("b.hosts", "nan", "b-hosts"),
-    ("a.ssd", "../../etc/passwd", "a-ssd"),
+    ("a.drive", "../../etc/passwd", "a-drive"),
     ("a.scheme", "", "a-scheme"),
     ("a.scheme", "rs:4,2" + " " * 40 + "x", "a-scheme"),
     ("rate_per_s", "1e99", "rate_per_s"),
@@ -224,7 +224,7 @@ def test_an_uploaded_scenario_is_the_base(client):
     [
         ('schemes = ["rep:3"]\n[cluster]\ncrush_map = "/etc/passwd"\n', "crush_map"),
         ('schemes = ["rep:3"]\n[workload]\ntrace = "/etc/passwd"\n', "trace"),
-        ('schemes = ["rep:3"]\n[cluster]\nssd = "../../x"\n', "does not ship"),
+        ('schemes = ["rep:3"]\n[cluster]\ndrive = "../../x"\n', "does not ship"),
         ('schemes = ["rep:3"]\n[cluster]\nkernel_table = "../../x"\n', "does not ship"),
         ("not toml", "scenario"),
     ],

@@ -1,1 +1,1 @@
-"""Pages that stand alone: one template, one style, figures inside; nothing is loaded from elsewhere."""
+"""Render self-contained pages: one base template, one style, inline figures, no external resources."""

@@ -1,4 +1,4 @@
-"""Fill the templates of this folder; figures inside have names of their own and follow light and dark."""
+"""Fill the page templates of this folder, with inline figures that follow light and dark mode."""
 
 from __future__ import annotations
 
@@ -21,47 +21,47 @@ if TYPE_CHECKING:
 
 _PACKAGE: Final = "stripesim.scenarios.report.page"
 
-#: Stands in a page for its policy, until the hashes of its scripts are known.
+#: Placeholder for the policy of a page, until the hashes of its scripts are known.
 _POLICY_MARK: Final = "content-security-policy-of-this-page"
-# Texts of users are escaped, so that only templates open a script.
+# User texts are escaped, so only templates contain scripts.
 _SCRIPT: Final = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
-#: Schemes side by side that a phone's width still has room for.
+#: Maximum number of schemes that fit side by side on a phone.
 _COLUMNS_ON_PHONE: Final = 4
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in one cell of a table."""
+    """Content of a table cell."""
 
     text: str
-    note: str = ""  # smaller, below it
+    note: str = ""  # smaller text below
     share: float | None = None  # drawn as a bar behind the text, 0 to 1
     tone: Literal["", "warn", "best"] = (
-        ""  # where a reader must look; the best of its row
+        ""  # emphasis: a warning, or the best value of the row
     )
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table: the first column names its rows."""
+    """A table whose first column names the rows."""
 
-    caption: str  # read out, and shown above it where it says more than the heading
+    caption: str  # for screen readers, and visible if it adds to the heading
     columns: Sequence[str]
     rows: Sequence[
         Sequence[str | Cell]
-    ]  # a row of one cell only is a heading over those that follow
-    # On a narrow screen: in a box that scrolls, each row a card, or the name of a row above its values.
+    ]  # a row with a single cell is a heading for the rows that follow
+    # Layout on a narrow screen: scrolling box, a card for each row, or the row's name above its values.
     form: Literal["scroll", "stack", "compare"] = "scroll"
-    numeric: bool = True  # whether all columns but the first are numbers
+    numeric: bool = True  # True if all columns except the first are numbers
     caption_shown: bool = False
-    words: Sequence[int] = ()  # columns that hold words in a table of numbers, from 0
+    words: Sequence[int] = ()  # columns with words in a table of numbers, from 0
 
     @classmethod
     def of(
         cls, caption: str, rows: Sequence[Mapping[str, str | Cell]], **more: Any
     ) -> Table:
-        """A table of rows that have each cell under its column's heading."""
+        """Build a table from rows that map headings to cells."""
         return cls(
             caption,
             list(rows[0]) if rows else [],
@@ -71,13 +71,13 @@ class Table:
 
     @property
     def narrow(self) -> str:
-        """The form on a narrow screen: too many columns to compare scroll instead."""
+        """Layout on a narrow screen. Comparisons with too many columns scroll instead."""
         wide = self.form == "compare" and len(self.columns) - 1 > _COLUMNS_ON_PHONE
         return "scroll" if wide else self.form
 
     @property
     def body(self) -> list[list[Cell]]:
-        """The rows, text made cells."""
+        """Rows, with texts converted to cells."""
         return [
             [cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row]
             for row in self.rows
@@ -86,7 +86,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure on a page; a wide one takes the page's whole width, and scrolls where that is too narrow."""
+    """A figure on a page. A wide one takes the full width of the page, and scrolls if that is too narrow."""
 
     stem: str
     svg: str
@@ -95,7 +95,7 @@ class Figure:
 
 
 class Section(NamedTuple):
-    """A part of a page with a heading of its own."""
+    """A part of a page with its own heading."""
 
     heading: str
     anchor: str
@@ -104,12 +104,12 @@ class Section(NamedTuple):
     figures: Sequence[Figure] = ()
 
 
-#: Figures up to this width [inch] are legible on a phone as they are.
+#: Maximum width of figures that are legible on a phone [inch].
 _NARROW_INCHES: Final = 6.5
 
 
 def figure_blocks(figures: Mapping[str, CaptionedFigure]) -> list[Figure]:
-    """Turn figures into blocks of a page, in their order: anchor → figure and caption."""
+    """Convert figures, by anchor, to blocks of a page."""
     return [
         Figure(
             stem=stem,
@@ -131,7 +131,7 @@ def templates(package: str, folder: str = ".") -> Environment:
     def source(name: str) -> str:
         return (place / name).read_text(encoding="utf-8")
 
-    # What is typed, names and captions come from users: all is escaped unless a template says otherwise.
+    # Names and captions come from users, so everything is escaped unless a template says otherwise.
     return Environment(
         loader=FunctionLoader(source),
         autoescape=True,
@@ -142,24 +142,25 @@ def templates(package: str, folder: str = ".") -> Environment:
 
 
 def render(template: str, **context: Any) -> str:
-    """Fill a template of this folder: style and figures are inside the page, links lead to places on it.
+    """Fill a template of this folder. The page includes style and figures and links only to itself.
 
-    A policy on the page lets browsers load nothing and run no script but those of the template.
+    A content security policy forbids browsers to load anything, or to run scripts except for those of the
+    template.
     """
     greys = dark_greys(
         figure.svg for value in context.values() for figure in _figures_in(value)
     )
     filled = templates(_PACKAGE).get_template(template)
     page = filled.render(**context, dark_greys=greys, policy=_POLICY_MARK)
-    # The mark is in the head, above all that comes from a user.
+    # The placeholder is in the head, before all user text.
     return page.replace(_POLICY_MARK, _policy(page), 1)
 
 
 def _policy(page: str) -> str:
-    """Return the content security policy of a page: its own style, and its own scripts by their hashes."""
+    """Return the content security policy of a page: its style, and its scripts by hash."""
     hashes = [_script_source(script) for script in _SCRIPT.findall(page)]
     scripts = [f"script-src {' '.join(hashes)}"] if hashes else []
-    # Figures have style attributes, which a policy can only allow as a whole.
+    # Figures contain style attributes, which a policy can only allow in general.
     directives = [
         "default-src 'none'",
         "style-src 'unsafe-inline'",
@@ -182,21 +183,21 @@ def _figures_in(value: Any) -> list[Figure]:
     return []
 
 
-# A grey as Matplotlib writes it, and the variable that stands for it on the page.
+# A grey in Matplotlib's notation, and the page's variable for it.
 _GREY = re.compile(r"#([0-9a-f]{2})\1\1\b", re.IGNORECASE)
 _VARIABLE = re.compile(r"--grey-([0-9a-f]{2})\b")
-# Coordinates of more than two decimals: a hundredth of a point is nothing that an eye could see.
+# Coordinates with more than two decimals. A hundredth of a point is invisible.
 _LONG = re.compile(r"\d+\.\d{3,}")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
-# Ends of the grey scale in the dark: what is white on paper, and what is black.
+# Range of greys in dark mode: the values of white and black.
 _DARK_PAPER: Final = 0x1F
 _DARK_INK: Final = 0xEC
 
 
 def inline_svg(figure: Drawing, stem: str, caption: str) -> str:
-    """Draw a figure as SVG for a page, names prefixed by `stem`, greys as variables for the dark."""
-    # Here, because a page without figures needs no library that draws.
+    """Draw a figure as SVG for a page, with ids prefixed by `stem` and greys as variables for dark mode."""
+    # Imported here, because a page without figures does not need Matplotlib.
     from stripesim.scenarios.figures.results import METADATA, styled
 
     buffer = BytesIO()
@@ -218,7 +219,7 @@ def inline_svg(figure: Drawing, stem: str, caption: str) -> str:
         for name in ("style", "fill", "stroke"):
             if name in element.attrib:
                 element.attrib[name] = _GREY.sub(_variable, element.attrib[name])
-        # Text between elements is indentation alone: letters are drawn as paths.
+        # Text between elements is only indentation, because letters are drawn as paths.
         element.text = element.tail = None
         for name in ("d", "x", "y", "width", "height", "viewBox"):
             if name in element.attrib:
@@ -238,13 +239,13 @@ def inline_svg(figure: Drawing, stem: str, caption: str) -> str:
 
 
 def _clip_by_viewport(root: ElementTree.Element) -> None:
-    """Cut off at the edge of a panel by a view of its own, so that no reference is needed."""
+    """Clip panels by nested viewports, which need no references."""
     panels = {clip.attrib["id"]: list(clip) for clip in root.iter("clipPath")}
     for parent in list(root.iter()):
         for index, child in enumerate(list(parent)):
             found = _REFERENCE.fullmatch(child.attrib.get("clip-path", ""))
             shapes = panels.get(found[1], []) if found else []
-            # Only an upright rectangle is a view, and only where the element is not turned itself.
+            # A viewport can replace only an upright rectangle on an element without rotation.
             if (
                 len(shapes) != 1
                 or shapes[0].tag != "rect"
@@ -273,7 +274,7 @@ def _clip_by_viewport(root: ElementTree.Element) -> None:
 
 
 def _rename(root: ElementTree.Element, stem: str) -> None:
-    """Give names the figure's own prefix; those that nothing refers to go."""
+    """Prefix the ids of a figure, and remove unused ones."""
     used = {
         found
         for element in root.iter()
@@ -301,7 +302,7 @@ def _variable(found: re.Match[str]) -> str:
 
 
 def dark_greys(svgs: Iterable[str]) -> dict[str, str]:
-    """Choose the dark counterpart of every grey in some figures: white becomes paper, black becomes ink.
+    """Return the dark counterparts of the greys in some figures: white becomes paper, black becomes ink.
 
     >>> dark_greys(["<path style='fill:var(--grey-ff,#ffffff)'/>"])
     {'--grey-ff': '#1f1f1f'}

@@ -91,7 +91,7 @@ def scenario_of(
         "public_gbit_per_s": hardware.public_gbit_per_s,
         "private_gbit_per_s": hardware.private_gbit_per_s,
         "networks": hardware.networks or 2,
-        "ssd": "samsung-pm983",
+        "drive": "samsung-pm983",
         "parameters": PARAMETERS,
         "ec_optimizations": row.fast_ec,
         "direct_reads": row.direct,

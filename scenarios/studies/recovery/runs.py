@@ -222,7 +222,7 @@ def pair_row(paper: str, engine: str) -> list[Row]:
         "cluster.cores_per_host=4",
         "cluster.public_gbit_per_s=1.0",
         "cluster.private_gbit_per_s=1.0",
-        'cluster.ssd="ebs-gp3"',
+        'cluster.drive="ebs-gp3"',
         f"cluster.object_bytes={pair.object_bytes}",
         f"cluster.stripe_unit_bytes={pair.stripe_unit_bytes}",
         "workload.queue_depth=1",

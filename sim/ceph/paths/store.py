@@ -22,7 +22,7 @@ CHAIN_STEPS_MAX = 8
 
 
 def ssd_read(
-    stage: Stage, shard: int, size_bytes: int, after: int, label: str = "SSD read"
+    stage: Stage, shard: int, size_bytes: int, after: int, label: str = "drive read"
 ) -> int:
     """Read from a shard's device, in its pieces, and over its link to the host where that is a queue."""
     ends = []
@@ -48,14 +48,14 @@ def ssd_chain(stage: Stage, shard: int, sizes_bytes: Sequence[int], after: int) 
         read_ns = sum(read_ns for _, read_ns in batch)
         read_bytes = sum(piece for piece, _ in batch)
         step = _device_reads(
-            stage, shard, read_ns, read_bytes, step, "SSD read", requests=len(batch)
+            stage, shard, read_ns, read_bytes, step, "drive read", requests=len(batch)
         )
         step = _drive_to_host(stage, shard, read_bytes, step)
     return step
 
 
 def ssd_write(
-    stage: Stage, shard: int, size_bytes: int, after: int, label: str = "SSD write"
+    stage: Stage, shard: int, size_bytes: int, after: int, label: str = "drive write"
 ) -> int:
     """Write to a shard's device: in one transfer to a write buffer if there is one, else in pieces."""
     ssd = stage.models.ssd
@@ -451,7 +451,7 @@ def transaction(
 def _stored(stage: Stage, shard: int, io: StoreIo, step: int) -> int:
     """Write the data of a prepared transaction, and commit it; return the commit."""
     if io.read_bytes:
-        step = ssd_read(stage, shard, io.read_bytes, step, "SSD read (padding)")
+        step = ssd_read(stage, shard, io.read_bytes, step, "drive read (padding)")
         step = _wake(stage, shard, step, roles.AIO, roles.READER)
     if io.data_bytes:
         step = _wake(
