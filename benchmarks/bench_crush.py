@@ -1,9 +1,9 @@
-"""How many inputs a second CRUSH maps, against crushtool on the same maps, side by side.
+"""Inputs that CRUSH maps per second, relative to crushtool on the same maps.
 
-``python benchmarks/bench_crush.py``. Both run on one core and neither prints its mappings. CPU time counts,
-not wall time, so that neighbours on the machine matter less; the rounds alternate and the best of each is
-kept. From crushtool's time that of a run over a single input (start-up, reading the map) is taken off; ours
-leaves out the compilation, which is kept on disk after the first use, and reading the map.
+Run: ``python benchmarks/bench_crush.py``. Both use one core, and neither prints its mappings. CPU time
+instead of wall time reduces the influence of other processes. The rounds alternate, and the best of each
+counts. crushtool's time excludes a run over a single input (start-up, reading the map). Our time excludes
+reading the map and the compilation, which is cached on disk after the first use.
 """
 
 from __future__ import annotations
@@ -58,14 +58,15 @@ def main() -> None:
         print("skipped: crushtool is not installed (Debian and Ubuntu: ceph-base)")
         return
     print(
-        f"inputs mapped per CPU second, x = 0 … {LAST_X}; ratio = stripesim / crushtool"
+        f"inputs mapped per CPU second, x = 0 … {LAST_X}, ratio = stripesim / crushtool"
     )
     print(
         f"{'map':<18} {'rule':<9} {'n':>3} {'stripesim':>12} {'crushtool':>12} {'start-up':>9} {'ratio':>6}"
     )
     xs = np.arange(LAST_X + 1)
     with tempfile.TemporaryDirectory() as folder:
-        text, compiled = Path(folder, "map.txt"), Path(folder, "map.bin")
+        text = Path(folder, "map.txt")
+        compiled = Path(folder, "map.bin")
         for name, shape, rules in CASES:
             crush = build_map(**shape)
             text.write_text(map_to_text(crush))
@@ -84,7 +85,9 @@ def main() -> None:
                 ]
                 command = [crushtool, "-i", str(compiled), *options, "--max-x"]
                 crush.map_many(rule, xs[:1], num_rep)
-                ours, theirs, start_up = [], [], []
+                ours = []
+                theirs = []
+                start_up = []
                 for _ in range(ROUNDS):
                     ours.append(
                         cpu_seconds_of_call(partial(crush.map_many, rule, xs, num_rep))

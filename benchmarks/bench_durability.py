@@ -1,10 +1,10 @@
-"""Splitting beside plain Monte Carlo, and a year of a million OSDs.
+"""Splitting relative to plain Monte Carlo, and a year of a million OSDs.
 
-``python benchmarks/bench_durability.py``. The first part estimates rs:8,2 on 50 drives (AFR 2 %, 20 TB at
-100 MB/s, one repair at a time) until the interval is ± 0.1 nines. Plain Monte Carlo would need
-(1.96 / (0.1 ln 10))² / P walks; its speed is measured on two million walks, and the rest is arithmetic. The
-second part walks one year of 1,000,000 OSDs, each with 100 shards of placement groups, at one level: until
-data is lost, or the year ends.
+Run: ``python benchmarks/bench_durability.py``. The first part estimates rs:8,2 on 50 drives (AFR 2 %, 20 TB
+at 100 MB/s, one repair at a time) until the interval is ± 0.1 nines. Plain Monte Carlo would need
+(1.96 / (0.1 ln 10))² / P walks. Its speed is measured on two million walks and extrapolated. The second part
+simulates one year of 1,000,000 OSDs, each with 100 shards of placement groups, in a single level: until data
+is lost or the year ends.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 
 from stripesim.blocks import (
     YEAR_S,
+    DriveRepair,
     Lifetime,
-    Repair,
     System,
     chain_of,
     code_of,
@@ -39,25 +39,25 @@ def seconds(call):
 def against_plain() -> None:
     system = System(
         code=code_of("rs:8,2"), placement="clustered", drives=50, drive_bytes=20e12,
-        lifetime=Lifetime.exponential(0.02), repair=Repair(1e8, "serial", fixed=False), units={},
+        lifetime=Lifetime.exponential(0.02), repair=DriveRepair(1e8, "serial", fixed=False), units={},
     )  # fmt: skip
     exact = chain_of(system).loss_probability(YEAR_S)
     print(f"rs:8,2 on 50 drives, AFR 2 %: exact {-log10(exact):.3f} nines")
     split(system, walks=10)
     walks = 10
     while True:
-        found, wall_s = seconds(lambda walks=walks: split(system, walks=walks))
-        nines, low, high = found.nines
+        estimated, wall_s = seconds(lambda walks=walks: split(system, walks=walks))
+        nines, low, high = estimated.nines
         if high - low <= 2 * HALF_NINES:
             break
         walks *= 2
     print(
-        f"splitting    {nines:.3f} ({low:.3f} … {high:.3f}): {found.walks:,} walks, {found.events:,} events, "
-        f"{wall_s:.3f} s"
+        f"splitting    {nines:.3f} ({low:.3f} … {high:.3f}): {estimated.walks:,} walks, "
+        f"{estimated.events:,} events, {wall_s:.3f} s"
     )
     plain_monte_carlo(system, walks=10)
     plain, plain_s = seconds(lambda: plain_monte_carlo(system, walks=100_000))
-    # One walk of plain Monte Carlo is a pool; the loss of any of five counts.
+    # One walk of plain Monte Carlo simulates a pool. The loss of any of the five counts.
     pool = exact / system.pools
     needed = (1.96 / (HALF_NINES * log(10))) ** 2 / pool
     factor = needed / plain.walks
@@ -65,24 +65,26 @@ def against_plain() -> None:
         f"plain        {needed:,.0f} walks, {factor * plain.events:,.0f} events, {factor * plain_s:,.0f} s "
         f"for the same (measured: {plain.walks:,} walks in {plain_s:.2f} s)"
     )
-    events, wall = factor * plain.events / found.events, factor * plain_s / wall_s
+    events = factor * plain.events / estimated.events
+    wall = factor * plain_s / wall_s
     print(f"ratio        {events:,.0f} in events, {wall:,.0f} in time")
 
 
 def a_million() -> None:
-    drives, code = 1_000_000, code_of("rs:8,3")
+    drives = 1_000_000
+    code = code_of("rs:8,3")
     groups = drives * 100 // code.width
     generator = np.random.default_rng(1)
     members = generator.integers(0, drives, (groups, code.width), dtype=np.int32)
     system = System(
         code=code, placement="crush", drives=drives, drive_bytes=16e12, lifetime=Lifetime.exponential(0.02),
-        repair=Repair(2e8, "parallel"), groups=members, units={},
+        repair=DriveRepair(2e8, "parallel"), groups=members, units={},
     )  # fmt: skip
     prepared, build_s = seconds(lambda: prepare(system, biased=False))
     print(
         f"\n1,000,000 OSDs, {groups:,} placement groups of rs:8,3: tables in {build_s:.1f} s"
     )
-    # Loss is the only level, and rare: the walk goes on for the whole year.
+    # Loss is the only level, and it is rare, so the walk continues for the entire year.
     batch, wall_s = seconds(lambda: run_batch(prepared, 1, 0, 1, levels=False))
     print(
         f"one year: {batch.events:,} failures and rebuilt shards, {wall_s:.1f} s on one core"

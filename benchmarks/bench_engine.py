@@ -1,7 +1,7 @@
 """Speed of the engines, as ratios measured side by side in one process.
 
-Run it alone: ``python benchmarks/bench_engine.py``. Each comparison runs in rounds that alternate
-between its parties, so that a slow spell of the machine meets all of them; medians are shown.
+Run it without other load: ``python benchmarks/bench_engine.py``. Each comparison runs in rounds that
+alternate between its parties, so that a slow spell of the machine affects all of them. Medians are shown.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ from stripesim.blocks import (
 )
 
 Run = Callable[[Program], EngineRun]
-run_simpy, run_compiled = engine_named("simpy"), engine_named("compiled")
+run_simpy = engine_named("simpy")
+run_compiled = engine_named("compiled")
 
 
 @dataclass
@@ -57,7 +58,7 @@ class FixedBook:
 
 @dataclass
 class Cycle:
-    """A closed loop of one template that goes through the binding rows in a fixed order."""
+    """A closed loop of one template that cycles through the binding rows in a fixed order."""
 
     depth: int
     requests: int
@@ -83,15 +84,16 @@ def exponential_factors() -> IntArray:
 
 # ------------------------------------------------------------------- RS(6,3), 4 KiB writes
 
-K, M = 6, 3
+K = 6
+M = 3
 HOST_PARTS = ("cpu", "tx", "rx")
 OSD_PARTS = ("ssd", "sync")
 
 
 def representative_write() -> Template:
-    """Build a graph shaped as a small RS(6,3) write is: lock, read a stripe, encode, write it.
+    """Build a graph like a small RS(6,3) write: lock, read a stripe, encode, write it.
 
-    Roles: 0 to 3 the client's and the lock; then five for each shard. Shard 0 is the primary's.
+    Roles 0 to 3 belong to the client and the lock. Five roles per shard follow. Shard 0 is the primary's.
     """
     client_tx, client_rx, lock, worker = range(4)
 
@@ -146,8 +148,9 @@ def representative_write() -> Template:
 
 
 def cluster_program(*, osds: int, requests: int, depth: int) -> Program:
-    """Build the representative write on a cluster of 6 OSDs a host and 32 groups an OSD."""
-    hosts, groups = -(-osds // 6), 32 * osds // (K + M)
+    """Build the representative write on a cluster with 6 OSDs per host and 32 groups per OSD."""
+    hosts = -(-osds // 6)
+    groups = 32 * osds // (K + M)
     host_base = 2
     osd_base = host_base + len(HOST_PARTS) * hosts
     lock_base = osd_base + len(OSD_PARTS) * osds
@@ -182,17 +185,17 @@ def cluster_program(*, osds: int, requests: int, depth: int) -> Program:
 
 
 def fresh(program: Program, requests: int) -> Program:
-    """Return the program with its loop at the start and another number of requests."""
+    """Return the program with another number of requests, from its start."""
     streams = [replace(stream, requests=requests, at=0) for stream in program.streams]  # type: ignore[type-var]
     return replace(program, streams=streams)
 
 
 @dataclass
-class Planned:
-    """Requests planned beforehand, given in their order from the first."""
+class PlannedRequests:
+    """Requests planned in advance, issued in order."""
 
     depth: int
-    whole: RequestChunk
+    chunk: RequestChunk
     requests: int
     at: int = 0
 
@@ -201,9 +204,9 @@ class Planned:
         part = slice(self.at, min(self.at + count, self.requests))
         self.at = part.stop
         return RequestChunk(
-            self.whole.templates[part],
-            self.whole.bindings[part],
-            self.whole.groups[part],
+            self.chunk.templates[part],
+            self.chunk.bindings[part],
+            self.chunk.groups[part],
         )
 
 
@@ -218,7 +221,7 @@ def koh_program(requests: int) -> Program:
         "workload.queue_depth=256",
     ]
     pool = stripesim.pool("koh2017", sets=asked)
-    # The benchmark bounds the number of requests, whatever bounds the scenario's run.
+    # The benchmark bounds the number of requests, regardless of the scenario's bound.
     workload = replace(
         stripesim.workload("koh2017", sets=asked).workload, requests=requests
     ).start()
@@ -228,7 +231,7 @@ def koh_program(requests: int) -> Program:
     return Program(
         resources=pool.cluster.resources,
         book=book,
-        streams=[Planned(256, chunk, len(chunk))],
+        streams=[PlannedRequests(256, chunk, len(chunk))],
         groups=pool.cluster.groups,
         factor_tables=factor_tables(pool),
     )
@@ -244,7 +247,7 @@ def bench_write(
         ("engine compiled", run_compiled, requests[2]),
     ]
     rates: dict[str, list[float]] = {party: [] for party, _, _ in parties}
-    # Once outside the measurement: caches of the kernel, of templates and of the processor.
+    # Run once outside the measurement, to fill the caches of kernel, templates and processor.
     same = [run(fresh(program, requests[0])) for _, run, _ in parties]
     for _ in range(rounds):
         for party, run, count in parties:
@@ -262,8 +265,8 @@ def bench_write(
         ratios = [
             median(
                 [
-                    own / other
-                    for own, other in zip(rates[party], rates[base], strict=True)
+                    own / baseline
+                    for own, baseline in zip(rates[party], rates[base], strict=True)
                 ]
             )
             for base in rates
@@ -281,18 +284,18 @@ def bench_write(
 def network_program(
     *, stations: int, routes: int, visits: int, customers: int, requests: int
 ) -> Program:
-    """Build a closed network: each request visits the stations of its route one after the other."""
+    """Build a closed network: each request visits the stations of its route one after another."""
     graph = GraphBuilder("route")
     step = graph.issue
     for visit in range(visits):
         step = graph.use(visit, 50_000, after=[step], label="visit", spread=1)
-    places = [splitmix64(place) % stations for place in range(routes * visits)]
+    visited = [splitmix64(index) % stations for index in range(routes * visits)]
     names = ("",) * stations
     ones = np.ones(stations, dtype=np.int64)
     return Program(
         resources=Resources(names, names, ones, 0 * ones),
         book=FixedBook(
-            [graph.finish(reply=step)], np.array(places).reshape(routes, visits)
+            [graph.finish(reply=step)], np.array(visited).reshape(routes, visits)
         ),
         streams=[Cycle(customers, requests, np.arange(routes))],
         seed=1,
@@ -306,9 +309,13 @@ def bench_network(rounds: int = 7) -> None:
     """Compare the compiled engine with a hand-written C++ event loop on a closed network."""
     compiler = shutil.which("g++")
     if compiler is None:
-        print("closed network: no g++ here, comparison with C++ left out")
+        print("closed network: skipped the comparison with C++, because g++ is missing")
         return
-    stations, routes, visits, customers, requests = 64, 1000, 20, 256, 100_000
+    stations = 64
+    routes = 1000
+    visits = 20
+    customers = 256
+    requests = 100_000
     program = network_program(
         stations=stations,
         routes=routes,
@@ -324,7 +331,8 @@ def bench_network(rounds: int = 7) -> None:
             [compiler, "-O2", "-std=c++17", "-o", binary, str(source)], check=True
         )
         arguments = [stations, routes, visits, customers, requests, 1, 50_000]
-        ours, theirs = [], []
+        ours = []
+        theirs = []
         for _ in range(rounds):
             done = subprocess.run(
                 [binary, *map(str, arguments)],
@@ -343,7 +351,7 @@ def bench_network(rounds: int = 7) -> None:
             )
             ours.append(result.uses / result.wall_s)
             theirs.append(int(uses) / float(seconds))
-    ratio = median([own / other for own, other in zip(ours, theirs, strict=True)])
+    ratio = median([own / hand for own, hand in zip(ours, theirs, strict=True)])
     print(
         f"Closed network, {customers} customers, {stations} stations: same uses, end and completions"
     )
@@ -357,7 +365,7 @@ def bench_network(rounds: int = 7) -> None:
 
 
 def bench_scale(rounds: int = 5) -> None:
-    """Compare the cost of a use on 24 and on 10,000 OSDs, at one queue depth and at one load per OSD."""
+    """Compare the cost of a use on 24 and 10,000 OSDs, at equal queue depth and equal load per OSD."""
     sizes = {
         f"{osds} OSDs at queue depth {depth}": cluster_program(
             osds=osds, requests=0, depth=depth
@@ -374,12 +382,12 @@ def bench_scale(rounds: int = 5) -> None:
     print("Cost of a use, engine compiled, representative graph")
     for name, cost in costs.items():
         ratio = median(
-            [own / other for own, other in zip(cost, costs[base], strict=True)]
+            [own / first for own, first in zip(cost, costs[base], strict=True)]
         )
         print(f"  {name:36s} {median(cost):6.1f} ns   × the first: {ratio:.2f}")
 
 
-# The peak that the kernel of Linux keeps is set back first: importing and compiling must not hide it.
+# Reset the peak that Linux records first, because importing and compiling would hide it.
 _MEMORY = """
 import re, sys
 sys.path.insert(0, {folder!r})
@@ -397,9 +405,9 @@ print((bytes_of("VmHWM") - before) / {requests})
 
 
 def bench_memory(requests: int = 3_000_000) -> None:
-    """Measure the peak of memory per request in a process of its own, the answer included."""
+    """Measure the peak memory per request in a separate process, including the result."""
     if not Path("/proc/self/clear_refs").exists():
-        print("Peak memory: no /proc here, left out")
+        print("Peak memory: skipped, because /proc is missing")
         return
     code = _MEMORY.format(
         folder=str(Path(__file__).resolve().parent), requests=requests
@@ -408,7 +416,7 @@ def bench_memory(requests: int = 3_000_000) -> None:
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
     )
     print(
-        f"Peak memory: {float(done.stdout):.0f} bytes a request ({requests} requests, answer included)"
+        f"Peak memory: {float(done.stdout):.0f} bytes per request ({requests} requests, result included)"
     )
 
 

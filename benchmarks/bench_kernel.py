@@ -1,6 +1,7 @@
 """Encode speeds as ratios measured side by side: backends, kernels, copies, codes, plans.
 
-Run: ``python benchmarks/bench_kernel.py``. Prints one JSON document of ratios; no absolute time is a claim.
+Run: ``python benchmarks/bench_kernel.py``. It prints one JSON document of ratios. Absolute times are not
+claims.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SIZES_BYTES = (24576, 1 << 20)
 
 
 def kernel_ratios() -> dict[str, float]:
-    """Each backend's encode speed over the reference's, and each call's time over its copy's."""
+    """Return each backend's speed relative to the reference, and each call's time relative to its copy."""
     rows = [
         row for row in measure_kernels([SCHEME], SIZES_BYTES) if row["op"] == "encode"
     ]
@@ -50,7 +51,7 @@ def kernel_ratios() -> dict[str, float]:
 
 
 def roof_ratios() -> dict[str, float]:
-    """The kernel alone and through pyeclib over the machine's copy; cold over warm; all cores over one."""
+    """Return the speed of kernel and pyeclib relative to a copy, cold to warm buffers, all cores to one."""
     rows = benchmark_kernels(
         [SCHEME], SIZES_BYTES, [REFERENCE, "liberasurecode_rs_vand"]
     )
@@ -76,24 +77,26 @@ def roof_ratios() -> dict[str, float]:
 
 
 def code_ratios() -> dict[str, float]:
-    """Time of plain codes over ISA-L's AVX2 Cauchy code, stripes of 4 + 2 blocks of 1 KiB."""
-    found = measure_codes_apart()["ratio"]
+    """Return times of plain codes relative to ISA-L's AVX2 Cauchy code, stripes of 4 + 2 blocks of 1 KiB."""
+    ratios = measure_codes_apart()["ratio"]
     return {
-        f"encode time over AVX2:CRS: {code}": ratio for code, ratio in found.items()
+        f"encode time over AVX2:CRS: {code}": ratio for code, ratio in ratios.items()
     }
 
 
 def allocator_ratio() -> dict[str, float]:
-    """Encode speed with raised malloc thresholds over that with glibc's defaults."""
+    """Return the encode speed with raised malloc thresholds relative to glibc's defaults."""
     effect = malloc_effect()
     ratio = effect["raised_bytes_per_s"] / effect["default_bytes_per_s"]
     return {"encode speed, malloc thresholds raised over default: rs:6,2 1 MiB": ratio}
 
 
 def plan_ratio(plans: int = 2000, rounds: int = 7) -> dict[str, float]:
-    """Time to plan a small write under Reed-Solomon over that under replication."""
-    coded, copied = ReedSolomon(k=6, m=3), Replication(copies=3)
-    coded_geometry, copied_geometry = coded.geometry(4096), copied.geometry(4096)
+    """Return the time to plan a small Reed-Solomon write relative to a replicated one."""
+    coded = ReedSolomon(k=6, m=3)
+    copied = Replication(copies=3)
+    coded_geometry = coded.geometry(4096)
+    copied_geometry = copied.geometry(4096)
 
     def plan_coded(offset_bytes: int) -> None:
         coded.plan_write(
@@ -126,11 +129,11 @@ def _seconds(plan: Callable[[int], None], plans: int) -> float:
 
 
 def main() -> int:
-    """Measure and print; without pyeclib only the plans are compared, and the document says so."""
+    """Measure and print. Without pyeclib, compare the plans only, and state so in the document."""
     ratios: dict[str, float] = plan_ratio()
     document: dict[str, object] = {"ratios": ratios}
     try:
-        # The allocator first: it measures in interpreters of its own, the kernels in this one.
+        # The allocator first, because it uses separate interpreters and the kernels use this one.
         ratios |= allocator_ratio()
         ratios |= kernel_ratios()
         if isal_available():

@@ -1,6 +1,7 @@
-"""What a cell costs as clusters grow: time and memory against OSDs, placement groups and clients.
+"""Time and memory of a cell as a function of OSDs, placement groups and clients.
 
-Each line is a process of its own, so that memory is that cell's. ``--small`` leaves out what takes over 10 s.
+Each line runs in a separate process, so its memory belongs to that cell. ``--small`` skips cells that take
+more than 10 s.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 
-#: OSDs on hosts of 10 (20 above 1,000), placement groups, clients, requests each has in flight, requests.
+#: OSDs on hosts of 10 (20 above 1,000), placement groups, clients, requests in flight per client, requests.
 SIZES = (
     # OSDs from 24 to 100,000.
     (24, 1024, 10, 100, 20_000),
@@ -34,10 +35,14 @@ SMALL_MOST = 2_000
 def measure(
     osds: int, groups: int, clients: int, depth: int, requests: int
 ) -> dict[str, float]:
-    """Simulate one cell of random 4 KiB reads; return where its time and memory went."""
+    """Simulate one cell of random 4 KiB reads, and return its time and memory."""
     import stripesim
 
-    per_host = 10 if osds % 10 == 0 and osds <= 1_000 else 20 if osds > 1_000 else 6
+    per_host = 6
+    if osds > 1_000:
+        per_host = 20
+    elif osds % 10 == 0:
+        per_host = 10
     scenario = stripesim.parse_scenario(
         f"""schemes = ["rep:3"]
 [cluster]
@@ -54,7 +59,8 @@ image_bytes = "{max(64, 16 * groups // clients)}MiB"
 """
     )
     started_s = time.process_time()
-    pool, load = stripesim.pool(scenario), stripesim.workload(scenario)
+    pool = stripesim.pool(scenario)
+    load = stripesim.workload(scenario)
     built_s = time.process_time()
     result = stripesim.simulate(pool, load, prefilled=True)
     done_s = time.process_time()
@@ -63,12 +69,12 @@ image_bytes = "{max(64, 16 * groups // clients)}MiB"
         "run_s": done_s - built_s,
         "engine_s": result.engine_run.wall_s,
         "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "iops": float(result.row["iops"]),
+        "iops": result.row.iops,
     }
 
 
 def main(arguments: list[str]) -> None:
-    """Print a line for each size."""
+    """Print one line per size."""
     if arguments and arguments[0] == "--one":
         print(json.dumps(measure(*map(int, arguments[1:]))))
         return
@@ -84,11 +90,11 @@ def main(arguments: list[str]) -> None:
             capture_output=True,
             text=True,
         ).stdout
-        found = json.loads(text)
+        cell = json.loads(text)
         print(
             f"{osds:8,} {groups:9,} {clients:8,} {clients * depth:9,} {requests:9,} "
-            f"{found['build_s']:9.2f} {found['run_s']:7.2f} {found['memory_mib']:7,.0f} "
-            f"{found['iops']:15,.0f}",
+            f"{cell['build_s']:9.2f} {cell['run_s']:7.2f} {cell['memory_mib']:7,.0f} "
+            f"{cell['iops']:15,.0f}",
             flush=True,
         )
 

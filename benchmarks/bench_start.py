@@ -1,7 +1,7 @@
-"""Start-up of the command line, beside that of a bare Python, and the first compilation of the engine.
+"""Start-up of the command line relative to bare Python, and the first compilation of the engine.
 
-``python benchmarks/bench_start.py``. Processor time counts, not wall time, so that neighbours on the machine
-matter less; the parties alternate and the median of each is shown.
+Run: ``python benchmarks/bench_start.py``. It measures processor time instead of wall time, which reduces the
+influence of other processes. The commands alternate, and the median of each is shown.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def main() -> None:
             times[name].append(cpu_seconds(arguments))
     # The first round fills the caches of files and of compiled modules.
     base = median(times["python -c pass"][1:])
-    for name, found in times.items():
-        middle = median(found[1:])
+    for name, rounds in times.items():
+        middle = median(rounds[1:])
         print(
             f"{name:28} {middle * 1e3:7.0f} ms   {middle / base:6.1f} × python -c pass"
         )
@@ -56,7 +56,7 @@ def main() -> None:
             cpu_seconds(["-c", FIRST], NUMBA_CACHE_DIR=folder) for _ in range(2)
         )
     print(
-        f"first compilation: {first - second:.1f} s; the same small run afterwards: {second:.1f} s"
+        f"first compilation: {first - second:.1f} s, the same small run afterwards: {second:.1f} s"
     )
 
 

@@ -1,6 +1,6 @@
-"""A sweep of 1,000 cells on one worker, on two, and on Dask with two: wall time side by side, the same rows.
+"""Wall time of a sweep of 1,000 cells on one worker, on two, and on Dask with two, for the same rows.
 
-``python benchmarks/bench_sweep.py``; with ``--small`` 40 cells. Dask takes part where it is installed.
+Run: ``python benchmarks/bench_sweep.py``. ``--small`` runs 40 cells. Dask takes part if it is installed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-#: Two schemes, reads and writes: four cells at each point.
-POINTS, POINTS_SMALL = (25, 10), (5, 2)
+#: Two schemes, reads and writes: four cells per point.
+POINTS = (25, 10)
+POINTS_SMALL = (5, 2)
 PATIENCE_S = 60
 
 
@@ -32,7 +33,7 @@ def arguments(points: tuple[int, int]) -> list[str]:
 
 @contextmanager
 def dask(folder: Path) -> Iterator[str]:
-    """Start a scheduler and two workers of one thread, as on a cluster; yield the scheduler's file."""
+    """Start a scheduler and two workers of one thread, as on a cluster, and yield the scheduler's file."""
     file = folder / "scheduler.json"
     common = ["--scheduler-file", str(file), "--no-dashboard"]
     worker = [
@@ -69,7 +70,7 @@ def dask(folder: Path) -> Iterator[str]:
 
 
 def measure(points: tuple[int, int], *workers: str) -> tuple[float, list[str]]:
-    """Run the sweep; return its wall time [s] and what each row's requests did."""
+    """Run the sweep, and return its wall time [s] and the fingerprint of each row."""
     begun = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "stripesim", *arguments(points), *workers, "--json", "-"],
@@ -84,21 +85,21 @@ def measure(points: tuple[int, int], *workers: str) -> tuple[float, list[str]]:
 def main(small: bool) -> None:
     """Print wall time, cells per second and the ratio to one worker."""
     points = POINTS_SMALL if small else POINTS
-    # Once outside the measurement: the compiled engine comes from its cache.
+    # Run once outside the measurement, to load the compiled engine from its cache.
     measure((1, 1), "--jobs", "1")
-    found = {
+    measured = {
         f"{jobs} worker{'s' * (jobs > 1)}": measure(points, "--jobs", str(jobs))
         for jobs in (1, 2)
     }
     if find_spec("distributed") is None:
-        print("Dask is not installed (pip install 'stripesim[cluster]'): left out")
+        print("Dask is not installed (pip install 'stripesim[cluster]'): skipped")
     else:
         with tempfile.TemporaryDirectory() as folder, dask(Path(folder)) as scheduler:
-            found["Dask, 2 workers"] = measure(points, "--dask", scheduler)
-    base_s, rows = found["1 worker"]
-    assert all(other == rows for _, other in found.values()), "not the same rows"
+            measured["Dask, 2 workers"] = measure(points, "--dask", scheduler)
+    base_s, rows = measured["1 worker"]
+    assert all(other == rows for _, other in measured.values()), "not the same rows"
     print(f"Sweep of {len(rows):,} cells of 200 requests, the same rows to the bit")
-    for name, (taken_s, _) in found.items():
+    for name, (taken_s, _) in measured.items():
         rate = len(rows) / taken_s
         print(
             f"  {name:16} {taken_s:7.1f} s  {rate:7.1f} cells/s   × 1 worker: {base_s / taken_s:.2f}"

@@ -1,9 +1,9 @@
-"""Reading traces: speed beside Polars' own CSV reader on the same file, and peak memory of a long stream.
+"""Trace readers: speed relative to the CSV reader of Polars on the same file, and peak memory.
 
-Run it with `python benchmarks/bench_traces.py [--long LINES]`; it prints one JSON document. Each pair is run
-alternately, so a slow moment of the machine falls on both; the ratio of medians is what can be compared.
-Polars reads the file into text and number columns without a check; blkparse text, which is no CSV, is read by
-it as one column of lines.
+Run: ``python benchmarks/bench_traces.py [--long LINES]``. It prints one JSON document. The two readers
+alternate, so a slow moment of the machine affects both, and the ratio of medians is comparable between
+machines. Polars reads the file into text and number columns without checks. It reads blkparse text, which
+is not CSV, as a single column of lines.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def made_trace() -> BlockTrace:
 
 
 def texts(trace: BlockTrace) -> dict[str, tuple[str, str]]:
-    """Return, for each format, its text and separator."""
+    """Return the text and separator of each format."""
     base = 128166385295514663
     out: dict[str, list[str]] = {
         name: [] for name in ("msr", "spc", "systor", "tencent", "blkreplay", "ssdsim")
@@ -100,12 +100,12 @@ def compare(
             began = time.perf_counter()
             action()
             times.append(time.perf_counter() - began)
-    mine, other = (statistics.median(times) for times in spent)
+    mine, polars = (statistics.median(times) for times in spent)
     return {
         "lines": lines,
         "lines_per_s": lines / mine,
-        "polars_lines_per_s": lines / other,
-        "ratio": other / mine,
+        "polars_lines_per_s": lines / polars,
+        "ratio": polars / mine,
     }
 
 
@@ -133,18 +133,18 @@ def short_files(folder: Path) -> dict[str, dict[str, float]]:
 
 
 def long_file(folder: Path, lines: int) -> dict[str, float]:
-    """Stream a file of many lines in a process of its own, and say how much memory that took at most."""
+    """Stream a long file in a separate process, and report the peak of its memory."""
     path = folder / "long.spc"
     rng = np.random.default_rng(2)
     with path.open("w") as file:
         for start in range(0, lines, 100_000):
-            places = rng.integers(0, 1 << 40, min(100_000, lines - start))
+            sectors = rng.integers(0, 1 << 40, min(100_000, lines - start))
             file.writelines(
-                f"0,{place},4096,w,{(start + i) / 1e4:.6f}\n"
-                for i, place in enumerate(places.tolist())
+                f"0,{sector},4096,w,{(start + i) / 1e4:.6f}\n"
+                for i, sector in enumerate(sectors.tolist())
             )
     peaks = {}
-    for what, count in (("nothing", 0), ("long", lines)):
+    for stream_name, count in (("nothing", 0), ("long", lines)):
         code = f"import bench_traces as b; b.child({str(path)!r}, {count})"
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -153,7 +153,7 @@ def long_file(folder: Path, lines: int) -> dict[str, float]:
             check=True,
             text=True,
         )
-        peaks[what] = json.loads(done.stdout)
+        peaks[stream_name] = json.loads(done.stdout)
     return {
         "lines": lines,
         "file_bytes": path.stat().st_size,
@@ -167,7 +167,7 @@ def child(path: str, expected: int) -> None:
     began = time.perf_counter()
     if expected:
         assert stream(Path(path), "spc") == expected
-    # Unlike getrusage's, this peak does not begin with that of the process that started this one.
+    # Unlike getrusage's, this peak does not include the process that started this one.
     status = Path("/proc/self/status").read_text()
     used = int(status.split("VmHWM:")[1].split()[0]) * 1024
     print(json.dumps({"seconds": time.perf_counter() - began, "peak_bytes": used}))

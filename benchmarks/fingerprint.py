@@ -1,12 +1,12 @@
-"""Fingerprints of every shipped scenario on both engines, and of every study's ledger.
+"""Fingerprints of all shipped scenarios on both engines, and of all studies' ledgers.
 
 Run it before and after a change that should not change a number::
 
     python benchmarks/fingerprint.py --save before.json
     python benchmarks/fingerprint.py --against before.json
 
-It drives the command line only, so it survives a change of the layout. ``--quick`` skips the ledgers and the
-SimPy engine on the largest scenario.
+It uses only the command line, so it survives changes of the code's structure. ``--quick`` skips the ledgers
+and the SimPy engine on the largest scenario.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STUDIES = (
     "erasurebench2016",
     "ceph16",
 )
-# The SimPy engine needs minutes for the whole of this one; a few blocks of it exercise the same paths.
+# The SimPy engine takes minutes for all of this scenario. A few blocks exercise the same paths.
 SMALLER = {
     ("koh2017", "simpy"): [
         "--set",
@@ -39,7 +39,7 @@ SMALLER = {
 
 
 def printed(*words: str) -> dict:
-    """The JSON document that a command prints."""
+    """Return the JSON document that a command prints."""
     done = subprocess.run(
         [sys.executable, "-m", "stripesim", *words, "--json", "-"],
         capture_output=True,
@@ -54,7 +54,7 @@ def printed(*words: str) -> dict:
 
 
 def claims(document: dict) -> str:
-    """A hash of what a ledger says: each claim's simulated value, to nine digits, and its verdict."""
+    """Return a hash of a ledger: the simulated value of each claim, to nine digits, and its verdict."""
     rows = [
         [row["id"], rounded(row["simulated"]), row["verdict"]]
         for row in document["claims"]
@@ -63,14 +63,14 @@ def claims(document: dict) -> str:
 
 
 def rounded(value: object) -> object:
-    """Numbers to nine significant digits, so that another BLAS does not matter."""
+    """Round numbers to nine significant digits, so that another BLAS makes no difference."""
     if isinstance(value, float):
         return float(f"{value:.9g}")
     return [rounded(each) for each in value] if isinstance(value, list) else value
 
 
 def main() -> None:
-    """Collect the fingerprints; save them, or compare them with saved ones."""
+    """Collect the fingerprints, and save them or compare them with saved ones."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -93,29 +93,26 @@ def main() -> None:
             for name in names
             if not name.startswith("study:") and name != "run:koh2017:simpy"
         ]
-    found: dict[str, str] = {}
+    fingerprints: dict[str, str] = {}
     wrong = 0
     before = json.loads(options.against.read_text()) if options.against else {}
     for name in options.only or names:
         kind, subject, *engine = name.split(":")
         if kind == "run":
             smaller = SMALLER.get((subject, engine[0]), [])
-            found[name] = printed("run", subject, "--engine", engine[0], *smaller)[
-                "completions_sha256"
-            ][:16]
+            fingerprints[name] = printed(
+                "run", subject, "--engine", engine[0], *smaller
+            )["completions_sha256"][:16]
         else:
-            found[name] = claims(printed("study", subject))
-        verdict = (
-            ""
-            if name not in before
-            else "same"
-            if before[name] == found[name]
-            else f"was {before[name]}"
-        )
-        wrong += verdict.startswith("was")
-        print(f"{name:28} {found[name]} {verdict}", flush=True)
+            fingerprints[name] = claims(printed("study", subject))
+        verdict = ""
+        if name in before:
+            is_same = before[name] == fingerprints[name]
+            verdict = "same" if is_same else f"was {before[name]}"
+            wrong += not is_same
+        print(f"{name:28} {fingerprints[name]} {verdict}", flush=True)
     if options.save:
-        options.save.write_text(json.dumps(found, indent=1) + "\n")
+        options.save.write_text(json.dumps(fingerprints, indent=1) + "\n")
     sys.exit(1 if wrong else 0)
 
 

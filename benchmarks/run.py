@@ -1,7 +1,7 @@
-"""Every benchmark, one after another, each as ratios measured side by side in this one run.
+"""Run all benchmarks one after another. Each reports ratios measured side by side.
 
-``python benchmarks/run.py --list`` names them; names of files as arguments run those alone. With ``--record``
-what they print, and how long they take, is written into docs/benchmarks.md.
+``python benchmarks/run.py --list`` lists them. File names as arguments select some. ``--record`` writes their
+output and duration into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -17,25 +17,24 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
-BEGIN, END = (
-    "<!-- measured: written by python benchmarks/run.py --record -->\n",
-    "<!-- end -->\n",
-)
+BEGIN = "<!-- measured: written by python benchmarks/run.py --record -->\n"
+END = "<!-- end -->\n"
 BENCHMARKS = {
-    "bench_start.py": "start-up of the command line beside a bare Python, and the first compilation",
-    "bench_engine.py": "engines: textbook SimPy, ours, the compiled one, a C++ loop; size and memory",
+    "bench_start.py": "start-up of the command line relative to bare Python, and the first compilation",
+    "bench_engine.py": "engines: textbook SimPy, both engines, a C++ loop, size and memory",
     "bench_scale.py": "scale: time and memory of a cell as clusters and clients grow",
     "bench_sweep.py": "a sweep of 1,000 cells on one worker, two, and Dask",
-    "bench_crush.py": "placement: mappings per second beside crushtool",
-    "bench_traces.py": "trace readers beside the CSV reader of Polars, and the memory of a long stream",
-    "bench_kernel.py": "erasure-code kernels beside a copy, a null code, cold buffers and plain loops",
-    "bench_durability.py": "durability: splitting beside plain Monte Carlo, a year of a million OSDs",
+    "bench_crush.py": "placement: mappings per second relative to crushtool",
+    "bench_traces.py": "trace readers relative to the CSV reader of Polars, and the memory of a long stream",
+    "bench_kernel.py": "erasure-code kernels relative to a copy, a null code, cold buffers and plain loops",
+    "bench_durability.py": "durability: splitting relative to plain Monte Carlo, a year of a million OSDs",
 }
 
 
 def run(name: str) -> tuple[str, float, int]:
-    """Run one in a process of its own, which nothing has warmed; return text, seconds and status."""
-    begun, lines = time.monotonic(), []
+    """Run a benchmark in a fresh process, and return its output, seconds and status."""
+    begun = time.monotonic()
+    lines = []
     with subprocess.Popen(
         [sys.executable, "-u", HERE / name], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -46,13 +45,13 @@ def run(name: str) -> tuple[str, float, int]:
     return "\n".join(lines).strip("\n"), time.monotonic() - begun, process.returncode
 
 
-def recorded(found: dict[str, tuple[str, float, int]]) -> str:
-    """Write what the benchmarks printed as a section of the page."""
-    total_s = sum(taken_s for _, taken_s, _ in found.values())
+def recorded(outputs: dict[str, tuple[str, float, int]]) -> str:
+    """Format the outputs of benchmarks as a section of the page."""
+    total_s = sum(taken_s for _, taken_s, _ in outputs.values())
     day = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     parts = [f"Measured on {day}: {os.cpu_count()} cores, Python {platform.python_version()}, "
-             f"{total_s / 60:.0f} min in all.\n"]  # fmt: skip
-    for name, (text, taken_s, _) in found.items():
+             f"{total_s / 60:.0f} min in total.\n"]  # fmt: skip
+    for name, (text, taken_s, _) in outputs.items():
         parts.append(
             f"### {BENCHMARKS[name]}\n\n`{name}`, {taken_s:.0f} s:\n\n```text\n{text}\n```\n"
         )
@@ -60,24 +59,24 @@ def recorded(found: dict[str, tuple[str, float, int]]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run all or the named ones; return how many failed."""
+    """Run all benchmarks or the named ones, and return the number of failures."""
     if arguments == ["--list"]:
         for name, title in BENCHMARKS.items():
             print(f"{name:22} {title}")
         return 0
-    found = {}
+    outputs = {}
     for name in [name for name in arguments if name != "--record"] or BENCHMARKS:
         print(f"\n== {name}: {BENCHMARKS[name]}\n", flush=True)
-        found[name] = run(name)
-        print(f"\n{found[name][1]:.0f} s", flush=True)
+        outputs[name] = run(name)
+        print(f"\n{outputs[name][1]:.0f} s", flush=True)
     if "--record" in arguments:
         page, count = re.subn(
-            f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: f"{BEGIN}\n{recorded(found)}\n{END}",
+            f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: f"{BEGIN}\n{recorded(outputs)}\n{END}",
             PAGE.read_text(encoding="utf-8"), flags=re.DOTALL,
         )  # fmt: skip
-        assert count == 1, f"{PAGE}: no place for {BEGIN}"
+        assert count == 1, f"{PAGE}: missing {BEGIN}"
         PAGE.write_text(page, encoding="utf-8")
-    return sum(status != 0 for *_, status in found.values())
+    return sum(status != 0 for *_, status in outputs.values())
 
 
 if __name__ == "__main__":

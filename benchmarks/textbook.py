@@ -1,11 +1,11 @@
-"""A program as a SimPy tutorial would write it: what the engines are measured against.
+"""A program in the style of a SimPy tutorial, as the baseline of the engines.
 
-A process per request and per branch of its graph, ``Resource.request()`` at each step, ``AllOf`` at
-each join, a `Store` with a server process where a service takes all that wait. It is written
-to be simple, not to be slow: a chain of steps is one process.
+It has a process per request and per branch of its graph, ``Resource.request()`` at each step, ``AllOf`` at
+each join, and a `Store` with a server process for a batch server. It is written to be simple, not to be
+slow: a chain of steps is one process.
 
-It follows SimPy's order at equal times, not that of sim/engine/ENGINE.md, so its completion times agree
-with the engines' in distribution only.
+Events at equal times follow SimPy's order instead of sim/engine/ENGINE.md, so its completion times agree with
+the engines' only in distribution.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Events = Generator[simpy.Event, Any, None]
 
 
 class Branches:
-    """A template cut into chains: a chain begins behind a fork, at a join, or behind the reply.
+    """A template cut into chains: a chain begins after a fork, at a join, or after the reply.
 
     Parameters
     ----------
@@ -47,7 +47,8 @@ class Branches:
     """
 
     def __init__(self, template: Template) -> None:
-        starts, successors = template.successor_starts, template.successors.tolist()
+        starts = template.successor_starts
+        successors = template.successors.tolist()
         before: list[list[int]] = [[] for _ in range(template.steps)]
         for step in range(template.steps):
             for after in successors[starts[step] : starts[step + 1]]:
@@ -83,7 +84,7 @@ class Textbook:
     Parameters
     ----------
     program : Program
-        Without a director; closed loops only.
+        The program, without a director and with closed loops only.
     """
 
     def __init__(self, program: Program) -> None:
@@ -109,7 +110,7 @@ class Textbook:
         self.uses = 0
 
     def batch_server(self, store: simpy.Store) -> Events:
-        """Serve all that wait at once, for ever."""
+        """Serve all waiting steps together, in an endless loop."""
         while True:
             members = [(yield store.get())]
             members += store.items
@@ -120,7 +121,8 @@ class Textbook:
 
     def service_ns(self, path: Branches, number: int, step: int) -> int:
         """Return a step's service time."""
-        demand_ns, spread = path.demands_ns[step], path.spreads[step]
+        demand_ns = path.demands_ns[step]
+        spread = path.spreads[step]
         if not spread:
             return int(demand_ns)
         return scaled_ns(
@@ -144,7 +146,8 @@ class Textbook:
         elif after:
             yield env.all_of(after)
         for step in chain:
-            word, role = path.words[step], path.roles[step]
+            word = path.words[step]
+            role = path.roles[step]
             resource = row[role]
             if word == USE and resource >= 0:
                 demand_ns = self.service_ns(path, number, step)
@@ -167,7 +170,7 @@ class Textbook:
                 self.resources[resource].release(held[role].pop())
 
     def request(self, template: int, binding: int, number: int) -> simpy.Process:
-        """Start a request; return the process whose end completes it."""
+        """Start a request, and return the process whose end completes it."""
         path = self.branches.get(template)
         if path is None:
             path = self.branches[template] = Branches(
@@ -189,7 +192,7 @@ class Textbook:
         return processes[path.reply]
 
     def planned(self, index: int) -> Iterator[tuple[int, int]]:
-        """Yield template and binding of each request of a stream."""
+        """Yield the template and binding of each request of a stream."""
         while chunk := self.program.streams[index].take(CHUNK):
             yield from zip(
                 chunk.templates.tolist(), chunk.bindings.tolist(), strict=True
@@ -197,15 +200,16 @@ class Textbook:
 
     def customer(self, index: int, requests: Iterator[tuple[int, int]]) -> Events:
         """Issue one request after another."""
-        issued_ns, completed_ns = self.issued_ns[index], self.completed_ns[index]
+        issued_ns = self.issued_ns[index]
+        completed_ns = self.completed_ns[index]
         for template, binding in requests:
-            place = len(issued_ns)
+            index_in_stream = len(issued_ns)
             issued_ns.append(self.env.now)
             completed_ns.append(PENDING)
             yield self.request(
-                template, binding, place * len(self.program.streams) + index
+                template, binding, index_in_stream * len(self.program.streams) + index
             )
-            completed_ns[place] = self.env.now
+            completed_ns[index_in_stream] = self.env.now
 
     def execute(self) -> EngineRun:
         """Run to the end or the bound."""
@@ -236,5 +240,5 @@ class Textbook:
 
 
 def run(program: Program) -> EngineRun:
-    """Execute a program the textbook way; only `streams`, `uses`, `end_ns` and `wall_s` are set."""
+    """Execute a program in SimPy. Only `streams`, `uses`, `end_ns` and `wall_s` of the result are set."""
     return Textbook(program).execute()

@@ -1,5 +1,5 @@
-"""From observations to parameter sets, and the claims ledger that judges simulations.
+"""Turn observations into parameter sets, and judge simulations in the claims ledger.
 
-Start with `parameters.sets` for a parameter set and `ledger.verdicts` for the ledger. `kernels` times encode
-kernels, `ssd`, `workload` and `survival` fit traces.
+Start with `parameters.sets` for parameter sets and `ledger.verdicts` for the ledger. `kernels` times encode
+kernels. `ssd`, `workload` and `survival` fit traces.
 """

@@ -1,4 +1,4 @@
-"""Fit a few parameters to a few rows of a ledger, and say how well they are known."""
+"""Fit a few parameters to rows of a ledger, with confidence intervals."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ import numpy as np
 
 @dataclass(frozen=True)
 class FittedParameter:
-    """A parameter after a fit."""
+    """A fitted parameter with its confidence interval."""
 
     name: str
     value: float  #: In the parameter's unit
-    #: 95 %, from the curvature at the optimum with each row's tolerance as its standard deviation: what the
-    #: rows can tell apart, not the effects that the model leaves out
+    #: 95 % interval from the curvature at the optimum, with each row's tolerance as its standard deviation.
+    #: It covers what the rows can distinguish, but not effects that the model omits.
     confidence_interval: tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The outcome of a fit."""
+    """Result of a fit."""
 
     parameters: tuple[FittedParameter, ...]
-    errors: dict[str, float]  #: Simulated over published − 1, by row
-    evaluations: int
+    errors: dict[str, float]  #: Simulated / published − 1, by row
+    evaluations: int  #: Simulations by the search, without those for derivatives
 
 
 def fit_parameters(
@@ -37,11 +37,38 @@ def fit_parameters(
     step: float = 0.05,
     most: int = 25,
 ) -> Fit:
-    """Fit parameters by least squares on relative errors; one as large as its tolerance counts 1.
+    """Fit parameters by least squares on relative errors, each weighted by its tolerance.
 
-    `simulate` gives the simulated value of each row. The search runs over the logarithms of the parameters,
-    from `start`, within `bounds`; `most` bounds the evaluations, not counting those for derivatives,
-    whose relative step exceeds the noise of a simulation. Fewer rows than parameters are refused.
+    Parameters
+    ----------
+    simulate
+        Function from parameter values to the simulated value of each row.
+    start
+        Initial value of each parameter, greater than 0. The search runs over logarithms.
+    published
+        Published value of each row, greater than 0. There must be at least as many rows as parameters.
+    tolerance
+        Relative error of each row that counts as 1.
+    bounds
+        Lowest and highest value of each parameter.
+    step
+        Relative step for derivatives, which must exceed the noise of a simulation.
+    most
+        Largest number of evaluations, not counting those for derivatives.
+
+    Returns
+    -------
+    Fit
+        Fitted parameters with 95 % intervals, and the remaining errors.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer rows than parameters.
+
+    Notes
+    -----
+    The fit minimises the sum over rows of (ln(simulated / published) / tolerance)².
     """
     from scipy.optimize import least_squares
 
@@ -52,7 +79,7 @@ def fit_parameters(
             f"fit: got {len(rows)} rows for {len(names)} parameters, wanted at least as many"
         )
 
-    # Steps are relative to the variable, which must not be near 0: 1 + ln(value / start).
+    # Derivative steps are relative to the variable, so keep it away from 0: 1 + ln(value / start).
     origin = np.log([start[name] for name in names]) - 1
 
     def residuals(logs: Any) -> Any:

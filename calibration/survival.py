@@ -1,4 +1,4 @@
-"""Lifetimes and repair times, fitted to a failure trace with censoring: exponential, Weibull, lognormal."""
+"""Fit exponential, Weibull and lognormal distributions to censored lifetimes and repair times."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,67 +16,67 @@ Floats = npt.NDArray[np.float64]
 State = Literal["up", "down"]
 
 ENDS_MIN = 20
-"""Fewer observed ends than this say nothing about a shape."""
+"""Fewer observed ends than this do not determine a shape."""
 
 POOR_DISTANCE = 0.1
-"""Distance to Kaplan and Meier's curve beyond which a fit is called poor."""
+"""Distance to the Kaplan-Meier curve above which a fit is called poor."""
 
 SHORTEST_S = 0.5
-"""Clocks of failure traces count seconds; a span of 0 lasted about half a one."""
+"""Clocks of failure traces count seconds. A span of 0 is taken as half a second."""
 
 
 class SurvivalError(ValueError):
-    """A trace lacks the data that a fit of lifetimes needs; the text says what was got and wanted."""
+    """Raised if a trace lacks the data for lifetimes. The message states what it has and what is needed."""
 
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """Durations, and whether their ends were seen."""
+    """Durations, some of which are censored."""
 
-    duration_s: Floats  # Shape (n,), float64 [s]: age at which observation ended
+    duration_s: Floats  # Age at the end of observation [s], float64 of shape (n,)
     observed: npt.NDArray[np.bool_]
-    """Shape (n,), bool: whether it ended in the event; else it is censored there."""
+    """True if observation ended with the event, False if it is censored there; bool of shape (n,)."""
     entry_s: Floats
-    """Shape (n,), float64 [s]: age at which observation began, 0 unless recorded later (left truncation)."""
+    """Age at the start of observation [s], float64 of shape (n,); above 0 for late entry."""
     dropped: int = (
-        0  # Spans left out because they had begun before the record, at an unknown age
+        0  # Spans left out because they started before the record, at an unknown age
     )
 
 
 @dataclass(frozen=True)
 class LifetimeFit:
-    """One distribution fitted to lifetimes."""
+    """A distribution fitted to lifetimes."""
 
     name: str  # `exponential` (scale), `weibull` (scale, shape) or `lognormal` (median, sigma)
-    parameters: dict[str, float]  # Values; scales and medians in seconds
+    parameters: dict[str, float]  # Values, with scales and medians in seconds
     ci95: dict[
         str, tuple[float, float]
     ]  # Wald intervals on the logarithm of each parameter
-    # At the maximum; lower AIC is better.
+    # At the maximum. A lower AIC is better.
     log_likelihood: float
     aic: float
     mean_s: float  # Mean of the fitted distribution [s]
-    ks: float  # Largest distance between the fitted distribution function and Kaplan and Meier's
+    ks: float  # Largest distance between the fitted distribution function and the Kaplan-Meier estimate
 
 
 @dataclass(frozen=True)
 class SurvivalFit:
-    """All distributions fitted to one state of one trace."""
+    """All distributions fitted to one state of a trace."""
 
     source: str  # File name
     state: State  # Time to failure or time to repair
-    # Spans used, those whose end was seen, the others, and spans left out.
+    # Numbers of spans used, with observed end, censored, and left out.
     spans: int
     ends: int
     censored: int
     dropped: int
-    fits: tuple[LifetimeFit, ...]  # In order of AIC, best first
+    fits: tuple[LifetimeFit, ...]  # Ordered by AIC, best first
 
     def summary(self) -> str:
-        """Return a few lines for a terminal."""
-        what = f"time to {'failure' if self.state == 'up' else 'repair'}, {self.spans} spans"
+        """Return several lines for a terminal."""
+        quantity = f"time to {'failure' if self.state == 'up' else 'repair'}, {self.spans} spans"
         lines = [
-            f"{self.source}: {what}, {self.censored} censored, {self.dropped} left out"
+            f"{self.source}: {quantity}, {self.censored} censored, {self.dropped} left out"
         ]
         best = self.fits[0].aic
         for fit in self.fits:
@@ -97,7 +97,13 @@ class SurvivalFit:
 
 
 def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
-    """Return the spans of one state as lifetimes; one cut on the left counts only if its age is known."""
+    """Return the spans of one state as lifetimes. Spans that start before the record need a known age.
+
+    Raises
+    ------
+    SurvivalError
+        If the trace has no spans, or fewer than 20 spans with an observed end.
+    """
     if trace.spans is None:
         raise SurvivalError(
             f"{trace.source}: got failures alone (format {trace.format}), "
@@ -131,7 +137,20 @@ def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
 
 
 def fit_survival(trace: FailureTrace, state: State = "up") -> SurvivalFit:
-    """Fit exponential, Weibull and lognormal distributions to a state's durations; see `fit_lifetimes`."""
+    """Fit exponential, Weibull and lognormal distributions to the durations of a state.
+
+    Parameters
+    ----------
+    trace
+        Failure trace with spans.
+    state
+        ``up`` for times to failure, ``down`` for times to repair.
+
+    Raises
+    ------
+    SurvivalError
+        As from `lifetimes_of` and `fit_lifetimes`.
+    """
     lifetimes = lifetimes_of(trace, state)
     count = len(lifetimes.observed)
     ends = int(lifetimes.observed.sum())
@@ -148,15 +167,24 @@ def fit_survival(trace: FailureTrace, state: State = "up") -> SurvivalFit:
 
 
 def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
-    """Fit the three distributions by maximum likelihood; best AIC first.
+    """Fit the three distributions by maximum likelihood, best AIC first.
 
-    A family whose likelihood grows towards a bound (all durations equal, a single one that is thousands of
-    times the others) has no fit and is left out.
+    Distributions whose likelihood grows towards a bound are left out. This happens if all durations are
+    equal, or a single one is thousands of times as long as the others.
 
-    log L = sum over seen ends of log f(t) + sum over censored of log S(t) - sum of log S(entry). Censoring is
-    taken to be independent of the lifetime. Spans of one component, and components of one site, resemble each
-    other, so the intervals are narrower than the truth.
+    Raises
+    ------
+    SurvivalError
+        If no distribution has a maximum likelihood.
 
+    Notes
+    -----
+    log L = sum over observed ends of log f(t) + sum over censored of log S(t) - sum of log S(entry).
+    Censoring is assumed to be independent of lifetime. Spans of one component, and components of one site,
+    are correlated, so the true intervals are wider.
+
+    References
+    ----------
     Klein, Moeschberger: Survival Analysis, 2nd edition 2003, sections 3.5 (likelihood), 4.6 (late entry).
     """
     fits = [fit for family in _FAMILIES if (fit := _fit(family, lifetimes)) is not None]
@@ -168,11 +196,15 @@ def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
 
 
 def kaplan_meier(lifetimes: Lifetimes) -> tuple[Floats, Floats]:
-    """Return the ages at which ends were seen [s] and the share that outlives each: product-limit estimate.
+    """Return the ages of observed ends [s] and the share that survives each: the product-limit estimate.
 
-    Kaplan, Meier: Nonparametric estimation from incomplete observations, JASA 1958; with delayed entry as in
+    References
+    ----------
+    Kaplan, Meier: Nonparametric estimation from incomplete observations, JASA 1958; with late entry as in
     Klein and Moeschberger, section 4.6.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> ones = Lifetimes(np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, False, True, True]), np.zeros(4))
     >>> [round(float(share), 3) for share in kaplan_meier(ones)[1]]
@@ -180,7 +212,7 @@ def kaplan_meier(lifetimes: Lifetimes) -> tuple[Floats, Floats]:
     """
     age, ends = np.unique(lifetimes.duration_s[lifetimes.observed], return_counts=True)
     left = np.searchsorted(np.sort(lifetimes.duration_s), age, side="left")
-    # At risk from just after entry up to and including the end.
+    # At risk from just after entry, up to and including the end.
     entered = np.searchsorted(np.sort(lifetimes.entry_s), age, side="left")
     at_risk = np.maximum(entered - left, ends)
     survival: Floats = np.cumprod(1 - ends / at_risk)
@@ -190,13 +222,30 @@ def kaplan_meier(lifetimes: Lifetimes) -> tuple[Floats, Floats]:
 def piecewise_hazard(
     lifetimes: Lifetimes, pieces: int
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return ages at which pieces begin [s] and the hazard of each [1/s], the last going on.
+    """Estimate a piecewise constant hazard.
 
-    Each piece has about equally many ends. Its hazard, ends seen over time spent at risk, is the maximum
-    likelihood estimate.
+    Parameters
+    ----------
+    lifetimes
+        Lifetimes to describe.
+    pieces
+        Number of pieces, at least 1, with about equal numbers of observed ends.
 
+    Returns
+    -------
+    tuple
+        Ages at the start of each piece [s], and the hazard of each [1/s]. The last piece is unbounded.
+
+    Notes
+    -----
+    The hazard is the number of observed ends over the time at risk, which is the maximum likelihood estimate.
+
+    References
+    ----------
     Friedman: Piecewise exponential models for survival data with covariates, Annals of Statistics 1982.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> lived = Lifetimes(np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4, dtype=bool), np.zeros(4))
     >>> piecewise_hazard(lived, 1)
@@ -213,7 +262,7 @@ def piecewise_hazard(
     for start, stop in zip(edges, stops, strict=True):
         begun = np.maximum(lifetimes.entry_s, start)
         at_risk = np.clip(np.minimum(lifetimes.duration_s, stop) - begun, 0, None).sum()
-        # An end at the very edge belongs to the piece before it, whose exposure reaches it.
+        # An end at an edge belongs to the earlier piece, whose exposure includes it.
         count = ((ends > start) & (ends <= stop)).sum()
         hazards.append(float(count / at_risk) if at_risk else 0.0)
     return tuple(edges.tolist()), tuple(hazards)
@@ -221,7 +270,7 @@ def piecewise_hazard(
 
 @dataclass(frozen=True)
 class _Family:
-    """A distribution of scipy; `names` calls its scale, then its shape if it has one."""
+    """A distribution of SciPy. `names` lists its scale and, if it has one, its shape."""
 
     name: str
     names: tuple[str, ...]
@@ -232,14 +281,14 @@ class _Family:
         return getattr(scipy.stats, self.distribution)
 
     def at(self, logarithms: Floats) -> dict[str, Any]:
-        """Return scipy's arguments for logarithms of the parameters."""
+        """Return SciPy's arguments for logarithms of the parameters."""
         scale, *shape = np.exp(np.minimum(logarithms, _LOG_MAX))
         return {"scale": scale} | dict(
             zip(self.law.shapes.split() if shape else (), shape, strict=True)
         )
 
 
-# Above it exp() overflows.
+# exp() overflows above this value.
 _LOG_MAX = 700.0
 _FAMILIES = (
     _Family("exponential", ("scale_s",), "expon"),
@@ -249,7 +298,7 @@ _FAMILIES = (
 
 
 class _Likelihood:
-    """Likelihood of lifetimes under one family, in units of their mean."""
+    """Likelihood of lifetimes under one distribution, in units of their mean."""
 
     def __init__(self, family: _Family, lifetimes: Lifetimes) -> None:
         self.unit_s = float(lifetimes.duration_s.mean())
@@ -262,7 +311,7 @@ class _Likelihood:
         self._entered = entries[entries > 0]
 
     def loss(self, logarithms: Floats) -> float:
-        """Return the negative log-likelihood of logarithms of the parameters."""
+        """Return the negative log-likelihood for logarithms of the parameters."""
         law = self._family.law
         at = self._family.at(logarithms)
         with np.errstate(all="ignore"):
@@ -274,7 +323,7 @@ class _Likelihood:
         return 1e300
 
     def start(self) -> list[float]:
-        """Return logarithms to start from: in units of the mean duration all are near 0."""
+        """Return initial logarithms, which are near 0 in units of the mean duration."""
         mean = np.log(self._total / len(self._ended))
         logarithms = np.log(self._ended)
         spread = float(np.std(logarithms))
@@ -288,13 +337,13 @@ class _Likelihood:
     def logarithm(self, logarithms: Floats) -> float:
         """Return the log-likelihood of durations in seconds.
 
-        The survival function has no unit, so the change of unit falls on the densities alone.
+        The survival function has no unit, so only the densities depend on the unit.
         """
         return -self.loss(logarithms) - len(self._ended) * float(np.log(self.unit_s))
 
 
 def _fit(family: _Family, lifetimes: Lifetimes) -> LifetimeFit | None:
-    """Fit one family; None if the likelihood has no maximum within, so that no interval exists."""
+    """Fit one distribution. Return None if the likelihood has no interior maximum and so no intervals."""
     likelihood = _Likelihood(family, lifetimes)
     best = scipy.optimize.minimize(
         likelihood.loss,
@@ -338,7 +387,7 @@ def _distance(lifetimes: Lifetimes, survival: Callable[[Floats], Floats]) -> flo
 
 
 def _hessian(loss: Callable[[Floats], float], at: Floats) -> Floats:
-    """Compute second differences; the step balances the rounding of a sum against the curvature's change."""
+    """Compute second differences, with a step that balances rounding against changes in curvature."""
     size = len(at)
     step = 1e-4
     out = np.empty((size, size))

@@ -1,4 +1,4 @@
-"""All that can be fitted to a trace, block or failure: what `stripesim trace fit` does."""
+"""Fit everything that a block or failure trace allows, for `stripesim trace fit`."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -6,33 +6,33 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.calibration.ssd.drive import LIKE, drive_toml
-from stripesim.calibration.ssd.fit import FitError, fit_times
 from stripesim.calibration.ssd.interference import Interference, fit_interference
 from stripesim.calibration.ssd.plot import plot_fit
 from stripesim.calibration.ssd.result import Operation, Quantity, ServiceFit
+from stripesim.calibration.ssd.time_fit import FitError, fit_times
 from stripesim.calibration.survival import (
     State,
     SurvivalError,
     SurvivalFit,
     fit_survival,
 )
-from stripesim.calibration.workload.fit import WorkloadFit, fit_workload
 from stripesim.calibration.workload.model import WorkloadError
+from stripesim.calibration.workload.model_fit import WorkloadFit, fit_workload
 from stripesim.traces import BlockTrace
 from stripesim.traces.failures.columns import FailureTrace
 
 
 @dataclass(frozen=True)
 class TraceFit:
-    """Everything that could be fitted, and why the rest could not."""
+    """All fits to a trace, and the reasons for missing ones."""
 
     source: str  #: The trace
-    #: Service times of reads and writes, or, where the format records none, response times
+    #: Service times of reads and writes, or response times if the format records no service times.
     service: tuple[ServiceFit, ...] = ()
     interference: tuple[
         Interference, ...
-    ] = ()  #: Service times by what else was in flight
-    workload: WorkloadFit | None = None  #: Arrivals, sizes, places
+    ] = ()  #: Service times by the commands in flight
+    workload: WorkloadFit | None = None  #: Arrivals, sizes and offsets
     survival: tuple[SurvivalFit, ...] = ()  #: Times to failure and to repair
     missing: tuple[
         str, ...
@@ -50,7 +50,7 @@ class TraceFit:
         }
 
     def summary(self) -> str:
-        """Return lines for a terminal."""
+        """Return several lines for a terminal."""
         parts = [fit.summary() for fit in self.service]
         parts += [fit.summary() for fit in self.survival]
         for one in self.interference:
@@ -69,23 +69,24 @@ class TraceFit:
 
 
 def fit_trace(trace: BlockTrace | FailureTrace, *, seed: int = 1) -> TraceFit:
-    """Fit whatever the trace allows.
+    """Fit everything that a trace allows.
 
     Parameters
     ----------
-    trace : BlockTrace or FailureTrace
-        The trace.
-    seed : int
+    trace
+        Block or failure trace.
+    seed
         Seed of bootstraps and of the synthetic trace.
 
     Returns
     -------
     TraceFit
+        The fits, and the reasons for missing ones.
 
     Raises
     ------
     FitError
-        When it allows nothing; one line per part.
+        If nothing can be fitted, with one line per part.
     """
     if isinstance(trace, FailureTrace):
         fitted = _fit_failures(trace)
@@ -103,23 +104,30 @@ def write_fit(
     *,
     like: str = LIKE,
 ) -> list[Path]:
-    """Write `trace-fit.json` and, for service times, figures and `drive.toml` for `cluster.drive`.
+    """Write ``trace-fit.json`` and, for service times, figures and a ``drive.toml`` for ``cluster.drive``.
 
     Parameters
     ----------
-    fitted : TraceFit
-        What `fit_trace` returned.
-    trace : BlockTrace or FailureTrace
+    fitted
+        Result of `fit_trace`.
+    trace
         The same trace.
-    folder : str or pathlib.Path
-        Made if it is not there.
-    like : str
-        Device parameter set that supplies the numbers the trace does not show.
+    folder
+        Output folder, which is created if needed.
+    like
+        Device parameter set for numbers that the trace does not show.
 
     Returns
     -------
     list of pathlib.Path
         The files written.
+
+    Raises
+    ------
+    FitError
+        If `like` is a hard disk.
+    ParameterSetError
+        If `like` does not exist.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Capacity and endurance of a drive: for capacity and wear, never for time."""
+"""Capacity and endurance of drives, which affect capacity and wear but never time."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -18,24 +18,32 @@ class DriveCapacity(MeasuredModel):
 
 @dataclass(frozen=True, kw_only=True)
 class DriveEndurance(MeasuredModel):
-    """Writes that a drive's maker guarantees."""
+    """Writes that the maker of a drive guarantees."""
 
     positive: ClassVar = ("rated_write_bytes", "rated_days")
-    rated_write_bytes: float  #: Host writes over the rated life [B] (sold as "TBW")
-    rated_days: (
-        float  #: Rated life [d]; with the above it gives the rated writes per day
-    )
+    rated_write_bytes: float  #: Host writes over the rated life [B], sold as "TBW"
+    rated_days: float  #: Rated life [d]. With the rated writes, it gives the rated writes per day.
 
     def drive_writes_per_day(self, drive_bytes: float) -> float:
-        """Return how often a day a drive of this capacity [B] may be written in full over its life [1/d]."""
+        """Return the rated full writes per day [1/d] of a drive with this capacity [B]."""
         return self.rated_write_bytes / self.rated_days / drive_bytes
 
     def life_days(self, write_bytes_per_s: float) -> float:
-        """Return the days until the rated writes are used up at this rate to one drive [d].
+        """Return the time until the rated writes are used up.
+
+        Parameters
+        ----------
+        write_bytes_per_s
+            Host writes to one drive [B/s], greater than 0.
+
+        Returns
+        -------
+        float
+            Life [d].
 
         Notes
         -----
-        Host writes, as the rating counts them: the rating includes the drive's own translation layer.
+        The rating counts host writes and already accounts for the drive's own translation layer.
         """
         return self.rated_write_bytes / (write_bytes_per_s * SECONDS_PER_DAY)
 
@@ -46,9 +54,9 @@ class FillLimits(MeasuredModel):
 
     positive: ClassVar = ("full_ratio", "nearfull_ratio")
     full_ratio: (
-        float  #: Share of an OSD's capacity at which the cluster refuses writes, 0 to 1
+        float  #: Share of an OSD's capacity at which the cluster rejects writes, 0 to 1
     )
-    nearfull_ratio: float  #: Share at which it warns, 0 to 1
+    nearfull_ratio: float  #: Share at which the cluster warns, 0 to 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,8 +67,10 @@ class FillLimits(MeasuredModel):
 
 
 def drive_writes_per_day(write_bytes_per_s: float, drive_bytes: float) -> float:
-    """Return how often a day a drive is written in full at this rate to it [1/d].
+    """Return the full writes per day of a drive with this capacity [B] at this write rate [B/s], in 1/d.
 
+    Examples
+    --------
     >>> drive_writes_per_day(10e6, 864e9)
     1.0
     """

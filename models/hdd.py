@@ -1,4 +1,4 @@
-"""A hard disk, or a RAID-0 set of them: seek, rotation, transfer; and what may lie under an object store."""
+"""Service times of a hard disk or a RAID-0 set: seek, rotation and transfer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 
-#: Mean of the square root of a seek's distance between two uniformly drawn places: 2 ∫ √x (1 − x) dx.
+#: Mean square root of the seek distance between two uniformly drawn positions: 2 ∫ √x (1 − x) dx.
 MEAN_ROOT_DISTANCE = 8 / 15
 
-# The spread comes from this number of draws of two uniform numbers, at the middle of equal parts.
+# Number of midpoints for each of the two uniform draws that produce the spread.
 _SPREAD_POINTS = 512
 
 
@@ -24,25 +24,25 @@ class HddModel(MeasuredModel):
 
     Notes
     -----
-    A seek over the part :math:`x` of the stroke takes :math:`s(x) = s_1 + (s_f - s_1) \sqrt x`, and the
-    place wanted then is half a revolution away on average. With the distance of two uniform places, whose
-    density is :math:`2 (1 - x)`, the mean of :math:`\sqrt x` is 8/15. So with the mean seek :math:`\bar s`
-    of a data sheet
+    A seek over the fraction :math:`x` of the stroke takes :math:`s(x) = s_1 + (s_f - s_1) \sqrt x`. The
+    wanted sector is then half a revolution away on average. The distance between two uniformly drawn
+    positions has the density :math:`2 (1 - x)`, so the mean of :math:`\sqrt x` is 8/15. With the mean seek
+    :math:`\bar s` from a data sheet, it follows that
 
     .. math:: s_f = s_1 + \tfrac{15}{8} (\bar s - s_1), \quad t(n) = \bar s + T / 2 + n / r \tag{1}
 
-    An extent is one request up to `run_bytes`: its parts lie side by side, so only the first is sought.
-    The spread is that of :math:`s(x) + u T` with both drawn, for a transfer of one block; it is applied to
-    the whole service time.
+    An extent is one request up to `run_bytes`: its parts are adjacent, so only the first needs a seek. The
+    spread is that of :math:`s(x) + u T` with both drawn at random, for a transfer of one block. It is applied
+    to the whole service time.
 
-    Deviation: a long transfer therefore varies more than it would, its mean is right. Deviation: every
-    request seeks as if the last one had been anywhere; requests are not sorted by place, and the log that
-    a commit waits for has a separate head (as with a separate log device).
+    Deviation: a long transfer therefore varies more than in reality, but its mean is right. Deviation: every
+    request seeks from a random position. Requests are not sorted by position, and the log that a commit waits
+    for has its own head (as with a separate log device).
 
     References
     ----------
-    C. Ruemmler, J. Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994: seek time
-    grows with the square root of the distance, then linearly; the square root is used throughout here.
+    C. Ruemmler, J. Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994: the seek time
+    grows with the square root of the distance, then linearly. Here the square root is used throughout.
 
     Examples
     --------
@@ -57,28 +57,27 @@ class HddModel(MeasuredModel):
     """
 
     positive: ClassVar = ("raid0_drives", "rotation_ns", "run_bytes", "block_bytes")
-    #: A daemon takes its settings for disks. A disk has one arm for both directions, and its way to the host
-    #: takes no time beyond the platter's.
+    #: Daemons use their settings for rotational devices. One arm serves both directions, and the link to the
+    #: host adds no time to that of the platter.
     rotational: ClassVar = True
     write_servers_count: ClassVar = 0
     link_ns_per_byte: ClassVar = 0.0
     raid0_drives: (
-        int  #: Disks striped together behind one OSD; each serves one request at a time
+        int  #: Striped disks behind one OSD. Each serves one request at a time.
     )
-    #: `read_track_seek_ns`, `write_track_seek_ns`: seek to the neighbouring track [ns]
+    #: Seek to an adjacent track, for reads and writes [ns].
     read_track_seek_ns: float
     write_track_seek_ns: float
-    #: `read_mean_seek_ns`, `write_mean_seek_ns`: seek between two places drawn at random, settling included
-    #: [ns]
+    #: Seek between two random positions, including settling, for reads and writes [ns].
     read_mean_seek_ns: float
     write_mean_seek_ns: float
     rotation_ns: float  #: One revolution [ns]
-    #: `read_ns_per_byte`, `write_ns_per_byte`: transfer, mean over the zones of the disk [ns/B]
+    #: Transfer time per byte, averaged over the zones of the disk, for reads and writes [ns/B].
     read_ns_per_byte: float
     write_ns_per_byte: float
-    flush_base_ns: float  #: Time a flush adds to a commit [ns]
-    run_bytes: int  #: Most bytes of one extent that are moved before the head serves another request [B]
-    block_bytes: int  #: Smallest unit that the host reads or writes [B]
+    flush_base_ns: float  #: Time that a flush adds to a commit [ns]
+    run_bytes: int  #: Largest part of an extent that is moved before the head serves another request [B]
+    block_bytes: int  #: Smallest unit of a read or write by the host [B]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,7 +92,7 @@ class HddModel(MeasuredModel):
 
     @property
     def servers(self) -> int:
-        """Requests in service at the same time, over all disks of the set."""
+        """Number of requests in service at the same time, over all disks of the set."""
         return self.raid0_drives
 
     def single(self) -> HddModel:
@@ -109,36 +108,36 @@ class HddModel(MeasuredModel):
         return -(-size_bytes // self.block_bytes) * self.block_bytes
 
     def pieces_bytes(self, size_bytes: int) -> list[int]:
-        """Return the requests that the transfer of one extent becomes [B]."""
-        whole, rest = divmod(size_bytes, self.run_bytes)
-        return [self.run_bytes] * whole + ([rest] if rest else [])
+        """Split the transfer of one extent into requests [B]."""
+        full, rest = divmod(size_bytes, self.run_bytes)
+        return [self.run_bytes] * full + ([rest] if rest else [])
 
     def parts_bytes(self, piece_bytes: int) -> list[int]:
-        """Return the parts of one request that are served in parallel [B]: a disk has one arm."""
+        """Return the parts of one request that are served in parallel [B]. A disk has one arm."""
         return [piece_bytes]
 
     def read_ns(self, size_bytes: int) -> float:
-        """Return the mean time to read `size_bytes` of one extent [ns], equation (1)."""
+        """Return the mean time to read `size_bytes` of one extent [ns], by equation (1)."""
         position_ns = self.read_mean_seek_ns + self.rotation_ns / 2
         return position_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
 
     def read_next_ns(self, size_bytes: int) -> float:
-        """Return the mean time to read near the last read [ns]: a track's seek, half a revolution."""
+        """Return the mean time to read next to the previous read [ns]: track seek, half a revolution."""
         position_ns = self.read_track_seek_ns + self.rotation_ns / 2
         return position_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
 
     def write_ns(self, size_bytes: int) -> float:
-        """Return the mean time to write `size_bytes` of one extent [ns], equation (1)."""
+        """Return the mean time to write `size_bytes` of one extent [ns], by equation (1)."""
         position_ns = self.write_mean_seek_ns + self.rotation_ns / 2
         return position_ns + self.write_ns_per_byte * self.blocks_bytes(size_bytes)
 
     def sync_ns(self, size_bytes: int) -> float:
-        """Return the mean time to write `size_bytes` and flush, as a commit does [ns]."""
+        """Return the mean time to write `size_bytes` and flush, as in a commit [ns]."""
         return self.write_ns(size_bytes) + self.flush_base_ns
 
     @cached_property
     def read_quantiles(self) -> tuple[float, ...]:
-        """`FACTOR_POINTS` factors of mean 1, ascending: the spread of a read around its mean."""
+        """`FACTOR_POINTS` ascending factors of mean 1 that describe the spread of read times."""
         transfer_ns = self.read_ns_per_byte * self.block_bytes
         return self._factors(
             self.read_track_seek_ns, self.read_mean_seek_ns, transfer_ns
@@ -146,7 +145,7 @@ class HddModel(MeasuredModel):
 
     @cached_property
     def write_quantiles(self) -> tuple[float, ...]:
-        """`FACTOR_POINTS` factors of mean 1, ascending: the spread of a write around its mean."""
+        """`FACTOR_POINTS` ascending factors of mean 1 that describe the spread of write times."""
         transfer_ns = self.write_ns_per_byte * self.block_bytes
         return self._factors(
             self.write_track_seek_ns, self.write_mean_seek_ns, transfer_ns
@@ -156,7 +155,7 @@ class HddModel(MeasuredModel):
         self, track_ns: float, mean_ns: float, transfer_ns: float
     ) -> tuple[float, ...]:
         middles = (np.arange(_SPREAD_POINTS) + 0.5) / _SPREAD_POINTS
-        # The distance whose distribution function is 1 − (1 − x)².
+        # Invert the distribution function of the distance, 1 − (1 − x)².
         distance = 1 - np.sqrt(1 - middles)
         seek_ns = track_ns + (mean_ns - track_ns) / MEAN_ROOT_DISTANCE * np.sqrt(
             distance
@@ -171,21 +170,21 @@ class HddModel(MeasuredModel):
 
 @dataclass(frozen=True, kw_only=True)
 class HddWithLogModel(HddModel):
-    """A hard disk whose log and key-value store are on a separate drive.
+    """A hard disk with its log and key-value store on a separate drive.
 
     Notes
     -----
-    Commits wait for the drive; data are on the disk. Deviation: the drive has one queue for each
-    OSD, so the writes of a host's OSDs to one shared drive are not limited. Deviation: the spread of its
-    service times is that of the disk.
+    Commits wait for the separate drive, data are on the disk. Deviation: the drive has one queue per OSD, so
+    the combined writes of several OSDs to one shared drive are not limited. Deviation: the spread of the
+    drive's service times is that of the disk.
     """
 
-    #: Part of the time of a write to that drive that does not depend on the size [ns]
+    #: Size-independent part of the time of a write to the log drive [ns]
     log_write_base_ns: float
-    log_write_ns_per_byte: float  #: Part that grows with the size [ns/B]
+    log_write_ns_per_byte: float  #: Part that grows with size [ns/B]
 
     def sync_ns(self, size_bytes: int) -> float:
-        """Return the mean time to write `size_bytes` to the log and flush, as a commit does [ns]."""
+        """Return the mean time to write `size_bytes` to the log drive and flush, as in a commit [ns]."""
         write_ns = (
             self.log_write_base_ns
             + self.log_write_ns_per_byte * self.blocks_bytes(size_bytes)
@@ -194,4 +193,4 @@ class HddWithLogModel(HddModel):
 
 
 DeviceModel = SsdModel | HddModel
-"""Both have servers, service times by direction and size, a spread, and the pieces of a transfer."""
+"""Both have servers, service times by direction and size, a spread, and a way to split transfers."""

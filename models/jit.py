@@ -1,8 +1,8 @@
-"""Compile functions with Numba, and keep the machine code wherever that is possible.
+"""Compile functions with Numba and cache the machine code on disk where possible.
 
-A cache is a convenience: a damaged one is rebuilt, a folder that cannot be written to is replaced by a
-temporary one, and where there is none at all, functions are compiled in each process. Each case gives one
-line of warning, and results do not depend on it.
+The cache is optional. A damaged cache is rebuilt, an unwritable folder is replaced by a temporary one, and
+without any folder each process compiles its functions. Each case logs one warning line, and none affects
+results.
 """
 
 import getpass
@@ -20,21 +20,21 @@ from numba.core.caching import FunctionCache
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Numba sets its options as attributes that it does not declare.
+# Numba sets its options as undeclared attributes.
 _config: Any = config
 _log = logging.getLogger("stripesim")
 _warned: set[str] = set()
 
 
 def _warn(line: str) -> None:
-    """Warn once: every compiled function of a process uses the same disk."""
+    """Warn once per process, because every compiled function uses the same disk."""
     if not _warned:
         _log.warning("warning: %s", line)
     _warned.add(line)
 
 
 class _Cache(FunctionCache):
-    """Numba's cache of one function by its `sources`, except that no state of the disk is an error."""
+    """Numba's cache of one function, keyed by its `sources` too, in which no disk state is an error."""
 
     sources = ""
 
@@ -45,9 +45,9 @@ class _Cache(FunctionCache):
         try:
             return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception as error:
-            # Unpickling damaged bytes may raise anything.
+            # Unpickling damaged bytes may raise any exception.
             _warn(
-                f"compiled code in {self.cache_path}: got {_reason(error)}; it is compiled again"
+                f"compiled code in {self.cache_path}: got {_reason(error)}; compiling again"
             )
             self._clear()
             return None
@@ -57,7 +57,7 @@ class _Cache(FunctionCache):
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except Exception as error:
             _warn(
-                f"compiled code in {self.cache_path}: got {_reason(error)}; it is not kept"
+                f"compiled code in {self.cache_path}: got {_reason(error)}; not cached"
             )
             self.disable()  # type: ignore[no-untyped-call]
 
@@ -75,16 +75,16 @@ def _reason(error: Exception) -> str:
 
 
 def _temporary_folder() -> str | None:
-    """Make a folder of this user's own for compiled code; None where that is impossible."""
+    """Create a private folder for compiled code, or return None if that is impossible."""
     try:
         try:
             user = getpass.getuser()
         except (KeyError, OSError):
-            # A container may run as a number that has no name.
+            # A container may run under a user id without a name.
             user = str(os.getuid())
         folder = Path(tempfile.gettempdir()) / f"stripesim-numba-{user}"
         folder.mkdir(mode=0o700, exist_ok=True)
-        # Code is run from this folder: no other user may have written it.
+        # This folder holds executable code, so no other user may be able to write to it.
         state = folder.lstat()
         if folder.is_symlink() or state.st_uid != os.getuid() or state.st_mode & 0o022:
             return None
@@ -94,7 +94,7 @@ def _temporary_folder() -> str | None:
 
 
 def is_disabled() -> bool:
-    """Return True where the environment keeps Numba from compiling."""
+    """Return True if the environment disables Numba's compiler."""
     return bool(_config.DISABLE_JIT)
 
 
@@ -102,29 +102,44 @@ def _cache_of(function: Callable[..., Any]) -> _Cache | None:
     try:
         return _Cache(function)  # type: ignore[no-untyped-call]
     except (RuntimeError, OSError):
-        # Neither the installation nor the home can be written to.
+        # Neither the installation nor the home folder is writable.
         folder = None if _config.CACHE_DIR else _temporary_folder()
     if folder is not None:
         _config.CACHE_DIR = folder
         _warn(
-            f"compiled code: got no folder to write to beside the installation; it is kept in {folder}"
+            f"compiled code: got no writable folder next to the installation; caching in {folder}"
         )
         try:
             return _Cache(function)  # type: ignore[no-untyped-call]
         except (RuntimeError, OSError):
             pass
-    _warn("compiled code: got no folder to write to; it is compiled in each process")
+    _warn("compiled code: got no writable folder; each process compiles again")
     return None
 
 
 def compiled(
     function: Callable[P, R], *, sources: str = "", **options: Any
 ) -> Callable[P, R]:
-    """Compile a function when first called; the code stays on disk as long as `sources` are the same."""
+    """Compile a function on its first call and cache the machine code on disk.
+
+    Parameters
+    ----------
+    function
+        Function that Numba can compile in nopython mode.
+    sources
+        Text that invalidates the cached code when it changes, such as a hash of called modules.
+    **options
+        Options of `numba.njit`.
+
+    Returns
+    -------
+    callable
+        The compiled function.
+    """
     dispatcher = numba.njit(**options)(function)
     cache = _cache_of(function)
     if cache is not None:
         cache.sources = sources
-        # As `Dispatcher.enable_caching` does with Numba's own class.
+        # `Dispatcher.enable_caching` does the same with Numba's own class.
         dispatcher._cache = cache
     return cast("Callable[P, R]", dispatcher)

@@ -1,4 +1,4 @@
-"""The memory that this process may still use: of the machine, of its resource limits and of its cgroups."""
+"""Determine the memory that this process may still use, from the machine, resource limits and cgroups."""
 
 import contextlib
 import os
@@ -10,19 +10,19 @@ from typing import Final, NamedTuple
 _UNKNOWN_BYTES: Final = 16 * 10**9
 _CGROUP_ROOT: Final = Path("/sys/fs/cgroup")
 _PROCESS: Final = Path("/proc/self")
-#: A limit of cgroup v1 that means none: the largest multiple of a page in 63 bits.
+#: cgroup v1 expresses "no limit" as the largest multiple of a page in 63 bits. Larger values mean the same.
 _V1_UNLIMITED: Final = 2**60
 
 
 class MemoryLimit(NamedTuple):
-    """Bytes of memory that are left to this process.
+    """Memory that this process may still allocate.
 
     Attributes
     ----------
     left_bytes
-        Bytes that the process may allocate beyond those it has [bytes], at least 0.
+        Memory beyond what the process already has [B], at least 0.
     source
-        The limit that leaves so few, in words.
+        The limit that leaves the least, in words.
     """
 
     left_bytes: int
@@ -30,16 +30,16 @@ class MemoryLimit(NamedTuple):
 
 
 class MemoryUse(NamedTuple):
-    """Memory of a process: what different limits count of it.
+    """Memory use of a process, as different limits count it.
 
     Attributes
     ----------
     address_space_bytes
-        Addresses, used or not [bytes] (``RLIMIT_AS``).
+        Reserved addresses, used or not [B] (``RLIMIT_AS``).
     resident_bytes
-        Memory in RAM [bytes].
+        Memory in RAM [B].
     data_bytes
-        Private memory that can be written to [bytes] (``RLIMIT_DATA``).
+        Private writable memory [B] (``RLIMIT_DATA``).
     """
 
     address_space_bytes: int = 0
@@ -51,25 +51,25 @@ class MemoryUse(NamedTuple):
         return MemoryUse(*(own + more for own, more in zip(self, other, strict=True)))
 
 
-# Memory of the libraries that a run loads when it starts (measured).
+# Memory of the libraries that a run loads at its start (measured).
 _LIBRARIES: Final = MemoryUse(
     address_space_bytes=600 << 20, resident_bytes=170 << 20, data_bytes=110 << 20
 )
 
 
 def memory_limit(reserved: MemoryUse | None = None) -> MemoryLimit:
-    """Return the smallest of all limits on the memory of this process.
+    """Return the smallest limit on the memory of this process.
 
     Parameters
     ----------
     reserved
-        Memory that is taken off, as if it were used already.
+        Memory to treat as already used.
 
     Returns
     -------
     MemoryLimit
-        The bytes left under physical memory, ``RLIMIT_AS``, ``RLIMIT_DATA`` and the limits of the process's
-        cgroups (v1 and v2), whichever leaves least. Libraries that a run has yet to load are taken off.
+        The smallest remainder of physical memory, ``RLIMIT_AS``, ``RLIMIT_DATA`` and the limits of the
+        process's cgroups (v1 and v2). Libraries that a run has yet to load are subtracted.
     """
     used = _used()
     if reserved is not None:
@@ -104,7 +104,7 @@ def _physical_bytes() -> int:
 
 
 def _resource_limit(name: str) -> int | None:
-    """Return a soft limit of this process (``ulimit``); None where there is none."""
+    """Return a soft limit of this process (``ulimit``), or None if it is unlimited."""
     try:
         import resource
     except ModuleNotFoundError:
@@ -120,7 +120,7 @@ def _used() -> MemoryUse:
     try:
         pages = [int(field) for field in (_PROCESS / "statm").read_text().split()]
     except (OSError, ValueError):
-        # Outside Linux the limits count as a whole.
+        # Without /proc, as outside Linux, no use is subtracted from the limits.
         return MemoryUse(0, 0, 0)
     size, resident, _, _, _, data, _ = pages
     page_bytes = os.sysconf("SC_PAGE_SIZE")
@@ -128,7 +128,7 @@ def _used() -> MemoryUse:
 
 
 def _cgroup_limits() -> Iterator[int]:
-    """Yield the memory limits of the cgroups of this process, and of those above them [bytes]."""
+    """Yield the memory limits of this process's cgroups and their ancestors [B]."""
     try:
         lines = (_PROCESS / "cgroup").read_text().splitlines()
     except OSError:
@@ -144,13 +144,13 @@ def _cgroup_limits() -> Iterator[int]:
 
 
 def _limits_on_path(root: Path, path: str, name: str) -> Iterator[int]:
-    """Yield the limits from a cgroup up to the root; in a container only some of these folders exist."""
+    """Yield the limits from a cgroup up to the root. In a container, only some of these folders exist."""
     folder = root / path.lstrip("/")
     for group in (folder, *folder.parents):
         if not group.is_relative_to(root):
             return
         with contextlib.suppress(OSError, ValueError):
-            # "max" is not a number and means no limit.
+            # "max" is not a number and means unlimited.
             limit = int((group / name).read_text())
             if limit < _V1_UNLIMITED:
                 yield limit

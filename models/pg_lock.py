@@ -1,4 +1,4 @@
-"""The lock of a placement group."""
+"""Model of a placement group's lock."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ SCOPES = ("commit", "coded", "dispatch", "none")
 
 @dataclass(frozen=True, kw_only=True)
 class PgLockModel(MeasuredModel):
-    """Lock that serialises operations on one placement group.
+    """The lock that serialises operations on one placement group.
 
     Notes
     -----
-    A thread is held only while it works: in ``commit`` scope the lock, not the thread,
-    spans the commit. Deviation: in v11.2.0 a thread that waits for a lock blocks its
-    shard's queue; here the operation waits without a thread.
+    A thread is occupied only while it works: in ``commit`` scope the lock is held across the commit, but the
+    thread is not. Deviation: in v11.2.0 a thread that waits for a lock blocks the queue of its shard. Here
+    the operation waits without a thread.
 
     References
     ----------
-    Ceph v11.2.0, ``src/osd/PG.h`` (``_lock``), ``src/osd/OSD.cc``
-    (``ShardedOpWQ::_process``); Koh et al., IISWC 2017, section II.B.
+    Ceph v11.2.0, ``src/osd/PG.h`` (``_lock``), ``src/osd/OSD.cc`` (``ShardedOpWQ::_process``); Koh et al.,
+    IISWC 2017, section II.B.
     """
 
-    #: ``commit``: the lock is held from dispatch until all members have committed (as Koh et al. 2017,
-    #: section II.B, state). ``dispatch``: held while the primary processes the operation; sub-operations and
-    #: commits of several operations overlap (as the code of v11.2.0 has it). ``coded``: to the commit in
-    #: erasure-coded pools, to dispatch in replicated ones. ``none``: no lock (ablation).
+    #: ``commit``: held from dispatch until all members have committed (as stated by Koh et al. 2017, section
+    #: II.B). ``dispatch``: held while the primary processes the operation, so that sub-operations and commits
+    #: of several operations overlap (as in the code of v11.2.0). ``coded``: ``commit`` in erasure-coded
+    #: pools, ``dispatch`` in replicated ones. ``none``: no lock (ablation).
     scope: str
 
     def __post_init__(self) -> None:
@@ -39,7 +39,7 @@ class PgLockModel(MeasuredModel):
             )
 
     def of_pool(self, *, erasure: bool) -> PgLockModel:
-        """Return the lock of one kind of pool, where ``coded`` is decided."""
+        """Return the lock of a pool, with scope ``coded`` resolved for its kind."""
         if self.scope != "coded":
             return self
         return replace(self, scope="commit" if erasure else "dispatch")

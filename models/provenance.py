@@ -1,4 +1,4 @@
-"""Provenance of numbers: no model takes a number without it."""
+"""Provenance of numbers, which every model requires."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 KINDS = ("measured", "code", "datasheet", "published", "fitted", "given", "assumed")
 
-# The unit is the end of the name (STYLE: "unit last"); the longest match wins.
+# The unit is the suffix of the name. The longest match wins.
 _UNITS = {
     "_ns_per_byte": "ns/B",
     "_ns_per_stripe": "ns/stripe",
@@ -26,15 +26,15 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Provenance:
-    """Origin of one number."""
+    """Origin of a number."""
 
-    #: One of `KINDS`: ``measured`` (which command, which CPU), ``code`` (constant of the modelled system:
-    #: file and version), ``datasheet``, ``published`` (source, table), ``fitted`` (which rows, which
-    #: objective), ``given`` (the configuration of the modelled cluster) or ``assumed`` (no source found; say
-    #: why this value)
+    #: One of `KINDS`: ``measured`` (state command and CPU), ``code`` (constant of the modelled system: state
+    #: file and version), ``datasheet``, ``published`` (source, table), ``fitted`` (rows and objective),
+    #: ``given`` (configuration of the modelled cluster) or ``assumed`` (no source found: state the reason for
+    #: the value)
     kind: str
-    source: str  #: The source itself, in enough words to find it again
-    #: 95 % interval, in the unit of the number; only for ``fitted`` and ``measured``
+    source: str  #: The source, in enough detail to find it
+    #: 95 % interval in the unit of the number, for ``fitted`` and ``measured`` only
     confidence_interval: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
@@ -44,13 +44,15 @@ class Provenance:
             )
         if not self.source.strip():
             raise ValueError(
-                "provenance: got an empty source, wanted where the number comes from"
+                "provenance: got an empty source, wanted the origin of the number"
             )
 
 
 def unit_of(name: str) -> str:
-    """Return the unit that a parameter's name ends with.
+    """Return the unit encoded in the suffix of a parameter's name, or "1".
 
+    Examples
+    --------
     >>> unit_of("read_base_ns"), unit_of("write_ns_per_byte"), unit_of("channels")
     ('ns', 'ns/B', '1')
     """
@@ -62,20 +64,18 @@ def unit_of(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredModel:
-    """Base of every model: numbers, and for each the place it comes from.
+    """Base class of models, whose numbers each have a provenance.
 
     Raises
     ------
     ValueError
-        If a number has no provenance, provenance is given for a number that the model does not have, or a
-        number is out of range.
+        If a number has no provenance, a provenance belongs to no number of the model, or a number is out of
+        range.
     """
 
-    #: Numbers that have to be above 0; all others are 0 or above.
+    #: Numbers that must be greater than 0. All others must be at least 0.
     positive: ClassVar[tuple[str, ...]] = ()
-    provenance: Mapping[
-        str, Provenance
-    ]  #: One entry for each field of the model that holds a number
+    provenance: Mapping[str, Provenance]  #: One entry per field that holds a number
 
     def __post_init__(self) -> None:
         numbers = set(self.number_names())
@@ -110,7 +110,7 @@ class MeasuredModel:
         ]
 
     def parameters(self, prefix: str = "") -> Iterator[dict[str, Any]]:
-        """Yield one row per number: name, value, unit, provenance, source, interval."""
+        """Yield one row per number: name, value, unit, provenance, source and 95 % interval."""
         for name in self.number_names():
             origin = self.provenance[name]
             value = getattr(self, name)

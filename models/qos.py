@@ -1,8 +1,11 @@
-"""Priorities in an OSD's op queue of clients, recovery and background work: Ceph's two schedulers.
+"""Priorities of clients, recovery and background work in an OSD's op queue, for WPQ and mClock.
 
-See Ceph, ``src/osd/scheduler/mClockScheduler.cc``; defaults in ``src/common/options/osd.yaml.in``.
-Two states of the code were read: that of v17.2 (costs in time, commit 06a093ea) and that since v18.2 (costs
-in bytes, commit 5a4ed80e).
+Two versions of the code were read: v17.2 (costs as times, commit 06a093ea) and v18.2 onwards (costs in bytes,
+commit 5a4ed80e).
+
+References
+----------
+Ceph, ``src/osd/scheduler/mClockScheduler.cc``; defaults in ``src/common/options/osd.yaml.in``.
 """
 
 from __future__ import annotations
@@ -14,18 +17,18 @@ Device = Literal["ssd", "hdd"]
 Profile = Literal["high_client_ops", "balanced", "high_recovery_ops"]
 PROFILES: tuple[Profile, ...] = ("high_client_ops", "balanced", "high_recovery_ops")
 
-# WPQ: osd_client_op_priority, osd_recovery_op_priority, osd_scrub_priority. What has osd_op_queue_cut_off
-# ("high", CEPH_MSG_PRIO_HIGH) or more is strict; replies between OSDs have that.
+# WPQ: osd_client_op_priority, osd_recovery_op_priority, osd_scrub_priority. Priorities from
+# osd_op_queue_cut_off ("high", CEPH_MSG_PRIO_HIGH) upwards are strict, which includes replies between OSDs.
 CLIENT_OP_PRIORITY = 63
 RECOVERY_OP_PRIORITY = 3
 SCRUB_PRIORITY = 5
 CUT_OFF_PRIORITY = 196
 
-# osd_recovery_cost: cost of the item that starts an object's recovery before v18;
-# pushes and reads of other members are immediate there (v17.2, src/osd/scheduler/OpSchedulerItem.h).
+# osd_recovery_cost: cost of the item that starts the recovery of an object before v18. Pushes and reads by
+# other members are immediate there (v17.2, src/osd/scheduler/OpSchedulerItem.h).
 RECOVERY_ITEM_BYTES = 20 << 20
 
-# osd_scrub_event_cost: what each piece of a scrub counts for under mClock.
+# osd_scrub_event_cost: mClock cost of each piece of a scrub.
 SCRUB_EVENT_BYTES = 4 << 10
 
 
@@ -35,17 +38,17 @@ CAPACITY_THRESHOLDS_IOPS: dict[Device, float] = {"ssd": 80_000, "hdd": 500}
 
 @dataclass(frozen=True)
 class Allocation:
-    """Share that a profile gives to one class."""
+    """Share of one class in a profile."""
 
-    #: `reservation_fraction`, `limit_fraction`: of the OSD's capacity, at least and at most; 0: none
+    #: Minimum and maximum share of the OSD's capacity. 0: none.
     reservation_fraction: float
-    weight: int  #: Share of the rest
+    weight: int  #: Share of the remaining capacity
     limit_fraction: float
 
 
 @dataclass(frozen=True)
 class Allocations:
-    """Shares that a profile gives to clients, recovery, and best effort (scrub, snap trim)."""
+    """Shares of clients, recovery and best effort (scrub, snap trim) in a profile."""
 
     client: Allocation
     recovery: Allocation
@@ -53,33 +56,42 @@ class Allocations:
 
 
 @dataclass(frozen=True)
-class Capacity:
+class OsdCapacity:
     """Assumed capacity of an OSD on one kind of device."""
 
-    #: Random writes of 4 KiB a second (``osd_mclock_max_capacity_iops_*``). The default stands here; an OSD
-    #: of Ceph replaces it by its measurement at first start.
+    #: Random 4 KiB writes (``osd_mclock_max_capacity_iops_*``) [1/s]. This is the default; a Ceph OSD
+    #: replaces it with its own measurement at the first start.
     iops: float
-    #: Sequential bandwidth (``osd_mclock_max_sequential_bandwidth_*``) [B/s]; since v18
+    #: Sequential bandwidth (``osd_mclock_max_sequential_bandwidth_*``) [B/s], since v18.
     bytes_per_s: float = 0.0
-    #: `cost_per_io`, `cost_per_byte`: before v18 (``osd_mclock_cost_per_io_usec_*``, ``…_byte_usec_*``), in
-    #: ms on SSDs, in s on HDDs
+    #: Cost before v18 (``osd_mclock_cost_per_io_usec_*``, ``…_byte_usec_*``), in ms on SSDs and s on HDDs.
     cost_per_io: float = 0.0
     cost_per_byte: float = 0.0
 
 
 @dataclass(frozen=True)
 class MclockDefaults:
-    """mClock as a release has it."""
+    """Default mClock settings of a release."""
 
-    profile: Profile  #: The one that is active by default
-    #: Whether costs are bytes (since v18) and rates bytes a second, or scaled times and operations a second
+    profile: Profile  #: Default profile
+    #: True if costs are bytes (since v18) and rates bytes per second, False for scaled times and operations
+    #: per second
     bytes_based: bool
     profiles: dict[Profile, Allocations]  #: Allocations by profile
-    capacities: dict[Device, Capacity]  #: By kind of device
+    capacities: dict[Device, OsdCapacity]  #: By kind of device
 
     def cost(self, item_bytes: int, device: Device) -> int:
-        """Return the cost of an item (``mClockScheduler::calc_scaled_cost``).
+        """Return the cost of an item in mClock's unit (``mClockScheduler::calc_scaled_cost``).
 
+        Parameters
+        ----------
+        item_bytes
+            Size of the item [B].
+        device
+            ``ssd`` or ``hdd``.
+
+        Examples
+        --------
         >>> mclock_defaults("reef").cost(4096, "ssd"), mclock_defaults("reef").cost(4 << 20, "ssd")
         (58525, 4194304)
         >>> mclock_defaults("quincy").cost(4096, "ssd"), mclock_defaults("quincy").cost(4 << 20, "ssd")
@@ -91,9 +103,9 @@ class MclockDefaults:
         return max(round(capacity.cost_per_io + capacity.cost_per_byte * item_bytes), 1)
 
     def measured(self, iops: float, device: Device) -> MclockDefaults:
-        """Return the same for an OSD that measured `iops` random writes of 4 KiB at its first start [1/s].
+        """Return the settings of an OSD that measured `iops` random 4 KiB writes [1/s] at its first start.
 
-        A rate above `CAPACITY_THRESHOLDS_IOPS` is not believed, and the default stays.
+        A rate above `CAPACITY_THRESHOLDS_IOPS` is rejected, and the default remains.
         """
         if iops > CAPACITY_THRESHOLDS_IOPS[device]:
             return self
@@ -106,7 +118,7 @@ class MclockDefaults:
         )
 
     def rate(self, device: Device) -> float:
-        """Return the whole capacity of an OSD, in cost a second."""
+        """Return the total capacity of an OSD, in cost per second."""
         capacity = self.capacities[device]
         if self.bytes_based:
             return capacity.bytes_per_s
@@ -128,9 +140,9 @@ _BY_TIME = MclockDefaults(
         ),
     },
     capacities={
-        # 50 us and 0.011 us a byte, taken in ms; 25,000 us and 5.2 us a byte, taken in s.
-        "ssd": Capacity(iops=21_500, cost_per_io=0.050, cost_per_byte=0.000_011),
-        "hdd": Capacity(iops=315, cost_per_io=0.025, cost_per_byte=0.000_005_2),
+        # 50 us and 0.011 us per byte, taken as ms; 25,000 us and 5.2 us per byte, taken as s.
+        "ssd": OsdCapacity(iops=21_500, cost_per_io=0.050, cost_per_byte=0.000_011),
+        "hdd": OsdCapacity(iops=315, cost_per_io=0.025, cost_per_byte=0.000_005_2),
     },
 )
 
@@ -149,17 +161,17 @@ _BY_BYTES = MclockDefaults(
         ),
     },
     capacities={
-        "ssd": Capacity(iops=21_500, bytes_per_s=1200 * 2**20),
-        "hdd": Capacity(iops=315, bytes_per_s=150 * 2**20),
+        "ssd": OsdCapacity(iops=21_500, bytes_per_s=1200 * 2**20),
+        "hdd": OsdCapacity(iops=315, bytes_per_s=150 * 2**20),
     },
 )
 
-# Before Quincy mClock was an experiment; Quincy's constants serve for those releases.
+# mClock was experimental before Quincy. Those releases use Quincy's constants.
 _TIME_BASED = ("kraken", "pacific", "quincy")
 
 
 def mclock_defaults(generation: str) -> MclockDefaults:
-    """Return mClock as a release has it, by its name in `stripesim.models.generations`."""
+    """Return the default mClock settings of a release by its name in `stripesim.models.generations`."""
     if generation in _TIME_BASED:
         return _BY_TIME
     return _BY_BYTES

@@ -1,4 +1,4 @@
-"""Constants of Ceph's monitors and OSDs by which a cluster detects and repairs failures."""
+"""Settings of Ceph's monitors and OSDs for detecting failures and recovering from them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryModel(MeasuredModel):
-    """Clocks and limits of detection, peering and recovery.
+    """Timing and limits of failure detection, peering and recovery.
 
     Notes
     -----
-    `recovery_sleep_ns` paces recovery as ``osd_recovery_sleep`` does: it is the least time between two starts
-    of an object on one OSD. mClock shares an OSD's capacity between clients and recovery instead, see
-    `stripesim.models.qos`; the generations that have it by default sleep for 0 s, as Ceph does under mClock.
+    `recovery_sleep_ns` paces recovery like ``osd_recovery_sleep``: it is the minimum time between two starts
+    of an object's recovery on one OSD. mClock divides an OSD's capacity between clients and recovery instead,
+    see `stripesim.models.qos`. Releases that use it by default have a sleep of 0 s, as Ceph does under
+    mClock.
 
     References
     ----------
@@ -40,56 +41,53 @@ class RecoveryModel(MeasuredModel):
     )
     #: Start of the grace period: the peer's ``last_reply``, or the ``first_unanswered`` ping
     grace_from: GraceFrom
-    #: `heartbeat_interval_ns`, `heartbeat_grace_ns`: time between two pings of a pair, and silence after
-    #: which a peer is reported [ns]
+    #: Time between two pings of a pair, and silence after which a peer is reported [ns].
     heartbeat_interval_ns: int
     heartbeat_grace_ns: int
     osd_tick_ns: (
-        int  #: An OSD looks for silent peers, and reports them, once in this time [ns]
+        int  #: Interval at which an OSD looks for silent peers and reports them [ns]
     )
-    #: Reporters, each on a separate host, that the monitor wants before it believes them
+    #: Reporters on separate hosts that the monitor requires before it marks an OSD down
     min_down_reporters_count: int
-    #: An OSD that too few peers can report is marked down after this time of silence [ns]
+    #: Time of silence after which an OSD that too few peers can report is marked down [ns]
     report_timeout_ns: int
     down_out_interval_ns: int  #: Time down after which an OSD is marked out [ns]
     monitor_tick_ns: (
-        int  #: The monitor looks for OSDs to mark out once in this time [ns]
+        int  #: Interval at which the monitor looks for OSDs to mark out [ns]
     )
-    #: No OSD is marked out automatically if that leaves a smaller share of the OSDs in
+    #: Smallest share of OSDs that must stay in. No OSD is marked out automatically below it.
     min_in_fraction: float
-    #: `propose_interval_ns`, `propose_min_wait_ns`: least time between two maps, and the wait before a map
-    #: when the last one is older [ns]
+    #: Minimum time between two maps, and the delay of a map if the last one is older [ns].
     propose_interval_ns: int
     propose_min_wait_ns: int
-    boot_ns: (
-        int  #: From the start of an OSD's process to its asking to be marked up [ns]
-    )
-    #: Questions, one after another, that a primary asks the members before it knows the history
+    boot_ns: int  #: Time from the start of an OSD process to its request to be marked up [ns]
+    #: Sequential queries of a primary to the members until it knows the history
     peering_rounds_count: int
-    #: Reservations for recovery that an OSD grants as a primary, and as many again as a target
+    #: Recovery reservations that an OSD grants as a primary, and the same number as a target
     max_backfills_count: int
     recovery_max_active_count: (
-        int  #: Objects that one OSD rebuilds as primary at the same time
+        int  #: Objects that one OSD recovers concurrently as primary
     )
-    recovery_sleep_ns: int  #: Least time between the starts of two such objects [ns]
-    recovery_chunk_bytes: int  #: Most bytes of an object that one round moves [B]
-    #: Entries to which a placement group's log is trimmed at least and at most, and those that all groups of
-    #: an OSD share. None to share (0): trimmed to the least while the group is clean, to the most otherwise.
+    recovery_sleep_ns: int  #: Minimum time between the starts of two objects [ns]
+    recovery_chunk_bytes: int  #: Largest part of an object moved in one round [B]
+    #: Minimum and maximum number of entries to which the log of a placement group is trimmed, and the number
+    #: that all groups of an OSD share. With 0 to share, the log is trimmed to the minimum while the group is
+    #: clean and to the maximum otherwise.
     log_entries_min_count: int
     log_entries_max_count: int
     log_entries_per_osd_count: int
-    #: Log entries missed up to which an OSD that returns is recovered as a member of the acting set; above,
-    #: beside it
+    #: Largest number of missed log entries with which a returning OSD recovers as a member of the acting set.
+    #: With more, it recovers asynchronously outside the acting set.
     async_recovery_min_count: int
-    #: Every placement group is read and compared once in this time [ns] (``osd_deep_scrub_interval``)
+    #: Interval at which every placement group is read and compared (``osd_deep_scrub_interval``) [ns]
     scrub_interval_ns: int
-    #: `stats_period_ns`, `digest_period_ns`: an OSD reports its placement groups to the manager, and the
-    #: manager to the monitors, once in this time [ns]: status reports lag behind. The monitors keep
-    #: each digest, as they keep a map. 0: at once, and nothing but maps is kept.
+    #: Intervals at which an OSD reports its placement groups to the manager, and the manager to the monitors
+    #: [ns]. Status reports lag behind accordingly. The monitors keep each digest, as they keep maps. 0:
+    #: reports are immediate, and only maps are kept.
     stats_period_ns: int
     digest_period_ns: int
-    #: Of the grace period: so long a primary may serve reads on the word of its members
-    #: (``osd_pool_default_read_lease_ratio``). 0: no leases.
+    #: Fraction of the grace period during which a primary may serve reads without a renewed lease from its
+    #: members (``osd_pool_default_read_lease_ratio``). 0: no leases.
     read_lease_fraction: float
 
     def __post_init__(self) -> None:
@@ -101,14 +99,20 @@ class RecoveryModel(MeasuredModel):
 
     @property
     def read_lease_ns(self) -> int:
-        """Return how long a member lets its primary serve reads without a renewal [ns]."""
+        """Duration of the lease under which members let their primary serve reads [ns]."""
         return round(self.read_lease_fraction * self.heartbeat_grace_ns)
 
     def log_lengths(self, osd_groups: int) -> tuple[int, int]:
-        """Return the entries to which logs are trimmed while not clean, and clean, by the groups of an OSD.
+        """Return the log lengths of an OSD with `osd_groups` placement groups: while not clean, and clean.
 
-        See Ceph v16.2.15, ``src/osd/OSD.cc`` (``OSDService::get_target_pg_log_entries``); before Octopus
-        ``PrimaryLogPG::calc_trim_to``. Ceph trims 100 entries at a time, here each.
+        Notes
+        -----
+        Ceph trims 100 entries at a time, this model each entry.
+
+        References
+        ----------
+        Ceph v16.2.15, ``src/osd/OSD.cc`` (``OSDService::get_target_pg_log_entries``); before Octopus
+        ``PrimaryLogPG::calc_trim_to``.
         """
         low = self.log_entries_min_count
         high = self.log_entries_max_count
@@ -118,7 +122,7 @@ class RecoveryModel(MeasuredModel):
         return length, length
 
     def given(self, **numbers: Any) -> RecoveryModel:
-        """Return the model with numbers that a cluster's configuration gives."""
+        """Return the model with numbers replaced by those of a cluster's configuration."""
         provenance = {
             name: Provenance("given", "configuration of the scenario")
             for name in numbers
@@ -127,9 +131,18 @@ class RecoveryModel(MeasuredModel):
 
 
 def min_size(*, kind: str, k: int, width: int) -> int:
-    """Return the shards below which a placement group serves no client, as pools are created.
+    """Return the number of shards below which a placement group of a new pool serves no clients.
 
-    See Ceph v16.2.15, ``src/mon/OSDMonitor.cc`` (``prepare_pool_size``): size − size/2 for replication,
+    Parameters
+    ----------
+    kind
+        ``replicated`` or ``erasure``.
+    k, width
+        Data shards, and all shards or copies.
+
+    References
+    ----------
+    Ceph v16.2.15, ``src/mon/OSDMonitor.cc`` (``prepare_pool_size``): size − size/2 for replication,
     k + min(1, m − 1) for erasure codes.
     """
     if kind == "replicated":

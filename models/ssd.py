@@ -1,4 +1,4 @@
-"""A solid state drive, or a RAID-0 set of them: servers and a service time by direction and size."""
+"""Service times of a solid state drive or a RAID-0 set, by direction and size."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from stripesim.models.provenance import MeasuredModel, Provenance
 
 FACTOR_POINTS = 256
 
-# The block layer splits longer transfers; the pieces are served in parallel.
+# The block layer splits longer transfers, and the pieces are served in parallel.
 TRANSFER_MAX_BYTES = 128 * 1024
-# A drive spreads a request over its channels; 128 KiB keep the four of an Intel SSD 730 busy.
+# A drive spreads a request over its channels. 128 KiB keep the four channels of an Intel SSD 730 busy.
 PART_BYTES = 32 * 1024
 
 
@@ -21,18 +21,18 @@ class SsdModel(MeasuredModel):
 
     Notes
     -----
-    Mean service time of `n` bytes, rounded up to whole blocks,
+    The mean service time of `n` bytes, rounded up to whole blocks, is
 
     .. math:: t(n) = t_0 + n / r \tag{1}
 
-    With `c` channels the drive serves at most ``c / t(n)`` requests per second, so the rate of large
-    transfers is ``c / ns_per_byte`` and the rate of small ones ``c / t(4096)``: the three figures of a data
-    sheet (4 KiB latency, 4 KiB rate, large transfer rate) determine base, slope and channels.
+    With `c` channels the drive serves at most ``c / t(n)`` requests per second. The rate of large transfers
+    is ``c / ns_per_byte``, and that of small ones ``c / t(4096)``. The three figures in a data sheet (4 KiB
+    latency, 4 KiB rate, large transfer rate) thus determine base, slope and channels.
 
-    Assumptions: directions share the channels unless `write_servers_count` says otherwise; a RAID-0
-    member is chosen by whichever server is free (requests here are below the strip size); garbage
-    collection enters only as ``steady_state_write_factor``. Not modelled: write cache absorption, mixed
-    read/write interference beyond sharing the channels.
+    Assumptions: both directions share the channels unless `write_servers_count` is set. Any free server of a
+    RAID-0 set takes a request (requests are smaller than the strip size). Garbage collection enters only
+    through ``steady_state_write_factor``. Not modelled: absorption by a write cache, and interference between
+    reads and writes beyond sharing channels.
     """
 
     positive: ClassVar = (
@@ -42,30 +42,33 @@ class SsdModel(MeasuredModel):
         "steady_state_write_factor",
         "ftl_write_factor",
     )
-    rotational: ClassVar = False  #: Whether a daemon takes its settings for disks
-    channels: int  #: Requests that one drive serves at the same time
-    raid0_drives: int  #: Drives striped together behind one OSD; servers are ``channels * raid0_drives``
-    #: `read_base_ns`, `write_base_ns`: part of a service time that does not depend on the size [ns]
+    rotational: ClassVar = (
+        False  #: True if daemons use their settings for rotational devices
+    )
+    channels: int  #: Requests that one drive serves concurrently
+    raid0_drives: int  #: Striped drives behind one OSD, which give ``channels * raid0_drives`` servers
+    #: Size-independent part of a service time, for reads and writes [ns]
     read_base_ns: float
-    #: `read_ns_per_byte`, `write_ns_per_byte`: part that grows with the size [ns/B]
+    #: Part of a service time that grows with size, for reads and writes [ns/B]
     read_ns_per_byte: float
     write_base_ns: float
     write_ns_per_byte: float
-    #: Time of a cache flush that a synchronous commit waits for [ns]. Near zero for drives with power-loss
+    #: Time of the cache flush that a synchronous commit waits for [ns]. Near zero for drives with power-loss
     #: protection.
     flush_base_ns: float
-    #: Mean write service time after preconditioning over that of a fresh drive
+    #: Ratio of the mean write service time after preconditioning to that of a fresh drive
     steady_state_write_factor: float
-    ftl_write_factor: float  #: Bytes programmed into flash per byte that the host wrote; wear only, not time
-    block_bytes: int  #: Smallest unit that the host reads or writes [B]
-    #: Writes that the drive's flash takes at a time, apart from reads; 0: directions share the channels. A
-    #: drive that answers from a protected buffer has one queue that empties at the rate of a data sheet.
+    ftl_write_factor: float  #: Bytes programmed to flash per byte that the host writes; affects only wear
+    block_bytes: int  #: Smallest unit of a read or write by the host [B]
+    #: Writes that the flash handles concurrently, separate from reads. 0: both directions share the channels.
+    #: A drive that acknowledges from a protected buffer has one queue, which empties at the rate in the data
+    #: sheet.
     write_servers_count: int
-    #: Time that a read holds the drive's one way to the host after its channel [ns/B]; 0: the channels' slope
-    #: has it
+    #: Time per byte that a read occupies the link to the host after its channel [ns/B]. 0: the slope of the
+    #: channels includes it.
     link_ns_per_byte: float
-    #: `read_quantiles`, `write_quantiles`: `FACTOR_POINTS` factors, ascending, of mean 1: the distribution of
-    #: a service time around its mean, as equally likely values. All ones: no spread.
+    #: Distribution of service times around the mean: `FACTOR_POINTS` equally likely ascending factors of mean
+    #: 1. All ones: no spread.
     read_quantiles: tuple[float, ...]
     write_quantiles: tuple[float, ...]
 
@@ -74,7 +77,7 @@ class SsdModel(MeasuredModel):
         for name in ("read_quantiles", "write_quantiles"):
             points = getattr(self, name)
             mean = sum(points) / max(1, len(points))
-            # Asked this way round, a point that is not a number fails too.
+            # Phrased so that NaN also fails.
             if not (
                 len(points) == FACTOR_POINTS
                 and abs(mean - 1) <= 1e-3
@@ -87,7 +90,7 @@ class SsdModel(MeasuredModel):
 
     @property
     def servers(self) -> int:
-        """Requests in service at the same time, over all drives of the set."""
+        """Number of requests in service at the same time, over all drives of the set."""
         return self.channels * self.raid0_drives
 
     def single(self) -> SsdModel:
@@ -103,12 +106,12 @@ class SsdModel(MeasuredModel):
         return -(-size_bytes // self.block_bytes) * self.block_bytes
 
     def pieces_bytes(self, size_bytes: int) -> list[int]:
-        """Return the requests that the transfer of one extent becomes [B]."""
-        whole, rest = divmod(size_bytes, TRANSFER_MAX_BYTES)
-        return [TRANSFER_MAX_BYTES] * whole + ([rest] if rest else [])
+        """Split the transfer of one extent into requests [B]."""
+        full, rest = divmod(size_bytes, TRANSFER_MAX_BYTES)
+        return [TRANSFER_MAX_BYTES] * full + ([rest] if rest else [])
 
     def parts_bytes(self, piece_bytes: int) -> list[int]:
-        """Return the equal parts of a request served in parallel [B], each at least `PART_BYTES`."""
+        """Split a request into equal parts that are served in parallel [B], each at least `PART_BYTES`."""
         parts = max(1, min(self.servers, piece_bytes // PART_BYTES))
         size, rest = divmod(self.blocks_bytes(piece_bytes) // self.block_bytes, parts)
         parts_listed = [
@@ -118,20 +121,20 @@ class SsdModel(MeasuredModel):
         return parts_listed
 
     def read_ns(self, size_bytes: int) -> float:
-        """Return the mean time to read `size_bytes` [ns], equation (1)."""
+        """Return the mean time to read `size_bytes` [ns], by equation (1)."""
         return self.read_base_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
 
     def read_next_ns(self, size_bytes: int) -> float:
-        """Return the mean time to read near the last read [ns]: a drive has no position."""
+        """Return the mean time to read next to the previous read [ns]. A drive has no position."""
         return self.read_ns(size_bytes)
 
     def write_ns(self, size_bytes: int) -> float:
-        """Return the mean time to write `size_bytes` [ns], equation (1) with the steady-state factor."""
+        """Return the mean time to write `size_bytes` [ns], by equation (1) with the steady-state factor."""
         fresh_ns = self.write_base_ns + self.write_ns_per_byte * self.blocks_bytes(
             size_bytes
         )
         return fresh_ns * self.steady_state_write_factor
 
     def sync_ns(self, size_bytes: int) -> float:
-        """Return the mean time to write `size_bytes` and flush, as a commit does [ns]."""
+        """Return the mean time to write `size_bytes` and flush, as in a commit [ns]."""
         return self.write_ns(size_bytes) + self.flush_base_ns

@@ -1,4 +1,4 @@
-"""Threads of a storage daemon: how many of each class there are, and what waking one costs."""
+"""Threads of a storage daemon: the number in each class, and the cost of waking one."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from stripesim.models.provenance import MeasuredModel
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadModel(MeasuredModel):
-    """Threads of one OSD by class, and what it costs when one has to be woken.
+    """Threads of one OSD by class, and the cost of wake-ups.
 
     Notes
     -----
-    A thread goes to sleep when nothing waits for its class as it finishes: that is one voluntary context
-    switch. How often it happens depends on the load; the engines count it (`EngineRun.sleeps`).
+    A thread sleeps if it finds no further work for its class, which is one voluntary context switch. The load
+    determines how often this happens, and the engines count it (`EngineRun.sleeps`).
 
     References
     ----------
@@ -31,40 +31,43 @@ class ThreadModel(MeasuredModel):
         "op_threads_per_shard_count",
         "messenger_threads_count",
     )
-    op_shards_count: int  #: Queues of operations; a placement group belongs to one
-    op_threads_per_shard_count: int  #: Threads that serve one queue
+    op_shards_count: int  #: Operation queues. Each placement group belongs to one.
+    op_threads_per_shard_count: int  #: Threads per operation queue
     messenger_threads_count: int  #: Threads that send and receive messages
-    #: Processor time of waking a thread that sleeps, and of its going to sleep again [ns]; a thread that
-    #: finds more work when it is done costs nothing
+    #: Processor time of waking a thread and putting it back to sleep [ns]. A thread that finds more work does
+    #: not pay it.
     wake_ns: float
-    #: Wake-ups within one key-value sync, whoever shares it: of the threads that write and flush the log,
-    #: finish transactions and make the callbacks; beside that of the key-value thread
+    #: Wake-ups per key-value sync, independent of the number of transactions: threads that write and flush
+    #: the log, finish transactions and make callbacks. The key-value thread itself is not included.
     sync_wakes_count: float
-    sync_ns: float  #: Processor time of one key-value sync with its wake-ups, whoever shares it [ns]
-    #: Time after which a process that had no core has lost what it left in the processor's caches [ns]: a
-    #: wake-up before that costs as much less of `wake_ns`, in proportion; 0: it always costs all of it
+    sync_ns: float  #: Processor time of one key-value sync with its wake-ups, for all its transactions [ns]
+    #: Time without a core after which a process has lost its data in the processor's caches [ns]. Earlier
+    #: wake-ups cost proportionally less of `wake_ns`. 0: wake-ups always cost all of it.
     cool_ns: float
-    #: Wake-ups for each item that finds its queue of operations empty: all threads of the queue are notified
+    #: Wake-ups for an item that finds its operation queue empty. All threads of the queue are notified
     #: (``ShardedOpWQ::_enqueue``: ``notify_all``) and meet at its lock. Only the one that works costs
-    #: processor time, the others find the caches warm.
+    #: processor time; the others find warm caches.
     queue_wakes_count: float
-    ec_wakes_count: float  #: Wake-ups that a transaction of an erasure-coded pool takes beside a replica's
-    #: Acknowledgements of one message between OSDs, each of which a messenger thread of the sender receives;
-    #: clients' connections have none
+    ec_wakes_count: (
+        float  #: Additional wake-ups of a transaction in an erasure-coded pool
+    )
+    #: Acknowledgements per message between OSDs, each received by a messenger thread of the sender.
+    #: Connections of clients have none.
     peer_acks_count: int
-    #: Threads that lose their core to one that was woken, for each wake-up: involuntary switches
+    #: Threads that lose their core per wake-up of another thread: involuntary context switches
     preemptions_per_wake_count: float
-    #: With a `PgLockModel` of scope ``dispatch``. 1: an operation needs nothing of its placement group but
-    #: the mutex that each of its stages takes; 0: a client's operation also takes the group's lock before it
-    #: queues for a thread, and keeps it while it is dispatched.
+    #: Only with a `PgLockModel` of scope ``dispatch``. 1: an operation needs only the mutex of its placement
+    #: group, which each of its stages takes. 0: a client operation also takes the group's lock before it
+    #: queues for a thread, and holds it while being dispatched.
     lock_waits_per_thread_count: int
-    #: Time, not processor time, after an operation has been answered until its thread and what it holds serve
-    #: the next [ns]
+    #: Time (not processor time) between the answer to an operation and the next one on its thread, with the
+    #: resources that it holds [ns]
     hand_over_ns: float
-    #: How long a thread that finds more work keeps its core while others wait [ns]; 0: for one stage. With
-    #: it, one thread submits and syncs the key-value pairs of an OSD, batch by batch.
+    #: Time that a thread with more work keeps its core while others wait [ns]. 0: for one stage. With a
+    #: slice, one thread submits and syncs the key-value pairs of an OSD in batches.
     slice_ns: float
-    #: Threads that finish what that thread has synced; 0: it does so itself, as all did up to v11.2
+    #: Threads that finish the transactions that the key-value thread has synced. 0: it finishes them itself,
+    #: as up to v11.2.
     finish_threads_count: int
 
     def __post_init__(self) -> None:
@@ -72,7 +75,7 @@ class ThreadModel(MeasuredModel):
         for name in ("sync_wakes_count", "sync_ns", "cool_ns"):
             if getattr(self, name) and not self.slice_ns:
                 raise ValueError(
-                    f"ThreadModel: {name}: got some, wanted 0 where slice_ns is 0"
+                    f"ThreadModel: {name}: got a number above 0, wanted 0 because slice_ns is 0"
                 )
         if self.lock_waits_per_thread_count not in (0, 1):
             got = self.lock_waits_per_thread_count

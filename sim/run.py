@@ -1,4 +1,4 @@
-"""One run: a pool, a workload, an engine; and what came of it."""
+"""One run: a pool, a workload and an engine, and the results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,12 +29,12 @@ from stripesim.sim.observe.client_requests import (
 from stripesim.sim.observe.limits import (
     ResourceUse,
     limits_of_run,
-    limits_text,
     resource_use,
 )
 from stripesim.sim.observe.processors import processor_use
 from stripesim.sim.observe.recording import account, completions_sha256, describe
-from stripesim.sim.observe.window import Window, offered, window_of
+from stripesim.sim.observe.result_row import FaultNumbers, ResultRow
+from stripesim.sim.observe.window import Window, offered_load, window_of
 
 AnyWorkload = Workload | SyntheticLoops
 
@@ -43,60 +43,113 @@ ENGINES = ("compiled", "simpy")
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """One run."""
+    """The result of one run.
 
-    row: dict[
-        str, Any
-    ]  #: The numbers of the result row, see `stripesim.sim.observe.recording.describe`
-    load_rows: tuple[
-        dict[str, Any], ...
-    ]  #: The same of each workload, where there are several
-    requested: (
-        ClientRequests  #: Every foreground request, of all clients, in order of issue
-    )
-    first: ClientRequests  #: Those of the first stream, whose steps can be followed
+    Attributes
+    ----------
+    row
+        Numbers of the result row.
+    load_rows
+        The row of each workload, if there are several.
+    requested
+        Foreground requests of all clients, in order of issue.
+    first
+        Requests of the first stream, whose steps can be followed.
+    engine_run
+        The engine's result.
+    book
+        Templates and bindings of the requests.
+    foreground
+        The first of the clients' streams, with its plan.
+    background
+        Amounts that the completed requests of each background stream account.
+    uses
+        Completed uses of resources.
+    sha256
+        Fingerprint of the completion times.
+    resources
+        Use of each class of resource.
+    limits
+        Classes near their limit. See `stripesim.sim.observe.limits.limits_of_run`.
+    window
+        The part of the run that `row` measures, or None if no request completed.
+    timeline
+        Timeline of a run under faults. See `stripesim.sim.ceph.failures.describe_faults`.
+    processors
+        Use of processors. See `stripesim.sim.observe.processors.processor_use`.
+    """
+
+    row: ResultRow
+    load_rows: tuple[ResultRow, ...]
+    requested: ClientRequests
+    first: ClientRequests
     engine_run: EngineRun
-    book: Book  #: Templates and bindings that the run's requests name
-    foreground: Foreground  #: The first of the clients' streams, as it planned
-    #: For each background stream, in the order given, what its completed requests account
+    book: Book
+    foreground: Foreground
     background: tuple[dict[str, int], ...]
-    uses: int  #: Uses of resources completed
-    sha256: str  #: Fingerprint of the completion times
-    resources: tuple[ResourceUse, ...]  #: Use of each class of resource
-    #: Classes near their limit; see `stripesim.sim.observe.limits.limits_of_run`
+    uses: int
+    sha256: str
+    resources: tuple[ResourceUse, ...]
     limits: tuple[dict[str, Any], ...]
-    window: (
-        Window | None
-    )  #: The part of the run that `row` measures; None if no request completed
-    #: Of a run under faults, see `stripesim.sim.ceph.failures.describe_faults`
+    window: Window | None
     timeline: dict[str, Any] | None = None
-    #: Use of processors; see `stripesim.sim.observe.processors.processor_use`
     processors: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Load:
-    """What came of one workload."""
+class WorkloadOutcome:
+    """The outcome of one workload.
 
-    sources: tuple[Foreground, ...]  # Its streams.
-    requested: ClientRequests  # Its requests, of all its clients.
-    first: ClientRequests  # Those of its first stream.
-    stream: StreamRun  # What the engine noted of all its streams.
-    spawned: StreamRun | None  # The same of what its requests spawned.
-    is_closed: bool  # Whether its clients keep requests in flight rather than issue them by the clock.
-    is_drawn: bool  # Whether each request is an independent draw.
-    dry_ns: int  # When the first of its streams issued its last request [ns].
+    Attributes
+    ----------
+    sources
+        Its streams.
+    requested
+        The requests of all its clients.
+    first
+        The requests of its first stream.
+    stream
+        The engine's record of its streams.
+    spawned
+        The engine's record of the requests that they spawned.
+    is_closed
+        True if clients keep requests in flight, False if they issue them at given times.
+    is_drawn
+        True if each request is an independent draw.
+    dry_ns
+        Time when the first of its streams issued its last request [ns].
+    """
+
+    sources: tuple[Foreground, ...]
+    requested: ClientRequests
+    first: ClientRequests
+    stream: StreamRun
+    spawned: StreamRun | None
+    is_closed: bool
+    is_drawn: bool
+    dry_ns: int
 
 
 def engine_named(name: str) -> Callable[[Program], EngineRun]:
-    """Return an engine's `run`; the module loads only then."""
+    """WorkloadOutcome an engine's module and return its `run`.
+
+    Parameters
+    ----------
+    name
+        One of `ENGINES`.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the compiled engine is requested while numba is disabled.
+    """
     if name == "simpy":
         from stripesim.sim.engine.simpy import engine as engine_simpy
 
         return engine_simpy.run
     if name == "compiled":
         if jit.is_disabled():
-            wanted = "it unset, or engine simpy, which needs no compiled code"
+            wanted = "it unset, or engine simpy"
             raise ValueError(f"NUMBA_DISABLE_JIT: got 1, wanted {wanted}")
         from stripesim.sim.engine.compiled import engine as engine_compiled
 
@@ -105,7 +158,7 @@ def engine_named(name: str) -> Callable[[Program], EngineRun]:
 
 
 def factor_tables(pool: Pool) -> IntArray:
-    """Tables of the distributions that steps name: fixed, SSD read, SSD write."""
+    """Return the random factors of the distributions that steps use: fixed, SSD read, SSD write."""
     ssd = pool.cluster.models.ssd
     fixed = np.full(FACTOR_POINTS, FACTOR_ONE, dtype=np.int64)
     return np.stack(
@@ -130,13 +183,57 @@ def simulate(
     followed: IntArray | None = None,
     warm_up: float | None = None,
 ) -> RunResult:
-    """Run a workload on a pool; under `faults` a director lets things fail and recover meanwhile."""
+    """Run workloads on a pool.
+
+    Parameters
+    ----------
+    pool
+        The pool and its cluster.
+    workload
+        One workload, or several that run at the same time.
+    prefilled
+        True if objects exist before the run.
+    until_ns
+        End of the run [ns]. None runs until all requests have completed.
+    seed
+        Seed of the random service times.
+    engine
+        One of `ENGINES`.
+    bin_ns
+        Width of the time bins of the counters [ns], 0 for no bins.
+    newest_only
+        True if a closed loop waits for its most recently issued request, as fio's rbd engine does.
+    foreground
+        Creates the client's stream instead of `RequestPlanner`, for a single workload.
+    background
+        Create further streams.
+    faults
+        Faults and changes during the run. A director then lets OSDs fail and recover.
+    timeout_ns
+        Time after its issue at which an incomplete request fails [ns], 0 for no timeout.
+    followed
+        Numbers of requests of the first stream for which the end of each step is recorded.
+    warm_up
+        Part of a closed loop's run to discard at its start. See `window_of`.
+
+    Returns
+    -------
+    RunResult
+        The result.
+
+    Raises
+    ------
+    ValueError
+        If faults are combined with `foreground` or `background`, or the engine is unknown.
+    """
     execute = engine_named(engine)
     loads = [workload] if not isinstance(workload, Sequence) else list(workload)
     layout = None
     if faults is not None:
         if foreground is not None or background:
-            raise ValueError("faults: got further streams, wanted faults alone")
+            raise ValueError(
+                "faults: got further streams, wanted none in a run under faults"
+            )
         chunk_bytes = faults.model.recovery_chunk_bytes
         pool = replace(
             pool, cluster=replace(pool.cluster, recovery_chunk_bytes=chunk_bytes)
@@ -162,15 +259,15 @@ def simulate(
             for planner, load in zip(planners, loads, strict=True)
         ]
     else:
-        assert len(loads) == 1, "a stream of one's own stands for one workload"
+        assert len(loads) == 1, "a custom stream replaces a single workload"
         assert not isinstance(loads[0], SyntheticLoops)
         clients = [[foreground(pool, book, loads[0])]]
     own = [stream for streams in clients for stream in streams]
     director = None
-    beside_clients = [make(pool, book) for make in background]
+    background_streams = [make(pool, book) for make in background]
     if faults is not None and layout is not None:
         director = FaultDirector(pool, book, faults, layout, own, feed_stream=len(own))
-        beside_clients = list(director.feeds)
+        background_streams = list(director.feeds)
     closed = frozenset(
         index for index, stream in enumerate(own) if newest_only and stream.depth
     )
@@ -178,7 +275,7 @@ def simulate(
         Program(
             resources=pool.cluster.resources,
             book=book,
-            streams=[*own, *beside_clients],
+            streams=[*own, *background_streams],
             groups=pool.cluster.groups * (2 if director else 1),
             seed=seed,
             factor_tables=factor_tables(pool),
@@ -189,23 +286,28 @@ def simulate(
             newest_only=frozenset() if director else closed,
         )
     )
-    found = _loads(clients, run, loads)
-    if director is None or faults is None:
-        return _result(pool, book, found, run, {}, further=len(own), warm_up=warm_up)
-    requested = joined_requests([load.requested for load in found])
-    more, timeline = describe_faults(director.finish(run, requested))
+    outcomes = _outcomes(clients, run, loads)
+    if director is None:
+        background_runs = run.streams[len(own) :]
+        return _result(pool, book, outcomes, run, background_runs, warm_up=warm_up)
+    requested = joined_requests([outcome.requested for outcome in outcomes])
+    fault_numbers, timeline = describe_faults(director.finish(run, requested))
     return _result(
-        pool, book, found, run, more, further=len(own) + 1, timeline=timeline
+        pool,
+        book,
+        outcomes,
+        run,
+        run.streams[len(own) + 1 :],
+        fault_numbers=fault_numbers,
+        timeline=timeline,
     )
 
 
 def _streams_of(planner: RequestPlanner, load: AnyWorkload) -> list[Foreground]:
-    """Return the streams of a workload: of several closed loops one each, else one."""
-    return (
-        [*ClientLoops(planner, load).streams]
-        if isinstance(load, SyntheticLoops)
-        else [planner]
-    )
+    """Return the streams of a workload: one per closed loop, otherwise a single one."""
+    if isinstance(load, SyntheticLoops):
+        return [*ClientLoops(planner, load).streams]
+    return [planner]
 
 
 def _is_drawn(load: AnyWorkload) -> bool:
@@ -213,119 +315,115 @@ def _is_drawn(load: AnyWorkload) -> bool:
     return isinstance(synthetic, Synthetic) and synthetic.pattern == "rand"
 
 
-def _loads(
+def _outcomes(
     clients: Sequence[Sequence[Foreground]],
     run: EngineRun,
     workloads: Sequence[AnyWorkload],
-) -> list[Load]:
-    found = []
+) -> list[WorkloadOutcome]:
+    outcomes = []
     start = 0
-    for sources, drawn in zip(clients, map(_is_drawn, workloads), strict=True):
-        stop = start + len(sources)
+    for sources, workload in zip(clients, workloads, strict=True):
+        own = slice(start, start + len(sources))
+        start = own.stop
         parts = [
             join_parts(stream, source.planned)
-            for stream, source in zip(run.streams[start:stop], sources, strict=True)
+            for stream, source in zip(run.streams[own], sources, strict=True)
         ]
-        spawned = joined_streams(run.spawned[start:stop]) if run.spawned else None
-        found.append(
-            Load(
+        last_issues_ns = [
+            int(part.issued_ns[-1]) for part in parts if len(part.issued_ns)
+        ]
+        outcomes.append(
+            WorkloadOutcome(
                 sources=tuple(sources),
                 requested=joined_requests(parts),
                 first=parts[0],
-                stream=joined_streams(run.streams[start:stop]),
-                spawned=spawned,
+                stream=joined_streams(run.streams[own]),
+                spawned=joined_streams(run.spawned[own]) if run.spawned else None,
                 is_closed=bool(sources[0].depth),
-                is_drawn=drawn,
-                dry_ns=min(
-                    (int(part.issued_ns[-1]) for part in parts if len(part.issued_ns)),
-                    default=0,
-                ),
+                is_drawn=_is_drawn(workload),
+                dry_ns=min(last_issues_ns, default=0),
             )
         )
-        start = stop
-    return found
+    return outcomes
 
 
 def _result(
     pool: Pool,
     book: Book,
-    loads: Sequence[Load],
+    loads: Sequence[WorkloadOutcome],
     run: EngineRun,
-    more: dict[str, Any],
+    background: Sequence[StreamRun],
     *,
-    further: int,
+    fault_numbers: FaultNumbers | None = None,
     timeline: dict[str, Any] | None = None,
     warm_up: float | None = None,
 ) -> RunResult:
-    """Put together what came of a run; `more` joins its row, streams from `further` on are the background."""
+    """Collect the results of a run."""
     counts = [account(load.stream, book, spawned=load.spawned) for load in loads]
+    together = {name: sum(counted[name] for counted in counts) for name in counts[0]}
     requested = joined_requests([load.requested for load in loads])
+    is_faulty = timeline is not None
+    all_closed = all(load.is_closed for load in loads)
 
     def window_for(own: ClientRequests, is_closed: bool, dry_ns: int) -> Window | None:
-        """Choose the part of the run that is measured; None if nothing completed."""
-        is_steady = timeline is None and is_closed
+        """Choose the part of a workload's run to measure, or None if no request completed."""
         if not own.done.any():
             return None
+        is_steady = is_closed and not is_faulty
         return window_of(
             own, run.end_ns, is_steady=is_steady, dry_ns=dry_ns, warm_up=warm_up
         )
 
-    windows = [
-        window_for(load.requested, load.is_closed, load.dry_ns) for load in loads
-    ]
-    all_closed = all(load.is_closed for load in loads)
-    dry_ns = min(load.dry_ns for load in loads)
-    window = (
-        windows[0] if len(loads) == 1 else window_for(requested, all_closed, dry_ns)
-    )
-    together = {name: sum(counted[name] for counted in counts) for name in counts[0]}
     uses = resource_use(pool.cluster, run, int(requested.latencies_ns.sum()))
     limits = limits_of_run(uses, is_closed=all_closed)
-    shared = {**limits, "limits": limits_text(limits["limits"])}
-    is_drawn = timeline is None
+    window = window_for(requested, all_closed, min(load.dry_ns for load in loads))
     row = describe(
         pool.cluster,
         run,
         requested,
         together,
         window,
-        is_drawn=is_drawn and all(x.is_drawn for x in loads),
+        is_drawn=not is_faulty and all(load.is_drawn for load in loads),
+        offered=offered_load(
+            requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
+        ),
+        limits=limits,
+        faults=fault_numbers,
     )
-    row |= shared | more
-    row |= offered(
-        requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
-    )
-    row["engine_wall_s"] = run.wall_s
-    rows = [
-        describe(
-            pool.cluster,
-            run,
-            load.requested,
-            counted,
-            own,
-            is_drawn=is_drawn and load.is_drawn,
-        )
-        | shared
-        | offered(load.requested, run.end_ns, is_closed=load.is_closed)
-        for load, counted, own in zip(loads, counts, windows, strict=True)
-        if len(loads) > 1
-    ]
+    load_rows = []
+    if len(loads) > 1:
+        for load, counted in zip(loads, counts, strict=True):
+            load_rows.append(
+                describe(
+                    pool.cluster,
+                    run,
+                    load.requested,
+                    counted,
+                    window_for(load.requested, load.is_closed, load.dry_ns),
+                    is_drawn=not is_faulty and load.is_drawn,
+                    offered=offered_load(
+                        load.requested, run.end_ns, is_closed=load.is_closed
+                    ),
+                    limits=limits,
+                )
+            )
+    processors = {}
+    if window is not None:
+        processors = processor_use(pool.cluster, run, row, together)
     return RunResult(
         row=row,
-        load_rows=tuple(rows),
+        load_rows=tuple(load_rows),
         requested=requested,
         first=loads[0].first,
         engine_run=run,
         book=book,
         foreground=loads[0].sources[0],
-        background=tuple(account(stream, book) for stream in run.streams[further:]),
+        background=tuple(account(stream, book) for stream in background),
         uses=run.uses,
         sha256=completions_sha256(requested),
         resources=uses,
-        limits=tuple(limits["limits"]),
+        limits=limits.near,
         window=window,
         timeline=timeline,
-        processors={}
-        if window is None
-        else processor_use(pool.cluster, run, row, together),
+        processors=processors,
     )

@@ -1,11 +1,12 @@
-"""What will a storage cluster do under replication, and what under erasure coding.
+"""Simulate replicated and erasure-coded storage clusters.
 
-The public names are those of `stripesim.api`, reached from here as ``stripesim.run``: questions (`Scenario`,
-`Pool`, `Cluster`), functions that answer them (`run`, `sweep`, `study`, `simulate`, `durability`, `explain`)
-and their results. Lessons have `stripesim.teach`, programs with a system of their own `stripesim.blocks`.
+Every public name of `stripesim.api` is available here, for example as ``stripesim.run``: scenario types
+(`Scenario`, `Pool`, `Cluster`), functions that answer questions (`run`, `sweep`, `study`, `simulate`,
+`durability`, `explain`) and their results. Lessons also use `stripesim.teach`. Programs that simulate their
+own system use `stripesim.blocks`.
 
-`stripesim.api` loads when the first of its names is used, so that importing the package costs nothing;
-``__init__.pyi`` lists the names for type checkers.
+`stripesim.api` loads on first use, so importing the package is cheap. ``__init__.pyi`` lists the names for
+type checkers. To find your way around the code, start with ``docs/architecture.md``.
 """
 
 from importlib import import_module
@@ -18,8 +19,8 @@ __all__ = ["__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    """Fetch a name of the public API at its first use."""
-    # Python asks for submodules and special names here too: those must not load the API.
+    """Load the public API when one of its names is first used."""
+    # Python also looks up submodules and special names here. Those must not load the API.
     if not name.startswith("_") and find_spec(f"stripesim.{name}") is None:
         api = import_module("stripesim.api")
         if name in api.__all__:
@@ -28,5 +29,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List the public names only."""
+    """List the public names."""
     return sorted((*import_module("stripesim.api").__all__, "__version__"))

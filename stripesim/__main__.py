@@ -1,11 +1,11 @@
-"""Entry point: errors that a user can mend become one line each and exit status 2."""
+"""Run the command line, reporting each user error in one line with exit status 2."""
 
 import os
 import sys
 import warnings
 from typing import Any
 
-#: Environment variable with a date for reproducible builds, and its largest value: the year 9999.
+#: Environment variable that fixes the date of reproducible builds, and its largest value (year 9999) [s].
 _DATE_KEY = "SOURCE_DATE_EPOCH"
 _DATE_MAX_S = 253402300799
 
@@ -13,7 +13,7 @@ _DATE_MAX_S = 253402300799
 def main() -> None:
     """Run the command line."""
     if sys.argv[1:] == ["--version"]:
-        # Asked for by scripts, often: nothing is loaded for it.
+        # Scripts call this often, so it loads nothing else.
         from stripesim._version import __version__
 
         print(__version__)
@@ -25,26 +25,26 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            # Closed by whoever started the program.
+            # The calling process closed this stream.
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open for as long as the program runs
         elif hasattr(stream, "reconfigure"):
-            # A terminal that lacks a letter shows a question mark instead of ending the run.
+            # Print "?" for a character that the terminal cannot show instead of failing.
             stream.reconfigure(errors="replace")
     try:
-        # Not standalone: usage errors come here and are reported in one line like all others.
+        # Without standalone mode, Typer passes usage errors to the handlers below.
         status = app(standalone_mode=False)
     except BrokenPipeError:
-        # The reader of a pipe has seen enough, as `head` does.
+        # The reader closed the pipe, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except SystemExit as stop:
-        # Typer turns a pipe that its reader has closed into status 1.
+        # Typer reports a closed pipe as exit status 1.
         if isinstance(stop.__context__, BrokenPipeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             sys.exit(141)
         raise
     except (ValueError, OSError) as error:
-        # Every error of stripesim that is about the input is a ValueError with a message for the user.
+        # Errors in user input are ValueErrors whose message is meant for the user.
         if os.environ.get("STRIPESIM_DEBUG"):
             raise
         print(error, file=sys.stderr)
@@ -55,15 +55,15 @@ def main() -> None:
     except MemoryError as error:
         if os.environ.get("STRIPESIM_DEBUG"):
             raise
-        # Of NumPy's the text says how much was wanted.
+        # NumPy's message states the size of the allocation that failed.
         reason = " ".join(str(error).split()) or "no details"
         print(
-            f"out of memory ({reason}): ask for a smaller cluster or fewer requests",
+            f"out of memory ({reason}): simulate a smaller cluster or fewer requests",
             file=sys.stderr,
         )
         sys.exit(1)
     except Exception as error:
-        # Typer brings its own copy of click, so its errors are known by what they can do, not by class.
+        # Typer bundles its own copy of click, so recognise its errors by their attributes, not their class.
         if type(error).__name__ == "Abort":
             print("stopped", file=sys.stderr)
             sys.exit(130)
@@ -71,7 +71,7 @@ def main() -> None:
             raise
         context = getattr(error, "ctx", None)
         command = "stripesim" if context is None else context.command_path
-        # Without a message, as with no arguments at all, the help has been printed already.
+        # An empty message means that Typer has already printed the help.
         if message := error.format_message():
             print(f"{message} (see {command} --help)", file=sys.stderr)
         sys.exit(2)
@@ -83,7 +83,7 @@ def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _check_environment() -> None:
-    """Refuse a date that libraries would stumble over when they are loaded."""
+    """Reject a SOURCE_DATE_EPOCH that libraries would fail on while loading."""
     date = os.environ.get(_DATE_KEY)
     if date is None:
         return

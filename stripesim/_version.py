@@ -1,3 +1,3 @@
-"""The version, in one place."""
+"""Hold the version number."""
 
 __version__ = "0.2.0"

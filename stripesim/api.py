@@ -1,8 +1,8 @@
-"""The public face: scenarios in, results out, for a script, a notebook or another program.
+"""The public Python API: scenarios in, results out.
 
-`import stripesim` loads nothing of this; a name is fetched at its first use (``stripesim.run``). `__all__` is
-the list of public names. Timelines as text, for lessons, are in `stripesim.teach`. Parts of op graphs and
-engines, for programs that bring their own system, are in `stripesim.blocks`.
+`__all__` lists the public names. ``import stripesim`` loads none of them; each loads on first use, for
+example as ``stripesim.run``. Two modules complement this one: `stripesim.teach` draws timelines as text for
+lessons, and `stripesim.blocks` exports op graphs and engines for programs that simulate their own system.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,6 @@ from stripesim.scenarios.schema.loader import (
     scenario_from,
     shipped_scenarios,
 )
-from stripesim.scenarios.schema.toml import toml_value
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
 from stripesim.scenarios.studies.base import StudyResult
 from stripesim.scenarios.studies.registry import STUDIES, study_named
@@ -94,7 +93,7 @@ describe_trace = describe
 
 
 class _Checked(type(_Scenario)):  # type: ignore[misc]
-    """Makes a call of `Scenario` go through the loader, so that nothing is checked less than in a file."""
+    """Route calls of `Scenario` through the loader, so that they get the same checks as a file."""
 
     def __call__(cls, **keys: Any) -> _Scenario:
         return scenario_from(keys)
@@ -104,12 +103,13 @@ class _Checked(type(_Scenario)):  # type: ignore[misc]
 
 
 class Scenario(_Scenario, metaclass=_Checked):
-    """A question: which cluster, which schemes, which load. Keys are those of a scenario file.
+    """Describe a cluster, its schemes and its load. The keys are those of a scenario file.
 
     Raises
     ------
     ScenarioError
-        A `ValueError` with one line for each problem: its key, what it got and what it wanted.
+        If a key is wrong. This `ValueError` has one line per problem: the key, the value it got and the value
+        it wanted.
 
     Examples
     --------
@@ -134,20 +134,21 @@ def run(
     engine: str = "compiled",
     costs: bool = True,
 ) -> ScenarioResult:
-    """Run every cell of a scenario: each scheme under each kind of request.
+    """Simulate every cell of a scenario: each scheme under each workload pattern.
 
     Parameters
     ----------
     scenario
-        A `Scenario`, the name of one that ships, or the path of a TOML file.
+        A `Scenario`, the name of a shipped scenario, or the path of a TOML file.
     sets
-        Overrides, such as ``{"cluster.hosts": 8}``, or as on the command line, ``["cluster.hosts=8"]``.
+        Overrides, either as a mapping (``{"cluster.hosts": 8}``) or as on the command line
+        (``["cluster.hosts=8"]``).
     seed
-        Seed to use instead of the scenario's.
+        Seed that replaces the scenario's.
     engine
-        ``compiled`` or ``simpy``; both give the same answer.
+        ``compiled`` or ``simpy``. Both give the same result.
     costs
-        Whether rows say what the mean latency consists of, step by step; each cell then runs twice.
+        Break the mean latency down by step. Each cell then runs twice.
 
     Returns
     -------
@@ -157,7 +158,7 @@ def run(
     Raises
     ------
     ScenarioError
-        If the scenario is wrong; all problems at once, one line each.
+        If the scenario is invalid. The message lists all problems, one per line.
     """
     return run_scenario(_loaded(scenario, sets, seed), engine=engine, costs=costs)
 
@@ -179,17 +180,22 @@ def sweep(
     scenario, sets, seed, engine
         As for `run`.
     over
-        Key → its values; several keys make a grid, the last one moving fastest.
+        Values to try for each key. Several keys form a grid, with the last key varying fastest.
     replications
-        Runs of each cell, each with its own seed [count].
+        Runs of each cell [count], at least 1. Each run has its own seed.
     jobs
-        Worker processes [count]; left out: all cores. 1: none, all in this process. A script that uses
-        several must guard its main part with ``if __name__ == "__main__":``.
+        Worker processes [count]. None uses all cores. 1 runs everything in this process. A script that uses
+        several processes must guard its main part with ``if __name__ == "__main__":``.
+
+    Returns
+    -------
+    SweepResult
+        ``rows`` has one row per point, cell and replication.
 
     Raises
     ------
     ValueError
-        If the scenario or a point is wrong; all problems at once, one line each.
+        If the scenario or any point is invalid. The message lists all problems, one per line.
     """
     plan = plan_sweep(
         scenario,
@@ -205,7 +211,7 @@ def sweep(
 def study(
     name: str,
     *,
-    sets: Mapping[str, Any] | Sequence[str] = (),
+    sets: Mapping[str, Any] | None = None,
     ablate: Sequence[str] = (),
     engine: str = "compiled",
     jobs: int | None = None,
@@ -217,28 +223,33 @@ def study(
     Parameters
     ----------
     name
-        One of `studies`.
+        One of the names that `studies` returns.
     sets
-        Parameters to change, by the names that the ledger lists, such as
-        ``{"write.network_efficiency_fraction": 0.9}`` of ``exstorus2019``; of a study with a scenario also
-        keys of that.
+        Parameters to change, by the names in the ledger, such as
+        ``{"write.network_efficiency_fraction": 0.9}`` for ``exstorus2019``. Studies that have a scenario also
+        accept its keys.
     ablate
         Names of ablations, or ``all``.
     engine, jobs
         As for `sweep`.
     out
-        Folder for the ledger, rows, figures and report; left out: nothing is written.
+        Folder for the ledger, rows, figures and report. None writes no files.
     **options
-        The study's own, such as ``figures=["13"]`` of ``koh2017``.
+        Options of this study, such as ``figures=["13"]`` for ``koh2017``.
+
+    Returns
+    -------
+    StudyResult
+        The simulated rows and the ledger of judged claims.
 
     Raises
     ------
     ValueError
-        If there is no such study, option, parameter or ablation.
+        If the study, an option, a parameter or an ablation does not exist.
     """
+    if sets is not None and not isinstance(sets, Mapping):
+        raise ValueError(f"sets: got {sets!r}, wanted values by key")
     named = study_named(name)
-    if isinstance(sets, Mapping):
-        sets = [f"{key}={toml_value(value)}" for key, value in sets.items()]
     result = named.run(engine=engine, sets=sets, ablate=ablate, jobs=jobs, **options)
     if out is not None:
         named.save(result, Path(out))
@@ -246,26 +257,37 @@ def study(
 
 
 def studies() -> list[str]:
-    """List the studies that ship."""
+    """List the names of the shipped studies."""
     return list(STUDIES)
 
 
 def claims(study: str) -> tuple[Claim, ...]:
-    """Return the claims of a study: what its source states, with role and tolerance."""
+    """Return the claims of a study: published values, each with its role and tolerance.
+
+    Raises
+    ------
+    ValueError
+        If the study does not exist.
+    """
     return study_named(study).claims()
 
 
 def pool(
     scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
 ) -> Pool:
-    """Build one scheme's pool on the cluster of a scenario, for programs that drive the simulator.
+    """Build the pool of one scheme on the cluster of a scenario, ready for `simulate`.
 
     Parameters
     ----------
     scenario, sets
         As for `run`.
     scheme
-        Such as ``rs:4,2``; left out: the scenario's first.
+        Redundancy scheme such as ``rs:4,2``. None uses the first scheme of the scenario.
+
+    Raises
+    ------
+    ValueError
+        If the scenario or the scheme is invalid.
     """
     loaded = _loaded(scenario, sets)
     code = parse_scheme(scheme or loaded.schemes[0])
@@ -275,21 +297,32 @@ def pool(
 def cluster(
     scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
 ) -> Cluster:
-    """Build the cluster of a scenario as one scheme's pool sees it: hosts, OSDs, acting sets, models."""
+    """Build the cluster of a scenario as the pool of one scheme sees it: hosts, OSDs, acting sets and models.
+
+    Parameters
+    ----------
+    scenario, scheme, sets
+        As for `pool`.
+    """
     return pool(scenario, scheme, sets=sets).cluster
 
 
 def workload(
     scenario: _Scenario | str | Path, cell: int | Cell = 0, *, sets: Overrides = ()
 ) -> Any:
-    """Build the requests of one cell of a scenario.
+    """Build the workload of one cell of a scenario, ready for `simulate`.
 
     Parameters
     ----------
     scenario, sets
         As for `run`.
     cell
-        Which of its cells: a number from 0, in the order in which `run` gives rows.
+        The cell itself, or its index among the rows of `run`, from 0.
+
+    Raises
+    ------
+    IndexError
+        If the scenario has fewer cells.
     """
     loaded = _loaded(scenario, sets)
     if isinstance(cell, int):
@@ -298,12 +331,21 @@ def workload(
 
 
 def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
-    """Simulate a workload on a pool; options as of `stripesim.sim.run.simulate`.
+    """Simulate one workload, or a list of workloads, on a pool.
+
+    Parameters
+    ----------
+    pool
+        As `pool` returns it.
+    workload
+        As `workload` returns it, or a list of such workloads that run at the same time.
+    **options
+        Keyword arguments of `stripesim.sim.run.simulate`.
 
     Raises
     ------
     ValueError
-        If the workload has no end: neither a number of requests, nor ``until_ns``.
+        If a workload never ends: it has no number of requests, and ``until_ns`` is not set.
     """
     every = workload if isinstance(workload, list | tuple) else [workload]
     asked = [
@@ -327,30 +369,30 @@ def durability(
     seed: int | None = None,
     walks: int = 1000,
 ) -> list[dict[str, Any]]:
-    """Compute how many nines each scheme of a scenario with a table `[durability]` has.
+    """Estimate the durability of each scheme of a scenario that has a ``[durability]`` table.
 
     Parameters
     ----------
     scenario, sets, seed
         As for `run`.
     method
-        ``markov``: a Markov chain, exact but for placement groups of CRUSH, where it is an approximation;
-        ``splitting``: simulation of rare events; ``burst``: combinatorics of failures that strike together;
-        ``all``: those that can answer.
+        ``markov`` is a Markov chain, exact except for placement groups on CRUSH, where it is an
+        approximation. ``splitting`` is rare-event simulation, and ``burst`` the combinatorics of simultaneous
+        failures. ``all`` uses every method that applies.
     walks
-        Walks that each of 20 batches begins at every level [count].
+        Random walks that each of 20 batches starts at every level of ``splitting`` [count], at least 10.
 
     Returns
     -------
     list of dict
-        One row per scheme and method: ``nines`` with ``nines_low`` and ``nines_high`` (95 % interval, None
+        One row per scheme and method: ``nines`` with its 95 % interval ``nines_low`` to ``nines_high`` (None
         for an approximation), ``exact``, ``loss_probability`` within the horizon, ``mttdl_hours``,
         ``dominant_path``, ``assumptions`` and more.
 
     Raises
     ------
     ValueError
-        If the scenario has no such table, or the method cannot answer for a scheme.
+        If the scenario has no ``[durability]`` table, or the method does not apply to a scheme.
     """
     from stripesim.scenarios.planning.durability import answer
 
@@ -361,14 +403,15 @@ def durability(
 
 
 def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, Any]:
-    """Read a Ceph cluster that exists: its pools, OSDs, placement groups and capacity.
+    """Describe an existing Ceph cluster: its pools, OSDs, placement groups and capacity.
 
     Parameters
     ----------
     *files
-        JSON of ``ceph report``, or of several commands; see ``stripesim import ceph-report --help``.
+        JSON output of ``ceph report``, or of several commands that ``stripesim import ceph-report --help``
+        lists.
     pools
-        Pools to make scenarios of; none: the largest.
+        Pools to write scenarios for. By default, the largest pool.
 
     Returns
     -------
@@ -378,7 +421,7 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, An
     Raises
     ------
     ValueError
-        If a file cannot be read or holds none of these documents.
+        If a file cannot be read or contains none of these documents.
     """
     from stripesim.scenarios.importing.cluster import import_cluster
     from stripesim.scenarios.importing.summary import answer

@@ -1,6 +1,6 @@
-"""Parts for programs that bring a system of their own, for benchmarks and for the reference.
+"""Export the parts of the simulator, for programs that simulate their own system and for benchmarks.
 
-They are what `stripesim.api` is made of; unlike its names they may change from one version to the next.
+Unlike the names in `stripesim.api`, these may change between versions.
 """
 
 from stripesim.calibration.kernels.bench import benchmark as benchmark_kernels
@@ -23,7 +23,13 @@ from stripesim.sim.durability.splitting import (
     run_batch,
     split,
 )
-from stripesim.sim.durability.system import YEAR_S, Lifetime, Repair, System, code_of
+from stripesim.sim.durability.system import (
+    YEAR_S,
+    DriveRepair,
+    Lifetime,
+    System,
+    code_of,
+)
 from stripesim.sim.engine.draws import (
     FACTOR_ONE,
     FACTOR_POINTS,

@@ -1,4 +1,4 @@
-"""Lessons with answers that are computed, and timelines as text; see `stripesim.notebooks.teach`."""
+"""Export lessons with computed answers, and timelines as text. See `stripesim.notebooks.teach`."""
 
 from stripesim.notebooks.teach import Draw, Lesson, Question, open_lesson, show, table
 from stripesim.scenarios.explain.text import drawing, heading, latency_words

@@ -1,7 +1,7 @@
-"""Readers of block traces and failure traces, each kind in one columnar form.
+"""Read block traces and failure traces into one columnar form each.
 
-Start with `columns` for that form and `read` for the way from a file to it; each format is a module in
-`formats` or `failures`. Traces import only `stripesim.models` of stripesim.
+Start with `columns` for the form of block traces, then read `read` for the steps from a file to it. Each
+format is a module in `formats` or `failures`. Traces import only `stripesim.models` from other packages.
 """
 
 from stripesim.traces.columns import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace

@@ -1,16 +1,16 @@
-"""A bound on the memory that a trace may take, checked while the trace is read."""
+"""Limit the memory that a trace may take, while it is being read."""
 
 from stripesim.models.memory_limit import MemoryUse, memory_limit
 from stripesim.traces.problems import TraceError
 
 REQUEST_BYTES = 225
-"""Memory of one request at its peak: read, sorted and summarised (measured; seven columns of it are kept)."""
+"""Peak memory of one request: read, sorted and summarised [B] (measured; seven columns are kept)."""
 
 PENDING_BYTES = 800
-"""Memory of one request or command in flight while events are matched (measured)."""
+"""Peak memory of one request or command in flight while events are matched [B] (measured)."""
 
 FAILURE_BYTES = 1000
-"""Memory of one event of a failure trace at its peak, with its cells as text (measured)."""
+"""Peak memory of one event of a failure trace, including its cells as text [B] (measured)."""
 
 # Memory of threads and of one block of text, in addition to rows (measured).
 _WORKING = MemoryUse(
@@ -19,16 +19,16 @@ _WORKING = MemoryUse(
 
 
 class RowBudget:
-    """Rows of a trace that fit in the memory that is left to this process when reading begins.
+    """The rows of a trace that fit into the memory available when reading starts.
 
     Parameters
     ----------
-    source : str
-        File, for messages.
-    row_bytes : int
-        Memory of one row [bytes].
-    noun : str
-        What a row is, in the plural, for messages.
+    source
+        Name of the file for messages.
+    row_bytes
+        Memory of one row [B].
+    noun
+        Plural name of the rows for messages.
     """
 
     def __init__(self, source: str, row_bytes: int, noun: str) -> None:
@@ -44,13 +44,13 @@ class RowBudget:
         Raises
         ------
         TraceError
-            If all rows counted do not fit.
+            If the rows counted so far do not fit.
         """
         self._rows += rows
         self.check(self._rows)
 
     def check(self, rows: int) -> None:
-        """Refuse a number of rows that does not fit."""
+        """Raise `TraceError` if this number of rows does not fit."""
         rows_max = self._limit.left_bytes // self._row_bytes
         if rows <= rows_max:
             return

@@ -1,4 +1,4 @@
-"""The one columnar form that every trace format is read into."""
+"""Define the columnar form of all block traces."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,22 +21,22 @@ REQUEST_SCHEMA: dict[str, pl.DataType] = {
 COMMAND_SCHEMA: dict[str, pl.DataType] = {
     name: kind for name, kind in REQUEST_SCHEMA.items() if name != "issue_ns"
 }
-"""Columns of `BlockTrace.commands`, one row per command given to a device, sorted by `dispatch_ns`."""
+"""Columns of `BlockTrace.commands`, one row per command sent to a device, sorted by `dispatch_ns`."""
 
 ORDER_COLUMN = "order"
-"""Line of the file a chunk's row comes from: breaks ties of time, and is dropped once rows are sorted."""
+"""Line of the file that a row comes from. It breaks ties of time and is dropped after sorting."""
 
 INT64_MAX = 2**63 - 1
 
 LENGTH_BYTES_MAX = 1 << 40
-"""A longer request is damage: sums over millions of them stay far below 2**63."""
+"""Longer requests are treated as damage. Sums over millions of requests then stay far below 2**63."""
 
 CHUNK_SCHEMA: dict[str, pl.DataType] = {ORDER_COLUMN: pl.Int64(), **REQUEST_SCHEMA}
 """Columns of `Chunk.requests`."""
 
 
 def request_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Bring rows into `CHUNK_SCHEMA`; times that a format does not record become null."""
+    """Convert rows to `CHUNK_SCHEMA`. Times that a format does not record become null."""
     return rows.select(
         (pl.col(name) if name in rows.columns else pl.lit(None)).cast(kind).alias(name)
         for name, kind in CHUNK_SCHEMA.items()
@@ -45,11 +45,11 @@ def request_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A bounded part of a trace, as a format's reader yields it.
+    """A bounded part of a trace, as yielded by the reader of a format.
 
-    Requests have `CHUNK_SCHEMA`, commands (where the format knows them) `COMMAND_SCHEMA`. Times count from
-    `zero_ns` on the trace's clock, the same in all chunks of a file: a Python integer, for nanoseconds since
-    1601 pass 2**63.
+    `requests` has `CHUNK_SCHEMA`, and `commands` has `COMMAND_SCHEMA` or is None if the format does not
+    record commands. Times are relative to `zero_ns` on the trace's clock, which is the same in all chunks of
+    a file. It is a Python integer, because nanoseconds since 1601 exceed 2**63.
     """
 
     requests: pl.DataFrame
@@ -61,20 +61,20 @@ class Chunk:
 class BlockTrace:
     """A block trace in memory."""
 
-    #: One row per request, sorted by issue (ties in file order): `issue_ns` (0 at the first request),
-    #: `dispatch_ns` (given to the device; null where not recorded), `complete_ns` (null likewise), `device`,
+    #: One row per request, sorted by issue (ties in file order): `issue_ns` (0 for the first request),
+    #: `dispatch_ns` (sent to the device) and `complete_ns` (both null if not recorded), `device`,
     #: `offset_bytes`, `length_bytes`, `is_write`
     requests: pl.DataFrame
-    #: One row per command the device saw: the same columns without `issue_ns`. The block layer merges and
-    #: splits, so commands and requests differ; service times belong to commands. None where the format does
-    #: not tell. A command may start below 0: the trace can begin amid traffic.
+    #: One row per device command: the same columns without `issue_ns`. The block layer merges and splits
+    #: requests, so commands differ from requests, and service times belong to commands. None if the format
+    #: does not record commands. Commands may start before 0, because a trace may begin during traffic.
     commands: pl.DataFrame | None
-    format: str  #: Name of the format it was read as
-    source: str  #: File it was read from
-    #: Reading of the trace's own clock at the first request [ns] (for MSR since 1601-01-01 UTC)
+    format: str  #: Name of the detected or given format
+    source: str  #: Name of the file
+    #: Time of the first request on the trace's own clock [ns] (for MSR since 1601-01-01 UTC)
     origin_ns: int = 0
     faults: Faults = field(default_factory=Faults)  #: Faults of the file
-    #: Counts of lines that are not requests: flushes, merges, summary lines and the like
+    #: Numbers of lines that are not requests, such as flushes, merges and summary lines
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -82,7 +82,13 @@ class BlockTrace:
 
 
 def assemble(chunks: list[Chunk]) -> tuple[pl.DataFrame, pl.DataFrame | None, int]:
-    """Join a file's chunks, sort them, and put time 0 at the first request: the fields of `BlockTrace`."""
+    """Join and sort the chunks of a file, with time 0 at the first request.
+
+    Returns
+    -------
+    tuple
+        `requests`, `commands` and `origin_ns` of `BlockTrace`.
+    """
     requests = pl.concat([chunk.requests for chunk in chunks]).sort(
         "issue_ns", ORDER_COLUMN, maintain_order=True
     )

@@ -1,4 +1,4 @@
-"""Tables that `trace convert` writes, as CSV or Parquet, read in bounded slices of sound rows."""
+"""Read tables that `trace convert` wrote as CSV or Parquet, in bounded slices of valid rows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,21 +15,19 @@ from stripesim.traces.source import Head, TraceSource
 PARQUET_MAGIC = b"PAR1"
 SLICE_ROWS = 1 << 20
 
-# A damaged file makes Polars panic, and a panic is not an Exception.
+# Damaged files make Polars panic, and a panic is not an Exception.
 _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 @dataclass(frozen=True)
 class ConvertedTable:
-    """One kind of table: its columns, and the check of a row."""
+    """A kind of table: its columns, and the check for a row."""
 
     schema: dict[str, pl.DataType]
-    needed: tuple[
-        str, ...
-    ]  #: Columns that must be there; others become null if missing
-    sound: pl.Expr  #: True for a row that can be used
-    wanted: str  #: A sound row in words, for messages
-    row_bytes: int  #: Memory of one row [bytes]
+    needed: tuple[str, ...]  #: Required columns. Others become null if missing.
+    sound: pl.Expr  #: True for a valid row
+    wanted: str  #: Description of a valid row for messages
+    row_bytes: int  #: Memory of one row [B]
 
     def recognises(self, head: Head) -> bool:
         """Return True if a file is such a table."""
@@ -38,12 +36,12 @@ class ConvertedTable:
         return has_columns(head, self.needed)
 
     def rows(self, source: TraceSource, log: FaultLog) -> Iterator[pl.DataFrame]:
-        """Yield the sound rows with the columns of `schema` and `ORDER_COLUMN`; note the others.
+        """Yield the valid rows with the columns of `schema` and `ORDER_COLUMN`, and report the others.
 
         Raises
         ------
         TraceError
-            If a Parquet file is damaged, lacks a column, or its rows do not fit in memory.
+            If a Parquet file is damaged, lacks a column, or its rows do not fit into memory.
         """
         if source.head().data.startswith(PARQUET_MAGIC):
             log.unit = "row"
@@ -59,7 +57,7 @@ class ConvertedTable:
             yield part.filter(mask).select(ORDER_COLUMN, *self.schema)
 
     def _csv_rows(self, source: TraceSource, log: FaultLog) -> Iterator[pl.DataFrame]:
-        """Yield typed rows; one with a cell of another type has no first column, so it is not sound."""
+        """Yield typed rows. A cell of another type makes the row's first column null and the row invalid."""
         typed = {name: _typed(name, dtype) for name, dtype in self.schema.items()}
         spoiled = pl.any_horizontal(
             pl.col(name).is_not_null() & cell.is_null() for name, cell in typed.items()
@@ -109,7 +107,7 @@ class ConvertedTable:
 
 
 def parquet_columns(path: Path) -> list[str]:
-    """Return the names of a Parquet file's columns; none if it cannot be read."""
+    """Return the column names of a Parquet file, none if it cannot be read."""
     try:
         return pl.scan_parquet(path).collect_schema().names()
     except _BROKEN:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart.
+# Palette by Okabe and Ito, which colour-blind readers can distinguish.
 _READ, _WRITE, _BLACK, _GREY = "#0072B2", "#D55E00", "#000000", "#999999"
 _DIRECTIONS = ((False, _READ, "reads"), (True, _WRITE, "writes"))
 _BINS = 120
@@ -36,7 +36,10 @@ Values = npt.NDArray[Any]
 
 
 def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
-    """Draw a trace on one sheet; a panel whose quantity the format does not record says so."""
+    """Draw a trace on one sheet, as `path`.svg and `path`.png.
+
+    A panel for a quantity that the format does not record says so.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -50,7 +53,7 @@ def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
         draw(one, trace)
         one.set_title(f"({letter}) {words}", fontsize=11, loc="left")
         one.spines[["top", "right"]].set_visible(False)
-    # A name may hold $ and ^, which are not mathematics.
+    # A name may contain $ and ^, which are not mathematics.
     figure.suptitle(
         Path(trace.source).name, fontsize=14, fontweight="bold", parse_math=False
     )
@@ -59,7 +62,17 @@ def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int) -> tuple[Path, Path]:
-    """Write a figure as `.svg` and `.png`; without a date or names that depend on chance, always the same."""
+    """Write a figure reproducibly as `.svg` and `.png`, without a date and random identifiers.
+
+    Parameters
+    ----------
+    figure
+        The figure.
+    path
+        Path of both files, with any suffix.
+    dpi
+        Resolution of the PNG file [1/inch].
+    """
     from matplotlib import rc_context
 
     svg = Path(path).with_suffix(".svg")
@@ -71,7 +84,7 @@ def save_figure(figure: Figure, path: str | Path, dpi: int) -> tuple[Path, Path]
 
 
 def caption(row: dict[str, Any]) -> str:
-    """Return a caption in whole sentences."""
+    """Describe the result of `info` in full sentences."""
     rate = f" ({_number(row['iops'])} per second)" if row["iops"] else ""
     if row["devices"] == 1:
         devices = "one device"
@@ -80,14 +93,14 @@ def caption(row: dict[str, Any]) -> str:
     parts = [
         f"{row['requests']:,} requests to {devices} over {_number(row['duration_s'])} s{rate}, "
         f"read as {row['format']}; {row['read_ratio']:.1%} are reads, "
-        f"{row['sequential_fraction']:.1%} follow the one before without a gap.",
+        f"{row['sequential_fraction']:.1%} start where the previous one on the device ended.",
         f"Sizes: mean {_size(row['bytes_mean'])}, median {_size(row['bytes_p50'])}.",
         f"They touch {_size(row['footprint_bytes'])}; {row['reuse_ratio']:.1%} of accesses to 4 KiB blocks "
-        "go to blocks touched before.",
+        "go to previously touched blocks.",
     ]
     if row["interarrival_cv2"] is not None:
         parts.append(
-            f"Times between arrivals vary with a squared coefficient of variation of "
+            f"Interarrival times have a squared coefficient of variation of "
             f"{row['interarrival_cv2']:,.3g} (1 for a Poisson process)."
         )
     for name, meaning in (
@@ -100,7 +113,7 @@ def caption(row: dict[str, Any]) -> str:
                 f"{_number(row[f'{name}_p50_us'])} µs, 99th percentile {_number(row[f'{name}_p99_us'])} µs."
             )
     if row["faults"]:
-        parts.append(f"{row['faults']:,} faults were found in the file.")
+        parts.append(f"The file has {row['faults']:,} faults.")
     return textwrap.fill(" ".join(parts), 200)
 
 
@@ -166,7 +179,7 @@ def _draw_dispersion(axes: Axes, trace: BlockTrace) -> None:
     )
     fine = [w for w in fine if windows and w <= max(windows)]
     if len(fine) < 2:
-        return _empty(axes, "too short to tell")
+        return _empty(axes, "the trace is too short")
     axes.plot(
         np.array(fine) / NS_PER_S,
         [dispersion(issue, w) for w in fine],
@@ -229,7 +242,7 @@ def _draw_places(axes: Axes, trace: BlockTrace) -> None:
     every = "" if step == 1 else f", every {step}th request"
     axes.set_xlabel(f"time [s]{every}")
     axes.set_ylabel(f"{note} [GiB]", parse_math=False)
-    # Above the panel, where no dot can lie under it.
+    # Above the panel, where the legend hides no points.
     axes.legend(
         fontsize=9,
         markerscale=5,
@@ -308,8 +321,8 @@ _PANELS: dict[str, Callable[[Axes, BlockTrace], None]] = {
     "Time between arrivals": _draw_gaps,
     "Burstiness by time scale": _draw_dispersion,
     "Request sizes": _draw_sizes,
-    "Places touched": _draw_places,
-    "Reuse: hits of an LRU cache": _draw_reuse,
+    "Offsets accessed": _draw_places,
+    "Reuse: hit ratio of an LRU cache": _draw_reuse,
     "Requests in flight": _draw_depth,
     "Service and response time": _draw_times,
 }
@@ -320,7 +333,7 @@ def _draw_cdf(
 ) -> None:
     at, counts = np.unique(values, return_counts=True)
     share = np.cumsum(counts) / counts.sum()
-    # A step needs a foot: a single size would otherwise be one dot.
+    # Start the steps at zero. A single size would otherwise be a single point.
     at = np.concatenate(([at[0]], at))
     share = np.concatenate(([0.0], share))
     axes.step(

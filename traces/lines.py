@@ -1,4 +1,4 @@
-"""Lines of a text as rows of cells, with the faulty ones and times that run backwards reported."""
+"""Split lines of text into rows of cells, and report faulty lines and decreasing times."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ def numbered_lines(
     comment: str | None = None,
     heading: Callable[[str], bool] | None = None,
 ) -> pl.DataFrame:
-    """Return `ORDER_COLUMN` and `text` of lines that may hold data; no blanks, comments or heading."""
+    """Return `ORDER_COLUMN` and `text` of lines with data, without blanks, comments and heading."""
     lines = pl.DataFrame(
         {"text": pl.Series(block.lines(), dtype=pl.String)}
     ).with_columns(
@@ -45,8 +45,10 @@ def numbered_lines(
 
 
 def cells_of(text: str, separator: str, *, quoted: bool = False) -> list[str]:
-    """Return the cells of a line; none where quotes do not come in pairs.
+    """Return the cells of a line, or an empty list if quotes are unbalanced.
 
+    Examples
+    --------
     >>> cells_of('1,"8,0",R', ",", quoted=True)
     ['1', '8,0', 'R']
     """
@@ -68,13 +70,13 @@ def with_cells(
     *,
     quoted: bool = False,
 ) -> pl.DataFrame:
-    """Split `text` into a column per cell, null where empty; `whole` marks lines of the right length."""
+    """Split `text` into cells, null if empty. `whole` marks lines with the right number of cells."""
     if quoted and lines["text"].str.contains('"', literal=True).any():
         return _with_quoted_cells(lines, columns, separator)
     if separator == " ":
         lines = lines.with_columns(pl.col("text").str.replace_all(r"[ \t]+", " "))
     last = len(columns) - 1
-    # A row with a cell too many must not pass on its first ones.
+    # A row with too many cells must not pass on its first ones.
     whole = pl.col("text").str.count_matches(separator, literal=True) == last
     cells = (
         pl.col("text")
@@ -109,7 +111,7 @@ def _with_quoted_cells(
 def _clean_cells(
     texts: pl.Series, columns: tuple[str, ...], separator: str
 ) -> pl.DataFrame | None:
-    """Parse with the CSV reader; None if any line is odd, so that each is parsed alone."""
+    """Parse with the CSV reader. Return None for any irregular line, which needs separate parsing."""
     try:
         table = pl.read_csv(
             io.BytesIO("\n".join(texts).encode()),
@@ -119,7 +121,7 @@ def _clean_cells(
         )
     except pl.exceptions.PolarsError:
         return None
-    # A line with a cell too few lacks its last one.
+    # A line with too few cells lacks its last one.
     if table.height != len(texts) or table[columns[-1]].null_count():
         return None
     return table
@@ -131,7 +133,7 @@ def sound_rows(
     log: FaultLog,
     explain: Callable[[str], tuple[str, str]],
 ) -> pl.DataFrame:
-    """Return the rows that are good; note the others, explaining their `text` as (got, wanted)."""
+    """Return the good rows and report the others, explaining their `text` as (got, wanted)."""
     mask = rows.select(good.fill_null(False).alias("good")).to_series()
     odd = rows.filter(~mask)
     log.add_lines(zip(odd[ORDER_COLUMN], odd["text"], strict=True), explain)
@@ -148,14 +150,14 @@ def split_lines(
     heading: Callable[[str], bool] | None = None,
     quoted: bool = False,
 ) -> pl.DataFrame:
-    """Return the cells of each line that has the right number of them; other lines are faults."""
+    """Return the cells of lines with the right number of cells, and report other lines as faults."""
     lines = numbered_lines(block, log, comment=comment, heading=heading)
     wanted = f"{len(columns)} columns: {separator.join(columns)}"
 
     def explain(text: str) -> tuple[str, str]:
         count = len(cells_of(text, separator, quoted=quoted))
         if not count:
-            return f"odd quotes in {shown(text)}", "quotes in pairs"
+            return f"unbalanced quotes in {shown(text)}", "quotes in pairs"
         return f"{count} columns in {shown(text)}", wanted
 
     rows = with_cells(lines, columns, separator, quoted=quoted)
@@ -172,7 +174,7 @@ def has_columns(head: Head, needed: tuple[str, ...]) -> bool:
 def rows_under_heading(
     source: TraceSource, needed: tuple[str, ...], log: FaultLog, *, quoted: bool = False
 ) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a comma separated file by the names in its first line, block by block."""
+    """Yield the rows of a comma-separated file by the names in its first line, block by block."""
     columns: tuple[str, ...] | None = None
     for block in source.blocks(log):
         if columns is None:
@@ -182,7 +184,7 @@ def rows_under_heading(
                 log.add(
                     1,
                     shown(first),
-                    f"a heading with {', '.join(needed)}, no name twice",
+                    f"a heading with {', '.join(needed)}, each name once",
                 )
                 return
             columns = tuple(
@@ -193,15 +195,15 @@ def rows_under_heading(
 
 
 BACKWARD_COUNT = "lines earlier than the line above"
-"""Name in `BlockTrace.counts`, for formats that are published out of order."""
+"""Key in `BlockTrace.counts` for formats that are published out of order."""
 
 
 class ClockWatch:
-    """Compares each row's time with that of the row above it, across the chunks of a file.
+    """Compare the time of each row with the previous one, across the chunks of a file.
 
-    Where rows are in order of time each step backwards is a fault, else it is counted. The row stays in the
-    trace, which is sorted in the end. Comparing with the row above, not with the latest time so far, keeps
-    one time far in the future from making faults of all that follow.
+    A decrease is a fault if rows are in order of time, and is counted otherwise. The row stays in the trace,
+    which is sorted in the end. Comparing with the previous row rather than the latest time so far prevents
+    one time far in the future from making all later rows faulty.
     """
 
     def __init__(self, log: FaultLog, *, ordered: bool) -> None:
@@ -210,7 +212,7 @@ class ClockWatch:
         self._last_ns: int | None = None
 
     def check(self, times_ns: pl.Series, places: pl.Series) -> None:
-        """Look at one chunk: times [ns] in file order, and the line or record of each."""
+        """Check one chunk: times [ns] in file order, and the line or record of each."""
         if not len(times_ns):
             return
         above = times_ns.shift(
@@ -228,6 +230,6 @@ class ClockWatch:
         ):
             self._log.add(
                 int(place),
-                f"a time {step_ns / 1e9:.9f} s before that above",
-                "times that do not run backwards",
+                f"a time {step_ns / 1e9:.9f} s before the previous one",
+                "non-decreasing times",
             )

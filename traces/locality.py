@@ -1,4 +1,4 @@
-"""Reuse of data: how many distinct bytes lie between two accesses to the same place."""
+"""Measure reuse of data: the number of distinct bytes between two accesses to the same block."""
 
 from dataclasses import dataclass
 
@@ -9,10 +9,10 @@ import polars as pl
 from stripesim.models.jit import compiled
 
 BLOCK_BYTES = 4096
-"""Grain at which reuse is looked at: the page of an operating system's cache."""
+"""Unit in which reuse is measured: a page of an operating system's cache [B]."""
 
 ACCESSES_MAX = 4_000_000
-"""Block accesses looked at; a longer trace is judged by its first ones."""
+"""Number of block accesses examined, from the start of a trace."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -22,38 +22,50 @@ class Reuse:
     """Reuse distances of a trace."""
 
     distances: Ints
-    """Shape (accesses,), int64: distinct other blocks touched since the last access to the same block; -1 at
-    the first."""
+    """Number of other blocks touched since the last access to the same block, or -1 for the first access.
+
+    int64 of shape (accesses,).
+    """
     starts: Ints
-    """Shape (requests,), int64: the first access of each request looked at."""
+    """First access of each examined request, int64 of shape (requests,)."""
     blocks: int
-    """Distinct blocks."""
+    """Number of distinct blocks."""
     hottest_tenth_share: float
-    """Share of accesses that go to the most accessed tenth of the blocks."""
+    """Share of accesses to the most accessed tenth of the blocks."""
 
     @property
     def requests(self) -> int:
-        """Return the number of requests looked at."""
+        """Number of examined requests."""
         return len(self.starts)
 
     @property
     def accesses(self) -> int:
-        """Return the number of accesses to blocks."""
+        """Number of accesses to blocks."""
         return len(self.distances)
 
     def hit_ratio(self, cache_blocks: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return the share of accesses that LRU caches of given sizes [blocks] serve."""
+        """Return the hit ratio of LRU caches of these sizes [blocks], float64 of the same shape."""
         seen = np.sort(self.distances[self.distances >= 0])
         hits = np.searchsorted(seen, np.asarray(cache_blocks), side="left")
         return np.asarray(hits / max(1, self.accesses), dtype=np.float64)
 
 
 def reuse(requests: pl.DataFrame) -> Reuse:
-    """Return the LRU stack distances of all accesses, at a grain of `BLOCK_BYTES`.
+    """Return the LRU stack distances of all accesses, in blocks of `BLOCK_BYTES`.
 
-    Reads and writes both count as accesses. A stack distance d means that an LRU cache of more than d blocks
-    holds the block. One pass over a Fenwick tree, O(n log n).
+    Parameters
+    ----------
+    requests
+        Requests with the columns of `REQUEST_SCHEMA`. Only the first `ACCESSES_MAX` block accesses are
+        examined.
 
+    Notes
+    -----
+    Reads and writes both count as accesses. With stack distance d, an LRU cache of more than d blocks holds
+    the block. The computation is one pass over a Fenwick tree, O(n log n).
+
+    References
+    ----------
     Mattson, Gecsei, Slutz, Traiger: Evaluation techniques for storage hierarchies, IBM Systems Journal 1970;
     Bennett, Kruskal: LRU stack processing, IBM J. Res. Dev. 1975 (the tree).
     """
@@ -64,12 +76,12 @@ def reuse(requests: pl.DataFrame) -> Reuse:
     device = requests["device"].rank("dense").to_numpy().astype(np.int64)
     counts = last - first + 1
     kept = max(1, int(np.searchsorted(np.cumsum(counts), ACCESSES_MAX, side="right")))
-    # One request alone may be longer than all that is looked at.
+    # A single request may exceed the number of examined accesses.
     counts = np.minimum(counts[:kept], ACCESSES_MAX)
     starts = np.cumsum(counts) - counts
     within = np.arange(int(counts.sum())) - np.repeat(starts, counts)
     block = np.repeat(first[:kept], counts) + within
-    # Blocks of a device are numbered below 2**50, offsets are below 2**62: one number names both.
+    # Block numbers of a device are below 2**50 (offsets are below 2**62), so one integer identifies both.
     key = pl.Series(np.repeat(device[:kept], counts) << 50 | block)
     names = key.rank("dense").to_numpy().astype(np.int64) - 1
     blocks = int(names.max()) + 1
@@ -84,7 +96,13 @@ def reuse(requests: pl.DataFrame) -> Reuse:
 
 
 def first_touch(requests: pl.DataFrame) -> npt.NDArray[np.bool_]:
-    """Mark requests that start in a block untouched before; none past the first `ACCESSES_MAX` accesses."""
+    """Mark requests that start in an untouched block, within the first `ACCESSES_MAX` accesses.
+
+    Returns
+    -------
+    ndarray
+        bool of shape (requests,), False for later requests.
+    """
     reused = reuse(requests)
     out = np.zeros(requests.height, dtype=np.bool_)
     out[: reused.requests] = reused.distances[reused.starts] < 0
@@ -93,7 +111,20 @@ def first_touch(requests: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 @compiled
 def stack_distances(names: Ints, blocks: int) -> Ints:
-    """Return, for names from 0, how many other names came since each one's last access; -1 at the first."""
+    """Return the number of other distinct names since the last occurrence of each name, or -1 for the first.
+
+    Parameters
+    ----------
+    names
+        Block numbers, 0 to blocks - 1, int64 of shape (n,).
+    blocks
+        Number of distinct names.
+
+    Returns
+    -------
+    ndarray
+        int64 of shape (n,).
+    """
     count = len(names)
     tree = np.zeros(count + 1, np.int64)
     last = np.full(blocks, -1, np.int64)
@@ -106,7 +137,8 @@ def stack_distances(names: Ints, blocks: int) -> Ints:
             out[now] = -1
             live += 1
         else:
-            # Marks are at each block's last access; those after `before` are the distinct blocks between.
+            # Marks are at the last access of each block. Those after `before` are the distinct blocks in
+            # between.
             older = 0
             at = before + 1
             while at > 0:

@@ -1,4 +1,4 @@
-"""Joins block-layer events (queue, dispatch, complete) into requests and device commands."""
+"""Match block-layer events (queue, dispatch, complete) into requests and device commands."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from stripesim.traces.columns import CHUNK_SCHEMA, COMMAND_SCHEMA, ORDER_COLUMN
 from stripesim.traces.problems import FaultLog
 
 SECTOR_BYTES = 512
-"""The block layer counts in sectors of 512 bytes, whatever the device's own sector size."""
+"""Sector size of the block layer [B], independent of the device's own sector size."""
 
 Event = tuple[int, str, int, str, bool, int, int]
-"""line, action, time_ns, device, is_write, sector, sectors (for X: the sector where the rest starts)."""
+"""line, action, time_ns, device, is_write, sector, sectors (for X: the first sector of the remainder)."""
 
 _Place = tuple[str, bool, int]
 
@@ -45,15 +45,15 @@ class _Command:
 
 
 class Matcher:
-    """State of the requests in flight; feed it events in file order.
+    """State of the requests in flight, which consumes events in file order.
 
-    A dispatch D covers sectors [s, s + n). It takes the queued requests (Q) in that range, same device and
-    direction, first come first: several after a merge (M, F), a part of one after a split. The rest of a
-    split request stays queued at its own sector, so its completion is that of its last part. A completion C
-    ends the oldest dispatch at its sector, preferring one of equal length; a shorter C ends a part. A C
-    without any dispatch ends the queued request itself: stacked devices (dm, md) never dispatch. A requeue R
-    puts requests back. Sectors at which requests of one device and direction overlap in flight differ
-    only by their start, length and age: the layout carries no request identity.
+    A dispatch D covers sectors [s, s + n). It takes the queued requests (Q) in that range on the same device
+    and in the same direction, first come first served: several after a merge (M, F), a part of one after a
+    split. The remainder of a split request stays queued at its own sector, so the request completes with its
+    last part. A completion C ends the oldest dispatch at its sector, preferring one of equal length. A
+    shorter C ends a part. A C without any dispatch ends the queued request itself, because stacked devices
+    (dm, md) never dispatch. A requeue R returns requests to the queue. Overlapping requests in flight on one
+    device and in one direction differ only by start, length and age, because the format has no request ids.
     """
 
     def __init__(self, log: FaultLog) -> None:
@@ -68,7 +68,7 @@ class Matcher:
         self._commands: list[_Command] = []
 
     def feed(self, events: Iterable[Event]) -> None:
-        """Take events in file order: actions Q, D, C, R and X with at least one sector each."""
+        """Process events in file order: actions Q, D, C, R and X with at least one sector each."""
         for line, action, time_ns, device, is_write, sector, sectors in events:
             place = (device, is_write, sector)
             if action == "Q":
@@ -83,7 +83,7 @@ class Matcher:
                 self._split(place, sectors)
 
     def take(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return requests and commands that are over since the last call."""
+        """Return the requests and commands that have finished since the last call."""
         self._budget.check(self._in_flight + len(self._split_off))
         requests = self._requests
         commands = self._commands
@@ -95,7 +95,7 @@ class Matcher:
         )
 
     def finish(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return requests and commands in flight at the end of the file, with null times if not seen."""
+        """Return the requests and commands in flight at the end of the file, with null for unseen times."""
         commands = [command for flying in self._flying.values() for command in flying]
         held = {
             id(request): request
@@ -119,7 +119,7 @@ class Matcher:
     def _queue(self, line: int, time_ns: int, place: _Place, sectors: int) -> None:
         end = place[2] + sectors
         if (place, end) in self._split_off:
-            # Older kernels queue the rest of a split request again: it is the same request.
+            # Older kernels queue the remainder of a split request again. It is the same request.
             self._split_off.discard((place, end))
             self._log.tally("split rests queued again")
             return
@@ -155,7 +155,7 @@ class Matcher:
         if len(queue) == 1 and queue[0][1] <= room:
             del self._queued[place]
             return queue[0]
-        # The longest that fits, else the oldest in part: a merge takes requests whole.
+        # The longest request that fits, else part of the oldest. Merges take whole requests.
         fitting = [index for index, (_, sectors) in enumerate(queue) if sectors <= room]
         if fitting:
             index = max(fitting, key=lambda candidate: queue[candidate][1])
@@ -173,7 +173,7 @@ class Matcher:
     def _next_queued(
         self, device: str, is_write: bool, at: int, end: int
     ) -> int | None:
-        """Return the next sector in (at, end) with a request: a trace begun amid traffic leaves gaps."""
+        """Return the next sector in (at, end) with a request. Traces that start during traffic have gaps."""
         if len(self._queued) < end - at:
             starts = [
                 start
@@ -191,14 +191,14 @@ class Matcher:
         if not flying:
             self._complete_undispatched(time_ns, place, sectors)
             return
-        # One command at a place is the rule.
+        # Usually there is only one command at a place.
         if len(flying) == 1:
             index = 0
         else:
             index = _best([command.sectors_left for command in flying], sectors)
         command = flying[index]
         if time_ns < command.dispatch_ns:
-            # That the time ran backwards has been reported where it did.
+            # The decrease in time has already been reported.
             self._log.tally("completions put off to their dispatch")
             time_ns = command.dispatch_ns
         flying.pop(index)

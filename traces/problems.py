@@ -1,19 +1,21 @@
-"""Faults found while reading a trace: counted, located, and reported in one line each."""
+"""Collect faults found while reading a trace: counted, located, and reported in one line each."""
 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 KEPT_FAULTS = 20
-"""Number of faults kept with their place; the others are only counted."""
+"""Number of faults kept with their location. Further faults are only counted."""
 
 SHOWN_CHARACTERS = 80
-"""Characters of an offending line that a message repeats."""
+"""Number of characters of an offending line that a message repeats."""
 
 
 def shown(text: str) -> str:
     """Return `text` quoted, without control characters, cut to `SHOWN_CHARACTERS`.
 
+    Examples
+    --------
     >>> shown("a" * 200).count("a")
     80
     """
@@ -24,7 +26,7 @@ def shown(text: str) -> str:
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong in one place: a line of the text, or as `unit` says; 0: the whole file."""
+    """A fault at one location: a line of the text, or another `unit`. Location 0 is the whole file."""
 
     source: str
     line: int
@@ -42,13 +44,13 @@ class Fault:
 
 @dataclass(frozen=True)
 class Faults:
-    """Number of faults in one file, and the first `KEPT_FAULTS` of them."""
+    """The number of faults in a file, and the first `KEPT_FAULTS` of them."""
 
     count: int = 0
     first: tuple[Fault, ...] = ()
 
     def lines(self) -> list[str]:
-        """Return one message per kept fault and, if some were not kept, a last line that says how many."""
+        """Return one message per kept fault, and a last line with the number of other faults, if any."""
         listed = [str(fault) for fault in self.first]
         if self.count > len(self.first):
             listed.append(f"… and {self.count - len(self.first)} more faults")
@@ -66,7 +68,7 @@ class FaultLog:
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, line: int, got: str, wanted: str) -> None:
-        """Note one fault."""
+        """Record one fault."""
         self.count += 1
         if self.has_room:
             self.first.append(Fault(self.source, line, got, wanted, self.unit))
@@ -76,7 +78,7 @@ class FaultLog:
         lines: Iterable[tuple[int, str]],
         explain: Callable[[str], tuple[str, str]],
     ) -> None:
-        """Note one fault for each of many lines; only those that are kept are explained."""
+        """Record one fault per line, explaining only those that are kept."""
         for number, text in lines:
             if self.has_room:
                 self.add(number, *explain(text))
@@ -85,11 +87,11 @@ class FaultLog:
 
     @property
     def has_room(self) -> bool:
-        """Return True if another fault would be kept with its place."""
+        """True if another fault would be kept with its location."""
         return len(self.first) < KEPT_FAULTS
 
     def tally(self, what: str, count: int = 1) -> None:
-        """Count a recognised line that is neither a fault nor a request."""
+        """Count recognised lines that are neither faults nor requests."""
         if count:
             self.counts[what] = self.counts.get(what, 0) + count
 
@@ -102,7 +104,7 @@ class FaultLog:
             self.tally(what, count)
 
     def close(self) -> Faults:
-        """Return the frozen result, in the order of the file."""
+        """Return the frozen result, in file order."""
         # Faults of the whole file come last.
         return Faults(
             self.count,
@@ -111,4 +113,4 @@ class FaultLog:
 
 
 class TraceError(ValueError):
-    """A trace cannot be used; its text has one line per problem, at most `KEPT_FAULTS` and a closing one."""
+    """Raised if a trace cannot be used, with one line per problem, up to `KEPT_FAULTS`, and a summary."""

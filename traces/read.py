@@ -1,4 +1,4 @@
-"""Reading a trace file: the formats, how one is recognised, whole or in bounded chunks."""
+"""Read trace files: list and detect formats, and read a file as a whole or in bounded chunks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,7 +37,7 @@ FORMATS: tuple[TraceFormat[Iterator[Chunk]] | DelimitedFormat, ...] = (
     fio_iolog.FORMAT,
     tables.SPC,
     tables.SYSTOR,
-    # CloudPhysics' before Tencent's, whose columns are numbers too but for the operation code.
+    # CloudPhysics before Tencent, whose columns also are numbers, except for the operation code.
     tables.ALIBABA,
     tables.CLOUDPHYSICS,
     tables.TENCENT,
@@ -46,7 +46,7 @@ FORMATS: tuple[TraceFormat[Iterator[Chunk]] | DelimitedFormat, ...] = (
     tables.SSDSIM,
     vscsi.FORMAT,
 )
-"""All formats of block traces, in the order in which they are asked."""
+"""All block trace formats, in the order of detection."""
 
 FAILURE_FORMATS: tuple[TraceFormat[FailureTrace], ...] = (
     converted_events.FORMAT,
@@ -56,7 +56,7 @@ FAILURE_FORMATS: tuple[TraceFormat[FailureTrace], ...] = (
     backblaze.FORMAT,
     fta.FORMAT,
 )
-"""All formats of failure traces, in the order in which they are tried."""
+"""All failure trace formats, in the order of detection."""
 
 
 def load(
@@ -66,31 +66,32 @@ def load(
     columns: Mapping[str, str] | None = None,
     strict: bool = False,
 ) -> BlockTrace | FailureTrace:
-    """Read a trace of any format.
+    """Read a trace in any format.
 
     Parameters
     ----------
-    path : str or pathlib.Path
-        Plain or compressed with gz, xz, bz2, zstd or zip (one file in it); SQLite files plain only. For
-        binary blktrace one of the per-CPU files, or their common name without `.blktrace.N`.
-    format : str, optional
-        One of the names in `FORMATS` or `FAILURE_FORMATS`; recognised from the start of the file when not
-        given.
-    columns : mapping, optional
-        For any other CSV of requests: the column of each role, by its name in the heading or its number from
-        1, such as ``{"time_us": "ts", "offset": "lba", "size": "bytes", "op": "rw"}``; see `named_columns`.
-    strict : bool
-        Refuse a file with any fault. Otherwise faulty lines are left out, counted and located in `.faults`.
+    path
+        A file, plain or compressed with gz, xz, bz2, zstd or zip (with one file in it). SQLite files must be
+        plain. For binary blktrace, one of the per-CPU files or their common name without ``.blktrace.N``.
+    format
+        A name in `FORMATS` or `FAILURE_FORMATS`. None detects the format from the start of the file.
+    columns
+        For a CSV of requests in any other layout: the column of each role, by name or by number from 1, such
+        as ``{"time_us": "ts", "offset": "lba", "size": "bytes", "op": "rw"}``. See
+        `stripesim.traces.formats.named_columns.named_columns`.
+    strict
+        Reject a file with any fault. Otherwise faulty lines are dropped, counted, and located in ``.faults``.
 
     Returns
     -------
     BlockTrace or FailureTrace
+        The trace, in the form of its kind.
 
     Raises
     ------
     TraceError
-        When the file cannot be read, its format is not known, it holds no valid request or event, or
-        (`strict`) it holds a fault. One line per problem.
+        If the file cannot be read, its format is unknown, it contains no valid request or event, or, with
+        `strict`, it has a fault. The message has one line per problem.
     """
     if columns is not None:
         return read_trace(path, format=format, columns=columns, strict=strict)
@@ -113,7 +114,7 @@ def read_trace(
     columns: Mapping[str, str] | None = None,
     strict: bool = False,
 ) -> BlockTrace:
-    """Read a block trace; see `load`."""
+    """Read a block trace. Parameters and errors are those of `load`."""
     source = TraceSource(_located(path))
     reader: TraceFormat[Iterator[Chunk]] | DelimitedFormat
     if columns is None:
@@ -122,7 +123,7 @@ def read_trace(
         reader = named_columns(source, columns)
     else:
         raise TraceError(
-            f"--columns: got --format {shown(format)} as well, wanted one of both"
+            f"--columns: got --format {shown(format)} as well, wanted only one of them"
         )
     log = FaultLog(str(path))
     budget = RowBudget(str(path), REQUEST_BYTES, "requests and commands")
@@ -159,7 +160,22 @@ def iter_trace(
     format: str | None = None,
     block_bytes: int = BLOCK_BYTES,
 ) -> Iterator[Chunk]:
-    """Yield a block trace in chunks, with rows in the order in which they are known in full."""
+    """Yield a block trace in chunks, as soon as rows are complete.
+
+    Parameters
+    ----------
+    path, format
+        As for `load`.
+    log
+        Collects the faults.
+    block_bytes
+        Size of the blocks that the file is read in [B].
+
+    Raises
+    ------
+    TraceError
+        If the file cannot be read or its format is unknown.
+    """
     source = TraceSource(_located(path), block_bytes)
     yield from _reader(source, format, FORMATS, "block").read(source, log)
 
@@ -167,7 +183,7 @@ def iter_trace(
 def read_failures(
     path: str | Path, *, format: str | None = None, strict: bool = False
 ) -> FailureTrace:
-    """Read a failure trace; see `load`."""
+    """Read a failure trace. Parameters and errors are those of `load`."""
     source = TraceSource(Path(path))
     reader = _reader(source, format, FAILURE_FORMATS, "failure")
     log = FaultLog(str(path))
@@ -179,17 +195,17 @@ def read_failures(
 
 
 def describe(trace: BlockTrace | FailureTrace) -> dict[str, Any]:
-    """Sum up a trace of either kind.
+    """Summarise a trace of either kind.
 
     Parameters
     ----------
-    trace : BlockTrace or FailureTrace
-        The trace.
+    trace
+        Block or failure trace.
 
     Returns
     -------
     dict
-        What `info` or `failure_info` returns.
+        Result of `info` or `failure_info`.
     """
     if isinstance(trace, FailureTrace):
         return failure_info(trace)
@@ -197,7 +213,7 @@ def describe(trace: BlockTrace | FailureTrace) -> dict[str, Any]:
 
 
 def _located(path: str | Path) -> Path:
-    """Return the first per-CPU file where blktrace's common name was given, else the path itself."""
+    """Return the first per-CPU file if the path is blktrace's common name, else the path itself."""
     path = Path(path)
     beside = [path.with_name(path.name + suffix) for suffix in (".blktrace.0", ".0")]
     return next((one for one in (path, *beside) if one.exists()), path)
@@ -213,7 +229,7 @@ def _named(name: str, formats: Sequence[Format]) -> Format:
 def _reader(
     source: TraceSource, name: str | None, formats: Sequence[Format], kind: str
 ) -> Format:
-    """Return the format of that name, or the first that takes the file as its own."""
+    """Return the format of that name, or the first one that recognises the file."""
     if name is not None:
         return _named(name, formats)
     head = source.head()
@@ -226,7 +242,7 @@ def _reader(
 
 
 def _unknown(head: Head, formats: Sequence[Format], kind: str) -> str:
-    """Explain what a file lacks that no format accepts."""
+    """Explain why no format recognises a file."""
     needed = ", ".join(REQUEST_COLUMNS_NEEDED)
     if head.data.startswith(PARQUET_MAGIC):
         columns = ", ".join(map(shown, parquet_columns(head.path)[:20])) or "none"
@@ -239,7 +255,7 @@ def _unknown(head: Head, formats: Sequence[Format], kind: str) -> str:
     missing = [name for name in REQUEST_COLUMNS_NEEDED if name not in names]
     return (
         f"{head.path}:1: got {shown(first)}, a CSV without the columns {', '.join(missing)}, "
-        f"wanted {wanted}, --columns {COLUMNS_EXAMPLE} says which columns of another CSV are which"
+        f"wanted {wanted}, --columns {COLUMNS_EXAMPLE} names the columns of another CSV"
     )
 
 

@@ -1,13 +1,12 @@
-"""A trace file as a stream of bytes: plain or compressed, in blocks of whole lines.
+"""Read a trace file as a stream of bytes, plain or compressed, in blocks of whole lines.
 
 The standard library decompresses gz, xz, bz2 and zip. fsspec cannot replace this module: it recognises
 compression by name, reads only the first of several files in a zip, and ends a truncated zstd stream without
-an error. A trace must never lose a part in silence.
+an error. A trace must never lose data silently.
 """
 
 import bz2
 import gzip
-import importlib
 import lzma
 import re
 import zipfile
@@ -16,30 +15,32 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
+
+import zstandard
 
 from stripesim.traces.problems import FaultLog, TraceError
 
 BLOCK_BYTES = 4 << 20
-"""Text held at a time. Memory while streaming is a small multiple of this, whatever the file's size."""
+"""Amount of text held at a time [B]. Streaming needs a small multiple of it, independent of file size."""
 
 LINE_BYTES_MAX = 1 << 16
-"""A longer line is not a trace line, so binary data is recognised without holding it whole."""
+"""Longer lines are not trace lines. The limit detects binary data without holding all of it [B]."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-"""Some editors put it before UTF-8 text; it belongs to no cell."""
+"""Some editors write it before UTF-8 text. It belongs to no cell."""
 
 HEAD_BYTES = 1 << 16
 HEAD_LINES = 64
-"""Part of a file that is used to recognise its format."""
+"""Limits on the part of a file that is used to detect its format [B, lines]."""
 
 EXPANDED_BYTES_MAX = 64 << 20
-"""A compressed file may always expand to this much; beyond it, only `EXPANSION_MAX` times its own size."""
+"""Any compressed file may expand to this size [B], and beyond it to `EXPANSION_MAX` times its own size."""
 
 EXPANSION_MAX = 200
-"""Traces compress three- to a hundredfold; a file that expands further exhausts its reader.
+"""Traces compress by factors of 3 to 100. A file that expands further could exhaust memory.
 
-200 kB then give at most 64 MiB of text, of whose requests a reader holds less than 1 GB.
+200 kB yield at most 64 MiB of text, whose requests take less than 1 GB.
 """
 
 _PIECE_BYTES = 1 << 20
@@ -55,18 +56,18 @@ _BROKEN: tuple[type[Exception], ...] = (
 
 
 class ByteStream(Protocol):
-    """Interface of an open file that formats read."""
+    """Interface of an open file, as used by the formats."""
 
     def read1(self, size: int, /) -> bytes:
         """Return up to `size` bytes, b'' at the end."""
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """The start of a file: first decompressed bytes, first lines that are not blank, and where it is."""
+    """The start of a file: its first decompressed bytes, its first non-blank lines, and its path."""
 
     data: bytes
     lines: tuple[str, ...]
@@ -75,13 +76,13 @@ class Head:
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive whole lines of a text file, numbered from 1; the last may lack its newline."""
+    """Consecutive whole lines of a text file, numbered from 1. The last one may lack its newline."""
 
     first_line: int
     data: bytes
 
     def lines(self) -> list[str]:
-        """Return the lines without line ends; bytes that are no UTF-8 become U+FFFD."""
+        """Return the lines without line ends. Bytes that are not UTF-8 become U+FFFD."""
         text = self.data.decode("utf-8", "replace")
         if text:
             return text.removesuffix("\n").split("\n")
@@ -100,41 +101,34 @@ def _open(path: Path) -> ByteStream:
 def _open_zip(path: Path) -> ByteStream:
     try:
         with zipfile.ZipFile(path) as archive:
-            # Files that macOS adds are not data.
+            # Ignore files that macOS adds.
             names = [m for m in archive.infolist() if not m.is_dir()]
             members = [m for m in names if not m.filename.startswith("__MACOSX/")]
             if len(members) != 1:
                 raise TraceError(
                     f"{path}: got a zip archive of {len(members)} files, wanted one file in it"
                 )
-            # The member keeps the archive open for as long as it is read.
+            # The open member keeps the archive open.
             return archive.open(members[0])  # type: ignore[return-value]
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
         raise TraceError(
-            f"{path}: got a zip archive that cannot be opened ({error}), wanted a sound one"
+            f"{path}: got a zip archive that cannot be opened ({error}), wanted an intact one"
         ) from None
 
 
 class _Zstd:
-    """A zstd stream whose faults are of the kind that other streams raise."""
+    """A zstd stream that raises the same exceptions as other streams."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            zstandard: Any = importlib.import_module("zstandard")
-        except ImportError:
-            raise TraceError(
-                f"{path}: got a zstd stream, wanted plain, gz, xz, bz2 or zip (or zstandard installed)"
-            ) from None
-        self._broken: type[Exception] = zstandard.ZstdError
-        self._decompressor: Any = zstandard.ZstdDecompressor()
-        self._frame: Any = self._decompressor.decompressobj()
+        self._decompressor = zstandard.ZstdDecompressor()
+        self._frame = self._decompressor.decompressobj()
         self._file = path.open("rb")
         self._begun = False
         self._ready = b""
 
     def read1(self, size: int, /) -> bytes:
         while not self._ready:
-            # Small reads, because a few bytes may expand to 128 KiB.
+            # Read small pieces, because a few bytes may expand to 128 KiB.
             data = self._frame.unused_data if self._frame.eof else b""
             data = data or self._file.read(_ZSTD_PIECE_BYTES)
             if self._frame.eof:
@@ -147,7 +141,7 @@ class _Zstd:
             self._begun = True
             try:
                 self._ready = self._frame.decompress(data)
-            except self._broken as error:
+            except zstandard.ZstdError as error:
                 raise OSError(str(error)) from None
         piece = self._ready[:size]
         self._ready = self._ready[size:]
@@ -167,8 +161,10 @@ _OPENERS: dict[bytes, Callable[[Path], ByteStream]] = {
 
 
 def companion(path: Path, word: str) -> Path:
-    """Return the name of a second table of one trace.
+    """Return the name of the file with the second table of a trace.
 
+    Examples
+    --------
     >>> companion(Path("t.csv.gz"), "commands").name
     't.commands.csv.gz'
     """
@@ -179,7 +175,7 @@ def companion(path: Path, word: str) -> Path:
 
 @dataclass(frozen=True)
 class Break:
-    """Why a stream ends before its time, as in a `Fault`."""
+    """Reason why a stream ends prematurely, with the fields of a `Fault`."""
 
     got: str
     wanted: str
@@ -187,13 +183,13 @@ class Break:
 
 @dataclass(frozen=True)
 class TraceSource:
-    """A trace file, read in blocks of `block_bytes`; compression is recognised by content, not by name."""
+    """A trace file, read in blocks of `block_bytes`. Compression is detected by content, not by name."""
 
     path: Path
     block_bytes: int = BLOCK_BYTES
 
     def open(self) -> ByteStream:
-        """Open the decompressed bytes."""
+        """Open the decompressed stream."""
         try:
             return _open(self.path)
         except OSError as error:
@@ -203,9 +199,9 @@ class TraceSource:
             ) from None
 
     def head(self) -> Head:
-        """Return the start, at most `HEAD_BYTES` and `HEAD_LINES`."""
+        """Return the start of the file, at most `HEAD_BYTES` and `HEAD_LINES`."""
         data = b""
-        # The readable part is enough to recognise the format; reading on locates a break.
+        # The readable part suffices to detect the format. Reading the whole file locates a break.
         with closing(self.open()) as stream, suppress(*_BROKEN):
             while len(data) < HEAD_BYTES and (
                 piece := stream.read1(HEAD_BYTES - len(data))
@@ -213,7 +209,7 @@ class TraceSource:
                 data += piece
         text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
         lines = [line for line in text.split("\n") if line.strip()]
-        # The last line of a full head is cut anywhere and would only mislead.
+        # The last line of a full head is cut at an arbitrary position.
         if len(data) == HEAD_BYTES and len(lines) > 1:
             complete = lines[:-1]
         else:
@@ -221,7 +217,7 @@ class TraceSource:
         return Head(data, tuple(complete[:HEAD_LINES]), self.path)
 
     def pieces(self, piece_bytes: int = _PIECE_BYTES) -> Iterator[bytes | Break]:
-        """Yield the decompressed bytes as they come; where they end too early, a `Break` as the last item."""
+        """Yield the decompressed bytes, with a `Break` as the last item if they end prematurely."""
         with closing(self.open()) as stream:
             packed = self.path.stat().st_size
             most = max(EXPANDED_BYTES_MAX, EXPANSION_MAX * packed)
@@ -266,7 +262,7 @@ class TraceSource:
                 line += rest.count(b"\n", 0, cut)
                 rest = rest[cut:]
             elif len(rest) > self.block_bytes + LINE_BYTES_MAX:
-                # One endless line: keep only enough of it to be reported as a fault.
+                # A single endless line: keep only enough to report it as a fault.
                 rest = rest[:LINE_BYTES_MAX]
         if rest:
             yield Block(line, rest)
@@ -277,10 +273,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class TraceFormat(Generic[Result]):
-    """A format: block formats yield chunks, failure formats return a whole trace."""
+    """A format. Readers of block formats yield chunks; those of failure formats return a whole trace."""
 
-    name: str  #: Its name for `--format`
+    name: str  #: Name for ``--format``
     sniff: Callable[
         [Head], bool
-    ]  #: Returns True if a file that starts like this is of this format
-    read: Callable[[TraceSource, FaultLog], Result]  #: Reads a file, noting faults
+    ]  #: Returns True if a file with this start has the format
+    read: Callable[[TraceSource, FaultLog], Result]  #: Reads a file and reports faults

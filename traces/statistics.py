@@ -1,4 +1,4 @@
-"""Statistics of a block trace."""
+"""Compute statistics of a block trace."""
 
 from typing import Any
 
@@ -14,30 +14,39 @@ NS_PER_US = 1e3
 
 WINDOWS_MIN = 20
 WINDOWS_MAX = 5_000_000
-"""Windows that a variance of counts needs, and that fit into memory."""
+"""Numbers of windows that a variance of counts needs and that fit into memory."""
 
 SIZES_SHOWN = 8
 
 CACHE_SHARES = (0.01, 0.1, 0.5)
-"""Sizes of an LRU cache, as shares of the footprint."""
+"""Sizes of LRU caches as shares of the footprint."""
 
 
 def info(trace: BlockTrace) -> dict[str, Any]:
     """Summarise a block trace, as ``stripesim trace info`` shows it.
 
-    Sizes that occur are nearest ranks. `service_…` is dispatch to completion of device commands, `response_…`
-    issue to completion of requests: they differ by the wait in the host's queues, and one is never given for
-    the other. `interarrival_cv2` is variance over mean squared (1 for Poisson arrivals), `dispersion` by
-    window [s] the variance over the mean of requests in a window (also), `peak_to_mean` the busiest
-    second against the mean; `reuse_distance_p50_bytes` is the LRU stack distance of reused blocks,
-    `hit_ratio` that of an LRU cache of a share of the footprint. Values that are not recorded are null.
+    Parameters
+    ----------
+    trace
+        Block trace.
+
+    Returns
+    -------
+    dict
+        ``service_…`` is the time from dispatch to completion of device commands, ``response_…`` from issue to
+        completion of requests. They differ by the wait in the host's queues and never substitute for each
+        other. ``interarrival_cv2`` is variance over mean squared, and ``dispersion`` (by window [s]) the
+        variance over the mean of requests per window. Both are 1 for Poisson arrivals. ``peak_to_mean``
+        compares the busiest second with the mean. ``reuse_distance_p50_bytes`` is the median LRU stack
+        distance of reused blocks, and ``hit_ratio`` that of LRU caches by share of the footprint. Percentiles
+        of sizes are nearest ranks. Values that the format does not record are None.
     """
     requests = trace.requests
     sizes = requests["length_bytes"]
     duration_s = (
         int(requests["issue_ns"][-1]) - int(requests["issue_ns"][0])
     ) / NS_PER_S
-    # Sizes that occur: nearest ranks.
+    # Percentiles are sizes that occur (nearest ranks).
     ranks = np.quantile(sizes.to_numpy(), (0.5, 0.9, 0.99), method="inverted_cdf")
     return {
         "format": trace.format,
@@ -74,7 +83,20 @@ def info(trace: BlockTrace) -> dict[str, Any]:
 def service_ns(
     trace: BlockTrace, *, is_write: bool | None = None
 ) -> npt.NDArray[np.int64]:
-    """Return the service times [ns], dispatch to completion, of completed commands (of one direction)."""
+    """Return the service times of completed commands, from dispatch to completion.
+
+    Parameters
+    ----------
+    trace
+        Block trace.
+    is_write
+        Select one direction, or both if None.
+
+    Returns
+    -------
+    ndarray
+        Times [ns], int64, empty if the format records no commands.
+    """
     if trace.commands is None:
         return np.empty(0, dtype=np.int64)
     rows = trace.commands
@@ -85,7 +107,7 @@ def service_ns(
 
 
 def follows_before(requests: pl.DataFrame) -> pl.Series:
-    """Mark the requests that start where the one before them on the same device ended; never the first."""
+    """Mark requests that start where the previous one on the same device ended."""
     end = (pl.col("offset_bytes") + pl.col("length_bytes")).shift(1).over("device")
     return requests.select(
         (pl.col("offset_bytes") == end).fill_null(False).alias("follows")
@@ -93,12 +115,12 @@ def follows_before(requests: pl.DataFrame) -> pl.Series:
 
 
 def sequential_fraction(requests: pl.DataFrame) -> float:
-    """Return the share of requests that start where the one before them on the same device ended."""
+    """Return the share of requests that start where the previous one on the same device ended."""
     return int(follows_before(requests).sum()) / requests.height
 
 
 def footprint_bytes(requests: pl.DataFrame) -> int:
-    """Return how many distinct bytes the requests touch: the size of the union of their extents."""
+    """Return the number of distinct bytes touched: the size of the union of all extents."""
     extents = (
         requests.select(
             "device",
@@ -125,11 +147,15 @@ def footprint_bytes(requests: pl.DataFrame) -> int:
 
 
 def arrivals(requests: pl.DataFrame) -> dict[str, Any]:
-    """Return how requests arrive in time.
+    """Describe how requests arrive in time.
 
+    Notes
+    -----
     The index of dispersion for counts at window w is Var N(w) / E N(w). It is 1 at all windows for a Poisson
-    process and grows with w where bursts last; windows of which fewer than `WINDOWS_MIN` fit are left out.
+    process and grows with w if bursts last. Windows of which fewer than `WINDOWS_MIN` fit are omitted.
 
+    References
+    ----------
     Gusella: Characterizing the variability of arrival processes with indexes of dispersion, IEEE JSAC 1991.
     """
     issue = requests["issue_ns"].to_numpy()
@@ -152,14 +178,14 @@ def arrivals(requests: pl.DataFrame) -> dict[str, Any]:
 def counts_per_window(
     issue_ns: npt.NDArray[np.int64], window_ns: int
 ) -> npt.NDArray[np.int64]:
-    """Return requests per window, whole windows from the first request on."""
+    """Return the number of requests in each whole window, starting at the first request."""
     windows = int((issue_ns[-1] - issue_ns[0]) // window_ns)
     index = (issue_ns - issue_ns[0]) // window_ns
     return np.bincount(index[index < windows], minlength=windows).astype(np.int64)
 
 
 def windows_ns(issue_ns: npt.NDArray[np.int64]) -> list[int]:
-    """Return the windows [ns], powers of ten from 1 ms up, at which a trace's dispersion can be computed."""
+    """Return the windows [ns] for the dispersion of a trace, powers of ten from 1 ms."""
     if len(issue_ns) < WINDOWS_MIN:
         return []
     span = int(issue_ns[-1] - issue_ns[0])
@@ -212,19 +238,42 @@ def _locality(requests: pl.DataFrame) -> dict[str, Any]:
 
 
 def depth_levels(requests: pl.DataFrame) -> npt.NDArray[np.float64]:
-    """Return the time [s] spent with each number of requests in flight; empty without completions."""
+    """Return the time [s] spent with each number of requests in flight, empty without completions."""
     known = requests.drop_nulls(["issue_ns", "complete_ns"])
     if not known.height:
         return np.empty(0)
-    times = np.concatenate(
-        (known["complete_ns"].to_numpy(), known["issue_ns"].to_numpy())
+    seconds, _ = in_flight(
+        known["issue_ns"].to_numpy(), known["complete_ns"].to_numpy()
     )
-    steps = np.repeat([-1, 1], known.height)
-    # At one instant a request leaves before the next comes; one of no length is never in flight.
+    return seconds
+
+
+def in_flight(
+    start_ns: npt.NDArray[np.int64], end_ns: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the time [s] and the number of ends at each number of spans in flight.
+
+    Parameters
+    ----------
+    start_ns, end_ns
+        Spans [ns], at least one, shape (n,).
+
+    Returns
+    -------
+    tuple of ndarray
+        float64 by number in flight, from 0. An end counts at the number before it.
+    """
+    times = np.concatenate((end_ns, start_ns))
+    steps = np.repeat([-1, 1], len(start_ns))
+    # At equal times, ends come before starts. A span of zero duration is never in flight.
     order = np.lexsort((steps, times))
     level = np.maximum(np.cumsum(steps[order]), 0)
-    gaps = np.diff(times[order]) / NS_PER_S
-    return np.bincount(level[:-1], weights=gaps).astype(np.float64)
+    before = np.concatenate(([0], level[:-1]))
+    levels = int(level.max()) + 1
+    gaps_s = np.diff(times[order], prepend=times[order[0]]) / NS_PER_S
+    seconds = np.bincount(before, weights=gaps_s, minlength=levels)
+    ends = np.bincount(before[steps[order] < 0], minlength=levels)
+    return seconds.astype(np.float64), ends.astype(np.float64)
 
 
 def _depth(requests: pl.DataFrame) -> dict[str, float | None]:

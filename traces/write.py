@@ -1,4 +1,4 @@
-"""Writes a trace of any format as blkparse text, or as the columnar form in Parquet or CSV."""
+"""Write traces as blkparse text, or in columnar form as Parquet or CSV."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +12,29 @@ from stripesim.traces.problems import TraceError, shown
 from stripesim.traces.source import companion
 
 SUFFIXES = (".parquet", ".csv", ".txt")
-"""Parquet and CSV of the columns; text as blkparse prints it (block traces only)."""
+"""Parquet or CSV for the columns; text as printed by blkparse (block traces only)."""
 
 
 def convert(trace: BlockTrace | FailureTrace, path: str | Path) -> list[Path]:
-    """Write a trace in the form that the file's suffix says."""
+    """Write a trace in the form given by the file's suffix.
+
+    Parameters
+    ----------
+    trace
+        Block or failure trace.
+    path
+        File with suffix ``.parquet``, ``.csv`` or ``.txt`` (block traces only).
+
+    Returns
+    -------
+    list of Path
+        The files written, including that of commands or spans.
+
+    Raises
+    ------
+    TraceError
+        If the suffix is wrong, the file is the source of the trace, or it cannot be written.
+    """
     path = Path(path)
     if path.suffix not in SUFFIXES:
         raise TraceError(
@@ -48,7 +66,7 @@ def convert(trace: BlockTrace | FailureTrace, path: str | Path) -> list[Path]:
 
 
 def _tables(trace: BlockTrace | FailureTrace, path: Path) -> dict[Path, pl.DataFrame]:
-    """Return the tables of a trace by the file that each is written to."""
+    """Return the tables of a trace, by the file that each is written to."""
     if isinstance(trace, FailureTrace):
         first = trace.events
         second = trace.spans
@@ -63,7 +81,7 @@ def _tables(trace: BlockTrace | FailureTrace, path: Path) -> dict[Path, pl.DataF
     if beside.exists():
         raise TraceError(
             f"{beside}: got {word} of another trace next to {path.name}, which has none; "
-            "wanted no such file: it would be read with it"
+            "wanted no such file, because it would be read together"
         )
     return {path: first}
 
@@ -82,9 +100,14 @@ _RANK = {"Q": 0, "D": 1, "C": 2}
 def write_blkparse(trace: BlockTrace, path: str | Path) -> None:
     """Write Q, D and C events in blkparse's default columns.
 
-    Times count from the trace's first event. Device names that are no `major,minor` are numbered from
-    259,0 in order of name. Reading the file back gives the same requests
-    and commands as long as no two of a device and direction overlap while both are in flight.
+    Times are relative to the first event. Devices whose names are not `major,minor` are numbered from 259,0,
+    ordered by name. Reading the file restores the same requests and commands, unless two requests on one
+    device and in one direction overlap while both are in flight.
+
+    Raises
+    ------
+    TraceError
+        If an extent is not in whole sectors.
     """
     frames = [trace.requests] + ([] if trace.commands is None else [trace.commands])
     for frame in frames:
@@ -97,7 +120,7 @@ def write_blkparse(trace: BlockTrace, path: str | Path) -> None:
             raise TraceError(
                 f"{path}: got extent {offset}+{length} B, wanted whole sectors of {SECTOR_BYTES} B"
             )
-    # At equal times a request is queued before it is dispatched before it completes.
+    # At equal times, queue before dispatch before completion.
     events = sorted(_events(trace), key=lambda event: (event[0], _RANK[event[1]]))
     start_ns = min(0, events[0][0]) if events else 0
     names = _device_names(sorted({event[2] for event in events}))

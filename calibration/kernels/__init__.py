@@ -1,4 +1,4 @@
-"""Real encode kernels: measured, fitted, and kept as tables.
+"""Real encode kernels: measure them, fit their costs and store these as tables.
 
-Start with `measure`; `fit` turns its rows into costs and `store` keeps them.
+Start with `measure`. `cost_fit` turns its rows into costs, and `store` finds and saves tables.
 """

@@ -1,4 +1,4 @@
-"""Compare the output of Ceph's own benchmark of erasure codes with rows measured here."""
+"""Compare results of Ceph's erasure-code benchmark with rows measured on this machine."""
 
 import datetime
 import itertools
@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from stripesim.calibration.kernels.bench import TABLE_BYTES
-from stripesim.calibration.kernels.fit import table_from_rows
+from stripesim.calibration.kernels.cost_fit import table_from_rows
 from stripesim.calibration.kernels.store import CEPH_TABLE
 from stripesim.calibration.kernels.timing import row_of
 from stripesim.models.coding.parse import parse_scheme
@@ -24,7 +24,7 @@ _LINE = re.compile(
     r"(?P<workload>encode|decode)\s+(?P<iterations>\d+)\s+(?P<size>\d+)\s+(?P<erasures>\d+)\s*"
 )
 _HEADING = re.compile(r"seconds\s+KB\s+plugin\b.*")
-#: Plugins asked of a benchmark binary; each with the parameters that name its technique.
+#: Plugins to run with a benchmark binary, each with the parameters that select its technique.
 PLUGINS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "isa:cauchy": ("isa", {"technique": "cauchy"}),
     "isa:reed_sol_van": ("isa", {"technique": "reed_sol_van"}),
@@ -35,7 +35,7 @@ PLUGINS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
 }
 _TIMEOUT_S = 600
-# Rows of a measured ``kernels.csv`` that time Ceph's plugins.
+# Marks the rows of a measured ``kernels.csv`` that time Ceph's plugins.
 _LIBRARY = "ceph-16.2.15"
 _COLUMNS = (
     "lib",
@@ -53,7 +53,7 @@ _COLUMNS = (
 
 
 class AgainstError(ValueError):
-    """Ceph's benchmark cannot be run or its output cannot be read."""
+    """Raised if Ceph's benchmark cannot be run or its output cannot be read."""
 
 
 def ceph_rows_against(
@@ -62,11 +62,25 @@ def ceph_rows_against(
     schemes: Sequence[str] = ("rs:6,2",),
     sizes_bytes: Sequence[int] = (1 << 20,),
 ) -> list[dict[str, Any]]:
-    """Return the rows of Ceph's benchmark: of the binary, run now, or of a file with its output.
+    """Return the rows of Ceph's benchmark, by running it or by reading its recorded output.
 
-    `path` is ``ceph_erasure_code_benchmark``, asked for these schemes and sizes, or a text in the columns
-    seconds, KB, plugin, k, m, workload, iterations, size, erasures. `AgainstError` if it is not there,
-    a line of it cannot be read, or the binary fails.
+    Parameters
+    ----------
+    path
+        The program ``ceph_erasure_code_benchmark``, or a text file with the columns seconds, KB, plugin, k,
+        m, workload, iterations, size, erasures.
+    schemes, sizes_bytes
+        Reed-Solomon codes and data sizes [B] to run. A text file has its own.
+
+    Returns
+    -------
+    list of dict
+        Rows as `stripesim.calibration.kernels.timing.row_of` returns them.
+
+    Raises
+    ------
+    AgainstError
+        If the file is missing, a line cannot be read, or the program fails.
     """
     if is_program(path):
         return _run(path, schemes, sizes_bytes)
@@ -74,13 +88,19 @@ def ceph_rows_against(
         text = path.read_text("utf-8")
     except UnicodeDecodeError:
         raise AgainstError(
-            f"{path}: got bytes that are no text and no program that may be run"
+            f"{path}: got bytes that are neither text nor an executable program"
         ) from None
     return parse_output(text, where=str(path))
 
 
 def is_program(path: Path) -> bool:
-    """Return True for a benchmark to run, False for a recorded output; `AgainstError` if nothing exists."""
+    """Return True for a benchmark to run, False for recorded output.
+
+    Raises
+    ------
+    AgainstError
+        If the file is missing or cannot be read.
+    """
     if not path.is_file():
         raise AgainstError(
             f"{path}: got no such file, wanted Ceph's benchmark or its recorded output"
@@ -94,7 +114,20 @@ def is_program(path: Path) -> bool:
 
 
 def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str, Any]]:
-    """Read recorded output; headings, blank lines and lines that begin with # are passed over."""
+    """Parse recorded output, skipping headings, blank lines and lines that start with #.
+
+    Parameters
+    ----------
+    text
+        Output of the benchmark.
+    where
+        Name of the file for error messages.
+
+    Raises
+    ------
+    AgainstError
+        If a line cannot be read or contradicts itself, or there is no result.
+    """
     rows = []
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
@@ -123,7 +156,7 @@ def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str
         )
         rows.append(_row(*case, size, seconds / iterations))
     if not rows:
-        raise AgainstError(f"{where}: got no line of results")
+        raise AgainstError(f"{where}: got no line of results, wanted at least one")
     return rows
 
 
@@ -149,7 +182,7 @@ def _run(
 
 
 def _seconds(command: Sequence[str]) -> float:
-    """Run the benchmark once; it prints seconds and KB."""
+    """Run the benchmark once. It prints seconds and KB."""
     try:
         done = subprocess.run(
             command, check=True, capture_output=True, text=True, timeout=_TIMEOUT_S
@@ -158,7 +191,7 @@ def _seconds(command: Sequence[str]) -> float:
     except subprocess.CalledProcessError as error:
         output_lines = (error.stderr or error.stdout or "").strip().splitlines()
         raise AgainstError(
-            f"{command[0]}: ended with {error.returncode}: {(output_lines or ['no message'])[-1]}"
+            f"{command[0]}: exited with status {error.returncode}: {(output_lines or ['no message'])[-1]}"
         ) from None
     except subprocess.TimeoutExpired:
         raise AgainstError(f"{command[0]}: got no answer in {_TIMEOUT_S} s") from None
@@ -171,7 +204,7 @@ def _seconds(command: Sequence[str]) -> float:
 def _row(
     backend: str, scheme: str, op: str, erasures: int, size_bytes: int, seconds: float
 ) -> dict[str, Any]:
-    # The benchmark says neither what copying took nor whether the results were right.
+    # The benchmark reports neither the time spent copying nor whether the results were correct.
     return row_of(
         f"ceph {backend}", scheme, op, erasures, size_bytes, [seconds], verified=None
     )
@@ -180,8 +213,19 @@ def _row(
 def side_by_side(
     ours: Iterable[Mapping[str, Any]], theirs: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Pair rows of one scheme, operation and erasures whose sizes differ by at most a quarter."""
-    # Data in a cache, on one core: the conditions of the benchmark.
+    """Pair rows with equal scheme, operation and erasures whose sizes differ by at most a quarter.
+
+    Parameters
+    ----------
+    ours, theirs
+        Rows of this machine, of which only those with warm buffers on one core count, and of Ceph.
+
+    Returns
+    -------
+    list of dict
+        One row per pair, with both speeds [B/s] and their ratio ``ceph_over_ours``.
+    """
+    # The benchmark runs on one core with data in cache.
     mine = [
         row
         for row in ours
@@ -206,9 +250,14 @@ def side_by_side(
 
 
 def ceph_rows(path: Path) -> list[dict[str, Any]]:
-    """Read the rows of Ceph's plugins from a file like ``ceph16/kernels.csv``; jerasure's reed_sol_van first.
+    """Read the rows of Ceph's plugins from a file like ``ceph16/kernels.csv``, jerasure's reed_sol_van first.
 
-    Sizes have the plugin's padding: cauchy_good with its packets of 3,072 bytes encodes 576 KiB for 24 KiB.
+    Sizes include the plugin's padding: cauchy_good with packets of 3,072 bytes encodes 576 KiB for 24 KiB.
+
+    Raises
+    ------
+    KernelTableError
+        If the file cannot be read, or lacks columns or rows of Ceph's plugins.
     """
     try:
         frame = pl.read_csv(path)
@@ -236,7 +285,7 @@ def ceph_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def ceph_table_from(path: Path) -> KernelTable:
-    """Fit the table of Ceph's plugins; parameters and errors as `ceph_rows`."""
+    """Fit the kernel table of Ceph's plugins to a file as in `ceph_rows`."""
     times_s = (
         pl.read_csv(path).filter(pl.col("lib") == _LIBRARY)["time"].cast(pl.Float64)
     )

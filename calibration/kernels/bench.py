@@ -1,8 +1,8 @@
-"""The benchmark of erasure-code kernels beyond one warm call: cold buffers, all cores, and a roofline.
+"""Benchmark erasure-code kernels beyond single warm calls: cold buffers, all cores, and a roofline.
 
-`benchmark` puts beside the rows of `stripesim.calibration.kernels.measure.measure` what they have to be read
-against: the machine's own copy speed in the same run, the kernel without Python, buffers that are not in
-the cache, and as many processes as there are cores (pyeclib holds the interpreter's lock).
+`benchmark` adds reference points to the rows of `stripesim.calibration.kernels.measure.measure`: the
+machine's own copy speed in the same run, the kernel without Python, buffers that are not in cache, and one
+process per core (pyeclib holds the interpreter's lock).
 """
 
 import ctypes
@@ -31,28 +31,30 @@ from stripesim.calibration.kernels.timing import (
 )
 from stripesim.models.coding import CodecError, RedundancyScheme, parse_scheme
 
-#: Bytes that the buffers of a cold case fill together [B]: beyond the caches of one core.
+#: Total size of the buffers of a cold case [B], beyond the caches of one core.
 COLD_BYTES = 1 << 28
-#: Data that one line of the source's tables represents [B].
+#: Data that each line in the tables of Ceph's benchmark represents [B].
 TABLE_BYTES = 1 << 30
-#: Data sizes of the sweep over sizes, in chunks of 4 KiB times k up to this [B].
+#: Largest data size of a size sweep [B]. The smallest is 4 KiB times k.
 SWEEP_MAX_BYTES = 64 << 20
 
 
 def sweep_sizes(k: int) -> list[int]:
-    """Return the data sizes from 4 KiB times k, fourfold each, to 64 MiB [B].
+    """Return data sizes from 4 KiB times k to 64 MiB, each four times the previous one [B].
 
+    Examples
+    --------
     >>> [size >> 10 for size in sweep_sizes(4)]
     [16, 64, 256, 1024, 4096, 16384, 65536]
     """
     steps = range((SWEEP_MAX_BYTES // (4096 * k)).bit_length())
-    # The last step is shorter if k is not a power of four.
+    # The last step is shorter unless k is a power of four.
     sizes = {min(4096 * k * 4**step, SWEEP_MAX_BYTES) for step in steps}
     return sorted({*sizes, SWEEP_MAX_BYTES})
 
 
 def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows in the columns of the source's tables, each scaled to 1 GiB of data."""
+    """Return the rows in the columns of Ceph's benchmark, each scaled to 1 GiB of data."""
     listed = []
     for row in rows:
         scheme = parse_scheme(row["scheme"])
@@ -76,7 +78,7 @@ def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def format_table(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the source's tables as text, one line per row."""
+    """Format the rows in the layout of Ceph's benchmark, one line per row."""
     lines = [
         f"{'seconds':<12}{'KB':<10}{'plugin':<26}{'k':<3}{'m':<3}{'work.':<12}{'iter.':<7}{'size':<10}eras."
     ]
@@ -91,7 +93,7 @@ def format_table(rows: Iterable[Mapping[str, Any]]) -> str:
 def _offered(
     schemes: Sequence[str], sizes_bytes: Sequence[int], backends: Sequence[str]
 ) -> Iterator[tuple[RedundancyScheme, int, str, Kernel]]:
-    """Return every case whose backend offers the shape."""
+    """Yield every case whose backend supports the code."""
     for scheme, size_bytes, backend in itertools.product(
         map(parse_scheme, schemes), sizes_bytes, backends
     ):
@@ -107,12 +109,22 @@ def cold_rows(
     rounds: int = 5,
     cold_bytes: int = COLD_BYTES,
 ) -> list[Row]:
-    """Time encode on data that is not in the cache: other data in every call, `cold_bytes` in all."""
+    """Time encode on data that is not in cache, with different data in each call.
+
+    Parameters
+    ----------
+    schemes, sizes_bytes, backends
+        Codes, data sizes [B] and backends. Unsupported combinations are skipped.
+    rounds
+        Samples per case.
+    cold_bytes
+        Total size of the buffers of a case [B].
+    """
     listed = []
     rng = random.Random(1)
     for scheme, size_bytes, backend, kernel in _offered(schemes, sizes_bytes, backends):
         block = rng.randbytes(size_bytes)
-        # A rotation of one random block costs a copy; filling memory with random bytes costs far more.
+        # Rotating one random block costs only a copy, far less than filling memory with random bytes.
         turns = (turn % size_bytes for turn in range(max(2, cold_bytes // size_bytes)))
         data = [block[turn:] + block[:turn] for turn in turns]
         case = Case(_encode_in_turn(kernel.encode, data), calls=len(data))
@@ -145,7 +157,22 @@ def cores_rows(
     cores: int | None = None,
     seconds: float = 0.3,
 ) -> list[Row]:
-    """Encode in one process per core at the same time. Speeds, over wall time, are added."""
+    """Encode in one process per core at the same time, and add up the speeds over wall time.
+
+    Parameters
+    ----------
+    schemes, sizes_bytes, backends
+        Codes, data sizes [B] and backends. Unsupported combinations are skipped.
+    cores
+        Number of processes. None uses all cores available to this process.
+    seconds
+        Duration of each case [s].
+
+    Raises
+    ------
+    KernelMeasureError
+        If `cores` is less than 1.
+    """
     count = len(os.sched_getaffinity(0)) if cores is None else cores
     if count < 1:
         raise KernelMeasureError(f"kernel: cores: got {count}, wanted at least 1")
@@ -186,12 +213,12 @@ def _set_barrier(barrier: Any) -> None:
 def _encode_for(
     backend: str, scheme: str, size_bytes: int, seconds: float
 ) -> tuple[float, bool]:
-    """Return bytes per second of encode calls in some wall time, and whether the last one was right."""
+    """Return the speed of encode calls during a wall time [B/s], and True if the last result was correct."""
     raise_malloc_thresholds()
     encoder = kernel_of(parse_scheme(scheme), backend)
     data = random.Random(1).randbytes(size_bytes)
     encoded = encoder.encode(data)
-    # All begin together. Without a bound, a worker that gets two cases of one turn would wait forever.
+    # Start together. The timeout prevents a deadlock if one worker receives two cases.
     _barrier.wait(timeout=60)
     calls = 0
     start_s = time.perf_counter()
@@ -213,15 +240,31 @@ def benchmark(
     rounds: int = 9,
     progress: Callable[[str], None] | None = None,
 ) -> list[Row]:
-    """Run everything: calls, copies, the kernel alone, cold buffers, all cores.
+    """Run all parts of the benchmark: library calls, copies, the bare kernel, cold buffers and all cores.
 
-    Parameters and errors are those of `measure`. Where no sizes are named, `sweep` takes `sweep_sizes` of
-    each code. `cores` are the processes of the last part: all that this process may use where left out; 0
-    leaves the part out.
+    Parameters
+    ----------
+    schemes, sizes_bytes, backends, rounds
+        As for `stripesim.calibration.kernels.measure.measure`.
+    sweep
+        Without `sizes_bytes`, use the `sweep_sizes` of each code.
+    cold
+        Include cold buffers.
+    cores
+        Processes of the last part. None uses all cores available to this process; 0 skips the part.
+    progress
+        Function that receives a short description of each stage.
 
-    The rows have ``buffers`` (warm, cold), ``cores`` and ``roofline`` too: the bytes that the operation must
-    read and write, per second, over twice the copy speed of the same size and buffers. A roofline above 1 is
-    no error: a code reads more than it writes, and reading is the cheaper half.
+    Returns
+    -------
+    list of dict
+        Rows as from `measure`, with ``buffers`` (warm or cold), ``cores`` and ``roofline``, see
+        `with_roofline`.
+
+    Raises
+    ------
+    KernelMeasureError, SchemeError, CodecError
+        As from `measure`.
     """
     stage = progress or (lambda _: None)
     parts: list[tuple[str, list[int], list[str]]] = []
@@ -254,7 +297,7 @@ def benchmark(
 def _raw_rows(
     name: str, sizes_bytes: Sequence[int], buffers: str, rounds: int
 ) -> list[Row]:
-    """Measure the kernel alone, if it can be called: ISA-L and a Reed-Solomon code."""
+    """Measure the bare kernel if possible, that is, for Reed-Solomon codes with ISA-L."""
     scheme = parse_scheme(name)
     if not name.startswith("rs:") or not kernel_raw.available():
         return []
@@ -274,7 +317,24 @@ def memcpy_rows(
     rounds: int = 9,
     sample_s: float = 0.002,
 ) -> list[Row]:
-    """Time the C library's copy, the roof of what touches every byte; ``bytes_per_s`` are those copied."""
+    """Time the C library's memcpy, the upper bound for anything that touches every byte.
+
+    Parameters
+    ----------
+    sizes_bytes
+        Sizes to copy [B].
+    cold
+        Cycle through buffers that exceed the cache.
+    rounds
+        Samples per size.
+    sample_s
+        Shortest duration of a sample [s].
+
+    Returns
+    -------
+    list of dict
+        One row per size. ``bytes_per_s`` counts the copied bytes once.
+    """
     cases = {}
     for size_bytes in sizes_bytes:
         pairs = max(1, COLD_BYTES // (2 * size_bytes)) if cold else 1
@@ -313,18 +373,24 @@ def _copy_loop(size_bytes: int, pairs: int) -> Loop:
             function(source + size_bytes, source, size_bytes)
 
     def repeat(calls: int) -> None:
-        # The closure holds the buffers, which must live as long as the loop.
+        # The closure keeps the buffers alive as long as the loop.
         run(calls, buffers.ctypes.data, size_bytes, pairs)
 
     return repeat
 
 
 def with_roofline(rows: Iterable[Row]) -> list[Row]:
-    """Add ``roofline`` to rows that include copies; None if no copy was measured under the same conditions.
+    """Add ``roofline`` to rows that include copies.
 
-    A copy of n bytes moves 2 n. Encoding n data bytes reads n and writes n m / k; decoding with e
-    erasures reads n and writes n e / k (pyeclib also joins the data, which the kernel does not).
-    The copy of the nearest size is taken.
+    The roofline of a row is the bytes that its operation must read and write per second, relative to those of
+    a copy. It is None unless a copy with the same buffers was measured, and for several cores.
+
+    Notes
+    -----
+    A copy of n bytes moves 2 n bytes. Encoding n data bytes reads n and writes n m / k. Decoding with e
+    erasures reads n and writes n e / k (pyeclib also joins the data, which the kernel does not). The copy of
+    the nearest size is used. Values above 1 are possible, because codes read more than they write, and
+    reading is cheaper.
     """
     listed = list(rows)
     copies = [row for row in listed if row["op"] == "memcpy"]

@@ -1,4 +1,4 @@
-"""Fit what Ceph pays around the encode kernel: its plugins' times less those of the kernel alone."""
+"""Fit Ceph's cost around the encode kernel: times of its plugins minus those of the bare kernel."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from stripesim.models.kernel.buffers import EncodeBufferModel
 from stripesim.models.provenance import Provenance
 
 FILE = "ceph-16.2.15-buffers.toml"
-#: Plugin and technique of the fit, and the kernel that it is assumed to call.
+#: Plugin and technique that are fitted, and the kernel that they are assumed to call.
 FITTED_BACKEND = "isa:cauchy"
 RAW_BACKEND = "isal_cauchy_avx2"
 
@@ -21,11 +21,25 @@ RAW_BACKEND = "isal_cauchy_avx2"
 def fit_buffers(
     ceph: Iterable[Mapping[str, Any]], raw: Iterable[Mapping[str, Any]]
 ) -> tuple[dict[str, float], dict[tuple[str, int], float]]:
-    """Fit the model to encode calls of Ceph's plugin, given its rows and those of the kernel alone.
+    """Fit the buffer model to encode calls of Ceph's plugin.
 
-    Sizes may differ by a hundredth, for plugins pad. Relative least squares on the plugin's whole call, no
-    coefficient negative: the sum of (kernel + model - measured)² / measured². Returns the numbers of
-    `EncodeBufferModel`, and predicted over measured − 1 by scheme and size.
+    Parameters
+    ----------
+    ceph
+        Rows of Ceph's plugins, of which only `FITTED_BACKEND` counts.
+    raw
+        Rows of the bare kernel. Their sizes may differ from Ceph's by 1 %, because plugins pad.
+
+    Returns
+    -------
+    tuple
+        The numbers of `EncodeBufferModel` by name [ns, ns/B], and predicted / measured − 1 by scheme and
+        size.
+
+    Notes
+    -----
+    Relative non-negative least squares on whole calls of the plugin: minimises the sum of
+    (kernel + model - measured)² / measured².
     """
     alone = [
         row for row in raw if row["backend"] == RAW_BACKEND and row["op"] == "encode"
@@ -48,7 +62,7 @@ def fit_buffers(
     design = np.array(
         [(code.width, row["size_bytes"] * code.m / code.k) for row, code, _ in rows]
     )
-    # Columns of like size keep the solver's tolerances meaningful.
+    # Columns of similar magnitude keep the solver's tolerances meaningful.
     weighted = design / measured[:, None]
     norms = np.linalg.norm(weighted, axis=0)
     from scipy.optimize import nnls

@@ -1,7 +1,7 @@
-"""A thin face on pyeclib: encode, decode and reconstruct for real.
+"""Wrap pyeclib: encode, decode and reconstruct with real codes.
 
-pyeclib prepends an 80-byte header to every fragment; `payload` takes it
-off. Its C extension holds the interpreter's lock, so threads gain nothing.
+pyeclib prepends an 80-byte header to every fragment, which `payload` removes. Its C extension holds the
+interpreter's lock, so threads do not help.
 """
 
 import warnings
@@ -14,10 +14,10 @@ from typing import Any, Final
 from stripesim.models.coding.errors import CodecError
 from stripesim.models.kernel.cost import Op
 
-#: Bytes of liberasurecode's header in front of every fragment.
+#: Size of liberasurecode's header in front of every fragment [B].
 HEADER_BYTES: Final = 80
 
-#: Backends this wrapper knows, those that solve the plain (k, m) problem.
+#: Backends that solve the plain (k, m) problem.
 BACKENDS: Final = (
     "isa_l_rs_vand",
     "isa_l_rs_cauchy",
@@ -29,23 +29,23 @@ BACKENDS: Final = (
     "flat_xor_hd_4",
 )
 
-#: The backend that only copies: its time is the cost of allocation, headers and memory moves.
+#: The backend that only copies. Its time is the cost of allocation, headers and memory moves.
 NULL_BACKEND: Final = "null"
 
 _SHARDS_MAX: Final = 32
-# Largest k for which every erasure of m shards is decodable with ISA-L's Vandermonde form and m = 4,
-# found by inverting every submatrix (tests/unit/test_coding_galois.py); m up to 3 needs no bound here.
+# Largest k with m = 4 such that ISA-L's Vandermonde form can decode every erasure of m shards, found by
+# inverting every submatrix (tests/unit/test_coding_galois.py). m up to 3 needs no limit here.
 _VAND_PARITY_MAX: Final = 4
 _VAND_DATA_MAX_AT_PARITY_MAX: Final = 21
 
 
 def library_versions() -> dict[str, str]:
-    """Return the versions of ``pyeclib`` and its ``liberasurecode``; empty if pyeclib is absent."""
+    """Return the versions of ``pyeclib`` and its ``liberasurecode``, or an empty dict without pyeclib."""
     try:
         ec_iface, _ = _pyeclib("version")
     except CodecError:
         return {}
-    # By name, for pyeclib_c has no types that a strict check accepts.
+    # Imported by name, because pyeclib_c has no types for a strict type checker.
     packed = import_module("pyeclib_c").get_liberasurecode_version()
     return {
         "pyeclib": str(ec_iface.__version__),
@@ -54,7 +54,7 @@ def library_versions() -> dict[str, str]:
 
 
 def available_backends() -> tuple[str, ...]:
-    """Return the backends of `BACKENDS` that this machine can load; empty where pyeclib is absent."""
+    """Return the members of `BACKENDS` that this machine can load, none without pyeclib."""
     try:
         ec_iface, _ = _pyeclib("backends")
     except CodecError:
@@ -65,8 +65,8 @@ def available_backends() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Call:
-    """One call to time; `check` returns True if its result is right."""
+class KernelCall:
+    """A call to time. `check` returns True if its result is correct."""
 
     op: Op
     erasures: int
@@ -75,12 +75,24 @@ class Call:
 
 
 class Codec:
-    """One erasure code of pyeclib: a backend of `BACKENDS`, or ``null``, which copies and computes nothing.
+    """An erasure code of pyeclib.
 
-    `CodecError` if pyeclib is absent, the backend unknown or not installed, or the shape not supported.
-    ``isa_l_rs_vand`` is refused with more than 4 parities, and with 4 beyond 21 data fragments: its matrix
-    then has singular submatrices. Debian's libjerasure2 is found only through a link named
-    ``libJerasure-pyeclib.so.2``.
+    Parameters
+    ----------
+    backend
+        One of `BACKENDS`, or ``null``, which copies but computes nothing.
+    k, m
+        Data and parity fragments, at most 32 in total.
+    driver
+        A pyeclib driver to use instead of one for this backend.
+
+    Raises
+    ------
+    CodecError
+        If pyeclib is missing, the backend is unknown or not installed, or the shape is not supported.
+        ``isa_l_rs_vand`` is rejected with more than 4 parities, and with 4 for more than 21 data fragments,
+        because its matrix then has singular submatrices. Debian's libjerasure2 is found only through a link
+        named ``libJerasure-pyeclib.so.2``.
     """
 
     def __init__(self, backend: str, *, k: int, m: int, driver: Any = None) -> None:
@@ -115,7 +127,13 @@ class Codec:
         self._driver: Any = driver
 
     def encode(self, data: bytes) -> list[bytes]:
-        """Return all k + m fragments of some data, with headers, data first; `CodecError` if it is empty."""
+        """Encode data into k + m fragments with headers, data first.
+
+        Raises
+        ------
+        CodecError
+            If the data is empty or the library fails.
+        """
         if not data:
             raise CodecError(
                 f"codec: {self.backend}: encode: got no data, wanted at least one byte"
@@ -124,12 +142,24 @@ class Codec:
         return fragments
 
     def decode(self, fragments: Sequence[bytes]) -> bytes:
-        """Return the data as given to `encode`, from any of its fragments that suffice."""
+        """Decode data, as given to `encode`, from a sufficient set of fragments.
+
+        Raises
+        ------
+        CodecError
+            If the fragments do not suffice.
+        """
         data: bytes = self._call("decode", self._driver.decode, list(fragments))
         return data
 
     def reconstruct(self, fragments: Sequence[bytes], index: int) -> bytes:
-        """Return one fragment of 0 to k + m - 1, header on, from others of one `encode` that suffice."""
+        """Rebuild the fragment `index`, 0 to k + m - 1, with its header from a sufficient set of others.
+
+        Raises
+        ------
+        CodecError
+            If the index is out of range or the fragments do not suffice.
+        """
         if not 0 <= index < self.k + self.m:
             raise CodecError(
                 f"codec: {self.backend}: index: got {index}, wanted 0 to {self.k + self.m - 1}"
@@ -141,18 +171,18 @@ class Codec:
 
     @property
     def erasures_max(self) -> int:
-        """Erasures of any fragments that the backend bears: flat XOR codes of distance d bear d - 1."""
+        """Number of arbitrary erasures tolerated: d - 1 for flat XOR codes of distance d."""
         prefix, _, distance = self.backend.rpartition("_")
         if prefix == "flat_xor_hd":
             return int(distance) - 1
         return self.m
 
     def holds(self, fragments: list[bytes], data: bytes) -> bool:
-        """Return True if the data is recovered after the number of losses the code guarantees."""
+        """Return True if the data survives the number of losses that the code guarantees."""
         return self.decode(fragments[self.erasures_max :]) == data
 
-    def calls(self, data: bytes) -> list[Call]:
-        """Encode, decode without 0 and more of the first fragments, and the first one's reconstruction."""
+    def calls(self, data: bytes) -> list[KernelCall]:
+        """List the calls to time: encode, decode without leading fragments, reconstruct the first."""
         fragments = self.encode(data)
 
         def holds_data(encoded: list[bytes]) -> bool:
@@ -162,9 +192,9 @@ class Codec:
             return lambda: self.decode(left)
 
         return [
-            Call("encode", 0, lambda: self.encode(data), holds_data),
+            KernelCall("encode", 0, lambda: self.encode(data), holds_data),
             *(
-                Call(
+                KernelCall(
                     "decode",
                     lost,
                     decode(fragments[lost:]),
@@ -172,7 +202,7 @@ class Codec:
                 )
                 for lost in range(self.erasures_max + 1)
             ),
-            Call(
+            KernelCall(
                 "reconstruct",
                 1,
                 lambda: self.reconstruct(fragments[1:], 0),
@@ -180,8 +210,8 @@ class Codec:
             ),
         ]
 
-    def copies(self, data: bytes) -> list[Call]:
-        """Return the same calls of the null code, which computes nothing; its result is not data."""
+    def copies(self, data: bytes) -> list[KernelCall]:
+        """List the same calls of the null code, which computes nothing. Its results are not data."""
         return Codec(NULL_BACKEND, k=self.k, m=self.m).calls(data)
 
     def _call(self, op: str, function: Callable[..., Any], *args: Any) -> Any:
@@ -201,7 +231,7 @@ class Codec:
 
 
 def payload(fragment: bytes) -> bytes:
-    """Return a fragment without its header; `CodecError` if it is too short to have one."""
+    """Return a fragment without its header, or raise `CodecError` if it is too short."""
     if len(fragment) < HEADER_BYTES:
         raise CodecError(
             f"codec: fragment: got {len(fragment)} bytes, wanted at least {HEADER_BYTES}"
@@ -210,7 +240,7 @@ def payload(fragment: bytes) -> bytes:
 
 
 def _pyeclib(backend: str) -> tuple[Any, Any]:
-    """Return pyeclib's interface, and the module with its driver class."""
+    """Return pyeclib's interface and the module with its driver class."""
     try:
         from pyeclib import core, ec_iface
     except ImportError:
@@ -222,7 +252,7 @@ def _pyeclib(backend: str) -> tuple[Any, Any]:
 
 
 def pyeclib_driver(backend: str, refused: str, **shape: int) -> Any:
-    """Return the pyeclib driver; `CodecError` names the missing part or the refused shape."""
+    """Return a pyeclib driver, or raise `CodecError` with the missing part or the unsupported shape."""
     ec_iface, _ = _pyeclib(backend)
     if backend not in ec_iface.VALID_EC_TYPES or not ec_iface.check_backend_available(
         backend
@@ -233,7 +263,7 @@ def pyeclib_driver(backend: str, refused: str, **shape: int) -> Any:
         )
     try:
         with warnings.catch_warnings():
-            # pyeclib announces that jerasure support may go; the user requested it anyway.
+            # pyeclib warns that it may drop jerasure, but the user requested it.
             warnings.simplefilter("ignore", FutureWarning)
             return ec_iface.ECDriver(ec_type=backend, **shape)
     except (ec_iface.ECDriverError, TypeError):
@@ -241,7 +271,7 @@ def pyeclib_driver(backend: str, refused: str, **shape: int) -> Any:
 
 
 def _null_driver(k: int, m: int) -> Any:
-    """Return the library's null code through pyeclib's own driver class: same copies, no computing."""
+    """Return the library's null code through pyeclib's own driver class, so that it makes the same copies."""
     driver = _pyeclib(NULL_BACKEND)[1].ECPyECLibDriver
-    # pyeclib does not name the null backend; 0 is its number in liberasurecode's enumeration.
+    # pyeclib has no name for the null backend, which is number 0 in liberasurecode.
     return driver(k=k, m=m, hd=m, ec_type=SimpleNamespace(value=0))

@@ -1,4 +1,4 @@
-"""Every code's kernel behind one face: pyeclib's plain (k, m) codes, its LRC, and Clay in NumPy."""
+"""Provide a common interface to all kernels: pyeclib's (k, m) codes and LRC, and Clay in NumPy."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -7,8 +7,8 @@ import numpy as np
 
 from stripesim.calibration.kernels.codec import (
     BACKENDS,
-    Call,
     Codec,
+    KernelCall,
     available_backends,
     pyeclib_driver,
 )
@@ -20,11 +20,11 @@ CLAY_BACKEND: Final = "numpy_clay"
 
 
 class LrcCodec(Codec):
-    """The locally repairable code of liberasurecode, over ISA-L; up to 32 fragments, groups of two or more.
+    """The locally repairable code of liberasurecode over ISA-L: up to 32 fragments, groups of two or more.
 
-    Its local parities are the two halves of a further Reed-Solomon parity (a pyramid code), not exclusive-or
-    sums as in Xorbas or Ceph: the scheme names the shape only. All parities are rows of one matrix: local
-    ones are charged k products each, not the group's.
+    Its local parities are the two halves of another Reed-Solomon parity (a pyramid code), not XOR sums as in
+    Xorbas or Ceph. Only the shape matches the scheme. All parities are rows of one matrix, so a local parity
+    costs k products rather than the size of its group.
     """
 
     def __init__(self, scheme: LRC | CephLRC) -> None:
@@ -44,12 +44,12 @@ class LrcCodec(Codec):
 
     @property
     def erasures_max(self) -> int:
-        """Number of fragments whose loss is always bearable; the library decodes some larger sets."""
+        """Number of arbitrary losses tolerated. The library also decodes some larger sets."""
         return self._erasures_max
 
 
 class ClayKernel:
-    """A Clay code in NumPy; data are k chunks of whole sub-chunks."""
+    """A Clay code in NumPy. Data consists of k chunks of whole sub-chunks."""
 
     backend = CLAY_BACKEND
 
@@ -62,7 +62,7 @@ class ClayKernel:
         return self.coder.encode(self._chunks(data))
 
     def holds(self, shards: Any, data: bytes) -> bool:
-        """Return True if the data is recovered after the number of losses the code bears."""
+        """Return True if the data survives the number of losses that the code tolerates."""
         left = {
             shard: shards[shard] for shard in range(self.scheme.m, self.scheme.width)
         }
@@ -70,8 +70,8 @@ class ClayKernel:
             (self.coder.decode(left)[: self.scheme.k] == self._chunks(data)).all()
         )
 
-    def calls(self, data: bytes) -> list[Call]:
-        """Encode, decode without 0 to m data shards, and repair of shard 0 from its helpers' ready parts."""
+    def calls(self, data: bytes) -> list[KernelCall]:
+        """List the calls to time: encode, decode without 0 to m data shards, repair shard 0."""
         scheme = self.scheme
         coder = self.coder
         chunks = self._chunks(data)
@@ -89,12 +89,12 @@ class ClayKernel:
             return lambda: coder.decode(left)
 
         return [
-            Call("encode", 0, lambda: coder.encode(chunks), holds_data),
+            KernelCall("encode", 0, lambda: coder.encode(chunks), holds_data),
             *(
-                Call("decode", lost, decode(lost), holds_data)
+                KernelCall("decode", lost, decode(lost), holds_data)
                 for lost in range(scheme.m + 1)
             ),
-            Call(
+            KernelCall(
                 "reconstruct",
                 1,
                 lambda: coder.repair(0, parts),
@@ -102,8 +102,8 @@ class ClayKernel:
             ),
         ]
 
-    def copies(self, data: bytes) -> list[Call]:
-        """Return the same calls on sub-chunks of one byte: the interpreter's share, whatever the size."""
+    def copies(self, data: bytes) -> list[KernelCall]:
+        """List the same calls on sub-chunks of one byte, which cost only the interpreter's share."""
         return self.calls(data[: self.scheme.k * self.scheme.shape.sub_chunks])
 
     def _chunks(self, data: bytes) -> Any:
@@ -114,25 +114,52 @@ Kernel = Codec | ClayKernel
 
 
 def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
-    """Return a backend's kernel of a code; `CodecError` if it is absent or does not offer the code."""
-    only = CLAY_BACKEND if isinstance(scheme, Clay) else LRC_BACKEND
-    if isinstance(scheme, LRC | CephLRC | Clay):
-        if backend != only:
-            raise CodecError(
-                f"kernel: backend of {scheme.name}: got {backend!r}, wanted {only}"
-            )
-        if isinstance(scheme, Clay):
-            return ClayKernel(scheme)
+    """Return a backend's kernel for a code.
+
+    Raises
+    ------
+    CodecError
+        If the backend is missing or does not support the code.
+    """
+    only = _only_backend(scheme)
+    if only is not None and backend != only:
+        raise CodecError(
+            f"kernel: backend of {scheme.name}: got {backend!r}, wanted {only}"
+        )
+    if isinstance(scheme, Clay):
+        return ClayKernel(scheme)
+    if isinstance(scheme, LRC | CephLRC):
         return LrcCodec(scheme)
     return Codec(backend, k=scheme.k, m=scheme.m)
 
 
+def _only_backend(scheme: RedundancyScheme) -> str | None:
+    """Return the backend of a code that only one supports, or None."""
+    if isinstance(scheme, Clay):
+        return CLAY_BACKEND
+    if isinstance(scheme, LRC | CephLRC):
+        return LRC_BACKEND
+    return None
+
+
 def kernels_of(scheme: RedundancyScheme, backends: list[str] | None) -> list[Kernel]:
-    """Return a kernel per backend; by default of those that offer the shape, named ones must."""
-    if isinstance(scheme, LRC | CephLRC | Clay):
-        backends = backends or [
-            CLAY_BACKEND if isinstance(scheme, Clay) else LRC_BACKEND
-        ]
+    """Return one kernel per backend.
+
+    Parameters
+    ----------
+    scheme
+        Erasure code.
+    backends
+        Backends that must support the code. None means all available ones that do.
+
+    Raises
+    ------
+    CodecError
+        If a named backend, or all backends, cannot be used.
+    """
+    only = _only_backend(scheme)
+    if backends is None and only is not None:
+        backends = [only]
     if backends is not None:
         return [kernel_of(scheme, backend) for backend in dict.fromkeys(backends)]
     kernels: list[Kernel] = []
@@ -141,10 +168,10 @@ def kernels_of(scheme: RedundancyScheme, backends: list[str] | None) -> list[Ker
             kernels.append(kernel_of(scheme, backend))
         except CodecError:
             continue
-    # The constructor knows which part is missing and says so.
+    # The constructor reports which part is missing.
     return kernels or [kernel_of(scheme, BACKENDS[0])]
 
 
 def clay_size_bytes(scheme: Clay, size_bytes: int) -> int:
-    """Return a data size [B] rounded up to k chunks of whole sub-chunks, as a stripe of the scheme is."""
+    """Round a data size [B] up to k chunks of whole sub-chunks, as in a stripe of the scheme."""
     return scheme.geometry(-(-size_bytes // scheme.k)).stripe_bytes

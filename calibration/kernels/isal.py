@@ -1,7 +1,7 @@
-"""The encode kernel alone: ISA-L called on aligned buffers, without Python, headers or copies.
+"""Call ISA-L's encode kernel directly on aligned buffers, without Python, headers or copies.
 
-pyeclib ships ISA-L as a separate library; its functions are called here directly, from a compiled
-loop. What this measures beside `stripesim.calibration.kernels.measure` is what pyeclib adds to the kernel.
+pyeclib ships ISA-L as a separate library, and a compiled loop calls its functions here. The difference to
+`stripesim.calibration.kernels.measure` is the overhead of pyeclib.
 """
 
 import ctypes
@@ -22,25 +22,25 @@ Bytes = npt.NDArray[np.uint8]
 
 #: Alignment of buffers [B]: a cache line, more than the 32 bytes that Ceph's plugins require.
 ALIGN_BYTES = 64
-#: Bytes of ISA-L's expanded table for one coefficient [B].
+#: Size of ISA-L's expanded table for one coefficient [B].
 _TABLE_BYTES = 32
-#: Vector extensions whose function can be named; "" lets ISA-L choose, as a storage daemon does.
+#: Vector extensions with a named function. "" lets ISA-L choose, as a storage daemon does.
 VARIANTS = ("", "base", "sse", "avx", "avx2", "avx512")
 
 
 @cache
 def isal_path() -> Path:
-    """Return the ISA-L library inside the installed pyeclib; `CodecError` where there is none."""
+    """Return the path of the ISA-L library in the installed pyeclib, or raise `CodecError`."""
     try:
         listed = distribution("pyeclib").files or ()
     except PackageNotFoundError:
         raise CodecError(
-            "kernel: pyeclib is not installed, so there is no ISA-L to call"
+            "kernel: pyeclib is not installed, so ISA-L is missing"
         ) from None
     for file in listed:
         if "libisal" in file.name:
             return Path(str(file.locate()))
-    raise CodecError("kernel: this pyeclib does not carry ISA-L as a separate library")
+    raise CodecError("kernel: this pyeclib does not ship ISA-L as a separate library")
 
 
 def available() -> bool:
@@ -52,14 +52,14 @@ def available() -> bool:
 
 
 def aligned(size_bytes: int) -> Bytes:
-    """Return the bytes at an address that is a multiple of `ALIGN_BYTES`, shape (size_bytes,)."""
+    """Return zeros at an address that is a multiple of `ALIGN_BYTES`, uint8 of shape (size_bytes,)."""
     room = np.zeros(size_bytes + ALIGN_BYTES, dtype=np.uint8)
     skip = -room.ctypes.data % ALIGN_BYTES
     return room[skip : skip + size_bytes]
 
 
 class RawKernel:
-    """Products of rows of coefficients (outputs, inputs) in GF(2^8) with chunks, by a variant."""
+    """Multiply rows of coefficients (outputs, inputs) in GF(2^8) with chunks, using one variant of ISA-L."""
 
     def __init__(self, rows: Bytes, variant: str = "") -> None:
         if variant not in VARIANTS:
@@ -70,7 +70,7 @@ class RawKernel:
         self.rows = np.ascontiguousarray(rows, dtype=np.uint8)
         self.outputs, self.inputs = self.rows.shape
         try:
-            # Tables for one extension do not serve another, so a named one gets the plain tables.
+            # Tables for one extension do not work with another, so a named variant uses the base tables.
             if variant:
                 tables = library.ec_init_tables_base
             else:
@@ -92,7 +92,7 @@ class RawKernel:
         self._function.argtypes = [ctypes.c_int] * 3 + [ctypes.c_void_p] * 3
 
     def apply(self, chunks: Sequence[Bytes]) -> list[Bytes]:
-        """Compute the outputs of chunks of one length."""
+        """Compute the outputs for chunks of equal length."""
         outputs = [aligned(len(chunks[0])) for _ in range(self.outputs)]
         self._call(len(chunks[0]), _addresses(chunks), _addresses(outputs))
         return outputs
@@ -107,7 +107,7 @@ class RawKernel:
         self._function(*shape, inputs.ctypes.data, outputs.ctypes.data)
 
     def loop(self, sets: Sequence[tuple[Sequence[Bytes], Sequence[Bytes]]]) -> Loop:
-        """Return a compiled loop of calls over sets of (inputs, outputs); one set stays in the cache."""
+        """Return a compiled loop of calls over sets of (inputs, outputs). A single set stays in cache."""
         inputs = np.stack([_addresses(one) for one, _ in sets])
         outputs = np.stack([_addresses(one) for _, one in sets])
         run = _compiled_loop(self._function)
@@ -115,7 +115,7 @@ class RawKernel:
         shape = (length, self.inputs, self.outputs, self._tables.ctypes.data)
 
         def repeat(calls: int) -> None:
-            # Both tables of addresses and their buffers must outlive the loop: this closure holds them.
+            # This closure keeps the address tables and their buffers alive as long as the loop.
             run(
                 calls,
                 *shape,
@@ -164,12 +164,12 @@ def _compiled_loop(function: Any) -> Any:
 
 
 def coefficients(k: int, m: int) -> Bytes:
-    """Return the parity rows of the Cauchy code, shape (m, k); the same as ISA-L's own."""
+    """Return the parity rows of the Cauchy code, uint8 of shape (m, k), equal to ISA-L's own."""
     return cauchy_matrix(k, m)[-m:]
 
 
 def decode_rows(parity: Bytes, erased: Sequence[int]) -> tuple[Bytes, list[int]]:
-    """Return the rows that rebuild erased chunks, at most m, from the first k left; and these k."""
+    """Return the rows that rebuild up to m erased chunks, and the k chunks that they are applied to."""
     m, k = parity.shape
     full = np.concatenate([np.eye(k, dtype=np.uint8), parity])
     kept = [chunk for chunk in range(k + m) if chunk not in set(erased)][:k]
@@ -185,11 +185,28 @@ def measure_raw(
     sample_s: float = 0.002,
     cold_bytes: int = 0,
 ) -> list[Row]:
-    """Time the kernel alone, results verified: encode, and decode of 1 to m lost data chunks, by (k, m).
+    """Time the bare kernel: encode, and decode of 1 to m lost data chunks, with verified results.
 
-    A row's ``size_bytes`` is k chunks. `rounds` samples of each case last `sample_s` at least [s]. Without
-    `cold_bytes` the same buffers are used again and again, warm; else as many sets of buffers in turn as fill
-    so many bytes [B], so that none is in a smaller cache when its turn comes.
+    Parameters
+    ----------
+    schemes
+        Codes as (k, m).
+    chunk_sizes_bytes
+        Chunk sizes [B]. The ``size_bytes`` of a row is k chunks.
+    variant
+        One of `VARIANTS`.
+    rounds
+        Samples per case.
+    sample_s
+        Shortest duration of a sample [s].
+    cold_bytes
+        Total size of the buffer sets to cycle through [B], so that none remains in a smaller cache. 0 reuses
+        the same warm buffers.
+
+    Raises
+    ------
+    CodecError
+        If ISA-L or the variant is missing.
     """
     rng = np.random.default_rng(1)
     backend = f"isal_cauchy{'_' + variant if variant else ''}"
@@ -221,7 +238,7 @@ def _case(
     cold_bytes: int,
     rng: np.random.Generator,
 ) -> tuple[Case, bool]:
-    """Encode, or decode of the first chunks; and whether all that it computes is right."""
+    """Return a case of encode or decode, and True if its results are correct."""
     k = parity.shape[1]
     rows, kept = (
         decode_rows(parity, range(erasures)) if erasures else (parity, list(range(k)))
@@ -234,14 +251,14 @@ def _case(
     drawn = rng.integers(0, 256, k * chunk_bytes, dtype=np.uint8)
     for turn in range(count):
         data = [aligned(chunk_bytes) for _ in range(k)]
-        # A rotation of one random draw costs a copy; filling memory with random bytes costs far more.
-        for place, one in enumerate(data):
-            one[:] = np.roll(
-                drawn[place * chunk_bytes : (place + 1) * chunk_bytes], turn
+        # Rotating one random block costs only a copy, far less than filling memory with random bytes.
+        for index, chunk in enumerate(data):
+            chunk[:] = np.roll(
+                drawn[index * chunk_bytes : (index + 1) * chunk_bytes], turn
             )
         chunks = [*data, *encoder.apply(data)]
         outputs = kernel.apply([chunks[index] for index in kept])
-        # Decoded data is compared in every set, parity with slow arithmetic in the first and the last.
+        # Compare decoded data in every set, but parity, by slow arithmetic, only in the first and last.
         if erasures or turn in (0, count - 1):
             if erasures:
                 wanted = data[:erasures]

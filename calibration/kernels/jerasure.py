@@ -1,8 +1,8 @@
-"""Jerasure's cauchy_good called directly: encode, and decode of losses drawn from all chunks.
+"""Call jerasure's cauchy_good directly: encode, and decode of losses among all chunks.
 
-Needs libjerasure2 (its C functions are loaded, nothing is compiled). The source of the study dachary2013
-timed this technique with losses drawn at random from data and parity; here every choice of
-losses is timed and the mean is reported.
+This needs libjerasure2, whose C functions are loaded without compiling anything. The source of study
+dachary2013 timed this technique with random losses among data and parity. Here every combination of losses is
+timed, and the mean is reported.
 """
 
 import ctypes
@@ -36,12 +36,12 @@ def _library() -> Any:
 
 
 def available() -> bool:
-    """Return True if Jerasure can be loaded."""
+    """Return True if jerasure can be loaded."""
     return _library() is not None
 
 
 class CauchyGood:
-    """Jerasure's cauchy_good on private buffers; chunks are padded to whole packets, as in Ceph."""
+    """Jerasure's cauchy_good on its own buffers, with chunks padded to whole packets as in Ceph."""
 
     def __init__(self, k: int, m: int, data_bytes: int) -> None:
         library = _library()
@@ -103,10 +103,27 @@ class CauchyGood:
 def measure_cauchy_good(
     k: int = 6, m: int = 2, data_bytes: int = 1 << 20, *, rounds: int = 15
 ) -> list[Row]:
-    """Time encode, and decode of 1 to m losses over every choice of them; all results are compared.
+    """Time encode, and decode of every combination of 1 to m losses, with verified results.
 
-    For decode a sample is the median over the rounds of one choice of losses, so the mean is over choices and
-    percentiles too; the schedule of exclusive-ors is worked out in each call.
+    Parameters
+    ----------
+    k, m
+        Data and parity chunks.
+    data_bytes
+        Data size [B], which is padded to whole packets.
+    rounds
+        Runs of each combination.
+
+    Returns
+    -------
+    list of dict
+        One row per number of erasures. A sample is the median over the rounds of one combination of losses,
+        so the mean and the percentiles are over combinations. Each call computes its XOR schedule.
+
+    Raises
+    ------
+    CodecError
+        If jerasure is not installed, or decoding fails.
     """
     code = CauchyGood(k, m, data_bytes)
     rng = np.random.default_rng(1)

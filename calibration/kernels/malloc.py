@@ -1,7 +1,7 @@
-"""glibc's allocator thresholds: without raising them, a kernel's timing is mostly page faults.
+"""Raise glibc's allocator thresholds, without which kernel timings consist mostly of page faults.
 
-``python -m stripesim.calibration.kernels.malloc BACKEND K M BYTES CALLS RAISED`` prints the data bytes per
-second of a loop of encode calls, with the thresholds raised (1) or as they are (0).
+``python -m stripesim.calibration.kernels.malloc BACKEND K M BYTES CALLS RAISED`` prints the encode speed of a
+loop [B/s] with raised thresholds (1) or default ones (0).
 """
 
 import ctypes
@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from stripesim.calibration.kernels.codec import Codec
 
-#: Parameters of ``mallopt`` and the values set, from glibc's ``malloc.h``; 32 MiB is the largest mmap
-#: threshold glibc takes on a 64-bit machine.
+#: Parameters of ``mallopt`` and their values, from glibc's ``malloc.h``. 32 MiB is the largest mmap threshold
+#: that glibc accepts on 64-bit machines.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 MMAP_THRESHOLD_BYTES = 32 * 1024 * 1024
@@ -22,7 +22,7 @@ TRIM_THRESHOLD_BYTES = 1024 * 1024 * 1024
 
 
 def raise_malloc_thresholds() -> bool:
-    """Make this process keep the memory it frees, as a storage daemon does. False without ``mallopt``."""
+    """Make this process keep freed memory, as storage daemons do. Return False without ``mallopt``."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):
@@ -44,11 +44,33 @@ def malloc_effect(
     *,
     calls: int = 400,
 ) -> dict[str, float]:
-    """Return the encode speed [B/s] of `calls` calls with the allocator's thresholds as they are and raised.
+    """Compare the encode speed with default and with raised allocator thresholds.
 
-    Each is a loop of encode alone in a fresh interpreter: glibc adapts its thresholds to what a process has
-    freed, so that a process which has also decoded no longer shows the effect, and raised thresholds cannot
-    be put back. Raises `CodecError` where the backend is absent.
+    Parameters
+    ----------
+    k, m
+        Data and parity fragments.
+    size_bytes
+        Data per call [B].
+    backend
+        pyeclib backend.
+    calls
+        Number of calls.
+
+    Returns
+    -------
+    dict
+        ``default_bytes_per_s`` and ``raised_bytes_per_s`` [B/s].
+
+    Raises
+    ------
+    CodecError
+        If the backend is missing.
+
+    Notes
+    -----
+    Each loop runs in a fresh interpreter. glibc adapts its thresholds to what a process has freed, so a
+    process that has also decoded no longer shows the effect, and raised thresholds cannot be reset.
     """
     Codec(backend, k=k, m=m)
     speeds = []
@@ -70,7 +92,7 @@ def malloc_effect(
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Time a loop of encode calls and print data bytes per second."""
+    """Time a loop of encode calls and print its speed [B/s]."""
     backend, *numbers = arguments
     k, m, size_bytes, calls, raised = map(int, numbers)
     if raised:

@@ -1,22 +1,22 @@
-"""Measure real encode kernels, most of them through pyeclib, each datum verified."""
+"""Measure real encode kernels, mostly through pyeclib, with verified results."""
 
 import random
 import statistics
 from collections.abc import Sequence
 
-from stripesim.calibration.kernels.codec import Call
+from stripesim.calibration.kernels.codec import KernelCall
 from stripesim.calibration.kernels.codes import Kernel, clay_size_bytes, kernels_of
 from stripesim.calibration.kernels.malloc import raise_malloc_thresholds
 from stripesim.calibration.kernels.timing import Case, Row, repeated, row_of, sample
 from stripesim.models.coding import Clay, RedundancyScheme, SchemeError, parse_scheme
 
-#: Chunk sizes [B] measured where the caller names no sizes: data sizes are k times these.
+#: Default chunk sizes [B]. Data sizes are k times these.
 DEFAULT_CHUNKS_BYTES = (4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288)
 SIZE_MAX_BYTES = 1 << 28
 
 
 class KernelMeasureError(ValueError):
-    """A requested measurement that cannot be made."""
+    """Raised if a requested measurement is impossible."""
 
 
 def measure(
@@ -28,19 +28,46 @@ def measure(
     sample_s: float = 0.002,
     tune_malloc: bool = True,
 ) -> list[Row]:
-    """Time encode, decode and reconstruct of these codes by these backends, each result verified.
+    """Time encode, decode and reconstruct, with verified results.
 
-    Without `sizes_bytes` they are `DEFAULT_CHUNKS_BYTES` times k [B]; without `backends` all that this
-    machine can load and that offer the shape: an LRC has ``isa_l_rs_lrc`` only, a Clay code ``numpy_clay``.
-    In each of `rounds` all cases of a scheme run once, in a new order, for `sample_s` [s] at least.
-    `tune_malloc` raises glibc's thresholds first (`stripesim.calibration.kernels.malloc`); they stay raised.
+    Parameters
+    ----------
+    schemes
+        Erasure codes.
+    sizes_bytes
+        Data sizes [B], 1 to 256 MiB. The default is `DEFAULT_CHUNKS_BYTES` times k.
+    backends
+        pyeclib backends, ``isa_l_rs_lrc`` for LRCs or ``numpy_clay`` for Clay codes. The default is all that
+        this machine can load and that support the code.
+    rounds
+        Samples per case, at least 1. In each round all cases of a scheme run once, in random order.
+    sample_s
+        Shortest duration of a sample [s].
+    tune_malloc
+        Raise glibc's thresholds first, see `stripesim.calibration.kernels.malloc`. They stay raised.
 
-    Times are the thread's processor time: a kernel waits for nothing. They are those of calls through Python
-    on warm buffers and include the library's copies and headers; ``copy_seconds_median`` is the same call of
-    the null code in the same rounds and is not subtracted. Erased are the first fragments, all data: the most
-    expensive case. For ``flat_xor_hd_*`` and SHEC the scheme names the shape only. Clay codes run in NumPy:
-    sizes are rounded up to whole sub-chunks, and in place of the null code stands the same call on sub-chunks
-    of one byte.
+    Returns
+    -------
+    list of dict
+        Rows as from `stripesim.calibration.kernels.timing.row_of`.
+
+    Raises
+    ------
+    SchemeError
+        If a scheme is not an erasure code.
+    CodecError
+        If pyeclib or a named backend is missing, or does not support a code.
+    KernelMeasureError
+        If a size, `rounds` or `sample_s` is out of range.
+
+    Notes
+    -----
+    Times are processor times of the thread, because a kernel does not wait. They are for calls through Python
+    on warm buffers and include the library's copies and headers. ``copy_seconds_median`` is the same call
+    with the null code in the same rounds and is not subtracted. The erased fragments are the first ones, all
+    data, which is the most expensive case. For ``flat_xor_hd_*`` and SHEC, only the shape matches the scheme.
+    Clay codes run in NumPy, with sizes rounded up to whole sub-chunks, and use the same call on sub-chunks of
+    one byte in place of the null code.
     """
     plan = [
         (scheme, _sizes(sizes_bytes, scheme)) for scheme in map(erasure_code, schemes)
@@ -63,7 +90,7 @@ def measure(
 
 
 class _Group:
-    """All calls on some data: the backends' and, for the copy cost, those that compute nothing."""
+    """All calls on the same data: those of the backends, and those that compute nothing for the copy cost."""
 
     def __init__(
         self,
@@ -104,7 +131,7 @@ class _Group:
                 self.size_bytes,
                 case.samples_s,
                 copy_s=copy_s[call.op, call.erasures],
-                # Once more after the timing: a kernel that goes wrong when hot must not pass.
+                # Verify again after timing, to catch kernels that fail when hot.
                 verified=before and _holds(call),
             )
             for (backend, call, case), before in zip(
@@ -113,12 +140,12 @@ class _Group:
         ]
 
 
-def _holds(call: Call) -> bool:
+def _holds(call: KernelCall) -> bool:
     return call.check(call.call())
 
 
 def erasure_code(text: str) -> RedundancyScheme:
-    """Read a scheme that has a kernel."""
+    """Parse the name of an erasure code, or raise `SchemeError`."""
     scheme = parse_scheme(text)
     if scheme.kind != "erasure":
         raise SchemeError(

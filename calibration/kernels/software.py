@@ -1,10 +1,12 @@
-"""Erasure codes without vector instructions: Reed-Solomon, Cauchy and Liberation codes in plain code.
+"""Encode with scalar code: Reed-Solomon, Cauchy and Liberation codes without vector instructions.
 
-The study of Kim et al. compares codes of an old library in plain C with ISA-L. The three are written
-here the way such a library works: products by look-up in a table, and exclusive-ors of packets of
-64-bit words along a bit matrix. ``python -m stripesim.calibration.kernels.software`` measures them beside
-ISA-L, in an interpreter whose compiler is instructed not to vectorise, and prints the ratios.
+The study of Kim et al. compares codes of an old library in plain C with ISA-L. This module implements the
+three codes in the style of such a library: products by table look-up, and XORs of packets of 64-bit words
+along a bit matrix. ``python -m stripesim.calibration.kernels.software`` measures them against ISA-L, in an
+interpreter whose compiler does not vectorise, and prints the ratios.
 
+References
+----------
 J. S. Plank, "The RAID-6 Liberation codes", FAST 2008, section 3 (the bit matrices); J. S. Plank, L. Xu,
 "Optimizing Cauchy Reed-Solomon codes for fault-tolerant network storage", NCA 2006 (few ones in the matrix).
 """
@@ -29,14 +31,17 @@ Bits = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 
 WORD_BITS = 8
-"""Bits of a field element, and packets of a block under the Cauchy code."""
+"""Bits per field element, and packets per block in the Cauchy code."""
 CODES = ("RS", "CRS", "LIB")
-# Numba's loop vectoriser is LLVM's; the old library was built without one.
+# Disable the LLVM vectorisers that Numba uses, since the old library was built without one.
 _PLAIN = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0"}
 
 
 def bit_matrix(element: int) -> Bits:
-    """Return multiplication by an element of GF(2^8): column j is ``element * 2**j``, lowest bit first."""
+    """Return multiplication by an element of GF(2^8) as an 8 × 8 matrix of bits.
+
+    Column j is ``element * 2**j``, lowest bit first.
+    """
     columns = [int(PRODUCTS[element, 1 << j]) for j in range(WORD_BITS)]
     return np.array(
         [[column >> i & 1 for column in columns] for i in range(WORD_BITS)],
@@ -45,10 +50,10 @@ def bit_matrix(element: int) -> Bits:
 
 
 def cauchy_bits(k: int) -> Bits:
-    """Return the bit matrix of two parities with few ones, shape (16, 8 k).
+    """Return a bit matrix with few ones for two parities, uint8 of shape (16, 8 k).
 
-    The first parity is the plain sum; the second takes the k elements whose bit matrices hold the fewest
-    ones. Any distinct non-zero elements give a code that bears two losses.
+    The first parity is the plain sum. The second uses the k elements whose bit matrices have the fewest ones.
+    Any distinct non-zero elements give a code that tolerates two losses.
     """
     elements = sorted(range(1, 256), key=lambda e: (int(bit_matrix(e).sum()), e))[:k]
     ones = np.hstack([np.eye(WORD_BITS, dtype=np.uint8)] * k)
@@ -56,7 +61,20 @@ def cauchy_bits(k: int) -> Bits:
 
 
 def liberation_bits(k: int, w: int) -> Bits:
-    """Return the bit matrix of a Liberation code, shape (2 w, k w); w prime, at least k and above 2."""
+    """Return the bit matrix of a Liberation code, uint8 of shape (2 w, k w).
+
+    Parameters
+    ----------
+    k
+        Data blocks.
+    w
+        Word size, a prime of at least k and greater than 2.
+
+    Raises
+    ------
+    ValueError
+        If `w` is invalid.
+    """
     if w < 3 or w < k or any(w % d == 0 for d in range(2, w)):
         raise ValueError(
             f"liberation: w: got {w}, wanted a prime of at least {max(3, k)}"
@@ -124,7 +142,24 @@ def _table_kernel() -> Any:
 def software_encoder(
     code: str, k: int, block_bytes: int, stripes: int
 ) -> tuple[Callable[[], None], Callable[[], bool]]:
-    """Return an encode of some stripes of two parities by one of `CODES`, and a check of its output."""
+    """Return a function that encodes stripes with two parities, and one that checks its output.
+
+    Parameters
+    ----------
+    code
+        One of `CODES`.
+    k
+        Data blocks per stripe.
+    block_bytes
+        Size of a block [B].
+    stripes
+        Stripes per call.
+
+    Raises
+    ------
+    ValueError
+        If the code is unknown.
+    """
     rng = np.random.default_rng(1)
     if code == "RS":
         elements = [1 << j for j in range(k)]
@@ -156,7 +191,7 @@ def software_encoder(
     words = -(-block_bytes // (8 * w))
     packets = rng.integers(0, 1 << 63, (stripes, k * w, words), dtype=np.uint64)
     sums = np.zeros((stripes, 2 * w, words), dtype=np.uint64)
-    # The packets that each parity packet sums, one after another: parity, data.
+    # Pairs (parity packet, data packet) to add up, ordered by parity packet.
     steps = np.argwhere(bits).astype(np.int64)
     xor_kernel = _xor_kernel()
 
@@ -174,12 +209,21 @@ def software_encoder(
 
 
 def measure_codes() -> dict[str, Any]:
-    """Time the codes of the study and ISA-L's Cauchy code on 32 stripes of 4 blocks of 1 KiB, two parities.
+    """Time the study's codes and ISA-L's Cauchy code on 32 stripes of 4 blocks of 1 KiB with two parities.
 
-    The result holds ``seconds_per_stripe`` by code (``AVX2:CRS`` is ISA-L's AVX2 function, ``AVX:CRS`` its
-    AVX function), ``ratio`` of each to ``AVX2:CRS``, and the quartiles of the ratios over the rounds. Every
-    call works stripe by stripe, as the modelled system does. To be run in an interpreter that does not
-    vectorise; `measure_codes_apart` starts one.
+    Run it in an interpreter that does not vectorise, which `measure_codes_apart` starts.
+
+    Returns
+    -------
+    dict
+        ``seconds_per_stripe`` by code (``AVX2:CRS`` and ``AVX:CRS`` are ISA-L's AVX2 and AVX functions),
+        ``ratio`` of each to ``AVX2:CRS``, and ``ratio_quartiles`` over the rounds. Every call works stripe by
+        stripe, as the modelled system does.
+
+    Raises
+    ------
+    ValueError
+        If a parity is wrong.
     """
     k = 4
     block_bytes = 1024
@@ -190,7 +234,7 @@ def measure_codes() -> dict[str, Any]:
         encode()
         if not check():
             raise ValueError(
-                f"kernel: {code}: the parity is wrong, so its time means nothing"
+                f"kernel: {code}: got wrong parity, so its time is meaningless"
             )
         cases[code] = Case(repeated(encode))
     parity = kernel_raw.coefficients(k, 2)
@@ -204,7 +248,7 @@ def measure_codes() -> dict[str, Any]:
     for case in cases.values():
         case.settle(0.002)
     sample(cases.values(), 25)
-    # A call of plain code is all stripes, one of ISA-L is a stripe.
+    # One call of the scalar code is all stripes, one call of ISA-L is one stripe.
     times = {
         code: [second / (1 if case.each > 1 else stripes) for second in case.samples_s]
         for code, case in cases.items()
@@ -250,10 +294,10 @@ def measure_codes_apart() -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Measure and print one JSON document."""
+    """Measure, and print one JSON document."""
     plain = "--plain" in arguments
-    found = measure_codes() if plain else measure_codes_apart()
-    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+    timings = measure_codes() if plain else measure_codes_apart()
+    sys.stdout.write(json.dumps(timings, indent=1) + "\n")
 
 
 if __name__ == "__main__":

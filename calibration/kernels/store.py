@@ -1,4 +1,4 @@
-"""Locate kernel tables: shipped tables, tables measured on this machine, and their names."""
+"""Find and save kernel tables: those that ship and those measured on this machine."""
 
 import datetime
 import os
@@ -12,25 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.calibration.kernels.codec import library_versions
-from stripesim.calibration.kernels.fit import table_from_rows
+from stripesim.calibration.kernels.cost_fit import table_from_rows
 from stripesim.models.kernel.cost import KernelTable, KernelTableError
-from stripesim.models.kernel.tables import (
+from stripesim.models.kernel.documents import (
     load_table,
     merge_tables,
     table_from_json,
     table_to_json,
 )
 
-#: The table of pyeclib's kernels that serves everywhere, so that a scenario gives the same result everywhere.
+#: Default table of pyeclib's kernels. It is the same everywhere, so that scenarios give the same results.
 DEFAULT_TABLE = "amd-epyc-family25-model17"
-#: The table of Ceph's own plugins.
+#: Table of Ceph's own plugins.
 CEPH_TABLE = "ceph-16.2.15"
 
 _FLAGS = ("ssse3", "avx", "avx2", "avx512f", "avx512bw", "gfni")
 
 
 def cpu_description() -> dict[str, Any]:
-    """Describe this processor: name, family and model (None if unknown), extensions a kernel may use."""
+    """Describe this processor: name, family and model (None if unknown), and SIMD extensions."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -50,14 +50,14 @@ def cpu_description() -> dict[str, Any]:
 
 
 def table_name(cpu: Mapping[str, Any]) -> str:
-    """Return a file stem for a processor, with family and model: virtual machines give generic names."""
+    """Return a file stem for a processor. It includes family and model, because VMs report generic names."""
     slug = re.sub(r"[^a-z0-9]+", "-", str(cpu["name"]).lower()).strip("-")
     parts = [f"{key}{cpu[key]}" for key in ("family", "model") if cpu.get(key)]
     return "-".join([slug, *parts])
 
 
 def table_of_this_machine(rows: Iterable[Mapping[str, Any]]) -> KernelTable:
-    """Fit rows measured here into a table that is named after the processor and notes what measured it."""
+    """Fit rows measured on this machine into a table named after the processor, with its provenance."""
     cpu = cpu_description()
     provenance = {
         "basis": "measured",
@@ -70,13 +70,26 @@ def table_of_this_machine(rows: Iterable[Mapping[str, Any]]) -> KernelTable:
 
 
 def user_table_dir() -> Path:
-    """Return the folder of tables measured here: ``$XDG_DATA_HOME/stripesim/kernel_tables``."""
+    """Return the folder of tables measured here, ``$XDG_DATA_HOME/stripesim/kernel_tables``."""
     base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Path(base) / "stripesim" / "kernel_tables"
 
 
 def save_table(table: KernelTable, directory: Path | None = None) -> Path:
-    """Write a table into a folder (`user_table_dir`); costs of the file there that it lacks are kept."""
+    """Save a table, keeping further costs of an existing file.
+
+    Parameters
+    ----------
+    table
+        Costs to save.
+    directory
+        Folder of the file. The default is `user_table_dir`.
+
+    Raises
+    ------
+    KernelTableError
+        If the existing file cannot be read or the new one cannot be written.
+    """
     directory = user_table_dir() if directory is None else directory
     path = directory / f"{table.name}.json"
     if path.exists():
@@ -90,7 +103,7 @@ def save_table(table: KernelTable, directory: Path | None = None) -> Path:
 
 
 def shipped_table_names() -> tuple[str, ...]:
-    """Return the names of the tables that ship with stripesim."""
+    """Return the names of the shipped tables."""
     folder = resources.files("stripesim.calibration.kernels.tables")
     return tuple(
         sorted(
@@ -102,16 +115,22 @@ def shipped_table_names() -> tuple[str, ...]:
 
 
 def named_table(name: str) -> KernelTable:
-    """Return a table by name: one measured here goes before one that ships."""
+    """Return a table by name. Tables measured here take precedence over shipped ones.
+
+    Raises
+    ------
+    KernelTableError
+        If there is no such table, or it cannot be read.
+    """
     own = user_table_dir() / f"{name}.json"
     if own.exists():
-        # Costs that were not measured here come from the shipped table.
+        # Take costs that were not measured here from the shipped table.
         return merge_tables(name, [load_table(own), default_table()])
     return shipped_table(name)
 
 
 def costs_measured_here(scheme: str) -> KernelTable | None:
-    """Return the costs of a code that ``stripesim kernel --save`` kept for this processor, if any."""
+    """Return the costs of a code that ``stripesim kernel --save`` stored for this processor, or None."""
     path = user_table_dir() / f"{table_name(cpu_description())}.json"
     if not path.exists():
         return None
@@ -124,7 +143,13 @@ def costs_measured_here(scheme: str) -> KernelTable | None:
 
 @lru_cache(maxsize=4)
 def shipped_table(name: str) -> KernelTable:
-    """Return a table that ships, by name."""
+    """Return a shipped table by name.
+
+    Raises
+    ------
+    KernelTableError
+        If there is no such table.
+    """
     if name not in shipped_table_names():
         raise KernelTableError(
             f"kernel table: got {name!r}, wanted one of {', '.join(shipped_table_names())}"
@@ -136,5 +161,5 @@ def shipped_table(name: str) -> KernelTable:
 
 
 def default_table() -> KernelTable:
-    """Return the shipped table of pyeclib's kernels: the same on every machine, with or without pyeclib."""
+    """Return the default table, which is the same on every machine, with or without pyeclib."""
     return shipped_table(DEFAULT_TABLE)

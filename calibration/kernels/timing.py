@@ -1,4 +1,4 @@
-"""Times of calls taken side by side, in processor time, and the rows that they become."""
+"""Time calls in turns, in processor time, and build rows of measurements."""
 
 import random
 import time
@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 Row = dict[str, Any]
-#: A call to time, as a loop that repeats it a given number of times.
+#: A function that repeats the call to time a given number of times.
 Loop = Callable[[int], Any]
 
 
 @dataclass
 class Case:
-    """A call that is timed in turn with others: `samples_s` are processor seconds of one call."""
+    """A call that is timed in turns with others. `samples_s` holds processor times per call [s]."""
 
     loop: Loop
     each: int = 1
@@ -23,14 +23,14 @@ class Case:
     samples_s: list[float] = field(default_factory=list)
 
     def settle(self, sample_s: float) -> None:
-        """Warm up, and choose a repeat count so that a sample lasts at least `sample_s` [s]."""
+        """Warm up, and choose a repeat count such that a sample lasts at least `sample_s` [s]."""
         self.loop(self.each)
         once_s = min(cpu_seconds(self.loop, self.each) for _ in range(3))
         self.calls = self.each * max(1, round(sample_s / once_s / self.each))
 
 
 def repeated(call: Callable[[], Any]) -> Loop:
-    """Return a loop in Python over a call."""
+    """Return a Python loop over a call."""
 
     def loop(calls: int) -> None:
         for _ in range(calls):
@@ -40,7 +40,7 @@ def repeated(call: Callable[[], Any]) -> Loop:
 
 
 def cpu_seconds(loop: Loop, calls: int) -> float:
-    """Return processor seconds per call: waiting for a shared processor is not kernel time."""
+    """Return processor time per call [s], which excludes waiting for a shared processor."""
     start_ns = time.thread_time_ns()
     loop(calls)
     return max(1, time.thread_time_ns() - start_ns) / calls / 1e9
@@ -49,7 +49,7 @@ def cpu_seconds(loop: Loop, calls: int) -> float:
 def sample(
     cases: Iterable[Case], rounds: int, rng: random.Random | None = None
 ) -> None:
-    """Time all cases once a round, in a new order each time where a generator is given."""
+    """Time all cases once per round, in random order if a generator is given."""
     order = list(cases)
     for _ in range(rounds):
         if rng is not None:
@@ -70,7 +70,28 @@ def row_of(
     verified: bool | None = True,
     **more: Any,
 ) -> Row:
-    """Return a row of measurements from seconds per call; `copy_s` and `verified` are None if unknown."""
+    """Build a row of measurements.
+
+    Parameters
+    ----------
+    backend, scheme, op, erasures
+        The case.
+    size_bytes
+        Data per call [B].
+    samples_s
+        Times per call [s].
+    copy_s
+        Time of the same call with the null code [s], or None if unknown.
+    verified
+        True if the result was correct, None if unknown.
+    **more
+        Further columns.
+
+    Returns
+    -------
+    dict
+        The columns above, with the median, 10th and 90th percentile of the time [s] and the speed [B/s].
+    """
     p10_s, median_s, p90_s = (float(q) for q in np.quantile(samples_s, (0.1, 0.5, 0.9)))
     return {
         "backend": backend,

@@ -1,4 +1,4 @@
-"""The claims ledger: published values, simulated values, and verdicts that only code writes.
+"""The claims ledger: published values, simulated values, and verdicts computed by code.
 
-Start with `claims`, the rows of a source, then `verdicts`.
+Start with `claims`, the rows of a source, then read `verdicts`.
 """

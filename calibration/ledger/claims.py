@@ -1,4 +1,4 @@
-"""Claims of a source as data: the columns of ``claims.csv``, their meaning and their reader."""
+"""Read the claims of a source from ``claims.csv``."""
 
 import csv
 import math
@@ -37,16 +37,16 @@ _RANGE = re.compile(rf"\s*({_NUMBER})\s*(?:-|–|\.\.)\s*({_NUMBER})\s*")
 
 
 class LedgerError(ValueError):
-    """Claims, disputes, simulated values or parameters that cannot be used; one line per problem."""
+    """Raised if claims, disputes, simulated values or parameters are invalid, with one line per problem."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a source, as its ``claims.csv`` gives it.
+    """One statement of a source, as given in ``claims.csv``.
 
-    ``published`` is a number, an array (a range or a list) or None for words; ``published_text`` is always
-    the value as written. ``tolerance`` is a fraction, None where the file gives none. ``disputed`` is the
-    reason this project doubts the row, or None.
+    ``published`` is a number, an array (a range or a list), or None for words. ``published_text`` is the
+    value as written. ``tolerance`` is a fraction, or None if the file has none. ``disputed`` is the reason
+    why this project doubts the row, or None.
     """
 
     id: str
@@ -73,10 +73,19 @@ class Claim:
 def load_claims(
     source: Path | Traversable, *, disputed: Path | Traversable | None = None
 ) -> tuple[Claim, ...]:
-    """Read a study's claims: a CSV with the columns of `COLUMNS` in any order, and perhaps ``statement``.
+    """Read the claims of a study.
 
-    `disputed` has the columns ``id`` and ``reason``, and may be missing. Raises `LedgerError` with a line for
-    each problem: ``file:line: column: got …, wanted …``.
+    Parameters
+    ----------
+    source
+        CSV file with the columns `COLUMNS` in any order, and optionally ``statement``.
+    disputed
+        CSV file with the columns ``id`` and ``reason``. It may be missing.
+
+    Raises
+    ------
+    LedgerError
+        If a file is invalid, with one line per problem: ``file:line: column: got …, wanted …``.
     """
     faults: list[str] = []
     rows = _read_table(source, COLUMNS)

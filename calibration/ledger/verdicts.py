@@ -1,8 +1,8 @@
-"""The claims ledger: published values, simulated values, and verdicts that only code writes.
+"""Judge simulated values against published ones. Only code writes verdicts.
 
-A study ships its claims as ``claims.csv`` and computes a simulated value for each id; `judge` puts the two
-side by side. Roles, comparisons and tolerances are read from the file and never changed here. A row whose
-role or value is doubtful is marked disputed, with its reason, in a separate file; it stays in the count.
+A study ships its claims as ``claims.csv`` and computes a simulated value for each id. `judge` compares the
+two. The file fixes roles, comparisons and tolerances. A row whose role or value is doubtful is marked as
+disputed, with a reason, in a separate file, and stays in the count.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ ErrorKind = Literal["relative", "absolute"]
 VERDICTS: tuple[Verdict, ...] = ("right", "wrong", "not-derivable")
 
 SMALL_PUBLISHED = 0.05
-"""Below this magnitude a published value is compared by difference, because a ratio to it says nothing."""
+"""Published values below this magnitude are compared by difference, because a ratio is meaningless."""
 SMALL_TOLERANCE = 0.05
-"""Allowed absolute difference for such a value, in the claim's own unit."""
+"""Tolerated absolute difference for such a value, in the claim's own unit."""
 ROUNDING = 1e-9
-"""Slack on a tolerance, so that a value lying exactly on it does not fail by the last bit of a division."""
+"""Slack on tolerances, so that a value exactly at the tolerance does not fail by rounding."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """A finding in words, as the published claim puts it (``"decreasing"``), and the series behind it."""
+    """A finding in the words of the published claim (such as ``"decreasing"``), with the series behind it."""
 
     says: str
     numbers: tuple[float, ...] = ()
@@ -68,7 +68,7 @@ Simulated = float | Sequence[float] | str | bool | Observation | None
 
 @dataclass(frozen=True)
 class Entry:
-    """A claim and its simulated value: ``error`` is relative or absolute as ``error_kind`` says."""
+    """A judged claim. ``error_kind`` states whether ``error`` is relative or absolute."""
 
     claim: Claim
     simulated: Numbers
@@ -88,20 +88,47 @@ def judge(
     parameters: Iterable[Mapping[str, Any]] = (),
     groups: Mapping[str, str] | None = None,
 ) -> Ledger:
-    """Compare simulated values with published ones and judge them; a `LedgerError` lists every problem.
+    """Compare simulated values with published ones and judge them.
 
-    `simulated` gives by claim id a number, an array, words (`Observation`, str or bool, for orderings and
-    trends) or None, in the claim's own unit; an id left out counts as None, and `reasons` says why.
-    `parameters` are rows with at least ``name``, ``value``, ``unit`` and ``provenance``; one counts as fitted
-    when its provenance is, or begins with, ``fitted`` (or is a mapping whose ``kind`` is). `groups` gives by
-    metric the group under which errors are averaged.
+    Parameters
+    ----------
+    claims
+        Claims of a study.
+    simulated
+        Simulated value by claim id, in the unit of the claim: a number, an array, words (`Observation`, str
+        or bool, for orderings and trends) or None. Missing ids count as None.
+    reasons
+        Reason for each value that is None, by claim id.
+    parameters
+        Rows with at least ``name``, ``value``, ``unit`` and ``provenance``. A parameter counts as fitted if
+        its provenance, or the ``kind`` of its provenance, starts with ``fitted``.
+    groups
+        Group for averaging errors, by metric.
 
-    ``error = simulated / published − 1``; where ``|published| < 0.05`` it is the difference and the tolerance
-    0.05. Right means: `value`, `extremum`: ``|error| ≤ tolerance``. `at-most`: ``error ≤ tolerance``.
-    `range`: a number lies inside the range widened by the tolerance (error 0 inside the range itself); of an
-    array the smallest element is compared with the lower end and the largest with the upper, both two-sided,
-    and the error is the larger of the two. `ordering`, `trend`, `text`: the computed words equal the
-    published ones, letter case aside; True and False stand for themselves.
+    Returns
+    -------
+    Ledger
+        All claims with their verdicts.
+
+    Raises
+    ------
+    LedgerError
+        If a value or parameter is invalid, with one line per problem.
+
+    Notes
+    -----
+    ``error = simulated / published − 1``. If ``|published| < 0.05``, the error is the difference and the
+    tolerance is 0.05. A claim is right if
+
+    - `value`, `extremum`: ``|error| ≤ tolerance``.
+    - `at-most`: ``error ≤ tolerance``.
+    - `range`: a number is inside the range widened by the tolerance (with error 0 inside the range itself).
+    For an
+      array, the smallest element is compared with the lower end and the largest with the upper end, both
+      two-sided, and the larger error counts.
+    - `ordering`, `trend`, `text`: the simulated words equal the published ones, ignoring case. True and False
+    are
+      verdicts in themselves.
     """
     claims = tuple(claims)
     known = {claim.id for claim in claims}
@@ -231,7 +258,7 @@ def _error(claim: Claim, numbers: float | tuple[float, ...]) -> tuple[float, Err
 
 @dataclass(frozen=True)
 class Ledger:
-    """Judged claims with their summary; build it with `judge`."""
+    """Judged claims with their summary. Use `judge` to build one."""
 
     entries: tuple[Entry, ...]
     parameters: tuple[dict[str, Any], ...]
@@ -239,19 +266,22 @@ class Ledger:
 
     @property
     def fitted_parameters(self) -> tuple[str, ...]:
-        """Names of the parameters whose provenance says fitted."""
+        """Names of the parameters with provenance fitted."""
         return tuple(
             str(row["name"]) for row in self.parameters if _is_fitted(row["provenance"])
         )
 
     def summary(self) -> dict[str, Any]:
-        """Return counts, share, errors and rank correlation.
+        """Summarise verdicts, errors and rank correlation.
 
-        The share that counts is ``right / held_out``, over *all* held-out rows. Mean absolute percentage
-        errors, the worst row and the median cover held-out rows compared by `value`, `extremum` or
-        `range` with a relative error: below an upper bound, or near zero, a percentage means nothing.
-        ``spearman`` ranks simulated against published over the held-out rows that are one number each;
-        None below three rows or where one side is constant.
+        Returns
+        -------
+        dict
+            The decisive share is ``right / held_out``, over *all* held-out rows. Mean absolute percentage
+            errors, worst row and median cover held-out rows compared by `value`, `extremum` or `range` with a
+            relative error, because a percentage is meaningless below an upper bound or near zero.
+            ``spearman`` ranks simulated against published values over held-out rows with one number each, and
+            is None for fewer than three rows or if either side is constant.
         """
         held_out = [entry for entry in self.entries if entry.claim.role == "held-out"]
         counts: dict[str, dict[str, int]] = {
@@ -320,7 +350,7 @@ class Ledger:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Return the claims, summary and parameters as plain values that `json.dumps` takes."""
+        """Return claims, summary and parameters as values that `json.dumps` accepts."""
         return {
             "claims": [_entry_json(entry) for entry in self.entries],
             "summary": self.summary(),
@@ -328,7 +358,7 @@ class Ledger:
         }
 
     def to_frame(self) -> pl.DataFrame:
-        """Return one row per claim; arrays become lists of one number or more, numbers lists of one."""
+        """Return one row per claim. Numbers become lists of one element, arrays longer lists."""
         rows = [_entry_json(entry) for entry in self.entries]
         for row, key in product(rows, ("published", "simulated")):
             if row[key] is not None and not isinstance(row[key], list):
@@ -348,7 +378,7 @@ class Ledger:
         )
 
     def print_ledger(self, console: Console, *, everything: bool = False) -> None:
-        """Print the counted rows and the summary; `everything` adds the rows shown but not counted."""
+        """Print the counted rows and the summary; `everything` adds rows that do not count."""
         for title, roles in SECTIONS:
             entries = [entry for entry in self.entries if entry.claim.role in roles]
             if entries and (everything or roles[0] in COUNTED_ROLES):

@@ -1,1 +1,1 @@
-"""Parameter sets as data: every number with its unit and provenance; start with `sets`."""
+"""Parameter sets as data, every number with its unit and provenance. Start with `sets`."""

@@ -1,4 +1,4 @@
-"""The range that a parameter set was calibrated on, and the questions outside it."""
+"""Compare a scenario with the range that a parameter set was calibrated on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,16 +6,16 @@ from typing import Any
 
 from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError
 
-# A list of values, none where the thing was never measured, or all numbers from min to max.
+# A list of values (empty if nothing of the kind was measured), or all numbers from min to max.
 Span = list[Any] | Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class CalibratedRange:
-    """Range that a parameter set was calibrated or checked on, by dotted key of a scenario.
+    """Range that a parameter set was calibrated or checked on, by dotted scenario key.
 
-    `source` names the measurements; `notes` are what no scenario can be inside of, such as durations that
-    were never calibrated.
+    `source` names the measurements. `notes` apply to every scenario, for example that durations were never
+    calibrated.
     """
 
     name: str
@@ -24,9 +24,12 @@ class CalibratedRange:
     notes: tuple[str, ...] = ()
 
     def warnings(self, asked: Mapping[str, Any]) -> list[str]:
-        """Return a line for each key of a scenario (nested mappings) that lies outside, then the notes.
+        """Return one line per scenario key outside the range, then the notes.
 
-        A key that is missing or None is not asked about.
+        Parameters
+        ----------
+        asked
+            Nested mappings of the scenario. A key that is missing or None is not checked.
         """
         lines = []
         for key, covered in self.keys.items():
@@ -35,7 +38,9 @@ class CalibratedRange:
             outside = [
                 one for one in values if one is not None and not _covers(covered, one)
             ]
-            reason = f"{self.name} was neither calibrated nor checked on anything of this kind"
+            reason = (
+                f"{self.name} was not calibrated or checked on anything of this kind"
+            )
             if covered != []:
                 got = ", ".join(map(_shown, outside))
                 reason = f"got {got}; {self.name} was calibrated or checked on {_words(covered)}"
@@ -70,10 +75,15 @@ def _at(asked: Mapping[str, Any], key: str) -> Any:
 
 
 def calibrated_range(chosen: ParameterSet) -> CalibratedRange:
-    """Read a parameter set's range from its table ``[calibrated]``.
+    """Read the range of a parameter set from its ``[calibrated]`` table.
 
-    It has ``source``, perhaps ``notes``, and under ``keys`` for each dotted key of a scenario a list of
-    values or ``{min, max}``. A set without one gets a range that says so to every question.
+    The table has ``source``, optionally ``notes``, and under ``keys`` a list of values or ``{min, max}`` per
+    dotted scenario key. A set without the table gets a range whose only note says so.
+
+    Raises
+    ------
+    ParameterSetError
+        If the table is invalid.
     """
     table = chosen.table("calibrated")
     if table is None:
@@ -84,7 +94,7 @@ def calibrated_range(chosen: ParameterSet) -> CalibratedRange:
     unknown = sorted(table.keys() - {"source", "notes", "keys"})
     if unknown or not isinstance(table.get("source"), str):
         raise ParameterSetError(
-            f"{where}: got {', '.join(table)}, wanted source, keys and perhaps notes"
+            f"{where}: got {', '.join(table)}, wanted source, keys and optionally notes"
         )
     for key, span in table.get("keys", {}).items():
         numbers = (

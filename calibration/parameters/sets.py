@@ -1,4 +1,4 @@
-"""Parameter sets: models read from TOML, every number with its provenance."""
+"""Read parameter sets from TOML and build models from them, every number with its provenance."""
 
 import csv
 import dataclasses
@@ -19,10 +19,10 @@ from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 _PACKAGE = "stripesim.calibration.parameters"
 #: Tables that describe the device of an OSD.
 DEVICE_TABLES = ("ssd", "hdd", "hdd_with_log")
-#: Sets that shipped once, and what replaces each.
+#: Sets that no longer ship, and their replacements.
 REPLACED = {"koh2017": '"kraken", the same cluster with threads that sleep and wake'}
 
-#: Longer than any service time, in nanoseconds; wider than any spread that was measured.
+#: Limits far beyond any service time [ns], any measured spread, and any value.
 _TIME_MAX_NS = 1e12
 _SIGMA_MAX = 5
 _VALUE_MAX = 1e30
@@ -31,11 +31,11 @@ Model = TypeVar("Model", bound=MeasuredModel)
 
 
 class ParameterSetError(ValueError):
-    """A parameter set is missing or wrong; the message says which file and key."""
+    """Raised if a parameter set is missing or invalid. The message names file and key."""
 
 
 def names() -> list[str]:
-    """Return the names of the parameter sets that ship."""
+    """Return the names of the shipped parameter sets."""
     names = (entry.name for entry in files(_PACKAGE).iterdir())
     return sorted(
         name.removesuffix(".toml") for name in names if name.endswith(".toml")
@@ -43,11 +43,23 @@ def names() -> list[str]:
 
 
 class ParameterSet:
-    """A named set of numbers for several models, or a file of the user's; else a `ParameterSetError`.
+    """A named set of numbers for several models.
 
-    It is a TOML file of `stripesim.calibration.parameters`: a table per model, in it a table per number with
-    ``value``, ``provenance``, ``source`` and, where fitted, ``confidence_interval``. Instead of ``value`` a
-    distribution has ``file`` (a column of factors), ``factors`` (a list) or ``lognormal_sigma``.
+    The TOML file has a table per model, in it a table per number with ``value``, ``provenance``, ``source``
+    and, if fitted, ``confidence_interval``. A distribution has ``file`` (a CSV file with a column of
+    factors), ``factors`` (a list) or ``lognormal_sigma`` instead of ``value``.
+
+    Parameters
+    ----------
+    name
+        Name of a shipped set, or the name to use for `path`.
+    path
+        TOML file of the user.
+
+    Raises
+    ------
+    ParameterSetError
+        If the set does not exist or the file cannot be parsed.
     """
 
     def __init__(self, name: str, path: Path | None = None) -> None:
@@ -63,14 +75,29 @@ class ParameterSet:
             raise ParameterSetError(f"{self.name}.toml: {error}") from error
 
     def table(self, name: str) -> dict[str, Any] | None:
-        """Return a table as in the file; None if the set has no table of that name."""
+        """Return a table as in the file, or None if the set has no such table."""
         found: dict[str, Any] | None = self._tables.get(name)
         return found
 
     def model(
         self, kind: type[Model], table: str, given: Mapping[str, Any] | None = None
     ) -> Model:
-        """Build a model from one table; `given` are values of the cluster, such as the number of cores."""
+        """Build a model from one table.
+
+        Parameters
+        ----------
+        kind
+            Class of the model.
+        table
+            Name of the table.
+        given
+            Values set by the cluster, such as the number of cores. They override the table.
+
+        Raises
+        ------
+        ParameterSetError
+            If the table or a number is missing, unknown or out of range.
+        """
         where = f"{self.name}.toml: [{table}]"
         if not isinstance(self._tables.get(table), dict):
             raise ParameterSetError(f"{where}: missing")
@@ -103,9 +130,22 @@ class ParameterSet:
             raise ParameterSetError(f"{where}: {error}") from error
 
     def device(self, given: Mapping[str, Any] | None = None) -> DeviceModel:
-        """Build the device of an OSD: a disk by a table ``hdd`` or ``hdd_with_log``, else a drive.
+        """Build the device of an OSD.
 
-        `given` are numbers of a drive; a disk takes none.
+        Parameters
+        ----------
+        given
+            Numbers that override those of a solid state drive. A hard disk takes none.
+
+        Returns
+        -------
+        DeviceModel
+            A hard disk if the set has a table ``hdd`` or ``hdd_with_log``, else a solid state drive.
+
+        Raises
+        ------
+        ParameterSetError
+            As from `model`, or if `given` is not empty for a hard disk.
         """
         disk = next(
             (table for table in ("hdd_with_log", "hdd") if table in self._tables), None
@@ -120,7 +160,7 @@ class ParameterSet:
 
 
 def lognormal_factors(sigma: float) -> tuple[float, ...]:
-    """Return `FACTOR_POINTS` equally likely lognormal factors of mean 1; sigma is that of the logarithm."""
+    """Return `FACTOR_POINTS` equally likely lognormal factors of mean 1. `sigma` is that of the logarithm."""
     centres = (np.arange(FACTOR_POINTS) + 0.5) / FACTOR_POINTS
     factors = np.exp(sigma * ndtri(centres))
     return tuple((factors / factors.mean()).tolist())
@@ -170,7 +210,7 @@ def _value(entry: Any, where: str, folder: Traversable) -> Any:
 def _factors(
     entry: Mapping[str, Any], where: str, folder: Traversable
 ) -> tuple[float, ...]:
-    """Read factors, a list or a column of a file, and scale them to mean 1."""
+    """Read factors from a list or a column of a file, and scale them to mean 1."""
     source = entry.get("file", "factors")
     if "factors" in entry:
         wanted = "a list of numbers"

@@ -1,1 +1,1 @@
-"""Service times of an SSD, fitted to a block trace; start with `fit`."""
+"""Fit service times of an SSD to a block trace. Start with `time_fit`."""

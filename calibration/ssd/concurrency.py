@@ -1,4 +1,4 @@
-"""Estimate from overlapping commands how many an SSD serves in parallel."""
+"""Estimate the number of commands that an SSD serves in parallel from overlapping commands."""
 
 from dataclasses import dataclass
 
@@ -7,38 +7,48 @@ import numpy.typing as npt
 import scipy
 
 from stripesim.traces import BlockTrace
+from stripesim.traces.statistics import in_flight
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Concurrency:
-    """Commands in flight, and the channels they imply."""
+    """Commands in flight, and the number of channels that they imply."""
 
-    in_flight_max: int  # Most commands in flight on one device
-    in_flight_mean_busy: float  # Mean number while there was any
-    busy_share: float  # Share of the time, first dispatch to last completion, with any
-    # Time [s] spent with n = 1, 2, … commands in flight and completions seen there.
+    in_flight_max: int  # Largest number of commands in flight on one device
+    in_flight_mean_busy: float  # Mean number while at least one was in flight
+    busy_share: (
+        float  # Share of time with at least one, from first dispatch to last completion
+    )
+    # Time [s] with n = 1, 2, … commands in flight, and completions at that level.
     level_seconds: tuple[float, ...]
     level_completions: tuple[int, ...]
     channels: float | None
-    """Effective number of servers: completions come at rate min(n, channels) / service. None when commands
-    never overlapped."""
+    """Effective number of servers, with completions at rate min(n, channels) / service.
+
+    None if commands never overlapped."""
     channels_ci95: tuple[float, float] | None  # Profile-likelihood interval
     channels_at_bound: bool
-    """True when the estimate is the most commands ever in flight, so only a lower bound."""
-    service_ns: float | None  # Service time that goes with `channels` [ns]
+    """True if the estimate equals the largest number in flight, and so is only a lower bound."""
+    service_ns: float | None  # Service time for this number of channels [ns]
 
 
 def fit_concurrency(trace: BlockTrace) -> Concurrency:
-    """Estimate channels from the rate of completions at each number of commands in flight.
+    """Estimate the number of channels from completion rates at each number of commands in flight.
 
-    With n in flight a device of c equal servers completes commands at rate min(n, c) / S. Completions C_n at
-    level n in time T_n are taken as Poisson, so log L = sum_n C_n log(min(n, c) / S) - min(n, c) T_n / S,
-    with S = sum_n min(n, c) T_n / sum_n C_n at its maximum; c is found on [1, most in flight]. The interval
-    is where 2 (log L_max - log L) stays below chi-squared's 95 % point (one degree of freedom). Service times
-    that vary less than exponentially make the true interval narrower, bursts of like commands wider. c is an
-    effective number for the sizes in the trace: a shared bus makes it smaller for larger commands.
+    Notes
+    -----
+    With n commands in flight, a device of c equal servers completes commands at rate min(n, c) / S. The C_n
+    completions at level n during time T_n are taken as Poisson, so
+
+    log L = sum_n C_n log(min(n, c) / S) - min(n, c) T_n / S,
+
+    with S = sum_n min(n, c) T_n / sum_n C_n at its maximum. c is searched between 1 and the largest number in
+    flight. The interval covers values for which 2 (log L_max - log L) is less than the 95 % point of
+    chi-squared with one degree of freedom. The true interval is narrower if service times vary less than
+    exponentially, and wider for bursts of similar commands. c is an effective number for the sizes in the
+    trace: a shared bus makes it smaller for larger commands.
     """
     seconds, completions, span_s = _levels(trace)
     levels = np.arange(1, len(seconds) + 1)
@@ -65,7 +75,7 @@ def fit_concurrency(trace: BlockTrace) -> Concurrency:
 
 
 def _levels(trace: BlockTrace) -> tuple[Floats, Floats, float]:
-    """Return seconds and completions by number in flight (from 1), and the time observed [s]."""
+    """Return time [s] and completions by number in flight, from 1, and the observed time [s]."""
     assert trace.commands is not None
     totals: list[tuple[Floats, Floats]] = []
     span_s = 0.0
@@ -75,26 +85,11 @@ def _levels(trace: BlockTrace) -> tuple[Floats, Floats, float]:
         )
         if not spans.height:
             continue
-        times = np.concatenate(
-            (spans["complete_ns"].to_numpy(), spans["dispatch_ns"].to_numpy())
-        )
-        steps = np.repeat([-1, 1], spans.height)
-        # A completion at the instant of a dispatch comes first, except for a command of no length.
-        order = np.lexsort((steps, times))
-        times = times[order]
-        steps = steps[order]
-        level = np.maximum(np.cumsum(steps), 0)
-        before = np.concatenate(([0], level[:-1]))
-        length = int(level.max()) + 1
-        gaps = np.concatenate(([0], np.diff(times))) / 1e9
-        held: Floats = np.bincount(before, weights=gaps, minlength=length).astype(
-            np.float64
-        )
-        ended: Floats = np.bincount(before[steps < 0], minlength=length).astype(
-            np.float64
-        )
+        start_ns = spans["dispatch_ns"].to_numpy()
+        end_ns = spans["complete_ns"].to_numpy()
+        held, ended = in_flight(start_ns, end_ns)
         totals.append((held[1:], ended[1:]))
-        span_s += float(times[-1] - times[0]) / 1e9
+        span_s += float(np.ptp(np.concatenate((start_ns, end_ns)))) / 1e9
     length = max((len(held) for held, _ in totals), default=0)
     seconds = np.zeros(length)
     completions = np.zeros(length)

@@ -1,4 +1,4 @@
-"""A drive's parameter set written from its fitted service times, for `cluster.drive` of a scenario."""
+"""Write a drive's parameter set from fitted service times, for use as ``cluster.drive``."""
 
 import json
 import math
@@ -9,24 +9,45 @@ import numpy as np
 import scipy
 
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.calibration.ssd.fit import FitError, sample_of
 from stripesim.calibration.ssd.result import Floats, ServiceFit
+from stripesim.calibration.ssd.time_fit import FitError, sample_of
 from stripesim.models.ssd import PART_BYTES, TRANSFER_MAX_BYTES, SsdModel
 from stripesim.traces import BlockTrace
 
 LIKE = "nvme-tlc"
-"""Preset that supplies the numbers a trace does not show."""
+"""Preset that supplies numbers that the trace does not show."""
 
 
 def drive_toml(
     service: Sequence[ServiceFit], trace: BlockTrace, like: str = LIKE
 ) -> str:
-    """Write a parameter set of the fitted numbers; the others come from a preset, and say so.
+    """Write fitted service times as a parameter set, taking other numbers from a preset.
 
-    Base and slope are those of commands that overlapped no other, where there were enough. A model of a drive
-    spreads one request over its channels in parts (`SsdModel.parts_bytes`), each with its own time, so
-    base and slope are chosen for the parts: the mean of the slowest part lies nearest the fitted line at the
-    sizes of the trace. The spread around the mean is that of all commands of the fitted half.
+    Parameters
+    ----------
+    service
+        Fits of reads and writes.
+    trace
+        The fitted trace.
+    like
+        Preset for numbers that the trace does not show.
+
+    Returns
+    -------
+    str
+        TOML document whose sources state which numbers were fitted.
+
+    Raises
+    ------
+    FitError
+        If no fit is of service times, or the preset is a hard disk.
+
+    Notes
+    -----
+    Base and slope are those of commands that overlapped no other, if there were enough. The drive model
+    spreads a request over its channels in parts (`SsdModel.parts_bytes`), each with its own time. Base and
+    slope are therefore chosen for the parts such that the mean of the slowest part is nearest to the fitted
+    line at the sizes in the trace. The spread around the mean is that of all commands in the fitted half.
     """
     preset = ParameterSet(like)
     model = preset.device()
@@ -47,7 +68,7 @@ def drive_toml(
             taken["factors"] = _rounded(getattr(model, key))
         source = f"not in the trace: as {like} ({entry['source']})"
         entries[key] = {**taken, "provenance": "assumed", "source": source}
-    # A fit to a trace is of one device, however many an OSD may have.
+    # The trace is from one device, whatever number an OSD has.
     entries["raid0_drives"] = {
         "value": 1,
         "provenance": "given",
@@ -80,7 +101,7 @@ def drive_toml(
     ]
     for key, entry in entries.items():
         lines += ["", f"[ssd.{key}]"]
-        # Strings, numbers and lists of numbers are written alike in TOML and JSON.
+        # TOML and JSON write strings, numbers and lists of numbers in the same way.
         lines += [
             f"{name} = {json.dumps(value, ensure_ascii=False)}"
             for name, value in entry.items()
@@ -135,7 +156,7 @@ def _line_entries(
 
 
 def _parts(sizes: Floats, channels: int) -> tuple[Floats, Floats]:
-    """Return the channels that serve a request alone, and the bytes of each, as `SsdModel` splits it."""
+    """Return the channels that serve an otherwise idle request, and the bytes on each, as in `SsdModel`."""
     pieces = np.ceil(sizes / TRANSFER_MAX_BYTES)
     parts = np.clip(sizes // PART_BYTES, 1, channels)
     together = np.where(pieces > 1, np.minimum(pieces, channels), parts)
@@ -146,7 +167,7 @@ def _parts(sizes: Floats, channels: int) -> tuple[Floats, Floats]:
 
 
 def _slowest(table: Sequence[float], together: Floats) -> Floats:
-    """Return the mean of the largest of `together` draws from equally likely factors, ascending."""
+    """Return the mean of the largest of `together` draws from equally likely ascending factors."""
     below = np.arange(len(table) + 1) / len(table)
     means = {
         count: float(np.diff(below**count) @ np.asarray(table))

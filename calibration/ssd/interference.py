@@ -1,4 +1,4 @@
-"""Estimate how reads and writes slow each other down, from the service times of a block trace."""
+"""Estimate how much reads and writes slow each other down, from the service times of a block trace."""
 
 from dataclasses import dataclass
 
@@ -9,34 +9,43 @@ from stripesim.calibration.ssd.result import Floats, Operation
 from stripesim.traces import BlockTrace
 
 COMMANDS_MIN = 30
-"""Fewer commands in one company than this have no mean worth telling."""
+"""Fewer commands than this have no meaningful mean."""
 
 _COMPANIES = ("alone", "own kind", "other kind")
 
 
 @dataclass(frozen=True)
 class Interference:
-    """Service times of one direction by the company a command meets when it is dispatched."""
+    """Service times of one direction by the commands in flight at dispatch."""
 
     operation: Operation  # Direction of the commands
     company: str
     """Commands in flight on the device: `alone` (none), `own kind` (only of the same direction),
     `other kind` (at least one of the other direction)."""
-    commands: int  # Number of commands that met it
+    commands: int  # Number of such commands
     # Their service times [ns].
     mean_ns: float
     p50_ns: float
     slowdown: float | None
-    """Mean time against that of commands of the same size that were alone; None where too few were."""
+    """Mean time relative to commands of the same size that were alone, or None if there were too few."""
     slowdown_ci95: tuple[float, float] | None  # Bootstrap interval
 
 
 def fit_interference(trace: BlockTrace, *, seed: int = 1) -> tuple[Interference, ...]:
-    """Compare service times by what else was in flight at dispatch.
+    """Compare service times by the commands in flight at dispatch.
 
-    slowdown = mean of t / m(size), m the mean time of commands that were alone and whose size has the same
-    nearest power of two. A trace shows what happened together, not what caused it: bursts bring company
-    and, if the device slows for another reason, long times as well.
+    Parameters
+    ----------
+    trace
+        Block trace. Without device commands the result is empty.
+    seed
+        Seed of the bootstrap.
+
+    Notes
+    -----
+    slowdown = mean of t / m(size), where m is the mean time of commands that were alone and whose size has
+    the same nearest power of two. A trace shows correlation, not causes: bursts bring company and, if the
+    device slows for another reason, also long times.
     """
     if trace.commands is None:
         return ()
@@ -86,7 +95,7 @@ def _with_company(commands: pl.DataFrame) -> pl.DataFrame:
     for of_device in commands.partition_by("device", maintain_order=True):
         flown = of_device.drop_nulls("dispatch_ns")
         start = flown["dispatch_ns"].to_numpy()
-        # A command that never completed is in flight to the end.
+        # A command that never completed is in flight until the end.
         end = flown["complete_ns"].fill_null(np.iinfo(np.int64).max).to_numpy()
         is_write = flown["is_write"].to_numpy()
         flying = {}
@@ -97,8 +106,8 @@ def _with_company(commands: pl.DataFrame) -> pl.DataFrame:
             over = np.searchsorted(np.sort(end[is_write == write]), start, side="right")
             flying[write] = begun - over
         same = np.where(is_write, flying[True], flying[False])
-        other = np.where(is_write, flying[False], flying[True])
-        company = np.where(other > 0, 2, np.where(same > 0, 1, 0))
+        opposite = np.where(is_write, flying[False], flying[True])
+        company = np.where(opposite > 0, 2, np.where(same > 0, 1, 0))
         parts.append(flown.with_columns(pl.Series("company", company)))
     time_ns = (pl.col("complete_ns") - pl.col("dispatch_ns")).cast(pl.Float64)
     classes = pl.col("length_bytes").cast(pl.Float64).log(2).round().cast(pl.Int64)

@@ -1,4 +1,4 @@
-"""Draws a service-time fit: line, distribution functions, quantiles against quantiles."""
+"""Draw a fit of service times: line, distribution functions and quantile-quantile plot."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stripesim.calibration.ssd.fit import model_times_ns, sample_of
 from stripesim.calibration.ssd.result import Floats, ServiceFit
+from stripesim.calibration.ssd.time_fit import model_times_ns, sample_of
 from stripesim.traces import BlockTrace
 from stripesim.traces.figure import save_figure
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart.
+# Palette by Okabe and Ito, which colour-blind readers can distinguish.
 _DATA, _HELD_OUT, _MODEL = "#0072B2", "#D55E00", "#000000"
 _US = 1e3
 _FITTED = "first half (fitted)"
@@ -24,7 +24,7 @@ _NEVER_SEEN = "second half (held out)"
 
 
 def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
-    """Draw a fit against the trace it comes from."""
+    """Draw a fit against its trace, as `path`.svg and `path`.png, and return both paths."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -33,7 +33,7 @@ def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path
     size = sample.size_bytes
     times_us = sample.times_ns / _US
     table = np.asarray(fit.factor_table)
-    # The model gets the held-out sizes: the test is of times, not of the choice of sizes.
+    # Evaluate the model at the held-out sizes, to test times rather than the choice of sizes.
     models = [
         model_times_ns(fit.line, table, part) / _US
         for part in (size[:half], size[half:])
@@ -106,7 +106,7 @@ def _draw_cdf(
     share = np.arange(1, len(model) + 1) / len(model)
     axes.plot(model, share, color=_MODEL, linestyle="--", linewidth=1, label="model")
     both = np.concatenate((train, held_out))
-    # The few extreme times are in the other panels; here they would squeeze the curves.
+    # Omit extreme times, which would compress the curves. Other panels show them.
     axes.set(
         xscale="log",
         xlim=(np.quantile(both, 0.001) * 0.9, np.quantile(both, 0.995) * 1.1),
@@ -128,7 +128,7 @@ def _draw_cdf(
 def _draw_qq(
     axes: Axes, fit: ServiceFit, train: Floats, held_out: Floats, models: list[Floats]
 ) -> None:
-    # Percentiles, and from there the tail in steps that the sample can still resolve.
+    # Percentiles, then the tail in steps that the sample can resolve.
     tail = 1 - np.geomspace(0.01, 1 / fit.train.commands, 8)
     levels = np.concatenate((np.arange(0.01, 0.99, 0.01), tail))
     for times, model, colour, marker, label in (
@@ -161,7 +161,7 @@ def _draw_qq(
 
 
 def _plain_ticks(axis: Axis, multiples: tuple[int, ...]) -> None:
-    """Label a logarithmic axis with plain numbers at the given multiples of powers of ten."""
+    """Label a logarithmic axis with plain numbers at these multiples of powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(subs=multiples))

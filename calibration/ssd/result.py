@@ -1,4 +1,4 @@
-"""Result of a fit of service times: line, distribution, scores, provenance."""
+"""Define the result of a service-time fit: line, distribution, scores and provenance."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -14,24 +14,26 @@ Operation = Literal["read", "write"]
 Quantity = Literal["service", "response"]
 
 POOR_ERROR = {"mean": 0.25, "p50": 0.25, "p90": 0.25, "p99": 0.5}
-"""Errors on the unseen half beyond which a fit is called poor; the tail of half a trace is itself noisy."""
+"""Errors on the unseen half above which a fit is called poor. The tail of half a trace is itself noisy."""
 
 
 @dataclass(frozen=True)
-class Line:
-    """Mean time affine in size, `base_ns + ns_per_byte * size_bytes`."""
+class MeanLine:
+    """Mean time as an affine function of size, `base_ns + ns_per_byte * size_bytes`."""
 
     # Intercept [ns] and slope [ns/B], both at least 0.
     base_ns: float
     ns_per_byte: float
-    # Bootstrap intervals, 2.5 to 97.5 %, extended to the estimate where it lies outside.
+    # Bootstrap intervals, 2.5 to 97.5 %, extended to include the estimate.
     base_ns_ci95: tuple[float, float]
     ns_per_byte_ci95: tuple[float, float]
-    commands: int  # Number of commands it was fitted to
-    slope_identified: bool  # False when all commands have one size, so that the slope had to be taken as 0
+    commands: int  # Number of fitted commands
+    slope_identified: (
+        bool  # False if all commands have one size, so that the slope is set to 0
+    )
 
     def mean_ns(self, size_bytes: npt.ArrayLike) -> Floats:
-        """Return the mean time of commands of given sizes [ns]."""
+        """Return the mean time of commands of these sizes [ns], float64 of the same shape."""
         mean: Floats = self.base_ns + self.ns_per_byte * np.asarray(
             size_bytes, dtype=np.float64
         )
@@ -39,14 +41,14 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class FactorDistribution:
     """A parametric distribution of the factor, for comparison with the table."""
 
     name: str  # `lognormal` or `gamma`
-    # SciPy's, location 0.
+    # SciPy's parameters, with location 0.
     shape: float
     scale: float
-    aic: float  # Akaike's criterion on the fitting half; lower is better
+    aic: float  # Akaike's criterion on the fitted half; lower is better
     # Kolmogorov-Smirnov distance of time / line.
     ks_train: float
     ks_held_out: float
@@ -54,14 +56,15 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Score:
-    """Agreement of the model's times with one half of the data."""
+    """Agreement between the model's times and one half of the data."""
 
     part: str  # `train` or `held-out`
-    commands: int  # How many
+    commands: int  # Number of commands
     ks: float  # Largest distance between the two distribution functions
     ks_critical_5_percent: float
-    """Distance that independent draws exceed once in twenty. Commands are not independent, and on the
-    fitting half the distance is too small by construction."""
+    """Distance that independent draws exceed once in twenty times.
+
+    Commands are not independent, and on the fitted half the distance is too small by construction."""
     # model / data - 1.
     mean_error: float
     p50_error: float
@@ -69,7 +72,7 @@ class Score:
     p99_error: float
 
     def poor(self) -> str | None:
-        """Return a sentence on the errors that are too large; None for a good fit."""
+        """Return a sentence about errors that are too large, or None for a good fit."""
         errors = {
             "mean": self.mean_error,
             "p50": self.p50_error,
@@ -88,34 +91,34 @@ class Score:
 
 @dataclass(frozen=True)
 class ServiceFit:
-    """Result of a fit: time = line(size) × factor, the factor drawn from `factor_table`."""
+    """Result of a fit: time = line(size) × factor, with the factor drawn from `factor_table`."""
 
     # Trace file, `read` or `write`, `service` or `response`.
     source: str
     operation: Operation
     quantity: Quantity
-    line: Line  # Mean on the first half of the commands
-    isolated_line: Line | None
-    """The same for commands that overlapped no other, in all of the trace; None when too few."""
+    line: MeanLine  # Mean of the first half of the commands
+    isolated_line: MeanLine | None
+    """Mean of all commands that overlapped no other, or None if there were too few."""
     factor_table: tuple[float, ...]
-    """Mean of the factor in each of equally likely cells, ascending; its mean is 1."""
-    # Share of the fitting half's mean that its one slowest command and its slowest 1 % contribute: how much
-    # the mean depends on few.
+    """Mean of the factor in equally likely cells, ascending, with mean 1."""
+    # Shares of the slowest command and of the slowest 1 % in the mean of the fitted half, which show how much
+    # it depends on a few commands.
     slowest_share: float
     slowest_percent_share: float
-    candidates: tuple[Candidate, ...]  # Lognormal and gamma
-    # Agreement with the first half (fitted) and the second (never seen).
+    candidates: tuple[FactorDistribution, ...]  # Lognormal and gamma
+    # Agreement with the first half (fitted) and the second half (unseen).
     train: Score
     held_out: Score
     concurrency: (
         Concurrency | None
-    )  # Channels estimated from overlap; None for responses
-    # Seed and number of resamplings behind the intervals.
+    )  # Channels estimated from overlap, or None for responses
+    # Seed and number of resamplings for the intervals.
     seed: int
     bootstrap: int
 
     def summary(self) -> str:
-        """Return a few lines for a terminal."""
+        """Return several lines for a terminal."""
         line = self.line
         score = self.held_out
         base = [v / 1e3 for v in (line.base_ns, *line.base_ns_ci95)]
@@ -136,12 +139,13 @@ class ServiceFit:
             and self.concurrency.channels_ci95
         ):
             low, high = self.concurrency.channels_ci95
-            found = f"{self.concurrency.channels:.1f} effective channels (95 % {low:.1f} to {high:.1f})"
-            listed.append(f"  {found}")
+            listed.append(
+                f"  {self.concurrency.channels:.1f} effective channels (95 % {low:.1f} to {high:.1f})"
+            )
         return "\n".join(listed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fit as plain data, with its provenance: kind, source, rows, objective."""
+        """Return the fit as plain data with its provenance: kind, source, rows and objective."""
         return {
             **asdict(self),
             "poor": self.held_out.poor(),

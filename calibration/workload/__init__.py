@@ -1,1 +1,1 @@
-"""Workload models fitted to block traces, and new traces drawn from them; start with `model`."""
+"""Fit workload models to block traces, and draw new traces from them. Start with `model`."""

@@ -1,4 +1,4 @@
-"""A workload model learnt from a block trace, and new traces drawn from it."""
+"""Define a workload model learnt from a block trace, and draw new traces from it."""
 
 from dataclasses import dataclass
 
@@ -15,58 +15,76 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 TRIES = 8
-"""Places tried for a first touch that must not lie on data touched before."""
+"""Attempts to place a first touch that must not overlap previously touched data."""
 
 
 class WorkloadError(ValueError):
-    """A trace is too small for a workload model; the text gives its size and the minimum."""
+    """Raised if a trace is too small for a workload model. The message states its size and the minimum."""
 
 
 _DEVICE_STRIDE = 1 << 50
-"""Blocks of one device are numbered below this: 2**62 bytes of 4 KiB."""
+"""Upper bound on the block numbers of one device: 2**62 bytes in blocks of 4 KiB."""
 
 
 @dataclass(frozen=True)
 class WorkloadModel:
     """Parameters learnt from a trace.
 
-    Assumptions: gaps do not depend on the requests; reuse does not depend on the operation; a first
-    touch is anywhere in its region with equal probability; the length of what comes back to a place is drawn
-    afresh. So distances between starts are not kept beyond the region, and where a trace writes the same
-    extents again and again the synthetic one touches more data.
+    Notes
+    -----
+    Assumptions: gaps do not depend on requests, and reuse does not depend on the operation. A first touch is
+    uniformly distributed in its region. The length of a request that returns to an offset is drawn again.
+    Distances between starts are therefore not kept beyond the region, and if a trace rewrites the same
+    extents, the synthetic trace touches more data.
     """
 
-    requests: int  # Requests it was fitted to
+    requests: int  # Number of fitted requests
     gap_tables_ns: tuple[Floats, ...]
-    """One per regime, idlest first; shape (cells,), ascending: mean gap in each of equally likely cells
-    [ns]."""
+    """Per regime, idlest first: mean gap in equally likely cells [ns], ascending, shape (cells,)."""
     gap_chains: tuple[Floats, ...]
-    """One per regime; shape (classes, classes): from one class of gaps to the next; rows sum to 1."""
-    rate_memory: float  # Correlation of the rate from one epoch to the next
-    epoch_requests: float  # Requests in an epoch
-    # Shape (states,), bool: operation, and whether the request starts where the device's last one ended.
+    """Per regime: transition matrix between classes of gaps, float64 of shape (classes, classes)."""
+    rate_memory: float  # Correlation of the rates of successive epochs
+    epoch_requests: float  # Requests per epoch
+    # Operation, and whether a request starts where the last one on its device ended; bool of shape (states,).
     state_is_write: npt.NDArray[np.bool_]
     state_follows: npt.NDArray[np.bool_]
     state_sizes_bytes: tuple[
         Ints, ...
-    ]  # For each state the sizes that occur, one entry per occurrence [B]
-    state_chain: Floats  # Shape (states, states): from the state of a request to that of the next
+    ]  # Sizes that occur in each state, one entry per occurrence [B]
+    state_chain: Floats  # Transition matrix between states of successive requests, shape (states, states)
     reuse_probability: float
-    """Probability that a request which does not follow starts where an earlier one did."""
+    """Probability that a request that does not follow starts where an earlier one did."""
     reuse_depths: Ints
-    """Shape (reuses,): LRU stack depths of those that did, in starts of requests that do not follow."""
+    """LRU stack depths of those requests, in starts of requests that do not follow; shape (reuses,)."""
     overlap_probability: float
-    """Probability that a new start lies on data that was touched before all the same."""
-    device_names: tuple[str, ...]  # Devices
-    region_weights: Floats  # Shape (devices, regions): where starts never used before lie; sums to 1
-    # Shape (devices,), int64: start of each device's range and length of a region [B].
+    """Probability that a new start overlaps previously touched data."""
+    device_names: tuple[str, ...]  # Names of the devices
+    region_weights: (
+        Floats  # Distribution of new starts, shape (devices, regions), sum 1
+    )
+    # Start of each device's range, and length of a region [B], int64 of shape (devices,).
     region_low_bytes: Ints
     region_bytes: Ints
-    grain_bytes: int  # All starts are multiples of it [B]
+    grain_bytes: int  # Unit of all starts [B]
 
 
 def synthesise(model: WorkloadModel, n: int, seed: int) -> BlockTrace:
-    """Write a new trace with the model's ways."""
+    """Draw a synthetic trace from a model.
+
+    Parameters
+    ----------
+    model
+        Fitted model.
+    n
+        Number of requests, at least 1.
+    seed
+        Seed of all draws.
+
+    Raises
+    ------
+    WorkloadError
+        If `n` is less than 1.
+    """
     if n < 1:
         raise WorkloadError(f"n: got {n}, wanted at least 1")
     rng = np.random.default_rng(seed)
@@ -97,7 +115,7 @@ def synthesise(model: WorkloadModel, n: int, seed: int) -> BlockTrace:
 def plain_gaps(
     table: Floats, chain: Floats, n: int, rng: np.random.Generator
 ) -> Floats:
-    """Draw gaps [ns] from a chain: a class, and within it a cell of the table (as in `WorkloadModel`)."""
+    """Draw `n` gaps [ns] from a chain: a class, and in it a cell of the table (as in `WorkloadModel`)."""
     classes = _walk(np.cumsum(chain, axis=1), n, rng.random(n))
     at = (classes + rng.random(n)) / len(chain) * len(table)
     out: Floats = table[np.minimum(at.astype(np.int64), len(table) - 1)]
@@ -115,7 +133,7 @@ def _synthetic_arrivals(model: WorkloadModel, n: int, rng: np.random.Generator) 
         [fresh], [1, -memory], noise[1:], zi=[memory * noise[0]]
     )[0]
     level = np.concatenate((noise[:1], later))
-    # By rank, so that each regime has its share of the epochs and the mean rate does not rest on few draws.
+    # Use ranks, so that each regime has its share of epochs and the mean rate does not depend on few draws.
     regime = np.argsort(np.argsort(level)) * regimes // epochs
     gaps = np.empty(n)
     for index in range(regimes):
@@ -130,7 +148,7 @@ def _synthetic_arrivals(model: WorkloadModel, n: int, rng: np.random.Generator) 
 
 @compiled
 def _walk(cumulative: Floats, n: int, draws: Floats) -> Ints:
-    """Walk a Markov chain, from its first state."""
+    """Walk a Markov chain from its first state."""
     out = np.empty(n, np.int64)
     state = np.int64(0)
     last = cumulative.shape[1] - 1
@@ -164,7 +182,7 @@ def _synthetic_places(
     )
     fresh = (fresh - fresh % model.grain_bytes).astype(np.int64)
     clear = rng.random(n) >= model.overlap_probability
-    # A request that follows belongs to a device that is as busy as in the trace.
+    # A request that follows is on a device in proportion to the device's share in the trace.
     share = np.cumsum(model.region_weights.sum(axis=1))
     follower = np.minimum(np.searchsorted(share, rng.random(n)), len(share) - 1)
     placed: tuple[Ints, Ints] = _place(
@@ -193,7 +211,7 @@ def _place(
     length: Ints,
     devices: int,
 ) -> tuple[Ints, Ints]:
-    """Put requests in places, in turn. A Fenwick tree of last uses finds the start at a stack depth."""
+    """Place each request in turn. A Fenwick tree of last uses finds the start at a stack depth."""
     n = len(length)
     out_device = np.empty(n, np.int64)
     out_offset = np.empty(n, np.int64)
@@ -212,7 +230,7 @@ def _place(
             out_device[now] = where
             out_offset[now] = end[where]
         elif again[now] and live > 0:
-            # The start used at rank `live - depth` from the oldest; a stack too short gives its oldest.
+            # The start with rank `live - depth` from the oldest, or the oldest one if the stack is too short.
             rank = max(np.int64(1), live - depth[now])
             at = 0
             step = size

@@ -1,4 +1,4 @@
-"""Compare a synthetic trace with the two halves of the recorded one."""
+"""Compare a synthetic trace with both halves of the recorded one."""
 
 from dataclasses import dataclass
 
@@ -17,43 +17,49 @@ from stripesim.traces.statistics import (
 
 @dataclass(frozen=True)
 class WorkloadScore:
-    """One characteristic of the fitted part, the rest, and a synthetic trace."""
+    """A characteristic of the fitted half, the other half and a synthetic trace."""
 
-    name: str  # The characteristic that is compared
-    # Its value in each. For Kolmogorov-Smirnov distances: 0, of the held-out part from the fitted one, and of
-    # the synthetic trace from the fitted part.
+    name: str  # Name of the characteristic
+    # Values in each. For Kolmogorov-Smirnov distances: 0, the distance of the held-out half from the fitted
+    # one, and that of the synthetic trace from the fitted half.
     fitted: float
     held_out: float
     synthetic: float
     tolerance: float
-    """Allowed distance of the synthetic value from the fitted one: relative, or as `absolute` says."""
-    absolute: bool  # Whether the tolerance is absolute
+    """Tolerated distance of the synthetic value from the fitted one, relative unless `absolute`."""
+    absolute: bool  # True if the tolerance is absolute
 
     @property
     def error(self) -> float:
-        """Synthetic against fitted, relative or absolute."""
+        """Error of the synthetic value against the fitted one, relative or absolute."""
         return _error(self.synthetic, self.fitted, self.absolute)
 
     @property
     def held_out_error(self) -> float:
-        """Synthetic against held out, relative or absolute."""
+        """Error of the synthetic value against the held-out one, relative or absolute."""
         return _error(self.synthetic, self.held_out, self.absolute)
 
     @property
     def drift(self) -> float:
-        """Fitted against held out: how much the trace itself changes."""
+        """Difference between the fitted and the held-out value: the change within the trace itself."""
         return _error(self.fitted, self.held_out, self.absolute)
 
     @property
     def passes(self) -> bool:
-        """Return True if the synthetic trace keeps the characteristic within the tolerance."""
+        """True if the synthetic trace keeps the characteristic within the tolerance."""
         return bool(abs(self.error) <= self.tolerance)
 
 
 def score_workload(
     first: BlockTrace, rest: BlockTrace, synthetic: BlockTrace
 ) -> tuple[WorkloadScore, ...]:
-    """Compare the characteristics of three traces."""
+    """Compare a synthetic trace with the fitted half (`first`) and the other half (`rest`) of a trace.
+
+    Returns
+    -------
+    tuple of WorkloadScore
+        One score per characteristic that all three traces have.
+    """
     three = (first, rest, synthetic)
     listed = [_characteristics(trace) for trace in three]
     scores = [
@@ -91,7 +97,7 @@ _TOLERANCES: dict[str, tuple[float, bool]] = {
     "reuse ratio": (0.1, True),
     "LRU hits, 10 % cache": (0.1, True),
 }
-"""Tolerances of a synthetic trace. One burst more or less moves dispersions by half; shares are stable."""
+"""Tolerances of a synthetic trace. A burst may change dispersions by half, whereas shares are stable."""
 
 
 def _characteristics(trace: BlockTrace) -> dict[str, float]:

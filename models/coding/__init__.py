@@ -1,4 +1,4 @@
-"""Redundancy schemes, one file each, behind one protocol; start with `protocol`."""
+"""Redundancy schemes, one file per family, behind a common protocol. Start with `protocol`."""
 
 from stripesim.models.coding.amplification import padded_amplification, stored_bytes
 from stripesim.models.coding.clay import Clay

@@ -1,4 +1,4 @@
-"""Compute the bytes a coded object occupies: division into chunks, and padding, in exact numbers."""
+"""Compute the bytes that a coded object occupies, including chunk division and padding, exactly."""
 
 from fractions import Fraction
 
@@ -20,26 +20,43 @@ def stored_bytes(
 ) -> int:
     r"""Return the bytes that all shards of one object occupy [B].
 
-    `object_bytes` is the object as written, at least 1; `geometry` is without meaning for replication. An
-    optimised pool stores whole pages, not whole stripes: a byte takes one page and m more.
+    Parameters
+    ----------
+    scheme
+        Redundancy scheme.
+    geometry
+        Stripes of the object. Replication ignores it.
+    object_bytes
+        Bytes written to the object [B], at least 1.
+    min_alloc_bytes
+        Allocation unit of the object store [B], at least 1.
+    policy
+        EC policy. An optimised pool stores whole pages instead of whole stripes: one byte takes one page plus
+        m more.
+
+    Raises
+    ------
+    SchemeError
+        If `object_bytes` or `min_alloc_bytes` is less than 1.
 
     Notes
     -----
     The object is divided into :math:`\lceil S / (k u) \rceil` stripes of :math:`k` chunks of :math:`u`
-    bytes, the last one padded, and each of the :math:`n` shards stores a chunk of every stripe:
+    bytes. The last stripe is padded, and each of the :math:`n` shards stores one chunk per stripe:
 
     .. math:: B = n \, u \left\lceil \frac{S}{k u} \right\rceil \tag{1}
 
-    The store rounds a shard up to whole units. Metadata comes on top, so this is a lower bound.
+    The store rounds each shard up to whole allocation units. Metadata is not included, so this is a lower
+    bound.
 
     References
     ----------
     Ceph v11.2.0, ``src/osd/ECUtil.h``; Han et al., "Revisiting Erasure Codes: A Configuration Perspective"
-    (HotStorage 2024), slides: division and padding.
+    (HotStorage 2024), slides on division and padding.
 
     Examples
     --------
-    RS(12, 9) of the source, n and k, is ``rs:9,3`` here:
+    RS(12, 9) in the source, which states n and k, is ``rs:9,3`` here:
 
     >>> from stripesim.models.coding import parse_scheme
     >>> code = parse_scheme("rs:9,3")
@@ -72,11 +89,18 @@ def padded_amplification(
     *,
     min_alloc_bytes: int = 1,
 ) -> Fraction:
-    """Return bytes stored per byte written, without metadata: equation (1) of `stored_bytes` over the size.
+    """Return the bytes stored per byte written: equation (1) of `stored_bytes` divided by the object size.
 
-    It is n / k where whole stripes are written and never less; at most n times the stripe unit over the size
-    for objects below a stripe.
+    The result is n / k for whole stripes and larger otherwise. For an object smaller than a stripe, it is at
+    most n times the stripe unit divided by the object size. Metadata is not included.
 
+    Parameters
+    ----------
+    scheme, geometry, object_bytes, min_alloc_bytes
+        As for `stored_bytes`.
+
+    Examples
+    --------
     >>> from stripesim.models.coding import parse_scheme
     >>> code = parse_scheme("rs:12,3")
     >>> padded_amplification(code, code.geometry(4 << 20), 64 << 20)

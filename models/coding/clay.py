@@ -1,4 +1,4 @@
-"""Clay codes: Reed-Solomon's storage and tolerance, but a lost shard is rebuilt from parts of others."""
+"""Clay codes: the storage and tolerance of Reed-Solomon, with cheaper repair of a single shard."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,15 +9,15 @@ from stripesim.models.coding.errors import require
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.protocol import (
     SHARDS_MAX,
-    Repair,
+    ObjectRepair,
     ShardExtent,
     shard_extents,
 )
 from stripesim.models.coding.reed_solomon import ReedSolomon
 
-#: A sub-chunk is a multiple of this [B]: the smallest chunk of jerasure's reed_sol_van with two data shards.
+#: Sub-chunks are multiples of this [B]: the smallest chunk of jerasure's reed_sol_van with two data shards.
 SUB_CHUNK_ALIGN_BYTES: Final = 32
-#: More sub-chunks than this in a chunk are refused: a chunk would be larger than objects commonly are.
+#: Largest number of sub-chunks per chunk. Beyond it, a chunk exceeds common object sizes.
 SUB_CHUNKS_MAX: Final = 4096
 
 
@@ -25,23 +25,24 @@ SUB_CHUNKS_MAX: Final = 4096
 class Clay(ReedSolomon):
     r"""A coupled-layer code, written ``clay:k,m,d``.
 
-    Of at least 2 parities m; d shards help to rebuild one lost shard, k + 1 to k + m - 1.
+    m is at least 2. d shards, k + 1 to k + m - 1, help to rebuild one lost shard.
 
     Notes
     -----
-    A chunk is q^t sub-chunks with q = d - k + 1 and t = ceil((k + m) / q). One lost shard is rebuilt from
-    the same q^(t-1) sub-chunks of each of d helpers, and so from
+    A chunk consists of q^t sub-chunks with q = d - k + 1 and t = ceil((k + m) / q). Repair of one lost shard
+    reads the same q^(t-1) sub-chunks from each of d helpers, that is,
 
     .. math:: \frac{d}{q} = \frac{d}{d - k + 1} \tag{1}
 
-    bytes for each byte lost. They form q^y runs of q^(t-1-y) sub-chunks, with y the column of the lost
-    shard: few long runs for the first shards, many short ones for the last. All others of its column
-    must help. With two shards lost, one of the column not to be had or fewer than d helpers, k whole
-    chunks are read and decoded, as with Reed-Solomon. Any m shards may be lost.
+    bytes per byte lost. These sub-chunks form q^y runs of q^(t-1-y) sub-chunks, where y is the column of the
+    lost shard: a few long runs for the first shards, many short ones for the last. All other shards of the
+    column must help. If two shards are lost, a shard of the column is unavailable, or there are fewer than d
+    helpers, repair reads and decodes k whole chunks, as with Reed-Solomon. The code tolerates the loss of any
+    m shards.
 
-    Reads and writes of clients are those of `ReedSolomon`: whole stripes, also where a shard is missing.
+    Client reads and writes work as in `ReedSolomon`: in whole stripes, including degraded ones.
 
-    In the (n, k, d) notation of Vajha et al. ``clay:9,3,11`` is (12, 9, 11).
+    In the (n, k, d) notation of Vajha et al., ``clay:9,3,11`` is (12, 9, 11).
 
     References
     ----------
@@ -92,24 +93,26 @@ class Clay(ReedSolomon):
 
     @property
     def name(self) -> str:
-        """``clay:k,m,d``."""
+        """Name in the form ``clay:k,m,d``."""
         return f"clay:{self.k},{self.m},{self.d}"
 
     @cached_property
     def shape(self) -> ClayShape:
-        """The grid of nodes and sub-chunks."""
+        """Grid of nodes and sub-chunks."""
         return ClayShape(self.k, self.m, self.d)
 
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
-        """Return stripes of k chunks, the unit [B] padded to 32-byte sub-chunks: 5184 for 4096 and 9,3,11."""
+        """Return stripes of k chunks with the unit [B] padded to 32-byte sub-chunks (9,3,11: 4096 → 5184)."""
         align = self.shape.sub_chunks * SUB_CHUNK_ALIGN_BYTES
-        # A unit of 0 or less stays so, and is refused there.
+        # StripeGeometry rejects a unit of 0 or less, which stays so here.
         return StripeGeometry(
             k=self.k, stripe_unit_bytes=-(-stripe_unit_bytes // align) * align
         )
 
-    def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
-        """Return the needed sub-chunks of d helpers, or k whole chunks; no two runs of a shard touch."""
+    def _repair_reads(
+        self, repair: ObjectRepair
+    ) -> tuple[tuple[ShardExtent, ...], int]:
+        """Return the needed sub-chunks of d helpers, or k whole chunks. Runs of one shard never touch."""
         helpers = self.helpers(repair.lost, repair.unavailable)
         if not helpers:
             extents = shard_extents(repair.sources, ((0, repair.shard_bytes),))
@@ -127,17 +130,28 @@ class Clay(ReedSolomon):
     def helpers(
         self, lost: frozenset[int], unavailable: frozenset[int] = frozenset()
     ) -> list[int]:
-        """Return the d shards that rebuild a lost one from parts, its column first; empty: a whole decode."""
+        """Return the d shards that rebuild a lost shard from parts; none if it takes a full decode.
+
+        Parameters
+        ----------
+        lost, unavailable
+            Shards to rebuild, and further shards that cannot be read.
+
+        Returns
+        -------
+        list of int
+            Shards, ascending. They include every other shard in the column of the lost one.
+        """
         if len(lost) != 1:
             return []
         (shard,) = lost
         column = self.shape.column(shard)
-        others = [
+        outside = [
             s for s in range(self.width) if s not in {shard, *column, *unavailable}
         ]
-        if unavailable & set(column) or len(column) + len(others) < self.d:
+        if unavailable & set(column) or len(column) + len(outside) < self.d:
             return []
-        return sorted([*column, *others][: self.d])
+        return sorted([*column, *outside][: self.d])
 
     def _check_geometry(self, geometry: StripeGeometry) -> None:
         super()._check_geometry(geometry)

@@ -1,6 +1,6 @@
-"""Coupled-layer (Clay) codes in NumPy: encode, decode, and repair from parts of the helpers' chunks.
+"""Implement coupled-layer (Clay) codes in NumPy: encode, decode, and repair from parts of chunks.
 
-Products are table look-ups, so this is a reference and a kernel whose cost can be measured, not a fast one.
+Products are table look-ups. This is a reference implementation whose cost can be measured, not a fast kernel.
 """
 
 from collections.abc import Mapping
@@ -23,20 +23,20 @@ from stripesim.models.coding.galois import (
 
 Indices = npt.NDArray[np.int64]
 
-#: The coefficient of the pairwise coupling: neither 0 nor 1, so that the coupling can be undone.
+#: Coefficient of the pairwise coupling. It is neither 0 nor 1, so that the coupling is invertible.
 GAMMA: Final = 2
-#: The inverse of 1 + gamma^2, the determinant of the coupling, and that of gamma.
+#: Inverses of 1 + gamma^2 (the determinant of the coupling) and of gamma.
 _UNCOUPLE: Final = int(INVERSES[1 ^ PRODUCTS[GAMMA, GAMMA]])
 _GAMMA_INVERSE: Final = int(INVERSES[GAMMA])
 
 
 @dataclass(frozen=True)
 class ClayShape:
-    """The grid of nodes and the planes of a Clay code of k data and m parity shards, repaired by d helpers.
+    """The node grid and planes of a Clay code with k data and m parity shards, repaired by d helpers.
 
-    q = d - k + 1. Virtual shards of zeros, which make k + m a multiple of q, are between data and
-    parity. Node i is at x = i mod q, y = i div q, y < t. A chunk is q^t sub-chunks, one per plane z;
-    the digits z_0 ... z_{t-1} of z are to base q, z_0 the most significant, as in Ceph.
+    With q = d - k + 1, virtual shards of zeros between data and parity make k + m a multiple of q. Node i is
+    at x = i mod q and y = i div q, y < t. A chunk has q^t sub-chunks, one per plane z. The digits
+    z_0 ... z_{t-1} of z are in base q, with z_0 the most significant, as in Ceph.
     """
 
     k: int
@@ -45,37 +45,37 @@ class ClayShape:
 
     @property
     def q(self) -> int:
-        """Nodes in a column, and the part of a chunk that a repair saves: 1 / q of it is read."""
+        """Nodes per column. Repair reads 1 / q of each helper's chunk."""
         return self.d - self.k + 1
 
     @property
     def virtual(self) -> int:
-        """Shards of zeros that fill the grid."""
+        """Number of virtual shards of zeros that fill the grid."""
         return -(self.k + self.m) % self.q
 
     @property
     def t(self) -> int:
-        """Columns of nodes, digits of a plane's number."""
+        """Number of columns, which is also the number of digits of a plane."""
         return (self.k + self.m + self.virtual) // self.q
 
     @property
     def nodes(self) -> int:
-        """Nodes of the grid, virtual ones included."""
+        """Number of nodes in the grid, including virtual ones."""
         return self.q * self.t
 
     @property
     def sub_chunks(self) -> int:
-        """Sub-chunks of a chunk, q^t."""
+        """Number of sub-chunks per chunk, q^t."""
         return int(self.q**self.t)
 
     def node(self, shard: int) -> int:
-        """Return the node of a shard: parity follows the virtual nodes."""
+        """Return the node of a shard. Parity follows the virtual nodes."""
         if shard < self.k:
             return shard
         return shard + self.virtual
 
     def column(self, shard: int) -> list[int]:
-        """Return the other shards in the same column, ascending, without virtual ones."""
+        """Return the other shards of the same column, ascending, without virtual ones."""
         y = self.node(shard) // self.q
         return [
             s
@@ -84,17 +84,17 @@ class ClayShape:
         ]
 
     def repair_runs(self, shard: int) -> list[tuple[int, int]]:
-        """Return the runs (first, count) helpers read: planes whose digit at the lost column is its x."""
+        """Return the runs (first, count) of sub-chunks that each helper reads to repair a shard."""
         y, x = divmod(self.node(shard), self.q)
         count = self.q ** (self.t - 1 - y)
         return [((run * self.q + x) * count, count) for run in range(self.q**y)]
 
 
 class _Step(NamedTuple):
-    """Planes of one intersection score, and where their uncoupled symbols come from.
+    """The planes of one intersection score, and the sources of their uncoupled symbols.
 
-    `own`, `both` and `mixed` are flat indices (node * planes + plane) of unpaired symbols,
-    whose partner's coupled symbol is known, and whose partner's uncoupled symbol is known.
+    `own`, `both` and `mixed` hold flat indices (node * planes + plane) of symbols that are unpaired, whose
+    partner's coupled symbol is known, and whose partner's uncoupled symbol is known, respectively.
     """
 
     planes: Indices
@@ -104,22 +104,23 @@ class _Step(NamedTuple):
 
 
 class ClayCoder:
-    r"""Encodes and decodes one Clay code for real.
+    r"""Encode, decode and repair with one Clay code.
 
     Notes
     -----
-    With U the uncoupled and C the stored symbols, in every plane z the U form a codeword of a scalar
-    maximum-distance-separable code, and the symbols of node (x, y) in plane z and of (z_y, y) in the
-    plane with z_y replaced by x are a pair if x differs from z_y:
+    U denotes the uncoupled and C the stored symbols. In every plane z, the symbols U form a codeword of a
+    scalar maximum-distance-separable code. Symbols of node (x, y) in plane z with x different from z_y are
+    paired with those of node (z_y, y) in the plane where z_y is replaced by x:
 
     .. math:: C = U + \gamma U^*, \quad C^* = U^* + \gamma U
 
-    otherwise C = U. Erased nodes are solved plane by plane in the order of the intersection score, the
-    number of erased nodes (x, y) with z_y = x: the partner of a known symbol that is itself erased has
-    been solved in a plane of smaller score. Encoding is decoding with all parity erased.
+    All other symbols have C = U. Erased nodes are solved plane by plane, ordered by intersection score, the
+    number of erased nodes (x, y) with z_y = x. An erased partner of a known symbol has then been solved
+    already in a plane of smaller score. Encoding is decoding with all parity erased.
 
-    Deviation: the scalar code is Cauchy Reed-Solomon and the coupling is symmetric with gamma = 2; Ceph takes
-    both from its jerasure plugin. Bytes of parity differ from Ceph's, amounts and places of reads do not.
+    Deviation: the scalar code is Cauchy Reed-Solomon, and the coupling is symmetric with gamma = 2. Ceph
+    takes both from its jerasure plugin. Parity bytes differ from Ceph's, but the amounts and positions of
+    reads do not.
 
     References
     ----------
@@ -149,12 +150,29 @@ class ClayCoder:
         self._partner_node: Indices = y[:, None] * shape.q + digit
         moved: Indices = planes + (x[:, None] - digit) * weights[y][:, None]
         self._partner: Indices = self._partner_node * shape.sub_chunks + moved
-        # An erasure pattern's schedule does not depend on the data.
+        # The schedule of an erasure pattern does not depend on the data.
         self._schedule = lru_cache(maxsize=256)(self._make_schedule)
         self._solver = lru_cache(maxsize=256)(self._make_solver)
 
     def encode(self, data: Bytes) -> Bytes:
-        """Return all shards, shape (k + m, chunk), of data chunks (k, chunk) of a multiple of q^t bytes."""
+        """Encode data chunks.
+
+        Parameters
+        ----------
+        data
+            Data chunks, uint8 of shape (k, chunk). The chunk size is a multiple of `ClayShape.sub_chunks`
+            bytes.
+
+        Returns
+        -------
+        Bytes
+            All shards, uint8 of shape (k + m, chunk), data first.
+
+        Raises
+        ------
+        SchemeError
+            If the shape or the chunk size is wrong.
+        """
         wanted = f"({self.shape.k}, chunk)"
         require(
             data.ndim == 2 and data.shape[0] == self.shape.k,
@@ -165,10 +183,25 @@ class ClayCoder:
         return self.decode(dict(enumerate(data)))
 
     def decode(self, shards: Mapping[int, Bytes]) -> Bytes:
-        """Return all shards, shape (k + m, chunk), from any k of them by number, data first.
+        """Decode all shards from any k of them.
 
-        Chunks are uint8, all of one length, a multiple of `ClayShape.sub_chunks` bytes, or a `SchemeError`;
-        fewer than k are a `DataLossError`.
+        Parameters
+        ----------
+        shards
+            Chunks by shard number, data first. All are uint8 and of the same size, a multiple of
+            `ClayShape.sub_chunks` bytes.
+
+        Returns
+        -------
+        Bytes
+            All shards, uint8 of shape (k + m, chunk), data first.
+
+        Raises
+        ------
+        DataLossError
+            If there are fewer than k shards.
+        SchemeError
+            If chunk sizes differ or are not a multiple of the number of sub-chunks.
         """
         shape = self.shape
         if len(shards) < shape.k:
@@ -181,7 +214,7 @@ class ClayCoder:
             uncoupled = np.zeros_like(coupled)
             self._solve(coupled, uncoupled, gone, tuple(range(shape.sub_chunks)))
             for node in gone:
-                # Unpaired symbols are their own partners; gamma must not touch them.
+                # An unpaired symbol is its own partner and must not be multiplied by gamma.
                 coupled[node] = uncoupled[node]
                 pair = ~self._alone[node]
                 coupled[node, pair] ^= _times(
@@ -191,7 +224,10 @@ class ClayCoder:
         return coupled[rows].reshape(len(rows), -1)
 
     def helper_part(self, chunk: Bytes, *, lost: int) -> Bytes:
-        """Return the sub-chunks (`ClayShape.repair_runs`) that a helper reads to repair a shard."""
+        """Return the sub-chunks of a helper's chunk (uint8) that repair of shard `lost` reads.
+
+        `ClayShape.repair_runs` lists them. The result is uint8 of 1 / q of the chunk size.
+        """
         parts = chunk.reshape(self.shape.sub_chunks, -1)
         return np.concatenate(
             [
@@ -201,7 +237,27 @@ class ClayCoder:
         )
 
     def repair(self, lost: int, helpers: Mapping[int, Bytes]) -> Bytes:
-        """Return one chunk from the `helper_part` of d shards, which include the lost shard's column."""
+        """Rebuild one chunk from parts of its helpers' chunks.
+
+        Parameters
+        ----------
+        lost
+            Shard to rebuild.
+        helpers
+            The `helper_part` of at least d shards, which include all others in the column of the lost shard.
+
+        Returns
+        -------
+        Bytes
+            The rebuilt chunk, uint8 of shape (chunk,).
+
+        Raises
+        ------
+        DataLossError
+            If there are too few helpers, or a shard of the column is missing.
+        SchemeError
+            If the sizes of the parts differ or are not a multiple of the number of sub-chunks read.
+        """
         shape = self.shape
         if len(helpers) < shape.d or not set(shape.column(lost)) <= set(helpers):
             raise DataLossError(
@@ -221,21 +277,23 @@ class ClayCoder:
             if s != lost and s not in helpers
         ]
         uncoupled = np.zeros_like(coupled)
-        # The lost node's partners lie outside these planes, so its whole column is unknown.
+        # The partners of the lost node are outside these planes, so its whole column is unknown.
         self._solve(
             coupled, uncoupled, tuple(sorted([*column, *aloof])), tuple(planes.tolist())
         )
         coupled[mine, planes] = uncoupled[mine, planes]
         for node in set(column) - {mine}:
-            # C = U + gamma U* gives the lost node's U*, and from it C* = U* + gamma U.
+            # C = U + gamma U* yields U* of the lost node, and then C* = U* + gamma U.
             known = uncoupled[node, planes]
-            other = _times(_GAMMA_INVERSE, coupled[node, planes] ^ known)
-            _flat(coupled)[self._partner[node, planes]] = other ^ _times(GAMMA, known)
+            lost_free = _times(_GAMMA_INVERSE, coupled[node, planes] ^ known)
+            _flat(coupled)[self._partner[node, planes]] = lost_free ^ _times(
+                GAMMA, known
+            )
         rebuilt: Bytes = coupled[mine].reshape(-1)
         return rebuilt
 
     def _grid(self, shards: Mapping[int, Bytes], planes: Indices) -> Bytes:
-        """Return the chunks as symbols of these planes, shape (nodes, all planes, bytes); zeros elsewhere."""
+        """Return the chunks as symbols of these planes, shape (nodes, all planes, bytes), zero elsewhere."""
         sizes = {chunk.size for chunk in shards.values()}
         if len(sizes) != 1 or min(sizes) % len(planes):
             wanted = f"one multiple of {len(planes)} sub-chunks"
@@ -255,7 +313,7 @@ class ClayCoder:
         gone: tuple[int, ...],
         planes: tuple[int, ...],
     ) -> None:
-        """Fill in the uncoupled symbols of all nodes in these planes."""
+        """Compute the uncoupled symbols of all nodes in these planes."""
         stored = _flat(coupled)
         free = _flat(uncoupled)
         partner = self._partner.reshape(-1)
@@ -275,7 +333,7 @@ class ClayCoder:
                 uncoupled[node, step.planes] = total
 
     def _make_solver(self, gone: tuple[int, ...]) -> tuple[Indices, Bytes]:
-        """Return the nodes to solve from, and the coefficients of each, shape (gone, nodes to solve from)."""
+        """Return the nodes to solve from, and their coefficients, shape (gone nodes, source nodes)."""
         width = self._generator.shape[1]
         left = [node for node in range(self.shape.nodes) if node not in gone]
         sources = np.array(left[:width], dtype=np.int64)
@@ -286,7 +344,7 @@ class ClayCoder:
     def _make_schedule(
         self, gone: tuple[int, ...], planes: tuple[int, ...]
     ) -> list[_Step]:
-        """Group planes by intersection score, and sort each group's symbols by how they are uncoupled."""
+        """Group planes by intersection score, and the symbols of each group by how they are uncoupled."""
         inside = np.zeros(self.shape.sub_chunks, dtype=bool)
         inside[list(planes)] = True
         is_gone = np.zeros(self.shape.nodes, dtype=bool)
@@ -295,12 +353,12 @@ class ClayCoder:
         partner_gone = is_gone[self._partner_node]
         steps = []
         for value in np.unique(score[inside]).tolist():
-            here = inside & (score == value)
-            wanted = ~is_gone[:, None] & here[None, :]
+            scored = inside & (score == value)
+            wanted = ~is_gone[:, None] & scored[None, :]
             pair = wanted & ~self._alone
             steps.append(
                 _Step(
-                    planes=np.flatnonzero(here),
+                    planes=np.flatnonzero(scored),
                     own=np.flatnonzero(wanted & self._alone),
                     both=np.flatnonzero(pair & ~partner_gone),
                     mixed=np.flatnonzero(pair & partner_gone),
@@ -321,5 +379,5 @@ def _flat(grid: Bytes) -> Bytes:
 
 @lru_cache(maxsize=64)
 def coder_of(shape: ClayShape) -> ClayCoder:
-    """Return the coder of a shape, made once."""
+    """Return the cached coder of a shape."""
     return ClayCoder(shape)

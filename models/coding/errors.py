@@ -1,16 +1,16 @@
-"""Errors of schemes, plans and codecs: one line each, for the user to read."""
+"""Errors raised by schemes, plans and codecs, each with a one-line message for the user."""
 
 
 class SchemeError(ValueError):
-    """A scheme, geometry or request that is impossible: the text says what was got and wanted."""
+    """An invalid scheme, geometry or request. The message states the value and the valid ones."""
 
 
 class DataLossError(SchemeError):
-    """More shards are gone than the code can rebuild."""
+    """Raised if more shards are missing than the code can rebuild."""
 
 
 class CodecError(ValueError):
-    """The encode library is absent, or refuses a backend, a shape or a set of fragments."""
+    """Raised if the encode library is missing, or rejects a backend, a shape or a set of fragments."""
 
 
 def require(holds: bool, place: str, got: object, wanted: str) -> None:

@@ -1,6 +1,7 @@
-"""Arithmetic and rank over GF(2^8) in NumPy: readable, not fast, for every product is a table look-up.
+"""Compute products, inverses and ranks over GF(2^8) in NumPy.
 
-It decides which shards of a linear code suffice. The real kernels are checked against it.
+Products are table look-ups, so the code is readable rather than fast. It decides which shards of a linear
+code suffice for decoding, and tests check the fast kernels against it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ Bytes = npt.NDArray[np.uint8]
 #: x^8 + x^4 + x^3 + x^2 + 1, the field polynomial of ISA-L, jerasure and liberasurecode for 8-bit words.
 POLYNOMIAL: Final = 0x11D
 
-# Patterns eliminated together: enough to hide the interpreter, few enough to stay in the cache.
+# Patterns eliminated together: enough to hide interpreter overhead, few enough to stay in cache.
 _BATCH: Final = 4096
 
 
@@ -38,13 +39,13 @@ def _tables() -> tuple[Bytes, Bytes, Bytes]:
     return powers, products, inverses
 
 
-#: The powers of the generator 2, shape (255,); all products, shape (256, 256): row ``a`` multiplies by
-#: ``a``; and all inverses, shape (256,), with 0 in place of that of 0.
+#: Powers of the generator 2, shape (255,). Products, shape (256, 256): row ``a`` multiplies by ``a``.
+#: Inverses, shape (256,), with 0 as the inverse of 0.
 POWERS, PRODUCTS, INVERSES = _tables()
 
 
 def matrix_product(a: Bytes, b: Bytes) -> Bytes:
-    """Return the matrix product over GF(2^8), of shapes (rows, inner) and (inner, columns)."""
+    """Return the matrix product over GF(2^8) of matrices of shape (rows, inner) and (inner, columns)."""
     result = np.zeros((a.shape[0], b.shape[1]), dtype=np.uint8)
     for inner in range(a.shape[1]):
         result ^= PRODUCTS[a[:, inner, None], b[inner]]
@@ -52,7 +53,13 @@ def matrix_product(a: Bytes, b: Bytes) -> Bytes:
 
 
 def invert(matrix: Bytes) -> Bytes:
-    """Invert a square matrix by Gauss-Jordan elimination; `DataLossError` if it is singular."""
+    """Invert a square uint8 matrix over GF(2^8) by Gauss-Jordan elimination.
+
+    Raises
+    ------
+    DataLossError
+        If the matrix is singular.
+    """
     size = matrix.shape[0]
     work = np.concatenate([matrix, np.eye(size, dtype=np.uint8)], axis=1)
     for column in range(size):
@@ -70,34 +77,56 @@ def invert(matrix: Bytes) -> Bytes:
 
 
 def vandermonde_matrix(k: int, m: int) -> Bytes:
-    """Return the generator whose parity row ``r`` is ``(2^r)^j``, as ISA-L's ``gf_gen_rs_matrix``.
+    """Return the generator matrix of ISA-L's ``gf_gen_rs_matrix``: an identity above a Vandermonde matrix.
 
-    The identity is above the parity rows, k and m being at most 256 together.
+    Parameters
+    ----------
+    k, m
+        Numbers of data and parity shards. Their sum is at most 256.
 
-    Deviation from textbooks: an identity on top of a Vandermonde matrix is not maximum-distance-separable in
-    general. Some square submatrices are singular once m exceeds 3 (m = 4 from k = 22 on, m = 5 from k = 6
-    on), so some erasures of m shards cannot be decoded.
+    Returns
+    -------
+    Bytes
+        uint8 of shape (k + m, k). Row r of the parity is ``(2^r)^j`` for column j.
 
-    See Intel ISA-L, ``erasure_code/ec_base.c``; ``include/erasure_code.h``, note on ``gf_gen_rs_matrix``.
+    Notes
+    -----
+    Deviation from textbooks: an identity above a Vandermonde matrix is not maximum-distance-separable in
+    general. Some square submatrices are singular if m exceeds 3 (k of 22 or more for m = 4, of 6 or more for
+    m = 5), so some erasures of m shards cannot be decoded.
+
+    References
+    ----------
+    Intel ISA-L, ``erasure_code/ec_base.c``; ``include/erasure_code.h``, note on ``gf_gen_rs_matrix``.
     """
     parity = POWERS[np.arange(m)[:, None] * np.arange(k) % 255]
     return np.concatenate([np.eye(k, dtype=np.uint8), parity])
 
 
 def cauchy_matrix(k: int, m: int) -> Bytes:
-    """Return the generator whose parity is ``1 / (i xor j)``, as ISA-L's ``gf_gen_cauchy1_matrix``.
+    """Return the generator matrix of ISA-L's ``gf_gen_cauchy1_matrix``: an identity above a Cauchy matrix.
 
-    The identity is above the parity rows, row i running from k to k + m - 1 and k + m being at most 256.
-    Every k rows are independent.
+    Parameters
+    ----------
+    k, m
+        Numbers of data and parity shards. Their sum is at most 256.
 
-    See Intel ISA-L, ``erasure_code/ec_base.c``.
+    Returns
+    -------
+    Bytes
+        uint8 of shape (k + m, k). The parity in row i and column j is ``1 / (i xor j)``, with i from k to
+        k + m - 1. Any k rows are independent.
+
+    References
+    ----------
+    Intel ISA-L, ``erasure_code/ec_base.c``.
     """
     parity = INVERSES[np.arange(k, k + m)[:, None] ^ np.arange(k)]
     return np.concatenate([np.eye(k, dtype=np.uint8), parity])
 
 
 def columns_independent(matrices: Bytes) -> npt.NDArray[np.bool_]:
-    """Return True for each matrix (count, rows, columns) whose columns are linearly independent."""
+    """Return True for each matrix of shape (count, rows, columns) whose columns are linearly independent."""
     work = matrices.copy()
     count, rows, columns = work.shape
     if columns > rows:
@@ -111,22 +140,32 @@ def columns_independent(matrices: Bytes) -> npt.NDArray[np.bool_]:
         swapped = work[every, pivot].copy()
         work[every, pivot] = work[:, column]
         work[:, column] = PRODUCTS[INVERSES[swapped[:, column]][:, None], swapped]
-        # A row above the diagonal is never looked at again, so only those below are cleared.
+        # Rows above the diagonal are not used again, so clear only those below.
         factors = work[:, column + 1 :, column]
         work[:, column + 1 :] ^= PRODUCTS[factors[:, :, None], work[:, None, column]]
     return ok
 
 
 def patterns_independent(matrix: Bytes, size: int) -> Iterator[npt.NDArray[np.bool_]]:
-    """Yield whether each pattern of `size` columns is independent, in batches of `itertools.combinations`."""
+    """Yield in batches whether each combination of `size` columns is linearly independent."""
     patterns = combinations(range(matrix.shape[1]), size)
     while batch := list(islice(patterns, _BATCH)):
-        chosen = np.array(batch, dtype=np.int64).reshape(len(batch), size)
-        yield columns_independent(matrix[:, chosen].transpose(1, 0, 2))
+        indices = np.array(batch, dtype=np.int64).reshape(len(batch), size)
+        yield columns_independent(matrix[:, indices].transpose(1, 0, 2))
 
 
 def independent_rows(matrix: Bytes, order: Sequence[int], wanted: int) -> list[int]:
-    """Return the first `wanted` rows, in the given order, that are independent of those before them."""
+    """Return the first rows, in a given order, that are linearly independent of those before them.
+
+    Parameters
+    ----------
+    matrix
+        uint8 of shape (rows, columns).
+    order
+        Row indices in the order of preference.
+    wanted
+        Largest number of rows to return.
+    """
     basis: list[tuple[int, Bytes]] = []
     taken: list[int] = []
     for row in order:

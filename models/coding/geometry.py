@@ -1,4 +1,4 @@
-"""Layout of an object's bytes: stripes of ``k`` chunks."""
+"""Layout of an object in stripes of ``k`` chunks."""
 
 from dataclasses import dataclass
 
@@ -7,21 +7,24 @@ from stripesim.models.coding.errors import require
 
 @dataclass(frozen=True)
 class StripeGeometry:
-    """Distribution of an object's bytes over its data shards.
+    """Distribution of an object over its data shards.
 
-    Byte ``x`` of an object is in stripe ``x // (k * u)``, on data shard
-    ``x % (k * u) // u``, at offset ``x // (k * u) * u + x % u`` of that shard,
-    with ``u`` the stripe unit. A shard stores whole chunks only, so the last
-    stripe of an object is padded with zeros up to its end.
+    With the stripe unit ``u``, byte ``x`` of the object is in stripe ``x // (k * u)``, on data shard
+    ``x % (k * u) // u``, at offset ``x // (k * u) * u + x % u`` of that shard. Shards store whole chunks
+    only, so the last stripe of an object is padded with zeros.
 
-    See Ceph v11.2.0, ``src/osd/ECUtil.h``, ``stripe_info_t``.
+    References
+    ----------
+    Ceph v11.2.0, ``src/osd/ECUtil.h``, ``stripe_info_t``.
 
+    Examples
+    --------
     >>> geometry = StripeGeometry(k=6, stripe_unit_bytes=4096)
     >>> geometry.stripe_bytes, geometry.stripe_range(20000, 10000)
     (24576, (0, 2))
     """
 
-    #: `k`, `stripe_unit_bytes`: data chunks per stripe, and the size of one [B]; both at least 1
+    #: Data chunks per stripe, at least 1, and the size of a chunk [B], at least 1.
     k: int
     stripe_unit_bytes: int
 
@@ -36,7 +39,15 @@ class StripeGeometry:
         return self.k * self.stripe_unit_bytes
 
     def stripe_range(self, offset_bytes: int, length_bytes: int) -> tuple[int, int]:
-        """Return the stripes an extent of the object [B] touches, as (first, stop); none if empty."""
+        """Return the stripes that an extent of the object [B] touches, as (first, stop).
+
+        An empty extent touches none.
+
+        Raises
+        ------
+        SchemeError
+            If the offset or the length is negative.
+        """
         for name, number in (
             ("offset_bytes", offset_bytes),
             ("length_bytes", length_bytes),
@@ -48,9 +59,9 @@ class StripeGeometry:
         return first, -(-(offset_bytes + length_bytes) // self.stripe_bytes)
 
     def stripe_count(self, object_size_bytes: int) -> int:
-        """Return the stripes an object of this size [B] fills, the last one padded."""
+        """Return the number of stripes of an object of this size [B], the last one padded."""
         return self.stripe_range(0, object_size_bytes)[1]
 
     def shard_size_bytes(self, object_size_bytes: int) -> int:
-        """Return the bytes every shard stores for an object of this size [B]."""
+        """Return the bytes that each shard stores for an object of this size [B]."""
         return self.stripe_count(object_size_bytes) * self.stripe_unit_bytes

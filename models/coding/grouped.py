@@ -1,4 +1,4 @@
-"""Base of codes with repair groups: exact decodability, and repairs from groups smaller than k."""
+"""Base class of codes with repair groups: exact decodability, and repair from fewer than k shards."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -15,56 +15,56 @@ from stripesim.models.coding.galois import (
     independent_rows,
     patterns_independent,
 )
-from stripesim.models.coding.protocol import Repair, ShardExtent, shard_extents
+from stripesim.models.coding.protocol import ObjectRepair, ShardExtent, shard_extents
 from stripesim.models.coding.reed_solomon import ReedSolomon
 
 Group = frozenset[int]
 
-#: Above this number of patterns of one size `failures_tolerated` is a proven lower bound.
+#: Beyond this number of patterns of one size, `failures_tolerated` is a proven lower bound.
 PATTERNS_MAX = 300_000
 
 
 @dataclass(frozen=True)
 class GroupedCode(ReedSolomon):
-    """A systematic linear code with groups of shards of which any one follows from the others.
+    """A systematic linear code with groups in which any one shard follows from the others.
 
-    Stripes are written and read as those of `ReedSolomon`; only the choice of sources differs.
+    Stripes are written and read as in `ReedSolomon`. Only the choice of repair sources differs.
 
-    A shard mended in one group may help to mend another in a second group. Where some shard
-    cannot be mended so, or it would take more than k sources, k independent shards are read and
-    the stripe is decoded, the unavailable shards being erasures as well.
+    A shard repaired in one group may help to repair another in a second group. If some shard cannot be
+    repaired this way, or repair would need more than k sources, k independent shards are read and the stripe
+    is decoded. The unavailable shards are then erasures as well.
     """
 
     @property
     @abstractmethod
     def groups(self) -> tuple[Group, ...]:
-        """Sets of shards of which any one is a linear combination of the others."""
+        """Sets of shards in which any one is a linear combination of the others."""
 
     @property
     @abstractmethod
     def generator(self) -> Bytes:
-        """The generator matrix, shape (k + m, k): the identity above the parity rows."""
+        """Generator matrix, uint8 of shape (k + m, k): the identity above the parity rows."""
 
     @property
     def parity_order(self) -> Sequence[int]:
-        """Parities in the order in which a decode prefers them."""
+        """Parities, ordered by preference for decoding."""
         return range(self.k, self.width)
 
     @property
     def surely_tolerated(self) -> int:
-        """Number of shards whose loss is always bearable, known without search."""
+        """Number of arbitrary shard losses known to be tolerated without a search."""
         return 0
 
     @cached_property
     def parity_check(self) -> Bytes:
-        """A parity-check matrix, shape (m, k + m): its product with the shards is zero."""
+        """Parity-check matrix, uint8 of shape (m, k + m). Its product with the shards is zero."""
         return np.concatenate(
             [self.generator[self.k :], np.eye(self.m, dtype=np.uint8)], axis=1
         )
 
     @cached_property
     def failures_tolerated(self) -> int:
-        """Number of shards whose loss is always bearable: all patterns are tried, up to 300,000 of a size."""
+        """Number of arbitrary shard losses tolerated, by trying all patterns (up to 300,000 per size)."""
         size = self.surely_tolerated + 1
         while (
             patterns := comb(self.width, size)
@@ -78,7 +78,23 @@ class GroupedCode(ReedSolomon):
         return _can_decode(self, frozenset(missing))
 
     def decodable_patterns(self, size: int) -> int:
-        """Count the sets of `size` missing shards, of binomial(k + m, size), that leave the data readable."""
+        """Count the sets of `size` missing shards that leave the data readable.
+
+        Parameters
+        ----------
+        size
+            Number of missing shards, 0 to k + m.
+
+        Returns
+        -------
+        int
+            Number of decodable sets out of binomial(k + m, size).
+
+        Raises
+        ------
+        SchemeError
+            If `size` is out of range.
+        """
         require(
             0 <= size <= self.width, f"{self.name}: size", size, f"0 to {self.width}"
         )
@@ -87,7 +103,7 @@ class GroupedCode(ReedSolomon):
         return 0
 
     def _decodes(self, missing: frozenset[int]) -> bool:
-        """Return True if the data survives; `can_decode` caches the answer."""
+        """Return True if the data survives. `can_decode` caches the result."""
         return bool(columns_independent(self.parity_check[None, :, sorted(missing)])[0])
 
     def _count(self, size: int) -> int:
@@ -95,8 +111,10 @@ class GroupedCode(ReedSolomon):
             int(batch.sum()) for batch in patterns_independent(self.parity_check, size)
         )
 
-    def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
-        """Mend shard by shard inside groups where that does, else decode."""
+    def _repair_reads(
+        self, repair: ObjectRepair
+    ) -> tuple[tuple[ShardExtent, ...], int]:
+        """Repair shard by shard within groups if that is cheaper, else decode."""
         sources = repair.sources
         erasures = len(repair.lost | repair.unavailable)
         local = self._local_sources(repair.lost, repair.unavailable)
@@ -108,7 +126,7 @@ class GroupedCode(ReedSolomon):
     def _local_sources(
         self, lost: frozenset[int], unavailable: frozenset[int]
     ) -> list[int] | None:
-        """Return the shards from which the lost ones can be mended group by group; None if they cannot."""
+        """Return the shards that repair the lost ones group by group, or None if that is impossible."""
         sources: set[int] = set()
         waiting = set(lost)
         while waiting:
@@ -126,9 +144,7 @@ class GroupedCode(ReedSolomon):
         return sorted(sources)
 
     def _sources(self, missing: frozenset[int]) -> list[int]:
-        """Return the k shards to read: data first, then parities that add to it, in the scheme's order."""
-        if not self.can_decode(missing):
-            raise self._data_loss(missing, f"shards of rank {self.k}")
+        """Return the k shards to read: data first, then useful parities in order of preference."""
         present = [
             shard
             for shard in (*range(self.k), *self.parity_order)

@@ -1,4 +1,4 @@
-"""Codes with local parities: the Xorbas form, and Ceph's lrc plugin in its simple form."""
+"""Locally repairable codes: the Xorbas form, and Ceph's lrc plugin in its simple form."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from stripesim.models.coding.protocol import SHARDS_MAX
 
 @dataclass(frozen=True)
 class LocalCode(GroupedCode):
-    """Data, Reed-Solomon parities, then one parity for each local group, its exclusive-or."""
+    """Data, Reed-Solomon parities, then the local parities, each the XOR of one local group."""
 
     locality: int
     not_optimised_because: ClassVar[str] = "Ceph's lrc plug-in does not support it"
@@ -31,31 +31,31 @@ class LocalCode(GroupedCode):
     @property
     @abstractmethod
     def local_parities(self) -> int:
-        """Local groups, each with its own parity."""
+        """Number of local groups, each with its own parity."""
 
     @property
     @abstractmethod
     def coefficients(self) -> Bytes:
-        """The Reed-Solomon rows, shape (parities, k)."""
+        """Rows of the Reed-Solomon parities, uint8 of shape (parities, k)."""
 
     @property
     def global_parities(self) -> int:
-        """Reed-Solomon parities."""
+        """Number of Reed-Solomon parities."""
         return self.m - self.local_parities
 
     @property
     def first_local(self) -> int:
-        """The first local parity."""
+        """Index of the first local parity."""
         return self.width - self.local_parities
 
     @property
     def surely_tolerated(self) -> int:
-        """The Reed-Solomon part alone bears its number of parities."""
+        """Number of arbitrary losses that the Reed-Solomon part alone tolerates."""
         return self.global_parities
 
     @cached_property
     def generator(self) -> Bytes:
-        """The generator matrix, shape (k + m, k): the identity above the parity rows."""
+        """Generator matrix, uint8 of shape (k + m, k): the identity above the parity rows."""
         above = np.concatenate([np.eye(self.k, dtype=np.uint8), self.coefficients])
         groups = self.groups[: self.local_parities]
         local = [np.bitwise_xor.reduce(above[sorted(group)[:-1]]) for group in groups]
@@ -66,31 +66,31 @@ class LocalCode(GroupedCode):
 class LRC(LocalCode):
     r"""A locally repairable code of the Xorbas form, written ``lrc:k,m,l``.
 
-    m counts all parities: one local parity for each group of data shards, the rest Reed-Solomon. Locality is
-    most data shards of a local group, 1 to k - 1; there are ceil(k / locality) groups, as equal as they can
-    be, the larger ones first.
+    m counts all parities: one local parity per group of data shards, the rest Reed-Solomon. The locality l, 1
+    to k - 1, is the largest number of data shards in a local group. The ceil(k / locality) groups are as
+    equal as possible, with the larger ones first.
 
     Notes
     -----
-    Shards are numbered: k data, then g = m - ceil(k / locality) Reed-Solomon parities, then the local
-    parities. In GF(2^8), with x_j the shards of the Reed-Solomon part,
+    Shards are numbered as follows: k data shards, g = m - ceil(k / locality) Reed-Solomon parities, then the
+    local parities. In GF(2^8), with x_j the shards of the Reed-Solomon part,
 
     .. math::
         \sum_{j < k + g} \alpha^{ij} x_j = 0 \quad (0 \le i < g), \qquad
         s_a = \sum_{j \in G_a} x_j \tag{1}
 
-    Row i = 0 of (1) says that all of them add up to zero, so the sum of the local parities equals the
-    sum of the Reed-Solomon parities: an *implied* parity, stored nowhere. A lost Reed-Solomon parity is
-    mended from the g - 1 others and the local parities.
+    Row i = 0 of (1) states that these shards sum to zero, so the sum of the local parities equals the sum of
+    the Reed-Solomon parities. This *implied* parity is not stored. A lost Reed-Solomon parity is repaired
+    from the g - 1 others and the local parities.
 
-    Not every pattern of m erasures can be decoded. Whether one can is the rank of the generator
-    matrix, and nothing else: `can_decode`. Any g erasures can. For ``lrc:10,6,5`` these are 4, the
-    code's distance being 5.
+    Not every pattern of m erasures is decodable. The rank of the generator matrix alone decides, see
+    `can_decode`. Any g erasures are decodable. For ``lrc:10,6,5`` these are 4, as the distance of the code is
+    5.
 
-    With g = 1 the one Reed-Solomon parity is the implied one, and stored twice over.
+    With g = 1, the only Reed-Solomon parity is the implied one itself, so it is stored twice.
 
-    In the (n, k, r) notation of Sathiamoorthy et al. and others ``lrc:10,6,5`` is (16, 10, 5); they
-    also write (10, 6, 5).
+    In the (n, k, r) notation of Sathiamoorthy et al. and others, ``lrc:10,6,5`` is (16, 10, 5). They also
+    write (10, 6, 5).
 
     References
     ----------
@@ -118,7 +118,7 @@ class LRC(LocalCode):
             f"at least {local + 1}: {local} local parities and one Reed-Solomon parity"
         )
         require(self.global_parities >= 1, f"{self.name}: m", self.m, wanted)
-        # The last power of the field's generator is the first one again.
+        # The powers of the generator repeat after 255 exponents.
         require(
             self.width < SHARDS_MAX,
             f"{self.name}: k + m",
@@ -128,17 +128,17 @@ class LRC(LocalCode):
 
     @property
     def name(self) -> str:
-        """``lrc:k,m,l``."""
+        """Name in the form ``lrc:k,m,l``."""
         return f"lrc:{self.k},{self.m},{self.locality}"
 
     @property
     def local_parities(self) -> int:
-        """Local groups, each with its own parity."""
+        """Number of local groups, each with its own parity."""
         return -(-self.k // self.locality)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """Sets of shards of which any one is the exclusive-or of the others."""
+        """Sets of shards in which any one is the XOR of the others."""
         ends = [
             -(-self.k * index // self.local_parities)
             for index in range(self.local_parities + 1)
@@ -152,7 +152,7 @@ class LRC(LocalCode):
 
     @property
     def coefficients(self) -> Bytes:
-        """The rows of equation (1), which are those of a Vandermonde matrix, solved for the parities."""
+        """Rows of equation (1), which form a Vandermonde matrix, solved for the parities."""
         check = vandermonde_matrix(self.first_local, self.global_parities)[
             self.first_local :
         ]
@@ -160,17 +160,19 @@ class LRC(LocalCode):
 
     @property
     def parity_order(self) -> Sequence[int]:
-        """Local parities before the others."""
+        """Parities, ordered by preference for decoding: local ones first."""
         return (*range(self.first_local, self.width), *range(self.k, self.first_local))
 
     @cached_property
     def failures_tolerated(self) -> int:
-        """Number of shards whose loss is always bearable; some larger sets are too, see `can_decode`.
+        """Number of arbitrary shard losses tolerated. Some larger sets are decodable too, see `can_decode`.
 
-        At least g, for the Reed-Solomon part bears these alone, and at most g + 1, the bound of Gopalan et
-        al. (IEEE Trans. Inf. Theory 58 (11), 2012). A group of more than g data shards settles it: of g + 1
-        lost data shards of one group the local parity tells nothing that the Reed-Solomon parities and the
-        other local parities do not. Otherwise all patterns are tried as in `GroupedCode`.
+        Notes
+        -----
+        At least g, which the Reed-Solomon part alone tolerates, and at most g + 1, the bound of Gopalan et
+        al. (IEEE Trans. Inf. Theory 58 (11), 2012). A group of more than g data shards settles the question:
+        if g + 1 of its data shards are lost, its local parity adds nothing to the Reed-Solomon parities and
+        the other local parities. Otherwise all patterns are tried, as in `GroupedCode`.
         """
         largest = max(len(group) - 1 for group in self.groups[: self.local_parities])
         if largest > self.global_parities:
@@ -182,21 +184,28 @@ class LRC(LocalCode):
 class CephLRC(LocalCode):
     """The layered code of Ceph's lrc plugin in its simple form, written ``lrc-ceph:k,m,l``.
 
-    Its m counts all parities: Ceph's m Reed-Solomon parities and one local parity per group. Locality is
-    Ceph's l: shards of a local group, data and Reed-Solomon parities together.
+    The m of this class counts all parities: Ceph's m Reed-Solomon parities and one local parity per group.
+    The locality is Ceph's l, the number of data shards and Reed-Solomon parities in a local group. `ceph_lrc`
+    builds the code from Ceph's own three numbers.
 
-    Use `ceph_lrc` to make one from Ceph's own three numbers. Each local parity is the exclusive-or of
-    l shards, k / groups of them data; Reed-Solomon parities have local parities too, none is implied.
+    Notes
+    -----
+    Each local parity is the XOR of l shards, k / groups of them data. Reed-Solomon parities also have local
+    parities, and no parity is implied.
 
-    Decoding goes by layers, as in the plugin: groups with one shard lost are mended first, then the
-    Reed-Solomon layer if it has lost at most its number of parities. Some patterns that have full
-    rank are lost to such a decoder: `can_decode` follows the decoder.
+    Decoding proceeds by layers, as in the plugin. It first repairs groups that have lost one shard, then the
+    Reed-Solomon layer if that has lost no more shards than it has parities. Such a decoder fails for some
+    patterns of full rank, and `can_decode` follows the decoder.
 
-    Deviation: Ceph mixes data and parity in the order of shards; here data come first. Which shard
-    belongs to which group is the same up to that renumbering.
+    Deviation: Ceph interleaves data and parity shards, whereas data come first here. The groups are the same
+    up to this renumbering.
 
-    See Ceph 16.2, ``src/erasure-code/lrc/ErasureCodeLrc.cc``, ``parse_kml`` and ``_minimum_to_decode``.
+    References
+    ----------
+    Ceph 16.2, ``src/erasure-code/lrc/ErasureCodeLrc.cc``, ``parse_kml`` and ``_minimum_to_decode``.
 
+    Examples
+    --------
     >>> code = ceph_lrc(4, 2, 3)
     >>> code.name, code.width, [sorted(group) for group in code.groups]
     ('lrc-ceph:4,2,3', 8, [[0, 1, 4, 6], [2, 3, 5, 7]])
@@ -204,17 +213,17 @@ class CephLRC(LocalCode):
 
     @property
     def name(self) -> str:
-        """``lrc-ceph:k,m,l`` with Ceph's m, the Reed-Solomon parities."""
+        """Name in the form ``lrc-ceph:k,m,l``, where m counts Reed-Solomon parities as in Ceph."""
         return f"lrc-ceph:{self.k},{self.global_parities},{self.locality}"
 
     @property
     def local_parities(self) -> int:
-        """Local groups, each with its own parity."""
+        """Number of local groups, each with its own parity."""
         return self.width // (self.locality + 1)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """Sets of shards of which any one is the exclusive-or of the others."""
+        """Sets of shards in which any one is the XOR of the others."""
         count = self.local_parities
         data = self.k // count
         coded = self.global_parities // count
@@ -227,7 +236,7 @@ class CephLRC(LocalCode):
 
     @property
     def coefficients(self) -> Bytes:
-        """Rows of a Cauchy matrix."""
+        """Parity rows of a Cauchy matrix."""
         return cauchy_matrix(self.k, self.global_parities)[self.k :]
 
     def _decodes(self, missing: frozenset[int]) -> bool:
@@ -245,9 +254,22 @@ class CephLRC(LocalCode):
 
 
 def ceph_lrc(k: int, m: int, locality: int) -> CephLRC:
-    """Build Ceph's lrc from its k, m (Reed-Solomon parities) and l, a group's shards without its parity.
+    """Build Ceph's lrc code from its own parameters.
 
-    `locality` is at least 2 and divides k + m, and the number of groups that gives divides k and m.
+    Parameters
+    ----------
+    k
+        Data shards.
+    m
+        Reed-Solomon parities.
+    locality
+        Shards of a local group without its parity (Ceph's l), at least 2 and a divisor of k + m. The number
+        of groups must divide both k and m.
+
+    Raises
+    ------
+    SchemeError
+        If these conditions do not hold, or the code has more than 256 shards.
     """
     name = f"lrc-ceph:{k},{m},{locality}"
     for key, value, least in (("k", k, 1), ("m", m, 1), ("l", locality, 2)):

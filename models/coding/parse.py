@@ -1,4 +1,4 @@
-"""Scheme texts such as ``rs:6,3`` to schemes."""
+"""Parse scheme names such as ``rs:6,3``."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from stripesim.models.coding.shec import Shec
 _NUMBERS = re.compile(r"[0-9]{1,6}(,[0-9]{1,6})*")
 
 
-# Form, and what builds the scheme from its numbers; a new family is one more row here.
+# Form and constructor of each family. A new family is one more row.
 _FAMILIES: dict[str, tuple[str, Callable[..., RedundancyScheme]]] = {
     "rep": ("rep:N", Replication),
     "rs": ("rs:k,m", ReedSolomon),
@@ -26,13 +26,26 @@ _FAMILIES: dict[str, tuple[str, Callable[..., RedundancyScheme]]] = {
 
 
 def parse_scheme(text: str) -> RedundancyScheme:
-    """Read a scheme as scenarios and the command line write it.
+    """Parse a scheme as written in scenarios and on the command line.
 
-    Forms are ``rep:N``, ``rs:k,m``, ``lrc:k,m,l`` (m counts all parities), ``lrc-ceph:k,m,l`` (Ceph's
-    numbers), ``shec:k,m,c``, ``clay:k,m,d`` and ``none`` (one bare copy); blanks around are ignored. The
-    scheme's ``name`` is the text in canonical form. `SchemeError` if the family is unknown, or its numbers
-    are missing, superfluous or out of range.
+    Parameters
+    ----------
+    text
+        ``rep:N``, ``rs:k,m``, ``lrc:k,m,l`` (m counts all parities), ``lrc-ceph:k,m,l`` (Ceph's numbers),
+        ``shec:k,m,c``, ``clay:k,m,d`` or ``none`` (one bare copy). Surrounding blanks are ignored.
 
+    Returns
+    -------
+    RedundancyScheme
+        The scheme. Its ``name`` is the text in canonical form.
+
+    Raises
+    ------
+    SchemeError
+        If the family is unknown, or the numbers are missing, superfluous or out of range.
+
+    Examples
+    --------
     >>> parse_scheme("rs:6,3").failures_tolerated
     3
     >>> parse_scheme("lrc:10,6,5").width, parse_scheme("clay:9,3,11").width

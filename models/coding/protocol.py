@@ -1,8 +1,8 @@
-"""Interface of every redundancy scheme, and the plans it returns.
+"""Define the interface of redundancy schemes, and the plans that they return.
 
-A plan lists the bytes of each shard that move, and the computations. It has no clock, node or engine.
-Shards are numbered 0 to ``width - 1``, data first. An extent is in the shard's own address space, and one
-shard may appear several times, so that codes which read parts of a chunk fit the same types.
+A plan lists the bytes moved on each shard, and the computations. It knows no clock, node or engine. Shards
+are numbered 0 to ``width - 1``, data first. Extents are in the address space of their shard, and a shard may
+appear several times, so that codes that read parts of chunks fit the same types.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ SHARDS_MAX = 256
 
 @dataclass(frozen=True, slots=True, order=True)
 class ShardExtent:
-    """A run of bytes on one shard, in the shard's own address space [B]."""
+    """A run of bytes in the address space of one shard [B]."""
 
     shard: int
     offset_bytes: int
@@ -36,35 +36,33 @@ class ShardExtent:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """Work of the shards for one client write."""
+    """Shard I/O and computation of one client write."""
 
-    #: `reads`, `writes`: extents to fetch before encoding, and extents to write
+    #: Extents to read before encoding, and extents to write.
     reads: tuple[ShardExtent, ...]
     writes: tuple[ShardExtent, ...]
-    #: `read_stripes`, `write_stripes`: the stripes behind `reads`, as (first, stop): what a cache of extents
-    #: in flight looks up; and those written, (0, 0) where the scheme has no stripes
+    #: Stripes that `reads` belong to, as (first, stop), which a cache of extents in flight looks up; and
+    #: the stripes written, (0, 0) if the scheme has no stripes.
     read_stripes: tuple[tuple[int, int], ...]
     write_stripes: tuple[int, int]
-    #: `encode_stripes`, `encode_data_bytes`: stripes encoded (Ceph calls the kernel once for each), and data
-    #: bytes that pass through it [B]
+    #: Stripes encoded (Ceph calls the kernel once for each), and data bytes encoded [B].
     encode_stripes: int
     encode_data_bytes: int
-    #: `decode_stripes`, `decode_data_bytes`, `erasures`: stripes and bytes [B] decoded to complete `reads`
-    #: when data shards are missing, and how many are
+    #: Stripes and bytes [B] decoded to complete `reads` if data shards are missing, and the number of those.
     decode_stripes: int = 0
     decode_data_bytes: int = 0
     erasures: int = 0
     metadata_shards: tuple[
         int, ...
-    ] = ()  #: Shards that get a transaction without data: object info and log
-    #: Method for parities: ``full stripe`` (nothing is read), ``read-modify-write`` (of whole stripes),
-    #: ``reconstruct``, ``parity delta``; empty for replication
+    ] = ()  #: Shards that get a transaction without data: object info and log.
+    #: Method for computing parities: ``full stripe`` (reads nothing), ``read-modify-write`` (of whole
+    #: stripes), ``reconstruct`` or ``parity delta``; empty for replication.
     method: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """Work of the shards for one client read; `erasures` are data shards that the decode rebuilds."""
+    """Shard I/O and computation of one client read. `erasures` counts data shards rebuilt by decoding."""
 
     reads: tuple[ShardExtent, ...]
     decode_stripes: int
@@ -75,10 +73,10 @@ class ReadPlan:
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """Work of the other shards when one object's lost shards are rebuilt.
+    """Shard I/O and computation that rebuild the lost shards of one object.
 
-    `erasures` are the shards solved for, parity included: those rebuilt and, where whole stripes are decoded
-    by a code that has a cheaper way as well, those that are unavailable too.
+    `erasures` counts the shards solved for, parity included: those rebuilt and, if a code with a cheaper
+    method decodes whole stripes instead, also the unavailable ones.
     """
 
     reads: tuple[ShardExtent, ...]
@@ -89,8 +87,8 @@ class RepairPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A client's read or write of an extent of one object [B], and the shards that cannot be reached."""
+class ObjectRequest:
+    """A client read or write of an extent of one object [B], and the unreachable shards."""
 
     offset_bytes: int
     length_bytes: int
@@ -107,12 +105,12 @@ class Request:
 
     @property
     def returned_bytes(self) -> int:
-        """Bytes that a read returns [B]: the request cut at the object's end."""
+        """Bytes that a read returns [B], at most up to the end of the object."""
         return max(0, min(self.end_bytes, self.object_size_bytes) - self.offset_bytes)
 
 
-class Repair(NamedTuple):
-    """Shards to rebuild without help of others, those to decode from otherwise, and a shard's size [B]."""
+class ObjectRepair(NamedTuple):
+    """Shards to rebuild, other unavailable shards, fallback sources for decoding, and the shard size [B]."""
 
     lost: frozenset[int]
     unavailable: frozenset[int]
@@ -122,46 +120,50 @@ class Repair(NamedTuple):
 
 
 class RedundancyScheme(ABC):
-    """Distribution of an object over k data shards (copies: 1) and m redundant ones, and request costs.
+    """Distribution of an object over k data shards (1 for replication) and m redundant ones.
 
-    Plans are pure. ``missing``, or ``lost`` and ``unavailable``, are shards that cannot be reached now;
-    nothing is read from or written to them. A plan raises `SchemeError` for an empty or negative extent, an
-    unknown shard or a geometry of another k, and `DataLossError` where the shards left do not determine the
-    data.
+    Subclasses plan the shard I/O and computation of requests. Plans are pure. The shards in ``missing``, or
+    in ``lost`` and ``unavailable``, are unreachable: plans neither read nor write them.
     """
 
     k: int
     m: int
     kind: ClassVar[Kind] = "erasure"
-    #: Why Ceph offers no optimised pool (`EcPolicy.optimised`) of this scheme; empty where it does.
+    #: Reason why Ceph offers no optimised pool (`EcPolicy.optimised`) for this scheme, or empty.
     not_optimised_because: ClassVar[str] = ""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The scheme as written in scenarios, such as ``rs:6,3``."""
+        """Name as written in scenarios, such as ``rs:6,3``."""
 
     @property
     def width(self) -> int:
-        """Shards or copies in all."""
+        """Number of shards or copies."""
         return self.k + self.m
 
     @property
     def storage_overhead(self) -> float:
-        """Bytes stored per byte of data, padding apart."""
+        """Bytes stored per byte of data, without padding."""
         return self.width / self.k
 
     @property
     def failures_tolerated(self) -> int:
-        """Number of shards whose loss never loses data."""
+        """Number of arbitrary shard losses tolerated."""
         return self.m
 
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
-        """Return stripes of k chunks of that size [B]; a copy's address space is the object's own."""
+        """Return stripes of k chunks of this size [B]. Copies use the address space of the object."""
         return StripeGeometry(k=self.k, stripe_unit_bytes=stripe_unit_bytes)
 
     def can_decode(self, missing: frozenset[int]) -> bool:
-        """Return True if the data survives without these shards."""
+        """Return True if the data survives the loss of these shards.
+
+        Raises
+        ------
+        SchemeError
+            If a shard does not exist.
+        """
         self._check_shards(missing)
         return len(missing) <= self.m
 
@@ -176,8 +178,31 @@ class RedundancyScheme(ABC):
         policy: EcPolicy = WHOLE_STRIPES,
         in_cache: bool = False,
     ) -> WritePlan:
-        """Plan a write of ``length_bytes`` [B] at ``offset_bytes`` [B] of an object of that size [B]."""
-        request = Request(
+        """Plan a client write.
+
+        Parameters
+        ----------
+        offset_bytes, length_bytes
+            Extent to write in the object [B]. The offset is at least 0, the length at least 1.
+        object_size_bytes
+            Size of the object before the write [B].
+        geometry
+            Stripes of the object, as `geometry` returns them.
+        missing
+            Unreachable shards.
+        policy
+            EC policy of the pool.
+        in_cache
+            True if the old content of the touched stripes is in the cache of extents in flight.
+
+        Raises
+        ------
+        SchemeError
+            If the extent is empty or negative, a shard does not exist, or the geometry has another k.
+        DataLossError
+            If the remaining shards do not determine the data.
+        """
+        request = ObjectRequest(
             offset_bytes,
             length_bytes,
             object_size_bytes,
@@ -198,8 +223,21 @@ class RedundancyScheme(ABC):
         missing: frozenset[int] = frozenset(),
         policy: EcPolicy = WHOLE_STRIPES,
     ) -> ReadPlan:
-        """Plan a read of ``length_bytes`` [B] at ``offset_bytes`` [B] of an object of that size [B]."""
-        request = Request(
+        """Plan a client read. Bytes beyond the end of the object are not returned.
+
+        Parameters
+        ----------
+        offset_bytes, length_bytes
+            Extent to read from the object [B]. The offset is at least 0, the length at least 1.
+        object_size_bytes, geometry, missing, policy
+            As for `plan_write`.
+
+        Raises
+        ------
+        SchemeError, DataLossError
+            As for `plan_write`.
+        """
+        request = ObjectRequest(
             offset_bytes, length_bytes, object_size_bytes, geometry, missing, policy
         )
         sources = self._checked(request)
@@ -217,9 +255,28 @@ class RedundancyScheme(ABC):
         geometry: StripeGeometry,
         unavailable: frozenset[int] = frozenset(),
     ) -> RepairPlan:
-        """Plan the rebuilding of the ``lost`` shards of one object, without help of the ``unavailable``."""
+        """Plan the repair of the lost shards of one object.
+
+        Parameters
+        ----------
+        lost
+            Shards to rebuild.
+        object_size_bytes
+            Size of the object [B], at least 0.
+        geometry
+            Stripes of the object, as `geometry` returns them.
+        unavailable
+            Further shards that cannot be read.
+
+        Raises
+        ------
+        SchemeError
+            If a shard does not exist, or the geometry has another k.
+        DataLossError
+            If the remaining shards do not determine the data.
+        """
         sources = self._checked(
-            Request(
+            ObjectRequest(
                 0, 1, object_size_bytes, geometry, lost | unavailable, WHOLE_STRIPES
             )
         )
@@ -231,7 +288,7 @@ class RedundancyScheme(ABC):
             shard_bytes = geometry.shard_size_bytes(object_size_bytes)
             stripes = geometry.stripe_count(object_size_bytes)
         reads, erasures = self._repair_reads(
-            Repair(lost, unavailable, sources, geometry, shard_bytes)
+            ObjectRepair(lost, unavailable, sources, geometry, shard_bytes)
         )
         read_bytes = sum(extent.length_bytes for extent in reads)
         return RepairPlan(
@@ -243,32 +300,30 @@ class RedundancyScheme(ABC):
         )
 
     @abstractmethod
-    def _write(self, request: Request, sources: list[int]) -> WritePlan:
-        """Plan a write that has been checked; `sources` are the shards to read from."""
+    def _write(self, request: ObjectRequest, sources: list[int]) -> WritePlan:
+        """Plan a checked write that reads from the shards `sources`."""
 
     @abstractmethod
-    def _read(self, request: Request, sources: list[int]) -> ReadPlan:
-        """Plan a read that has been checked and returns something."""
+    def _read(self, request: ObjectRequest, sources: list[int]) -> ReadPlan:
+        """Plan a checked read that returns at least one byte."""
 
-    def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
-        """Return the extents a repair reads (here whole sources) and the number of shards it solves for."""
+    def _repair_reads(
+        self, repair: ObjectRepair
+    ) -> tuple[tuple[ShardExtent, ...], int]:
+        """Return the extents that a repair reads (here whole sources) and the number of shards solved for."""
         return shard_extents(repair.sources, ((0, repair.shard_bytes),)), len(
             repair.lost
         )
 
     @abstractmethod
     def _sources(self, missing: frozenset[int]) -> list[int]:
-        """Return the shards to read, ascending; `DataLossError` where those left do not suffice."""
+        """Return the shards to read, ascending, given that the remaining ones determine the data."""
 
     def _present(self, missing: frozenset[int]) -> list[int]:
         return [shard for shard in range(self.width) if shard not in missing]
 
-    def _data_loss(self, missing: Iterable[int], wanted: str) -> DataLossError:
-        return DataLossError(
-            f"{self.name}: missing shards: got {sorted(missing)}, wanted {wanted} left"
-        )
-
-    def _checked(self, request: Request) -> list[int]:
+    def _checked(self, request: ObjectRequest) -> list[int]:
+        """Check a request and return the shards to read."""
         require(
             request.offset_bytes >= 0,
             "request: offset_bytes",
@@ -284,6 +339,11 @@ class RedundancyScheme(ABC):
         size = request.object_size_bytes
         require(size >= 0, "request: object_size_bytes", size, "0 or more")
         self._check_geometry(request.geometry)
+        if not self.can_decode(request.missing):
+            raise DataLossError(
+                f"{self.name}: missing shards: got {sorted(request.missing)}, "
+                f"wanted at least {self.k} of {self.width} shards left that determine the data"
+            )
         return self._sources(request.missing)
 
     def _check_geometry(self, geometry: StripeGeometry) -> None:
@@ -304,7 +364,7 @@ class RedundancyScheme(ABC):
 def shard_extents(
     shards: Iterable[int], runs: Iterable[tuple[int, int]]
 ) -> tuple[ShardExtent, ...]:
-    """Return the same runs of bytes (start, stop) on each of these shards."""
+    """Return the same runs of bytes (start, stop) for each shard."""
     runs = tuple(runs)
     return tuple(
         ShardExtent(shard, start, stop - start)

@@ -1,4 +1,4 @@
-"""Reed-Solomon: k data chunks and m parity chunks per stripe, any k of which give the data."""
+"""Reed-Solomon codes: k data and m parity chunks per stripe, any k of which determine the data."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from stripesim.models.coding.optimised.extents import Run, union
 from stripesim.models.coding.policy import PAGE_BYTES
 from stripesim.models.coding.protocol import (
     SHARDS_MAX,
+    ObjectRequest,
     ReadPlan,
     RedundancyScheme,
-    Request,
     ShardExtent,
     WritePlan,
     shard_extents,
@@ -23,20 +23,26 @@ from stripesim.models.coding.protocol import (
 class ReedSolomon(RedundancyScheme):
     """A systematic maximum-distance-separable code over GF(2^8).
 
-    Writes follow Ceph v11.2.0: the shards of an object all have the same length, a multiple of the chunk, so
-    the object's size for planning is its size rounded up to whole stripes. A head or tail stripe that the
-    write covers only in part is read whole if it is below that size; every touched stripe is encoded and
-    all k + m chunks of it are written. A write beyond the end starts at the old end, so all stripes in
-    between are zero-filled, encoded and written.
+    Notes
+    -----
+    Writes follow Ceph v11.2.0. All shards of an object have the same length, a multiple of the chunk, so
+    planning uses the object's size rounded up to whole stripes. A head or tail stripe within that size that
+    the write covers only in part is read whole. Every touched stripe is encoded, and all of its k + m chunks
+    are written. A write beyond the end starts at the old end, so that all stripes in between are zero-filled,
+    encoded and written.
 
-    Reads are widened to whole stripes. With all data shards there, these are read and nothing is decoded.
-    Otherwise the first k shards that are there are read, in index order, and every stripe is decoded, also
-    one whose wanted bytes were all read: the primary widens the request before it looks at shards. The plan
-    says nothing of stripes that a cache holds, nor of the metadata of a transaction.
+    Reads are widened to whole stripes. If all data shards are available, they are read without decoding.
+    Otherwise the first k available shards are read, in index order, and every stripe is decoded, including
+    stripes whose wanted bytes were all read: the primary widens the request before it considers shards. The
+    plan ignores stripes that a cache holds and the metadata of a transaction.
 
-    See Ceph v11.2.0, ``src/osd/ECTransaction.h``, ``get_write_plan``;
-    ``src/osd/ECBackend.cc``, ``objects_read_async`` and ``get_min_avail_to_read_shards``.
+    References
+    ----------
+    Ceph v11.2.0, ``src/osd/ECTransaction.h``, ``get_write_plan``; ``src/osd/ECBackend.cc``,
+    ``objects_read_async`` and ``get_min_avail_to_read_shards``.
 
+    Examples
+    --------
     >>> code = ReedSolomon(k=6, m=3)
     >>> plan = code.plan_write(offset_bytes=0, length_bytes=4096, object_size_bytes=1 << 22,
     ...                        geometry=code.geometry(4096))
@@ -45,7 +51,7 @@ class ReedSolomon(RedundancyScheme):
     """
 
     k: int  #: Data shards, at least 1
-    m: int  #: Parity shards, at least 1; k + m at most 256
+    m: int  #: Parity shards, at least 1. k + m is at most 256.
 
     def __post_init__(self) -> None:
         require(self.k >= 1, f"{self.name}: k", self.k, "at least 1")
@@ -59,10 +65,10 @@ class ReedSolomon(RedundancyScheme):
 
     @property
     def name(self) -> str:
-        """``rs:k,m``."""
+        """Name in the form ``rs:k,m``."""
         return f"rs:{self.k},{self.m}"
 
-    def _write(self, request: Request, sources: list[int]) -> WritePlan:
+    def _write(self, request: ObjectRequest, sources: list[int]) -> WritePlan:
         geometry = request.geometry
         if request.policy.optimised:
             self._check_optimised(geometry)
@@ -76,7 +82,7 @@ class ReedSolomon(RedundancyScheme):
             partial.add(first)
         if request.end_bytes % geometry.stripe_bytes and stop - 1 < old_stop:
             partial.add(stop - 1)
-        # Neighbours are fetched as one extent.
+        # Adjacent stripes are read as one extent.
         read_stripes = union((stripe, stripe + 1) for stripe in partial)
         write_first = min(first, old_stop)
         erasures = self._data_missing(request) if partial else 0
@@ -96,7 +102,7 @@ class ReedSolomon(RedundancyScheme):
             method="read-modify-write" if partial else "full stripe",
         )
 
-    def _read(self, request: Request, sources: list[int]) -> ReadPlan:
+    def _read(self, request: ObjectRequest, sources: list[int]) -> ReadPlan:
         geometry = request.geometry
         if request.policy.reads != "stripes":
             return optimised.plan_read(
@@ -124,11 +130,9 @@ class ReedSolomon(RedundancyScheme):
 
     def _sources(self, missing: frozenset[int]) -> list[int]:
         """Return the k shards to read: data first, then parity in index order."""
-        if not self.can_decode(missing):
-            raise self._data_loss(missing, f"at least {self.k} of {self.width} shards")
         return self._present(missing)[: self.k]
 
-    def _data_missing(self, request: Request) -> int:
+    def _data_missing(self, request: ObjectRequest) -> int:
         return sum(shard < self.k for shard in request.missing)
 
 

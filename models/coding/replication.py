@@ -1,4 +1,4 @@
-"""Replication: every shard is a whole copy of the object."""
+"""Replication: every shard is a full copy of the object."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -8,9 +8,9 @@ from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.protocol import (
     SHARDS_MAX,
     Kind,
+    ObjectRequest,
     ReadPlan,
     RedundancyScheme,
-    Request,
     WritePlan,
     shard_extents,
 )
@@ -18,19 +18,23 @@ from stripesim.models.coding.protocol import (
 
 @dataclass(frozen=True)
 class Replication(RedundancyScheme):
-    """``copies`` identical copies of each object.
+    """A scheme with ``copies`` identical copies of each object.
 
-    A write goes to every copy as it came and reads nothing. Objects may have holes: a write beyond the end
-    fills nothing. Reads that complete a write below the allocation unit are the object store's
-    cost, not the scheme's. A repair reads the survivor once however many copies were lost: the first push
-    leaves the object in the reader's cache. The geometry is ignored; it is taken so that callers need not
-    know which scheme they hold.
+    Notes
+    -----
+    A write goes unchanged to every copy and reads nothing. Objects may have holes, so a write beyond the end
+    fills nothing. The object store accounts for reads that complete a write smaller than its allocation unit.
+    A repair reads the surviving copy once, however many copies were lost, because the first push leaves the
+    object in the reader's cache. The geometry is ignored. It is accepted so that callers can treat all
+    schemes alike.
 
-    See Ceph v11.2.0, ``src/osd/ReplicatedBackend.cc``.
+    References
+    ----------
+    Ceph v11.2.0, ``src/osd/ReplicatedBackend.cc``.
     """
 
-    copies: int  #: Copies in all, 1 to 256
-    #: One copy straight on a device, written ``none`` in scenarios. Plans are those of one copy.
+    copies: int  #: Number of copies, 1 to 256
+    #: True for one copy directly on a device, written ``none`` in scenarios. Its plans are those of one copy.
     bare: bool = False
     k: int = field(default=1, init=False, repr=False, compare=False)
     m: int = field(init=False, repr=False, compare=False)
@@ -51,12 +55,12 @@ class Replication(RedundancyScheme):
 
     @property
     def name(self) -> str:
-        """``rep:N``, or ``none`` where bare."""
+        """Name in the form ``rep:N``, or ``none`` for a bare device."""
         if self.bare:
             return "none"
         return f"rep:{self.copies}"
 
-    def _write(self, request: Request, sources: list[int]) -> WritePlan:
+    def _write(self, request: ObjectRequest, sources: list[int]) -> WritePlan:
         run = (request.offset_bytes, request.end_bytes)
         return WritePlan(
             reads=(),
@@ -67,7 +71,7 @@ class Replication(RedundancyScheme):
             encode_data_bytes=0,
         )
 
-    def _read(self, request: Request, sources: list[int]) -> ReadPlan:
+    def _read(self, request: ObjectRequest, sources: list[int]) -> ReadPlan:
         returned = request.returned_bytes
         reads = shard_extents(
             sources, ((request.offset_bytes, request.offset_bytes + returned),)
@@ -81,9 +85,7 @@ class Replication(RedundancyScheme):
         )
 
     def _sources(self, missing: frozenset[int]) -> list[int]:
-        """Return the first copy that is there."""
-        if not self.can_decode(missing):
-            raise self._data_loss(missing, "at least one copy")
+        """Return the first available copy."""
         return self._present(missing)[:1]
 
     def _check_geometry(self, geometry: StripeGeometry) -> None:

@@ -1,4 +1,4 @@
-"""SHEC: each parity covers a shingle of the data, so that one lost shard needs few others."""
+"""SHEC codes: each parity covers a shingle of the data, so that one lost shard needs few others."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,24 +20,30 @@ WIDTH_MAX = 20
 class Shec(GroupedCode):
     """A shingled erasure code, written ``shec:k,m,c``.
 
-    Of at most 12 data and 20 shards; parities cover the data c times over, 1 to m.
+    It has at most 12 data shards and 20 shards in total. The parities cover each data shard c times, 1 to m.
 
-    Of m parities m1 form a layer in which each data shard is covered c1 times, the others one in which it is
-    covered c - c1 times; the split is the one with the least mean reads for one lost shard, as in the
-    plugin's ``multiple`` technique. Parity r of a layer of n covers the data shards from floor(r k / n) to
-    floor((r + c) k / n), around the end.
+    Notes
+    -----
+    m1 of the m parities form a layer that covers each data shard c1 times, the others a layer that covers it
+    c - c1 times. The split is the one with the fewest mean reads for one lost shard, as in the plugin's
+    ``multiple`` technique. Parity r of a layer of n covers the data shards from floor(r k / n) to
+    floor((r + c) k / n), wrapping around at the end.
 
-    Not any m shards may be lost, commonly any c: `can_decode` gives the rank of this matrix. A lost shard is
-    rebuilt from the smallest shingle over it.
+    Not every loss of m shards is tolerated, but commonly any loss of c is. `can_decode` computes the rank of
+    this matrix. A lost shard is rebuilt from the smallest shingle that contains it.
 
-    Deviation: coefficients are those of a Cauchy matrix, Ceph's those of jerasure's Vandermonde matrix; where
-    coefficients decide, other patterns can be decoded. With several shards lost, k shards are read where
-    shingles do not mend them one by one; Ceph searches for fewer.
+    Deviation: coefficients are from a Cauchy matrix, whereas Ceph uses jerasure's Vandermonde matrix. Where
+    coefficients decide, other patterns are decodable. If several shards are lost and shingles cannot repair
+    them one by one, k shards are read, whereas Ceph searches for fewer.
 
-    See Miyamae et al., "Erasure Code with Shingled Local Parity Groups for Efficient Recovery from Multiple
-    Disk Failures", HotDep 2014; Ceph, ``src/erasure-code/shec/ErasureCodeShec.cc``,
+    References
+    ----------
+    Miyamae et al., "Erasure Code with Shingled Local Parity Groups for Efficient Recovery from Multiple Disk
+    Failures", HotDep 2014; Ceph, ``src/erasure-code/shec/ErasureCodeShec.cc``,
     ``shec_reedsolomon_coding_matrix`` and ``shec_calc_recovery_efficiency1``.
 
+    Examples
+    --------
     >>> [sorted(group) for group in Shec(4, 3, 2).groups]
     [[0, 1, 2, 3, 4], [0, 1, 5], [2, 3, 6]]
     """
@@ -56,12 +62,12 @@ class Shec(GroupedCode):
 
     @property
     def name(self) -> str:
-        """``shec:k,m,c``."""
+        """Name in the form ``shec:k,m,c``."""
         return f"shec:{self.k},{self.m},{self.c}"
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """For each parity the data shards it covers, and itself."""
+        """Each parity with the data shards that it covers."""
         shingles = min(
             (self._shingles(*split) for split in self._splits()), key=self._reads
         )
@@ -72,7 +78,7 @@ class Shec(GroupedCode):
 
     @cached_property
     def generator(self) -> Bytes:
-        """The generator matrix, shape (k + m, k): the identity above the parity rows."""
+        """Generator matrix, uint8 of shape (k + m, k): the identity above the parity rows."""
         matrix = cauchy_matrix(self.k, self.m)
         for index, group in enumerate(self.groups):
             outside = np.array([shard not in group for shard in range(self.k)])
@@ -80,7 +86,7 @@ class Shec(GroupedCode):
         return matrix
 
     def _splits(self) -> Iterator[tuple[int, int]]:
-        """Yield the splits of m parities and c coverings over two layers; a layer has none or both."""
+        """Yield the splits (m1, c1) of m parities and c coverings over two layers, one possibly empty."""
         for c1 in range(self.c // 2 + 1):
             for m1 in range(self.m + 1):
                 m2 = self.m - m1
@@ -104,7 +110,7 @@ class Shec(GroupedCode):
         ]
 
     def _reads(self, shingles: list[list[int]]) -> int:
-        """Sum the reads that rebuild each shard once: a data shard's smallest shingle, a parity's own."""
+        """Sum the reads that rebuild data shards from their smallest shingle and parities from their own."""
         smallest = [
             min(len(s) for s in shingles if shard in s) for shard in range(self.k)
         ]

@@ -1,4 +1,4 @@
-"""Behaviour of each release of Ceph, as data: `generation(name)` gives its lock, EC policy and limits."""
+"""Behaviour of each Ceph release, as data: PG lock, EC policy and recovery limits. Start with `table`."""
 
 from stripesim.models.generations.table import (
     Generation,

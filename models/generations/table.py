@@ -1,4 +1,4 @@
-"""The table of releases, read from `generations.toml`."""
+"""Read the table of Ceph releases from ``generations.toml``."""
 
 import tomllib
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ class OpThreads(MeasuredModel):
     """Threads of one OSD that process operations."""
 
     positive: ClassVar = ("shards_count", "threads_per_shard_count")
-    shards_count: int  #: Queues of operations; a placement group belongs to one
+    shards_count: int  #: Operation queues. Each placement group belongs to one.
     threads_per_shard_count: int
 
 
 @dataclass(frozen=True)
-class Number:
-    """A default of a release: by kind of device, with where it comes from."""
+class ReleaseDefault:
+    """Default value of a setting in a release, by kind of device, with its provenance."""
 
     value: Any
     hdd: Any
@@ -34,27 +34,27 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Generation:
-    """A release of Ceph: its behaviour and its defaults."""
+    """Behaviour and defaults of a Ceph release."""
 
-    #: `name`, `version`, `summary`: as scenarios name it; the version that was read; its special features
+    #: Name in scenarios, version whose code was read, and special features.
     name: str
     version: str
     summary: str
     pg_lock_scope: str  #: See `stripesim.models.pg_lock.PgLockModel`
     grace_from: GraceFrom  #: See `stripesim.models.recovery.RecoveryModel`
-    ec: EcPolicy  #: Policy for reads and writes of erasure-coded pools
+    ec: EcPolicy  #: Read and write policy of erasure-coded pools
     numbers: Mapping[
-        str, Mapping[str, Number]
+        str, Mapping[str, ReleaseDefault]
     ]  #: Defaults by table (``recovery``, ``op_threads``) and name
 
     def recovery(self, device: Device = "ssd") -> RecoveryModel:
-        """Return the constants of detection and recovery, on this kind of device."""
+        """Return the detection and recovery settings for this kind of device."""
         return RecoveryModel(
             grace_from=self.grace_from, **self._numbers("recovery", device)
         )
 
     def op_threads(self, device: Device = "ssd") -> OpThreads:
-        """Return the threads that process an OSD's operations, on this kind of device."""
+        """Return the operation threads of an OSD for this kind of device."""
         return OpThreads(**self._numbers("op_threads", device))
 
     def _numbers(self, table: str, device: Device) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Generation:
 
 @cache
 def generations() -> dict[str, Generation]:
-    """Return every release of the table by name, oldest first."""
+    """Return all releases by name, oldest first."""
     text = (files("stripesim.models.generations") / "generations.toml").read_text(
         "utf-8"
     )
@@ -84,8 +84,20 @@ def generations() -> dict[str, Generation]:
 
 
 def generation(name: str) -> Generation:
-    """Return a release by name, one of the table.
+    """Return a release by name.
 
+    Parameters
+    ----------
+    name
+        Name in ``generations.toml``, such as ``squid``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such release.
+
+    Examples
+    --------
     >>> generation("squid").ec.writes, generation("tentacle").ec.writes
     ('stripes', 'shards')
     """
@@ -98,8 +110,15 @@ def generation(name: str) -> Generation:
 
 
 def recovery_model(name: str = "pacific", *, device: Device = "ssd") -> RecoveryModel:
-    """Return the constants of recovery of a release.
+    """Return the detection and recovery settings of a release for one kind of device.
 
+    Raises
+    ------
+    ValueError
+        If there is no such release.
+
+    Examples
+    --------
     >>> recovery_model("pacific").recovery_max_active_count, recovery_model("kraken").grace_from
     (10, 'last_reply')
     """
@@ -109,7 +128,7 @@ def recovery_model(name: str = "pacific", *, device: Device = "ssd") -> Recovery
 def _read(
     name: str, table: dict[str, Any], base: Generation | None, common: dict[str, Any]
 ) -> Generation:
-    """Build one release: its own entries over those that it has from another one."""
+    """Build one release from its own entries and those inherited from an earlier release."""
     version = table["version"]
     ec = table.get("ec", {})
     if base is None:
@@ -137,7 +156,7 @@ def _read(
     )
 
 
-def _numbers(table: dict[str, Any], version: str) -> dict[str, Number]:
+def _numbers(table: dict[str, Any], version: str) -> dict[str, ReleaseDefault]:
     numbers = {}
     for key, entry in table.items():
         kind = entry.get("provenance", "code")
@@ -145,13 +164,15 @@ def _numbers(table: dict[str, Any], version: str) -> dict[str, Number]:
         origin = Provenance(
             kind, f"Ceph {version}: {source}" if kind == "code" else source
         )
-        numbers[key] = Number(entry["value"], entry.get("hdd", entry["value"]), origin)
+        numbers[key] = ReleaseDefault(
+            entry["value"], entry.get("hdd", entry["value"]), origin
+        )
     return numbers
 
 
-def _taken_over(number: Number, base: Generation) -> Number:
-    """Return the number of another release, which the code of this one was not read for."""
+def _taken_over(number: ReleaseDefault, base: Generation) -> ReleaseDefault:
+    """Inherit a number from a release, marking it as assumed because this release's code was not read."""
     origin = number.provenance
     if origin.kind == "code":
         origin = Provenance("assumed", f"as in {base.name}: {origin.source}")
-    return Number(number.value, number.hdd, origin)
+    return ReleaseDefault(number.value, number.hdd, origin)

@@ -1,4 +1,4 @@
-"""Cost of encoding and decoding: fitted times, buffers around them, and kernel tables as documents.
+"""Cost of encoding and decoding: fitted times, the buffers around the kernel, and table documents.
 
-Start with `cost`; `tables` reads and writes the documents, `interpolate` adds codes that were not timed.
+Start with `cost`. `documents` reads and writes the documents, `interpolate` adds codes that were not timed.
 """

@@ -1,7 +1,7 @@
-"""Cost of encoding and decoding: measured times, fitted, as pure functions of the data's size.
+"""Cost of encoding and decoding: fitted measurements as pure functions of the data size.
 
-A table is measured by `stripesim.calibration.kernels.measure` or shipped with it, and read
-by `stripesim.models.kernel.tables`; here it is only checked and evaluated.
+`stripesim.calibration.kernels.measure` produces tables, some tables ship with the package, and
+`stripesim.models.kernel.documents` reads them. This module checks and evaluates them.
 """
 
 import math
@@ -15,17 +15,19 @@ OPS: tuple[str, ...] = get_args(Op)
 
 
 class KernelTableError(ValueError):
-    """A kernel table that cannot be read, or lacks the requested cost."""
+    """Raised if a kernel table cannot be read or lacks the requested cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class AffineKnee:
-    """A duration that grows linearly, with another slope beyond a knee.
+    """A piecewise linear duration with a steeper or flatter slope beyond a knee.
+
+    The knee represents the working set outgrowing a cache level.
 
     Notes
     -----
-    t(x) = fixed + per_byte * min(x, knee) + per_byte_beyond * max(x - knee, 0), in ns and bytes; the knee
-    is infinite where the measurements show none. It represents the working set leaving a cache level.
+    t(x) = fixed + per_byte * min(x, knee) + per_byte_beyond * max(x - knee, 0), in ns and bytes. The knee is
+    infinite if the measurements show none.
 
     Examples
     --------
@@ -47,7 +49,7 @@ class AffineKnee:
                 )
 
     def duration_ns(self, data_bytes: float) -> float:
-        """Return the duration for `data_bytes` of data [ns]; see the class."""
+        """Return the duration for `data_bytes` of data [ns]. See the class for the equation."""
         below = min(data_bytes, self.knee_bytes)
         return (
             self.fixed_ns
@@ -58,25 +60,24 @@ class AffineKnee:
 
 @dataclass(frozen=True, slots=True)
 class KernelCost:
-    """The cost of one operation of one code on one CPU."""
+    """Cost of one operation of one code on one CPU."""
 
-    #: `backend`, `scheme`: library and technique, such as ``isa_l_rs_vand``, and code, such as ``rs:6,3``
+    #: Library and technique, such as ``isa_l_rs_vand``, and code, such as ``rs:6,3``.
     backend: str
     scheme: str
-    op: Op  #: ``decode`` gives back all data; ``reconstruct`` gives one shard
-    erasures: int  #: Shards absent: 0 for encode, 1 for reconstruct
-    #: `total`, `copy`, `net`: fits to the whole call, to the same call of the null code, which copies and
-    #: computes nothing, and to the difference of the two: a fit of its own, for the difference of two fits
-    #: would magnify their residuals. The last two are None where they were not measured.
+    op: Op  #: ``decode`` returns all data, ``reconstruct`` one shard
+    erasures: int  #: Missing shards: 0 for encode, 1 for reconstruct
+    #: Fits to the whole call; to the same call with the null code, which copies but computes nothing; and to
+    #: the difference of the two measurements, because subtracting two fits would magnify their residuals.
+    #: `copy` and `net` are None if they were not measured.
     total: AffineKnee
     copy: AffineKnee | None
     net: AffineKnee | None
-    #: `size_min_bytes`, `size_max_bytes`: range of data sizes measured [B], of `points` sizes; beyond it a
-    #: duration is extrapolated
+    #: Range of measured data sizes [B] and their number. Durations outside the range are extrapolated.
     size_min_bytes: int
     size_max_bytes: int
     points: int
-    #: `residual_median`, `residual_max`: relative residuals of the `total` fit, |fit / measured - 1|
+    #: Median and largest relative residual of the `total` fit, |fit / measured - 1|.
     residual_median: float
     residual_max: float
 
@@ -91,27 +92,38 @@ class KernelCost:
                 f"kernel cost: {self.op}: erasures: got {self.erasures}, wanted {wanted} or more"
             )
 
-    def duration_ns(self, data_bytes: float, *, without_copy: bool = False) -> float:
-        """Return the duration of a call on k chunks [ns]; `without_copy`: arithmetic alone, if measured."""
+    def duration_ns(self, data_bytes: float) -> float:
+        """Return the duration of one whole call on k chunks with `data_bytes` of data in total [ns].
+
+        Raises
+        ------
+        KernelTableError
+            If `data_bytes` is negative.
+        """
+        return self._duration_ns(self.total, data_bytes)
+
+    def arithmetic_ns(self, data_bytes: float) -> float:
+        """Return the duration of one call without the library's copies [ns].
+
+        This is the duration of the whole call if the copies were not measured, as in Ceph's plugins.
+        Parameters and errors are those of `duration_ns`.
+        """
+        return self._duration_ns(self.net or self.total, data_bytes)
+
+    def _duration_ns(self, part: AffineKnee, data_bytes: float) -> float:
         if data_bytes < 0:
             raise KernelTableError(
                 f"kernel cost: data_bytes: got {data_bytes}, wanted 0 or more"
             )
-        if not without_copy:
-            return self.total.duration_ns(data_bytes)
-        if self.net is None:
-            raise KernelTableError(
-                f"kernel cost: {self.backend} {self.scheme} {self.op}: its copy cost was not measured"
-            )
-        return self.net.duration_ns(data_bytes)
+        return part.duration_ns(data_bytes)
 
 
 @dataclass(frozen=True)
 class KernelTable:
-    """Kernel costs measured on one CPU, no two for the same backend, scheme, operation and erasures.
+    """Kernel costs measured on one CPU, at most one per backend, scheme, operation and number of erasures.
 
-    `name` is also its file's stem; `provenance` has at least ``basis`` (``measured`` …), ``cpu``,
-    ``versions`` and ``date``.
+    `name` equals the stem of the table's file. `provenance` has at least ``basis`` (such as ``measured``),
+    ``cpu``, ``versions`` and ``date``.
     """
 
     name: str
@@ -142,11 +154,11 @@ class KernelTable:
 
     @cached_property
     def backends(self) -> tuple[str, ...]:
-        """Backends in the table, in its order: the first is its default."""
+        """Backends in the order of the table. The first is the default."""
         return tuple(dict.fromkeys(cost.backend for cost in self.costs))
 
     def schemes(self, backend: str | None = None) -> tuple[str, ...]:
-        """Return the schemes in the table, of one backend or of any."""
+        """Return the schemes timed with one backend, or with any if it is None."""
         return tuple(
             dict.fromkeys(c.scheme for c in self.costs if backend in (None, c.backend))
         )
@@ -154,10 +166,23 @@ class KernelTable:
     def cost(
         self, *, scheme: str, op: Op, erasures: int = 0, backend: str | None = None
     ) -> KernelCost:
-        """Return the cost of one operation, by the first backend that has it unless one is named.
+        """Return the cost of one operation.
 
-        `erasures` are shards absent: 0 for encode, 1 for reconstruct. What the table, or that backend, has no
-        cost of is a `KernelTableError`, which says which schemes or backends there are.
+        Parameters
+        ----------
+        scheme
+            Code such as ``rs:6,3``.
+        op
+            ``encode``, ``decode`` or ``reconstruct``.
+        erasures
+            Missing shards: 0 for encode, 1 for reconstruct, 1 or more for decode.
+        backend
+            Library and technique. None uses the first backend in the table that has the cost.
+
+        Raises
+        ------
+        KernelTableError
+            If there is no such cost. The message lists the available schemes or backends.
         """
         for candidate in (backend,) if backend else self.backends:
             cost = self._index.get((candidate, scheme, op, erasures))
@@ -172,18 +197,6 @@ class KernelTable:
             f"it has {have}"
         )
 
-    def encode_ns(
-        self,
-        data_bytes: float,
-        *,
-        scheme: str,
-        backend: str | None = None,
-        without_copy: bool = False,
-    ) -> float:
-        """Return the duration of encoding data in one call [ns]; see `KernelCost.duration_ns`."""
-        cost = self.cost(scheme=scheme, op="encode", backend=backend)
-        return cost.duration_ns(data_bytes, without_copy=without_copy)
-
     def decode_ns(
         self,
         data_bytes: float,
@@ -191,12 +204,25 @@ class KernelTable:
         scheme: str,
         erasures: int,
         backend: str | None = None,
-        without_copy: bool = False,
     ) -> float:
-        """Return the duration of decoding all data, k chunks [B], in one call [ns].
+        """Return the duration of decoding all data (k chunks), without the library's copies if known [ns].
 
-        Where a table stops short of the number of erasures (Ceph's stops at 2), the last measured step is
-        repeated: each further shard is one more row of products over the same data.
+        Parameters
+        ----------
+        data_bytes
+            Data of all k chunks [B], at least 0.
+        scheme, erasures, backend
+            As for `cost`.
+
+        Raises
+        ------
+        KernelTableError
+            As for `cost` and `KernelCost.arithmetic_ns`.
+
+        Notes
+        -----
+        If the table lacks this number of erasures (Ceph's stops at 2), the last measured increment is
+        repeated, because each further shard is one more row of products over the same data.
         """
         first = self.cost(
             scheme=scheme, op="decode", erasures=min(erasures, 1), backend=backend
@@ -211,7 +237,7 @@ class KernelTable:
             cost = self.cost(
                 scheme=scheme, op="decode", erasures=count, backend=first.backend
             )
-            return cost.duration_ns(data_bytes, without_copy=without_copy)
+            return cost.arithmetic_ns(data_bytes)
 
         measured = max(counts)
         if erasures <= measured:

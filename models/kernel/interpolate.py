@@ -1,4 +1,4 @@
-"""Kernel costs of a Reed-Solomon code that was never timed, from those of the codes that were."""
+"""Interpolate kernel costs of a Reed-Solomon code from those of timed codes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
 
-#: Timed codes that a fit over k and m needs [count]: three coefficients, and some to judge it by.
+#: Timed codes that a fit over k and m needs: three coefficients, and some to estimate its error.
 CODES_MIN: Final = 6
-#: Data of one call at which codes are compared [B].
+#: Data sizes per call at which codes are compared [B].
 _SIZES: Final = (4096, 65536, 1048576)
 
 Floats = npt.NDArray[np.float64]
@@ -20,12 +20,12 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Interpolated:
-    """A table with a code that was never timed."""
+    """A kernel table extended by a code that was not timed."""
 
-    table: KernelTable  #: The same with costs of the code added
-    codes: int  #: Timed codes behind the fit [count]
-    #: `error_median`, `error_max`: |predicted / measured − 1| of encoding a timed code from all the others,
-    #: over codes and sizes
+    table: KernelTable  #: The table with the added costs
+    codes: int  #: Number of timed codes that were fitted
+    #: Median and largest |predicted / measured − 1| when encoding by each timed code is predicted from all
+    #: other codes, over codes and sizes.
     error_median: float
     error_max: float
 
@@ -43,7 +43,7 @@ def _predicted(coefficients: Floats, shape: Floats) -> float:
 
 
 def _new_cost(group: Sequence[KernelCost], scheme: str) -> KernelCost:
-    """Scale the nearest timed code's cost by the ratio of the fit for the two."""
+    """Scale the cost of the nearest timed code by the ratio of the fitted durations."""
     wanted = np.array(_shape(scheme), dtype=float)
     shapes = np.array([_shape(cost.scheme) for cost in group], dtype=float)
     nearest = int(np.argmin(np.abs(np.log(shapes / wanted)).sum(axis=1)))
@@ -74,7 +74,7 @@ def _scaled(part: AffineKnee, factor: float) -> AffineKnee:
 
 
 def _errors(group: Sequence[KernelCost]) -> list[float]:
-    """Predict each timed code from the others; relative errors over codes and sizes."""
+    """Predict each timed code from the others, and return the relative errors over codes and sizes."""
     errors = []
     for cost in group:
         predicted = _new_cost(
@@ -91,7 +91,7 @@ def _errors(group: Sequence[KernelCost]) -> list[float]:
 def _added(
     costs: tuple[KernelCost, ...], scheme: str
 ) -> tuple[tuple[KernelCost, ...], int, float, float] | None:
-    """Return the new costs, timed codes behind them, and the median and largest error of leaving one out."""
+    """Return the new costs, the number of fitted codes, and the median and largest leave-one-out error."""
     groups: dict[tuple[str, str, int], list[KernelCost]] = {}
     for cost in costs:
         if _shape(cost.scheme):
@@ -111,17 +111,30 @@ def _added(
 
 
 def interpolated(table: KernelTable, scheme: str) -> Interpolated | None:
-    r"""Add the costs of a Reed-Solomon code such as ``rs:5,2`` that a table lacks.
+    r"""Add the costs of a Reed-Solomon code that a table lacks.
 
-    None if the table has the code, it is not a Reed-Solomon code, or too few were timed.
+    Parameters
+    ----------
+    table
+        Measured kernel costs.
+    scheme
+        Code such as ``rs:5,2``.
 
-    For each kernel, operation and number of erasures the durations of the timed codes at three sizes are
+    Returns
+    -------
+    Interpolated or None
+        None if the table has the code, the code is not a Reed-Solomon code, or fewer than `CODES_MIN` codes
+        were timed.
+
+    Notes
+    -----
+    For each backend, operation and number of erasures, the durations of the timed codes at three sizes are
     fitted by
 
     .. math:: \ln t = a + b \ln k + c \ln m \tag{1}
 
-    and the cost of the nearest timed code is scaled by what (1) says of the two, so that its shape over
-    sizes stays a measured one. The error comes from leaving out each timed code in turn.
+    The cost of the nearest timed code is scaled by the ratio that (1) predicts for the two codes, so the
+    dependence on size stays a measured one. The error comes from leaving out each timed code in turn.
     """
     if _shape(scheme) is None or scheme in table.schemes():
         return None

@@ -1,4 +1,4 @@
-"""Cost of one read or write of a shard in its store: BlueStore, FileStore and cached metadata.
+"""Cost of one shard read or write in its store: BlueStore, FileStore and cached metadata.
 
 Start with `store`.
 """

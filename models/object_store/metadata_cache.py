@@ -1,4 +1,4 @@
-"""Model of the cache in which an object store looks up the location of an object's bytes."""
+"""Model of the cache that holds the metadata of objects."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,25 +8,23 @@ from stripesim.models.provenance import MeasuredModel
 
 @dataclass(frozen=True, kw_only=True)
 class BlueStoreCacheModel(MeasuredModel):
-    r"""The cache of one OSD, split among key-value blocks, metadata and data.
+    r"""The cache of one OSD, shared by key-value blocks, metadata and data.
 
     Notes
     -----
-    Metadata of :math:`N` objects of :math:`s` bytes each take :math:`N (o + e s)` in memory; where that is
-    more than their share, the part that does not fit is not found (objects are recovered in an order that
-    has nothing to do with when they were used last). It is then looked for among the key-value blocks, which
-    take :math:`N (o_k + e_k s)`:
+    Metadata of :math:`N` objects of :math:`s` bytes each take :math:`N (o + e s)` in memory. If this exceeds
+    the metadata share, the excess misses (the order of recovery is unrelated to the last use of objects). A
+    miss is then looked up in the key-value blocks, which take :math:`N (o_k + e_k s)`:
 
     .. math:: p = \left(1 - \frac{f_m C}{N (o + e s)}\right)^+
        \left(1 - \frac{f_k C}{N (o_k + e_k s)}\right)^+ \tag{1}
 
-    is the share of look-ups that read from the device, and each of these reads the object's blocks. Data in
-    the cache does not help recovery: recovered objects were not read shortly before.
+    is the fraction of look-ups that read from the device, each of which reads the object's blocks. Cached
+    data does not help recovery, because recovered objects were not read shortly before.
 
     References
     ----------
-    Ceph v16.2.15, ``src/os/bluestore/BlueStore.cc`` (``get_onode``, ``MempoolThread``,
-    ``_set_cache_sizes``).
+    Ceph v16.2.15, ``src/os/bluestore/BlueStore.cc`` (``get_onode``, ``MempoolThread``, ``_set_cache_sizes``).
     """
 
     positive: ClassVar = (
@@ -35,20 +33,19 @@ class BlueStoreCacheModel(MeasuredModel):
         "kv_onode_bytes",
         "kv_block_bytes",
     )
-    cache_bytes: int  #: Memory for all three [B]
-    #: `kv_fraction`, `meta_fraction`, `data_fraction`: their shares; no more than 1 in sum. With `autotune`
-    #: they are only where it starts.
+    cache_bytes: int  #: Memory of all three parts [B]
+    #: Shares of the three parts, at most 1 in total. With `autotune`, these are only the initial shares.
     kv_fraction: float
     meta_fraction: float
     data_fraction: float
-    autotune: bool  #: Whether the store moves memory to where it is needed
+    autotune: bool  #: True if the store moves memory to where it is needed
     onode_bytes: int  #: Memory of an object's onode without its extents [B]
     extent_bytes_per_data_byte: (
-        float  #: Memory of extents, blobs and checksums for each byte of data
+        float  #: Memory of extents, blobs and checksums per byte of data [B/B]
     )
-    kv_bytes_per_data_byte: float  #: The same as the key-value store holds it, encoded
-    kv_onode_bytes: int  #: An onode as the key-value store holds it [B]
-    kv_block_bytes: int  #: Unit in which the key-value store reads from the device [B]
+    kv_bytes_per_data_byte: float  #: The same as encoded in the key-value store [B/B]
+    kv_onode_bytes: int  #: An onode as encoded in the key-value store [B]
+    kv_block_bytes: int  #: Unit of device reads by the key-value store [B]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,38 +56,51 @@ class BlueStoreCacheModel(MeasuredModel):
             )
 
     def memory_bytes(self, objects: float, object_bytes: float) -> float:
-        """Return the memory of the metadata of `objects` objects of a size [B]."""
+        """Return the memory of the metadata of `objects` objects of `object_bytes` each [B]."""
         return objects * (
             self.onode_bytes + self.extent_bytes_per_data_byte * object_bytes
         )
 
     def kv_bytes(self, objects: float, object_bytes: float) -> float:
-        """Return the same, as the key-value store holds them [B]."""
+        """Return the size of the same metadata in the key-value store [B]."""
         return objects * (
             self.kv_onode_bytes + self.kv_bytes_per_data_byte * object_bytes
         )
 
     def miss_fraction(self, objects: float, object_bytes: float) -> float:
-        """Return the share of look-ups that read, equation (1), for a number of objects (or shards)."""
+        """Return the fraction of look-ups that read from the device, by equation (1).
+
+        Parameters
+        ----------
+        objects
+            Number of objects or shards on the OSD.
+        object_bytes
+            Size of each [B].
+
+        Returns
+        -------
+        float
+            Fraction, 0 to 1.
+        """
         if objects <= 0:
             return 0.0
         wanted = self.memory_bytes(objects, object_bytes)
         wanted_kv = self.kv_bytes(objects, object_bytes)
         if self.autotune:
-            # The product of (1) is least where all memory goes to the form that needs less of it.
+            # The product in (1) is smallest if all memory goes to the form that needs less of it.
             return max(0.0, 1 - self.cache_bytes / min(wanted, wanted_kv))
         missed = max(0.0, 1 - self.meta_fraction * self.cache_bytes / wanted)
         return missed * max(0.0, 1 - self.kv_fraction * self.cache_bytes / wanted_kv)
 
     def lookup_bytes(self, object_bytes: float) -> int:
-        """Return the device bytes of a look-up that finds nothing in memory: whole blocks [B]."""
+        """Return the device bytes read by a look-up that misses, in whole blocks [B]."""
         blocks = -(-self.kv_bytes(1, object_bytes) // self.kv_block_bytes)
         return int(blocks) * self.kv_block_bytes
 
 
 @dataclass(frozen=True)
 class MetadataLookup:
-    """Return the bytes a metadata look-up reads from the device [B], and the share of look-ups that do."""
+    """Device reads of metadata look-ups: the fraction that reads, 0 to 1, and the bytes of each read [B]."""
 
     miss_fraction: float
     read_bytes: int

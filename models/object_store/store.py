@@ -1,4 +1,4 @@
-"""Cost of one read or write of a shard in its store: padding, write-ahead log, metadata."""
+"""Cost of one shard read or write in its store: padding, write-ahead log and metadata."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from stripesim.models.provenance import MeasuredModel
 
-# State of an allocation unit that a write covers in part: it is empty; it has to be read;
-# it is still in memory; it waits in the batch of deferred writes already.
+# State of an allocation unit that a write covers only in part: empty, on the device, in memory, or already
+# in the batch of deferred writes.
 FRESH, STORED, IN_MEMORY, DEFERRED = range(1, 5)
 
 
@@ -16,9 +16,9 @@ FRESH, STORED, IN_MEMORY, DEFERRED = range(1, 5)
 class StoreIo:
     """Device traffic of one store transaction [B].
 
-    Bytes read before the write can be built; written to the data area before the commit; written with the
-    commit (metadata and, for deferred writes, the data); written to the data area after the commit, which
-    no client waits for.
+    `read_bytes` are read before the write can be built. `data_bytes` go to the data area before the commit.
+    `log_bytes` go with the commit (metadata and, for deferred writes, the data). `deferred_bytes` go to the
+    data area after the commit, when no client is waiting.
     """
 
     read_bytes: int
@@ -29,48 +29,47 @@ class StoreIo:
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectStoreModel(MeasuredModel):
-    r"""A BlueStore-like store: allocation units, deferred small writes, a key-value log.
+    r"""A store like BlueStore, with allocation units, deferred small writes and a key-value log.
 
-    A term that is zero is one that a release lacks.
+    Terms that a release lacks are zero.
 
     Notes
     -----
-    A write of `[o, o+n)` over existing data touches at most two partial units. For each,
-    the rest of the unit is read; the unit goes into the log and later to its place:
+    A write of `[o, o+n)` over existing data touches at most two partial units. The rest of each is read, and
+    the unit goes to the log and later to its final position:
 
     .. math::
         \text{read} = \sum_\text{partial} (u - n_i), \quad
         \text{deferred} = \sum_\text{partial} u \tag{1}
 
-    with :math:`u` the allocation unit and :math:`n_i` the part that is overwritten. On new
-    space the unit is padded with zeros instead: nothing is read, nothing deferred. Whole
-    units go to fresh space directly.
+    where :math:`u` is the allocation unit and :math:`n_i` the overwritten part. On new space the unit is
+    padded with zeros instead, without a read or a deferred write. Whole units go directly to fresh space.
 
     References
     ----------
-    Ceph v11.2.0, ``src/os/bluestore/BlueStore.cc``, ``_do_write_small`` and
-    ``_do_write_big``; the 9× read amplification of Koh et al. 2017, section VI.A, is
-    equation (1) for 1 KiB on three replicas. Ceph v16.2.15, ``BlueStore.cc`` (``_kv_sync_thread``),
-    ``src/os/bluestore/BlueFS.cc`` (``_flush_range``, ``_flush_and_sync_log``).
+    Ceph v11.2.0, ``src/os/bluestore/BlueStore.cc``, ``_do_write_small`` and ``_do_write_big``; the 9× read
+    amplification of Koh et al. 2017, section VI.A, is equation (1) for 1 KiB on three replicas. Ceph
+    v16.2.15, ``BlueStore.cc`` (``_kv_sync_thread``), ``src/os/bluestore/BlueFS.cc`` (``_flush_range``,
+    ``_flush_and_sync_log``).
     """
 
     positive: ClassVar = ("min_alloc_bytes",)
     #: Allocation unit [B]. Smaller pieces over existing data are read, merged and written through the log
     #: (deferred).
     min_alloc_bytes: int
-    metadata_bytes: int  #: Log bytes of one transaction beyond any deferred data [B]
-    #: Log bytes of a sub-write of an erasure-coded pool beyond a replicated one [B]
+    metadata_bytes: int  #: Log bytes of one transaction without deferred data [B]
+    #: Additional log bytes of a sub-write in an erasure-coded pool [B]
     ec_metadata_extra_bytes: int
     roll_forward_log_bytes: (
         int  #: Log bytes of a transaction that only rolls forward [B]
     )
-    #: Log bytes of one key-value sync, however many transactions it serves [B]: the block in which the log's
-    #: end lies is written again, and the file system that holds the log notes its new size
+    #: Log bytes per key-value sync, independent of the number of transactions: the last block of the log is
+    #: rewritten, and the file system that holds the log records its new size [B]
     sync_log_bytes: int
-    #: Deferred writes that are collected before they go to their place; those of one unit become one. 0: none
-    #: is collected, each goes by itself.
+    #: Deferred writes collected before they go to their final position. Those to the same unit are merged.
+    #: 0: each is written separately.
     deferred_batch_count: int
-    read_cache_bytes: int  #: Read cache of one OSD [B]: blocks read stay cached, blocks written are dropped
+    read_cache_bytes: int  #: Read cache of one OSD, which keeps blocks read and drops blocks written [B]
 
     def metadata_log_bytes(self, *, erasure: bool) -> int:
         """Return the log bytes of one member's transaction without deferred data [B]."""
@@ -79,8 +78,17 @@ class ObjectStoreModel(MeasuredModel):
     def write_io(
         self, offset_bytes: int, length_bytes: int, *, existing_bytes: int
     ) -> StoreIo:
-        """Return the device traffic of writing an extent to a shard [B] that had `existing_bytes` before.
+        """Return the device traffic of writing an extent to a shard.
 
+        Parameters
+        ----------
+        offset_bytes, length_bytes
+            Extent to write [B].
+        existing_bytes
+            Size of the shard before the write [B].
+
+        Examples
+        --------
         >>> from stripesim.models.provenance import Provenance
         >>> from dataclasses import fields
         >>> numbers = {field.name: 0 for field in fields(ObjectStoreModel) if field.name != "provenance"}
@@ -97,7 +105,7 @@ class ObjectStoreModel(MeasuredModel):
         read = data = deferred = 0
         first = offset_bytes // unit
         last = (end_bytes - 1) // unit
-        # Only the two ends can be partial; units between them are whole.
+        # Only the two ends can be partial. Units between them are whole.
         for index in {first, last}:
             start = index * unit
             stop = (index + 1) * unit
@@ -113,7 +121,16 @@ class ObjectStoreModel(MeasuredModel):
     def partial_write_io(
         self, offset_bytes: int, length_bytes: int, states: tuple[int, int]
     ) -> StoreIo:
-        """Return the device traffic of a write with partial first and last units, by the state of these."""
+        """Return the device traffic of a write, given the states of its first and last unit.
+
+        Parameters
+        ----------
+        offset_bytes, length_bytes
+            Extent to write [B].
+        states
+            ``FRESH``, ``STORED``, ``IN_MEMORY`` or ``DEFERRED`` for each. The state of a fully covered unit
+            does not matter.
+        """
         unit = self.min_alloc_bytes
         end_bytes = offset_bytes + length_bytes
         first = offset_bytes // unit
@@ -135,7 +152,7 @@ class ObjectStoreModel(MeasuredModel):
         return StoreIo(read, data, self.metadata_bytes + logged, deferred)
 
     def read_bytes(self, offset_bytes: int, length_bytes: int) -> int:
-        """Return the device bytes of reading an extent: whole allocation units [B]."""
+        """Return the device bytes read for an extent, in whole allocation units [B]."""
         if length_bytes <= 0:
             return 0
         unit = self.min_alloc_bytes
@@ -144,25 +161,24 @@ class ObjectStoreModel(MeasuredModel):
 
 @dataclass(frozen=True, kw_only=True)
 class FileStoreModel(ObjectStoreModel):
-    """Ceph's FileStore: data goes into the journal with the commit and into its file later.
+    """Ceph's FileStore, which writes data to the journal with the commit and to its file later.
 
     Notes
     -----
-    A partial block of a file is completed in the page cache, where a recent file's blocks are; no read is
-    charged for it. Reads are those of the other store. Journal and files share the device; the journal's
-    data is written before the commit, as a BlueStore's is.
+    A partial block is completed in the page cache, which holds the blocks of recent files, so it costs no
+    read. Reads are as in BlueStore. Journal and files share the device, and the journal's data is written
+    before the commit, like BlueStore's.
 
-    Deviation: syncing the files (``filestore_max_sync_interval``) holds nothing up here.
+    Deviation: syncing the files (``filestore_max_sync_interval``) delays nothing here.
 
     References
     ----------
-    Ceph v16.2.15, ``src/os/filestore/FileStore.cc`` (``queue_transactions``: the journal first,
-    as on XFS).
+    Ceph v16.2.15, ``src/os/filestore/FileStore.cc`` (``queue_transactions``: the journal first, as on XFS).
     """
 
     @classmethod
     def of(cls, store: ObjectStoreModel) -> FileStoreModel:
-        """Return the file store with the numbers of another store."""
+        """Return a FileStore with the numbers of another store."""
         return cls(
             **{field.name: getattr(store, field.name) for field in fields(store)}
         )
@@ -170,7 +186,7 @@ class FileStoreModel(ObjectStoreModel):
     def write_io(
         self, offset_bytes: int, length_bytes: int, *, existing_bytes: int
     ) -> StoreIo:
-        """Return the device traffic of a write: its bytes in the journal, its blocks in the file."""
+        """Return the device traffic of a write: its bytes to the journal and its blocks to the file."""
         if length_bytes <= 0:
             return StoreIo(0, 0, self.metadata_bytes, 0)
         blocks_bytes = self.read_bytes(offset_bytes, length_bytes)
@@ -179,5 +195,5 @@ class FileStoreModel(ObjectStoreModel):
     def partial_write_io(
         self, offset_bytes: int, length_bytes: int, states: tuple[int, int]
     ) -> StoreIo:
-        """Return the same as `write_io`: the state of a block makes no difference."""
+        """Return the same as `write_io`, because the state of a block does not matter."""
         return self.write_io(offset_bytes, length_bytes, existing_bytes=0)

@@ -1,6 +1,6 @@
-"""Placement of data: object to placement group, and CRUSH from placement group to OSDs.
+"""Placement of data: objects to placement groups, and placement groups to OSDs by CRUSH.
 
-Start with `CrushMap`, then `pg_mappings`. Numba loads with the first mapping.
+Start with `CrushMap`, then read `pg_mappings`. Numba loads with the first mapping.
 """
 
 from stripesim.models.placement.crush.build import build_map, map_of_hosts

@@ -1,7 +1,9 @@
-"""From an object's name to its placement group, and from there to the OSDs that are up for it.
+"""Map object names to placement groups, and placement groups to OSDs while all OSDs are up.
 
-See Ceph v16.2.15, src/osd/osd_types.cc (pg_pool_t::hash_key, raw_pg_to_pg, raw_pg_to_pps),
-src/include/rados.h (ceph_stable_mod).
+References
+----------
+Ceph v16.2.15, src/osd/osd_types.cc (pg_pool_t::hash_key, raw_pg_to_pg, raw_pg_to_pps), src/include/rados.h
+(ceph_stable_mod).
 """
 
 import numpy as np
@@ -16,25 +18,59 @@ _PG_NUM_MAX = 1 << 30
 
 
 def stable_mod(values: Word, count: int) -> Word:
-    """Fold hashes (at least 0) into [0, count) so that few values move when count grows.
+    """Fold hashes into [0, count) such that few values move when count grows.
 
-    Each is taken modulo the power of two at or above count, or modulo half of it where that is too large. So
-    all buckets hold equal shares only if count is a power of two.
+    Each hash is taken modulo the power of two at or above `count`, or modulo half of it if the result is too
+    large. All bins therefore have equal shares only if `count` is a power of two.
 
+    Parameters
+    ----------
+    values
+        Hashes, at least 0: an int or an array of int64.
+    count
+        Number of bins, 1 to 2**30.
+
+    Raises
+    ------
+    PlacementError
+        If `count` is out of range.
+
+    Examples
+    --------
     >>> [stable_mod(v, 12) for v in (11, 12, 13, 27)]
     [11, 4, 5, 11]
     """
     _check_count("count", count)
     modulus = 1 << (count - 1).bit_length()
     folded = values % modulus
-    # A value at or above count has the top bit set.
+    # A value at or above `count` has the top bit set.
     return folded - (folded >= count) * (modulus >> 1)
 
 
 def pgs_of_objects(
     prefix: str, indices: npt.ArrayLike, pg_num: int
 ) -> npt.NDArray[np.int64]:
-    """Return the PGs of an RBD image's data objects (block_name_prefix ``.%016x``) by object number."""
+    """Return the placement groups of an RBD image's data objects.
+
+    Parameters
+    ----------
+    prefix
+        The image's block_name_prefix. Objects are named ``prefix.%016x``.
+    indices
+        Object numbers, whole numbers of shape (n,), at least 0.
+    pg_num
+        Placement groups of the pool, 1 to 2**30.
+
+    Returns
+    -------
+    ndarray
+        Placement groups, int64 of shape (n,).
+
+    Raises
+    ------
+    PlacementError
+        If an argument is out of range.
+    """
     numbers = whole_numbers("indices", indices)
     if numbers.size > 0 and int(numbers.min()) < 0:
         raise PlacementError(f"indices: got {numbers.min()}, wanted at least 0")
@@ -48,10 +84,22 @@ def pgs_of_objects(
 
 
 def placement_seeds(pgs: Word, pool_id: int, pgp_num: int) -> Word:
-    """Return the inputs in [0, 2**32) that CRUSH maps for placement groups, by their numbers.
+    """Return the CRUSH inputs of placement groups.
 
-    The pool's id sets PGs of different pools with the same number apart (flag hashpspool, which all pools
-    have had by default since Dumpling); `pgp_num` are PGs for placement, normally the pool's pg_num.
+    Parameters
+    ----------
+    pgs
+        Placement groups: an int or an array of int64.
+    pool_id
+        Id of the pool. It separates equally numbered PGs of different pools (flag hashpspool, the default for
+        all pools since Dumpling).
+    pgp_num
+        Placement groups for placement, normally equal to pg_num.
+
+    Returns
+    -------
+    int or ndarray
+        Inputs in [0, 2**32).
     """
     folded = stable_mod(pgs, pgp_num)
     return hash_pair(folded, folded * 0 + (pool_id & 0xFFFFFFFF))
@@ -67,11 +115,37 @@ def pg_mappings(
     *,
     pgp_num: int | None = None,
 ) -> npt.NDArray[np.int32]:
-    """Return the OSDs of every placement group of a pool, while all OSDs are up.
+    """Return the OSDs of every placement group of a pool while all OSDs are up.
 
-    Rule and reweights are those of `CrushMap.map_many`; `pgp_num` is PGs for placement, by default pg_num.
-    Row p holds the OSDs of PG p, the primary first (shard 0 of an erasure-coded pool); `NONE` where CRUSH
-    found none. Upmap exceptions, pg_temp and primary affinity are left to `pg_sets`.
+    Parameters
+    ----------
+    crush
+        CRUSH map of the cluster.
+    rule, reweights
+        As for `CrushMap.map_many`.
+    pool_id
+        Id of the pool.
+    pg_num
+        Placement groups of the pool, 1 to 2**30.
+    width
+        OSDs per placement group: copies, or k + m.
+    pgp_num
+        Placement groups for placement. None means `pg_num`.
+
+    Returns
+    -------
+    ndarray
+        OSD ids, int32 of shape (pg_num, width). Row p belongs to PG p, with the primary first (shard 0 of an
+        erasure-coded pool). `NONE` marks a slot that CRUSH could not fill.
+
+    Raises
+    ------
+    PlacementError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Upmap exceptions, pg_temp and primary affinity are left to `pg_sets`.
     """
     _check_count("pg_num", pg_num)
     seeds = placement_seeds(

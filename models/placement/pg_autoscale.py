@@ -1,4 +1,4 @@
-"""Number of placement groups of a pool if the cluster decides: the published rule."""
+"""The number of placement groups that Ceph's autoscaler chooses for a pool."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,18 +10,18 @@ from stripesim.models.provenance import MeasuredModel, Provenance
 class PgAutoscaleModel(MeasuredModel):
     r"""The placement-group autoscaler.
 
-    An OSD should hold ``mon_target_pg_per_osd`` shards of groups. A pool keeps its number unless
-    the wanted one is further away than a factor, and has a least number.
+    It aims at ``mon_target_pg_per_osd`` shards of placement groups per OSD. A pool keeps its number of
+    placement groups unless the target differs by more than a factor, and there is a minimum number.
 
     Notes
     -----
-    A pool whose stored bytes, redundancy included, are the part :math:`c` of the raw capacity wants
+    A pool whose stored bytes, including redundancy, make up the fraction :math:`c` of the raw capacity wants
 
     .. math:: p = c \cdot \frac{\text{OSDs} \cdot \text{target}}{\text{width}} \tag{1}
 
-    placement groups, taken to the nearest power of two. A pool marked ``bulk`` counts as if it filled the
-    cluster. What other pools take is left out. Older versions divide by the raw bytes per byte of data
-    (n / k for a code) instead of the width, and so want k times as many.
+    placement groups, rounded to the nearest power of two. A pool with flag ``bulk`` counts as if it filled
+    the cluster. The use by other pools is ignored. Older versions divide by the raw bytes per byte of data
+    (n / k for a code) instead of the width, and so want k times the number.
 
     References
     ----------
@@ -42,11 +42,24 @@ class PgAutoscaleModel(MeasuredModel):
             )
 
     def wanted(self, *, raw_used_fraction: float, osds: int, width: int) -> int:
-        """Return the placement groups that equation (1) gives, to the nearest power of two.
+        """Return the number of placement groups by equation (1), a power of two.
 
-        `raw_used_fraction` is the part of the raw capacity that the pool takes, 1 for a pool marked ``bulk``;
-        `osds` those that its rule can reach; `width` the shards or copies of an object.
+        Parameters
+        ----------
+        raw_used_fraction
+            Fraction of the raw capacity that the pool uses, 0 to 1, or 1 for a pool with flag ``bulk``.
+        osds
+            OSDs that the pool's rule can reach, at least 1.
+        width
+            Shards or copies of an object, at least 1.
 
+        Raises
+        ------
+        ValueError
+            If an argument is out of range.
+
+        Examples
+        --------
         >>> pg_autoscale_model().wanted(raw_used_fraction=0.042, osds=90, width=12)
         32
         """
@@ -62,7 +75,7 @@ class PgAutoscaleModel(MeasuredModel):
         return max(self.pgs_min_count, nearest_power_of_two(exact))
 
     def scaled(self, pg_num: int, wanted: int) -> int:
-        """Return the number that a pool of `pg_num` groups ends with: it moves only past the threshold."""
+        """Return the final number for a pool of `pg_num` groups, which changes only beyond the threshold."""
         near = (
             pg_num <= wanted * self.threshold_factor
             and wanted <= pg_num * self.threshold_factor
@@ -73,8 +86,10 @@ class PgAutoscaleModel(MeasuredModel):
 
 
 def nearest_power_of_two(number: float) -> int:
-    """Return the power of two nearest to a number, the larger one of two as near; at least 1.
+    """Return the power of two nearest to a number, at least 1 and the larger of two equally near ones.
 
+    Examples
+    --------
     >>> [nearest_power_of_two(n) for n in (0, 1, 2.9, 3, 6.1, 100)]
     [1, 1, 2, 4, 8, 128]
     """
@@ -87,7 +102,7 @@ def nearest_power_of_two(number: float) -> int:
 
 
 def pg_autoscale_model() -> PgAutoscaleModel:
-    """Return the autoscaler of Ceph 16.2 with its defaults."""
+    """Return the autoscaler of Ceph 16.2 with its default settings."""
     version = "Ceph v16.2.15"
     return PgAutoscaleModel(
         target_pgs_per_osd_count=100,
@@ -102,7 +117,7 @@ def pg_autoscale_model() -> PgAutoscaleModel:
             ),
             "pgs_min_count": Provenance(
                 "code",
-                "Ceph, pg_autoscaler, PG_NUM_MIN: 32, 4 in other versions; which 16.2.15 has is assumed",
+                "Ceph, pg_autoscaler, PG_NUM_MIN: 32, or 4 in other versions; the one in 16.2.15 is assumed",
             ),
         },
     )

@@ -1,6 +1,8 @@
-"""The OSDs of every placement group as a cluster's OSD map has them: CRUSH, exceptions, states, primaries.
+"""Compute the OSDs of placement groups from an OSD map: CRUSH, exceptions, states and primaries.
 
-See Ceph v19.2.0, src/osd/OSDMap.cc (_pg_to_up_acting_osds and what it calls) and src/osd/osd_types.cc
+References
+----------
+Ceph v19.2.0, src/osd/OSDMap.cc (_pg_to_up_acting_osds and its callees) and src/osd/osd_types.cc
 (pg_pool_t::raw_pg_to_pps).
 """
 
@@ -23,11 +25,12 @@ Rows = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class PlacedPool:
-    """Properties of a pool that decide the placement of its groups.
+    """The properties of a pool that decide the placement of its groups.
 
-    In an erasure-coded pool a slot without OSD stays empty; in a replicated one the others move up. `size`
-    is the OSDs of a group (replicas, or k + m), `rule` the id of its CRUSH rule; `hashpspool` says whether
-    the pool's id is hashed into the seed (all pools since Dumpling) or added to it.
+    `size` is the number of OSDs per group (replicas, or k + m) and `rule` the id of its CRUSH rule. A slot
+    without an OSD stays empty in an erasure-coded pool; in a replicated pool, the following OSDs move up.
+    `hashpspool` is True if the pool's id is hashed into the seed (all pools since Dumpling) instead of being
+    added to it.
     """
 
     id: int
@@ -42,12 +45,13 @@ class PlacedPool:
 
 @dataclass(frozen=True)
 class OsdMap:
-    """A cluster's OSD map as far as it decides where placement groups lie.
+    """The parts of a cluster's OSD map that decide the placement of groups.
 
-    States go by OSD id: weights are what ``ceph osd reweight`` sets (0: out) and primary affinities, both
-    16.16 fixed point. Exceptions go by (pool, pg): OSDs that replace what CRUSH gives, or single ones (from,
-    to); an OSD that changes places with the first; the acting set while the up set is being filled; the
-    acting primary.
+    `exists`, `up`, `weights` and `affinities` are indexed by OSD id. Weights are those of ``ceph osd
+    reweight`` (0: out), and both weights and primary affinities are 16.16 fixed point. The exceptions are
+    keyed by (pool, pg): `pg_upmap` replaces all OSDs from CRUSH, `pg_upmap_items` single ones (from, to),
+    `pg_upmap_primaries` swaps an OSD with the first, `pg_temp` is the acting set while the up set is being
+    filled, and `primary_temp` the acting primary.
     """
 
     crush: CrushMap
@@ -63,7 +67,7 @@ class OsdMap:
     primary_temp: Mapping[Pg, int] = field(default_factory=dict)
 
     def reweight_vector(self) -> npt.NDArray[np.int64]:
-        """Return the weights for `CrushMap.map_many`: ids that the map has no OSD for are out."""
+        """Return the weights for `CrushMap.map_many`, with ids without an OSD marked out."""
         size = self.crush.max_devices
         vector = np.zeros(size, dtype=np.int64)
         known = min(size, len(self.weights))
@@ -71,13 +75,16 @@ class OsdMap:
         return vector
 
     def is_out(self, osd: int) -> bool:
-        """Return True if an OSD of the map has weight 0; an unknown id counts as in."""
+        """Return True if an OSD of the map has weight 0. An unknown id counts as in."""
         return 0 <= osd < len(self.weights) and int(self.weights[osd]) == 0
 
 
 @dataclass(frozen=True)
 class PgSets:
-    """Up and acting sets (pg_num, width), `NONE` where there is no OSD, and primaries, −1 where none is."""
+    """Up and acting sets, int32 of shape (pg_num, width), and primaries, int32 of shape (pg_num,).
+
+    `NONE` marks a slot without an OSD, −1 a group without a primary.
+    """
 
     up: Rows
     up_primary: Rows
@@ -86,7 +93,7 @@ class PgSets:
 
 
 def pg_sets(osd_map: OsdMap, pool: PlacedPool) -> PgSets:
-    """Compute the up and acting sets of a pool's groups; row p is group p."""
+    """Compute the up and acting sets of all placement groups of a pool. Row p belongs to group p."""
     groups = np.arange(pool.pg_num, dtype=np.int64)
     if pool.hashpspool:
         seeds = placement_seeds(groups, pool.id, pool.pgp_num)
@@ -109,7 +116,7 @@ def pg_sets(osd_map: OsdMap, pool: PlacedPool) -> PgSets:
 
 
 def _keep(rows: Rows, wanted: npt.NDArray[np.bool_], shift: bool) -> Rows:
-    """Empty the slots of OSDs that are not wanted, and close the gaps where the pool does."""
+    """Empty the slots of unwanted OSDs. If `shift`, move the following OSDs up."""
     kept = np.zeros(rows.shape, dtype=bool)
     known = (rows >= 0) & (rows < len(wanted))
     kept[known] = wanted[rows[known]]
@@ -117,17 +124,17 @@ def _keep(rows: Rows, wanted: npt.NDArray[np.bool_], shift: bool) -> Rows:
         return rows
     rows = np.where(kept, rows, np.int32(NONE)).astype(np.int32)
     if shift:
-        # A stable sort by "is empty" moves the others up in their order.
+        # A stable sort by "is empty" moves the others up in order.
         order = np.argsort(~kept, axis=1, kind="stable")
         rows = np.take_along_axis(rows, order, axis=1)
     return rows
 
 
-def _at(rows: Rows, places: npt.NDArray[np.int64]) -> Rows:
-    """Return the OSD at one place of each row; −1 where there is none."""
+def _at(rows: Rows, slots: npt.NDArray[np.int64]) -> Rows:
+    """Return the OSD in one slot of each row, or −1 for an empty slot."""
     if rows.shape[1] == 0:
         return np.full(len(rows), -1, dtype=np.int32)
-    primaries = np.take_along_axis(rows, places[:, None], axis=1)[:, 0]
+    primaries = np.take_along_axis(rows, slots[:, None], axis=1)[:, 0]
     return np.where(primaries == NONE, -1, primaries).astype(np.int32)
 
 
@@ -140,7 +147,7 @@ def _upmapped(osd_map: OsdMap, pool: PlacedPool, rows: Rows) -> Rows:
     rejected: set[int] = set()
     for group, osds in _of_pool(pool, osd_map.pg_upmap):
         if any(osd_map.is_out(osd) for osd in osds):
-            # Ceph then leaves the group to CRUSH altogether.
+            # Ceph then leaves the whole group to CRUSH.
             rejected.add(group)
         else:
             changed[group] = list(osds)
@@ -157,8 +164,8 @@ def _upmapped(osd_map: OsdMap, pool: PlacedPool, rows: Rows) -> Rows:
         mapped = row(group)
         in_cluster = 0 <= primary < len(osd_map.weights) and not osd_map.is_out(primary)
         if in_cluster and primary in mapped[1:]:
-            place = mapped.index(primary, 1)
-            mapped[0], mapped[place] = primary, mapped[0]
+            slot = mapped.index(primary, 1)
+            mapped[0], mapped[slot] = primary, mapped[0]
     return _with_rows(rows, changed)
 
 
@@ -171,7 +178,7 @@ def _of_pool(
 
 
 def _with_rows(rows: Rows, changed: Mapping[int, Sequence[int]]) -> Rows:
-    """Put rows in the place of others; the table grows as wide as the widest."""
+    """Replace rows, widening the table to the widest."""
     if not changed:
         return rows
     width = max(rows.shape[1], *(len(osds) for osds in changed.values()))
@@ -186,25 +193,23 @@ def _with_rows(rows: Rows, changed: Mapping[int, Sequence[int]]) -> Rows:
 def _with_primaries(
     osd_map: OsdMap, up: Rows, seeds: npt.NDArray[np.int64], shift: bool
 ) -> tuple[Rows, Rows]:
-    """Pick the primaries by affinity; in a replicated pool the primary moves to the front."""
-    # The first OSD; 0 where there is none.
-    places = np.argmax(up != NONE, axis=1)
+    """Pick the primaries by affinity. In a replicated pool, move them to the front."""
+    # The first OSD, or 0 if there is none.
+    slots = np.argmax(up != NONE, axis=1)
     if (osd_map.affinities < WEIGHT_ONE).any() and up.shape[1]:
         present = up != NONE
         osds = np.where(present, up, 0).astype(np.int64)
         affinity = osd_map.affinities[osds]
         drawn = hash_pair(np.broadcast_to(seeds[:, None], osds.shape), osds) >> 16
         willing = present & ((affinity >= WEIGHT_ONE) | (drawn < affinity))
-        # If no OSD is willing, the first is primary.
-        places = np.where(willing.any(axis=1), np.argmax(willing, axis=1), places)
-        if shift and places.any():
+        # If no OSD is willing, the first one is primary.
+        slots = np.where(willing.any(axis=1), np.argmax(willing, axis=1), slots)
+        if shift and slots.any():
             columns = np.arange(up.shape[1])
-            order = np.argsort(
-                np.where(columns == places[:, None], -1, columns), axis=1
-            )
+            order = np.argsort(np.where(columns == slots[:, None], -1, columns), axis=1)
             up = np.take_along_axis(up, order, axis=1)
-            places = np.zeros_like(places)
-    return up, _at(up, places)
+            slots = np.zeros_like(slots)
+    return up, _at(up, slots)
 
 
 def _is_up(osd_map: OsdMap, osd: int) -> bool:

@@ -1,4 +1,4 @@
-"""From one cell of a scenario to its pool, workload and faults."""
+"""Build the pool, workload and faults of one cell of a scenario."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CellInputs:
-    """Everything that one cell of a scenario runs on; `newest_only` is that of the engine's `Program`."""
+    """The inputs of one cell's simulation, as `stripesim.sim.run.simulate` takes them."""
 
     pool: Pool
     workload: AnyWorkload | Sequence[AnyWorkload]
@@ -55,10 +55,10 @@ class CellInputs:
 def build_cell(
     scenario: Scenario, cell: Cell, models: Models | None = None
 ) -> CellInputs:
-    """Build what one cell runs on."""
+    """Build the inputs of one cell."""
     scheme = parse_scheme(cell.scheme)
     models = models or build_models(scenario)
-    # A repair loses its OSDs inside of the run.
+    # A repair loses its OSDs during the run.
     down = [] if scenario.repair else unreachable_osds(scenario)
     pool = build_pool(scenario, scheme, models, down=down)
     workload = scenario.workload
@@ -84,13 +84,13 @@ def build_cell(
         until_ns=scenario.until_ns,
         faults=faults,
         timeout_ns=timeout_ns,
-        # A bare device is driven without the library that makes a client wait so.
+        # Clients of a bare device bypass librbd, which delivers completions in this way.
         newest_only=workload.completions == "newest" and scheme.name != "none",
     )
 
 
 def check_schemes(scenario: Scenario, models: Models) -> None:
-    """Check what each scheme needs of placement and kernel costs, before any of them runs."""
+    """Check that every scheme can be placed and has kernel costs, before any of them runs."""
     down = unreachable_osds(scenario)
     if scenario.faults is not None:
         no_sets = np.empty((0, 0), dtype=np.int64)
@@ -128,7 +128,7 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
 
 
 def check_optimised(scheme: RedundancyScheme, scenario: Scenario) -> None:
-    """Raise `ValueError` where Ceph has no optimised pool of this scheme and stripe unit."""
+    """Raise `ValueError` if Ceph has no optimised pool for this scheme and stripe unit."""
     wanted = "or cluster.ec_optimizations = false"
     unit_bytes = scenario.cluster.stripe_unit_bytes
     if scheme.not_optimised_because:
@@ -142,7 +142,7 @@ def check_optimised(scheme: RedundancyScheme, scenario: Scenario) -> None:
 
 
 def build_loads(scenario: Scenario, cell: Cell) -> AnyWorkload | list[AnyWorkload]:
-    """Build what the clients of one cell ask for: one workload, or several at the same time."""
+    """Build the workload of one cell, or a list if several run at the same time."""
     if scenario.workload.kind == "trace" and not scenario.workloads:
         from stripesim.scenarios.cells.replay import replay_of
 
@@ -188,7 +188,7 @@ def _synthetic(
         requests=load.requests,
         queue_depth=queue_depth,
         rate_per_s=rate_per_s,
-        # Each of several workloads draws for itself.
+        # Workloads draw from separate random streams.
         seed=scenario.seed + first_client,
         clients=load.clients,
         first_client=first_client,
@@ -198,7 +198,7 @@ def _synthetic(
 
 
 def _client_hosts(scenario: Scenario, hosts: int) -> IntArray:
-    """Return the machine of each client: those of a workload share machines, or the storage hosts in turn."""
+    """Return the machine of each client: client machines by workload, or the storage hosts in turn."""
     machines = [
         np.arange(load.clients, dtype=np.int64) // load.clients_per_host
         for load in scenario.loads
@@ -219,7 +219,7 @@ def build_pool(
     *,
     down: Sequence[int] = (),
 ) -> Pool:
-    """Place a scheme's pool on the scenario's cluster; without a scheme it is one drive and nothing else."""
+    """Place a scheme's pool on the scenario's cluster. Without a scheme the cluster is a single drive."""
     if scheme.name == "none":
         cluster = _one_drive(scenario, models)
     else:

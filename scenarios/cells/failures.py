@@ -1,4 +1,4 @@
-"""From a scenario's faults to a plan for the simulator: who fails when, under which limits."""
+"""Plan the faults of a scenario: which units fail when, and the limits of recovery."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from stripesim.sim.ceph.failures import Corruption, Failure, FaultError, FaultPl
 from stripesim.sim.ceph.failures.fault_plan import FailureKind
 from stripesim.sim.engine.graph import IntArray
 
-#: Failures drawn for one run, at most: each is an event with repairs of its own.
+#: Most failures drawn for one run; each is an event with its own repairs.
 FAILURES_MAX = 1_000_000
 
 
 def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
-    """Return the constants of recovery: the generation's, with what the scenario gives."""
+    """Return the constants of recovery: those of the generation, unless the scenario overrides them."""
     limits = scenario.faults or scenario.repair
     model = recovery_model(scenario.generation, device="hdd" if rotational else "ssd")
     given = {}
     for name in model.provenance:
-        # Scenarios give times in seconds, and counts without the word.
+        # Scenarios state times in seconds, and counts without the suffix.
         is_time = name.endswith("_ns")
         key = (
             f"{name.removesuffix('_ns')}_s" if is_time else name.removesuffix("_count")
@@ -43,7 +43,7 @@ def repair_plan(
     *,
     rotational: bool,
 ) -> FaultPlan:
-    """Return the plan of a scenario with a table ``[repair]``: OSDs lost when the run begins."""
+    """Return the plan of a scenario with a table ``[repair]``, which loses OSDs at the start."""
     assert scenario.repair is not None
     return FaultPlan(
         lost_osds=scenario.repair.lost_osds,
@@ -63,7 +63,7 @@ def plan_of(
     *,
     rotational: bool,
 ) -> FaultPlan:
-    """Return what goes wrong in a scenario."""
+    """Return the plan of a scenario with a table ``[faults]``."""
     faults = scenario.faults
     assert faults is not None
     topology = Topology(
@@ -90,7 +90,7 @@ def plan_of(
         prefilled=scenario.workload.image == "prefilled",
         seed=scenario.seed,
         object_writes_count=faults.object_writes,
-        # Scrubs go on for ever: only where the run has an end of its own.
+        # Scrubs repeat without end, so the run needs a duration.
         scrubs=faults.scrub_interval_s is not None and scenario.duration_s is not None,
         series_ns=nanoseconds(faults.series_s),
     )
@@ -103,7 +103,7 @@ def plan_of(
 
 
 def _key_of(faults: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
-    """Return the key behind a fault of a plan."""
+    """Return the scenario key that caused an error of a plan."""
     if error.event >= failures:
         return ("faults", "corruptions", error.event - failures, "osd")
     if not faults.events:
@@ -120,12 +120,12 @@ def _key_of(faults: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
 
 
 def drawn_failures(scenario: Scenario, topology: Topology) -> list[Failure]:
-    """Draw failures of every OSD or host up to the end of the run, each from a stream of its own."""
+    """Draw the failures of every OSD or host until the end of the run, from one random stream per unit."""
     assert scenario.faults is not None
     drawn = scenario.faults.drawn
     horizon_s = scenario.duration_s
     assert drawn is not None
-    assert horizon_s is not None, "the rules ask for workload.duration_s"
+    assert horizon_s is not None, "the schema requires workload.duration_s"
     lifetime = drawn.lifetime
     downtime = drawn.downtime
     if drawn.trace is not None:
@@ -173,7 +173,7 @@ def _of_unit(
 
 
 def _draw(lifetime: LifetimeSpec, draw: np.random.Generator) -> float:
-    # What a distribution needs is there: the scenario's rules ask for it.
+    # The schema requires the parameters of each distribution.
     scale = lifetime.scale_s or 0.0
     shape = lifetime.shape or 0.0
     if lifetime.distribution == "exponential":
@@ -187,7 +187,7 @@ def _draw(lifetime: LifetimeSpec, draw: np.random.Generator) -> float:
 
 @cached_by_content(maxsize=4)
 def _fitted(path: str, trace_format: str | None) -> list[LifetimeSpec]:
-    """Fit times up and times down to a trace, once."""
+    """Fit distributions of time up and time down to a trace."""
     from stripesim.calibration.survival import fit_survival
     from stripesim.traces import read_failures
 
@@ -206,7 +206,7 @@ def _fitted(path: str, trace_format: str | None) -> list[LifetimeSpec]:
 
 
 def replayed_failures(scenario: Scenario, topology: Topology) -> list[Failure]:
-    """Return the outages that a trace recorded, scaled, from the chosen moment on."""
+    """Return the outages in a trace after the chosen start, with times scaled."""
     assert scenario.faults is not None
     replayed = scenario.faults.replay
     assert replayed is not None
@@ -239,7 +239,7 @@ def replayed_failures(scenario: Scenario, topology: Topology) -> list[Failure]:
 def _outages(
     path: str, trace_format: str | None
 ) -> list[tuple[str, float, float | None]]:
-    """Read the outages of each node [s from the trace's start]; those that overlap or touch are one."""
+    """Read the outages of each node [s after the trace's start], merged where they overlap or touch."""
     from stripesim.traces import read_failures
 
     try:
@@ -279,6 +279,6 @@ def _outages(
 
 
 def _reaches(span: tuple[float, float | None], time_s: float) -> bool:
-    """Return whether an outage lasts until a time; one without an end lasts for ever."""
+    """Return True if an outage lasts until a time, or has no end."""
     _, end_s = span
     return end_s is None or time_s <= end_s

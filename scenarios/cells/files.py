@@ -1,4 +1,4 @@
-"""Files that a scenario names: what they hold decides, not where they lie or what they held before."""
+"""Identify files that a scenario names by their content, not by their path."""
 
 import hashlib
 import os
@@ -10,12 +10,12 @@ from typing import Any, Final, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: A file changed less than this long ago may change again without its time showing it [ns].
+#: A file changed more recently than this may change again without a new timestamp [ns].
 _SETTLED_NS: Final = 2 * 10**9
 
 
 def file_sha256(path: str | Path) -> str:
-    """Hash the content of a file; a large one only once, as long as its size, inode and times stay."""
+    """Hash the content of a file, once as long as its size, inode and times stay the same."""
     path = os.fspath(path)
     state = os.stat(path)
     changed_ns = max(state.st_mtime_ns, state.st_ctime_ns)
@@ -42,7 +42,7 @@ def _hash_once(path: str, signature: tuple[int, ...]) -> str:
 
 
 def cached_by_content(maxsize: int) -> Callable[[F], F]:
-    """Keep what a function made of files, by their content: a file that changes is read again."""
+    """Cache the results of a function of a file by the file's content."""
 
     def decorate(read: F) -> F:
         @lru_cache(maxsize=maxsize)
@@ -54,7 +54,7 @@ def cached_by_content(maxsize: int) -> Callable[[F], F]:
             try:
                 sha256 = file_sha256(path)
             except OSError:
-                # The function itself says best what is wrong with a file that cannot be read.
+                # The function has the better error message for a file that cannot be read.
                 return read(path, *args)
             return kept(sha256, path, *args)
 
@@ -64,5 +64,5 @@ def cached_by_content(maxsize: int) -> Callable[[F], F]:
 
 
 def first_line(error: BaseException | None) -> str:
-    """Say in one line what an error says, or else what kind it is."""
+    """Return the first line of an error's message, or the name of its class."""
     return (str(error).splitlines() or [type(error).__name__])[0]

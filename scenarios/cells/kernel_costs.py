@@ -1,4 +1,4 @@
-"""What encoding and decoding cost in a scenario: its kernel table, and the codes that the table lacks."""
+"""Find the costs of encoding and decoding: the scenario's kernel table, and codes that it lacks."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,8 +17,8 @@ from stripesim.scenarios.schema.keys import Scenario
 def kernel_table(scenario: Scenario) -> KernelTable:
     """Return the costs of all codes of a scenario.
 
-    A code that the scenario's table lacks has the costs that ``stripesim kernel --save`` measured on this
-    machine, else, of a Reed-Solomon code, interpolated ones.
+    For a code that the table lacks, the costs are those that ``stripesim kernel --save`` measured on this
+    machine. Without them the costs of a Reed-Solomon code are interpolated.
     """
     table = _named_table(scenario)
     measured, guessed = _added_codes(scenario, table)
@@ -37,7 +37,7 @@ def kernel_table(scenario: Scenario) -> KernelTable:
 
 
 def interpolated_codes(scenario: Scenario) -> dict[str, Interpolated]:
-    """Return the codes that were never timed and whose costs follow from those of timed ones."""
+    """Return the codes whose costs are interpolated from those of timed codes."""
     _, guessed = _added_codes(scenario, _named_table(scenario))
     return guessed
 
@@ -45,7 +45,7 @@ def interpolated_codes(scenario: Scenario) -> dict[str, Interpolated]:
 def _added_codes(
     scenario: Scenario, table: KernelTable
 ) -> tuple[dict[str, KernelTable], dict[str, Interpolated]]:
-    """Return the codes that a table lacks: those measured on this machine, and those interpolated."""
+    """Return the codes that a table lacks: those measured on this machine and those interpolated."""
     measured: dict[str, KernelTable] = {}
     guessed: dict[str, Interpolated] = {}
     for name in _lacking(scenario, table):
@@ -60,7 +60,7 @@ def _added_codes(
 
 
 def _named_table(scenario: Scenario) -> KernelTable:
-    """Return the table that a scenario names, or the one that ships."""
+    """Return the table that a scenario names, or the default one."""
     name = scenario.cluster.kernel_table
     try:
         return named_table(name) if name else default_table()
@@ -70,7 +70,7 @@ def _named_table(scenario: Scenario) -> KernelTable:
 
 
 def _lacking(scenario: Scenario, table: KernelTable) -> list[str]:
-    """List the erasure codes of a scenario that a table has no costs of."""
+    """List the erasure codes of a scenario that are missing from a table."""
     known = table.schemes()
     unknown = [name for name in scenario.schemes if name not in known]
     return [name for name in unknown if parse_scheme(name).kind == "erasure"]

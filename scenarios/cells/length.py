@@ -1,4 +1,7 @@
-"""Check that the requests of closed loops bounded by time fit in memory: a short run shows their rate."""
+"""Check that the requests of closed loops bounded by time fit in memory.
+
+A short run gives their rate.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -9,7 +12,7 @@ from stripesim.scenarios.schema.geometry import NumberedScheme, loads_with_keys
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.memory import known_requests, memory_problem
 
-# Requests of the short run at most, by the bound of the clients, and at least.
+# Most requests of the short run, by the bound of the clients, and fewest.
 _PILOT_MOST: Final = 20_000
 _PILOT_LEAST: Final = 2000
 _LONGER: Final = 10
@@ -18,7 +21,7 @@ _LONGER: Final = 10
 def check_length(
     scenario: Scenario, cell: Cell, issued_until: Callable[[int], int]
 ) -> None:
-    """Refuse a cell whose closed loops would issue more requests in its time than fit in memory.
+    """Refuse a cell whose closed loops would issue more requests than fit in memory.
 
     Parameters
     ----------
@@ -27,12 +30,12 @@ def check_length(
     cell
         The cell.
     issued_until
-        Runs the cell for a simulated time [ns] and returns the requests that it issued.
+        Runs the cell for a simulated time [ns] and returns the number of requests issued.
 
     Raises
     ------
     ValueError
-        If the run does not fit, with the key to lower.
+        If the run does not fit; the message names the key to lower.
     """
     duration_s = scenario.duration_s
     most = {
@@ -56,7 +59,7 @@ def check_length(
 def _issued_share(
     duration_s: float, most: float, issued_until: Callable[[int], int]
 ) -> float:
-    """Return the requests that a short run issues, as a share of those that its clients could issue."""
+    """Return the requests that a short run issues, as a share of the most that its clients could issue."""
     length_s = min(duration_s, duration_s * _PILOT_MOST / most)
     issued = issued_until(round(length_s * 1e9))
     while issued < _PILOT_LEAST and length_s < duration_s:

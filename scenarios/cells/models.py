@@ -1,4 +1,4 @@
-"""From the parameter sets that a scenario names to measured models."""
+"""Build the measured models of a scenario from the parameter sets that it names."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def build_models(scenario: Scenario) -> Models:
 
 
 def _device_kind(drive: DeviceModel) -> Device:
-    """Return the kind of device for which Ceph has defaults."""
+    """Return the kind of device that selects Ceph's defaults."""
     if drive.rotational:
         return "hdd"
     return "ssd"
 
 
 def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | None:
-    """Return the queue in front of worker threads; None: in order of arrival."""
+    """Return the queue in front of worker threads, or None for first come, first served."""
     kind = scenario.cluster.op_queue
     profile = scenario.cluster.mclock_profile
     if kind == "mclock_scheduler":
@@ -109,7 +109,7 @@ def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | 
 
 
 def ec_policy(scenario: Scenario) -> EcPolicy:
-    """Return how the scenario's erasure-coded pools are read and written."""
+    """Return the read and write paths of the scenario's erasure-coded pools."""
     cluster = scenario.cluster
     release = generation(scenario.generation)
     offered = release.ec
@@ -148,7 +148,7 @@ def ec_policy(scenario: Scenario) -> EcPolicy:
 def _threads(
     cluster: ClusterSpec, chosen: ParameterSet, release: OpThreads
 ) -> ThreadModel:
-    """Return an OSD's threads: as the scenario says, else the parameter set, else the release of Ceph."""
+    """Return an OSD's threads, from the scenario, the parameter set or the Ceph release, in that order."""
     given = {
         "op_shards_count": cluster.op_shards,
         "op_threads_per_shard_count": cluster.op_threads_per_shard,
@@ -168,7 +168,7 @@ def _threads(
 
 @lru_cache(maxsize=8)
 def _sets_with(tables: tuple[str, ...]) -> tuple[str, ...]:
-    """Name the sets that have one of some tables: they ship, and do not change."""
+    """List the shipped sets that have at least one of the tables."""
     return tuple(
         each
         for each in names()
@@ -177,7 +177,7 @@ def _sets_with(tables: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
-    """Return the set that a key of the cluster names; it must have a table that the key is about."""
+    """Return the set that a cluster key names, which must have one of the tables."""
     name = getattr(scenario.cluster, key)
     fitting = _sets_with(tables)
     if name in fitting:

@@ -1,4 +1,4 @@
-"""What is said beside a run's numbers: where and when they came about, how far they hold, what kept up."""
+"""Write provenance and warnings that accompany the numbers of a run."""
 
 import datetime
 import platform
@@ -15,13 +15,13 @@ from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.kernel_costs import interpolated_codes
 from stripesim.scenarios.cells.placement import up_sets
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.ceph.cluster import NO_OSD
 
 
 def where_and_when() -> dict[str, str]:
-    """Tell Python's version, the machine's architecture and the moment, in UTC: part of every provenance."""
+    """Return the Python version, the machine's architecture and the time in UTC, for provenance."""
     return {
         "python": platform.python_version(),
         "machine": platform.machine(),
@@ -30,7 +30,7 @@ def where_and_when() -> dict[str, str]:
 
 
 def made_from(scenario: Scenario, **more: Any) -> dict[str, Any]:
-    """Say what gave the numbers of a scenario, with what else they depend on as JSON values."""
+    """Return the provenance of a scenario's numbers; `more` adds further JSON values."""
     return {
         "stripesim": __version__,
         "scenario": scenario.name,
@@ -42,9 +42,9 @@ def made_from(scenario: Scenario, **more: Any) -> dict[str, Any]:
 
 
 def warnings_of(scenario: Scenario) -> list[str]:
-    """Say where a scenario lies outside what its parameter set was calibrated or checked on."""
+    """List the values of a scenario outside the calibrated range of its parameter set."""
     asked = scenario.model_dump(mode="json")
-    # What a kind of workload does not use is not asked about.
+    # Do not check keys that this kind of workload ignores.
     workload = scenario.workload
     if workload.kind == "trace":
         asked["workload"].pop("block_sizes_bytes")
@@ -57,19 +57,19 @@ def warnings_of(scenario: Scenario) -> list[str]:
 
 @lru_cache(maxsize=16)
 def _range(parameters: str) -> CalibratedRange:
-    # A sweep asks for the same set thousands of times.
+    # A sweep uses the same set thousands of times.
     return calibrated_range(ParameterSet(parameters))
 
 
 def warnings_of_all(scenarios: Iterable[Scenario]) -> list[str]:
-    """Say the same of several scenarios, each line once, in the order in which they first appear."""
+    """List the warnings of several scenarios, each line once, in order of first appearance."""
     return list(
         dict.fromkeys(line for scenario in scenarios for line in warnings_of(scenario))
     )
 
 
 def kernel_warnings(scenario: Scenario) -> list[str]:
-    """Say which codes were never timed, and how well their costs are known."""
+    """Warn of codes that were never timed, with the accuracy of their interpolated costs."""
     return [
         f"{name}: encoding and decoding were never timed: their cost is interpolated from "
         f"{added.codes} timed codes, each of which it predicts from the others within "
@@ -80,28 +80,26 @@ def kernel_warnings(scenario: Scenario) -> list[str]:
 
 
 def pristine_warnings(scenario: Scenario) -> list[str]:
-    """Say where reads find no objects: nothing is moved, so rates say nothing of a cluster in use."""
-    found = any(
-        load.image == "pristine"
-        and load.kind != "trace"
-        and (
-            load.ops == ("read",)
-            if load.read_fraction is None
-            else load.read_fraction == 1
-        )
-        for load in scenario.loads
-    )
+    """Warn of reads that find no objects, since their rates do not apply to a cluster in use."""
+    if not any(_reads_nothing(load) for load in scenario.loads):
+        return []
     where = scenario.where("workload", "image")
-    words = "reads of a pristine image find no objects and move no data; set image"
-    return (
-        [f'{where}: {words} = "prefilled" to read what was written before the run']
-        if found
-        else []
-    )
+    return [
+        f"{where}: reads of a pristine image find no objects and move no data; set image = "
+        '"prefilled" to read what was written before the run'
+    ]
+
+
+def _reads_nothing(load: WorkloadSpec) -> bool:
+    if load.image != "pristine" or load.kind == "trace":
+        return False
+    if load.read_fraction is None:
+        return load.ops == ("read",)
+    return load.read_fraction == 1
 
 
 def hole_warnings(scenario: Scenario) -> list[str]:
-    """Say which schemes have placement groups for which CRUSH has not found an OSD for every shard."""
+    """Warn of schemes for which CRUSH left holes in placement groups."""
     schemes = [parse_scheme(name) for name in scenario.schemes if name != "none"]
     holes = [
         int((up_sets(scenario, scheme) == NO_OSD).any(axis=1).sum())
@@ -117,7 +115,7 @@ def hole_warnings(scenario: Scenario) -> list[str]:
 
 
 def load_sentences(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Say of each open loop that the cluster did not keep up with how much it served.
+    """Write a sentence for each open loop that saturated the cluster.
 
     >>> load_sentences([{"scheme": "rep:3", "saturated": True, "iops": 41000.0, "offered_iops": 60000.0}])
     ['rep:3: saturated: serves 41,000 of 60,000 requests a second']

@@ -1,4 +1,4 @@
-"""Where a scenario places data: CRUSH maps, up sets, hosts and failure domains of OSDs."""
+"""Place a scenario's data: CRUSH maps, up sets, hosts and failure domains of OSDs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ POOL_ID = 1
 def acting_sets(
     scenario: Scenario, scheme: RedundancyScheme, osds: int, down: Sequence[int]
 ) -> IntArray:
-    """Map the placement groups, with holes for OSDs that are down."""
+    """Return the acting set of each placement group, with holes for OSDs that are down."""
     acting = up_sets(scenario, scheme)
     if (acting == NO_OSD).any(axis=1).all():
         placed = int((acting != NO_OSD).sum(axis=1).max())
@@ -60,7 +60,7 @@ def acting_sets(
 def _too_few_domains(
     scenario: Scenario, scheme: RedundancyScheme, placed: int
 ) -> ValueError:
-    """Make the error of a cluster that has no place for every shard of a scheme."""
+    """Return the error for a cluster that cannot place every shard of a scheme."""
     few = f"places at most {placed} of the {scheme.width} shards of {scheme.name}"
     if scenario.cluster.crush_map is not None:
         got = f"rule {crush_rule(scenario, scheme)}, which {few}"
@@ -71,18 +71,18 @@ def _too_few_domains(
     count = domain_count(scenario, domain)
     got = f"{count} {domain}s, which {few.replace('places', 'hold')}"
     return scenario.problem(
-        "cluster.hosts", got, f'as many {domain}s as shards, or {key} = "osd"'
+        "cluster.hosts", got, f'{scheme.width} {domain}s or more, or {key} = "osd"'
     )
 
 
 def host_values(scenario: Scenario, key: str) -> list[Any]:
-    """List a key's value for each host, from the groups of hosts."""
+    """List the value of a key of host groups for each host."""
     check_host_count(scenario)
     return scenario.cluster.of_hosts(key)
 
 
 def check_host_count(scenario: Scenario) -> None:
-    """Check that groups of hosts describe as many hosts as the cluster has."""
+    """Check that the groups of hosts add up to the number of hosts in the CRUSH map."""
     cluster = scenario.cluster
     count = int(padded_osd_hosts(scenario).max()) + 1
     if cluster.host_count == count:
@@ -92,9 +92,9 @@ def check_host_count(scenario: Scenario) -> None:
 
 
 def group_drive_bytes(scenario: Scenario) -> list[float]:
-    """List the capacity of one drive of each group of hosts [B]; an empty list where no group states one.
+    """List the capacity of one drive of each group of hosts [B], or nothing if no group states one.
 
-    Groups that state none take `cluster.drive_bytes`, or else the device parameter set's capacity.
+    Other groups take `cluster.drive_bytes`, or else the capacity of the device parameter set.
     """
     cluster = scenario.cluster
     if isinstance(cluster.hosts, int):
@@ -109,7 +109,7 @@ def group_drive_bytes(scenario: Scenario) -> list[float]:
 
 
 def _device_capacity(scenario: Scenario, group: int) -> int:
-    """Return the device parameter set's capacity, for a group of hosts that gives none [B]."""
+    """Return the capacity of the device parameter set, for a group of hosts that states none [B]."""
     drive = device_set(scenario)
     if drive.table("capacity") is None:
         wanted = f"bytes, or cluster.drive_bytes: device parameter set {drive.name} gives no capacity"
@@ -118,7 +118,7 @@ def _device_capacity(scenario: Scenario, group: int) -> int:
 
 
 def unreachable_osds(scenario: Scenario) -> list[int]:
-    """List the OSDs that are lost or missing when the run begins."""
+    """List the OSDs that are lost or missing at the start of the run."""
     return sorted({*scenario.lost_osds, *scenario.missing_osds})
 
 
@@ -130,7 +130,7 @@ _TIB: Final = 1 << 40
 
 @lru_cache(maxsize=8)
 def _map_of(cluster: ClusterSpec, weights: tuple[int, ...]) -> CrushMap:
-    """Build the map of a cluster's hosts; `weights` are those of an OSD of each group, 16.16 fixed point."""
+    """Build the map of a cluster's hosts, given the weight of an OSD of each group (16.16 fixed point)."""
     of_hosts = [
         (weight,) * (group.osds or 0)
         for group, weight in zip(cluster.host_groups, weights, strict=True)
@@ -140,7 +140,7 @@ def _map_of(cluster: ClusterSpec, weights: tuple[int, ...]) -> CrushMap:
 
 
 def _group_weights(scenario: Scenario) -> tuple[int, ...]:
-    """Return the CRUSH weight of an OSD of each group of hosts, by capacity [TiB] where capacities differ."""
+    """Return the CRUSH weight of an OSD of each group of hosts, by capacity [TiB] if capacities differ."""
     sizes = group_drive_bytes(scenario)
     if len(set(sizes)) <= 1:
         return (WEIGHT_ONE,) * len(scenario.cluster.host_groups)
@@ -151,7 +151,7 @@ def _group_weights(scenario: Scenario) -> tuple[int, ...]:
 
 
 def _too_small(scenario: Scenario, group: int, sizes: list[float]) -> ValueError:
-    """Make the error of a group whose drives are too small for a CRUSH weight."""
+    """Return the error for a group whose drives are too small for a CRUSH weight."""
     cluster = scenario.cluster
     assert not isinstance(cluster.hosts, int)
     own = cluster.hosts[group].drive_bytes is not None
@@ -162,7 +162,7 @@ def _too_small(scenario: Scenario, group: int, sizes: list[float]) -> ValueError
 
 
 def crush_of(scenario: Scenario) -> CrushMap:
-    """Return the CRUSH map of a scenario: its file, or the regular map of its counts."""
+    """Return the CRUSH map of a scenario: its file, or a regular map built from its counts."""
     cluster = scenario.cluster
     if cluster.crush_map is not None:
         return _map_of_file(str(scenario.resolve(cluster.crush_map)))
@@ -181,7 +181,7 @@ def crush_rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
 def up_sets(
     scenario: Scenario, scheme: RedundancyScheme, out: Sequence[int] = ()
 ) -> IntArray:
-    """Map the placement groups, with some OSDs out."""
+    """Return the up set of each placement group, with some OSDs out."""
     assert NO_OSD == NONE
     crush = crush_of(scenario)
     rule = crush_rule(scenario, scheme)
@@ -193,7 +193,7 @@ def up_sets(
 
 
 def osd_hosts(scenario: Scenario) -> IntArray:
-    """Return the host of each OSD; −1 for a number that no OSD has."""
+    """Return the host of each OSD, −1 for unused OSD numbers."""
     hosts = padded_osd_hosts(scenario)
     if scenario.cluster.crush_map is None:
         return hosts
@@ -203,7 +203,7 @@ def osd_hosts(scenario: Scenario) -> IntArray:
 
 
 def padded_osd_hosts(scenario: Scenario) -> IntArray:
-    """Return the host of each OSD; a number that no OSD of the CRUSH map has is on host 0."""
+    """Return the host of each OSD, host 0 for OSD numbers that the CRUSH map does not use."""
     cluster = scenario.cluster
     key = "cluster.crush_map"
     if cluster.crush_map is None:
@@ -228,14 +228,14 @@ def padded_osd_hosts(scenario: Scenario) -> IntArray:
 
 
 def domain_type(scenario: Scenario, scheme: RedundancyScheme) -> str:
-    """Return the type of a scheme's failure domains: of the scenario's key, or of its CRUSH map's rule."""
+    """Return the type of a scheme's failure domains, from the scenario's key or its CRUSH rule."""
     if scenario.cluster.crush_map is None:
         return failure_domain(scenario, scheme)[0]
     return crush_of(scenario).failure_domain(crush_rule(scenario, scheme))
 
 
 def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int | str]:
-    """Return the failure domain of a scheme that each OSD is in."""
+    """Return the failure domain of each OSD under a scheme."""
     hosts = osd_hosts(scenario)
     osds = np.flatnonzero(hosts >= 0).tolist()
     domain = domain_type(scenario, scheme)

@@ -1,4 +1,4 @@
-"""A recorded trace as a workload: its devices become images, its requests keep their order and times."""
+"""Replay a recorded trace: its devices become images, its requests keep their order and times."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from stripesim.traces.read import read_trace
 
 
 def replay_of(scenario: Scenario) -> Replay:
-    """Build the replay that a scenario asks for; strict, as without faulty lines it would be another."""
+    """Build the replay of a scenario's trace; a faulty line is an error, as skipping it alters the load."""
     workload = scenario.workload
     return Replay(
         requests_of(_trace_of(scenario)),
@@ -22,7 +22,7 @@ def replay_of(scenario: Scenario) -> Replay:
 
 
 def recorded_latency(scenario: Scenario) -> dict[str, float]:
-    """Return what the trace itself says of latency, to stand beside the simulated row."""
+    """Return columns with the latency that the trace recorded, to compare with the simulated one."""
     frame = _trace_of(scenario).requests
     frame = frame.filter(frame["length_bytes"] > 0).head(
         scenario.workload.requests or len(frame)
@@ -49,7 +49,7 @@ def _trace_of(scenario: Scenario) -> BlockTrace:
 
 
 def requests_of(trace: BlockTrace) -> Requests:
-    """Turn a block trace into requests that have a length; each device of it is an image of its own."""
+    """Return the requests of a block trace that have a length, with one image for each device."""
     frame = trace.requests.filter(trace.requests["length_bytes"] > 0)
     devices = frame["device"].unique(maintain_order=True).to_list()
     numbers = {device: index for index, device in enumerate(devices)}

@@ -1,6 +1,7 @@
 """Run one cell of a scenario, or all of them in turn."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from stripesim.scenarios.cells.build import build_cell, check_schemes
@@ -8,11 +9,37 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells, load_cell
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.engine.graph import STEPS_MAX, IntArray, StepsError
+from stripesim.sim.observe.result_row import ResultRow
 from stripesim.sim.observe.window import WARM_UP
 from stripesim.sim.run import RunResult, simulate
 
 #: Name of the row of several workloads together.
 ALL_LOADS = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellRow:
+    """A result row: a cell of a scenario and the numbers of its run."""
+
+    cell: Cell
+    image: str  # State of the images before the run, as `workload.image` in a scenario.
+    numbers: ResultRow
+    # Columns with the latency that a trace recorded [ns], empty if it recorded none.
+    recorded_latency: Mapping[str, float] = field(default_factory=dict)
+    # Name of the workload, or `ALL_LOADS`. None if there is only one.
+    workload: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as flat columns, in their order."""
+        flat = {
+            **self.cell._asdict(),
+            "image": self.image,
+            **self.numbers.as_dict(),
+            **self.recorded_latency,
+        }
+        if self.workload is not None:
+            flat["workload"] = self.workload
+        return flat
 
 
 def run_cells(
@@ -34,9 +61,9 @@ def run_cell(
     until_ns: int | None = None,
     followed: IntArray | None = None,
 ) -> RunResult:
-    """Run one cell; `until_ns` bounds it before the scenario does, `followed` are requests to follow."""
+    """Run one cell, at most until `until_ns`, and follow the steps of the `followed` requests."""
     if until_ns is None and scenario.duration_s is not None:
-        # Imported here, because it changes no row: the source of rows is fingerprinted.
+        # Imported here because it affects no row; sweeps fingerprint the modules that do.
         from stripesim.scenarios.cells.length import check_length
 
         check_length(
@@ -60,7 +87,7 @@ def run_cell(
 
 
 def steps_problem(scenario: Scenario, scheme: str, error: StepsError) -> ValueError:
-    """Make the error of a scheme of so many shards that an operation has too many steps."""
+    """Return the error for a scheme with too many shards, and so too many steps in an operation."""
     key = f"schemes.{scenario.schemes.index(scheme)}"
     got = f"{scheme}, which takes {error.steps} steps ({error.name})"
     wanted = f"a scheme of fewer shards: an operation has at most {STEPS_MAX} steps"
@@ -70,42 +97,40 @@ def steps_problem(scenario: Scenario, scheme: str, error: StepsError) -> ValueEr
 def _issued(
     scenario: Scenario, cell: Cell, engine: str, models: Models | None, until_ns: int
 ) -> int:
-    """Count the requests that a cell issues in its first time."""
+    """Count the requests that a cell issues until a time."""
     return len(
         run_cell(scenario, cell, engine, models, until_ns=until_ns).requested.issued_ns
     )
 
 
-def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> dict[str, Any]:
-    """Return a result row: the cell's coordinates and what came of it."""
-    row = {**cell._asdict(), "image": scenario.workload.image, **result.row}
+def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> CellRow:
+    """Return the result row of a cell, over all its workloads."""
+    recorded: dict[str, float] = {}
     if scenario.workload.kind == "trace":
         from stripesim.scenarios.cells.replay import recorded_latency
 
-        row |= recorded_latency(scenario)
-    if result.load_rows:
-        row["workload"] = ALL_LOADS
-    return row
+        recorded = recorded_latency(scenario)
+    return CellRow(
+        cell=cell,
+        image=scenario.workload.image,
+        numbers=result.row,
+        recorded_latency=recorded,
+        workload=ALL_LOADS if result.load_rows else None,
+    )
 
 
-def load_rows_of(
-    scenario: Scenario, cell: Cell, result: RunResult
-) -> list[dict[str, Any]]:
-    """Return a row for each of several workloads; `row_of` is all of them together."""
+def load_rows_of(scenario: Scenario, cell: Cell, result: RunResult) -> list[CellRow]:
+    """Return a row for each workload of a cell that has several, in addition to that of `row_of`."""
     if not result.load_rows:
         return []
-    common = {
-        "image": scenario.workload.image,
-        "engine_wall_s": result.row["engine_wall_s"],
-    }
     return [
-        {
-            **load_cell(cell.scheme, load)._asdict(),
-            **row,
-            **common,
-            "workload": named.name,
-        }
-        for named, load, row in zip(
+        CellRow(
+            cell=load_cell(cell.scheme, load),
+            image=scenario.workload.image,
+            numbers=numbers,
+            workload=named.name,
+        )
+        for named, load, numbers in zip(
             scenario.workloads, scenario.loads, result.load_rows, strict=True
         )
     ]

@@ -1,7 +1,6 @@
-"""The cluster that an explained request runs on: a small one of its own, or that of a scenario."""
+"""Choose the cluster for an explained request: a small default one, or that of a scenario."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,10 +15,10 @@ from stripesim.scenarios.schema.loader import (
     scenario_from,
 )
 
-#: Schemes that are explained where neither the caller nor a scenario names any.
+#: Schemes to explain if neither the caller nor a scenario names any.
 DEFAULT_SCHEMES: Final = ("rep:3", "rs:6,3")
 
-# A host for each shard, so that every message is seen on the wire.
+# One OSD per host, so that every message crosses the network.
 _SMALL_CLUSTER: Final[dict[str, Any]] = {
     "name": "explain",
     "generation": "kraken",
@@ -32,65 +31,51 @@ class ExplainError(ValueError):
     """A request that cannot be explained."""
 
 
-@dataclass(frozen=True)
-class ClusterChoice:
-    """What a caller says of the cluster; None: what the scenario, or the small cluster, has."""
+def scenarios_of(
+    base: Scenario | str | Path | None,
+    releases: Sequence[str] | None,
+    *,
+    keys: Mapping[str, Any],
+    direct_reads: bool,
+    sets: Overrides,
+) -> Iterator[Scenario]:
+    """Yield one scenario per release, or one if there are none to compare.
 
-    scenario: Scenario | str | Path | None = None
-    schemes: Sequence[str] | None = None
-    generations: Sequence[str] | None = None
-    stripe_unit_bytes: int | None = None
-    object_bytes: int | None = None
-    direct_reads: bool = False
-    sets: Overrides = ()
-
-    def scenarios(self) -> Iterator[Scenario]:
-        """Yield the scenario of each release; all have the same schemes."""
-        if self.generations is None:
-            direct_reads = {"cluster.direct_reads": True} if self.direct_reads else {}
-            yield self._scenario(direct_reads)
-            return
-        offering = _offering_direct_reads(self.generations)
-        for generation in self.generations:
-            values: dict[str, Any] = {"generation": generation}
-            # Of several releases those that have direct reads do them; where none has, the check refuses.
-            if self.direct_reads and (generation in offering or not offering):
-                values["cluster.direct_reads"] = True
-            yield self._scenario(values)
-
-    def _scenario(self, of_release: dict[str, Any]) -> Scenario:
-        values = {
-            **of_release,
-            "schemes": self.schemes,
-            "cluster.stripe_unit_bytes": self.stripe_unit_bytes,
-            "cluster.object_bytes": self.object_bytes,
-        }
+    `base` has the cluster, by default a small one. `keys` override it where they are not None, and `sets`
+    override both.
+    """
+    offering = _offering_direct_reads(releases or ())
+    for release in releases or (None,):
+        values: dict[str, Any] = {"generation": release, **keys}
+        # Releases without direct reads read through the primary. If all are, the loader reports it.
+        if direct_reads and (release in offering or not offering):
+            values["cluster.direct_reads"] = True
         options = [
             Override(key, value, _OPTIONS[key])
             for key, value in values.items()
             if value is not None
         ]
-        sets = self.sets
-        if not isinstance(sets, Sequence):
-            sets = [Override(key, value) for key, value in sets.items()]
-        # An explicit key goes before an option.
-        every = [*options, *sets]
-        if self.scenario is None:
-            return self._small(every)
-        if isinstance(self.scenario, Scenario):
-            return overridden(self.scenario, every)
-        return _largest_planned(load_scenario(self.scenario, sets=every))
-
-    def _small(self, sets: Sequence[str | Override]) -> Scenario:
-        schemes = self.schemes or DEFAULT_SCHEMES
-        # A repair needs a host to spare.
-        hosts = 1 + max(_width(scheme) for scheme in schemes)
-        cluster = {**_SMALL_CLUSTER["cluster"], "hosts": hosts}
-        values = {**_SMALL_CLUSTER, "schemes": schemes, "cluster": cluster}
-        return scenario_from(values, label="explain", sets=sets)
+        overrides = sets
+        if not isinstance(overrides, Sequence):
+            overrides = [Override(key, value) for key, value in overrides.items()]
+        every = [*options, *overrides]
+        if base is None:
+            yield _small_cluster(keys["schemes"] or DEFAULT_SCHEMES, every)
+        elif isinstance(base, Scenario):
+            yield overridden(base, every)
+        else:
+            yield _largest_planned(load_scenario(base, sets=every))
 
 
-#: Where a user gives a key.
+def _small_cluster(schemes: Sequence[str], sets: Sequence[str | Override]) -> Scenario:
+    # A repair needs a spare host.
+    hosts = 1 + max(_width(scheme) for scheme in schemes)
+    cluster = {**_SMALL_CLUSTER["cluster"], "hosts": hosts}
+    values = {**_SMALL_CLUSTER, "schemes": schemes, "cluster": cluster}
+    return scenario_from(values, label="explain", sets=sets)
+
+
+#: Command-line option that sets each key, for error messages.
 _OPTIONS: Final = {
     "generation": "--generation",
     "schemes": "--scheme",
@@ -115,7 +100,7 @@ def _width(scheme: str) -> int:
 
 
 def _largest_planned(scenario: Scenario) -> Scenario:
-    """Take the most hosts and OSDs that a scenario's [plan] tries, unless the caller says how many."""
+    """Choose the largest numbers of hosts and OSDs that [plan] tries, unless the caller sets them."""
     plan = scenario.plan
     if plan is None:
         return scenario
@@ -131,7 +116,7 @@ def _largest_planned(scenario: Scenario) -> Scenario:
 def with_one_request(
     scenario: Scenario, scheme: str, *, size_bytes: int, image: str, encodes: bool
 ) -> Scenario:
-    """Return a scenario of one client with one request, on a cluster on which nothing fails."""
+    """Return a scenario with one request of one client and without faults."""
     workload = WorkloadSpec(
         ops=("write",) if encodes else ("read",),
         queue_depth=1,

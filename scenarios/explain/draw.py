@@ -1,4 +1,4 @@
-"""The timeline of a request as a figure: client, primary, locks and shards on one time axis."""
+"""Draw the timeline of a request: client, primary, locks and shards on one time axis."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ from stripesim.scenarios.explain.text import (
     latency_words,
     reply_word,
 )
-from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
+from stripesim.scenarios.explain.timeline import Timeline
 from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure
 
-# Okabe & Ito, "Color universal design" (2008); dark enough for white letters or light enough for black ones.
+# From the palette of Okabe & Ito, "Color universal design" (2008).
 _FOR_SHARD: Final = "#C9DC6B"
 _WIDTH_INCH: Final = 13.3
 _ROW_INCH: Final = 0.37
-# Share of the width that the panels take.
+# Share of the figure's width that the panels cover.
 _PANEL_SHARE: Final = 0.8
-# Room that a letter of a bar's label takes, at its size of 9 points.
+# Width of a letter of a bar's label, at 9 points.
 _LETTER_INCH: Final = 0.072
 _AFTER_REPLY_ALPHA: Final = 0.4
 _FONTS: Final = {"font.family": "DejaVu Sans", "font.size": 11, "hatch.linewidth": 0.5}
@@ -46,9 +46,9 @@ def draw_timelines(timelines: Sequence[Timeline]) -> CaptionedFigure:
     Returns
     -------
     CaptionedFigure
-        A row each for the client, the primary, its locks and each shard. A shard's row holds its
-        sub-operation from beginning to end, the primary's work for it included, in a lighter green. What
-        comes after the reply is pale. Long stretches in which nothing happens but a pause are cut out.
+        One row for the client, the primary, its locks and each shard. A shard's row shows its whole
+        sub-operation, including the primary's work for it, which is light green. Work after the reply is
+        pale. The axis cuts out long pauses of the request.
     """
     axis = layout.time_axis(timelines)
     lanes = [_lanes(timeline) for timeline in timelines]
@@ -67,7 +67,7 @@ def draw_timelines(timelines: Sequence[Timeline]) -> CaptionedFigure:
 
 
 def _lanes(timeline: Timeline) -> dict[int | str, str]:
-    """Name the rows of a panel; shards with nothing to do share one."""
+    """Name the rows of a panel, one for all idle shards."""
     active = {entry.branch for entry in timeline.steps if bars(entry)}
     lanes: dict[int | str, str] = {}
     if any(entry.lane == "client" for entry in timeline.steps):
@@ -94,17 +94,9 @@ def _why_idle(idle: Sequence[int], missing: Sequence[int]) -> str:
     return f"not asked; {down[0]} is down"
 
 
-def _lane_of(entry: TimelineStep) -> int | str:
-    if entry.branch is not None:
-        return entry.branch
-    if entry.lane == "client":
-        return "client"
-    return "primary"
-
-
 @dataclass(frozen=True)
 class _Panel:
-    """The drawing of one timeline; `lanes` names its rows, from above."""
+    """Draws one timeline, whose rows `lanes` names from top to bottom."""
 
     axes: Axes
     axis: layout.TimeAxis
@@ -117,7 +109,7 @@ class _Panel:
         for entry in self.timeline.steps:
             bars_of_step = layout.bars_of(entry)
             if bars_of_step:
-                rows[row_of[_lane_of(entry)]] += bars_of_step
+                rows[row_of[entry.host]] += bars_of_step
         for number, row in enumerate(rows):
             self._draw_row(number, row)
         self._draw_holds(row_of["locks"])
@@ -193,7 +185,7 @@ class _Panel:
         return len(label) * _LETTER_INCH < room_inch
 
     def _draw_holds(self, row: int) -> None:
-        """Draw what the request held as strips: the lock above, the mutex of a stage below."""
+        """Draw locks and slots as strips, the lock above and the mutex of a stage below."""
         for hold in self.timeline.holds:
             if hold.role not in LOCKS or hold.end_ns <= hold.start_ns:
                 continue
@@ -237,7 +229,7 @@ class _Panel:
         )
 
     def _draw_cut(self, low_ns: int, high_ns: int) -> None:
-        """Hatch a cut and name the pause that it shortens."""
+        """Hatch a cut in the axis and label it with the pause that it shortens."""
         left = self.axis.place(low_ns)
         right = self.axis.place(high_ns)
         self.axes.axvspan(
@@ -337,10 +329,10 @@ def _caption(timelines: Sequence[Timeline], axis: layout.TimeAxis) -> str:
     ]
     sentences = [
         "; ".join(latencies) + ".",
-        "One request alone on the cluster, mean service times; pale: after the reply.",
-        "The split of the latency is along the critical path.",
+        "One request alone on the cluster, with mean service times. Work after the reply is pale.",
+        "The latency is split along the critical path.",
     ]
     if axis.cuts:
-        cut = "Stretches in which nothing happens but a pause are cut out."
+        cut = "The axis cuts out long pauses of the request."
         sentences.insert(2, cut)
     return " ".join(sentences)

@@ -1,4 +1,4 @@
-"""Where the parts of a drawn timeline stand: the axis of time, bars that overlap, names of rows."""
+"""Lay out a timeline: the time axis and its cuts, stacks of overlapping bars, names of rows."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dataclasses import dataclass
 from stripesim.scenarios.explain.text import CATEGORIES, bars
 from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
 
-# A pause that takes more than this share of the axis is cut, down to the other share of what is left.
+# A pause longer than the first share of the axis is cut and drawn as the second share of the rest.
 _CUT_ABOVE = 0.2
 _CUT_TO = 0.05
-# What stays of the pause before and after its cut, so that one sees where it belongs.
+# Share of the rest that stays visible of a pause on each side of its cut.
 _MARGIN = 0.035
 
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """From time to a place on the axis, piecewise linear; the cuts [ns] ascend and are left out."""
+    """A piecewise linear time axis that leaves out `cuts`, in ascending order [ns]."""
 
     end_ns: int
     cuts: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def around(cls, busy: Iterable[tuple[int, int]], end_ns: int) -> TimeAxis:
-        """Cut the long stretches that no busy one touches.
+        """Return an axis that cuts the long stretches between busy ones.
 
         >>> TimeAxis.around([(0, 100), (900, 1000)], 1000).cuts
         ((107, 893),)
@@ -50,7 +50,7 @@ class TimeAxis:
         return _CUT_TO * shown_ns / 1e3
 
     def place(self, time_ns: float) -> float:
-        """Return where a time stands [µs as drawn]."""
+        """Return the position of a time on the axis [µs as drawn]."""
         shift_us = 0.0
         for low, high in self.cuts:
             if time_ns >= high:
@@ -80,7 +80,7 @@ class TimeAxis:
 
 
 def time_axis(timelines: Sequence[Timeline]) -> TimeAxis:
-    """Choose the axis of some timelines: all bars but pauses and waits must be seen, and each reply."""
+    """Choose an axis that shows all bars except pauses and waits, and every reply."""
     busy = [
         (low, high)
         for category, low, high in _all_bars(timelines)
@@ -92,7 +92,7 @@ def time_axis(timelines: Sequence[Timeline]) -> TimeAxis:
 
 
 def categories(timelines: Sequence[Timeline]) -> dict[str, str]:
-    """Return what some timelines spend time on, with its words."""
+    """Return the categories of time in timelines, and their labels."""
     spent_on = {category for category, _, _ in _all_bars(timelines)}
     return {name: look.words for name, look in CATEGORIES.items() if name in spent_on}
 
@@ -105,7 +105,7 @@ def _all_bars(timelines: Sequence[Timeline]) -> Iterator[tuple[str, int, int]]:
 
 @dataclass
 class Bar:
-    """A stretch of time on a row."""
+    """A stretch of time in a row."""
 
     category: str
     label: str
@@ -113,7 +113,7 @@ class Bar:
     high_ns: int
     count: int = 1
     for_shard: bool = False
-    #: Label and role of the step; steps with the same key are pieces of one transfer
+    #: Label and role of the step, equal for all pieces of one transfer
     key: tuple[str, str] = ("", "")
 
     def touches(self, other: Bar) -> bool:
@@ -121,7 +121,7 @@ class Bar:
         return self.low_ns <= other.high_ns and other.low_ns <= self.high_ns
 
     def hides(self, other: Bar) -> bool:
-        """Return True if two bars are of one transfer and overlap."""
+        """Return True if two bars belong to one transfer and overlap."""
         overlap = self.low_ns < other.high_ns and self.high_ns > other.low_ns
         return self.key == other.key and overlap
 
@@ -132,12 +132,12 @@ class Bar:
         self.count += other.count
 
 
-#: What the primary does for one shard.
+#: Roles of the primary's work for one shard.
 _FOR_SHARD_ROLES = ("primary.cpu", "primary.worker", "pg.exec")
 
 
 def bars_of(entry: TimelineStep) -> list[Bar]:
-    """Return the stretches of a step, waiting first."""
+    """Return the bars of a step, waiting first."""
     step = entry.step
     labels = {"coding": "encode"}
     label = step.label.removeprefix("messenger, ")
@@ -155,7 +155,7 @@ def bars_of(entry: TimelineStep) -> list[Bar]:
 
 
 def time_words(time_ns: float) -> str:
-    """Write a time in the unit that suits it."""
+    """Format a time in µs or ms."""
     if time_ns >= 1e6:
         return f"{time_ns / 1e6:.3g} ms"
     if time_ns >= 1e4:
@@ -164,7 +164,7 @@ def time_words(time_ns: float) -> str:
 
 
 def shard_name(timeline: Timeline, shard: int) -> str:
-    """Name a shard, what it holds and where, such as ``shard 1 (data, osd.7)``."""
+    """Name a shard with its content and OSD, such as ``shard 1 (data, osd.7)``."""
     facts = [_content(timeline, shard)]
     if shard in timeline.missing:
         facts.append("rebuilt" if timeline.op == "repair" else "down")
@@ -184,7 +184,7 @@ def _content(timeline: Timeline, shard: int) -> str:
 
 
 def merged_bars(row: Sequence[Bar]) -> list[Bar]:
-    """Merge bars that touch and say the same: the pieces of one transfer."""
+    """Merge adjacent bars of the same transfer."""
     work: list[Bar] = []
     waits: list[Bar] = []
     for bar in sorted(row, key=lambda bar: (bar.low_ns, bar.high_ns)):
@@ -196,13 +196,13 @@ def merged_bars(row: Sequence[Bar]) -> list[Bar]:
                 break
         else:
             merged.append(bar)
-    # A piece may wait while another of the same transfer is served: the work hides the waiting.
+    # Do not show one piece as waiting while another piece of the same transfer is served.
     seen_waits = [wait for wait in waits if not any(bar.hides(wait) for bar in work)]
     return work + seen_waits
 
 
 def packed(row: Sequence[Bar]) -> list[tuple[int, int, Bar]]:
-    """Stack bars that overlap: level, number of levels in their cluster, bar."""
+    """Stack overlapping bars; return the level of each, the number of levels in its cluster, and the bar."""
     placed: list[tuple[int, int, Bar]] = []
     cluster: list[tuple[int, Bar]] = []
     #: End of the last bar on each level

@@ -1,4 +1,4 @@
-"""One request alone: the placement group that it goes to, and the op graphs that it is compiled to."""
+"""Plan a single request: find its placement group and compile its op graphs."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -28,7 +28,7 @@ from stripesim.sim.engine.program import RequestSource
 
 @dataclass(frozen=True)
 class Question:
-    """The request to explain, and the state of what it meets; size and offset in bytes."""
+    """The request to explain and the state of the object and its placement group."""
 
     op: str
     size_bytes: int
@@ -40,36 +40,36 @@ class Question:
 
 @dataclass(frozen=True)
 class RequestPlan:
-    """What an engine runs: the book of op graphs, and the source of the one request."""
+    """The input of an engine: the book of op graphs and the source of the request."""
 
     book: Book
     source: RequestSource
-    rounds: int = 1  # in which a repair takes place, of which the first is planned
+    rounds: int = 1  # Rounds of a repair, of which only the first is planned.
 
 
 @dataclass(frozen=True)
 class PlacedRequest:
-    """A request and the placement group that it goes to, the only one of the pool."""
+    """A request in a pool that is reduced to its placement group."""
 
     question: Question
     pool: Pool
-    up: IntArray | None  # OSDs of the shards after a repair
+    up: IntArray | None  # OSDs of the shards after a repair, None for reads and writes.
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Shards that cannot be reached; of a repair the one that is rebuilt."""
+        """Unavailable shards, or the shard that a repair rebuilds."""
         if self.question.op == "repair":
             return (self.question.lost_shard,)
         return tuple(np.flatnonzero(self.pool.cluster.acting[0] == NO_OSD).tolist())
 
     @property
     def osds(self) -> tuple[int, ...]:
-        """OSD of each shard; −1 where there is none."""
+        """OSD of each shard, −1 for a shard without one."""
         row = self.pool.cluster.acting[0] if self.up is None else self.up
         return tuple(int(osd) if osd != NO_OSD else -1 for osd in row)
 
     def plan(self, models: Models) -> RequestPlan:
-        """Compile the request with some models."""
+        """Compile the request under given models."""
         cluster = replace(self.pool.cluster, models=models)
         pool = replace(self.pool, cluster=cluster)
         if self.up is not None:
@@ -80,7 +80,7 @@ class PlacedRequest:
         return RequestPlan(book, source)
 
     def shard_counts(self) -> dict[str, Any]:
-        """Count the shards that are read and written, and name how, as fields of a `Timeline`."""
+        """Return the counts of shards read and written, and the method, as fields of a `Timeline`."""
         if self.question.op == "repair":
             return self._repair_counts()
         size_bytes = self.pool.object_bytes
@@ -105,7 +105,7 @@ class PlacedRequest:
         shards = {extent.shard for extent in read.reads}
         if not can_read_directly(context, read) or self.pool.scheme.kind != "erasure":
             return {"shard_reads": len(shards), "method": "primary"}
-        # The primary vouches for shards that lie elsewhere.
+        # The client asks the primary for the object info if no shard that it reads is the primary's.
         asks_primary = len(shards) > 1 and context.primary not in shards
         return {
             "shard_reads": len(shards),
@@ -128,7 +128,7 @@ class PlacedRequest:
 def place_request(
     question: Question, scenario: Scenario, models: Models
 ) -> PlacedRequest:
-    """Find the placement group of the request, on the cluster of a scenario with one scheme."""
+    """Find the placement group of a request on the cluster of a scenario with one scheme."""
     pool = _pool(question, scenario, models)
     group = _group(question, pool)
     up = None
@@ -150,13 +150,13 @@ def _pool(question: Question, scenario: Scenario, models: Models) -> Pool:
 
 
 def _group(question: Question, pool: Pool) -> int:
-    """Return the placement group of the one object that the request is about."""
+    """Return the placement group of the object that the request accesses."""
     first = question.offset_bytes // pool.object_bytes
     end_bytes = question.offset_bytes + question.size_bytes
     if end_bytes > (first + 1) * pool.object_bytes:
         size = format_size(question.size_bytes)
         raise ExplainError(
-            f"--size: got {size} at offset {question.offset_bytes}, which crosses an object, "
+            f"--size: got {size} at offset {question.offset_bytes}, which crosses an object boundary, "
             f"wanted a request within one object of {format_size(pool.object_bytes)}"
         )
     image = np.zeros(1, dtype=np.int64)
@@ -172,7 +172,7 @@ def _lost_osd(question: Question, pool: Pool, group: int) -> int:
 
 
 def _plan_repair(pool: Pool, lost_shard: int, up: IntArray) -> RequestPlan:
-    """Plan the rebuild of a shard of one object as recovery does, of a large object the first round."""
+    """Plan the rebuild of one object's shard, or its first round, as recovery does."""
     acting = pool.cluster.acting[0]
     lost_osd = int(acting[lost_shard])
     group = Group(0, pool.scheme, acting.tolist(), [0])
@@ -205,7 +205,7 @@ def _plan_repair(pool: Pool, lost_shard: int, up: IntArray) -> RequestPlan:
 
 
 class _One:
-    """A workload of one request."""
+    """A workload that consists of one request."""
 
     depth = 1
 
@@ -215,7 +215,7 @@ class _One:
         ]
 
     def take(self, count: int) -> Requests:
-        """Return the request, once."""
+        """Return the request, at the first call only."""
         rows = [self._left.pop() for _ in range(min(count, len(self._left)))]
         writes, offsets, lengths = np.array(rows, dtype=np.int64).reshape(-1, 3).T
         return Requests(

@@ -1,4 +1,4 @@
-"""A page that plays requests step by step, for a lecture hall: lanes, queues, the PG lock, bytes so far."""
+"""Write a page for teaching that plays requests step by step: lanes, queues, the PG lock, bytes moved."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -18,16 +18,16 @@ from stripesim.scenarios.explain.layout import (
 from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
 from stripesim.scenarios.report.page.render import render
 
-#: Row of a host for steps that take no time but may wait.
+#: Row for steps that take no time but may wait.
 _THREADS: Final = "threads, PG"
-#: Height of a row, what each further level of bars adds, and the most [px].
+#: Height of a row with one level of bars, of each further level, and of the tallest row [px].
 _ROW_PX: Final = 18
 _LEVEL_PX: Final = 7
 _ROW_PX_MAX: Final = 46
 
 
 def play_page(timelines: Sequence[Timeline]) -> str:
-    """Write a page, with all that it needs inside, that plays requests step by step on one axis."""
+    """Write a self-contained page that plays requests step by step on one time axis."""
     axis = time_axis(timelines)
     bends_ns = sorted({0, axis.end_ns, *(end for cut in axis.cuts for end in cut)})
     steps = [
@@ -37,8 +37,8 @@ def play_page(timelines: Sequence[Timeline]) -> str:
         "play.html.j2",
         kind="One request, step by step",
         title="; ".join(text.heading(timeline) for timeline in timelines),
-        introduction="One request alone on the cluster, with mean service times. Pale bars are still to "
-        "come, striped ones wait.",
+        introduction="One request alone on the cluster, with mean service times. Pale bars have not "
+        "started yet, striped bars are waiting.",
         meta=[],
         requests=[_request(timeline, axis) for timeline in timelines],
         steps=sorted(steps, key=lambda step: (step["time_us"], step["request"])),
@@ -54,12 +54,12 @@ def play_page(timelines: Sequence[Timeline]) -> str:
 
 
 def _percent(axis: TimeAxis, time_ns: float) -> float:
-    """Place a time on the axis [% of its width]."""
+    """Return the position of a time on the axis [% of its width]."""
     return round(100 * axis.place(time_ns) / axis.width_us, 3)
 
 
 def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
-    """Return what the page shows of one request."""
+    """Return the template data of one request."""
     primary = shard_name(timeline, timeline.primary).replace("’s", ",")
     names = {"client": "client", "primary": primary}
     for shard in range(timeline.width):
@@ -81,7 +81,7 @@ def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
 
 
 def _rows(timeline: Timeline, lane: str, axis: TimeAxis) -> list[dict[str, Any]]:
-    """Return the rows of a host: locks that it holds, threads, and each kind of resource."""
+    """Return the rows of a host: its locks, its threads, and each kind of resource."""
     rows = _holds(timeline, axis) if lane == "primary" else []
     kinds = dict.fromkeys((_THREADS, *(look.row for look in text.CATEGORIES.values())))
     for kind in kinds:
@@ -103,7 +103,7 @@ def _row_name(entry: TimelineStep) -> str:
 
 
 def _row(name: str, bars: Sequence[Bar], axis: TimeAxis) -> dict[str, Any]:
-    """Return a row of one kind of resource of a host; bars that overlap are stacked."""
+    """Return the row of one kind of resource, with overlapping bars stacked."""
     drawn = []
     levels_max = 1
     for level, levels, bar in packed(merged_bars(bars)):
@@ -139,7 +139,7 @@ def _bar(axis: TimeAxis, bar: Bar) -> dict[str, Any]:
 
 
 def _holds(timeline: Timeline, axis: TimeAxis) -> list[dict[str, Any]]:
-    """Return a row each for the lock, the pipeline and the recovery slot that the request holds."""
+    """Return one row for each lock, pipeline and recovery slot that the request holds."""
     rows = []
     for role, (words, _) in text.LOCKS.items():
         if role == "pg.exec":
@@ -156,7 +156,7 @@ def _holds(timeline: Timeline, axis: TimeAxis) -> list[dict[str, Any]]:
 
 
 def _steps(timeline: Timeline, number: int) -> list[dict[str, Any]]:
-    """Return the lines that are read out, one for steps that are alike."""
+    """Return the lines of the step list, one for similar steps."""
     lines = [
         {
             "request": number,
@@ -194,11 +194,11 @@ def _facts(row: text.TableRow) -> Iterator[str]:
     if moved:
         yield moved
     if row.after_reply:
-        yield "nobody waits for this"
+        yield "after the reply"
 
 
 def _counted(timeline: Timeline) -> list[list[Any]]:
-    """List when bytes have moved: time [µs], number of the counter, amount."""
+    """List every transfer of bytes: completion time [µs], index of the counter, amount."""
     return [
         [entry.step.end_ns / 1e3, number, entry.step.counted[name]]
         for entry in timeline.steps

@@ -1,4 +1,4 @@
-"""What happened to one request: its steps, with times, as the reference engine executes them."""
+"""Record the steps of one request, with their times, as the reference engine executes them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -8,35 +8,34 @@ from stripesim.sim.engine import graph
 from stripesim.sim.engine.graph import COUNTERS, NO_SHARD, Template
 from stripesim.sim.engine.program import UNBOUND, Program, bound_rows
 from stripesim.sim.engine.simpy.engine import SimpyEngine
-from stripesim.sim.engine.simpy.paths import Request, Step
+from stripesim.sim.engine.simpy.paths import PathStep, RequestInFlight
 from stripesim.sim.observe.critical_path import predecessors_of
 
-# A single bin that holds the whole run: the engine counts into bins only where they are asked for.
+# One bin that spans the whole run. Without bins the engine does not call `account`.
 _ONE_BIN_NS = 1 << 60
 
 
 class RecordingError(ValueError):
-    """The run is not one that can be recorded."""
+    """A run that cannot be recorded."""
 
 
 @dataclass(frozen=True)
 class RecordedStep:
     """One step of a request, as the engine executed it."""
 
-    graph: int  # 0 for the request itself, then one number for each detached graph that it started
-    index: int  # in its graph
-    shard: (
-        int | None
-    )  # whose sub-operation it belongs to, also on the primary; None: the whole request
-    label: str  # what it does
-    word: str  # of the op graph: use, delay, acquire …
-    role: str  # whom it needs, as in the graph (shard[3].ssd); empty: nobody
-    resource: str  # the same on the cluster (osd.7.ssd)
-    ready_ns: int  # when it could have begun; service began at start_ns
-    start_ns: int
+    graph: int  # 0 for the request itself, further numbers for the detached graphs it started.
+    index: int  # Position in its graph.
+    # Shard of its sub-operation, on the primary as well. None for the whole request.
+    shard: int | None
+    label: str  # Description, such as "op prepare".
+    word: str  # Kind of step in the op graph: use, delay, acquire …
+    role: str  # Resource that it needs, as the graph names it (shard[3].ssd), or empty.
+    resource: str  # The same resource, as the cluster names it (osd.7.ssd).
+    ready_ns: int  # End of its last predecessor.
+    start_ns: int  # Start of service.
     end_ns: int
-    counted: dict[str, int]  # what it accounts, without zeros
-    predecessors: tuple[int, ...]  # steps of the same graph that it waited for
+    counted: dict[str, int]  # Counters that it increases, by name.
+    predecessors: tuple[int, ...]  # Steps of the same graph that it waited for.
 
     @property
     def wait_ns(self) -> int:
@@ -50,14 +49,14 @@ class RecordedStep:
 
 
 class RecordingEngine(SimpyEngine):
-    """The reference engine, which also notes when it accounts, so completes, each step of one request."""
+    """The reference engine, which also notes when each step of one request completes."""
 
     def __init__(self, program: Program) -> None:
         #: Template index → step → completion [ns].
         self.completions_ns: dict[int, dict[int, int]] = {}
         super().__init__(program)
 
-    def account(self, request: Request, step: Step) -> None:
+    def account(self, request: RequestInFlight, step: PathStep) -> None:
         """Account a completed step and note when it completed."""
         completions_ns = self.completions_ns.setdefault(request.path.number, {})
         completions_ns.setdefault(step.number, self.now_ns)
@@ -65,7 +64,7 @@ class RecordingEngine(SimpyEngine):
 
 
 def record(program: Program) -> tuple[list[RecordedStep], int, list[int]]:
-    """Run a program of one request; return its steps, the time of its reply [ns] and its graphs."""
+    """Run a program of one request; return its steps, the time of its reply [ns] and its templates."""
     engine = RecordingEngine(replace(program, bin_ns=_ONE_BIN_NS))
     streams = [stream for stream in engine.execute().streams if len(stream.issued_ns)]
     issued = sum(len(stream.issued_ns) for stream in streams)
@@ -91,7 +90,7 @@ def record(program: Program) -> tuple[list[RecordedStep], int, list[int]]:
 
 @dataclass(frozen=True)
 class _GraphSteps:
-    """A graph and when its steps ended [ns]."""
+    """A graph and the end of each of its steps [ns]."""
 
     number: int
     template: Template
@@ -100,7 +99,7 @@ class _GraphSteps:
     def recorded(
         self, row: Sequence[int], names: Sequence[str]
     ) -> Iterator[RecordedStep]:
-        """Yield the steps; `row` has the resource of each role and `names` their names."""
+        """Yield the steps, given the resource of each role (`row`) and the names of resources."""
         template = self.template
         before = predecessors_of(template)
         for step, end_ns in self.ends_ns.items():
@@ -110,7 +109,7 @@ class _GraphSteps:
             ready_ns = self._ready_ns(before[step])
             start_ns = end_ns
             if is_bound and int(template.words[step]) in (graph.USE, graph.DELAY):
-                # Service ends a demand after it began; what is left of the time before is the queue.
+                # Service takes exactly the demand, so any earlier time was spent in the queue.
                 start_ns = max(ready_ns, end_ns - int(template.demands_ns[step]))
             shard = template.shards[step]
             yield RecordedStep(
@@ -129,13 +128,13 @@ class _GraphSteps:
             )
 
     def _ready_ns(self, before: Sequence[int]) -> int:
-        """Return when the last predecessor ended, or when the graph began [ns]."""
+        """Return the end of the last predecessor, or the start of the graph [ns]."""
         known_ns = [self.ends_ns[step] for step in before if step in self.ends_ns]
         return max(known_ns or [min(self.ends_ns.values())])
 
 
 def _counted(template: Template, step: int) -> dict[str, int]:
-    """Return what a step accounts, without zeros; alone it also pays what is accounted once per service."""
+    """Return the counters that a step increases, with the costs that a batch shares, since it is alone."""
     amounts = template.amounts[step]
     once = getattr(getattr(template, "dynamics", None), "once", None)
     if once is not None:

@@ -1,4 +1,4 @@
-"""One request alone on the reference engine: every step with its time, its bytes and its source."""
+"""Explain one request: run it alone on the reference engine and attribute the time of every step."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,8 +13,8 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import kernel_warnings
 from stripesim.scenarios.cells.run import steps_problem
 from stripesim.scenarios.explain.cluster import (
-    ClusterChoice,
     ExplainError,
+    scenarios_of,
     with_one_request,
 )
 from stripesim.scenarios.explain.plan import PlacedRequest, Question, place_request
@@ -54,46 +54,45 @@ def explain(
     ----------
     op : {"write", "read", "repair"}
     schemes : sequence of str, or str, optional
-        Such as ``["rep:3", "rs:6,3"]``; all on one and the same cluster. None: those of the scenario, or
-        these two.
+        Such as ``["rep:3", "rs:6,3"]``, all on the same cluster. Defaults to the schemes of the scenario,
+        or to these two.
     size_bytes : int
-        Of the request [B]; of a repair the size of the object.
+        Size of the request, or of the object that a repair rebuilds [B].
     offset_bytes : int
-        In the image [B]; not for a repair.
+        Offset in the image [B], 0 for a repair.
     generation : str or sequence of str, optional
-        Ceph release, or several to compare; None: the scenario's.
+        Ceph release, or several to compare. Defaults to that of the scenario.
     state : {"healthy", "degraded"}
-        ``degraded``: one shard of the placement group is down.
+        With ``degraded``, one shard of the placement group is down.
     image : {"prefilled", "pristine"}
-        Whether the object exists in full beforehand.
+        With ``prefilled``, the whole object exists before the request.
     lost_shard : int
-        Which shard is down (degraded) or lost and rebuilt (repair), from 0.
+        Index from 0 of the shard that is down (degraded) or rebuilt (repair).
     scenario : Scenario, str or Path, optional
-        Cluster to use; None: a small one with a host for each shard. Of a scenario with a table [plan]
-        it is the largest cluster that the plan tries. Its load and its faults play no part.
+        Scenario that has the cluster. Its load and its faults are ignored. With a table [plan], the
+        cluster is the largest that the plan tries. Defaults to a small cluster with one host per shard.
     sets : mapping, or sequence of str
-        Overrides of keys of the scenario, as for `stripesim.run`.
+        Overrides of scenario keys, as for `stripesim.run`.
     stripe_unit_bytes : int, optional
-        Chunk of one stripe on one shard [B]; None: the scenario's.
+        Bytes of one stripe on one shard [B]. Defaults to the value of the scenario.
     direct_reads : bool
-        Whether the client reads shards of an erasure-coded object itself; of several releases, those that
-        offer it.
+        If True, the client reads shards of erasure-coded objects directly, in those releases that offer it.
 
     Returns
     -------
     list of Timeline
-        Release by release, each in the order of `schemes`.
+        One timeline per release and scheme, in that order.
 
     Raises
     ------
     ValueError
-        If a scheme, the request or the scenario is wrong; the message says what was wanted.
+        If a scheme, the request or the scenario is invalid.
 
     Notes
     -----
-    Service times are means: the spread that a parameter set gives to device times is left out, so that
-    each duration is what its parameters say. Nothing else is on the cluster, so a wait is the request
-    waiting for itself: sub-writes for the primary's network, replies for its placement group.
+    Service times are means: device times do not vary, so that each duration follows from its parameters.
+    The cluster is otherwise idle. A step can only wait for another step of the same request, as sub-writes
+    do for the primary's network and replies for the placement group.
 
     Examples
     --------
@@ -107,22 +106,20 @@ def explain(
         generation = [generation]
     question = Question(op, size_bytes, offset_bytes, state, image, lost_shard)
     _check(question, schemes, generation or ())
-    choice = ClusterChoice(
-        scenario=scenario,
-        schemes=schemes,
-        generations=generation,
-        stripe_unit_bytes=stripe_unit_bytes,
-        object_bytes=size_bytes if op == "repair" else None,
-        direct_reads=direct_reads,
-        sets=sets,
-    )
+    keys = {
+        "schemes": schemes,
+        "cluster.stripe_unit_bytes": stripe_unit_bytes,
+        "cluster.object_bytes": size_bytes if op == "repair" else None,
+    }
     timelines = []
-    for of_release in choice.scenarios():
-        # A bare device has no steps to tell.
+    for of_release in scenarios_of(
+        scenario, generation, keys=keys, direct_reads=direct_reads, sets=sets
+    ):
+        # A bare device has no steps to explain.
         pools = [scheme for scheme in of_release.schemes if scheme != "none"]
         if not pools:
-            got = "none, a bare device"
-            raise of_release.problem("schemes", got, "a scheme such as rep:3 or rs:6,3")
+            wanted = "a scheme such as rep:3 or rs:6,3"
+            raise of_release.problem("schemes", "none, a bare device", wanted)
         timelines += [_timeline(question, of_release, scheme) for scheme in pools]
     return timelines
 
@@ -130,7 +127,7 @@ def explain(
 def _check(
     question: Question, schemes: Sequence[str] | None, releases: Sequence[str]
 ) -> None:
-    """Raise `ExplainError` where the question itself is wrong, whatever the cluster."""
+    """Raise `ExplainError` if the question is invalid on any cluster."""
     op = question.op
     _check_choice("explain", op, OPS)
     _check_choice("--state", question.state, STATES)
@@ -190,7 +187,7 @@ def _timeline(question: Question, scenario: Scenario, scheme: str) -> Timeline:
 
 
 def _record(request: PlacedRequest, models: Models) -> Timeline:
-    """Run the request on the reference engine; the release is left to be filled in."""
+    """Run the request on the reference engine and return its timeline, without the release."""
     question = request.question
     pool = request.pool
     plan = request.plan(models)
@@ -199,15 +196,15 @@ def _record(request: PlacedRequest, models: Models) -> Timeline:
         book=plan.book,
         streams=[plan.source],
         groups=pool.cluster.groups,
-        # Every factor one: no spread.
+        # All factors are one, so service times do not vary.
         factor_tables=np.full((8, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64),
     )
     steps, reply_ns, graphs = record(program)
 
     def templates_with(models: Models) -> list[Template]:
-        other = request.plan(models)
-        other.source.take(1)
-        return [other.book.templates[graph] for graph in graphs]
+        replanned = request.plan(models)
+        replanned.source.take(1)
+        return [replanned.book.templates[graph] for graph in graphs]
 
     shares, parameters = shares_of(templates_with, models)
     primary = int(pool.primaries[0])

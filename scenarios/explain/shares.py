@@ -1,4 +1,4 @@
-"""Which parameters the duration of each step comes from."""
+"""Attribute the duration of each step to the parameters of the models."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,23 +15,40 @@ _KERNEL = "kernel"
 
 
 class Share(NamedTuple):
-    """What one parameter has to do with the duration of one step."""
+    """The contribution of one parameter to the duration of one step."""
 
-    parameter: str  # such as cpu.op_prepare_ns; kernel stands for the kernel table
-    # How much longer the step takes if it is doubled: for a term of a sum the term, for a rate negative.
+    parameter: str  # Such as cpu.op_prepare_ns, or "kernel" for the kernel table.
+    # Change of the duration if the parameter doubles: its term of a sum, or negative for a rate.
     change_ns: int
 
 
 def shares_of(
     plan: Callable[[Models], Sequence[Template]], models: Models
 ) -> tuple[list[list[list[Share]]], dict[str, dict[str, Any]]]:
-    """Attribute the demands of a path's steps to the parameters of the models, the greatest share first.
+    """Attribute the demands of a path's steps to the parameters of the models.
 
-    `plan` makes the templates of the one request from models; the second result describes each parameter
-    named. Any cost but coding is a sum of terms, each proportional to one parameter, so doubling one adds
-    exactly its term; a rate, or a factor over a sum, changes the whole sum and is listed beside its terms.
-    Not seen: numbers that are zero, distributions, and those whose doubling gives a path with other steps,
-    such as the allocation unit of a store.
+    Apart from coding, every cost is a sum of terms that are proportional to one parameter each, so doubling
+    a parameter adds exactly its term. A rate, or a factor of a sum, changes the whole sum and is listed in
+    addition to its terms.
+
+    Parameters
+    ----------
+    plan
+        Compiles the request under given models.
+    models
+        The models.
+
+    Returns
+    -------
+    shares
+        By template and step, the largest share first.
+    parameters
+        Description of each parameter that a share names.
+
+    Notes
+    -----
+    Three kinds of parameters are missed: those that are zero, distributions, and those whose doubling
+    changes the steps of the path, such as the allocation unit of a store.
     """
     bases = plan(models)
     shares: list[list[list[Share]]] = [
@@ -43,7 +60,7 @@ def shares_of(
         try:
             changed = plan(doubled)
         except ValueError:
-            # The models reject the doubled number, so its share stays unknown.
+            # The models reject the doubled value, so its share is unknown.
             continue
         for base, other, of_template in zip(bases, changed, shares, strict=True):
             if not _same_steps(base, other):
@@ -57,7 +74,7 @@ def shares_of(
             base.amounts[:, _CODING].tolist(), of_template, strict=True
         ):
             kernel_ns = coding_ns - _buffers_ns(of_step)
-            # One nanosecond is what rounding leaves.
+            # Rounding accounts for one nanosecond.
             if kernel_ns > 1:
                 of_step.append(Share(_KERNEL, kernel_ns))
                 parameters[_KERNEL] = _kernel(models)
@@ -66,7 +83,7 @@ def shares_of(
 
 
 def _buffers_ns(shares: Sequence[Share]) -> int:
-    """Sum what buffers around an encode call take [ns]."""
+    """Return the time of buffers around encode calls [ns]."""
     of_buffers = "encode_buffers."
     return sum(s.change_ns for s in shares if s.parameter.startswith(of_buffers))
 
@@ -79,7 +96,7 @@ def _same_steps(one: Template, other: Template) -> bool:
 
 
 def _doubled(models: Models) -> Iterator[tuple[dict[str, Any], Models]]:
-    """Yield each number with its provenance, and the models in which it is twice as large."""
+    """Yield each parameter and the models with its value doubled."""
     for name, model in models.described().items():
         for parameter in model.parameters(f"{name}."):
             field = parameter["name"].removeprefix(f"{name}.")

@@ -1,4 +1,4 @@
-"""A timeline as text: a drawing of character cells, a table of steps, and where the latency went."""
+"""Write a timeline as text: a character drawing, a table of steps, and the split of the latency."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from stripesim.scenarios.schema.units import format_size
 
 
 class Category(NamedTuple):
-    """How time spent on one thing is shown."""
+    """The look of one category of time."""
 
     words: str
-    glyph: str  # in a drawing of characters; waiting is light, work is dark
-    style: str  # of the glyph on a terminal
-    colour: str  # in a figure
-    row: str  # of a host on the page that plays requests
+    glyph: str  # Character in a drawing: light for waiting, dark for work.
+    style: str  # Style of the glyph on a terminal.
+    colour: str  # Colour in a figure.
+    row: str  # Row of a host on the page that plays requests.
 
 
 CATEGORIES: Final = {
@@ -29,7 +29,7 @@ CATEGORIES: Final = {
     "wait": Category("waiting", ".", "dim", "#FFFFFF", ""),
 }
 
-#: What a request holds, beside servers: in words, and its colour in a figure.
+#: Label and colour of each lock and slot that a request can hold.
 LOCKS: Final = {
     "pg.lock": ("PG lock held", "#0072B2"),
     "pg.pipeline": ("write pipeline", "#7FB2D9"),
@@ -48,23 +48,22 @@ BYTE_WORDS: Final = (
 
 @dataclass(frozen=True)
 class TableRow:
-    """Steps that are alike, in one line."""
+    """A line for similar steps."""
 
     lane: str
     what: str
     count: int
     start_ns: int
-    duration_ns: tuple[int, int]  # least and greatest
-    wait_ns: tuple[int, int]
-    counted: dict[str, int]  # sum of what they account
-    sources: tuple[
-        tuple[str, int], ...
-    ]  # parameters and what each has to do with one of the steps [ns]
-    after_reply: bool  # whether the first begins only after the reply
+    duration_ns: tuple[int, int]  # Shortest and longest.
+    wait_ns: tuple[int, int]  # Shortest and longest.
+    counted: dict[str, int]  # Sums of their counters.
+    # Parameters, each with its largest share in one of the steps [ns].
+    sources: tuple[tuple[str, int], ...]
+    after_reply: bool  # True if the first step starts after the reply.
 
 
 def heading(timeline: Timeline) -> str:
-    """Name in one line what a timeline shows."""
+    """Return a one-line title of a timeline."""
     scheme = scheme_label(timeline.scheme)
     size = format_size(timeline.size_bytes)
     release = timeline.generation
@@ -85,7 +84,7 @@ def heading(timeline: Timeline) -> str:
 
 
 def shard_words(timeline: Timeline) -> str:
-    """Count the shards that the request moves: ``reads 3 shards, writes 3, metadata alone to 1``."""
+    """Count the shards of a request: ``reads 3 shards, writes 3, metadata alone to 1``."""
     parts = []
     if timeline.shard_reads == 1:
         parts.append("reads 1 shard")
@@ -101,12 +100,12 @@ def shard_words(timeline: Timeline) -> str:
 
 
 def reply_word(timeline: Timeline) -> str:
-    """Name the moment at which a request is complete."""
+    """Return the label of the moment at which a request completes."""
     return "repaired at" if timeline.op == "repair" else "reply at"
 
 
 def latency_words(timeline: Timeline) -> str:
-    """Write how long the request took and on what, along the critical path."""
+    """Write the latency and its split along the critical path."""
     spent = timeline.latency_by_category_ns().items()
     parts = [
         f"{CATEGORIES[name].words} {ns / 1e3:,.0f} µs ({ns / timeline.latency_ns:.0%})"
@@ -117,7 +116,7 @@ def latency_words(timeline: Timeline) -> str:
 
 
 def lane_words(shards: Sequence[int], primary: int) -> str:
-    """Name one or more shards; runs are written as ranges.
+    """Name one or more shards, consecutive ones as a range.
 
     >>> lane_words([1, 2, 3, 5], 0), lane_words([0], 0)
     ('shards 1–3, 5', 'shard 0 (primary)')
@@ -142,7 +141,7 @@ def _run_words(shards: Sequence[int]) -> str:
 
 
 def byte_words(counted: dict[str, int]) -> str:
-    """Write what is accounted in bytes, such as ``4.25 KiB private net``."""
+    """Write the byte counters of a step, such as ``4.25 KiB private net``."""
     return ", ".join(
         f"{_size(counted[name])} {words}"
         for name, words in BYTE_WORDS
@@ -160,15 +159,15 @@ def _size(size_bytes: int) -> str:
 
 
 def table_rows(timeline: Timeline) -> list[TableRow]:
-    """Group a timeline's steps that are alike into lines for a table, in order of start."""
+    """Group similar steps of a timeline into table rows, in order of start."""
     groups: dict[tuple[Any, ...], list[TimelineStep]] = {}
     rounds: dict[tuple[Any, ...], list[tuple[int, ...]]] = {}
     for entry in timeline.steps:
         step = entry.step
         if not (step.duration_ns or step.wait_ns or step.role == "pg.lock"):
             continue
-        # The same words a second time on the same shard are another round; pieces of one transfer share
-        # what they wait for.
+        # The pieces of one transfer have the same predecessors. A step with the same label on the same
+        # shard but other predecessors belongs to another round.
         alike = (step.graph, entry.branch, step.label, step.role)
         known = rounds.setdefault(alike, [])
         if step.predecessors not in known:
@@ -180,7 +179,7 @@ def table_rows(timeline: Timeline) -> list[TableRow]:
 
 
 def _line_key(entry: TimelineStep) -> tuple[Any, ...]:
-    """Return what steps have in common that share a line: shards do, and so do their resources."""
+    """Return the key that steps of one line share; it does not distinguish shards or their resources."""
     step = entry.step
     where = entry.lane if entry.branch is None else "shards"
     part = step.role.rpartition("]")[2] or step.role
@@ -232,14 +231,14 @@ def drawing(
     ----------
     timeline : Timeline
     columns : int
-        Width of the drawing, labels included; at least 40.
+        Width of the drawing including labels, at least 40.
     end_ns : int, optional
-        End of the time axis [ns], to draw several on one; None: the timeline's own.
+        End of the time axis [ns], so that several drawings share one. Defaults to the timeline's end.
 
     Returns
     -------
     list of str
-        Lines. In a cell stands what most of its time was spent on; `CATEGORIES` says what they mean.
+        Lines. The glyph of a cell is that of the category with most of its time, see `CATEGORIES`.
     """
     end_ns = end_ns or timeline.end_ns
     lanes = _lanes(timeline)
@@ -272,22 +271,18 @@ def drawing(
 
 
 def _lanes(timeline: Timeline) -> dict[str, list[TimelineStep]]:
-    """Group the steps by the line that shows them: client, primary, and each shard."""
-    lanes: dict[str, list[TimelineStep]] = {"client": [], "primary": []}
+    """Group the steps by line: client, primary, and each shard."""
+    names: dict[int | str, str] = {"client": "client", "primary": "primary"}
     for shard in range(timeline.width):
-        lanes[lane_words([shard], timeline.primary)] = []
+        names[shard] = lane_words([shard], timeline.primary)
+    lanes: dict[str, list[TimelineStep]] = {name: [] for name in names.values()}
     for entry in timeline.steps:
-        name = "primary"
-        if entry.branch is not None:
-            name = lane_words([entry.branch], timeline.primary)
-        elif entry.lane == "client":
-            name = "client"
-        lanes[name].append(entry)
+        lanes[names[entry.host]].append(entry)
     return lanes
 
 
 def bars(entry: TimelineStep) -> list[tuple[str, int, int]]:
-    """Split a step into stretches of time: category, start and end [ns]; waiting first, coding last."""
+    """Split a step into waiting, service and coding: category, start and end of each [ns]."""
     step = entry.step
     coding_from_ns = step.end_ns - entry.coding_ns
     stretches = [("wait", step.ready_ns, step.start_ns)]
@@ -305,7 +300,7 @@ def _spend(
 
 
 def _glyph(cell: dict[str, float]) -> str:
-    # Work hides waiting: of a bundle of requests to one server something is nearly always waiting.
+    # Work hides waiting, since some step waits for a busy server nearly all the time.
     work = {name: share for name, share in cell.items() if name != "wait" and share}
     if work:
         return CATEGORIES[max(work, key=lambda name: work[name])].glyph

@@ -1,4 +1,4 @@
-"""What an explanation is made of: steps and where they run, holds, the critical path, the timeline."""
+"""Define the timeline of a request: steps and where they run, locks held, the critical path."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,27 +11,35 @@ from stripesim.sim.observe.critical_path import critical_steps
 
 Op = Literal["write", "read", "repair"]
 
-#: What a step's time is spent on.
+#: Kinds of time that a step spends.
 CATEGORIES = ("client", "network", "cpu", "coding", "ssd", "pause", "wait")
 
 
 @dataclass(frozen=True)
 class TimelineStep:
-    """A step of a request with its place in the drawing and the source of its duration."""
+    """A step of a request, its place in drawings, and the source of its duration."""
 
     step: RecordedStep
-    lane: str  # where it runs: client, primary or shard N
-    branch: (
-        int | None
-    )  # shard whose sub-operation it is, also on the primary; None: of the whole request
-    category: str  # one of CATEGORIES, or empty for a step that only orders others
-    coding_ns: int  # the part of a stay on a core that encodes, decodes or rebuilds
-    shares: tuple[Share, ...]  # parameters behind its duration, the greatest first
+    lane: str  # Host that runs it: "client", "primary" or "shard N".
+    # Shard of its sub-operation, on the primary as well. None for the whole request.
+    branch: int | None
+    category: str  # One of CATEGORIES, or empty for a step that only orders others.
+    coding_ns: int  # Part of its time on a core that encodes, decodes or rebuilds.
+    shares: tuple[
+        Share, ...
+    ]  # Parameters that set its duration, the largest share first.
+
+    @property
+    def host(self) -> int | str:
+        """Host that its work is for: the index of a shard, "client" or "primary"."""
+        if self.branch is not None:
+            return self.branch
+        return "client" if self.lane == "client" else "primary"
 
     def to_json(self) -> dict[str, Any]:
         """Return a document of plain values."""
         step = asdict(self.step)
-        # It stands there as `branch`.
+        # The document calls it `branch`.
         del step["shard"]
         return {
             "lane": self.lane,
@@ -48,73 +56,65 @@ class TimelineStep:
 
 @dataclass(frozen=True)
 class Hold:
-    """A lock, a slot or a place in a pipeline, from taking it to giving it back."""
+    """The time that the request holds a lock, a slot or a place in a pipeline."""
 
-    role: str  # such as pg.lock
-    resource: str  # such as pg.2a.lock
+    role: str  # Such as pg.lock.
+    resource: str  # Such as pg.2a.lock.
     start_ns: int
     end_ns: int
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """One request, explained."""
+    """The steps of one request, with their times and the parameters that set them."""
 
     scheme: str
     op: Op
     state: str
     generation: str
-    #: `size_bytes`, `offset_bytes`: extent in the image [B]; of a repair the object's size
-    size_bytes: int
-    offset_bytes: int
-    #: `width`, `data_shards`, `primary`: shards, data shards (copies: 1), and the shard that is the primary
-    width: int
-    data_shards: int
-    primary: int
-    missing: tuple[
-        int, ...
-    ]  #: Shards that cannot be reached; of a repair those that are rebuilt
-    osds: tuple[int, ...]  #: OSD of each shard; −1 where there is none
-    #: `latency_ns`, `end_ns`: reply, and end of what happens behind it [ns]
-    latency_ns: int
-    end_ns: int
-    steps: tuple[TimelineStep, ...]  #: By start
-    holds: tuple[Hold, ...]  #: By start
-    #: Positions in `steps` of the critical path: each began when the one before it was complete
+    size_bytes: int  #: Size of the request, or of the object that a repair rebuilds [B]
+    offset_bytes: int  #: Offset in the image [B]
+    width: int  #: Number of shards
+    data_shards: int  #: Number of data shards, 1 for replication
+    primary: int  #: Index of the primary's shard
+    missing: tuple[int, ...]  #: Unavailable shards, or those that a repair rebuilds
+    osds: tuple[int, ...]  #: OSD of each shard, −1 for a shard without one
+    latency_ns: int  #: Time of the reply [ns]
+    end_ns: int  #: End of the last step, which may come after the reply [ns]
+    steps: tuple[TimelineStep, ...]  #: Steps in order of start
+    holds: tuple[Hold, ...]  #: Locks and slots held, in order of start
+    #: Critical path as indices into `steps`; each step starts when the one before it completes
     path: tuple[int, ...]
-    #: Each parameter that a step names, with unit, provenance and source
+    #: Unit, provenance and source of each parameter that a step names
     parameters: dict[str, dict[str, Any]]
-    #: `shard_reads`, `shard_writes`: shards that data is read from and written to
-    shard_reads: int = 0
-    shard_writes: int = 0
-    #: `metadata_reads`, `metadata_writes`: shards that are asked for the object info only, and those that get
-    #: a transaction without data
-    metadata_reads: int = 0
-    metadata_writes: int = 0
-    #: How a write computes parities, see `stripesim.models.coding.WritePlan`; of a read ``direct`` or
+    shard_reads: int = 0  #: Shards from which data is read
+    shard_writes: int = 0  #: Shards to which data is written
+    metadata_reads: int = 0  #: Shards that return only the object info
+    metadata_writes: int = 0  #: Shards that get a transaction without data
+    #: Method of computing parities (see `stripesim.models.coding.WritePlan`), or of a read: ``direct`` or
     #: ``primary``
     method: str = ""
-    #: Says so where the code was never timed and its kernel costs are interpolated from others
+    #: Warning if the code was never timed, so that its kernel costs are interpolated from other codes
     kernel_notes: tuple[str, ...] = ()
 
     def totals(self) -> dict[str, int]:
-        """Sum what the steps account, by counter; what waking threads takes is in their durations only."""
-        found: dict[str, int] = {}
+        """Sum the counters of all steps. Wake-ups of threads add to durations only."""
+        totals: dict[str, int] = {}
         for entry in self.steps:
             for name, amount in entry.step.counted.items():
-                found[name] = found.get(name, 0) + amount
-        return found
+                totals[name] = totals.get(name, 0) + amount
+        return totals
 
     def latency_by_category_ns(self) -> dict[str, int]:
-        """Split the latency over `CATEGORIES`, along the critical path [ns]; the parts add up to it."""
-        found = dict.fromkeys(CATEGORIES, 0)
+        """Split the latency along the critical path by category [ns]; the parts add up to it."""
+        spent_ns = dict.fromkeys(CATEGORIES, 0)
         for index in self.path:
             entry = self.steps[index]
-            found["wait"] += entry.step.wait_ns
+            spent_ns["wait"] += entry.step.wait_ns
             if entry.category:
-                found["coding"] += entry.coding_ns
-                found[entry.category] += entry.step.duration_ns - entry.coding_ns
-        return found
+                spent_ns["coding"] += entry.coding_ns
+                spent_ns[entry.category] += entry.step.duration_ns - entry.coding_ns
+        return spent_ns
 
     def to_json(self) -> dict[str, Any]:
         """Return a document of plain values."""
@@ -153,7 +153,7 @@ def located(
     shares: Sequence[Sequence[Sequence[Share]]],
     primary: int,
 ) -> list[TimelineStep]:
-    """Say of each step where it runs, for which shard, and what its time is spent on."""
+    """Assign each step its lane, shard and category."""
     return [
         TimelineStep(
             step=step,
@@ -170,7 +170,7 @@ def located(
 def _lane(role: str, primary: int) -> str:
     if role.startswith("client."):
         return "client"
-    # What leaves for a shard leaves from the primary's interface, and what comes back arrives there.
+    # Messages to and from a shard use the primary's interface.
     if not role.startswith("shard[") or role.endswith(("out.tx", "back.rx")):
         return "primary"
     shard = int(role[len("shard[") : role.index("]")])
@@ -180,7 +180,7 @@ def _lane(role: str, primary: int) -> str:
 
 
 def _category(step: RecordedStep) -> str:
-    """Return what a step's service is spent on, by the kind of what it needs."""
+    """Return the category of a step, by the kind of resource that it needs."""
     part = step.role.rpartition(".")[2]
     if step.word == "delay":
         return _DELAYS.get(part, "pause")
@@ -191,20 +191,20 @@ def _category(step: RecordedStep) -> str:
     return "client" if step.role.startswith("client.") else "cpu"
 
 
-#: What a delay, and a use, of such a part of a host is spent on.
+#: Category of a delay or a use, by the last part of its role.
 _DELAYS = {"wire": "network", "rx": "network"}
 _USES = {"tx": "network", "rx": "network", "ssd": "ssd", "sync": "ssd"}
 
 
-# A gate is held from entering to leaving, as a pool from acquiring to releasing.
+# A gate is held from enter to leave, a pool from acquire to release.
 _TAKES = {"acquire", "enter"}
 _GIVES = {"release", "leave"}
 
 
 def holds(steps: Sequence[RecordedStep]) -> list[Hold]:
-    """Pair what was taken with what was given back."""
+    """Pair each acquire with its release."""
     taken: dict[tuple[int, str], list[RecordedStep]] = {}
-    found = []
+    pairs = []
     for step in sorted(steps, key=lambda step: (step.end_ns, step.graph, step.index)):
         if not step.resource or step.word not in _TAKES | _GIVES:
             continue
@@ -212,14 +212,14 @@ def holds(steps: Sequence[RecordedStep]) -> list[Hold]:
         if step.word in _TAKES:
             waiting.append(step)
         elif waiting:
-            found.append(
+            pairs.append(
                 Hold(step.role, step.resource, waiting.pop(0).end_ns, step.end_ns)
             )
-    return sorted(found, key=lambda hold: (hold.start_ns, hold.end_ns, hold.role))
+    return sorted(pairs, key=lambda hold: (hold.start_ns, hold.end_ns, hold.role))
 
 
 def critical_path(steps: Sequence[RecordedStep], reply: int) -> tuple[int, ...]:
-    """Find the steps that set the latency, as indices into `steps`, from the issue to the reply."""
+    """Return the critical path from issue to reply, as indices into `steps`."""
     own = {step.index: place for place, step in enumerate(steps) if step.graph == 0}
     ends_ns = [PENDING] * (max(own) + 1)
     before: list[tuple[int, ...]] = [()] * len(ends_ns)

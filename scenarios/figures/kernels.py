@@ -41,7 +41,7 @@ def charge_of(
         cost = default_table().cost(scheme=scheme, op="encode", backend=backend)
     except KernelTableError:
         return None
-    kernel_ns = cost.duration_ns(size_bytes, without_copy=cost.copy is not None)
+    kernel_ns = cost.arithmetic_ns(size_bytes)
     buffers_ns = 0.0
     if backend.startswith(BUFFERED_KERNELS):
         code = parse_scheme(scheme)

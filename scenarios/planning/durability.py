@@ -30,9 +30,9 @@ from stripesim.sim.durability.splitting import BATCHES, WALKS
 from stripesim.sim.durability.system import (
     YEAR_S,
     Burst,
+    DriveRepair,
     Ints,
     Lifetime,
-    Repair,
     System,
     code_of,
 )
@@ -161,7 +161,7 @@ def system_of(scenario: Scenario, scheme: str) -> System:
     )
 
 
-def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> Repair:
+def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> DriveRepair:
     fixed = spec.placement != "clustered"
     if spec.repair_time is not None:
         fixed = spec.repair_time == "fixed"
@@ -177,7 +177,7 @@ def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> Repair:
                 "durability.repair", got, "durability.repair_bytes_per_s"
             )
     assert pace is not None, "the rules require it"
-    return Repair(
+    return DriveRepair(
         bytes_per_s=pace,
         policy=policy,
         detection_s=detection_s(scenario),

@@ -1,13 +1,13 @@
 """Recommend a cluster: closed forms prune the candidates, simulation decides between the others."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 from stripesim.models.drive import drive_writes_per_day
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import made_from, warnings_of_all
-from stripesim.scenarios.cells.run import row_of, run_cells
+from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.planning.candidates import (
     Candidate,
     Verdict,
@@ -23,6 +23,7 @@ from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import assess, recommended_method
 from stripesim.sim.observe.intervals import Interval, student_interval
+from stripesim.sim.observe.result_row import ResultRow
 
 #: Default annual failure rate, of the order that large fleets report.
 AFR: Final = 0.015
@@ -39,6 +40,20 @@ _SIMULATED: Final = (
     "nines",
     "drive_writes_per_day",
 )
+
+
+class _WorstCells(NamedTuple):
+    """The worst numbers of all cells of a scenario under one seed."""
+
+    # Of the slowest cell.
+    iops: float
+    offered_iops: float | None
+    saturated: bool
+    bottleneck: str | None
+
+    latency_p99_ns: float  # Of the cell with the highest.
+    # To all devices, of the cell that writes most per client byte.
+    written_bytes_per_s: float
 
 
 def make_plan(
@@ -127,44 +142,44 @@ def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> 
     assert scenario is not None
     at_rate = _at_rate(scenario, plan.rate_per_s)
     seeds = range(plan.replications)
-    recovering_rows = None
+    recovering_worst = None
     try:
-        rows = [_worst(_seeded(at_rate, number), engine) for number in seeds]
+        worst = [_worst(_seeded(at_rate, number), engine) for number in seeds]
         rebuild = idle_rebuild(
             scenario, candidate.scheme, engine=engine, sample_objects=1000
         )
         if plan.p99_recovery_ms is not None:
             recovering = _recovering(at_rate)
-            recovering_rows = [
+            recovering_worst = [
                 _worst(_seeded(recovering, number), engine, "recovery")
                 for number in seeds
             ]
     except ValueError as error:
         candidate.problem = str(error).splitlines()[0]
         return
-    candidate.results["bottleneck"] = rows[0]["bottleneck"]
-    _judge_rate(candidate, plan, rows)
-    _judge_latency(candidate, plan, rows)
-    if recovering_rows is not None:
-        _judge_recovery_latency(candidate, plan, recovering_rows)
+    candidate.results["bottleneck"] = worst[0].bottleneck
+    _judge_rate(candidate, plan, worst)
+    _judge_latency(candidate, plan, worst)
+    if recovering_worst is not None:
+        _judge_recovery_latency(candidate, plan, recovering_worst)
     drives = drives_of(scenario, build_models(scenario))
     _judge_rebuild(candidate, plan, rebuild, drives)
-    _note_wear(candidate, drives, rows)
+    _note_wear(candidate, drives, worst)
     _judge_nines(candidate, plan, rebuild, drives)
 
 
 def _judge_rate(
-    candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]
+    candidate: Candidate, plan: PlanSpec, worst: Sequence[_WorstCells]
 ) -> None:
     """Record the served rate, and judge it if one is required."""
     if plan.rate_per_s is None:
-        served = student_interval([row["iops"] for row in rows])
+        served = student_interval([one.iops for one in worst])
     else:
         # Poisson arrivals of a finite run deviate from the rate, so a saturated run serves a share of the
         # offered rate.
         shares = [
-            row["iops"] / row["offered_iops"] if row["saturated"] else 1.0
-            for row in rows
+            one.iops / one.offered_iops if one.saturated and one.offered_iops else 1.0
+            for one in worst
         ]
         served = student_interval(
             [min(1.0, share) * plan.rate_per_s for share in shares]
@@ -181,9 +196,9 @@ def _judge_rate(
 
 
 def _judge_latency(
-    candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]
+    candidate: Candidate, plan: PlanSpec, worst: Sequence[_WorstCells]
 ) -> None:
-    p99_ns = student_interval([row["latency_p99_ns"] for row in rows])
+    p99_ns = student_interval([one.latency_p99_ns for one in worst])
     candidate.results |= {
         "latency_p99_ns": p99_ns.mean,
         "latency_p99_low_ns": p99_ns.low,
@@ -196,10 +211,10 @@ def _judge_latency(
 
 
 def _judge_recovery_latency(
-    candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]
+    candidate: Candidate, plan: PlanSpec, worst: Sequence[_WorstCells]
 ) -> None:
     assert plan.p99_recovery_ms is not None
-    p99_ns = student_interval([row["latency_p99_ns"] for row in rows])
+    p99_ns = student_interval([one.latency_p99_ns for one in worst])
     candidate.results["latency_p99_recovery_ns"] = p99_ns.mean
     unit = "ms while an OSD is rebuilt"
     wanted_ns = plan.p99_recovery_ms * 1e6
@@ -230,17 +245,13 @@ def _judge_rebuild(
 
 
 def _note_wear(
-    candidate: Candidate, drives: Drives, rows: Sequence[Mapping[str, Any]]
+    candidate: Candidate, drives: Drives, worst: Sequence[_WorstCells]
 ) -> None:
     """Record the drive writes per day."""
     capacity = candidate.capacity
     if drives.capacity is None or capacity is None:
         return
-    written = max(
-        (row["device_write_bytes_per_client_byte"] or 0.0)
-        * row["throughput_bytes_per_s"]
-        for row in rows
-    )
+    written = max(one.written_bytes_per_s for one in worst)
     per_drive = written / (capacity.osds * drives.per_osd)
     candidate.results["drive_writes_per_day"] = drive_writes_per_day(
         per_drive, drives.capacity.drive_bytes
@@ -322,26 +333,33 @@ def _recovering(scenario: Scenario) -> Scenario:
     return without_osd(scenario, 0, load)
 
 
-def _worst(scenario: Scenario, engine: str, phase: str = "") -> dict[str, Any]:
-    """Run all cells, optionally for one phase. Return the lowest rate and the highest latency."""
-    rows = [
-        row_of(scenario, cell, result) for cell, result in run_cells(scenario, engine)
-    ]
-    slowest = min(rows, key=lambda row: row["iops"])
-    written = max(
-        rows, key=lambda row: row["device_write_bytes_per_client_byte"] or 0.0
+def _worst(scenario: Scenario, engine: str, phase: str = "") -> _WorstCells:
+    """Run all cells of a scenario and take the worst of each number; `phase` chooses the latency's."""
+    rows = [result.row for _, result in run_cells(scenario, engine)]
+    if any(row.requests == 0 for row in rows):
+        raise ValueError("simulation: got a run in which no request completed")
+    slowest = min(rows, key=lambda row: row.iops or 0.0)
+    written = max(rows, key=lambda row: row.device_write_bytes_per_client_byte or 0.0)
+    written_per_byte = written.device_write_bytes_per_client_byte or 0.0
+    return _WorstCells(
+        iops=slowest.iops or 0.0,
+        offered_iops=slowest.offered_iops,
+        saturated=bool(slowest.saturated),
+        bottleneck=slowest.bottleneck,
+        latency_p99_ns=max(_p99_ns(row, phase) for row in rows),
+        written_bytes_per_s=written_per_byte * (written.throughput_bytes_per_s or 0.0),
     )
-    return {
-        **slowest,
-        # Without this phase, a run rebuilt nothing, or finished before the first request.
-        "latency_p99_ns": max(
-            row.get(f"latency_p99_{phase}_ns") or row["latency_p99_ns"] for row in rows
-        ),
-        "device_write_bytes_per_client_byte": written[
-            "device_write_bytes_per_client_byte"
-        ],
-        "throughput_bytes_per_s": written["throughput_bytes_per_s"],
-    }
+
+
+def _p99_ns(row: ResultRow, phase: str) -> float:
+    """Return the p99 latency of a phase.
+
+    A run without the phase rebuilt nothing, or all of it before the first request: that of the run counts.
+    """
+    of_phase = row.faults.phases.get(phase) if row.faults else None
+    if of_phase is not None and of_phase.latency_p99_ns:
+        return of_phase.latency_p99_ns
+    return row.latency_p99_ns or 0.0
 
 
 def _pareto(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -167,7 +167,7 @@ def _rebuild(scenario: Scenario, cell: Cell, models: Models, engine: str) -> Reb
         seed=scenario.seed,
         engine=engine,
     )
-    return measured_rebuild(scenario, {"scheme": cell.scheme, **result.row})
+    return measured_rebuild(scenario, {"scheme": cell.scheme, **result.row.as_dict()})
 
 
 def measured_rebuild(scenario: Scenario, row: Mapping[str, Any]) -> Rebuild:

@@ -1,1 +1,1 @@
-"""From a scenario to a simulation and its result rows."""
+"""Run a scenario and write its result rows: start with `execute`."""

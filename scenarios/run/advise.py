@@ -1,4 +1,4 @@
-"""What a purchase would bring, simulated: each resource doubled, alone and in pairs."""
+"""Simulate the gain of purchases: each resource doubled, alone and in pairs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -11,28 +11,27 @@ from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.limits import resource_name
+from stripesim.sim.observe.result_row import ResultRow
 
-#: Runs of each purchase, each with the seed of a run without it.
+#: Runs of each purchase, with the same seeds as the runs without it.
 REPLICATIONS: Final = 3
-#: More cells than these are a sweep, not advice.
+#: Most cells of a scenario with advice.
 CELLS_MAX: Final = 12
-# Purchases whose pairs are simulated: those nearest to what limits, then those that bring most.
+# Purchases combined in pairs: first those that relieve a limit, then those with the largest gain.
 _PAIRED: Final = 5
-# A pair is shown where it brings so much more than one of the two alone.
+# Least additional gain at which a pair is shown, compared with the better of the two.
 _NOTABLE: Final = 0.02
-
-Rows = Sequence[Mapping[str, Any]]
 
 
 class Purchase(NamedTuple):
-    """Something to have twice as much of: a key of the scenario, and the classes of resources it relieves."""
+    """A resource to double: its scenario key, its name, and the classes of resources that it relieves."""
 
     key: tuple[str, str]
     words: str
     kinds: tuple[str, ...]
 
 
-# No number of the scenario: the times of the device's parameter set are halved.
+# Not a number of the scenario: halves the times of the device's parameter set.
 _DRIVE: Final = ("cluster", "drive")
 _PUBLIC: Final = ("public.tx", "public.rx", "client.tx", "client.rx")
 
@@ -55,7 +54,7 @@ PURCHASES: Final = (
 
 @dataclass(frozen=True)
 class Gain:
-    """What one purchase, or a pair, brings: relative changes (mean, low, high) at 95 %."""
+    """Relative changes from one purchase or a pair, with 95 % intervals."""
 
     cell: Cell
     purchases: tuple[Purchase, ...]
@@ -87,7 +86,7 @@ class Gain:
 
 
 def notable(advice: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Leave out pairs that bring hardly more than one of the two alone."""
+    """Leave out pairs that gain hardly more than the better of the two."""
 
     def cell_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
         return row["scheme"], row["op"], row["pattern"], row["block_size_bytes"]
@@ -111,7 +110,7 @@ def notable(advice: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def gain_text(row: Mapping[str, Any], name: str) -> str:
-    """Write a relative change with its interval in per cent.
+    """Write a relative change with its interval, in per cent.
 
     >>> gain_text({"iops_gain": 0.154, "iops_gain_low": 0.14, "iops_gain_high": 0.168}, "iops")
     '+15.4 ±1.4'
@@ -123,7 +122,7 @@ def gain_text(row: Mapping[str, Any], name: str) -> str:
 
 
 def simulations(scenario: Scenario, *, replications: int = REPLICATIONS) -> int:
-    """Count the runs that advice takes, at most."""
+    """Return the largest number of runs that advice takes."""
     singles = len(_offered(scenario))
     pairs = min(singles, _PAIRED) * (min(singles, _PAIRED) - 1) // 2
     return len(cells(scenario)) * (1 + singles + pairs) * replications
@@ -136,7 +135,7 @@ def advise(
     replications: int = REPLICATIONS,
     progress: Callable[[str], None] = lambda words: None,
 ) -> list[Gain]:
-    """Simulate what doubling each resource brings, alone and, of the best, in pairs."""
+    """Simulate the gain of doubling each resource, and the most promising ones in pairs."""
     listed = cells(scenario)
     if len(listed) > CELLS_MAX:
         raise ValueError(
@@ -153,12 +152,12 @@ def advise(
 
 
 def _offered(scenario: Scenario) -> list[Purchase]:
-    """List what a scenario's cluster can have more of; a CRUSH map says itself how many OSDs there are."""
+    """List the purchases for a scenario; with a CRUSH map, the number of OSDs is fixed."""
     fixed = None if scenario.cluster.crush_map is None else ("cluster", "osds_per_host")
     return [one for one in PURCHASES if one.key != fixed]
 
 
-#: What a group of hosts calls what it may have of its own.
+#: Key of a cluster → key of a group of hosts that overrides it.
 _OF_GROUPS: Final = {"osds_per_host": "osds", "cores_per_host": "cores"}
 
 
@@ -169,7 +168,7 @@ def _of_cell(
     replications: int,
     progress: Callable[[str], None],
 ) -> Iterator[Gain]:
-    def rows(purchases: Sequence[Purchase]) -> list[dict[str, Any]]:
+    def rows(purchases: Sequence[Purchase]) -> list[ResultRow]:
         changed, models = with_doubled(scenario, purchases)
         found = []
         for replication in range(replications):
@@ -185,7 +184,7 @@ def _of_cell(
     offered = _offered(scenario)
     singles = {one: _gain(cell, (one,), base, rows((one,))) for one in offered}
     yield from singles.values()
-    near = str(base[0].get("limits") or "")
+    near = base[0].limits or ""
 
     def rank(one: Purchase) -> tuple[bool, float]:
         return not any(resource_name(kind) in near for kind in one.kinds), -singles[
@@ -205,7 +204,7 @@ def with_doubled(
         groups = scenario.cluster.hosts
         value = getattr(own, key)
         if value is None:
-            # Left out: the parameter set has it.
+            # Without a value in the scenario, the parameter set has it.
             value = build_models(scenario).client.submit_threads_count
         update: dict[str, Any] = {key: 2 * value}
         if key in _OF_GROUPS and not isinstance(groups, int):
@@ -231,12 +230,25 @@ def with_doubled(
     return scenario, models
 
 
-def _gain(cell: Cell, bought: tuple[Purchase, ...], base: Rows, rows: Rows) -> Gain:
+def _gain(
+    cell: Cell,
+    purchases: tuple[Purchase, ...],
+    base: Sequence[ResultRow],
+    rows: Sequence[ResultRow],
+) -> Gain:
     """Return the mean relative changes of pairs of runs, with Student's intervals."""
-    columns = ("iops", "latency_mean_ns", "latency_p99_ns")
-    pairs = list(zip(base, rows, strict=True))
+
+    def change(name: str) -> Interval:
+        ratios = [
+            getattr(row, name) / getattr(before, name)
+            for before, row in zip(base, rows, strict=True)
+        ]
+        return student_interval([ratio - 1 for ratio in ratios])
+
     return Gain(
         cell,
-        bought,
-        *(student_interval([b[c] / a[c] - 1 for a, b in pairs]) for c in columns),
+        purchases,
+        iops=change("iops"),
+        latency_mean=change("latency_mean_ns"),
+        latency_p99=change("latency_p99_ns"),
     )

@@ -1,4 +1,4 @@
-"""What the latency of a cell's requests consists of: a sample of them, followed step by step."""
+"""Split the latency of a cell by step, from a sample of its requests."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -20,9 +20,9 @@ from stripesim.sim.observe.critical_path import (
 )
 from stripesim.sim.run import RunResult, factor_tables
 
-#: Requests followed, at most: the mean of so many of them is known to a few per cent.
+#: Largest sample of requests; its mean is accurate to a few per cent.
 SAMPLE_MAX: Final = 1000
-# The sample comes from so many requests after the transient, at most, so that following costs seconds.
+# The sample is taken from this many requests after the transient, so that following takes seconds.
 _CANDIDATES_MAX: Final = 50_000
 _CLIENT: Final = STEPS.index("client")
 
@@ -60,7 +60,7 @@ COST_KEYS: Final = tuple(_cost_keys())
 
 
 def dominant(row: Mapping[str, Any]) -> str | None:
-    """Name the largest part of a row's latency, such as ``device`` or ``lock_wait``; None without costs."""
+    """Name the largest part of a row's latency, such as ``lock_wait``, or return None without costs."""
     if row.get(COST_KEYS[0]) is None:
         return None
     largest = max(COST_KEYS, key=lambda key: row[key])
@@ -70,11 +70,15 @@ def dominant(row: Mapping[str, Any]) -> str | None:
 def cell_costs(
     scenario: Scenario, cell: Cell, result: RunResult, engine: str, models: Models
 ) -> dict[str, Any]:
-    """Run a cell once more, follow a sample of its requests, and split their mean latency.
+    """Repeat the run of a cell, follow a sample of its requests, and split their mean latency.
 
-    The sample is spread evenly over the requests that the row's mean latency is made of, or over the first
-    50,000 of them. A request that crosses objects has the path of the part that completes last. Where the
-    client issued this part late, or noticed its reply late, that time is waiting for the client.
+    The sample is spread evenly over the first 50,000 requests of the measurement window. A request that
+    crosses objects has the path of the part that completes last. If the client issued this part late or
+    noticed its reply late, that time counts as waiting for the client.
+
+    Returns
+    -------
+    Columns of the result row; empty if no request completed.
     """
     sample = _sample(result)
     if not len(sample):
@@ -88,13 +92,13 @@ def cell_costs(
         again.engine_run.streams[0].completed_ns[parts], completed_ns
     ):
         raise RuntimeError(
-            f"costs of {cell.scheme}: the run that was followed is not the run"
+            f"costs of {cell.scheme}: the second run differs from the first"
         )
     totals_ns = _totals_ns(scenario, result, again, parts)
     latencies_ns = result.first.completed_ns[sample] - result.first.issued_ns[sample]
     if sum(totals_ns.values()) != latencies_ns.sum():
         raise RuntimeError(
-            f"costs of {cell.scheme}: the parts of the latency do not add up to it"
+            f"costs of {cell.scheme}: the parts do not add up to the latency"
         )
     row: dict[str, Any] = {
         "cost_requests": len(sample),
@@ -131,7 +135,7 @@ def _totals_ns(
         served_ns += times.served_ns
         waited_ns += times.waited_ns
         waited_ns[_CLIENT] += issued_ns - requests.issued_ns[owners[part]]
-        # A client that waits for its newest request sees other replies later than they come.
+        # A client that waits for its newest request notices other replies late.
         reply_ns = ends_ns[splitter.template.reply]
         waited_ns[_CLIENT] += stream.completed_ns[part] - reply_ns
     totals_ns = {}
@@ -142,7 +146,7 @@ def _totals_ns(
 
 
 def _sample(result: RunResult) -> IntArray:
-    """Choose requests to follow, by number among the client's requests, ascending."""
+    """Choose requests to follow, by ascending number among the client's requests."""
     if result.window is None:
         return np.zeros(0, dtype=np.int64)
     candidates = np.flatnonzero(result.window.holds(result.first))[:_CANDIDATES_MAX]
@@ -153,7 +157,7 @@ def _sample(result: RunResult) -> IntArray:
 
 
 def _owners(result: RunResult) -> IntArray:
-    """Number the client's request that each issued part belongs to, as in `ClientRequests`."""
+    """Return the number of the client's request of each issued part, as in `ClientRequests`."""
     issued = len(result.engine_run.streams[0].issued_ns)
     owners = result.foreground.planned.owners[:issued]
     numbers: IntArray = np.cumsum(np.r_[False, owners[1:] != owners[:-1]])
@@ -161,7 +165,7 @@ def _owners(result: RunResult) -> IntArray:
 
 
 def _last_parts(owners: IntArray, completed_ns: IntArray) -> list[int]:
-    """Return of each request the part that completed last, of several the first."""
+    """Return the part of each request that completed last, the first of several."""
     order = np.lexsort((-np.arange(len(owners)), completed_ns, owners))
     last = np.flatnonzero(np.r_[owners[order][1:] != owners[order][:-1], True])
     return sorted(order[last].tolist())
@@ -170,7 +174,7 @@ def _last_parts(owners: IntArray, completed_ns: IntArray) -> list[int]:
 def _splitters(
     scenario: Scenario, result: RunResult, templates: IntArray
 ) -> dict[int, PathSplitter]:
-    """Make what splits the paths of requests on these templates."""
+    """Return a splitter of latencies for each template."""
     planner = result.foreground
     assert isinstance(planner, RequestPlanner | ClientStream)
     tables = factor_tables(planner.pool)

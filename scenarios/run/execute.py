@@ -1,4 +1,4 @@
-"""Run a scenario, cell by cell, and say how its rows came about."""
+"""Run a scenario cell by cell and collect its rows, warnings and provenance."""
 
 import hashlib
 from collections.abc import Callable
@@ -32,32 +32,31 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class ScenarioResult:
-    """All rows of a scenario."""
+    """The results of a scenario."""
 
-    #: One row per cell; see `stripesim.sim.observe.recording.describe` for what the columns mean
+    #: One row per cell and workload; `stripesim.sim.observe.result_row.ResultRow` defines the columns
     rows: pl.DataFrame
     provenance: dict[str, Any]
     completions_sha256: str  #: Fingerprint of all completion times of all cells
     requests: int  #: Requests completed
     uses: int  #: Uses of resources completed
     engine_wall_s: float  #: Wall-clock time inside the engine [s]
-    parameters: Rows  #: Every number with its provenance
-    warnings: list[
-        str
-    ]  #: Where the scenario lies outside what its parameter set was calibrated on
-    #: For each cell and class of resource: utilisation of its busiest member, share of waiting
+    parameters: Rows  #: Every parameter with its provenance
+    #: Values of the scenario outside the range that its parameter set was calibrated on
+    warnings: list[str]
+    #: Utilisation and waiting of each class of resources, by cell
     resources: Rows
-    #: Of a scenario with faults, one for each row; see `stripesim.sim.ceph.failures.describe_faults`
+    #: Timelines of runs under faults, by cell; see `stripesim.sim.ceph.failures.describe_faults`
     timelines: Rows = field(default_factory=list)
-    #: Warnings of placement groups for which CRUSH has not found enough OSDs, and of reads of nothing
+    #: Warnings of holes in placement groups, of capacity, of codes never timed, and of reads of nothing
     holes: tuple[str, ...] = ()
-    stopped: bool = False  #: Whether a KeyboardInterrupt ended the run: rows are of the cells that were done
-    limits: tuple[
-        tuple[dict[str, Any], ...], ...
-    ] = ()  #: Of each row, the resources near their limit
-    #: Of a run with advice, what each purchase brings; see `stripesim.scenarios.run.advise.Gain`
+    #: True if a KeyboardInterrupt ended the run; rows then cover the cells that were complete
+    stopped: bool = False
+    #: Resources near their limit, by row
+    limits: tuple[tuple[dict[str, Any], ...], ...] = ()
+    #: Gains of purchases, if advice was requested; see `stripesim.scenarios.run.advise.Gain`
     advice: Rows = field(default_factory=list)
-    #: Of each cell, the use of processors; see `stripesim.sim.observe.processors.processor_use`
+    #: Use of processors, by cell; see `stripesim.sim.observe.processors.processor_use`
     processors: Rows = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -97,11 +96,28 @@ def run_scenario(
 ) -> ScenarioResult:
     """Run all cells of a scenario.
 
-    `costs`: follow requests to split their mean latency, in a second run. `first_full`: name the resource
-    that is full first as the rate grows.
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    engine
+        ``compiled`` or ``simpy``.
+    progress
+        Called with the name of each completed cell.
+    costs
+        Split the mean latency by step, which takes a second run of each cell.
+    first_full
+        Find the resource that saturates first as the rate grows.
+
+    Raises
+    ------
+    ScenarioError
+        If the scenario has no workload.
+    ValueError
+        If a scheme does not fit on the cluster, or the run does not fit in memory.
     """
     if stands_alone(scenario):
-        wanted = "a table [workload]; [durability] is answered by stripesim durability"
+        wanted = "a table [workload], or `stripesim durability` for [durability]"
         raise scenario.problem("workload", "nothing", wanted)
     models = build_models(scenario)
     no_room = storage_warnings(scenario, models)
@@ -116,16 +132,19 @@ def run_scenario(
     stopped = False
     try:
         for cell, result in run_cells(scenario, engine, models):
-            row = row_of(scenario, cell, result)
-            found = [*load_rows_of(scenario, cell, result), row]
-            if costs:
-                # The requests followed are those of the first client; of several workloads, of the first.
-                found[-1 - len(result.load_rows)] |= cell_costs(
-                    scenario, cell, result, engine, models
+            cell_rows = [
+                row.as_dict()
+                for row in (
+                    *load_rows_of(scenario, cell, result),
+                    row_of(scenario, cell, result),
                 )
-            rows += found
-            limits += [result.limits] * len(found)
-            requests += int(row["requests"])
+            ]
+            if costs:
+                # Requests of the first client are followed, which belong to the first workload.
+                cell_rows[0] |= cell_costs(scenario, cell, result, engine, models)
+            rows += cell_rows
+            limits += [result.limits] * len(cell_rows)
+            requests += result.row.requests
             resources += [{**cell._asdict(), **vars(use)} for use in result.resources]
             use = {**cell._asdict(), **result.processors}
             if first_full:
@@ -135,10 +154,10 @@ def run_scenario(
                 timelines.append({**cell._asdict(), **result.timeline})
             fingerprint.update(bytes.fromhex(result.sha256))
             uses += result.uses
-            wall_s += float(result.row["engine_wall_s"])
+            wall_s += result.row.engine_wall_s
             progress(" ".join(str(part) for part in cell if part is not None))
     except KeyboardInterrupt:
-        # Cells that are done are results; with none there is nothing to keep.
+        # Keep the cells that are complete, if there are any.
         if not rows:
             raise
         stopped = True
@@ -172,24 +191,24 @@ def run_scenario(
 def _first_full(
     scenario: Scenario, cell: Cell, result: RunResult, models: Models
 ) -> dict[str, Any] | None:
-    """Return the resource that is full first as the rate of requests grows, and at which rate [1/s]."""
-    if result.window is None:
-        # Nothing completed, so there is no rate to compare with.
+    """Return the resource that saturates first as the rate of requests grows, and that rate [1/s]."""
+    if result.row.iops is None:
+        # No request completed, so the utilisation is unknown.
         return None
-    rates = [row.get("iops", 0.0) for row in result.load_rows] or None
+    rates = [row.iops or 0.0 for row in result.load_rows] or None
     bounds = bounds_of_cell(scenario, cell, models, rates=rates)
     if not bounds:
         return None
-    utilisation = result.row["iops"] / bounds[0].iops
+    first = bounds[0]
     return {
-        "resource": bounds[0].resource,
-        "utilisation": utilisation,
-        "iops": bounds[0].iops,
+        "resource": first.resource,
+        "utilisation": result.row.iops / first.iops,
+        "iops": first.iops,
     }
 
 
 def parameters_of(models: Models) -> list[dict[str, Any]]:
-    """List every number of a cluster's models with its provenance."""
+    """List the parameters of a cluster's models with their provenance."""
     return [
         parameter
         for name, model in models.described().items()
@@ -199,7 +218,7 @@ def parameters_of(models: Models) -> list[dict[str, Any]]:
 
 
 def recovery_parameters(scenario: Scenario, models: Models) -> list[dict[str, Any]]:
-    """List the constants of detection and recovery, where a scenario has faults or a repair."""
+    """List the constants of detection and recovery of a scenario with faults or a repair."""
     if scenario.faults is None and scenario.repair is None:
         return []
     return list(
@@ -208,7 +227,7 @@ def recovery_parameters(scenario: Scenario, models: Models) -> list[dict[str, An
 
 
 def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, Any]:
-    """Say what gave the rows, so that they can be had again."""
+    """Return everything needed to reproduce the rows."""
     kernel = models.kernel.provenance
     measured_here = kernel.get("measured_here")
     made = made_from(

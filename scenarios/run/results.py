@@ -1,4 +1,4 @@
-"""Results of a run: the columns of its rows, the files they are kept in, and the table a person reads."""
+"""Show and store the results of a run: columns, files and the table on the terminal."""
 
 import json
 import secrets
@@ -9,7 +9,16 @@ from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 import polars as pl
@@ -22,23 +31,22 @@ from rich.table import Table
 from stripesim.scenarios.cells.files import first_line
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.sim.observe.limits import LATENCY, NEAR, resource_name
+from stripesim.sim.observe.result_row import ResultRow
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the result rows; `words` empty: a report does not show it."""
+    """A column of the result rows, and how reports show it."""
 
-    key: str  # its name in the rows; units are part of it
+    key: str  # Name in the rows, with the unit.
     dtype: type[pl.DataType]
-    meaning: str  # for the reference
-    words: str = ""  # what a report calls it
-    short: str = ""  # what a narrow table calls it; empty: as `words`
-    unit: str = ""  # in which it is shown
-    factor: float = 1.0  # from the unit of the column to the one shown
+    meaning: str  # Text of the reference.
+    words: str = ""  # Name in reports, empty if they do not show it.
+    short: str = ""  # Name in narrow tables, empty if it is the same.
+    unit: str = ""  # Unit in reports.
+    factor: float = 1.0  # From the unit of the column to that of reports.
     better: Literal["less", "more"] = "less"
-    ci: tuple[str, str] | None = (
-        None  # columns with the ends of its confidence interval
-    )
+    ci: tuple[str, str] | None = None  # Columns with the ends of its 95 % interval.
 
     @property
     def heading(self) -> str:
@@ -56,11 +64,11 @@ class Column:
         return f"{name} [{self.unit}]"
 
     def text(self, row: Mapping[str, Any]) -> str:
-        """Write the value of a row, in the unit shown."""
+        """Write the value of a row in the unit of reports."""
         return number_text(row.get(self.key), self.factor)
 
     def half_text(self, row: Mapping[str, Any], ci: tuple[str, str] | None) -> str:
-        """Write half the width of an interval whose ends are columns; nothing where there is none."""
+        """Write half the width of an interval given by two columns, or nothing without an interval."""
         if ci is None:
             return ""
         low, high = (row.get(end) for end in ci)
@@ -71,7 +79,7 @@ class Column:
     def padded_text(
         self, row: Mapping[str, Any], ci: tuple[str, str] | None = None
     ) -> str:
-        """Write the value with all its digits, for a column of numbers, and half of its interval."""
+        """Write the value with trailing zeros, for a column of numbers, and half of its interval."""
         half = self.half_text(row, ci)
         value = number_text(row.get(self.key), self.factor, padded=True)
         if not half:
@@ -79,36 +87,60 @@ class Column:
         return f"{value} ±{half}"
 
 
-def _listed() -> Iterator[Column]:
-    """Read the columns from `columns.toml`."""
+#: Columns that identify a row, with their types and meaning.
+_IDENTITY: Final[Mapping[str, tuple[type[pl.DataType], str]]] = {
+    "scheme": (pl.String, "redundancy scheme"),
+    "op": (pl.String, "`read`, `write`, `mixed` (a read fraction), or `trace`"),
+    "pattern": (pl.String, "`seq`, `rand`, or `trace`"),
+    "block_size_bytes": (
+        pl.Int64,
+        "bytes of one client request; null where a trace decides",
+    ),
+}
+
+_DTYPES: Final[Mapping[type, type[pl.DataType]]] = {
+    str: pl.String,
+    int: pl.Int64,
+    float: pl.Float64,
+    bool: pl.Boolean,
+}
+
+
+def _numbers() -> Iterator[tuple[str, tuple[type[pl.DataType], str]]]:
+    """List the annotated fields of `ResultRow` with their types and meaning."""
+    for name, hint in get_type_hints(ResultRow, include_extras=True).items():
+        if get_origin(hint) is not Annotated:
+            continue
+        kind, meaning = get_args(hint)
+        # An optional type lists None last.
+        yield name, (_DTYPES[(get_args(kind) or (kind,))[0]], meaning)
+
+
+def _columns() -> Iterator[Column]:
+    """Combine the definition of each column with the way in which reports show it."""
     text = files(__package__).joinpath("columns.toml").read_text(encoding="utf-8")
-    for key, given in tomllib.loads(text).items():
-        ends = tuple(given["ci"]) if "ci" in given else None
-        yield Column(
-            key,
-            **{
-                **given,
-                "dtype": getattr(pl, given.get("dtype", "Float64")),
-                "ci": ends,
-            },
-        )
+    shown = tomllib.loads(text)
+    for key, (dtype, meaning) in {**_IDENTITY, **dict(_numbers())}.items():
+        entry = shown.pop(key, {})
+        if "ci" in entry:
+            entry["ci"] = tuple(entry["ci"])
+        yield Column(key, dtype, meaning, **entry)
+    assert not shown, f"columns.toml: {', '.join(shown)}: not a column of ResultRow"
 
 
 #: Every column of a result row by its key, in the order of the rows.
 COLUMNS: Final[Mapping[str, Column]] = MappingProxyType(
-    {column.key: column for column in _listed()}
+    {column.key: column for column in _columns()}
 )
 
-#: Columns of a result row and their types. Units are in the names; rates are per simulated second.
+#: Types of the columns of a result row.
 RESULT_SCHEMA: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType(
     {column.key: column.dtype for column in COLUMNS.values()}
 )
 
-_IDENTITY: Final = ("scheme", "op", "pattern", "block_size_bytes")
-
 
 class ResultsError(ValueError):
-    """Results that cannot be shown or kept; the text says why in one line."""
+    """Results that cannot be shown or stored; the message has one line."""
 
 
 def rows_frame(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
@@ -134,7 +166,7 @@ def write_results(
     provenance: Mapping[str, Any],
     extra: Mapping[str, str | bytes] | None = None,
 ) -> list[Path]:
-    """Keep a run's rows and how they came about; ``provenance.json`` comes last."""
+    """Write the rows of a run and its provenance; ``provenance.json`` is the last file."""
     missing = [name for name in _IDENTITY if name not in rows.columns]
     if missing:
         raise ResultsError(
@@ -184,15 +216,14 @@ def _json_bytes(provenance: Mapping[str, Any]) -> bytes:
 
 
 def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path]:
-    """Write files so that no reader sees one half written; their permissions follow the umask."""
+    """Write files atomically, with permissions that follow the umask."""
     out_dir = Path(out_dir)
-    # Temporary path of each file.
     temporary: dict[Path, Path] = {}
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             path = out_dir / name
-            # Not by tempfile, whose files are private to the user whatever the umask.
+            # tempfile ignores the umask and makes files private to the user.
             temporary[path] = out_dir / f".{name}.{secrets.token_hex(8)}.tmp"
             with temporary[path].open("xb") as file:
                 file.write(content)
@@ -209,8 +240,12 @@ def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path
     return list(temporary)
 
 
+# Rows that differ in these are separated in a table.
+_GROUP: Final = ("scheme", "op", "pattern")
+
+
 class _Shown(NamedTuple):
-    """A column of the table; the highest `rank` goes first where the terminal is narrow."""
+    """A column of the table; a narrow terminal leaves out columns of the highest `rank` first."""
 
     header: str
     write: Callable[[Mapping[str, Any]], str]
@@ -235,7 +270,7 @@ def _text(key: str) -> Callable[[Mapping[str, Any]], str]:
 
 
 def block_text(row: Mapping[str, Any]) -> str:
-    """Write the request size of a row; a dash where it has several."""
+    """Write the request size of a row, or a dash if it has several."""
     size_bytes = row.get("block_size_bytes")
     if size_bytes is None:
         return "–"
@@ -243,13 +278,13 @@ def block_text(row: Mapping[str, Any]) -> str:
 
 
 def _bottleneck(row: Mapping[str, Any]) -> str:
-    """Name what limits a row, with the utilisation of its busiest member where that is high."""
+    """Name the bottleneck of a row, with the utilisation of its busiest member if that is high."""
     name = resource_name(_text("bottleneck")(row))
     if name == LATENCY:
         return f"latency (most at {resource_name(row['latency_at'])})"
     highest = row.get("bottleneck_utilisation")
     mean = row.get("bottleneck_mean_utilisation")
-    # A lock is a limit by the line in front of it, however short each one of them is busy.
+    # A lock is a bottleneck because of its queue, even at a low utilisation.
     if highest is None or highest < NEAR:
         return name
     if mean is not None and mean < NEAR:
@@ -278,7 +313,7 @@ _SHOWN: Final[Sequence[_Shown]] = (
 )
 
 
-#: Phases of a run under faults, as its rows call them and as tables do.
+#: Phases of a run under faults: name in the rows → name in tables.
 PHASES: Final = {
     "before": "before",
     "degraded": "degraded",
@@ -288,7 +323,7 @@ PHASES: Final = {
 
 
 def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
-    """Put the phases of a run under faults below its rows; rows without phases stay as they are."""
+    """Insert the phases of runs under faults as additional rows."""
     named = [phase for phase in PHASES if f"iops_{phase}" in rows.columns]
     if not named:
         return rows
@@ -315,11 +350,11 @@ def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def print_table(rows: pl.DataFrame, console: Console) -> None:
-    """Print result rows as a table for people; B/B are bytes moved for each that clients asked for.
+    """Print result rows as a table.
 
-    The percentage after the bottleneck is its utilisation; of the phase recovering it is what limits the
-    recovery. Requests that peering, leases or `min_size` blocked are apart. A value that is not there reads
-    "–".
+    The percentage after the bottleneck is its utilisation. In the phase "recovering" the bottleneck is the
+    limit of the recovery. Requests blocked by peering, leases or `min_size` have their own column. Missing
+    values show as "–".
     """
     rows = with_phases(rows)
     optional = {"workload", "phase", "blocked"} - set(rows.columns)
@@ -356,11 +391,11 @@ def _table(rows: pl.DataFrame, columns: Sequence[_Shown], left_out: int) -> Tabl
         )
     previous: tuple[object, ...] | None = None
     for row in rows.iter_rows(named=True):
-        group = tuple(row.get(key) for key in ("scheme", "op", "pattern"))
+        group = tuple(row.get(key) for key in _GROUP)
         if (
             previous is not None
             and group != previous
-            and rows.height > len(rows.unique(_IDENTITY[:3]))
+            and rows.height > len(rows.unique(_GROUP))
         ):
             table.add_section()
         previous = group

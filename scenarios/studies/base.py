@@ -1,4 +1,4 @@
-"""What every study is: claims, tasks that give rows, a ledger, figures, and parameters that can be changed.
+"""The base of all studies: claims, tasks that return rows, a ledger, figures, and changeable parameters.
 
 Start here, then read `stripesim.scenarios.studies.dachary2013.study`, the shortest one.
 """
@@ -7,15 +7,25 @@ from __future__ import annotations
 
 import difflib
 import json
-import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import polars as pl
+import polars.selectors as cs
+
 from stripesim._version import __version__
-from stripesim.scenarios.studies import study_module
+from stripesim.calibration.ledger.verdicts import Claim, Entry, Ledger, judge
+from stripesim.scenarios.cells.notes import where_and_when
+from stripesim.scenarios.report.study import report_page
+from stripesim.scenarios.run.results import rows_frame, write_files, write_results
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.toml import toml_value
+from stripesim.scenarios.studies.claim_rules import claim_rules, simulate_claims
+from stripesim.scenarios.studies.description import StudyDescription, study_description
+from stripesim.scenarios.studies.lookup import claims_of
 from stripesim.scenarios.studies.parameters import (
     Changes,
     ParameterFile,
@@ -24,79 +34,52 @@ from stripesim.scenarios.studies.parameters import (
 from stripesim.scenarios.studies.tasks import Call, Progress, Row, Task, run_tasks
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from stripesim.calibration.ledger.verdicts import Claim, Entry, Ledger
     from stripesim.scenarios.figures.results import CaptionedFigure
 
 #: Column names, and rows of text.
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
-#: What stands for every figure, experiment or ablation.
+#: Selects every figure, experiment or ablation.
 ALL = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Option:
-    """An option that one study has beside those of all studies.
-
-    ``name`` is the keyword argument of `Study.run`, ``flag`` the same on the command line; an option that may
-    be given several times has a tuple as its value.
-    """
-
-    name: str
-    flag: str
-    help: str
-    kind: type = str
-    several: bool = False
-
-
-def experiments_option(needed: str) -> Option:
-    """Return the option that leaves out experiments, in `EXPERIMENTS`' words for those that are needed."""
-    text = f"Only this experiment; may be repeated. {needed}"
-    return Option(name="experiments", flag="--experiment", several=True, help=text)
-
-
-@dataclass(frozen=True)
-class Ablation:
-    """A mechanism that is switched off or a rule that is changed: in words, and in the form of ``--set``."""
-
-    says: str
-    sets: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Setting:
-    """How a study is run once; ``options`` are the study's own that were given, by name."""
+    """Arguments of one run of a study. ``options`` holds the study's own options that were given."""
 
     engine: str = "compiled"
     ablate: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+#: A part of a study that can be left out. It yields rows.
+Experiment = Callable[[Setting], Iterable[Row]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class StudyResult:
-    """What a study gives; one with more to give derives from it."""
+    """Outcome of a study; a study with more to return derives from it."""
 
     ledger: Ledger  #: Claims and verdicts
     rows: pl.DataFrame  #: One row per run, or per measured case
-    provenance: dict[str, Any]  #: How the rows came about; JSON values
-    sets: tuple[str, ...] = ()  #: What was changed, in the form of ``--set``
-    #: The same study under each ablation that was asked for
+    provenance: dict[str, Any]  #: Of the rows, as JSON values
+    sets: Mapping[str, Any] = field(default_factory=dict)  #: Changed values, by key
+    #: The same study under each requested ablation
     ablated: Mapping[str, StudyResult] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``--json`` and ``ledger.json`` hold."""
         document = {**self.ledger.to_json(), "provenance": self.provenance}
         if self.ablated:
-            rows = {name: self._changed(each) for name, each in self.ablated.items()}
             document["ablations"] = [
-                {"ablation": name, **row} for name in rows for row in rows[name]
+                {"ablation": name, **row}
+                for name, result in self.ablated.items()
+                for row in self._changed(result)
             ]
         return document
 
     def terminal_tables(self) -> list[Table]:
-        """Return what is printed below the ledger."""
+        """Return the tables that are printed below the ledger."""
         return [self.ablation_table()] if self.ablated else []
 
     def ablation_table(self) -> Table:
@@ -108,16 +91,16 @@ class StudyResult:
             "changed most",
         )
         rows = [("as calibrated", _count(self), "", "")]
-        for name, each in self.ablated.items():
-            changed = [row for row in self._changed(each) if row["ratio"] is not None]
+        for name, result in self.ablated.items():
+            changed = [row for row in self._changed(result) if row["ratio"] is not None]
             moved = [row for row in changed if abs(row["ratio"] - 1) > 0.01]
             moved.sort(key=lambda row: -abs(row["ratio"] - 1))
             most = "; ".join(f"{row['id']} × {row['ratio']:.3g}" for row in moved[:3])
-            rows.append((name, _count(each), f"{len(moved)} of {len(changed)}", most))
+            rows.append((name, _count(result), f"{len(moved)} of {len(changed)}", most))
         return columns, rows
 
-    def _changed(self, other: StudyResult) -> list[Row]:
-        """Compare every claim that is one number with that under an ablation."""
+    def _changed(self, ablated: StudyResult) -> list[Row]:
+        """Compare every claim that is one number with its value under an ablation."""
         before = {entry.claim.id: entry.simulated for entry in self.ledger.entries}
         return [
             {
@@ -127,7 +110,7 @@ class StudyResult:
                 "ratio": _ratio(entry.simulated, before[entry.claim.id]),
                 "verdict": entry.verdict,
             }
-            for entry in other.ledger.entries
+            for entry in ablated.ledger.entries
             if isinstance(entry.simulated, int | float)
         ]
 
@@ -142,39 +125,24 @@ def _count(result: StudyResult) -> str:
 
 
 class Study:
-    """One source that is reproduced; a study is an instance named ``STUDY`` in ``study.py`` of its folder.
+    """A source to reproduce; each study is an instance named ``STUDY`` in ``study.py`` of its folder.
 
-    A study says what it is. The rest follows from the files in its folder, read when they are needed:
-    ``claims.csv`` (what the source states), ``claims.toml`` (how each claim is computed, in the words of
-    ``vocabulary`` in ``claims.py``), ``parameters.toml``, ``EXPERIMENTS`` in ``runs.py``, and
-    ``figures.toml``. One that differs has a method of its own.
+    The files of the folder describe most of a study: ``study.toml`` (texts, options, ablations),
+    ``claims.csv`` (the source's claims), ``claims.toml`` (an expression for each claim, over the names of
+    `vocabulary`), ``parameters.toml`` and ``figures.toml``. Methods add the rest, or override it.
     """
 
-    name: ClassVar[str]  # of the study, its folder and its sub-command
-    summary: ClassVar[
-        str
-    ]  # what it reproduces, in one line, for ``stripesim study --help``
-    title: ClassVar[str]  # of its report, plain text
-    introduction: ClassVar[str]
-    options: ClassVar[tuple[Option, ...]] = ()  # what only this study can be asked
-    ablations: ClassVar[Mapping[str, Ablation]] = {}
-    scenario: ClassVar[str | None] = (
-        None  # that it is simulated from, which ``--set`` may change
-    )
-    scenario_sets: ClassVar[
-        tuple[str, ...]
-    ] = ()  # what the scenario cannot be checked without
-    fixed_keys: ClassVar[
-        tuple[str, ...]
-    ] = ()  # keys, or their beginnings, that its own runs set
-    jobs: ClassVar[int | None] = (
-        1  # worker processes unless the user says otherwise; None: all processors
-    )
+    name: ClassVar[str]  #: Of the study, its folder and its sub-command
+    experiments: ClassVar[Mapping[str, Experiment]] = {}
+    needed: ClassVar[Sequence[str]] = ()  #: Experiments that the ledger needs
+
+    @property
+    def description(self) -> StudyDescription:
+        """Return the study's texts, options and ablations."""
+        return study_description(self.name)
 
     def claims(self) -> tuple[Claim, ...]:
-        """Read what the source states, from ``claims.csv``; ceph16 and nvme: from the measurements."""
-        from stripesim.scenarios.studies.lookup import claims_of
-
+        """Return the source's claims, by default those of ``claims.csv``."""
         return claims_of(self.name)
 
     def parameters(self) -> list[Row]:
@@ -182,32 +150,39 @@ class Study:
         return ParameterFile(self.name).listed()
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
-        """List what is to be run, by default all of ``EXPERIMENTS``; a ValueError says what is wrong."""
-        runs = study_module(self.name, "runs")
+        """List what to run, by default the experiments.
+
+        Raises
+        ------
+        ValueError
+            If an option is wrong.
+        """
         names = chosen(
             "--experiment",
             setting.options.get("experiments"),
-            runs.EXPERIMENTS,
-            runs.NEEDED,
+            self.experiments,
+            self.needed,
         )
-        return [Call(name, runs.EXPERIMENTS[name], (setting,)) for name in names]
+        return [Call(name, self.experiments[name], (setting,)) for name in names]
 
     def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
-        """Return what the rows depend on beside version, engine and machine; JSON values."""
+        """Return further provenance of the rows, as JSON values."""
         return {}
 
     def frame(self, rows: Sequence[list[Row]]) -> pl.DataFrame:
         """Put the rows of all tasks in one table."""
-        from stripesim.scenarios.run.results import rows_frame
-
         return rows_frame([row for part in rows for row in part])
+
+    def vocabulary(self, rows: pl.DataFrame) -> Mapping[str, Any]:
+        """Return the names that expressions in ``claims.toml`` know."""
+        return {}
 
     def ledger(self, setting: Setting, rows: pl.DataFrame) -> Ledger:
         """Judge the claims by the values that ``claims.toml`` computes from rows."""
-        from stripesim.calibration.ledger.verdicts import judge
-        from stripesim.scenarios.studies.claim_rules import claim_rules, simulate_claims
+        return self.judged(self.vocabulary(rows))
 
-        vocabulary = study_module(self.name, "claims").vocabulary(rows)
+    def judged(self, vocabulary: Mapping[str, Any]) -> Ledger:
+        """Judge the claims by the values that ``claims.toml`` computes with these names."""
         values, reasons = simulate_claims(self.name, vocabulary)
         return judge(
             self.claims(),
@@ -231,7 +206,8 @@ class Study:
         )
 
     def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Draw the figures of ``figures.toml``; file stem → figure."""
+        """Draw the figures of ``figures.toml`` and return them by file stem."""
+        # matplotlib takes half a second to import, and only runs with --out draw.
         from stripesim.scenarios.studies.small_multiples import (
             claims_table,
             draw_figures,
@@ -242,68 +218,62 @@ class Study:
         return draw_figures(self.name, tables, self.figure_claims(result))
 
     def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
-        """Return what queries in ``figures.toml`` see beside rows and claims."""
+        """Return further tables for the queries in ``figures.toml``."""
         return {}
 
     def figure_claims(self, result: StudyResult) -> Mapping[str, Sequence[Entry]]:
-        """Return the judged claims that stand beside figures, by file stem."""
+        """Return the judged claims that are drawn next to each figure, by file stem."""
         return {}
 
     def tables(self, result: StudyResult) -> Mapping[str, Table]:
-        """Return further tables for the report, of ``tables.py`` where there is one; heading → table."""
-        if not (files(__package__) / self.name / "tables.py").is_file():
-            return {}
-        listed: Mapping[str, Table] = study_module(self.name, "tables").tables(
-            result.rows
-        )
-        return listed
+        """Return further tables for the report, by heading."""
+        return {}
 
     def files(self, result: StudyResult) -> Mapping[str, bytes]:
-        """Return further files to write; name → content."""
+        """Return further files to write, by name."""
         return {}
 
     def run(
         self,
         *,
         engine: str = "compiled",
-        sets: Sequence[str] = (),
+        sets: Mapping[str, Any] | None = None,
         ablate: Sequence[str] = (),
         jobs: int | None = None,
         progress: Progress | None = None,
         **options: Any,
     ) -> StudyResult:
-        """Run the study; `stripesim.study` describes the arguments."""
-        known = {option.name for option in self.options}
+        """Run the study. `stripesim.study` describes the arguments."""
+        known = [option.name for option in self.description.options]
         given = {
             name: value
             for name, value in options.items()
             if value not in (None, (), [], False)
         }
-        if unknown := sorted(set(given) - known):
+        if unknown := sorted(set(given) - set(known)):
             raise ValueError(
                 f"{', '.join(unknown)}: study {self.name} has no such option, "
                 f"wanted one of {', '.join(sorted(known)) or 'none'}"
             )
-        names = chosen("--ablate", ablate, self.ablations)
+        ablations = self.description.ablations
+        names = chosen("--ablate", ablate, ablations)
         setting = Setting(engine=engine, ablate=names, options=given)
-        workers = self.jobs if jobs is None else jobs
-        result = self._once(setting, tuple(sets), workers, progress)
+        if jobs is None and not self.description.all_processors:
+            jobs = 1
+        sets = sets or {}
+        result = self._once(setting, sets, jobs, progress)
+        alone = replace(setting, ablate=())
         ablated = {
-            name: self._once(
-                replace(setting, ablate=()),
-                (*sets, *self.ablations[name].sets),
-                workers,
-                progress,
-            )
+            name: self._once(alone, {**sets, **ablations[name].sets}, jobs, progress)
             for name in names
-            if self.ablations[name].sets
+            if ablations[name].sets
         }
         return replace(result, ablated=ablated) if ablated else result
 
     def _once(
         self,
         setting: Setting,
-        sets: tuple[str, ...],
+        sets: Mapping[str, Any],
         jobs: int | None,
         progress: Progress | None,
     ) -> StudyResult:
@@ -314,78 +284,83 @@ class Study:
             result = self.result(setting, tasks, rows)
         if not sets:
             return result
-        return replace(
-            result, sets=sets, provenance={**result.provenance, "changed": list(sets)}
-        )
+        provenance = {**result.provenance, "changed": _set_texts(sets)}
+        return replace(result, sets=sets, provenance=provenance)
 
-    def changes(self, sets: Sequence[str]) -> Changes:
-        """Read settings ``KEY=VALUE``; a ValueError has one line for each that is wrong."""
+    def changes(self, sets: Mapping[str, Any]) -> Changes:
+        """Sort changed values into parameters and scenario keys.
+
+        Parameters
+        ----------
+        sets
+            Values by the name of a parameter, or by a key of the study's scenario.
+
+        Raises
+        ------
+        ValueError
+            If keys or values are wrong, with one line for each.
+        """
         if not sets:
             return Changes()
         with changes_applied(Changes()):
             names = {row["name"] for row in self.parameters()}
         numbers: dict[str, float] = {}
-        scenario: list[str] = []
+        scenario: dict[str, Any] = {}
         problems: list[str] = []
-        for text in sets:
-            key, equals, value = (part.strip() for part in text.partition("="))
-            if not equals:
-                problems.append(f"--set: got {text!r}, wanted KEY=VALUE")
-            elif key.startswith(self.fixed_keys or ("=",)):
+        for key, value in sets.items():
+            if key.startswith(tuple(self.description.fixed_keys)):
                 problems.append(
                     f"--set: {key}: study {self.name} sets this itself for each of its runs"
                 )
             elif key in names:
-                number = _number(value)
-                if number is None:
+                numbers[key] = value
+                if isinstance(value, bool) or not isinstance(value, int | float):
                     problems.append(f"--set: {key}: got {value}, wanted a number")
-                else:
-                    numbers[key] = number
-            elif not self._is_scenario_key(key):
-                near = difflib.get_close_matches(key, sorted(names), n=3, cutoff=0.0)
-                also = "" if self.scenario is None else ", or a key of its scenario"
-                problems.append(
-                    f"--set: {key}: got no parameter of study {self.name}, wanted one of its {len(names)}, "
-                    f"such as {', '.join(near)}{also}"
-                )
+            elif self._is_scenario_key(key):
+                scenario[key] = value
             else:
-                scenario.append(text)
+                problems.append(self._unknown_key(key, names))
         if problems:
             raise ValueError("\n".join(problems))
-        if scenario and self.scenario is not None:
-            from stripesim.scenarios.schema.loader import load_scenario
-
-            load_scenario(self.scenario, sets=(*self.scenario_sets, *scenario))
-        return Changes(numbers, tuple(scenario))
+        if scenario and self.description.scenario is not None:
+            required = self.description.scenario_sets
+            load_scenario(self.description.scenario, sets={**required, **scenario})
+        return Changes(numbers, scenario)
 
     def _is_scenario_key(self, key: str) -> bool:
-        from stripesim.scenarios.schema.keys import Scenario
-
         table = key.partition(".")[0].strip()
-        return self.scenario is not None and table in Scenario.model_fields
+        has_scenario = self.description.scenario is not None
+        return has_scenario and table in Scenario.model_fields
+
+    def _unknown_key(self, key: str, names: Collection[str]) -> str:
+        near = difflib.get_close_matches(key, sorted(names), n=3, cutoff=0.0)
+        also = ", or a key of its scenario" if self.description.scenario else ""
+        return (
+            f"--set: {key}: got no parameter of study {self.name}, wanted one of its {len(names)}, "
+            f"such as {', '.join(near)}{also}"
+        )
 
     def save(self, result: StudyResult, out: Path) -> list[Path]:
-        """Write ledger, rows, figures and report into a folder, and those of ablations; list the files."""
+        """Write ledger, rows, figures and report into a folder, also of ablations, and return the files."""
         from stripesim.scenarios.figures.results import save_figures
-        from stripesim.scenarios.report.study import report_page
-        from stripesim.scenarios.run.results import write_files, write_results
 
         ledgers = {
             "ledger.json": json.dumps(result.to_json(), indent=1),
             "ledger.csv": _csv(result.ledger),
         }
         written = write_results(out, result.rows, result.provenance, ledgers)
-        changed = (
-            f" Changed for this run: {', '.join(result.sets)}." if result.sets else ""
-        )
+        introduction = self.description.introduction
+        if result.sets:
+            changed = ", ".join(_set_texts(result.sets))
+            introduction += f" Changed for this run: {changed}."
         with changes_applied(self.changes(result.sets)):
             tables = dict(self.tables(result))
             if result.ablated:
                 tables["Ablations"] = result.ablation_table()
             figures = self.figures(result)
             page = report_page(
-                title=self.title,
-                introduction=self.introduction + changed,
+                title=self.description.title,
+                introduction=introduction,
                 ledger=result.ledger,
                 figures=figures,
                 provenance=result.provenance,
@@ -395,36 +370,23 @@ class Study:
         written += write_files(
             out, {"report.html": page.encode(), **self.files(result)}
         )
-        for name, each in result.ablated.items():
-            written += self.save(each, out / name)
+        for name, ablated in result.ablated.items():
+            written += self.save(ablated, out / name)
         return written
+
+
+def _set_texts(sets: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={toml_value(value)}" for key, value in sets.items()]
 
 
 def _csv(ledger: Ledger) -> str:
     """Return a ledger as CSV; a range or a list becomes its numbers, separated by spaces."""
-    import polars as pl
-    import polars.selectors as cs
-
     texts = cs.list().cast(pl.List(pl.String)).list.join(" ")
     return ledger.to_frame().with_columns(texts).write_csv()
 
 
-def _number(text: str) -> float | None:
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return None
-    return (
-        value
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else None
-    )
-
-
 def study_provenance(name: str, engine: str, **more: Any) -> dict[str, Any]:
-    """Say what gave a study's rows, with what else they depend on as JSON values."""
-    from stripesim.scenarios.cells.notes import where_and_when
-
+    """Return the provenance of a study's rows, with further JSON values."""
     return {
         "stripesim": __version__,
         "study": name,
@@ -440,7 +402,13 @@ def chosen(
     known: Collection[str],
     needed: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """Return the names that an option chooses (None: all), in their order; a ValueError has the flag."""
+    """Return the names that an option selects (None: all), in their known order.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or a needed one is missing; the message begins with the option's flag.
+    """
     if asked is None or ALL in asked:
         return tuple(known)
     unknown = [name for name in asked if name not in known]
@@ -449,8 +417,8 @@ def chosen(
         raise ValueError(
             f"{option}: got {unknown[0]!r}, wanted one of {', '.join(wanted)}"
         )
-    if absent := [name for name in needed if name not in asked]:
+    if missing := [name for name in needed if name not in asked]:
         raise ValueError(
-            f"{option}: got {', '.join(asked)}, wanted {' and '.join(absent)} too: the ledger needs it"
+            f"{option}: got {', '.join(asked)}, wanted {' and '.join(missing)} too: the ledger needs it"
         )
     return tuple(name for name in known if name in asked)

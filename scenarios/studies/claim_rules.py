@@ -1,21 +1,21 @@
-"""What each claim of a study is computed from: the expressions in its ``claims.toml``.
+"""Compute each claim of a study by the expressions in its ``claims.toml``.
 
-The file holds, beside the published numbers of ``claims.csv``::
+Next to the published numbers of ``claims.csv``, the file holds::
 
     [expressions]                  # claim → Python expression for its simulated value
     koh2017-041 = 'mean(THROUGHPUT, RS63, "5")'
 
-    [metrics]                      # the same for all claims whose metric matches; `claim`, `match` are known
+    [metrics]                      # for all claims whose metric matches, with `claim` and `match`
     "throughput (FUSE|Direct)" = "rate(claim, match[1])"
 
-    [[not_computed]]               # why there is no value; `claims` matches ids
+    [[not_computed]]               # the reason for a missing value, by a pattern of ids
     reason = "a count over a run whose length is not stated"
     claims = "koh2017-085"
 
-    [groups]                       # group in which errors are averaged → metrics
+    [groups]                       # groups of metrics whose errors are averaged
     latency = ["latency_avg", "latency_max"]
 
-The names in expressions are those of `vocabulary` in the study's ``claims.py``, and ``value(id)``, another
+The names in expressions are those of `Study.vocabulary`, and ``value(id)``, another
 claim's simulated value. The files ship with the package: expressions are code of the project.
 """
 
@@ -26,7 +26,8 @@ from functools import cache
 from typing import Any, Final
 
 from stripesim.calibration.ledger.verdicts import Claim, Simulated
-from stripesim.scenarios.studies.lookup import claims_of, shipped_toml
+from stripesim.scenarios.studies.description import shipped_toml
+from stripesim.scenarios.studies.lookup import claims_of
 
 Values = dict[str, Simulated]
 Reasons = dict[str, str]
@@ -36,12 +37,12 @@ _BUILTINS: Final = {"abs": abs, "float": float, "int": int, "max": max, "min": m
 
 
 class NotComputedError(Exception):
-    """Why there is no value: the claim's reason; without a text the file's ``not_computed`` has it."""
+    """A claim without a value. The text is the reason; if empty, the file's ``not_computed`` has it."""
 
 
 @dataclass(frozen=True)
 class ClaimRules:
-    """The rules of a study, as its ``claims.toml`` states them."""
+    """The rules in a study's ``claims.toml``."""
 
     expressions: Mapping[str, str]  #: Claim id → expression
     metrics: Mapping[str, str]  #: Pattern of a metric → expression
@@ -72,7 +73,7 @@ def claim_rules(study: str) -> ClaimRules:
 def simulate_claims(
     study: str, vocabulary: Mapping[str, Any]
 ) -> tuple[Values, Reasons]:
-    """Compute every claim of a study; return values, and the reasons where there is none."""
+    """Compute every claim of a study and return values, and reasons for missing ones."""
     values: Values = {}
     reasons: Reasons = {}
     stated = claim_rules(study).not_computed
@@ -91,7 +92,7 @@ def simulate_claims(
 
 
 def evaluate(study: str, claim: Claim, vocabulary: Mapping[str, Any]) -> Simulated:
-    """Evaluate the expression of one claim; a `NotComputedError` says that there is none."""
+    """Evaluate the expression of one claim, or raise a `NotComputedError` without one."""
     rules = claim_rules(study)
     if claim.id in rules.expressions:
         names: Mapping[str, Any] = {**vocabulary, "claim": claim}
@@ -116,7 +117,7 @@ def _compiled(expression: str) -> Any:
 
 
 def public_methods(source: object) -> dict[str, Callable[..., Any]]:
-    """Return an object's public methods by name, as words for expressions."""
+    """Return an object's public methods by name, for expressions to call."""
     return {
         name: getattr(source, name)
         for name in dir(type(source))

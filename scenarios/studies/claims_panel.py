@@ -1,4 +1,4 @@
-"""A panel of claims: published beside simulated, the tolerance as a band, the verdict as a mark."""
+"""A panel of claims: published and simulated values, tolerance bands, and verdicts as marks."""
 
 import math
 import textwrap
@@ -13,13 +13,13 @@ from stripesim.calibration.ledger.verdicts import Entry
 from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.schema.units import number_text
 
-# Blue and vermilion of Okabe and Ito, distinguishable by every kind of eye; the mark's shape says it again.
+# Blue and vermilion of Okabe and Ito, safe for colour-blind readers; the mark's shape repeats the verdict.
 RIGHT: Final = ("#0072B2", "o", "right")
 WRONG: Final = ("#D55E00", "X", "wrong")
 UNCOUNTED: Final = "#777777"
 BAND: Final = "#56B4E9"
 
-#: Ends of the axis, simulated over published; beyond, a mark sits on the edge as an arrow.
+#: Ends of the axis, simulated over published. A mark beyond them is an arrow at the edge.
 LOW: Final = 0.2
 HIGH: Final = 5.0
 STATEMENT_WIDTH: Final = 62
@@ -28,7 +28,7 @@ CLAIMS_WIDTH_INCH: Final = 6.8
 
 
 def draw_claims(axes: Axes, entries: Sequence[Entry]) -> None:
-    """Draw a line per claim: its words, then simulated over published on a logarithmic axis."""
+    """Draw a line per claim: its statement, then simulated over published on a logarithmic axis."""
     if all(ratio_of(entry) is None for entry in entries):
         axes.set_axis_off()
     else:
@@ -46,7 +46,7 @@ def draw_claims(axes: Axes, entries: Sequence[Entry]) -> None:
 
 
 def claims_caption(entries: Sequence[Entry]) -> str:
-    """Say how many of the figure's held-out claims are right, and which are wrong."""
+    """Return a sentence on the figure's right and wrong held-out claims."""
     held_out = [entry for entry in entries if entry.claim.role == "held-out"]
     if not held_out:
         return "No held-out claim belongs to this figure."
@@ -59,7 +59,7 @@ def claims_caption(entries: Sequence[Entry]) -> str:
 
 
 def ratio_of(entry: Entry) -> float | None:
-    """Return simulated over published where that is a number, else None."""
+    """Return simulated over published, or None if it is not a number."""
     if entry.error is None or entry.error_kind != "relative":
         return None
     return 1 + entry.error
@@ -92,7 +92,7 @@ def _colour(entry: Entry) -> str:
 
 
 def _draw_ratio(axes: Axes, entry: Entry, line: int) -> None:
-    """Draw simulated over published as a mark on the band of what is right."""
+    """Draw simulated over published as a mark on the tolerance band."""
     ratio = ratio_of(entry)
     if ratio is None:
         return

@@ -1,6 +1,6 @@
-"""What ``figures.toml`` of a study states: figures, their panels, axes and layers.
+"""Figures, their panels, axes and layers, from a study's ``figures.toml``.
 
-Read `stripesim.scenarios.studies.small_multiples` first; it says how a file is written.
+Read `stripesim.scenarios.studies.small_multiples` first, which describes the file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stripesim.scenarios.figures.panels import COLOURS
-from stripesim.scenarios.studies.lookup import shipped_toml
+from stripesim.scenarios.studies.description import shipped_toml
 
 
 @dataclass(frozen=True, kw_only=True)
 class AxisSpec:
-    """One axis of a panel: what it says, how it is scaled, and lines across the panel."""
+    """One axis of a panel: label, scale, ticks, and lines across the panel."""
 
     label: str = ""
-    scale: str = "linear"  #: Or ``log``, or ``auto``: as the values ask for
+    scale: str = "linear"  #: Or ``log``, or ``auto``: depends on the values
     ticks: Sequence[float] = ()
     format: str = ",g"  #: Of ticks: ``size``, ``KiB``, or as `format` takes it
     low: float | None = None
@@ -31,9 +31,9 @@ class AxisSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PanelSpec:
-    """One panel; ``legend`` is where its own legend stands, if it has one.
+    """One panel, with the location of its own legend, if it has one.
 
-    The title may hold facts as the caption does; then ``key`` is what queries call the panel.
+    The title may hold facts like the caption. Then ``key`` is the panel's name in queries.
     """
 
     title: str = ""
@@ -41,18 +41,18 @@ class PanelSpec:
     x: AxisSpec
     y: AxisSpec
     legend: str = ""
-    sideways: bool = False  #: Whether bars lie on their side
-    order: Sequence[str] = ()  #: Of categories; left out: as they appear
+    sideways: bool = False  #: Horizontal bars
+    order: Sequence[str] = ()  #: Of categories (default: order of appearance)
     square: bool = False
     grid: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayerSpec:
-    """What queries draw as one kind of mark."""
+    """Queries drawn as one kind of mark."""
 
     mark: str  #: A key of `stripesim.scenarios.studies.marks.MARKS`
-    queries: Sequence[str]  #: Their results one below the other
+    queries: Sequence[str]  #: Their results are concatenated
     label: str | None = None  #: One legend entry for all series, ``""``: none
     colour: str | None = None  #: The same for all series
     style: Mapping[str, Any] = field(default_factory=dict)  #: Passed to matplotlib
@@ -70,19 +70,19 @@ class FigureSpec:
     facts: Sequence[str] = ()  #: Queries of one row whose columns the caption names
     needs: Sequence[str] = ()  #: Experiments without which the figure is left out
     title: str = ""
-    columns: int | None = None  #: Panels side by side; left out: all
+    columns: int | None = None  #: Panels side by side (default: all)
     widths: Sequence[float] = ()  #: Of the columns, relative to each other
     heights: Sequence[float] = ()  #: Of the lines, relative to each other
-    category_height: float = 0.0  #: What each category adds to the height [inch]
+    category_height: float = 0.0  #: Additional height per category [inch]
     share: str = ""  #: Axes that panels share: ``x``, ``y``, ``xy``, ``rows``
-    legend_columns: int = 4  #: Of the legend of all panels; 0: none
-    series: Sequence[str] = ()  #: Order of series; left out: as they appear
+    legend_columns: int = 4  #: Of the legend of all panels, 0 for none
+    series: Sequence[str] = ()  #: Order of series (default: order of appearance)
     names: Mapping[str, str] = field(default_factory=dict)  #: Series → legend
     colours: Sequence[str] = COLOURS
 
 
 def figure_specs(study: str) -> dict[str, FigureSpec]:
-    """Read ``figures.toml`` of a study; file stem → figure."""
+    """Read ``figures.toml`` of a study and return its figures by file stem."""
     listed = shipped_toml(study, "figures.toml")
     specs = {}
     for stem, table in listed.items():

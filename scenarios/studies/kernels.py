@@ -1,9 +1,9 @@
-"""Kernels that a study measured on one machine: the rows that ship, and how they are measured again."""
+"""Measured kernels of a study: the rows that ship, how to measure them again, and scaled tables of costs."""
 
 import datetime
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ import polars as pl
 
 from stripesim.calibration.kernels.codec import library_versions
 from stripesim.calibration.kernels.store import cpu_description
+from stripesim.models.kernel.cost import AffineKnee, KernelTable
+from stripesim.scenarios.studies.description import study_folder
 
 #: Columns that may be empty.
 TYPES = {
@@ -21,23 +23,32 @@ TYPES = {
 
 
 def shipped(study: str, name: str = "measured.csv") -> pl.DataFrame:
-    """Measured rows that ship in a study's folder."""
-    source = files(f"{__package__}.{study}") / name
+    """Return measured rows that ship in a study's folder."""
+    source = study_folder(study) / name
     return pl.read_csv(source.read_bytes(), schema_overrides=TYPES)
 
 
-def shipped_provenance(study: str) -> dict[str, Any]:
-    """What measured the rows that ship."""
-    text = (files(f"{__package__}.{study}") / "measured.json").read_text("utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+def provenance(study: str, module: str, *, now: bool, **more: Any) -> dict[str, Any]:
+    """Return what measured a study's kernels.
 
-
-def provenance_here(module: str, **more: Any) -> dict[str, Any]:
-    """What measures when a module is run: processor, versions, day."""
+    Parameters
+    ----------
+    study
+        Name of the study.
+    module
+        Module of its folder that measures kernels.
+    now
+        True if this machine measures them now, False for the rows that ship.
+    more
+        Further JSON values for a measurement on this machine.
+    """
+    if not now:
+        text = (study_folder(study) / "measured.json").read_text("utf-8")
+        document: dict[str, Any] = json.loads(text)
+        return document
     return {
         "basis": "measured",
-        "command": f"python -m {module}",
+        "command": f"python -m {__package__}.{study}.{module}",
         "cpu": cpu_description(),
         "versions": library_versions(),
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
@@ -64,3 +75,26 @@ def write_rows(
     """Write these columns of measured rows as CSV."""
     kept = [{name: row.get(name) for name in columns} for row in rows]
     pl.DataFrame(kept, infer_schema_length=None).write_csv(path)
+
+
+def scaled_table(table: KernelTable, family: str, factor: float) -> KernelTable:
+    """Return a table with scaled times for one family of codes, or for one code.
+
+    Used for Clay: the NumPy kernel looks products up in tables, while Ceph's plugin calls jerasure's
+    vectorised code on the same sub-chunks. The factor is measured for encoding and assumed to
+    apply to repair and decode.
+    """
+
+    def scaled(knee: AffineKnee) -> AffineKnee:
+        names = ("fixed_ns", "per_byte_ns", "per_byte_beyond_ns")
+        return replace(knee, **{name: factor * getattr(knee, name) for name in names})
+
+    return replace(
+        table,
+        costs=tuple(
+            replace(cost, total=scaled(cost.total), net=cost.net and scaled(cost.net))
+            if cost.scheme.startswith(family)
+            else cost
+            for cost in table.costs
+        ),
+    )

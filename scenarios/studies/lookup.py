@@ -1,27 +1,19 @@
-"""What studies look up: published claims, and numbers in their own result rows."""
+"""Look up published claims, and numbers in a study's own result rows."""
 
-import tomllib
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Claim, load_claims
+from stripesim.scenarios.studies.description import study_folder
 
 
 @cache
 def claims_of(study: str) -> tuple[Claim, ...]:
-    """Return the claims that ship in a study's folder, with what is disputed about them."""
-    folder = files(f"{__package__}.{study}")
+    """Return the claims that ship in a study's folder, with their disputes."""
+    folder = study_folder(study)
     return load_claims(folder / "claims.csv", disputed=folder / "disputed.csv")
-
-
-@cache
-def shipped_toml(study: str, name: str) -> dict[str, Any]:
-    """Return a TOML file of a study's folder."""
-    text = (files(f"{__package__}.{study}") / name).read_text(encoding="utf-8")
-    return tomllib.loads(text)
 
 
 @cache
@@ -35,12 +27,12 @@ def published(study: str) -> dict[str, float]:
 
 
 def select(rows: pl.DataFrame, **where: Any) -> pl.DataFrame:
-    """Return the rows that have these values in these columns."""
+    """Return the rows with these values in these columns."""
     return rows.filter(*(pl.col(name) == value for name, value in where.items()))
 
 
 def number(rows: pl.DataFrame, column: str, **where: Any) -> float:
-    """Return the only value of a column in the rows that match; a LookupError if there is not one."""
+    """Return the value of a column in the only matching row, or raise a LookupError."""
     matching = select(rows, **where)
     if matching.height != 1:
         raise LookupError(f"rows: {where}: got {matching.height}, wanted one")

@@ -1,4 +1,4 @@
-"""The marks of figures: how points of one series are drawn on a panel."""
+"""The marks of figures, which draw the points of one series on a panel."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,18 +13,18 @@ from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.figure_spec import PanelSpec
 
 DARK: Final = "#222222"
-#: Width of all bars of a category; the distance of categories is 1.
+#: Width of all bars of a category, where categories have distance 1.
 GROUP_WIDTH: Final = 0.8
 
 
 @dataclass
 class DrawnPanel:
-    """Axes with the places of what is drawn on them."""
+    """Axes with the positions of categories and bars."""
 
     axes: Axes
     spec: PanelSpec
     categories: Sequence[str]
-    beside: Sequence[str]  #: Series that stand side by side at a category
+    beside: Sequence[str]  #: Series side by side at a category
     heaps: dict[float, float] = field(default_factory=dict)  #: Place → height
 
     @property
@@ -33,7 +33,7 @@ class DrawnPanel:
         return GROUP_WIDTH / max(1, len(self.beside))
 
     def place(self, x: Any, series: str = "") -> float:
-        """Return where a value stands: categories at 0, 1, …, series side by side where they have places."""
+        """Return the position of a value: categories at 0, 1, …, with some series side by side."""
         if not isinstance(x, str):
             return float(x)
         middle = float(self.categories.index(x))
@@ -62,11 +62,11 @@ class SeriesPoints:
         return [panel.place(x) for x in self.rows["x"]]
 
     def places_beside(self, panel: DrawnPanel) -> list[float]:
-        """Return the places of all x, those of several series side by side."""
+        """Return the places of all x, with several series side by side."""
         return [panel.place(x, self.series) for x in self.rows["x"]]
 
     def look_with(self, *names: str, **usual: Any) -> dict[str, Any]:
-        """Return these properties of the series, what a mark usually has, and what the layer changes."""
+        """Return properties of the series, of the mark, and of the layer, where the last has precedence."""
         return {**{name: self.look[name] for name in names}, **usual, **self.style}
 
 
@@ -115,7 +115,7 @@ def _dashes(panel: DrawnPanel, points: SeriesPoints) -> None:
 
 
 def _bars(panel: DrawnPanel, points: SeriesPoints) -> None:
-    """Draw bars, those of one category side by side; ``low`` is where they begin."""
+    """Draw bars from ``low``, side by side in a category."""
     begin = [0.0] * points.rows.height
     if "low" in points.rows.columns:
         begin = points.numbers("low")
@@ -123,7 +123,7 @@ def _bars(panel: DrawnPanel, points: SeriesPoints) -> None:
 
 
 def _heap(panel: DrawnPanel, points: SeriesPoints) -> None:
-    """Draw bars on top of those that stand at the same place."""
+    """Stack bars at the same position."""
     places = points.places(panel)
     begin = [panel.heaps.get(place, 0.0) for place in places]
     for place, floor, height in zip(places, begin, points.numbers("y"), strict=True):
@@ -138,7 +138,7 @@ def _bar(
     begin: Sequence[float],
     **usual: Any,
 ) -> None:
-    """Draw bars; numbers of at least ``above`` in the style's ``numbers`` are written into them."""
+    """Draw bars, and write numbers into them from ``above`` in the style's ``numbers``."""
     look = points.look_with("color", label=points.label, **usual)
     thick = look.pop("thick")
     letters = dict(look.pop("numbers", {}))
@@ -154,7 +154,7 @@ def _bar(
 
 
 def _text(panel: DrawnPanel, points: SeriesPoints) -> None:
-    """Write texts or numbers beside points; ``lift`` in the style is how far [points]."""
+    """Write texts or numbers next to points, at the distance ``lift`` of the style [points]."""
     look = points.look_with(fontsize=10, lift=(0, 3))
     lift = look.pop("lift")
     places = points.places_beside(panel)
@@ -162,8 +162,9 @@ def _text(panel: DrawnPanel, points: SeriesPoints) -> None:
         places, points.numbers("y"), points.rows["text"], strict=True
     ):
         at = (y, x) if panel.spec.sideways else (x, y)
-        words = text if isinstance(text, str) else number_text(text)
-        note(panel.axes, words, at, lift, **look)
+        if not isinstance(text, str):
+            text = number_text(text)  # noqa: PLW2901
+        note(panel.axes, text, at, lift, **look)
 
 
 Mark = Callable[[DrawnPanel, SeriesPoints], None]
@@ -187,8 +188,8 @@ MARKS: Final[Mapping[str, Mark]] = {
     "heap": _heap,
     "text": _text,
 }
-"""Mark → how it is drawn."""
-#: Marks whose series stand side by side at a category.
+"""Mark → drawing function."""
+#: Marks whose series are side by side at a category.
 SIDE_BY_SIDE: Final = frozenset({"bars", "dots"})
 #: Marks whose key in a legend is a square patch.
 PATCHES: Final = frozenset({"bars", "heap", "band"})

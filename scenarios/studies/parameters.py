@@ -1,52 +1,49 @@
-"""The parameters of a study: read from its ``parameters.toml``, and what ``--set`` changes in them."""
+"""The parameters of a study, from its ``parameters.toml`` and with the changes of ``--set``."""
 
 from __future__ import annotations
 
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stripesim.models.provenance import MeasuredModel, Provenance, unit_of
+from stripesim.scenarios.studies.description import shipped_toml
 
 if TYPE_CHECKING:
     from stripesim.sim.ceph.cluster import Models
 
 FILE = "parameters.toml"
-_PACKAGE = "stripesim.scenarios.studies"
 _CHANGED = Provenance("given", "changed for this run by --set")
 
 Model = TypeVar("Model", bound=MeasuredModel)
 
 
 class ParametersError(ValueError):
-    """The parameter file of a study is wrong; the message says which key."""
+    """A wrong parameter file. The message names the key."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What is changed in a study for one run: parameters by the ledger's names, scenario keys as settings."""
+    """Values changed for one run: parameters by the ledger's names, and keys of the scenario."""
 
     numbers: Mapping[str, float] = field(default_factory=dict)
-    scenario: tuple[str, ...] = ()
+    scenario: Mapping[str, Any] = field(default_factory=dict)
 
 
 _CHANGES: ContextVar[Changes] = ContextVar("_CHANGES", default=Changes())  # noqa: B039 - immutable in use
 
 
 def apply_changes(changes: Changes) -> None:
-    """Make the models that are built from now on those with the changes."""
+    """Build all models with these changes from the next call on."""
     if _CHANGES.get() == changes:
         return
     _CHANGES.set(changes)
-    # Models and runs of a study are remembered; those of other parameters must not be found again.
+    # Studies cache models and runs, which depend on the parameters.
     for name, module in list(sys.modules.items()):
-        if name.startswith(_PACKAGE):
+        if name.startswith(__package__):
             for value in list(vars(module).values()):
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()
@@ -63,19 +60,21 @@ def changes_applied(changes: Changes) -> Iterator[None]:
         apply_changes(before)
 
 
-def scenario_sets() -> tuple[str, ...]:
-    """Return what is changed in the study's scenario, in the form of ``--set``."""
+def scenario_changes() -> Mapping[str, Any]:
+    """Return the changed keys of the study's scenario, with their values."""
     return _CHANGES.get().scenario
 
 
 def changed_number(name: str, value: float) -> float:
-    """Return a parameter's value, or what it is changed to; whole numbers stay whole where they can."""
-    found = _CHANGES.get().numbers.get(name, value)
-    return round(found) if isinstance(value, int) and found == round(found) else found
+    """Return a parameter's value or its replacement. An integer stays one if possible."""
+    changed = _CHANGES.get().numbers.get(name, value)
+    if isinstance(value, int) and changed == round(changed):
+        return round(changed)
+    return changed
 
 
 def changed_model(model: Model, prefix: str) -> Model:
-    """Return a model with what is changed of the parameters ``PREFIX.NAME``."""
+    """Return a model with the changes of parameters named ``PREFIX.NAME``."""
     numbers = _CHANGES.get().numbers
     names = [name for name in model.number_names() if f"{prefix}.{name}" in numbers]
     if not names:
@@ -91,7 +90,7 @@ def changed_model(model: Model, prefix: str) -> Model:
 
 
 def changed_models(models: Models) -> Models:
-    """Return the models of a cluster with what is changed in them."""
+    """Return the models of a cluster with all changes applied."""
     changed: dict[str, Any] = {}
     for prefix in {name.partition(".")[0] for name in _CHANGES.get().numbers}:
         model = getattr(models, prefix, None)
@@ -101,7 +100,7 @@ def changed_models(models: Models) -> Models:
 
 
 def with_values(models: Models, values: Mapping[str, float]) -> Models:
-    """Return the models with some numbers replaced, named ``MODEL.NUMBER``: what a fit tries."""
+    """Return the models with some numbers replaced, named ``MODEL.NUMBER``, as a fit tries them."""
     for name, value in values.items():
         prefix, _, number = name.partition(".")
         models = replace(
@@ -116,7 +115,24 @@ def model_from(
     where: str,
     further: Mapping[str, Any] | None = None,
 ) -> Model:
-    """Build a model from a table of ``parameters.toml``; a `ParametersError` names what is wrong."""
+    """Build a model from a table of ``parameters.toml``.
+
+    Parameters
+    ----------
+    kind
+        Class of the model.
+    table
+        Rows by number: ``value``, ``provenance``, ``source`` and perhaps ``confidence_interval``.
+    where
+        File and table, for messages.
+    further
+        Arguments of the model other than measured numbers.
+
+    Raises
+    ------
+    ParametersError
+        If a number is missing or refused.
+    """
     values = {}
     provenance = {}
     try:
@@ -131,11 +147,6 @@ def model_from(
         raise ParametersError(f"{where}: {error}") from None
 
 
-@cache
-def _file(study: str) -> dict[str, dict[str, Any]]:
-    return tomllib.loads((files(f"{_PACKAGE}.{study}") / FILE).read_text("utf-8"))
-
-
 @dataclass(frozen=True)
 class ParameterFile:
     """The file ``parameters.toml`` of a study: tables of numbers, each with its provenance."""
@@ -143,10 +154,10 @@ class ParameterFile:
     study: str
 
     def table(self, name: str) -> dict[str, dict[str, Any]]:
-        """Return a table of the file with what is changed in it."""
+        """Return a table of the file with all changes applied."""
         return {
             key: _changed_row(f"{name}.{key}", row)
-            for key, row in _file(self.study)[name].items()
+            for key, row in shipped_toml(self.study, FILE)[name].items()
         }
 
     def number(self, table: str, name: str) -> float:
@@ -154,7 +165,7 @@ class ParameterFile:
         return float(self.table(table)[name]["value"])
 
     def model(self, kind: type[Model], table: str) -> Model:
-        """Build a model from a table; a `ParametersError` says what is missing or refused."""
+        """Build a model from a table, as `model_from`."""
         return model_from(kind, self.table(table), f"{self.study}/{FILE}: [{table}]")
 
     def listed(self) -> list[dict[str, Any]]:
@@ -168,7 +179,7 @@ class ParameterFile:
                 "source": row["source"],
                 "confidence_interval": row.get("confidence_interval"),
             }
-            for table in _file(self.study)
+            for table in shipped_toml(self.study, FILE)
             for name, row in self.table(table).items()
         ]
 

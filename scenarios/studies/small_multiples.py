@@ -1,4 +1,4 @@
-"""Draw a study's figures from its ``figures.toml``: panels of marks, each of which is an SQL query.
+"""Draw a study's figures from its ``figures.toml``: panels of marks that SQL queries fill.
 
 A figure is a table of that file::
 
@@ -13,14 +13,14 @@ A figure is a table of that file::
     mark = "line"                      # see `marks.py`
     query = "SELECT '20 nodes' AS panel, code AS series, at_s AS x, share AS y FROM rows"
 
-Queries see ``rows`` (the study's result rows), ``claims`` (see `claims_table`), what `Study.figure_tables`
-adds, and the results of the queries in the file's table ``[tables]``. The columns of their results are
-``x`` and ``y``, and perhaps ``panel`` (left out: every panel), ``series`` (colour, line and marker),
-``low`` and ``high`` (ends of a band) and ``text``. A figure with ``like = "stem"`` has what it does not
-state from that figure. A layer may list several queries, because the order of a UNION is not fixed.
+Queries see ``rows`` (the study's result rows), ``claims`` (see `claims_table`), the tables of
+`Study.figure_tables`, and the results of the queries in the file's table ``[tables]``. The columns of their
+results are ``x`` and ``y``, and perhaps ``panel`` (default: every panel), ``series`` (colour, line and
+marker), ``low`` and ``high`` (ends of a band) and ``text``. A figure with ``like = "stem"`` inherits missing
+keys from that figure. A layer may list several queries, because the order of a UNION is not fixed.
 ``{stem}`` in a query is the figure's own stem.
 
-Next read `stripesim.scenarios.studies.figure_spec`, all that a file may hold, and
+Next read `stripesim.scenarios.studies.figure_spec`, which lists all keys, and
 `stripesim.scenarios.studies.marks`.
 """
 
@@ -48,6 +48,7 @@ from stripesim.scenarios.studies.claims_panel import (
     LINE_HEIGHT_INCH,
     draw_claims,
 )
+from stripesim.scenarios.studies.description import shipped_toml
 from stripesim.scenarios.studies.figure_spec import (
     AxisSpec,
     FigureSpec,
@@ -55,7 +56,6 @@ from stripesim.scenarios.studies.figure_spec import (
     PanelSpec,
     figure_specs,
 )
-from stripesim.scenarios.studies.lookup import shipped_toml
 from stripesim.scenarios.studies.marks import (
     MARKS,
     PATCHES,
@@ -86,13 +86,13 @@ def draw_figures(
     tables: Mapping[str, pl.DataFrame],
     claims: Mapping[str, Sequence[Entry]],
 ) -> dict[str, CaptionedFigure]:
-    """Draw every figure of a study that the rows allow; file stem → figure.
+    """Draw every figure of a study that the rows allow, and return figures by file stem.
 
-    `claims` are the judged claims that stand beside figures, by stem.
+    `claims` are the judged claims to draw next to figures, by stem.
     """
     context = pl.SQLContext(tables, eager=True)
     for name, query in shipped_toml(study, "figures.toml").get("tables", {}).items():
-        # What a table needs is not there where an experiment was left out.
+        # A table may need an experiment that was left out.
         with suppress(
             pl.exceptions.ColumnNotFoundError, pl.exceptions.SQLInterfaceError
         ):
@@ -112,7 +112,7 @@ def draw_figures(
 
 
 def claims_table(ledger: Ledger) -> pl.DataFrame:
-    """Return a ledger as a table for queries; numbers that are ranges or lists are left empty."""
+    """Return a ledger as a table for queries, without numbers that are ranges or lists."""
     rows = [
         {
             **{name: getattr(entry.claim, name) for name in CLAIM_COLUMNS},
@@ -132,7 +132,7 @@ def claims_table(ledger: Ledger) -> pl.DataFrame:
 def draw_figure(
     spec: FigureSpec, context: pl.SQLContext[Any], claims: Sequence[Entry] = ()
 ) -> CaptionedFigure | None:
-    """Draw one figure; None if nothing is there to draw."""
+    """Draw one figure, or return None without data."""
     layers = [
         (layer, pl.concat(map(context.execute, layer.queries), how="vertical_relaxed"))
         for layer in spec.layers
@@ -157,7 +157,7 @@ def draw_figure(
 
 
 class _Fact:
-    """A value for a caption: without a format a number is written with the digits that matter."""
+    """A value for a caption. Without a format a number has its significant digits."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -176,7 +176,7 @@ def _one_number(value: object) -> float | None:
 
 
 def _with_panels(spec: FigureSpec, rows: pl.DataFrame) -> FigureSpec:
-    """Add a panel for each that rows name, in lines as high as the figure."""
+    """Add a panel for each name in the rows, in lines of the figure's height."""
     names = rows["panel"].unique(maintain_order=True).to_list()
     title = spec.template.title
     panels = [
@@ -194,7 +194,7 @@ def _laid_out(
     claims: Sequence[Entry],
     facts: Mapping[str, _Fact],
 ) -> tuple[Figure, list[DrawnPanel]]:
-    """Lay out the panels, and the claims beside them."""
+    """Lay out the panels, and the claims next to them."""
     columns = spec.columns or len(spec.panels)
     lines = math.ceil(len(spec.panels) / columns)
     width, height = spec.size
@@ -231,7 +231,7 @@ def _laid_out(
 def _shared_axes(
     spec: FigureSpec, panels: Sequence[DrawnPanel], beginning: int
 ) -> dict[str, Axes]:
-    """Return the axes whose scales the next panel takes; its line begins with the panel of that index."""
+    """Return the axes that share their scales with the next panel, whose line begins at an index."""
     if spec.share == "rows":
         line = panels[beginning:]
         return {"sharey": line[0].axes} if line else {}
@@ -241,7 +241,7 @@ def _shared_axes(
 def _label_axes(
     axes: Axes, panel: PanelSpec, spec: FigureSpec, *, at_left: bool, below: bool
 ) -> None:
-    """Label the axes, of shared ones only those at the figure's edge."""
+    """Label the axes, and shared ones only at the figure's edge."""
     x_shown = below or "x" not in spec.share
     y_shown = at_left or not ("y" in spec.share or spec.share == "rows")
     if x_shown:
@@ -258,7 +258,7 @@ def _of_panel(rows: pl.DataFrame, panel: PanelSpec) -> pl.DataFrame:
 
 
 def _categories(layers: LayerRows) -> list[str]:
-    """Return what stands along x where that is words, as it appears."""
+    """Return the categories along x in order of appearance."""
     categories: dict[str, None] = {}
     for _, rows in layers:
         if rows["x"].dtype == pl.String:
@@ -267,7 +267,7 @@ def _categories(layers: LayerRows) -> list[str]:
 
 
 def _beside(layers: LayerRows) -> list[str]:
-    """Return the series that stand side by side at a category."""
+    """Return the series that are drawn side by side at a category."""
     beside: dict[str, None] = {}
     for layer, rows in layers:
         if layer.mark in SIDE_BY_SIDE and "series" in rows.columns:
@@ -317,7 +317,7 @@ def _draw_layer(
 
 
 def _draw_key(panel: DrawnPanel, layer: LayerSpec, label: str) -> None:
-    """Draw nothing but the legend entry that all series of a layer share."""
+    """Draw only the legend entry that all series of a layer share."""
     colour = layer.colour or GREY
     if layer.mark in PATCHES:
         panel.axes.scatter([], [], label=label, color=colour, marker="s", s=120)
@@ -407,7 +407,7 @@ def _tick(value: float, spec: AxisSpec) -> str:
 
 
 def _add_legend(figure: Figure, spec: FigureSpec, panels: Iterable[DrawnPanel]) -> None:
-    """Add one legend for all panels that have none of their own, each label once."""
+    """Add one legend for all panels without their own, with each label once."""
     by_label: dict[str, Artist] = {}
     for panel in panels:
         if not panel.spec.legend:

@@ -1,25 +1,25 @@
-"""Fit the numbers of a study in stages, as its ``fit.toml`` states them.
+"""Fit the numbers of a study in the stages of its ``fit.toml``.
 
-The file holds a table for each stage, in the order in which they run::
+The file holds a table for each stage, in the order of the runs::
 
     [[stages]]
-    rows = ["run-1", "run-2"]                  # what the stage sees: claims, or measured rows
-    metrics = ["iops"]                         # of each row, where the study's rows have several
-    parameters = { "cpu.sync_ns" = 4000 }      # where the search starts, or [start, least, highest]
-    tolerance = 0.1                            # weight of a row; left out: the study's
-    evaluations = 4                            # at most; left out: 25
+    rows = ["run-1", "run-2"]                  # claims or measured rows that the stage sees
+    metrics = ["iops"]                         # of each row, if the rows have several
+    parameters = { "cpu.sync_ns" = 4000 }      # start of the search, or [start, lowest, highest]
+    tolerance = 0.1                            # weight of a row (default: the study's)
+    evaluations = 4                            # at most (default: 25)
 
     [proportions."cpu.sync_ns"]                # numbers that keep their proportion to a fitted one
     "cpu.wake_ns" = 0.5
 
-Each stage starts from what those before it found. A study says how rows are simulated and what was measured.
+Each stage starts from the results of the previous ones. A study simulates rows and supplies measured values.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stripesim.calibration.fitting import Fit, fit_parameters
-from stripesim.scenarios.studies.lookup import shipped_toml
+from stripesim.scenarios.studies.description import shipped_toml
 
 #: A row's values of one stage, by row.
 RowValues = Mapping[str, float]
@@ -35,11 +35,11 @@ class FitStage:
     tolerance: float = 0.0
     evaluations: int = 25
     group: str = ""  #: For studies that run some stages apart from others
-    source: str = ""  #: What a parameter file says of the fitted numbers
+    source: str = ""  #: Source of the fitted numbers, for a parameter file
 
     @property
     def start(self) -> dict[str, float]:
-        """Return where the search of each parameter starts."""
+        """Return the start of each parameter's search."""
         return {
             name: range_[0] if isinstance(range_, Sequence) else range_
             for name, range_ in self.parameters.items()
@@ -47,7 +47,7 @@ class FitStage:
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]] | None:
-        """Return the least and the highest value of each parameter, if they are stated."""
+        """Return the lowest and the highest value of each parameter, if stated."""
         ranges = {
             name: (range_[1], range_[2])
             for name, range_ in self.parameters.items()
@@ -81,17 +81,17 @@ def run_stages(
     tolerance: Callable[[FitStage], RowValues] | None = None,
     given: Mapping[str, float] | None = None,
 ) -> list[tuple[FitStage, Fit]]:
-    """Run stages one after another and print what each finds.
+    """Run stages one after another and print their results.
 
     Parameters
     ----------
     simulator
-        Takes a stage and the numbers known before it; returns the function that simulates the stage's rows
-        with some of its parameters.
+        Function of a stage and the numbers known before it. It returns the function that simulates the
+        stage's rows with some parameters.
     published
-        What was measured of a stage's rows.
+        Measured values of a stage's rows.
     tolerance
-        The weight of each row; left out: the stage's own.
+        Weights of rows, by default the stage's.
     given
         Numbers known before the first stage.
     """

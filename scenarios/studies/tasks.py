@@ -1,23 +1,24 @@
-"""The parts of a study, each fit to be sent to a worker process, and the one runner for all of them."""
+"""The parts of a study, which can be sent to worker processes, and the runner for all of them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
+from stripesim.scenarios.sweep.pool import Death, cores_usable, run_pool
 
 Row = dict[str, Any]
 
-#: Called after each task with a few words about it and the number of tasks in all.
+#: Called after each task with a few words about it and the total number of tasks.
 Progress = Callable[[str, int], None]
 
 
 class StudyError(ValueError):
-    """A study that cannot be run as asked; one line for each problem."""
+    """A study that cannot run as requested, with one line for each problem."""
 
 
 class Task(Protocol):
-    """One part of a study: it can be pickled, and gives rows."""
+    """One part of a study: it can be pickled, and returns rows."""
 
     @property
     def words(self) -> str:
@@ -25,10 +26,10 @@ class Task(Protocol):
 
     @property
     def weight(self) -> float:
-        """How long it takes compared with the other tasks; the longest begin first."""
+        """Expected duration relative to the other tasks. The longest start first."""
 
     def perform(self) -> list[Row]:
-        """Run it; a ValueError says in one line why it cannot be run."""
+        """Run it, or raise a ValueError of one line."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,15 @@ class Call:
 
 
 class _Item(NamedTuple):
-    """What is sent to a worker: a task, its place among the tasks, and what is changed for it."""
+    """A task on its way to a worker, with its position among the tasks and its changes."""
 
-    place: int
+    position: int
     task: Task
     changes: Changes
 
 
 def _perform(item: _Item) -> list[Row] | str:
-    """Run one task; a problem comes back as words, because it may have to cross processes."""
+    """Run one task; return a problem as text, because it may have to cross processes."""
     apply_changes(item.changes)
     try:
         return item.task.perform()
@@ -69,39 +70,59 @@ def run_tasks(
     changes: Changes | None = None,
     progress: Progress | None = None,
 ) -> list[list[Row]]:
-    """Run tasks in `jobs` processes (None: all processors); the rows of each in the order of the tasks."""
+    """Run tasks.
+
+    Parameters
+    ----------
+    tasks
+        The tasks.
+    jobs
+        Worker processes [count], or None for one per processor.
+    changes
+        Parameters and scenario keys to change.
+    progress
+        Called after each task.
+
+    Returns
+    -------
+    list[list[Row]]
+        The rows of each task, in the order of the tasks.
+
+    Raises
+    ------
+    StudyError
+        If tasks cannot run, with one line for each.
+    """
     items = [
-        _Item(place, task, changes or Changes()) for place, task in enumerate(tasks)
+        _Item(position, task, changes or Changes())
+        for position, task in enumerate(tasks)
     ]
-    found: dict[int, list[Row]] = {}
+    rows: dict[int, list[Row]] = {}
     problems: dict[int, str] = {}
-    for item, done in _each(items, jobs):
-        if isinstance(done, str):
-            problems[item.place] = done
+    for item, outcome in _outcomes(items, jobs):
+        if isinstance(outcome, str):
+            problems[item.position] = outcome
         else:
-            found[item.place] = done
+            rows[item.position] = outcome
         if progress is not None:
             progress(item.task.words, len(items))
     if problems:
-        raise StudyError("\n".join(problems[place] for place in sorted(problems)))
-    return [found[item.place] for item in items]
+        raise StudyError("\n".join(problems[at] for at in sorted(problems)))
+    return [rows[item.position] for item in items]
 
 
-def _each(
+def _outcomes(
     items: Sequence[_Item], jobs: int | None
 ) -> Iterator[tuple[_Item, list[Row] | str]]:
-    from stripesim.scenarios.sweep.pool import Death, cores_usable, run_pool
-
     workers = cores_usable() if jobs is None else jobs
     if workers <= 1 or len(items) <= 1:
         for item in items:
             yield item, _perform(item)
         return
-    # The longest first, so that no worker begins one when the others are done.
-    for item, done in run_pool(
-        _perform, sorted(items, key=lambda each: -each.task.weight), jobs=workers
-    ):
-        yield (
-            item,
-            f"{item.task.words}: {done.reason}" if isinstance(done, Death) else done,
-        )
+    # The longest first, so that no worker starts one when the others are done.
+    longest_first = sorted(items, key=lambda item: -item.task.weight)
+    for item, outcome in run_pool(_perform, longest_first, jobs=workers):
+        if isinstance(outcome, Death):
+            yield item, f"{item.task.words}: {outcome.reason}"
+        else:
+            yield item, outcome

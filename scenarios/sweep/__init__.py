@@ -1,1 +1,1 @@
-"""Plan many scenarios at once, run them on processes or a Dask cluster, resume and tabulate them."""
+"""Run many scenarios: `plan` makes the tasks, `run` runs them on processes or a Dask cluster and resumes."""

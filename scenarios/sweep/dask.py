@@ -26,16 +26,16 @@ Result = TypeVar("Result")
 
 
 class SweepLostError(SweepError):
-    """The cluster went away before all tasks were done; the rows so far are kept."""
+    """The cluster went away before all tasks were complete. Rows up to then are kept."""
 
 
 def run_dask(
     tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOUT_S
 ) -> Iterator[Outcome]:
-    """Run tasks on a Dask cluster whose workers all see traces and maps by the scenario's paths."""
+    """Run tasks on a Dask cluster. Workers need the traces and maps at the paths in the scenario."""
     distributed = _distributed()
     client = _connect(distributed, address)
-    # Dask logs a traceback of its own when the scheduler goes away; the error below says so in a line.
+    # Dask also logs a traceback if the scheduler goes away; the errors below take one line.
     log = logging.getLogger("distributed.client")
     level_before = log.level
     log.setLevel(logging.CRITICAL)
@@ -45,7 +45,7 @@ def run_dask(
         _check_workers(client, address)
         watch.start()
         for task in tasks:
-            # The key names the content, so a result that Dask already has under it is the same row.
+            # The key identifies the content, so Dask may return an earlier result of the same key.
             key = f"stripesim-{task.task_id}"
             futures[client.submit(attempt, task, key=key, pure=True)] = task
         for future in distributed.as_completed(list(futures), loop=client.loop):
@@ -63,7 +63,7 @@ def run_dask(
                 raise SweepLostError(
                     f"--dask: {address}: got a scheduler that went away, wanted it to stay"
                 )
-            # Without this the cluster would keep every row until the end.
+            # Otherwise the cluster keeps every row until the end.
             future.release()
     except (OSError, distributed.CancelledError) as error:
         raise _lost(address, error) from None
@@ -107,7 +107,7 @@ def _lost(address: str, error: Exception) -> SweepLostError:
 
 def _distributed() -> Any:
     try:
-        # By name, so that type checkers do not require an optional dependency.
+        # Imported by name, so that type checkers do not require an optional dependency.
         return importlib.import_module("distributed")
     except ImportError:
         raise SweepError(
@@ -116,7 +116,7 @@ def _distributed() -> Any:
 
 
 class _Watch(threading.Thread):
-    """Checks every few seconds that there are workers; without any for too long it cancels all tasks."""
+    """Checks regularly that there are workers, and cancels all tasks if there are none for too long."""
 
     def __init__(
         self, client: Any, futures: dict[Any, SweepTask], timeout_s: float
@@ -134,7 +134,7 @@ class _Watch(threading.Thread):
             try:
                 workers = self._client.nthreads()
             except Exception:
-                # A scheduler that went away shows in the tasks themselves.
+                # If the scheduler went away, the tasks fail with that error.
                 return
             if workers:
                 missed_s = 0.0
@@ -158,13 +158,13 @@ def _connect(distributed: Any, address: str) -> Any:
     wanted = "wanted the address of a Dask scheduler, such as tcp://127.0.0.1:8786"
     scheme, separator, _ = address.partition("://")
     if separator and scheme not in _SCHEMES:
-        # A client refuses it as well, but takes most of a minute to close the connection it never opened.
+        # The client also refuses it, but then takes most of a minute to close the connection.
         raise SweepError(f"--dask: {address}: got the scheme {scheme}, {wanted}")
     option = "address"
     if Path(address).is_file():
         option = "scheduler_file"
         if not _is_scheduler_file(Path(address)):
-            # A client tries for most of a minute to read it.
+            # The client would retry for most of a minute.
             raise SweepError(
                 f"--dask: {address}: got a file that no scheduler wrote, {wanted}"
             )
@@ -198,7 +198,7 @@ def _check_workers(client: Any, address: str) -> None:
     except ImportError as error:
         reason = first_line(error)
         raise SweepError(
-            f"--dask: {address}: got workers without stripesim ({reason}), wanted it there"
+            f"--dask: {address}: got workers without stripesim ({reason}), wanted it installed"
         ) from None
     own_code = code_sha256()
     differing = sorted(

@@ -35,22 +35,22 @@ _LINES_MAX: Final = len(COLOURS)
 #: Factor between the largest and smallest value above which the axis of the swept key is logarithmic.
 _LOG_SPAN: Final = 10.0
 
-#: Most values for which the axis marks exactly those that were run.
+#: Up to this many values, the axis has ticks at exactly the values that were run.
 _TICKS_MAX: Final = 8
 
-#: Swept keys that result rows show in columns of their own.
+#: Swept keys that already are columns of result rows.
 _CELL_KEYS: Final = ("workload.ops", "workload.patterns", "workload.block_sizes_bytes")
 
 
 def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure | None:
-    """Draw throughput against the first swept key, a panel for each pattern and op."""
+    """Draw throughput against the first swept key, in one panel per pattern and op."""
     if not keys or not aggregated.schema[keys[0]].is_numeric():
         return None
     x = keys[0]
     shown = aggregated.filter(pl.col(THROUGHPUT.metric).is_not_null())
     if shown.is_empty() or shown[x].n_unique() < 2:
         return None
-    # A swept list of schemes or block sizes is shown by the cells' own columns.
+    # The columns of cells already show swept schemes and block sizes.
     hidden = {x, "schemes", *_CELL_KEYS}
     if x == "workload.block_sizes_bytes":
         hidden.add("block_size_bytes")
@@ -85,7 +85,7 @@ def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure
 
 
 def _lines(shown: pl.DataFrame, keys: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """Return the values that the rows of each line have, by its label."""
+    """Return the values that select the rows of each line, by label."""
     lines: dict[str, Mapping[str, Any]] = {}
     distinct = shown.select("scheme", *keys).unique(maintain_order=True)
     for row in distinct.iter_rows(named=True):
@@ -153,7 +153,7 @@ def _caption(shown: pl.DataFrame, x: str, left_out: Sequence[str]) -> str:
         replications = f"means of {count} replications with 95 % intervals"
     text = f"Throughput against {x} (MB = 10⁶ bytes); {replications}."
     if left_out:
-        text += f" Of several lines only those at {', '.join(left_out)}; the table has the others."
+        text += f" Only lines at {', '.join(left_out)} are drawn; the table has all."
     if "steady" in shown.columns and not shown["steady"].all():
         unsteady = shown.filter(~pl.col("steady")).height
         text += f" {unsteady} of {shown.height} cells did not reach a steady state."

@@ -1,4 +1,4 @@
-"""Plan a sweep: from ``--over``, ``--zip`` and ``--list`` to points, and from points to tasks."""
+"""Plan a sweep: turn ``--over``, ``--zip`` and ``--list`` into points, and points into tasks."""
 
 import csv
 import itertools
@@ -21,7 +21,7 @@ from stripesim.scenarios.schema.problems import value_text
 from stripesim.scenarios.schema.toml import toml_value
 from stripesim.scenarios.sweep.task import SweepTask, forget_models, make_task
 
-#: Most points of a sweep: more are a slip of the hand, and planning alone would take minutes.
+#: Most points of a sweep. More are probably a mistake, and planning them takes minutes.
 _POINTS_MAX: Final = 100_000
 
 #: Most runs of cells in one sweep, replications included.
@@ -31,7 +31,7 @@ _SEED_MAX: Final = 2**63 - 1
 
 
 class SweepError(ValueError):
-    """A sweep that cannot be run as asked; the text has one line for each fault."""
+    """A sweep that cannot run; the message has one line per fault."""
 
 
 @dataclass(frozen=True)
@@ -39,28 +39,28 @@ class SweepPlan:
     """The tasks of a sweep."""
 
     name: str
-    keys: tuple[str, ...]  # swept keys, as written
-    points: int  # of the grid or list
-    tasks: tuple[SweepTask, ...]  # in the order of the rows: point, cell, replication
-    scenario: Scenario  # of the first point
+    keys: tuple[str, ...]  # Swept keys, as the user wrote them.
+    points: int  # Number of points in the grid or list.
+    tasks: tuple[SweepTask, ...]  # In the order of rows: point, cell, replication.
+    scenario: Scenario  # Scenario of the first point.
     replications: int
-    # the options it was made from, for the provenance
+    # Options of the sweep, for the provenance.
     asked: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """Keys that change together: one tuple of values for each step, and the option or line of each step."""
+    """Keys that change together, with the values and the option or line of each step."""
 
     keys: tuple[str, ...]
     steps: list[tuple[Any, ...]]
     origins: list[str]
-    #: Whether values are text as on a command line, else they are Python's
+    #: True if values are texts from a command line or file, False if they are Python values
     is_text: bool = True
 
     @property
     def texts(self) -> list[str]:
-        """The axis as ``key=value,value``, one for each key."""
+        """The axis as one text ``key=value,value`` per key."""
         columns = zip(*self.steps, strict=True)
         return [
             f"{key}={','.join(value if self.is_text else toml_value(value) for value in column)}"
@@ -114,13 +114,27 @@ def plan_sweep(
 
     Parameters
     ----------
-    over, sets
-        Keys with their values, or texts ``key=value,value`` and ``key=value``.
+    scenario
+        A scenario, or the name or path of one.
+    over
+        Values of each swept key, or texts ``key=value,value``. Keys form a grid.
+    zipped
+        Texts ``key=value,value`` of keys that change together.
+    list_file
+        CSV file with a line of keys and one line of values per point.
+    sets
+        Overrides of all points: values by key, or texts ``key=value``.
+    seed
+        Seed of the first replication. Defaults to that of the scenario.
+    replications
+        Number of runs of each cell, under consecutive seeds.
+    engine
+        ``compiled`` or ``simpy``.
 
     Raises
     ------
     SweepError
-        If it cannot be run; the message lists every fault.
+        If the sweep cannot run; the message lists every fault.
     """
     faults: list[str] = []
     axes: list[_Axis | None]
@@ -190,7 +204,7 @@ def _set_text(item: str | Override) -> str:
 
 
 def _axis_of_values(key: str, values: Sequence[Any], faults: list[str]) -> _Axis | None:
-    """Make the axis of one key; note where it has no values."""
+    """Return the axis of one key, or add a fault if it has no values."""
     if isinstance(values, str) or not len(values):
         wanted = "a list of values, such as [16, 64]"
         faults.append(f"--over: {key}: got {value_text(values)}, wanted {wanted}")
@@ -200,7 +214,7 @@ def _axis_of_values(key: str, values: Sequence[Any], faults: list[str]) -> _Axis
 
 
 def _axis(items: Sequence[str], option: str, faults: list[str]) -> _Axis | None:
-    """Read ``key=v1,v2`` items that change together; add what is wrong with them to `faults`."""
+    """Return the axis of ``key=v1,v2`` items that change together, or add their faults."""
     columns: dict[str, list[str]] = {}
     before = len(faults)
     for item in items:
@@ -224,7 +238,7 @@ def _axis(items: Sequence[str], option: str, faults: list[str]) -> _Axis | None:
             f"{len(values)} for {key}" for key, values in columns.items()
         )
         faults.append(
-            f"{option}: {', '.join(columns)}: got {counts}, wanted as many values for each key"
+            f"{option}: {', '.join(columns)}: got {counts}, wanted equally many values for each key"
         )
     if len(faults) > before:
         return None
@@ -233,7 +247,7 @@ def _axis(items: Sequence[str], option: str, faults: list[str]) -> _Axis | None:
 
 
 def _read_list(path: Path, faults: list[str]) -> _Axis | None:
-    """Read a list of points; add what is wrong with it to `faults`."""
+    """Return the axis of a file with a list of points, or add its faults."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -289,10 +303,10 @@ def _plain_key(written: str) -> str:
 
 
 def _clashes(axes: Sequence[_Axis], sets: Sequence[str | Override]) -> Iterator[str]:
-    """Yield a fault for each key given twice, of which one would silently win."""
+    """Yield a fault for each key that is given twice, since one would silently override the other."""
     keys = [_plain_key(key) for axis in axes for key in axis.keys]
     if "seed" in keys:
-        yield "--over: seed: got it swept, wanted --replications N: replication r runs with seed + r"
+        yield "--over: seed: got a swept seed, wanted --replications N: replication r runs with seed + r"
     for first, second in itertools.combinations(keys, 2):
         if _covers(first, second) or _covers(second, first):
             both = "it twice" if first == second else f"{first} swept too"
@@ -310,9 +324,9 @@ def _load(
     seed: int | None,
     faults: list[str],
 ) -> list[Scenario]:
-    """Load the scenario of each point; add the faults of all to `faults`, each once."""
+    """Load the scenario of each point, and add the faults of all points without duplicates."""
     scenarios: list[Scenario] = []
-    # Each fault, and whether an option caused it → the points that have it.
+    # (fault, whether an option caused it) → points with the fault.
     points_of: dict[tuple[str, bool], list[str]] = {}
     incomplete = bool(faults)
     count = 0
@@ -339,18 +353,18 @@ def _load(
         if of_option:
             faults.append(line)
         elif incomplete:
-            # Without the values of a faulty axis, a key that the file lacks is no fault.
+            # A key that the file lacks may be on an axis that was dropped for its faults.
             continue
         elif len(points) == count:
             faults.append(line)
         else:
-            # A fault of some points only comes from their values, whatever line of the file it names.
+            # A fault of some points comes from their values, even if it names a line of the file.
             faults.append(f"{line} (at {points[0]})")
     return scenarios
 
 
 def _attributed(line: str, values: dict[str, tuple[str, str]]) -> tuple[str, bool]:
-    """Return a fault with the option that caused it, and True; with False if the scenario's file did."""
+    """Return a fault with the option that caused it, and True, or False if the scenario's file did."""
     option, _, rest = line.partition(": ")
     key = rest.partition(": ")[0]
     if option != "--set":
@@ -361,7 +375,7 @@ def _attributed(line: str, values: dict[str, tuple[str, str]]) -> tuple[str, boo
             continue
         hint = ""
         if key == "schemes" and value[0] not in "[\"'":
-            hint = """; one with a comma in quotes, such as 'schemes="rs:6,3",rep:3'"""
+            hint = """; quote schemes with a comma, such as 'schemes="rs:6,3",rep:3'"""
         return f"{origin}: {rest}{hint}", True
     return line, True
 
@@ -369,7 +383,7 @@ def _attributed(line: str, values: dict[str, tuple[str, str]]) -> tuple[str, boo
 def _swept_columns(
     keys: Sequence[str], scenarios: Sequence[Scenario]
 ) -> list[dict[str, Any]]:
-    """Return the values of the swept keys at each point, each key's of one type as in a table's column."""
+    """Return the values of the swept keys at each point, with one type per key."""
     columns = {
         key: _column([_value(scenario, key) for scenario in scenarios]) for key in keys
     }
@@ -379,7 +393,7 @@ def _swept_columns(
 
 
 def _column(values: list[Any]) -> list[Any]:
-    """Convert values to one type that a column can hold."""
+    """Convert values to one type that a table column can hold."""
     if all(isinstance(value, list) and len(value) == 1 for value in values):
         values = [value[0] for value in values]
     kinds = {type(value) for value in values}
@@ -403,7 +417,7 @@ def _refuse_repeats(tasks: Sequence[SweepTask], keys: Sequence[str]) -> None:
     seen: set[str] = set()
     for task in tasks:
         if task.task_id in seen:
-            # A cell that two points share would be run, and counted, twice.
+            # A cell that two points share would count twice.
             raise SweepError(
                 f"--over: {', '.join(keys)}: got {task.label} twice, wanted each cell once"
             )

@@ -1,8 +1,8 @@
-"""Run items on worker processes that may die; another worker takes the item of a dead one.
+"""Run items on worker processes, and retry the item of a worker that dies.
 
-Importing this is cheap, since a worker sets its environment before it loads its function. The pools of pebble
-and loky were tried: pebble's workers (5.2) share one pipe and one lock, so that one killed at a bad moment
-stops the sweep for good, and one death fails all items of loky (3.7). Here each worker has its own pipe.
+This module imports little, since a worker sets its environment before it loads its function. It uses no
+library because pebble (5.2) shares one pipe and one lock among workers, so that a worker killed at the wrong
+moment stops the sweep permanently, and in loky (3.7) one death fails all items. Here each worker has a pipe.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Deaths of workers after which an item is given up.
+#: Deaths of workers after which an item fails.
 ATTEMPTS_MAX: Final = 3
-#: Deaths before any worker is ready after which no more are started.
+#: Consecutive deaths of workers before they are ready that end the pool.
 _FALSE_STARTS_MAX: Final = 3
 _STOP_TIMEOUT_S: Final = 5.0
-#: Variables that limit a worker to one thread, since there is a worker for each core.
+#: Variables that limit a worker to one thread, since each core has a worker.
 _ONE_THREAD: Final = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -38,24 +38,24 @@ _ONE_THREAD: Final = (
 
 
 class PoolError(ValueError):
-    """Worker processes cannot be started; the text says why in one line."""
+    """Worker processes cannot start; the message has one line."""
 
 
 class Death(NamedTuple):
-    """An item was given up because its workers died."""
+    """The failure of an item whose workers died."""
 
     reason: str
 
 
 class _Job(NamedTuple, Generic[T]):
-    """An item and how many workers died over it."""
+    """An item and the number of workers that died while they ran it."""
 
     item: T
     deaths: int
 
 
 def _work(pipe: connection.Connection[Any, Any], pickled: bytes) -> None:
-    """Send None once all is loaded, then answer each item with a result until the pipe ends."""
+    """Send None when ready, then a result for each item until the pipe closes."""
     for name in _ONE_THREAD:
         os.environ.setdefault(name, "1")
     # Only the parent reacts to Ctrl-C; it ends workers with SIGTERM.
@@ -69,7 +69,7 @@ def _work(pipe: connection.Connection[Any, Any], pickled: bytes) -> None:
 
 
 def _follow_parent() -> None:
-    """Exit with the parent, even in the middle of a long item, if it is killed."""
+    """Exit when the parent is killed, even during a long item."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
@@ -80,32 +80,32 @@ class _Worker(Generic[T]):
     """A process, the pipe to it, and its current job."""
 
     def __init__(self, pickled: bytes) -> None:
-        # Numba's and Polars' threads do not survive a fork, so a fresh interpreter is started.
+        # Threads of Numba and Polars do not survive a fork, so start a fresh interpreter.
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(
             target=_work, args=(theirs, pickled), daemon=True
         )
-        # A Ctrl-C reaches every process of the terminal. Blocked here, the signal is blocked in the child
-        # from its first instruction, and reaches this process right afterwards.
+        # Ctrl-C reaches every process of the terminal. The child inherits the blocked signal from its first
+        # instruction on; this process receives it once it is unblocked.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        # With this copy closed, the death of the worker shows as the end of the pipe.
+        # Close our copy, so that the pipe ends when the worker dies.
         theirs.close()
         self.ready = False
         self.job: _Job[T] | None = None
 
     def give(self, job: _Job[T]) -> None:
         self.job = job
-        # A worker that has died meanwhile is noticed when its answer is awaited.
+        # If the worker has died in the meantime, `answer` notices.
         with contextlib.suppress(ConnectionError):
             self.pipe.send(job.item)
 
     def answer(self) -> tuple[Any] | None:
-        """Return what the worker sent; None if it has died, perhaps in the middle of a message."""
+        """Return the worker's message, or None if it died, even within a message."""
         try:
             return (self.pipe.recv(),)
         except (EOFError, OSError):
@@ -129,7 +129,7 @@ class _Worker(Generic[T]):
 
 
 def cores_usable() -> int:
-    """Count the processors this process may use, at least 1."""
+    """Return the number of processors that this process may use, at least 1."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -144,8 +144,19 @@ def run_pool(
 ) -> Generator[tuple[T, R | Death], None, None]:
     """Yield each item with the result of `do`, in order of completion, or with a `Death`.
 
-    `do` is a function of a module that workers can import, and must not raise. Closing the iterator, or an
-    exception in it such as KeyboardInterrupt, stops all workers at once; unfinished items are lost.
+    Closing the iterator, or an exception such as KeyboardInterrupt, stops all workers immediately. Unfinished
+    items are lost.
+
+    Parameters
+    ----------
+    do
+        A function of a module that workers can import. It must not raise.
+    items
+        Arguments of the function; they must be picklable.
+    jobs
+        Number of worker processes.
+    attempts_max
+        Deaths of workers after which an item fails.
 
     Raises
     ------
@@ -155,7 +166,7 @@ def run_pool(
     waiting = deque(_Job(item, 0) for item in items)
     workers: list[_Worker[T]] = []
     false_starts = 0
-    # Workers set their environment first and load this afterwards, so it travels as bytes.
+    # Sent as bytes, since workers set their environment before they load the function.
     pickled = pickle.dumps(do)
     try:
         while waiting or any(worker.job for worker in workers):
@@ -190,7 +201,7 @@ def run_pool(
                     reason = f"{attempts_max} workers died over it, the last {cause}"
                     yield job.item, Death(reason)
     finally:
-        # Terminate all first, so that they end in parallel.
+        # Terminate all before waiting, so that they end in parallel.
         for worker in workers:
             worker.process.terminate()
         for worker in workers:

@@ -7,7 +7,7 @@ from stripesim.scenarios.report.words import moment_text
 from stripesim.scenarios.sweep.plan import SweepPlan
 from stripesim.scenarios.sweep.run import NOTE, SweepResult, aggregated_table
 
-# Columns of text after the keys: scheme, op, pattern, block.
+# Number of text columns after the keys: scheme, op, pattern, block.
 _CELL_COLUMNS = 4
 
 
@@ -46,8 +46,7 @@ def report_of_sweep(
             f"replications of each cell: {source['replications']}",
         ],
         warnings=result.warnings,
-        inside="Every key of every point that its parameter set speaks of lies inside what the set was "
-        "calibrated or checked on.",
+        inside="All points are within the range that their parameter sets were calibrated or checked on.",
         contents=contents,
         figures=figure_blocks(figures),
         results=Table(

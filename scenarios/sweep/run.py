@@ -26,17 +26,17 @@ from stripesim.sim.observe.limits import resource_name
 
 @dataclass(frozen=True)
 class SweepResult:
-    """The result of a sweep, complete or not."""
+    """The results of a sweep, complete or interrupted."""
 
-    #: A row for each task that has one, in the order of the plan; see `sweep_frame`
+    #: One row per completed task, in the order of the plan; see `sweep_frame`
     rows: pl.DataFrame
     aggregated: pl.DataFrame  #: Means and intervals over replications, see `aggregate`
-    #: Tasks that were tried and have no row: coordinates and ``reason``
+    #: Tasks that failed: coordinates and ``reason``
     failed: list[dict[str, Any]]
-    damaged: int  #: Rows on disk that could not be used and were computed again
-    stopped: str | None  #: Why the sweep ended early
+    damaged: int  #: Damaged files of rows on disk; their tasks ran again
+    stopped: str | None  #: Reason why the sweep ended early
     provenance: dict[str, Any]
-    #: Points outside the range that their parameter sets were calibrated on, each line once
+    #: Values outside the range that parameter sets were calibrated on, without duplicates
     warnings: list[str]
 
     def to_json(self) -> dict[str, Any]:
@@ -59,20 +59,20 @@ def run_sweep(
     store: PartStore | None = None,
     progress: Callable[[Outcome], None] = lambda outcome: None,
 ) -> SweepResult:
-    """Run the tasks of a plan whose rows are not stored yet, all first replications before any second.
+    """Run the tasks of a plan that have no stored rows, in order of replication.
 
     Parameters
     ----------
     plan
         The tasks.
     jobs
-        Worker processes; None: one per core.
+        Number of worker processes. Defaults to one per core.
     dask
-        Address of a Dask scheduler, instead of processes.
+        Address of a Dask scheduler to use instead of processes.
     dask_timeout_s
-        Time to wait for workers once all are gone [s].
+        Time to wait for new workers after all are gone [s].
     store
-        Rows on disk, from which the sweep resumes and to which it adds.
+        Rows on disk, from which the sweep resumes and to which it adds new rows.
     progress
         Called with the outcome of each task.
     """
@@ -132,7 +132,7 @@ def sweep_frame(plan: SweepPlan, rows: Mapping[str, Mapping[str, Any]]) -> pl.Da
         if task.task_id in rows
     )
     first = [*plan.keys, "replication", "seed"]
-    # A value may be null in memory and absent on disk; neither shows in the table.
+    # Drop columns without values, which stored rows lack.
     further = sorted(
         name
         for name in frame.columns
@@ -190,7 +190,7 @@ def _provenance(plan: SweepPlan, counts: Mapping[str, Any]) -> dict[str, Any]:
         "points": plan.points,
         "sweep": {**plan.asked, **counts},
         **where_and_when(),
-        # The swept keys have their values of the first point.
+        # Swept keys have the values of the first point.
         "configuration": plan.scenario.model_dump(mode="json"),
     }
 
@@ -215,7 +215,7 @@ _NUMBERS: Final = tuple(
 def aggregated_table(
     aggregated: pl.DataFrame, keys: Sequence[str]
 ) -> tuple[list[str], list[list[str]]]:
-    """Write a sweep's means as columns and rows of text."""
+    """Return the headings and the rows of a table of means."""
     columns = [
         *keys,
         *_CELL,

@@ -13,14 +13,14 @@ from stripesim.sim.observe.intervals import mser5, student_interval
 #: Columns that distinguish the cells of a point.
 CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")
 
-#: MSER-5 compares batches of five requests; with fewer than ten batches its minimum is chance.
+#: MSER-5 compares batches of five requests. With fewer than ten batches its minimum is arbitrary.
 _BATCH_REQUESTS: Final = 5
 _BATCHES_MIN: Final = 10
 
-#: Fewest requests in a window; with fewer `stripesim.sim.observe.window.window_of` takes the whole run.
+#: Fewest completions in a window, below which `stripesim.sim.observe.window.window_of` takes the run.
 _WINDOW_REQUESTS_MIN: Final = 20
 
-#: Columns that are not averaged: bounds within one run, and the machine's own time.
+#: Columns that are not averaged: intervals of a single run, and wall-clock time.
 _NOT_AVERAGED: Final = frozenset(
     {
         "replication",
@@ -39,13 +39,17 @@ def unsteady_reason(
     *,
     end_ns: int,
 ) -> str | None:
-    """Explain why a run does not show its steady state; None if it does.
+    """Return the reason why a run does not show its steady state, or None if it does.
 
-    MSER-5 searches the first half of a run for the end of the transient. Three outcomes mean that the
-    row's means are not those of a steady state: fewer than ten batches of five requests; a minimum at the
-    end of the search, so that the transient may be longer; fewer than 20 completions between the end of
-    the transient and the last issue, where the row falls back on the whole run. A slow drift with a
-    period longer than the run cannot be seen from within it.
+    MSER-5 searches the first half of a run for the end of the transient. A run does not show its steady state
+    in three cases:
+
+    - It has fewer than ten batches of five requests.
+    - The minimum is at the end of the search, so that the transient may be longer.
+    - Fewer than 20 requests complete between the end of the transient and the last issue, in which case the
+      row covers the whole run.
+
+    A drift with a period longer than the run goes unnoticed.
 
     References
     ----------
@@ -68,7 +72,7 @@ def unsteady_reason(
     start_ns = times_ns[order][skipped - 1] if skipped else 0
     last_ns = end_ns
     if done.all():
-        # A closed loop runs dry after the last issue; a run bounded by time does not.
+        # A closed loop drains after the last issue. A run bounded by time does not.
         last_ns = int(issued_ns[-1])
     inside = int(((times_ns > start_ns) & (times_ns <= last_ns)).sum())
     if inside < _WINDOW_REQUESTS_MIN:
@@ -85,8 +89,8 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
 
     .. math:: \bar x \pm t_{0.975, n-1} \, s / \sqrt n \tag{1}
 
-    with Student's t: replications are independent (other seeds) and their means nearly normal. The ends are
-    null for n = 1.
+    with Student's t, since replications are independent (they have different seeds) and their means are
+    nearly normal. The ends are null for n = 1.
 
     >>> rows = pl.DataFrame({"scheme": ["rep:3"] * 2, "op": "read", "pattern": "seq",
     ...     "block_size_bytes": 4096, "replication": [0, 1], "iops": [1.0, 3.0]})

@@ -1,4 +1,4 @@
-"""Store the rows of a sweep on disk as they come: each in its own Parquet file until there are many."""
+"""Store each row of a sweep on disk as it completes, in Parquet files that are merged regularly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stripesim.scenarios.run.results import rows_frame, write_files
 from stripesim.scenarios.sweep.plan import SweepError
 from stripesim.scenarios.sweep.task import SweepTask
 
-#: Number of files of one row each from which they are merged into one.
+#: Number of single-row files at which they are merged into one.
 _SINGLE_FILES_MAX: Final = 256
 
 _TASK: Final = "task"
@@ -28,9 +28,9 @@ _SWEPT: Final = "swept"
 class PartStore:
     """The folder ``parts`` of a sweep's output, held by one process at a time.
 
-    A file is written under another name and then renamed, and its name ends in the SHA-256 of its bytes, so
-    that neither half a file nor a flipped bit passes for a result. Damaged files are renamed to
-    ``*.damaged`` and counted; their tasks run again.
+    Files are written under a temporary name and then renamed, and their names end in the SHA-256 of their
+    bytes, so that incomplete and corrupt files are detected. Damaged files are renamed to ``*.damaged`` and
+    counted, and their tasks run again.
     """
 
     def __init__(self, out_dir: Path, *, resume: bool) -> None:
@@ -68,16 +68,16 @@ class PartStore:
     def _open(self, out_dir: Path, *, resume: bool) -> None:
         """Lock the folder and read the rows in it."""
         try:
-            # The system releases the lock when the process ends, in whatever way.
+            # The system releases the lock whenever the process ends.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise SweepError(
-                f"--out: {out_dir}: got a folder that another sweep is writing to, wanted one of its own"
+                f"--out: {out_dir}: got a folder that another sweep is writing to, wanted a separate folder"
             ) from None
         files = self._files()
         if files and not resume:
             raise SweepError(
-                f"--out: {out_dir}: got a folder with rows of a sweep, wanted --resume to go on with it, or "
+                f"--out: {out_dir}: got a folder with rows of a sweep, wanted --resume to continue it, or "
                 "another folder"
             )
         for stale in self._folder.glob(".*.tmp"):
@@ -110,7 +110,7 @@ class PartStore:
             self.rows[row.pop(_TASK)] = row
 
     def _merge(self) -> None:
-        """Merge files of one row each into one file; no row is lost if this is interrupted."""
+        """Merge single-row files into one; no row is lost if the process ends in the middle."""
         singles = [path for path in self._files() if not path.name.startswith(_MERGED)]
         self._singles = len(singles)
         if self._singles < _SINGLE_FILES_MAX:

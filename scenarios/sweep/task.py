@@ -1,4 +1,7 @@
-"""Run one task of a sweep: a cell of a scenario under one seed, named by all that its row depends on."""
+"""Run one task of a sweep: a cell of a scenario under one seed.
+
+A task has a name that covers all inputs of its row, so that rows can be reused.
+"""
 
 import hashlib
 import json
@@ -9,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
-from stripesim.models.kernel.tables import table_to_json
+from stripesim.models.kernel.documents import table_to_json
 from stripesim.scenarios.cells.files import file_sha256, first_line
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import row_of, run_cell
@@ -17,8 +20,8 @@ from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario, names_f
 from stripesim.scenarios.sweep.stats import unsteady_reason
 from stripesim.sim.ceph.cluster import Models
 
-#: Source that rows come from. Readers of parameter sets and kernel tables and checks of scenarios are left
-#: out, since their outcome is hashed. A test compares this with the modules that a task loads.
+#: Source files that affect rows. Readers of parameter sets and kernel tables and checks of scenarios are left
+#: out, since the task's name covers their results. A test compares this with the modules that a task loads.
 _SOURCE: Final = (
     "models/**/*.py",
     "sim/**/*.py",
@@ -57,22 +60,22 @@ _SOURCE: Final = (
 class SweepTask:
     """A cell of a scenario under one seed.
 
-    The name covers the scenario (every default written out, without its name and description, which no row
-    depends on), cell, replication, engine, version and source of stripesim, the numbers of the parameter sets
-    and kernel table, and the content of every file that the scenario names (traces, CRUSH map). It leaves out
-    the other cells, on which a row does not depend, so that a sweep that is widened later keeps its rows.
+    The name covers the scenario with all defaults (except its name and description), the cell, the
+    replication, the engine, the version and source of stripesim, the values of the parameter sets and the
+    kernel table, and the content of every file that the scenario names (traces, CRUSH map). It does not
+    cover other cells, so that a sweep that is extended later keeps its rows.
     """
 
-    task_id: str  # SHA-256 of what the row depends on, 64 hex digits
-    scenario: Scenario  # narrowed to the cell; its seed is that of the replication
+    task_id: str  # SHA-256 of all inputs of the row, 64 hex digits.
+    scenario: Scenario  # Scenario of this cell alone, with the seed of the replication.
     cell: Cell
-    replication: int  # from 0
+    replication: int  # From 0.
     engine: str
-    # swept key → its value at this point
+    # Swept key → value at this point.
     swept: Mapping[str, Any] = field(default_factory=dict)
-    code: str  # SHA-256 of the source that rows come from
-    models: str  # SHA-256 of the numbers the models hold
-    # SHA-256 of each file that the scenario names, in the order of `Scenario.files`
+    code: str  # SHA-256 of the source files that affect rows.
+    models: str  # SHA-256 of the values in the models.
+    # SHA-256 of each file that the scenario names, in the order of `Scenario.files`.
     files: tuple[str, ...]
 
     @property
@@ -84,7 +87,7 @@ class SweepTask:
 
 
 class Outcome(NamedTuple):
-    """The outcome of a task: its row, or why there is none."""
+    """The outcome of a task: its row, or the reason why it failed."""
 
     task: SweepTask
     row: dict[str, Any] | None
@@ -99,7 +102,7 @@ def make_task(
     engine: str = "compiled",
     swept: Mapping[str, Any],
 ) -> SweepTask:
-    """Return the task of a cell and replication, named by all that its row depends on."""
+    """Return the task of a cell and replication."""
     narrowed = _narrowed(scenario, cell, replication)
     code = code_sha256()
     models = _models_sha256(_models_key(scenario, cell.scheme))
@@ -134,7 +137,7 @@ def run_task(task: SweepTask) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If the source, the models or the files are not those that the sweep was planned with.
+        If the source, the models or the files differ from those at the time of planning.
     """
     if task.code != code_sha256():
         raise ValueError(
@@ -159,7 +162,7 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         end_ns=result.engine_run.end_ns,
     )
     row = {
-        **row_of(task.scenario, task.cell, result),
+        **row_of(task.scenario, task.cell, result).as_dict(),
         "replication": task.replication,
         "seed": task.scenario.seed,
         "completions_sha256": result.sha256,
@@ -170,18 +173,18 @@ def run_task(task: SweepTask) -> dict[str, Any]:
 
 
 def attempt(task: SweepTask) -> Outcome:
-    """Run a task; return an error as the reason, since exceptions do not always cross between processes."""
+    """Run a task. Return errors as text, since some exceptions cannot be sent between processes."""
     try:
         return Outcome(task, run_task(task), None)
     except (ValueError, OSError) as error:
         return Outcome(task, None, first_line(error))
     except Exception as error:
-        # A fault in stripesim itself in one cell must not cost the rows of the others.
+        # A bug in one cell must not lose the rows of the others.
         return Outcome(task, None, f"{type(error).__name__}: {first_line(error)}")
 
 
 def _narrowed(scenario: Scenario, cell: Cell, replication: int) -> Scenario:
-    """Return the scenario of one cell only."""
+    """Return the scenario reduced to one cell."""
     coordinates = {
         "ops": cell.op,
         "patterns": cell.pattern,
@@ -203,7 +206,7 @@ def _narrowed(scenario: Scenario, cell: Cell, replication: int) -> Scenario:
 
 @cache
 def code_sha256() -> str:
-    """Return a fingerprint of the source that rows come from, since checkouts may share a version."""
+    """Return a hash of the source that affects rows, since different checkouts may share a version."""
     digest = hashlib.sha256()
     for name, path in sorted(source_files().items()):
         digest.update(f"{name}\0".encode())
@@ -231,13 +234,13 @@ def _files_sha256(scenario: Scenario) -> tuple[str, ...]:
 
 
 def forget_models() -> None:
-    """Forget parameter sets and kernel tables, which may be out of date in a long-lived process."""
+    """Clear cached parameter sets and kernel tables, which may have changed on disk."""
     _models.cache_clear()
     _models_sha256.cache_clear()
 
 
 class _ModelsKey(NamedTuple):
-    """All that the models of a task depend on; a device file by its absolute path and its content."""
+    """All inputs of a task's models; a device file counts by its absolute path and content."""
 
     scheme: str
     generation: str
@@ -275,5 +278,5 @@ def _models_sha256(key: _ModelsKey) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Convert NumPy's scalars and arrays, so that rows do not depend on where they were computed."""
+    """Convert NumPy scalars and arrays to Python values."""
     return value.tolist() if hasattr(value, "tolist") else value

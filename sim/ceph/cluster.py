@@ -103,7 +103,7 @@ class Models:
         cost = self.kernel.cost(
             scheme=scheme, op="encode", backend=self.backend_for(scheme)
         )
-        kernel_ns = cost.duration_ns(data_bytes, without_copy=cost.copy is not None)
+        kernel_ns = cost.arithmetic_ns(data_bytes)
         kernel_ns += self.cpu.ec_copy_ns_per_byte * data_bytes
         if (
             self.encode_buffers is None
@@ -118,15 +118,11 @@ class Models:
 
     def decode_ns(self, scheme: str, data_bytes: float, erasures: int) -> float:
         """Return the processor time of decoding one stripe with some shards absent [ns]."""
-        first = self.kernel.cost(
-            scheme=scheme, op="decode", erasures=1, backend=self.backend_for(scheme)
-        )
         return self.kernel.decode_ns(
             data_bytes,
             scheme=scheme,
             erasures=erasures,
             backend=self.backend_for(scheme),
-            without_copy=first.copy is not None,
         )
 
     def rebuild_ns(self, scheme: str, data_bytes: float, erasures: int) -> float:
@@ -145,7 +141,7 @@ class Models:
             cost = self.kernel.cost(
                 scheme=scheme, op="decode", erasures=1, backend=self.backend_for(scheme)
             )
-        return cost.duration_ns(data_bytes, without_copy=cost.copy is not None)
+        return cost.arithmetic_ns(data_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Assess durability: a row per method, with nines, their interval, assumptions and the paths to loss."""
+"""One row per method: nines, their interval, assumptions and the paths to loss."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -8,19 +8,20 @@ from typing import Any, Final, Literal, NamedTuple
 from stripesim.sim.durability import draws
 from stripesim.sim.durability.bursts import loss_of_burst
 from stripesim.sim.durability.chain import chain_of
-from stripesim.sim.durability.splitting import WALKS, Batch, Estimate, split
+from stripesim.sim.durability.splitting import WALKS, Estimate, WalkBatch, split
 from stripesim.sim.durability.system import YEAR_S, System, group_bytes
 
 Method = Literal["markov", "splitting", "burst"]
-Spread = Callable[[Callable[[int], Batch], Iterable[int]], Iterable[Batch]]
+Spread = Callable[[Callable[[int], WalkBatch], Iterable[int]], Iterable[WalkBatch]]
 
-#: Least half-width of a splitting interval as shown [nines]: further digits have no meaning.
+#: Smallest half-width of a splitting interval as shown [nines]. Further digits have no
+#: meaning.
 LEAST_HALF_NINES: Final = 0.05
 
-#: Measured error of the chain for placement groups; see docs/durability.md.
+#: Measured error of the chain for placement groups. See docs/durability.md.
 APPROXIMATION: Final = (
-    "An approximation, to first order in the failure rate, of groups that are rebuilt in turn: within 0.12 "
-    "nines of splitting on 31 random pools, within 0.2 on 5 with exponential repair times."
+    "Groups rebuilt in turn are approximated to first order in the failure rate: within 0.12 nines of "
+    "splitting on 31 random pools, and within 0.2 on 5 with exponential repair times."
 )
 
 METHODS: Final[tuple[Method, ...]] = ("markov", "splitting", "burst")
@@ -38,7 +39,20 @@ _ORDINALS: Final = (
 
 
 def why_not(system: System, method: Method) -> str | None:
-    """Explain why a method cannot answer for a system; None if it can."""
+    """Explain why a method cannot answer for a system.
+
+    Parameters
+    ----------
+    system
+        The system.
+    method
+        The method.
+
+    Returns
+    -------
+    str or None
+        The reason, or None if the method can answer.
+    """
     if method == "markov":
         return _why_no_chain(system)
     if method == "burst":
@@ -52,30 +66,49 @@ def why_not(system: System, method: Method) -> str | None:
 
 def _why_no_chain(system: System) -> str | None:
     if not system.lifetime.constant:
-        return "drives age, and a chain has no memory: it needs exponential lifetimes"
+        return "drives age, and a chain requires exponential lifetimes"
     if system.spares is not None:
-        return "a chain keeps no account of spare drives"
+        return "a chain does not track spare drives"
     if bool((system.layout < 0).any()):
-        return (
-            "CRUSH left placement groups incomplete, and a chain begins with whole ones"
-        )
+        return "CRUSH left placement groups incomplete, and a chain starts from complete ones"
     return None
 
 
 def applicable(system: System) -> list[Method]:
-    """List the methods that can answer for a system."""
+    """List the methods that can answer for a system.
+
+    Parameters
+    ----------
+    system
+        The system.
+
+    Returns
+    -------
+    list of str
+        Some of `METHODS`.
+    """
     return [method for method in METHODS if why_not(system, method) is None]
 
 
 class Recommendation(NamedTuple):
-    """The method whose answer to use for a system, and the reason."""
+    """The method to use for a system, and the reason."""
 
     method: Method
     reason: str
 
 
 def recommended_method(system: System) -> Recommendation:
-    """Choose the method whose answer to use: the chain where it covers all threats, else simulation.
+    """Choose the method to use: the chain if it covers all threats, otherwise simulation.
+
+    Parameters
+    ----------
+    system
+        The system.
+
+    Returns
+    -------
+    Recommendation
+        The method and the reason.
 
     Raises
     ------
@@ -89,7 +122,7 @@ def recommended_method(system: System) -> Recommendation:
             reason = "the chain is exact here"
         return Recommendation("markov", reason)
     if "splitting" in methods:
-        reason = "only simulation counts bursts beside single failures"
+        reason = "only simulation covers bursts together with single failures"
         return Recommendation("splitting", why_not(system, "markov") or reason)
     if not methods:
         raise ValueError(
@@ -115,14 +148,14 @@ def assess(
     method
         One of those that `applicable` lists.
     seed, walks, spread
-        As for `stripesim.sim.durability.splitting.split`; other methods ignore them.
+        As for `stripesim.sim.durability.splitting.split`. Other methods ignore them.
 
     Returns
     -------
     dict
         The row. Its ``nines``, ``nines_low`` and ``nines_high`` are −log10 of the probability of any loss
-        within the horizon and its 95 % interval: a point where the method is exact, no interval (None) where
-        the method is an approximation, and None throughout where no loss was seen at all.
+        within the horizon and its 95 % interval. The interval is a point if the method is exact, and None
+        if the method is an approximation. All three are None if no loss was seen.
     """
     begun = time.perf_counter()
     if method == "markov":
@@ -142,14 +175,24 @@ def assess(
 
 
 def unavailability(system: System) -> float | None:
-    """Compute the share of time and of placement groups with fewer shards than clients need (``min_size``).
+    """Compute the part of time and placement groups with fewer shards than clients need (``min_size``).
+
+    Parameters
+    ----------
+    system
+        The system.
+
+    Returns
+    -------
+    float or None
+        The part, 0 to 1, or None if drives age.
 
     Notes
     -----
-    From independent failures: the chain's share for pools of a clustered placement, elsewhere binomial, each
-    shard away for the detection and half the rebuild. From bursts: their rate, the time that struck units are
-    down and the mean share of groups hit beyond `missing_allowed`. Data that is lost counts as available.
-    None where drives age.
+    Independent failures contribute the chain's part for pools of a clustered placement. Elsewhere the part
+    is binomial, with each shard away for the detection and half the rebuild. Bursts contribute their rate,
+    times the time that struck units are down, times the mean part of groups hit beyond `missing_allowed`.
+    Lost data counts as available.
     """
     if not system.lifetime.constant:
         return None
@@ -172,7 +215,20 @@ def unavailability(system: System) -> float | None:
 
 
 def path_text(path: tuple[int, ...], system: System) -> str:
-    """Describe what led to loss, level by level."""
+    """Describe the causes of a loss, level by level.
+
+    Parameters
+    ----------
+    path
+        Cause of each level, from 1, as in `draws`.
+    system
+        The system.
+
+    Returns
+    -------
+    str
+        The description.
+    """
     if set(path) == {draws.ELSEWHERE}:
         return _overlap_text(system)
     parts: list[str] = []
@@ -185,7 +241,7 @@ def path_text(path: tuple[int, ...], system: System) -> str:
             else:
                 parts.append(burst)
         elif cause == draws.SECTOR:
-            parts.append("a latent sector error met by the rebuild")
+            parts.append("a latent sector error found by the rebuild")
         elif cause == draws.SAME_HOST:
             parts.append(f"{ordinal} drive in the same host during rebuild")
         elif cause == draws.SAME_RACK:
@@ -196,70 +252,83 @@ def path_text(path: tuple[int, ...], system: System) -> str:
 
 
 def assumptions(system: System, method: Method) -> list[str]:
-    """List the assumptions that an answer rests on."""
+    """List the assumptions of an answer.
+
+    Parameters
+    ----------
+    system
+        The system.
+    method
+        The method.
+
+    Returns
+    -------
+    list of str
+        One sentence per assumption.
+    """
     burst_only = method == "burst"
     lines = [_failure_assumption(system, burst_only=burst_only)]
     lines += _placement_assumptions(system)
     if not burst_only:
         lines += _repair_assumptions(system, method)
     if method == "markov" and system.bursts:
-        lines.append("Bursts are left out: see the other methods.")
+        lines.append("Bursts are excluded. See the other methods.")
     if method == "markov" and system.placement == "crush":
         lines.append(APPROXIMATION)
     if method == "splitting":
         lines.append(
-            "The interval is statistical, and shown no narrower than ± 0.05 nines; it does not cover what "
-            "the model leaves out."
+            "The interval is statistical and shown at least ± 0.05 nines wide. It does not cover the "
+            "simplifications of the model."
         )
     if system.sector_errors and not burst_only:
         lines.append(
-            f"A drive has {system.sector_errors:.3g} latent sector errors on average; one in what the last "
-            "rebuild reads is loss."
+            f"A drive has {system.sector_errors:.3g} latent sector errors on average. One in the data that "
+            "the last rebuild reads is a loss."
         )
     code = system.code
     if code.tolerated < code.width - code.k and code.distances is None:
         lines.append(
-            f"More than {code.tolerated} missing shards count as loss, though some such sets decode."
+            f"More than {code.tolerated} missing shards count as loss, although some of these sets decode."
         )
     return lines
 
 
 def _failure_assumption(system: System, *, burst_only: bool) -> str:
     if burst_only:
-        return "The cluster is whole when a burst strikes; independent failures are left out."
+        return "The cluster is complete when a burst strikes. Independent failures are excluded."
     if system.lifetime.constant:
         rate = system.lifetime.rate_per_s * YEAR_S
-        return f"Drives fail independently, at any age alike, {rate:.4g} times a year."
+        return f"Drives fail independently, {rate:.4g} times per year at any age."
     return (
-        f"Drives fail independently with a hazard that depends on age; all are "
-        f"{system.age_s / YEAR_S:.3g} years old at the start, replaced ones are new."
+        f"Drives fail independently, with a hazard that depends on age. All are "
+        f"{system.age_s / YEAR_S:.3g} years old at the start, and replacements are new."
     )
 
 
 def _placement_assumptions(system: System) -> list[str]:
     if system.placement == "crush":
         return [
-            f"{len(system.layout)} placement groups as CRUSH maps them; a rebuilt shard counts as back in "
-            "its place."
+            f"{len(system.layout)} placement groups as CRUSH maps them. A rebuilt shard counts as back on "
+            "its drive."
         ]
     if system.placement == "declustered":
-        stripes = "every set of drives has some"
+        stripes = "every set of drives has stripes"
         if system.stripes:
             stripes = f"there are {system.stripes:.4g}"
-        progress = "; a failure exposes its whole share, whatever had been rebuilt."
+        progress = ". A failure exposes all stripes on its drive, even rebuilt ones."
         if system.repair.progress:
-            progress = ", and what is rebuilt is safe."
+            progress = ", and rebuilt stripes are safe."
         return [
-            f"Stripes lie on any drives; {stripes}; survivors share each rebuild, stripes nearest to loss "
-            f"first{progress}"
+            f"Stripes are on any drives, and {stripes}. Survivors share each rebuild, stripes nearest to "
+            f"loss first{progress}"
         ]
     lines = [
-        f"{system.pools} pools of {system.code.width} drives lose data independently of one another."
+        f"{system.pools} pools of {system.code.width} drives lose data independently."
     ]
     unused = system.drives - system.pools * system.code.width
     if unused:
         lines.append(
-            f"{unused} of {system.drives} drives fill no pool and hold nothing."
+            f"{unused} of {system.drives} drives do not fill a pool and stay empty."
         )
     return lines
 
@@ -273,19 +342,19 @@ def _repair_assumptions(system: System, method: Method) -> list[str]:
             "serial": "one drive at a time in a pool",
             "shared": "failed drives share one pace",
         }[repair.policy]
-        # A chain over the drives of a pool has exponential times only.
+        # The chain of a pool's drives has exponential times only.
         memoryless = method == "markov" and system.placement != "crush"
         times = "exponential" if memoryless or not repair.fixed else "fixed"
-        lines.append(f"Repair: {policy}; times are {times}.")
+        lines.append(f"Repair: {policy}, with {times} times.")
     if system.spares is None:
         rebuild_h = (repair.detection_s + system.transfer_s) / 3600
         lines.append(
-            f"A drive is rebuilt in {rebuild_h:.4g} h, {repair.detection_s:.4g} s of it detection; spare "
-            "space is there at once."
+            f"A drive is rebuilt in {rebuild_h:.4g} h, including {repair.detection_s:.4g} s of detection. "
+            "Spare space is always available."
         )
     else:
         lines.append(
-            f"{system.spares} spares, each free again {system.replacement_s / 3600:.4g} h after its use."
+            f"{system.spares} spares, each available again {system.replacement_s / 3600:.4g} h after its use."
         )
     return lines
 
@@ -365,7 +434,7 @@ def _burst(system: System) -> dict[str, Any]:
 
 
 def _row(system: System, probability: float, lost_bytes: float) -> dict[str, Any]:
-    """Return the columns of every method, as for an exact one with losses at a constant rate."""
+    """Return the columns common to all methods, for an exact probability and losses at a constant rate."""
     nines = _nines(probability)
     row: dict[str, Any] = {
         "nines": nines,
@@ -407,7 +476,7 @@ def _lost_bytes(system: System) -> float:
 
 
 def _overlap_text(system: System) -> str:
-    """Describe a loss by independent failures only."""
+    """Describe a loss through independent failures only."""
     if system.code.tolerated == 0:
         return "the first drive that fails"
     of_what = {
@@ -416,5 +485,5 @@ def _overlap_text(system: System) -> str:
         "crush": " of one placement group",
     }[system.placement]
     return (
-        f"{system.code.tolerated + 1} drives{of_what} fail within one another's repair"
+        f"{system.code.tolerated + 1} drives{of_what} fail during one another's repair"
     )

@@ -1,4 +1,4 @@
-"""Compute exactly what a burst of failures destroys, and what a fixed window of independent ones does."""
+"""Exact probabilities of data loss in a burst of failures, and in a fixed window of independent ones."""
 
 from fractions import Fraction
 from math import comb, expm1, log1p, sqrt
@@ -13,10 +13,10 @@ from stripesim.sim.durability.system import Burst, Code, Floats, Ints, System
 
 Longs = npt.NDArray[np.int64]
 
-#: Shard look-ups that an enumeration of sets may take [count]; beyond that, sets are sampled.
+#: Most shard look-ups of an enumeration of sets [count]. Above it, sets are sampled.
 ENUMERATION_MAX: Final = 2_000_000_000
 
-#: Most and fewest sets that are sampled [count].
+#: Most and fewest sampled sets [count].
 SAMPLES: Final = 20_000
 _SAMPLES_MIN: Final = 2000
 
@@ -27,18 +27,40 @@ _NO_DISTANCES: Final = np.zeros(0, dtype=np.uint8)
 
 
 class BurstLoss(NamedTuple):
-    """What one burst does to a system."""
+    """The effect of one burst on a system.
 
-    probability: float  # Of any data loss
-    # The 95 % interval of the probability; a point where it is exact.
+    Attributes
+    ----------
+    probability
+        Probability of any data loss.
+    low, high
+        95 % interval of the probability. Both equal it if it is exact.
+    unavailable
+        Part of the stripes or placement groups that clients cannot reach, 0 to 1.
+    """
+
+    probability: float
     low: float
     high: float
-    unavailable: float  # Share of stripes or placement groups that clients cannot reach
+    unavailable: float
 
 
 def stripe_lost(members: int, tolerated: int, dead: int, total: int) -> float:
-    """Return the probability that a stripe on random drives has more of them dead than it tolerates.
+    """Return the probability that a stripe on random drives has more dead drives than it tolerates.
 
+    Parameters
+    ----------
+    members
+        Drives of the stripe.
+    tolerated
+        Dead drives that the stripe tolerates.
+    dead
+        Dead drives in total.
+    total
+        All drives.
+
+    Examples
+    --------
     >>> f"{stripe_lost(3, 2, 50, 5000):.5e}"
     '9.41365e-07'
     >>> f"{any_of(stripe_lost(3, 2, 50, 5000), 1e7):.6f}"
@@ -52,10 +74,23 @@ def stripe_lost(members: int, tolerated: int, dead: int, total: int) -> float:
 
 
 def copysets_scattered(nodes: int, scatter_width: int, copies: int) -> float:
-    """Return the fewest sets of nodes that give every node so many partners.
+    """Return the smallest number of copysets that gives each node its scatter width.
 
-    See Cidon et al.: Copysets, USENIX ATC 2013, section 3.
+    Parameters
+    ----------
+    nodes
+        Number of nodes.
+    scatter_width
+        Nodes that share data with a given node.
+    copies
+        Copies of each chunk.
 
+    References
+    ----------
+    Cidon et al.: Copysets, USENIX ATC 2013, section 3.
+
+    Examples
+    --------
     >>> round(copysets_scattered(5000, 10, 3))
     8333
     """
@@ -63,12 +98,23 @@ def copysets_scattered(nodes: int, scatter_width: int, copies: int) -> float:
 
 
 def pools_lost(code: Code, pools: int, dead: int, spare_drives: int = 0) -> float:
-    """Return the probability that randomly placed dead drives destroy data in some pool of `code.width`.
+    """Return the probability that randomly placed dead drives destroy data in any pool.
+
+    Parameters
+    ----------
+    code
+        The code. A pool has `code.width` drives.
+    pools
+        Number of pools.
+    dead
+        Number of dead drives.
+    spare_drives
+        Drives outside the pools.
 
     Notes
     -----
     The number of harmless sets is the coefficient of x^dead in (sum over i of c_i x^i)^pools (1 + x)^spares,
-    where c_i counts the sets of i shards that the code decodes without.
+    where c_i counts the sets of i lost shards that the code can decode.
     """
     survivable = [_survivable(code, i) for i in range(min(code.width, dead) + 1)]
     ways = [1] + [0] * dead
@@ -85,7 +131,7 @@ def pools_lost(code: Code, pools: int, dead: int, spare_drives: int = 0) -> floa
 
 
 def _survivable(code: Code, lost: int) -> int:
-    """Count the sets of so many shards that the code decodes without."""
+    """Count the sets of `lost` shards that the code can decode."""
     if lost <= code.tolerated:
         return comb(code.width, lost)
     if code.distances is None:
@@ -99,12 +145,29 @@ def fixed_window_loss(
 ) -> float:
     """Return the annual probability that more shards fail in some window than are tolerated.
 
-    Failures within a window are binomial with probability 1 - exp(-afr × window / 365 days), windows are
-    independent; each begins with all shards in place, so the result lies below that of a chain.
+    Parameters
+    ----------
+    shards
+        Number of shards.
+    tolerated
+        Losses tolerated within a window.
+    afr
+        Annual failure rate of a drive, as a rate.
+    window_days
+        Length of a window [days].
 
-    See Backblaze: erasure-coding-durability, 2018 (durability.py, whose table for 17+3 shards says
+    Notes
+    -----
+    Failures within a window are binomial with probability 1 - exp(-afr × window / 365 days). Windows are
+    independent, and each begins with all shards present, so the result is below that of a chain.
+
+    References
+    ----------
+    Backblaze: erasure-coding-durability, 2018 (durability.py, whose table for 17+3 shards states
     0.999999999992646).
 
+    Examples
+    --------
     >>> f"{1 - fixed_window_loss(20, 3, 0.00405, 6.5):.15f}"
     '0.999999999992646'
     """
@@ -118,7 +181,19 @@ def fixed_window_loss(
 
 
 def loss_of_burst(system: System, burst: Burst) -> BurstLoss:
-    """Compute the probability that a burst destroys data, and the share of data out of reach.
+    """Compute the probability that a burst destroys data, and the part of the data that is unreachable.
+
+    Parameters
+    ----------
+    system
+        The system.
+    burst
+        The burst.
+
+    Returns
+    -------
+    BurstLoss
+        Both figures, with an interval if they are sampled.
 
     Raises
     ------
@@ -138,7 +213,7 @@ def loss_of_burst(system: System, burst: Burst) -> BurstLoss:
     if system.placement == "declustered":
         if burst.unit != "drive":
             raise ValueError(
-                f'unit: got "{burst.unit}", wanted "drive": a declustered pool has no others'
+                f'unit: got "{burst.unit}", wanted "drive" in a declustered pool'
             )
         lost = _declustered_lost(system, burst)
     elif burst.unit == "drive" and burst.lost_fraction == 1:
@@ -150,18 +225,18 @@ def loss_of_burst(system: System, burst: Burst) -> BurstLoss:
 
 
 def _units(system: System, burst: Burst) -> Ints:
-    """Return the number of each drive's unit of the kind that a burst strikes."""
+    """Return each drive's unit of the kind that a burst strikes."""
     if burst.unit == "drive":
         return np.arange(system.drives, dtype=np.int32)
     if burst.unit not in system.units:
         raise ValueError(
-            f'unit: got "{burst.unit}", wanted a [cluster] that says where its {burst.unit}s are'
+            f'unit: got "{burst.unit}", wanted a [cluster] with {burst.unit}s'
         )
     return system.units[burst.unit]
 
 
 def _declustered_lost(system: System, burst: Burst) -> float:
-    """Return the probability of loss on random drives; drives that keep their data thin out the burst."""
+    """Return the probability of loss on random drives. Drives that keep their data weaken the burst."""
     code = system.code
     fraction = burst.lost_fraction
     lost = 0.0
@@ -177,7 +252,7 @@ def _declustered_lost(system: System, burst: Burst) -> float:
 
 
 def _loss_by_sets(system: System, burst: Burst, units: Ints) -> BurstLoss:
-    """Strike every set of units if there are few, else sampled ones."""
+    """Strike each set of units if there are few, otherwise sampled sets."""
     code = system.code
     total = int(units.max()) + 1
     sets = comb(total, burst.units)
@@ -205,7 +280,7 @@ def _loss_by_sets(system: System, burst: Burst, units: Ints) -> BurstLoss:
 
 
 def _wilson(hits: int, count: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share."""
+    """Return Wilson's 95 % interval of a proportion."""
     share = hits / count
     spread = _Z * _Z / count
     centre = (share + spread / 2) / (1 + spread)
@@ -215,7 +290,7 @@ def _wilson(hits: int, count: int) -> tuple[float, float]:
 
 
 class _Burst(NamedTuple):
-    """What one burst strikes: the drives of groups, the unit of each drive, and what a group tolerates."""
+    """A burst for compiled code: the drives of groups, the unit of each drive, and the losses tolerated."""
 
     layout: Ints
     units: Ints
@@ -260,7 +335,7 @@ def _masks(
 
 @inner
 def _chance(burst: _Burst, hit: int, part: int) -> float:
-    """Return the probability that exactly a part of the shards hit is lost."""
+    """Return the probability that exactly the shards in `part` are lost."""
     weight = 1.0
     for shard in range(63):
         if part >> shard & 1:
@@ -272,12 +347,12 @@ def _chance(burst: _Burst, hit: int, part: int) -> float:
 
 @inner
 def _lethal(burst: _Burst, holes: int, hit: int) -> float:
-    """Return the probability that a group is lost when each shard of `hit` may be lost."""
+    """Return the probability that a group is lost if each shard in `hit` may be lost."""
     if burst.lost_fraction >= 1:
         return 1.0 if _is_lethal(burst, holes | hit) else 0.0
     total = 0.0
     part = hit
-    # Visit every subset of the shards that are hit.
+    # Visit each subset of the shards that are hit.
     while True:
         if _is_lethal(burst, holes | part):
             total += _chance(burst, hit, part)
@@ -290,7 +365,7 @@ def _lethal(burst: _Burst, holes: int, hit: int) -> float:
 def _lose(
     burst: _Burst, dead: npt.NDArray[np.uint8], gone: npt.NDArray[np.uint8], group: int
 ) -> None:
-    """Draw which struck drives lose their data, given that one group is lost."""
+    """Draw the struck drives that lose their data, given that one group is lost."""
     for drive in range(len(burst.units)):
         gone[drive] = (
             dead[burst.units[drive]] and np.random.random() < burst.lost_fraction
@@ -321,9 +396,9 @@ def _destroys(
 ) -> float:
     """Estimate without bias the probability that a set of struck units destroys any group.
 
-    Where a struck drive keeps its data with some probability, the probability that any group is lost is a sum
-    of the groups' own over the mean of 1 / (groups lost, given that one drawn in proportion is): no loss is
-    too rare to be seen.
+    If a struck drive keeps its data with some probability, the probability that any group is lost
+    equals the sum of the groups' probabilities times the mean of 1 / (number of groups lost, given
+    the loss of one drawn in proportion). No loss is too rare for this estimate.
 
     See Karp, Luby, Madras: Monte-Carlo approximation algorithms for enumeration problems, J. Algorithms 1989.
     """
@@ -345,7 +420,7 @@ def _destroys(
 
 @inner
 def _draw_set(selected: Longs, order: Longs) -> None:
-    """Draw a set of units, by the first steps of a shuffle."""
+    """Draw a set of units by the first steps of a shuffle."""
     for i in range(len(selected)):
         j = i + np.random.randint(0, len(order) - i)
         unit = order[j]
@@ -371,7 +446,7 @@ def _next_set(selected: Longs, total: int) -> None:
 def _try_sets(
     burst: _Burst, total: int, struck: int, allowed: int, losses: Floats, every: bool
 ) -> float:
-    """Write the probability of loss of each set of units into `losses`; sum the shares out of reach."""
+    """Write each set's probability of loss into `losses`, and sum the parts that are unreachable."""
     np.random.seed(1)
     groups = burst.layout.shape[0]
     selected = np.arange(struck)

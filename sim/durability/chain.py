@@ -1,6 +1,6 @@
-"""Compute when Markov chains of data loss are absorbed: the probability within a horizon, and the mean time.
+"""Markov chains of data loss: the probability of absorption within a horizon, and the mean time to it.
 
-No formula here subtracts, so that probabilities of 1e-30 keep their leading digits.
+No formula subtracts, so probabilities of 1e-30 keep their leading digits.
 """
 
 from dataclasses import dataclass
@@ -19,27 +19,54 @@ from stripesim.sim.durability.turns import Levels, turn_levels
 
 @dataclass(frozen=True)
 class Chain:
-    """A Markov chain that ends in data loss, of one pool or of what a single drive's failure begins."""
+    """A Markov chain that ends in data loss, for one pool or for the consequences of one drive's failure.
+
+    Attributes
+    ----------
+    rates
+        Rates from each state to each other [1/s], shape (states, states + 1), as an array or a
+        sparse matrix. The last column is data loss, and the diagonal is unused.
+    missing
+        Shards missing in the worst stripe, shape (states,).
+    copies
+        Number of independent chains. The loss of any of them counts.
+    exact
+        True if the chain is the model itself, False if it approximates the model.
+    """
 
     rates: Any
-    """Shape (states, states + 1): from each state to each other [1/s]; the last column is data loss, the
-    diagonal is unused. An array, or a sparse matrix."""
-    # Shape (states,): shards missing in the worst stripe.
     missing: npt.NDArray[np.int64]
-    copies: float = 1.0  # Independent chains of which any may end
-    exact: bool = True  # Whether it is the model itself, or an approximation of it
+    copies: float = 1.0
+    exact: bool = True
 
     def loss_probability(self, horizon_s: float) -> float:
-        """Return the probability that any copy ends within a time."""
+        """Return the probability that any copy ends within a time.
+
+        Parameters
+        ----------
+        horizon_s
+            The time [s].
+        """
         return any_of(absorption(self.rates, horizon_s), self.copies)
 
     @property
     def mttdl_s(self) -> float:
-        """Return the mean time to the first loss among all copies [s]."""
+        """Mean time to the first loss among all copies [s]."""
         return mean_absorption(self.rates) / self.copies
 
     def share_of_time(self, missing_allowed: int) -> float:
-        """Return the share of time before loss that a stripe of one copy misses more shards than allowed."""
+        """Return the part of the time before loss with too few shards.
+
+        Parameters
+        ----------
+        missing_allowed
+            Shards that a stripe of one copy may miss.
+
+        Returns
+        -------
+        float
+            Part of the time with more missing shards, 0 to 1.
+        """
         below = (self.missing > missing_allowed).astype(float)
         return mean_absorption(self.rates, below) / mean_absorption(self.rates)
 
@@ -55,11 +82,13 @@ class _Steps(NamedTuple):
 
 @dataclass(frozen=True)
 class PatternChain(Chain):
-    """A chain with a state for each pattern of losses that can be decoded, the first the whole stripe.
+    """A chain with a state for each decodable pattern of losses, the first without any.
 
-    It is solved by uniformisation, step by step. Once the distribution among the states is stationary, the
-    probability of survival shrinks by the same factor with each step, and the rest of the sum over
-    Poisson-distributed steps has a closed form.
+    Notes
+    -----
+    It is solved by uniformisation, step by step. Once the distribution among the states is
+    stationary, each step reduces the probability of survival by the same factor, and the remainder
+    of the sum over Poisson-distributed steps has a closed form.
     """
 
     @cached_property
@@ -86,7 +115,13 @@ class PatternChain(Chain):
         return _Steps(q, np.array(losses), np.array(left), shape)
 
     def loss_probability(self, horizon_s: float) -> float:
-        """Return the probability that any copy ends within a time."""
+        """Return the probability that any copy ends within a time.
+
+        Parameters
+        ----------
+        horizon_s
+            The time [s].
+        """
         rate_per_s, losses, left, _ = self._steps
         mean = rate_per_s * horizon_s
         gone = np.append(0.0, np.cumsum(losses * left[:-1]))
@@ -102,24 +137,47 @@ class PatternChain(Chain):
 
     @property
     def mttdl_s(self) -> float:
-        """Return the mean time to the first loss among all copies [s]."""
+        """Mean time to the first loss among all copies [s]."""
         rate_per_s, losses, left, _ = self._steps
         steps = float(left[:-1].sum()) + float(left[-1]) / float(losses[-1])
         return steps / rate_per_s / self.copies
 
     def share_of_time(self, missing_allowed: int) -> float:
-        """Return the share of time before loss that a stripe of one copy misses more shards than allowed."""
+        """Return the part of the time before loss with too few shards.
+
+        Parameters
+        ----------
+        missing_allowed
+            Shards that a stripe of one copy may miss.
+
+        Returns
+        -------
+        float
+            Part of the time with more missing shards, 0 to 1.
+        """
         return float(np.sum(self._steps.shape[self.missing > missing_allowed]))
 
 
 def absorption(rates: Floats, horizon_s: float) -> float:
-    """Return the probability of absorption within a time, from state 0; rates [1/s] as in `Chain`.
+    """Return the probability of absorption within a time, from state 0.
+
+    Parameters
+    ----------
+    rates
+        Rates as in `Chain` [1/s], shape (states, states + 1).
+    horizon_s
+        The time [s].
+
+    Returns
+    -------
+    float
+        The probability, with a relative error below 1e-6.
 
     Notes
     -----
     Uniformisation over a step so short that the chain hardly moves, exp(Qh) = sum of Poisson(qh; j) U^j with
-    U = I + Q/q, then repeated squaring. q is twice the largest exit rate, so that every element of U is a sum
-    of positive terms; relative errors double with each squaring and stay below 1e-6.
+    U = I + Q/q, is followed by repeated squaring. q is twice the largest exit rate, so every element of U is
+    a sum of positive terms. Relative errors double with each squaring.
 
     References
     ----------
@@ -143,7 +201,7 @@ def absorption(rates: Floats, horizon_s: float) -> float:
     for order in range(1, 200):
         term = term @ jump * (step / order)
         total += term
-        # Far entries fill in only after as many jumps as there are states between.
+        # Distant entries fill in only after as many jumps as there are states between them.
         if order > size + 2 and bool((term <= 1e-18 * total).all()):
             break
     for _ in range(doublings):
@@ -153,8 +211,22 @@ def absorption(rates: Floats, horizon_s: float) -> float:
 
 
 def mean_absorption(rates: Floats, reward: Floats | None = None) -> float:
-    """Return the mean reward before absorption from state 0: by default 1 per second, hence the time [s].
+    """Return the mean reward before absorption, from state 0.
 
+    Parameters
+    ----------
+    rates
+        Rates as in `Chain` [1/s], shape (states, states + 1).
+    reward
+        Reward per second in each state, shape (states,). By default 1, which yields the mean time [s].
+
+    Returns
+    -------
+    float
+        The mean reward, infinite if absorption is impossible.
+
+    Notes
+    -----
     States are eliminated one by one, without subtraction.
 
     References
@@ -183,8 +255,19 @@ def mean_absorption(rates: Floats, reward: Floats | None = None) -> float:
 def birth_death(up: list[float], down: list[float], lethal: list[float]) -> Floats:
     """Return the rates of a chain whose state is the number of missing shards.
 
-    `up` leads from state i to i + 1 [1/s], the last to loss; `down` from i + 1 to i, one fewer; `lethal` is
-    the share of each `up` that ends in loss at once.
+    Parameters
+    ----------
+    up
+        Rate from state i to i + 1 [1/s]. The last one leads to loss.
+    down
+        Rate from state i + 1 to i [1/s], one entry fewer.
+    lethal
+        Part of each `up` that ends in loss directly, 0 to 1.
+
+    Returns
+    -------
+    ndarray of float64
+        Rates as in `Chain`, shape (states, states + 1).
     """
     last = len(up) - 1
     rates = np.zeros((last + 1, last + 2))
@@ -199,6 +282,16 @@ def birth_death(up: list[float], down: list[float], lethal: list[float]) -> Floa
 def chain_of(system: System) -> Chain:
     """Return the chain of a system whose drives do not age.
 
+    Parameters
+    ----------
+    system
+        The system.
+
+    Returns
+    -------
+    Chain
+        The chain. It ignores bursts.
+
     Raises
     ------
     ValueError
@@ -206,20 +299,19 @@ def chain_of(system: System) -> Chain:
 
     Notes
     -----
-    Clustered: a pool of n drives, each failing at rate λ; rebuilt at μ = 1 / (detection + transfer), each
-    ("parallel") or one at a time ("serial"; sharing one pace gives the same rate). Exact; codes whose
-    patterns matter have a state for each pattern (`PatternChain`).
+    Clustered: a pool of n drives, each failing at rate λ. A drive is rebuilt at rate
+    μ = 1 / (detection + transfer), each drive on its own ("parallel") or one at a time ("serial").
+    Sharing one pace gives the same rate. The chain is exact. Codes whose patterns matter have a state
+    per pattern (`PatternChain`).
 
-    Declustered: the state is the number of shards that the worst stripes miss, any further failure hits
+    Declustered: the state is the number of shards that the worst stripes miss. Any further failure hits
     such a stripe, and the worst stripes are rebuilt first (`levels_of`).
 
-    CRUSH: for each drive a chain of the failures that its own failure begins, with the mean times and rates
-    of groups that are rebuilt in turn (`turn_levels`). An approximation.
+    CRUSH: a chain per drive of the failures that follow its own failure, with the mean times and rates of
+    groups that are rebuilt in turn (`turn_levels`). An approximation.
     """
     if not system.lifetime.constant:
-        raise ValueError(
-            "lifetime: got drives that age, wanted exponential lifetimes: a chain has no memory"
-        )
+        raise ValueError("lifetime: got drives that age, wanted exponential lifetimes")
     if system.placement == "clustered":
         return _pool_chain(system)
     levels = levels_of(system)
@@ -248,13 +340,23 @@ def _pool_chain(system: System) -> Chain:
 
 
 def levels_of(system: System) -> Levels:
-    """Return the duration of each level of exposure, and the failures that lead from it to the next.
+    """Return the duration of each level of exposure, and the failures that lead to the next.
+
+    Parameters
+    ----------
+    system
+        The system.
+
+    Returns
+    -------
+    Levels
+        Durations and transitions.
 
     Notes
     -----
     Declustered: i overlapping failures share a fraction prod((n - j) / (N - j), j = 1 … i - 1) of a drive's
-    stripes, of which one shard each is rebuilt, with the bandwidth of N - i survivors, each rebuilt byte
-    costing `repair_reads` bytes read and one written.
+    stripes. One shard of each is rebuilt with the bandwidth of N - i survivors, and each rebuilt byte costs
+    `repair_reads` bytes read and one written.
     """
     if system.placement == "crush":
         return turn_levels(system)
@@ -296,7 +398,7 @@ def _stripe_levels(system: System) -> Levels:
 def _sector_losses(system: System, volumes: list[float]) -> list[float]:
     """Return the probability, by level, that the next failure exposes a latent error and is lethal.
 
-    `volumes` are the shares of a drive's bytes that each level exposes.
+    `volumes` are the parts of a drive's bytes that each level exposes.
     """
     code = system.code
     chances = [0.0] * len(volumes)
@@ -309,7 +411,7 @@ def _sector_losses(system: System, volumes: list[float]) -> list[float]:
 def _pattern_chain(
     code: Code, fail: float, mend: float, copies: float, *, parallel: bool
 ) -> PatternChain:
-    """Return the chain of every decodable pattern of losses; serial repair picks any missing shard."""
+    """Return the chain of all decodable patterns of losses. Serial repair picks any missing shard."""
     assert code.distances is not None
     masks = np.flatnonzero(code.distances > 0).astype(np.int64)
     size = len(masks)

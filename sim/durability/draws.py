@@ -1,4 +1,4 @@
-"""Draw what both kinds of walks need: random numbers, bursts and latent errors, with importance sampling."""
+"""Random numbers, bursts and latent errors for both kinds of walks, with importance sampling."""
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast
@@ -21,7 +21,7 @@ _27: Final = np.uint64(27)
 _31: Final = np.uint64(31)
 _11: Final = np.uint64(11)
 
-#: Causes of a step to a higher level; a burst b is `AS_ONE` + b.
+#: Causes of a step to a higher level. Burst number b has the cause `AS_ONE` + b.
 ELSEWHERE: Final = 0
 SAME_RACK: Final = 1
 SAME_HOST: Final = 2
@@ -35,39 +35,57 @@ R = TypeVar("R")
 
 
 class Threats(NamedTuple):
-    """What makes drives fail during a walk."""
+    """The causes of failures during a walk.
 
-    tolerated: int  # Shards that any stripe may miss
-    # The lifetime's pieces.
+    Attributes
+    ----------
+    tolerated
+        Shards that any stripe may miss.
+    edges_s, hazards
+        Pieces of the lifetime, as in `Lifetime`.
+    burst_rates, burst_lost, burst_units
+        Rate of each burst [1/s], probability that a struck drive loses its data, and units struck.
+    drawn_rates, drawn_lost
+        The rates and probabilities used to draw bursts instead.
+    bias_s
+        Time scale for drawing failures at each level [s], shape (tolerated + 1,). 0 draws them at
+        their own rates.
+    detection_s
+        Time from a failure to the start of its repair [s].
+    horizon_s
+        End of a walk [s].
+    sector_errors
+        Mean number of latent sector errors on a drive.
+    """
+
+    tolerated: int
     edges_s: Floats
     hazards: Floats
     burst_rates: Floats
     burst_lost: Floats
     burst_units: Ints
-    # The rates, and probabilities that a drive loses its data, with which bursts are drawn instead.
     drawn_rates: Floats
     drawn_lost: Floats
     bias_s: Floats
-    """Shape (tolerated + 1,): time scale on which failures are drawn at each level; 0: their own rates."""
     detection_s: float
     horizon_s: float
     sector_errors: float
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile with Numba, cached on disk, and release Python's lock so that batches run in parallel."""
+    """Compile with Numba, cache on disk, and release Python's lock so that batches run in parallel."""
     return jit.compiled(function, **_OPTIONS)
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that only compiled code calls: without wrappers, which take longest to compile."""
+    """Compile a function that only compiled code calls, without the wrappers that take longest to compile."""
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_OPTIONS}
     return cast("Callable[P, R]", numba.njit(**options)(function))
 
 
 @inner
 def _next(state: State) -> np.uint64:
-    """Return the next number of SplitMix64."""
+    """Return the next output of SplitMix64."""
     state[0] += _GOLDEN
     value = state[0]
     value = (value ^ (value >> _30)) * _MIX_1
@@ -77,7 +95,7 @@ def _next(state: State) -> np.uint64:
 
 @inner
 def seeded(state: State, seed: int, walk: int) -> None:
-    """Seed the stream of one walk."""
+    """Seed the random stream of one walk."""
     state[0] = np.uint64(seed)
     state[0] = _next(state) ^ (np.uint64(walk) * _MIX_2)
     _next(state)
@@ -91,13 +109,13 @@ def uniform(state: State) -> float:
 
 @inner
 def exponential(state: State) -> float:
-    """Draw a number of the exponential distribution of mean 1."""
+    """Draw an exponential number of mean 1."""
     return float(-np.log1p(-uniform(state)))
 
 
 @inner
 def hazard(threats: Threats, age_s: float) -> float:
-    """Return the failure rate of a drive of an age [1/s]."""
+    """Return the failure rate of a drive at an age [1/s]."""
     piece = len(threats.edges_s) - 1
     while piece > 0 and threats.edges_s[piece] > age_s:
         piece -= 1
@@ -114,7 +132,7 @@ def next_event_s(rate: float, rng: State) -> float:
 
 @inner
 def begin_burst(threats: Threats, states: Any, at: int, draw: float) -> float:
-    """Begin the burst that a draw in [0, sum of drawn rates) picks; return the likelihood ratio."""
+    """Begin the burst selected by a draw in [0, sum of drawn rates), and return the likelihood ratio."""
     which = 0
     while draw >= threats.drawn_rates[which] and which < len(threats.drawn_rates) - 1:
         draw -= threats.drawn_rates[which]
@@ -126,7 +144,7 @@ def begin_burst(threats: Threats, states: Any, at: int, draw: float) -> float:
 
 @inner
 def loses_data(threats: Threats, which: int, rng: State) -> tuple[bool, float]:
-    """Draw if a drive that a burst strikes loses its data; return that and the likelihood ratio."""
+    """Draw whether a drive struck by a burst loses its data, and return that and the likelihood ratio."""
     chance = threats.burst_lost[which]
     drawn = threats.drawn_lost[which]
     if drawn < 1 and uniform(rng) >= drawn:
@@ -138,7 +156,7 @@ def loses_data(threats: Threats, which: int, rng: State) -> tuple[bool, float]:
 
 @inner
 def sector_lost(threats: Threats, chance: float, rng: State) -> tuple[bool, float]:
-    """Draw if the last rebuild meets a latent error; return that and the likelihood ratio."""
+    """Draw whether the last rebuild meets a latent error, and return that and the likelihood ratio."""
     drawn = chance
     if threats.bias_s[threats.tolerated] > 0:
         drawn = max(chance, _SECTOR_DRAWN)

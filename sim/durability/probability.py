@@ -1,11 +1,20 @@
-"""Combine probabilities without losing the digits of small ones."""
+"""Probabilities combined without losing the digits of small ones."""
 
 from math import expm1, log1p
 
 
 def any_of(probability: float, copies: float) -> float:
-    """Return the probability that at least one of independent copies has an event, from that of each.
+    """Return the probability that at least one of several independent copies has an event.
 
+    Parameters
+    ----------
+    probability
+        Probability for each copy, 0 to 1.
+    copies
+        Number of copies.
+
+    Examples
+    --------
     >>> any_of(1e-30, 1000)
     1e-27
     """

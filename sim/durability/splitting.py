@@ -1,4 +1,4 @@
-"""Estimate rare losses by fixed-effort multilevel splitting: a product of steps that are not rare."""
+"""Rare losses by fixed-effort multilevel splitting, a product of less rare conditional probabilities."""
 
 import os
 from collections import Counter, defaultdict
@@ -22,16 +22,18 @@ from stripesim.sim.durability.system import System, group_bytes
 BATCHES: Final = 20
 WALKS: Final = 1000
 
-#: Widest interval that is not narrowed by four times as many walks, within the limits below [nines].
+#: Widest final interval. A wider one triggers four times as many walks, within the limits
+#: below [nines].
 WIDTH_NINES: Final = 0.3
-#: Most walks begun and events in them, of a round that saw losses and of one that saw none [count].
+#: Most walks and events of a round that saw losses, and of one that saw none [count].
 EFFORT_MAX: Final = 50_000_000
 UNSEEN_EFFORT_MAX: Final = 5_000_000
-#: Most memory for the states of a batch and their copies [B]; fixed, since results depend on it.
+#: Most memory for the states of a batch and their copies [B]. Fixed, because results depend on
+#: it.
 STATES_BYTES_MAX: Final = 100_000_000
 _WALKS_MIN: Final = 10
 
-#: Concurrent failures above which further ones are drawn at their own rate [count].
+#: Above this number of concurrent failures, further ones are drawn at their own rate [count].
 _PLENTY: Final = 3.0
 
 _POLICY: Final = {"parallel": 0, "serial": 1, "shared": 2}
@@ -39,45 +41,84 @@ _UNITS: Final = ("drive", "host", "rack")
 
 
 class Prepared(NamedTuple):
-    """A system in the form that compiled walks take."""
+    """A system in the form that compiled walks use.
+
+    Attributes
+    ----------
+    layout
+        Constants of a walk.
+    ages
+        Drives whose age is tracked, 0 if drives do not age.
+    age_s
+        Age of all drives at the start [s].
+    room
+        Concurrent failures that a state has room for.
+    copies
+        Independent pools, one of which is simulated.
+    loss_bytes
+        Client data per lost placement group, or per lost byte of a shard [B].
+    """
 
     layout: Any
-    ages: int  # Drives whose age is tracked; 0 where drives do not age
+    ages: int
     age_s: float
-    room: int  # Concurrent failures that a state has room for
-    copies: int  # Independent pools, of which one is simulated
+    room: int
+    copies: int
     loss_bytes: float
-    """Client data per lost placement group, or per lost byte of a shard [B]."""
 
 
-class Batch(NamedTuple):
-    """The result of one independent batch of walks."""
+class WalkBatch(NamedTuple):
+    """The result of one independent batch of walks.
 
-    probability: float  # Of loss within the horizon, of the part that is simulated
-    steps: tuple[float, ...]  # Conditional probability of each level
+    Attributes
+    ----------
+    probability
+        Probability of loss within the horizon in the simulated part.
+    steps
+        Conditional probability of each level.
+    walks, events
+        Walks begun, and events in them.
+    lost_bytes
+        Client data lost, the mean of walks that lose any [B].
+    paths
+        Part of the walks that end in loss, by their causes of levels 1, 2, ….
+    """
+
+    probability: float
+    steps: tuple[float, ...]
     walks: int
     events: int
-    lost_bytes: float  # Client data lost, the mean of walks that lose some [B]
-    # Share of the walks that end in loss, by their causes of levels 1, 2, ….
+    lost_bytes: float
     paths: dict[tuple[int, ...], float]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The result of all batches."""
+    """The result of all batches.
 
-    # Of any loss within the horizon, with a 95 % interval.
+    Attributes
+    ----------
+    probability, low, high
+        Probability of any loss within the horizon, and its 95 % interval.
+    walks, events
+        Walks begun, and events in them.
+    lost_bytes
+        Client data lost, the mean of walks that lose any [B].
+    paths
+        Part of each path in the losses, the most frequent first.
+    """
+
     probability: float
     low: float
     high: float
     walks: int
     events: int
     lost_bytes: float
-    paths: tuple[tuple[tuple[int, ...], float], ...]  # Most frequent first
+    paths: tuple[tuple[tuple[int, ...], float], ...]
 
     @property
     def nines(self) -> tuple[float, float, float]:
-        """Return the nines and the ends of their interval; infinite where no walk was lost."""
+        """Nines, and the bounds of their interval. Infinite if no walk ended in loss."""
         return _nines(self.probability), _nines(self.high), _nines(self.low)
 
 
@@ -86,12 +127,17 @@ def _nines(probability: float) -> float:
 
 
 def prepare(system: System, *, biased: bool = True) -> Prepared:
-    """Bring a system into the form that walks take.
+    """Convert a system to the form that walks use.
 
-    `biased`: failures in the most exposed groups are drawn more often than they happen.
+    Parameters
+    ----------
+    system
+        The system.
+    biased
+        True to draw failures in the most exposed groups more often than they happen.
     """
     code = system.code
-    # Pools that share nothing are equal and independent: one stands for all.
+    # Pools that share nothing are equal and independent, so one represents all.
     one_pool = (
         system.placement == "clustered" and not system.bursts and system.spares is None
     )
@@ -101,7 +147,7 @@ def prepare(system: System, *, biased: bool = True) -> Prepared:
         drives = code.width
         copies = system.pools
     threats = _threats(system, drives, biased=biased)
-    layout: walk_pool.Pool | walk_groups.Layout
+    layout: walk_pool.PoolConstants | walk_groups.GroupConstants
     if system.placement == "declustered":
         layout = _pool(system, threats)
         loss_bytes = float(code.k)
@@ -119,7 +165,7 @@ def prepare(system: System, *, biased: bool = True) -> Prepared:
 
 
 def _room(system: System, drives: int) -> int:
-    """Return how many concurrent failures to make room for at first."""
+    """Return the number of concurrent failures to make room for at first."""
     struck = sum(
         _drives_of(system, burst.unit) * burst.units for burst in system.bursts
     )
@@ -140,7 +186,8 @@ def _threats(system: System, drives: int, *, biased: bool) -> Threats:
     if biased:
         bias_s = np.array(_bias_s(system, drives))
     if biased and bursts:
-        # Draw a burst in every third walk at least, and strike about half of what would lose data.
+        # Draw a burst in every third walk at least, and strike about half of what would lose
+        # data.
         drawn_rates = np.maximum(rates, 0.3 / system.horizon_s)
         struck = np.array(
             [_drives_of(system, burst.unit) * burst.units for burst in bursts]
@@ -169,10 +216,10 @@ def _repairs_in_one(system: System) -> bool:
 
 
 def _bias_s(system: System, drives: int) -> list[float]:
-    """Return the time scale on which failures are drawn at each level: about as long as a walk stays there.
+    """Return the time scale for drawing failures at each level: about the time that a walk stays there.
 
-    That is one stay, at most the horizon, plus the share of the horizon spent at the level anyway.
-    Weights then remain near 1: a walk that stayed n times as long would carry a weight of e to the n.
+    It is one stay, at most the horizon, plus the part of the horizon spent at the level anyway.
+    Weights then remain near 1. A walk that stayed n times longer would carry a weight of e to the n.
     """
     levels = levels_of(system)
     rate = system.lifetime.rate_per_s
@@ -194,15 +241,15 @@ def _bias_s(system: System, drives: int) -> list[float]:
 
 
 def _drives_of(system: System, unit: str) -> int:
-    """Return the most drives in a unit."""
+    """Return the largest number of drives in a unit."""
     if unit == "drive":
         return 1
     return int(np.bincount(system.units[unit]).max())
 
 
-def _pool(system: System, threats: Threats) -> walk_pool.Pool:
+def _pool(system: System, threats: Threats) -> walk_pool.PoolConstants:
     width = system.code.width
-    return walk_pool.Pool(
+    return walk_pool.PoolConstants(
         threats=threats,
         drives=system.drives,
         width=width,
@@ -214,7 +261,9 @@ def _pool(system: System, threats: Threats) -> walk_pool.Pool:
     )
 
 
-def _layout(system: System, drives: int, threats: Threats) -> walk_groups.Layout:
+def _layout(
+    system: System, drives: int, threats: Threats
+) -> walk_groups.GroupConstants:
     code = system.code
     repair = system.repair
     groups = system.layout[:1] if drives == code.width else system.layout
@@ -238,7 +287,7 @@ def _layout(system: System, drives: int, threats: Threats) -> walk_groups.Layout
     item_s = group_bytes(system) / repair.bytes_per_s
     if _repairs_in_one(system):
         item_s += repair.detection_s
-    return walk_groups.Layout(
+    return walk_groups.GroupConstants(
         threats=threats,
         members=members.astype(np.int32),
         first=first.astype(np.int32),
@@ -271,7 +320,7 @@ def _initial_state(prepared: Prepared) -> Any:
         "born_s": np.full((1, prepared.ages), -prepared.age_s),
         "cause": np.zeros((1, lay.threats.tolerated + 2), dtype=np.int32),
     }
-    if isinstance(lay, walk_pool.Pool):
+    if isinstance(lay, walk_pool.PoolConstants):
         exposed = np.zeros((1, lay.threats.tolerated + 1))
         return walk_pool.PoolStates(
             **common, exposed_bytes=exposed, detected_s=np.zeros((1, room))
@@ -290,14 +339,32 @@ def _initial_state(prepared: Prepared) -> Any:
 
 def run_batch(
     prepared: Prepared, seed: int, number: int, walks: int, *, levels: bool = True
-) -> Batch:
-    """Run one batch of so many walks at each level; without `levels` each goes on to loss or the horizon.
+) -> WalkBatch:
+    """Run one batch of walks.
+
+    Parameters
+    ----------
+    prepared
+        The system.
+    seed
+        Seed of the random streams.
+    number
+        Number of the batch.
+    walks
+        Walks at each level.
+    levels
+        False to let each walk continue to loss or the horizon, without splitting.
+
+    Returns
+    -------
+    WalkBatch
+        The result.
 
     Notes
     -----
-    States that reach a level are drawn, for the next one, in proportion to their weights (systematic
-    resampling), and the level's probability is the mean weight, so that the product is unbiased. It also is
-    where states are drawn uniformly and keep their weights.
+    States that reach a level are drawn for the next one in proportion to their weights (systematic
+    resampling), and the level's probability is the mean weight, so the product is unbiased. It is also
+    unbiased if states are drawn uniformly and keep their weights.
 
     References
     ----------
@@ -308,11 +375,12 @@ def run_batch(
     layout = prepared.layout
     tolerated = layout.threats.tolerated
     stage: Any = walk_groups.stage
-    if isinstance(layout, walk_pool.Pool):
+    if isinstance(layout, walk_pool.PoolConstants):
         stage = walk_pool.stage
     targets = range(1, tolerated + 2) if levels else [tolerated + 1]
-    # Bursts are drawn more often than they strike. States after a burst thus have low weights and would
-    # hardly be drawn again in proportion to them: with bursts, states are drawn uniformly.
+    # Bursts are drawn more often than they strike, so states after a burst have low weights
+    # and would hardly be drawn again in proportion to them. With bursts, states are drawn
+    # uniformly.
     has_bursts = len(layout.threats.burst_rates) > 0
     generator = np.random.default_rng((seed, number))
     states = _initial_state(prepared)
@@ -336,7 +404,7 @@ def run_batch(
         steps.append(estimated / before)
         before = estimated
         if steps[-1] == 0:
-            return Batch(0.0, tuple(steps), walks * len(steps), events, 0.0, {})
+            return WalkBatch(0.0, tuple(steps), walks * len(steps), events, 0.0, {})
         shares = weights
         carried = np.ones(walks)
         if has_bursts and target <= tolerated:
@@ -347,7 +415,7 @@ def run_batch(
         picks = np.searchsorted(np.cumsum(shares) / shares.sum(), quantiles)
         picks = picks.clip(max=walks - 1)
     paths = Counter(tuple(row) for row in states.cause[picks, 1:].tolist())
-    return Batch(
+    return WalkBatch(
         float(np.prod(steps)),
         tuple(steps),
         walks * len(steps),
@@ -357,12 +425,25 @@ def run_batch(
     )
 
 
-def estimate(batches: list[Batch], copies: int) -> Estimate:
-    """Combine batches: Student's interval on the logarithm of their mean.
+def estimate(batches: list[WalkBatch], copies: int) -> Estimate:
+    """Combine batches.
 
-    The batches are independent and each is unbiased; the relative standard error of their mean is taken as
-    that of its logarithm, which holds as long as it is small. Where no batch saw a loss, the interval ends
-    at what three of all walks would have given.
+    Parameters
+    ----------
+    batches
+        Independent and unbiased results.
+    copies
+        Independent pools, one of which was simulated.
+
+    Returns
+    -------
+    Estimate
+        The mean, with Student's interval on its logarithm.
+
+    Notes
+    -----
+    The relative standard error of the mean is used as the standard error of its logarithm, which holds if
+    it is small. If no batch saw a loss, the interval ends at the value that three lost walks would give.
     """
     values = np.array([min(1.0, batch.probability) for batch in batches])
     walks = sum(batch.walks for batch in batches)
@@ -397,7 +478,7 @@ def split(
     seed: int = 1,
     batches: int = BATCHES,
     walks: int = WALKS,
-    spread: Callable[[Callable[[int], Batch], Iterable[int]], Iterable[Batch]]
+    spread: Callable[[Callable[[int], WalkBatch], Iterable[int]], Iterable[WalkBatch]]
     | None = None,
 ) -> Estimate:
     """Estimate the probability of loss by splitting.
@@ -407,13 +488,18 @@ def split(
     system
         Scheme, drives, repair and bursts.
     seed
-        Of the random streams.
+        Seed of the random streams.
     batches
-        Independent batches.
+        Number of independent batches.
     walks
-        Walks of a batch that begin at every level, at first: see `WIDTH_NINES`.
+        Walks per level and batch in the first round. See `WIDTH_NINES`.
     spread
-        Maps a function over batch numbers; by default on threads of all cores.
+        Maps a function over batch numbers. By default it uses threads on all cores.
+
+    Returns
+    -------
+    Estimate
+        The probability and the paths to loss.
     """
     prepared = prepare(system)
     walks_max = _walks_max(prepared)
@@ -432,7 +518,7 @@ def split(
 
 
 def _is_final(result: Estimate) -> bool:
-    """Return True if an estimate is narrow enough, or a narrower one would take too long."""
+    """Return True if an estimate is precise enough, or a more precise one would take too long."""
     if result.low > 0 and log10(result.high / result.low) <= WIDTH_NINES:
         return True
     effort_max = EFFORT_MAX if result.probability else UNSEEN_EFFORT_MAX
@@ -448,7 +534,19 @@ def _walks_max(prepared: Prepared) -> int:
 def plain_monte_carlo(
     system: System, *, seed: int = 1, batches: int = BATCHES, walks: int = WALKS
 ) -> Estimate:
-    """Estimate the probability of loss without splitting or importance sampling, as a check of `split`."""
+    """Estimate the probability of loss without splitting or importance sampling, as a check of `split`.
+
+    Parameters
+    ----------
+    system
+        The system.
+    seed
+        Seed of the random streams.
+    batches
+        Number of batches.
+    walks
+        Walks per batch.
+    """
     prepared = prepare(system, biased=False)
     results = [
         run_batch(prepared, seed, number, walks, levels=False)

@@ -1,4 +1,4 @@
-"""Describe a system whose durability is asked for: a code, drives that fail, repair, bursts."""
+"""The system whose durability is estimated: a code, failing drives, repair and bursts."""
 
 from __future__ import annotations
 
@@ -33,26 +33,49 @@ _PIECES: Final = 40
 
 @dataclass(frozen=True)
 class Lifetime:
-    """Time from a new drive to its failure, as a hazard that is constant over pieces of the drive's age.
+    """Time from a new drive to its failure, as a hazard that is piecewise constant in the drive's age.
 
+    Attributes
+    ----------
+    edges_s
+        Ages at the beginning of each piece [s], the first one 0. The last piece has no end.
+    hazards_per_s
+        Failure rate in each piece [1/s].
+
+    Examples
+    --------
     >>> round(Lifetime.exponential(0.02).hazards_per_s[0] * YEAR_S, 6)
     0.020203
     """
 
-    # Ages at which pieces begin [s], the first 0; the last piece has no end.
     edges_s: tuple[float, ...]
-    hazards_per_s: tuple[float, ...]  # Failure rate in each [1/s]
+    hazards_per_s: tuple[float, ...]
 
     @classmethod
     def exponential(cls, afr: float) -> Lifetime:
-        """Return lifetimes of an annual failure rate `afr`, the share of drives that fail within a year."""
+        """Return exponential lifetimes.
+
+        Parameters
+        ----------
+        afr
+            Annual failure rate: the part of the drives that fail within a year, 0 to 1.
+        """
         return cls((0.0,), (-log1p(-afr) / YEAR_S,))
 
     @classmethod
     def weibull(cls, scale_s: float, shape: float, until_s: float) -> Lifetime:
-        """Return Weibull lifetimes, as pieces up to an age [s] with the mean hazards of the distribution.
+        """Approximate Weibull lifetimes by pieces with the mean hazards of the distribution.
 
-        Pieces are equally long where the hazard rises, and grow with age where it falls from infinity.
+        Pieces have equal lengths if the hazard rises, and grow with age if it falls from infinity.
+
+        Parameters
+        ----------
+        scale_s
+            Scale of the distribution [s].
+        shape
+            Shape of the distribution. 1 is exponential.
+        until_s
+            Age at the end of the last but one piece [s].
         """
         if shape == 1:
             return cls((0.0,), (1 / scale_s,))
@@ -64,12 +87,12 @@ class Lifetime:
 
     @property
     def constant(self) -> bool:
-        """Return True if drives do not age."""
+        """True if drives do not age."""
         return len(set(self.hazards_per_s)) == 1
 
     @property
     def rate_per_s(self) -> float:
-        """Return the hazard of a drive of any age or, if drives age, the mean over pieces [1/s]."""
+        """Hazard of a drive at any age [1/s] or, if drives age, the mean over pieces."""
         if self.constant or len(self.edges_s) == 1:
             return self.hazards_per_s[0]
         lengths = np.diff(np.array(self.edges_s))
@@ -78,26 +101,53 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class Code:
-    """The properties of a redundancy scheme that durability depends on."""
+    """The properties of a redundancy scheme that determine durability.
+
+    Attributes
+    ----------
+    name
+        Name of the scheme.
+    width, k
+        Number of shards in total, and of data shards.
+    tolerated
+        Largest number of shards whose loss never destroys data.
+    repair_reads
+        Number of shards read to rebuild one, the mean over shards.
+    min_shards
+        Shards required to serve clients (Ceph's default ``min_size``).
+    distances
+        Number of further losses that destroy data, by pattern of lost shards (bit i is shard i),
+        shape (2**width,). 0 if data is destroyed already. None if the number of lost shards
+        decides.
+    """
 
     name: str
-    # Shards in all, and those that carry data.
     width: int
     k: int
-    tolerated: int  # Any so many shards may be lost
-    repair_reads: float  # Shards read to rebuild one, the mean over shards
-    min_shards: int  # Shards needed to serve clients (Ceph's default ``min_size``)
+    tolerated: int
+    repair_reads: float
+    min_shards: int
     distances: npt.NDArray[np.uint8] | None = None
-    """Shape (2**width,): further losses that destroy data, by pattern of lost shards (bit i: shard i); 0:
-    destroyed already. None where the number of lost shards decides."""
 
 
 @lru_cache(maxsize=32)
 def code_of(name: str) -> Code:
-    """Return the `Code` of a scheme as scenarios write it.
+    """Return the `Code` of a scheme.
 
-    A code whose patterns of m losses are not all decodable and that has more than 20 shards is taken to lose
-    data as soon as more than `failures_tolerated` shards are gone.
+    Parameters
+    ----------
+    name
+        The scheme in the notation of scenarios, such as ``rs:6,3``.
+
+    Returns
+    -------
+    Code
+        Its properties.
+
+    Notes
+    -----
+    If some patterns of m losses cannot be decoded and the code has more than 20 shards, the loss of
+    more than `failures_tolerated` shards counts as data loss.
     """
     scheme = parse_scheme(name)
     replicated = scheme.kind == "replicated"
@@ -110,7 +160,7 @@ def code_of(name: str) -> Code:
     tolerated = scheme.failures_tolerated
     distances = _distances(scheme)
     if distances is not None:
-        # A scheme may state no more than a proven lower bound.
+        # A scheme may state a proven lower bound only.
         tolerated = int(distances[0]) - 1
     return Code(
         name=scheme.name,
@@ -137,7 +187,7 @@ def _repair_reads(scheme: RedundancyScheme) -> float:
 
 
 def _distances(scheme: RedundancyScheme) -> npt.NDArray[np.uint8] | None:
-    """Tabulate `Code.distances`; None where the number of lost shards decides."""
+    """Tabulate `Code.distances`. None if the number of lost shards decides."""
     width = scheme.width
     if scheme.failures_tolerated >= scheme.m or width > PATTERN_SHARDS_MAX:
         return None
@@ -145,7 +195,7 @@ def _distances(scheme: RedundancyScheme) -> npt.NDArray[np.uint8] | None:
     distance = np.zeros(1 << width, dtype=np.uint8)
     masks = np.arange(1 << width)
     counts = np.bitwise_count(masks)
-    # From many losses to few: the distance after one more loss is then known.
+    # Proceed from many losses to few, so that the distance after one more loss is known.
     for size in range(scheme.m, -1, -1):
         patterns = masks[(counts == size) & decodes]
         nearest = np.full(len(patterns), width + 1, dtype=np.int64)
@@ -159,7 +209,7 @@ def _distances(scheme: RedundancyScheme) -> npt.NDArray[np.uint8] | None:
 
 
 def _decodable(scheme: RedundancyScheme) -> npt.NDArray[np.bool_]:
-    """Tabulate which patterns of lost shards can be decoded; shape (2**width,)."""
+    """Tabulate the patterns of lost shards that can be decoded, shape (2**width,)."""
     width = scheme.width
     decodes = np.zeros(1 << width, dtype=bool)
     for size in range(scheme.m + 1):
@@ -178,71 +228,132 @@ def _decodable(scheme: RedundancyScheme) -> npt.NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class Repair:
-    """How fast lost shards are rebuilt."""
+class DriveRepair:
+    """The pace of repair.
+
+    Attributes
+    ----------
+    bytes_per_s
+        Pace at which one failed drive is rebuilt [B/s]. In a declustered pool, the bandwidth that
+        each surviving drive contributes, reads and writes together.
+    policy
+        "parallel": each failed drive at its own pace. "serial": one drive at a time in a pool.
+        "shared": all failed drives at the same time, sharing one pace.
+    detection_s
+        Time from a failure to the start of its repair [s].
+    fixed
+        True if a repair takes exactly its time, False for an exponential time of that mean.
+    prioritised
+        True if the placement groups nearest to loss come first.
+    progress
+        In a declustered pool, True if rebuilt stripes are safe from the next failure. Otherwise a
+        failure exposes all stripes on its drive, as in the chain.
+    """
 
     bytes_per_s: float
-    """Pace at which one failed drive is rebuilt [B/s]; in a declustered pool the bandwidth that each
-    surviving drive gives, reads and writes together."""
     policy: Policy = "serial"
-    """Each failed drive at its own pace; one at a time in a pool; all at once, sharing one pace."""
-    detection_s: float = 0.0  # From a failure to the start of its repair [s]
-    fixed: bool = True  # Whether a repair takes exactly its time, or an exponential one of that mean
-    prioritised: bool = True  # Whether placement groups nearest to loss come first
+    detection_s: float = 0.0
+    fixed: bool = True
+    prioritised: bool = True
     progress: bool = False
-    """In a declustered pool, whether stripes already rebuilt are safe from the next failure; else a failure
-    exposes its whole share, as in the chain."""
 
 
 @dataclass(frozen=True)
 class Burst:
-    """Failures that strike together."""
+    """A kind of correlated failure.
+
+    Attributes
+    ----------
+    name
+        Name of the burst.
+    unit
+        Kind of the units that it strikes, drawn at random.
+    units
+        Number of units struck at the same time.
+    rate_per_s
+        Mean rate of such bursts [1/s].
+    lost_fraction
+        Probability that a drive of a struck unit loses its data.
+    down_s
+        Time that struck units are unavailable [s].
+    """
 
     name: str
-    unit: Unit  # What is struck, drawn at random
-    units: int  # How many at once
-    rate_per_s: float  # Mean rate of such bursts [1/s]
-    # Probability that a drive of a struck unit loses its data.
+    unit: Unit
+    units: int
+    rate_per_s: float
     lost_fraction: float = 1.0
-    down_s: float = 0.0  # Time that struck units are out of reach [s]
+    down_s: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """One scheme on one set of drives."""
+    """One scheme on one set of drives.
+
+    Attributes
+    ----------
+    code
+        Properties of the scheme.
+    placement
+        "crush": placement groups as given. "clustered": pools of `code.width` drives.
+        "declustered": each stripe on any of all drives.
+    drives
+        Number of drives.
+    drive_bytes
+        Bytes stored on a drive [B].
+    lifetime
+        Lifetimes of drives.
+    repair
+        Pace of repair.
+    horizon_s
+        Time within which loss is estimated [s].
+    age_s
+        Age of all drives at the start [s].
+    sector_errors
+        Mean number of latent sector errors on a drive.
+    bursts
+        Correlated failures.
+    groups
+        Drive of each shard with "crush", −1 for a hole, shape (groups, width).
+    units
+        Host and rack number of each drive, if known, shape (drives,).
+    stripes
+        Number of stripes of a declustered pool. None if every combination of drives has a stripe.
+    min_shards
+        Shards required to serve clients. None for Ceph's default.
+    spares
+        Spare drives to rebuild to until failed drives are replaced. None for no limit.
+    replacement_s
+        Time from the use of a spare until a new one is available [s].
+    """
 
     code: Code
     placement: Placement
-    """Placement groups as given; pools of `code.width` drives; stripes on any drives of all."""
     drives: int
-    drive_bytes: float  # Bytes stored on a drive [B]
+    drive_bytes: float
     lifetime: Lifetime
-    repair: Repair
+    repair: DriveRepair
     horizon_s: float = YEAR_S
-    age_s: float = 0.0  # Age of all drives at the start [s]
-    sector_errors: float = 0.0  # Mean latent sector errors on a drive [count]
+    age_s: float = 0.0
+    sector_errors: float = 0.0
     bursts: tuple[Burst, ...] = ()
     groups: Ints | None = None
-    """Shape (groups, width): with "crush", the drive of each shard, -1 for a hole."""
     units: dict[str, Ints] = field(default_factory=dict)
-    """Shape (drives,): number of the host and of the rack of each drive, as far as there are any."""
     stripes: float | None = None
-    """Stripes of a declustered pool [count]; None: so many that every combination of drives has some."""
-    min_shards: int | None = None  # Needed to serve clients; None: as Ceph's default
+    min_shards: int | None = None
     spares: int | None = None
-    """Spare drives to rebuild to, until failed drives are replaced [count]; None: no limit."""
-    replacement_s: float = 0.0  # From use of a spare until it is free again [s]
+    replacement_s: float = 0.0
 
     @property
     def pools(self) -> int:
-        """Return the pools of a clustered placement, 1 otherwise."""
+        """Number of pools of a clustered placement, 1 otherwise."""
         if self.placement == "clustered":
             return self.drives // self.code.width
         return 1
 
     @property
     def transfer_s(self) -> float:
-        """Return the time to rebuild one whole drive, without detection and other rebuilds [s]."""
+        """Time to rebuild one whole drive, without detection and other rebuilds [s]."""
         if self.placement != "declustered":
             return self.drive_bytes / self.repair.bytes_per_s
         bandwidth = self.repair.bytes_per_s * (self.drives - 1)
@@ -250,7 +361,7 @@ class System:
 
     @property
     def missing_allowed(self) -> int:
-        """Return how many shards may be missing while clients are served."""
+        """Number of shards that may be missing while clients are served."""
         min_shards = self.min_shards
         if min_shards is None:
             min_shards = self.code.min_shards
@@ -258,7 +369,7 @@ class System:
 
     @cached_property
     def layout(self) -> Ints:
-        """Return the drives of each placement group, or of each pool of a clustered placement."""
+        """Drives of each placement group, or of each pool of a clustered placement."""
         if self.groups is not None:
             return self.groups
         n = self.code.width
@@ -266,7 +377,7 @@ class System:
 
 
 def group_bytes(system: System) -> float:
-    """Return the bytes of one shard of a placement group, or of a pool [B]."""
+    """Return the size of one shard of a placement group, or of a pool [B]."""
     if system.groups is None:
         return system.drive_bytes
     shards = int((system.groups >= 0).sum())

@@ -1,9 +1,9 @@
-"""Compute, level by level, what the failure of one drive leads to if placement groups are rebuilt in turn.
+"""Levels of exposure after the failure of one drive, if placement groups are rebuilt in turn.
 
-A failed drive's groups are rebuilt one after another, and each is exposed until its turn. A later failure
-therefore hits only the groups that still wait, and a prioritised rebuild takes the groups hit next.
-`turn_levels` counts how drives share groups, and computes how long each level lasts and how often it leads
-on; `stripesim.sim.durability.chain` makes a Markov chain of both.
+A failed drive's groups are rebuilt one after another, and each is exposed until its turn. So a later
+failure hits only the groups still waiting, and a prioritised rebuild takes the groups hit next.
+`turn_levels` counts how drives share groups, and computes the duration of each level and the rate at
+which it leads to the next. `stripesim.sim.durability.chain` builds a Markov chain from both.
 
 A level is the number of shards that the worst groups miss.
 """
@@ -18,13 +18,14 @@ import scipy
 from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.system import Code, Floats, Ints, System, group_bytes
 
-#: Groups of one drive that are followed one by one [count]; more are rebuilt in bunches.
+#: Groups of one drive that are followed individually [count]. More are rebuilt in bunches.
 ITEMS_MAX: Final = 200
 
-#: Sets of lost drives whose shared groups are counted at each level [count].
+#: Sampled sets of lost drives per level, for counting their shared groups [count].
 _SAMPLES: Final = 400
 
-#: Largest share of time in which rebuilds wait for one another; beyond it the queue has no limit.
+#: Largest part of the time in which rebuilds wait for one another. Beyond it the queue has no
+#: limit.
 _BUSY_MAX: Final = 0.9
 
 #: Points of an integral from 0 to 1, and their weights.
@@ -34,39 +35,66 @@ _SHARES: Final = _WEIGHTS / 2
 
 
 class Levels(NamedTuple):
-    """How long each level of exposure lasts, and how it leads on."""
+    """Duration of each level of exposure, and its transition to the next.
 
-    times_s: list[float]  # Mean duration of each level, from 1 [s]
-    reach: list[float]  # Drives whose failure leads from each level to the next, from 0
-    # Share of the steps from each level, from 0, that expose a latent sector error.
+    Attributes
+    ----------
+    times_s
+        Mean duration of each level, from 1 [s].
+    reach
+        Number of drives whose failure leads from each level to the next, from 0.
+    lethal
+        Part of the steps from each level, from 0, that expose a latent sector error.
+    """
+
+    times_s: list[float]
+    reach: list[float]
     lethal: list[float]
 
 
 class Sharing(NamedTuple):
-    """How other drives share the groups that miss the same shards."""
+    """How other drives share the groups that miss the same shards.
 
-    # Drives that may hold a shard of such a group, as if all were equally likely to.
+    Attributes
+    ----------
+    partners
+        Drives that may hold a shard of such a group, as if all were equally likely to.
+    chance
+        Probability that one of these drives holds a shard of a given group.
+    """
+
     partners: float
-    chance: float  # Probability that one of these drives holds a shard of a given group
+    chance: float
 
 
 @dataclass(frozen=True)
 class _Level:
-    """The groups at one level, as items that are rebuilt one after another."""
+    """The groups at one level, as items that are rebuilt one after another.
+
+    Attributes
+    ----------
+    sharing
+        How other drives share the groups.
+    size
+        Number of groups in an item.
+    group_s, drive_s
+        Time to rebuild one group and a whole drive [s].
+    carried, waited
+        Remaining time of the group being rebuilt at the level below, and wait for the groups hit
+        if that group is not one of them. Both are relative to that group's time.
+    """
 
     sharing: Sharing
-    size: float  # Groups in an item [count]
-    group_s: float  # Time to rebuild one group [s]
-    drive_s: float  # Time to rebuild a whole drive [s]
-    # Over the time of the group being rebuilt at the level below: its remaining time, and the
-    # wait for the groups hit if it is none of them.
+    size: float
+    group_s: float
+    drive_s: float
     carried: float
     waited: float
 
     def hits(self, counts: int, exposed: float) -> Floats:
-        """Return the rate of failures that hit exactly j of c items, over that of one drive; shape (c, j).
+        """Return the rate of failures that hit exactly j of c items, relative to one drive, shape (c, j).
 
-        `exposed` is the probability that an item still is.
+        `exposed` is the probability that an item is still exposed.
         """
         number = np.arange(counts)
         chances = scipy.stats.binom.pmf(
@@ -79,13 +107,23 @@ class _Level:
 def turn_levels(system: System) -> Levels:
     """Compute the levels of placement groups that CRUSH has placed.
 
+    Parameters
+    ----------
+    system
+        The system.
+
+    Returns
+    -------
+    Levels
+        Durations and transitions.
+
     Notes
     -----
     First order in the failure rate λ: only failures that take a group one level up count. Let c items be at
-    level i, and let the rebuild of one of them end after δ. A failure that hits j of them comes at the rate
-    λ A Binomial(c, ρ)(j), with A and ρ as in `Sharing`. The mean number of later entries of a level is then a
+    level i, and let the rebuild of one of them end after δ. Failures that hit j of them occur at the rate
+    λ A Binomial(c, ρ)(j), with A and ρ as in `Sharing`. The mean number of later entries of a level is a
     polynomial in δ, whose coefficients follow from those of level i + 1 (`_Recursion`). Rebuilds of unrelated
-    drives slow one another only where they share a pace or take turns.
+    drives slow one another only if they share a pace or take turns.
     """
     tolerated = system.code.tolerated
     if tolerated == 0:
@@ -102,7 +140,7 @@ def turn_levels(system: System) -> Levels:
 
     ones = np.ones(counts)
     entries = [mean_worth(level, ones) for level in range(1, tolerated + 2)]
-    # A level that is never entered may last any time.
+    # A level that is never entered may have any duration.
     times_s = [system.transfer_s] * tolerated
     reach = [0.0] * tolerated
     for index in range(tolerated):
@@ -126,7 +164,7 @@ def _sector_losses(system: System, size: float, counts: int) -> Floats:
 
 
 def _levels_of(system: System) -> list[_Level]:
-    """Describe each level from 1 to the highest that is tolerated."""
+    """Describe each tolerated level, from 1."""
     repair = system.repair
     advancing = _advancing(system.code)
     slowed = 1.0
@@ -162,19 +200,19 @@ def _levels_of(system: System) -> list[_Level]:
 
 
 def _first_of(drives: int) -> float:
-    """Return the mean time until the first of several drives has rebuilt a group, over that of one drive.
+    """Return the mean time until the first of several drives has rebuilt a group, relative to one drive.
 
-    Each finishes a group and then takes the same next one. Times are exponential, so that the first drive has
-    done both within ∫ ((1 + x) exp(-x))^n dx, where one takes 2.
+    Each drive finishes a group and then takes the same next one. Times are exponential, so the first
+    drive completes both within ∫ ((1 + x) exp(-x))^n dx, whereas one drive takes 2.
     """
     points, weights = np.polynomial.laguerre.laggauss(drives + 1)
     return float(weights @ (1 + points / drives) ** drives) / drives / 2
 
 
 def _first_of_two(detection: float) -> float:
-    """Return the mean time until a group is rebuilt or the new failure is detected, over a group's time.
+    """Return the mean time until a group is rebuilt or the new failure is detected, relative to a group.
 
-    `detection` is in units of a group's time, of which any part may have passed.
+    `detection` is in units of a group's time, any part of which may have passed.
     """
     if detection >= 1:
         return 1.0
@@ -205,7 +243,7 @@ def _count_sharing(system: System) -> list[Sharing]:
         if not healthy:
             by_level.append(Sharing(0.0, 0.0))
             continue
-        # Equally likely drives with as many shards of a group, and of a pair of groups, as counted.
+        # Equally likely drives, with the counted shards per group and per pair of groups.
         shards = healthy / sampled
         partners = float(system.drives - level)
         if shared_pairs > 0:
@@ -215,7 +253,7 @@ def _count_sharing(system: System) -> list[Sharing]:
 
 
 class _Holders:
-    """Finds the groups of a drive."""
+    """Looks up the groups of drives."""
 
     def __init__(self, groups: Ints, drives: int) -> None:
         self._groups = groups
@@ -227,7 +265,7 @@ class _Holders:
         self._starts = np.append(0, np.cumsum(counts))
 
     def groups_of_all(self, drives: Ints) -> Ints:
-        """Return the rows of the groups that all of some drives are in."""
+        """Return the rows of the groups that contain all of some drives."""
         first = drives[0]
         held = slice(self._starts[first], self._starts[first + 1])
         rows: Ints = self._groups[self._numbers[held]]
@@ -237,9 +275,9 @@ class _Holders:
 
 
 def _advancing(code: Code) -> list[float]:
-    """Return the probability, by level from 0, that a further lost shard takes a group one level up.
+    """Return the probability, by level from 0, that one more lost shard takes a group one level up.
 
-    It is below 1 where the pattern of losses decides. A group that keeps its level is not followed further.
+    It is below 1 if the pattern of losses decides. A group that stays at its level is not followed further.
     """
     if code.distances is None:
         return [1.0] * (code.tolerated + 1)
@@ -258,8 +296,8 @@ def _advancing(code: Code) -> list[float]:
 class _Recursion:
     """Follows exposed groups from the highest level down to the failure of the first drive.
 
-    Rows of `waiting` and `working` are coefficients of δ⁰, δ¹, …, columns the numbers of items at a level:
-    while none of the items is being rebuilt, and while one of them is. After δ only row 0 counts.
+    Rows of `waiting` and `working` are coefficients of δ⁰, δ¹, …. Columns are numbers of items at a level,
+    while none of them is being rebuilt, and while one of them is. After δ only row 0 counts.
     """
 
     def __init__(self, system: System, counts: int) -> None:
@@ -269,7 +307,7 @@ class _Recursion:
         self._hits: dict[tuple[_Level, float], Floats] = {}
         orders = range(system.code.tolerated + 2)
         self._orders = np.array(orders)[:, None]
-        # Mean of the p-th power of a turn's time, over that power of its mean.
+        # Mean of the p-th power of a turn's time, relative to that power of its mean.
         self._moments = np.ones(len(orders))
         if not system.repair.fixed:
             self._moments = np.array([float(factorial(order)) for order in orders])
@@ -277,12 +315,12 @@ class _Recursion:
     def worth(self, levels: list[_Level], worth: Floats, *, stay: bool) -> Floats:
         """Return the mean worth of entries of the level above the last, by items of the first failed drive.
 
-        An entry with j items has a worth `worth[j]`; with `stay` the time at the last level counts [s].
+        An entry with j items has the worth `worth[j]`. With `stay`, the time at the last level counts [s].
         """
         waiting = np.zeros((len(self._orders), len(worth)))
         waiting[0] = worth
         working = waiting
-        # Probability that the item being rebuilt is one of j that are hit, of c.
+        # Probability that the item being rebuilt is one of the j hit out of c.
         own_share = self._number[None, :] / np.maximum(self._number, 1)[:, None]
         for above, level in enumerate(reversed(levels)):
             stays = stay and above == 0
@@ -305,7 +343,7 @@ class _Recursion:
         return np.asarray(after_detection.sum(axis=0))
 
     def _rates(self, level: _Level, exposed: float, *, stays: bool) -> Floats:
-        """Return the rates of failures that hit exactly j of c items [1/s]; with `stays` 1 while exposed."""
+        """Return the rates of failures that hit exactly j of c items [1/s]. With `stays`, 1 while exposed."""
         counts = len(self._number)
         if stays:
             rates = np.zeros((counts, counts))
@@ -323,7 +361,7 @@ class _Recursion:
         return integral
 
     def _in_turn(self, level: _Level, working: Floats) -> Floats:
-        """Return the worth of items that are rebuilt one after another, before anything else."""
+        """Return the worth of items that are rebuilt one after another, before all others."""
         turns = self._moments[:, None] * level.group_s**self._orders * working
         of_turns = level.size * turns[1:].sum(axis=0)
         of_turns[0] = 0.0
@@ -334,7 +372,7 @@ class _Recursion:
     ) -> Floats:
         """Return the worth of items at random positions in the queue of a whole drive.
 
-        `after` is the worth at the beginning of the queue, and scales with the `above`-th power of its rest.
+        `after` is the worth at the start of the queue. It scales with the `above`-th power of the remainder.
         """
         worth = np.zeros(len(self._number))
         for left, share in zip(_POINTS, _SHARES, strict=True):

@@ -1,9 +1,9 @@
-"""Simulate one walk over placement groups: drives fail and groups are rebuilt until a level is reached.
+"""One walk over placement groups: drives fail and groups are rebuilt until a level is reached.
 
-A *level* is how near the worst placement group is to loss: 0 whole, `tolerated` critical, `tolerated` + 1
-lost. `stage` takes walks from recorded states to those in which they reach the next level. Failures of drives
-in the worst groups are drawn more often than they happen, and each walk carries the likelihood ratio as its
-weight.
+The *level* measures how close the worst placement group is to loss: 0 is complete, `tolerated` is
+critical and `tolerated` + 1 is lost. `stage` takes walks from recorded states to states at the next
+level. Failures of drives in the worst groups are drawn more often than they happen, and each walk
+carries the likelihood ratio as its weight.
 """
 
 from typing import Final, NamedTuple
@@ -20,54 +20,102 @@ WAITING: Final = -1
 DETECTING: Final = -2
 
 
-class Layout(NamedTuple):
-    """The constants of a walk."""
+class GroupConstants(NamedTuple):
+    """The constants of a walk.
+
+    Attributes
+    ----------
+    threats
+        Causes of failures.
+    members
+        Drive of each shard, −1 for none, shape (groups, width).
+    first, group, shard
+        The shards of drive d are at first[d] … first[d + 1] - 1: placement group and number in it.
+    unit_of
+        Number of the drive, host and rack of each drive, 0 if unknown, shape (3, drives).
+    unit_counts
+        Number of drives, hosts and racks, shape (3,).
+    burst_unit
+        Kind of the units that each burst strikes: 0 drives, 1 hosts, 2 racks.
+    distances
+        As in `Code`, or empty.
+    item_s
+        Time to rebuild one item [s].
+    replacement_s
+        Time from the use of a spare until a new one is available [s].
+    policy
+        0 parallel, 1 serial, 2 shared.
+    fixed, prioritised
+        As in `DriveRepair`.
+    spares
+        Number of spare drives, −1 for no limit.
+    """
 
     threats: draws.Threats
-    members: Ints  # Shape (groups, width): drive of each shard, -1 for none
-    # The shards of drive d are at first[d] … first[d + 1] - 1: placement group and number in it.
+    members: Ints
     first: Ints
     group: Ints
     shard: Ints
     unit_of: Ints
-    """Shape (3, drives): number of the drive, host and rack of each drive (all 0 where there is none)."""
-    unit_counts: Ints  # Shape (3,)
-    burst_unit: Ints  # What each burst strikes: 0 drives, 1 hosts, 2 racks
-    distances: npt.NDArray[np.uint8]  # As in `Code`, or empty
+    unit_counts: Ints
+    burst_unit: Ints
+    distances: npt.NDArray[np.uint8]
     item_s: float
     replacement_s: float
-    policy: int  # 0 parallel, 1 serial, 2 shared
+    policy: int
     fixed: bool
     prioritised: bool
-    spares: int  # -1: no limit
+    spares: int
 
 
 class States(NamedTuple):
-    """Recorded states, one in each element of the first axis."""
+    """Recorded states, one per element of the first axis.
 
-    # Real time, and the progress of a repair that shares nothing.
+    Attributes
+    ----------
+    time_s, virtual_s
+        Real time, and the progress of a repair that shares nothing [s].
+    failed
+        Number of failed drives. The remainder of a row of `drive` is unused.
+    drive, item
+        Failed drives, and the shard of each that is being rebuilt, or `WAITING` or `DETECTING`,
+        shape (states, room).
+    ready_s
+        End of detection (real time) or rebuilding (virtual time) [s], shape (states, room).
+    done
+        1 for each rebuilt shard, shape (states, room, most shards of a drive).
+    burst, struck_left
+        The current burst, and the number of units that it still strikes.
+    struck
+        Units struck so far, shape (states, most units).
+    born_s
+        Time at which each drive was new [s], shape (states, drives or 0).
+    spares_due_s
+        Time at which each used spare is replaced [s], shape (states, spares or 0).
+    cause
+        Cause of each level, shape (states, tolerated + 2).
+    lost
+        Groups lost at the end.
+    """
+
     time_s: Floats
     virtual_s: Floats
-    failed: Ints  # Failed drives; the rest of a row of `drive` is unused
-    # Shape (states, room): failed drives, and the shard of each that is being rebuilt, else `WAITING` or
-    # `DETECTING`.
+    failed: Ints
     drive: Ints
     item: Ints
-    ready_s: Floats  # Shape (states, room): end of detection (real time) or rebuilding (virtual time)
-    done: npt.NDArray[np.uint8]  # Shape (states, room, most shards of a drive)
-    # The burst that is striking, and how many units it has left.
+    ready_s: Floats
+    done: npt.NDArray[np.uint8]
     burst: Ints
     struck_left: Ints
-    struck: Ints  # Shape (states, most units)
-    born_s: Floats  # Shape (states, drives or 0): when each drive was new
-    # Shape (states, spares or 0): when each used spare is free again.
+    struck: Ints
+    born_s: Floats
     spares_due_s: Floats
-    cause: Ints  # Shape (states, tolerated + 2): what led to each level
-    lost: Floats  # Groups lost, at the end
+    cause: Ints
+    lost: Floats
 
 
-class Tables(NamedTuple):
-    """A walk's state by group, level and drive; `down` is the slot of a failed drive, plus 1."""
+class GroupTables(NamedTuple):
+    """A walk's state by group, level and drive. `down` is 1 + the slot of a failed drive."""
 
     missing: Ints
     mask: Ints
@@ -78,16 +126,16 @@ class Tables(NamedTuple):
 
 
 @inner
-def _level(lay: Layout, tab: Tables, group: int) -> int:
-    """Return how near a group is to loss."""
+def _level(lay: GroupConstants, tab: GroupTables, group: int) -> int:
+    """Return how close a group is to loss."""
     if len(lay.distances):
         return int(lay.threats.tolerated + 1 - lay.distances[tab.mask[group]])
     return int(min(tab.missing[group], lay.threats.tolerated + 1))
 
 
 @inner
-def _move(lay: Layout, tab: Tables, i: int, step: int) -> int:
-    """Take a shard from its group (step 1) or return it (-1); return the group's new level."""
+def _move(lay: GroupConstants, tab: GroupTables, i: int, step: int) -> int:
+    """Take a shard from its group (step 1) or return it (−1), and return the group's new level."""
     group = lay.group[i]
     tab.levels[_level(lay, tab, group)] -= 1
     tab.missing[group] += step
@@ -98,10 +146,10 @@ def _move(lay: Layout, tab: Tables, i: int, step: int) -> int:
 
 
 @inner
-def _tables(lay: Layout) -> Tables:
-    """Return the tables of a system without failures: only holes in the layout are missing."""
+def _tables(lay: GroupConstants) -> GroupTables:
+    """Return the tables of a system without failures, in which only holes of the layout are missing."""
     groups, width = lay.members.shape
-    tab = Tables(
+    tab = GroupTables(
         np.zeros(groups, dtype=np.int32),
         np.zeros(groups, dtype=np.int32),
         np.zeros(lay.threats.tolerated + 2, dtype=np.int32),
@@ -119,8 +167,10 @@ def _tables(lay: Layout) -> Tables:
 
 
 @inner
-def _place_failed(lay: Layout, st: States, at: int, tab: Tables, step: int) -> None:
-    """Enter a state's failed drives into the tables (step 1), or take them out again (-1)."""
+def _place_failed(
+    lay: GroupConstants, st: States, at: int, tab: GroupTables, step: int
+) -> None:
+    """Enter a state's failed drives into the tables (step 1), or remove them (−1)."""
     for slot in range(st.failed[at]):
         drive = st.drive[at, slot]
         tab.down[drive] = slot + 1 if step > 0 else 0
@@ -130,23 +180,23 @@ def _place_failed(lay: Layout, st: States, at: int, tab: Tables, step: int) -> N
 
 
 @inner
-def _cause(lay: Layout, tab: Tables, drive: int, group: int) -> int:
-    """Return how near a drive that failed by itself is to one that its group had lost before."""
+def _cause(lay: GroupConstants, tab: GroupTables, drive: int, group: int) -> int:
+    """Return how close an independently failed drive is to those that its group had lost before."""
     cause = draws.ELSEWHERE
     for shard in range(lay.members.shape[1]):
-        other = lay.members[group, shard]
-        if other < 0 or other == drive or tab.down[other] == 0:
+        member = lay.members[group, shard]
+        if member < 0 or member == drive or tab.down[member] == 0:
             continue
-        if _same_unit(lay, 1, other, drive):
+        if _same_unit(lay, 1, member, drive):
             cause = draws.SAME_HOST
-        elif _same_unit(lay, 2, other, drive):
+        elif _same_unit(lay, 2, member, drive):
             cause = max(cause, draws.SAME_RACK)
     return cause
 
 
 @inner
-def _same_unit(lay: Layout, kind: int, first: int, second: int) -> bool:
-    """Return True if two drives are in one of several units of a kind."""
+def _same_unit(lay: GroupConstants, kind: int, first: int, second: int) -> bool:
+    """Return True if two drives are in the same one of several units of a kind."""
     if lay.unit_counts[kind] <= 1:
         return False
     return bool(lay.unit_of[kind, first] == lay.unit_of[kind, second])
@@ -154,16 +204,16 @@ def _same_unit(lay: Layout, kind: int, first: int, second: int) -> bool:
 
 @inner
 def _strike(
-    lay: Layout,
+    lay: GroupConstants,
     st: States,
     at: int,
-    tab: Tables,
+    tab: GroupTables,
     worst: int,
     drive: int,
     why: int,
     rng: State,
 ) -> tuple[int, float]:
-    """Fail a drive; return the level afterwards, -1 without room, and the likelihood ratio of the draws."""
+    """Fail a drive, and return the new level, −1 without room, and the likelihood ratio of the draws."""
     slot = st.failed[at]
     tolerated = lay.threats.tolerated
     held = lay.first[drive + 1] - lay.first[drive]
@@ -184,7 +234,7 @@ def _strike(
         cause = why
         group = lay.group[i]
         if level == tolerated and lay.threats.sector_errors > 0:
-            # One latent error among the shards that the critical group's rebuild reads is loss.
+            # A latent error among the shards that the critical group's rebuild reads is loss.
             healthy = lay.members.shape[1] - tab.missing[group]
             errors = lay.threats.sector_errors * healthy * (1.0 / max(1, held))
             chance = -np.expm1(-errors)
@@ -206,11 +256,17 @@ def _strike(
 
 @inner
 def _strike_unit(
-    lay: Layout, st: States, at: int, tab: Tables, level: int, weight: float, rng: State
+    lay: GroupConstants,
+    st: States,
+    at: int,
+    tab: GroupTables,
+    level: int,
+    weight: float,
+    rng: State,
 ) -> tuple[float, int]:
-    """Strike the next unit of a burst; return the weight, -1 without room, and how many drives it took.
+    """Strike the next unit of a burst, and return the weight, −1 without room, and the drives lost.
 
-    Units are struck one by one, at one moment, so that splitting sees each step.
+    Units are struck one by one at the same time, so that splitting sees each step.
     """
     which = st.burst[at]
     kind = lay.burst_unit[which]
@@ -247,8 +303,10 @@ def _strike_unit(
 
 
 @inner
-def _begin(lay: Layout, st: States, at: int, tab: Tables, rng: State) -> None:
-    """Start a rebuild for every failed drive that waits, as far as the policy and spares allow."""
+def _begin(
+    lay: GroupConstants, st: States, at: int, tab: GroupTables, rng: State
+) -> None:
+    """Start a rebuild of each waiting failed drive, within the limits of policy and spares."""
     active = _active(st, at)
     for slot in range(st.failed[at]):
         if st.item[at, slot] != WAITING or (lay.policy == 1 and active):
@@ -290,8 +348,8 @@ def _active(st: States, at: int) -> int:
 
 
 @inner
-def _free_spare(lay: Layout, st: States, at: int) -> int:
-    """Return a free spare, -1 if there is none."""
+def _free_spare(lay: GroupConstants, st: States, at: int) -> int:
+    """Return a free spare, or −1."""
     free = -1
     for spare in range(lay.spares):
         if st.spares_due_s[at, spare] <= st.time_s[at]:
@@ -300,8 +358,10 @@ def _free_spare(lay: Layout, st: States, at: int) -> int:
 
 
 @inner
-def _mend(lay: Layout, st: States, at: int, slot: int, tab: Tables) -> None:
-    """Finish the item that a failed drive is rebuilding; remove the drive from the list after its last."""
+def _mend(
+    lay: GroupConstants, st: States, at: int, slot: int, tab: GroupTables
+) -> None:
+    """Finish the item that a failed drive is rebuilding. Remove the drive from the list after its last."""
     drive = st.drive[at, slot]
     first = lay.first[drive]
     stop = lay.first[drive + 1]
@@ -323,8 +383,10 @@ def _mend(lay: Layout, st: States, at: int, slot: int, tab: Tables) -> None:
 
 
 @inner
-def _find_worst(lay: Layout, st: States, at: int, tab: Tables, level: int) -> int:
-    """List the groups at a level in `worst`; `seen` marks them meanwhile."""
+def _find_worst(
+    lay: GroupConstants, st: States, at: int, tab: GroupTables, level: int
+) -> int:
+    """List the groups at a level in `worst`. `seen` marks them meanwhile."""
     count = 0
     for slot in range(st.failed[at]):
         drive = st.drive[at, slot]
@@ -340,8 +402,8 @@ def _find_worst(lay: Layout, st: States, at: int, tab: Tables, level: int) -> in
 
 
 @inner
-def _next_due(lay: Layout, st: States, at: int) -> tuple[int, float, float]:
-    """Return the drive whose detection or rebuilding ends first (-1: none), when, and the rebuilds' pace."""
+def _next_due(lay: GroupConstants, st: States, at: int) -> tuple[int, float, float]:
+    """Return the drive whose detection or rebuild ends first (−1 for none), that time, and the pace."""
     active = _active(st, at)
     pace = 1.0
     if lay.policy == 2 and active > 1:
@@ -362,7 +424,7 @@ def _next_due(lay: Layout, st: States, at: int) -> tuple[int, float, float]:
 
 
 @inner
-def _healthy(lay: Layout, tab: Tables, group: int) -> int:
+def _healthy(lay: GroupConstants, tab: GroupTables, group: int) -> int:
     """Count the healthy drives of a group."""
     count = 0
     for shard in range(lay.members.shape[1]):
@@ -372,8 +434,10 @@ def _healthy(lay: Layout, tab: Tables, group: int) -> int:
 
 
 @inner
-def _pick_exposed(lay: Layout, tab: Tables, worst_count: int, rng: State) -> int:
-    """Draw a healthy drive of one of the worst groups; -1 if it has none."""
+def _pick_exposed(
+    lay: GroupConstants, tab: GroupTables, worst_count: int, rng: State
+) -> int:
+    """Draw a healthy drive of one of the worst groups, or return −1."""
     group = tab.worst[int(uniform(rng) * worst_count)]
     wanted = int(uniform(rng) * _healthy(lay, tab, group))
     drive = -1
@@ -388,9 +452,14 @@ def _pick_exposed(lay: Layout, tab: Tables, worst_count: int, rng: State) -> int
 
 @inner
 def _helped(
-    lay: Layout, tab: Tables, drive: int, level: int, bias: float, worst_count: int
+    lay: GroupConstants,
+    tab: GroupTables,
+    drive: int,
+    level: int,
+    bias: float,
+    worst_count: int,
 ) -> float:
-    """Return the rate at which a drive's failure is drawn beyond its own [1/s]."""
+    """Return the rate at which a drive's failure is drawn in excess of its own [1/s]."""
     if level == 0:
         return bias / len(tab.down)
     drawn = 0.0
@@ -403,9 +472,9 @@ def _helped(
 
 @inner
 def _walk(
-    lay: Layout, st: States, at: int, tab: Tables, target: int, rng: State
+    lay: GroupConstants, st: States, at: int, tab: GroupTables, target: int, rng: State
 ) -> tuple[float, int]:
-    """Advance one walk; return its weight (0: the horizon came first; -1: no room) and its events."""
+    """Advance one walk, and return its weight (0 at the horizon, −1 without room) and its events."""
     threats = lay.threats
     drives = len(tab.down)
     fastest = threats.hazards.max()
@@ -434,7 +503,7 @@ def _walk(
         if threats.bias_s[level] > 0 and level == 0:
             bias = max(0.0, 1.0 / threats.horizon_s - drives * fastest)
         elif threats.bias_s[level] > 0:
-            # One event cannot take one group out of the worst level and another one in.
+            # One event cannot both take one group out of the worst level and bring another in.
             if known_level != level or known_count != tab.levels[level]:
                 worst_count = _find_worst(lay, st, at, tab, level)
                 known_level = level
@@ -489,11 +558,28 @@ def _walk(
 
 
 @compiled
-def stage(lay: Layout, st: States, target: int, seed: int, weights: Floats) -> int:
+def stage(
+    lay: GroupConstants, st: States, target: int, seed: int, weights: Floats
+) -> int:
     """Walk from states until the target level or the horizon, each in its own element.
 
-    Write the likelihood ratio of each walk that reached the level (0 for others) into `weights`; return the
-    total of failures, repairs and strikes, or -1 if the list of failed drives overflowed.
+    Parameters
+    ----------
+    lay
+        The constants of a walk.
+    st
+        The states, changed in place.
+    target
+        The level to reach.
+    seed
+        Seed of the random streams.
+    weights
+        Receives the likelihood ratio of each walk that reached the level, 0 for others.
+
+    Returns
+    -------
+    int
+        Total of failures, repairs and strikes, or −1 if the list of failed drives overflowed.
     """
     tab = _tables(lay)
     intact = tab.levels.copy()

@@ -1,10 +1,10 @@
-"""Simulate one walk over a declustered pool: stripes are on any drives, the worst are rebuilt first.
+"""One walk over a declustered pool: stripes are on any drives, and the worst are rebuilt first.
 
-With so many stripes that every combination of drives has some, only bytes by number of missing shards matter.
-If progress counts, rebuilding the worst level fills the one below it, and the next failure exposes only what
-is left. Otherwise each failed drive adds the shares of its stripes that miss 1, 2, … shards, the worst of
-which are rebuilt first, whatever had been rebuilt before. Calculators by Markov chain and Wang et al.
-(mlec-sim, SC'23) assume the same.
+If every combination of drives has stripes, only the bytes by number of missing shards matter. With
+progress, rebuilding the worst level fills the one below it, and the next failure exposes only the
+remainder. Without progress, each failed drive adds its stripes that miss 1, 2, … shards, whatever had
+been rebuilt before, and the worst of them are rebuilt first. Markov chain calculators and Wang et al.
+(mlec-sim, SC'23) make the latter assumption.
 """
 
 from typing import NamedTuple
@@ -16,39 +16,72 @@ from stripesim.sim.durability.draws import State, compiled, inner, uniform
 from stripesim.sim.durability.system import Floats, Ints
 
 
-class Pool(NamedTuple):
-    """The constants of a walk."""
+class PoolConstants(NamedTuple):
+    """The constants of a walk.
+
+    Attributes
+    ----------
+    threats
+        Causes of failures.
+    drives, width
+        Number of drives, and of shards per stripe.
+    shard_bytes
+        One shard of each stripe: the bytes of all drives over the width [B].
+    drive_bytes
+        Bytes stored on a drive [B].
+    stripes
+        Number of stripes, infinite if every combination of drives has some.
+    pace_bytes_per_s
+        Bytes rebuilt per surviving drive [B/s].
+    progress
+        True if rebuilt stripes are safe from the next failure.
+    """
 
     threats: draws.Threats
     drives: int
     width: int
-    shard_bytes: float  # Bytes of all stripes' single shards: those of all drives over the width [B]
+    shard_bytes: float
     drive_bytes: float
-    stripes: float  # Stripes [count]; infinite: every combination of drives has some
-    pace_bytes_per_s: float  # Rebuilt by each surviving drive's bandwidth [B/s]
-    progress: bool  # Whether what has been rebuilt is safe from the next failure
+    stripes: float
+    pace_bytes_per_s: float
+    progress: bool
 
 
 class PoolStates(NamedTuple):
-    """Recorded states, one in each element of the first axis; the rest is as in `walk_groups.States`."""
+    """Recorded states, one per element of the first axis.
+
+    Attributes not listed are those of `walk_groups.States`.
+
+    Attributes
+    ----------
+    failed
+        Failed drives since the pool was last complete.
+    drive
+        Numbers of the failed drives, shape (states, room). Used only if drives age.
+    exposed_bytes
+        One shard of the stripes with each number of missing shards [B], shape (states,
+        tolerated + 1). Element 0 is unused.
+    detected_s
+        Time at which each failure is detected [s], shape (states, room).
+    lost
+        One shard of the lost stripes at the end [B].
+    """
 
     time_s: Floats
-    failed: Ints  # Failed drives since the pool was last whole
-    drive: Ints  # Shape (states, room): which; only where drives age
+    failed: Ints
+    drive: Ints
     exposed_bytes: Floats
-    """Shape (states, tolerated + 1): one shard's bytes of the stripes, by missing shards; element 0 is
-    unused."""
-    detected_s: Floats  # Shape (states, room): when each failure is detected
+    detected_s: Floats
     burst: Ints
     struck_left: Ints
     born_s: Floats
     cause: Ints
-    lost: Floats  # Bytes of one shard of the stripes lost, at the end
+    lost: Floats
 
 
 @inner
 def _worst(exposed: Floats, level: int) -> int:
-    """Return the highest level, at most `level`, at which anything is exposed."""
+    """Return the highest level, at most `level`, with exposed bytes."""
     while level > 0 and exposed[level] <= 0:
         level -= 1
     return level
@@ -56,7 +89,7 @@ def _worst(exposed: Floats, level: int) -> int:
 
 @inner
 def _some(expected: float, stripe: float, rng: State) -> float:
-    """Return bytes of an expected size; if that is less than one stripe, draw one stripe or none."""
+    """Return bytes of an expected size. Below one stripe, draw one stripe or none."""
     if expected >= stripe:
         return expected
     if uniform(rng) < -np.expm1(-expected / stripe):
@@ -66,9 +99,9 @@ def _some(expected: float, stripe: float, rng: State) -> float:
 
 @inner
 def _shift(
-    pool: Pool, exposed: Floats, good: float, stripe: float, rng: State
+    pool: PoolConstants, exposed: Floats, good: float, stripe: float, rng: State
 ) -> float:
-    """Move stripes with a shard on the failed drive one level up; return what is lost."""
+    """Move stripes with a shard on the failed drive one level up, and return the lost bytes."""
     tolerated = pool.threats.tolerated
     unexposed = pool.shard_bytes - exposed.sum()
     lost = 0.0
@@ -89,12 +122,17 @@ def _shift(
 
 @inner
 def _expose(
-    pool: Pool, exposed: Floats, before: int, failed: int, stripe: float, rng: State
+    pool: PoolConstants,
+    exposed: Floats,
+    before: int,
+    failed: int,
+    stripe: float,
+    rng: State,
 ) -> float:
-    """Expose the failed drive's stripes as if nothing had been rebuilt yet; return what is lost."""
+    """Expose the failed drive's stripes as if no stripe had been rebuilt, and return the lost bytes."""
     top = before + 1
     while top > 1:
-        # Stripes on all of so many given drives.
+        # Stripes on all of `top` given drives.
         shared = pool.drive_bytes
         for drive in range(1, top):
             shared *= (pool.width - drive) / (pool.drives - drive)
@@ -103,7 +141,7 @@ def _expose(
         top -= 1
     if top > pool.threats.tolerated:
         return max(stripe, shared)
-    # Of the new drive's stripes, those with 0, 1, … of the drives failed before: hypergeometric.
+    # Stripes of the new drive that have 0, 1, … of the drives failed before: hypergeometric.
     earlier = failed - 1
     good = pool.drives - failed
     for level in range(1, top + 1):
@@ -122,9 +160,9 @@ def _expose(
 
 @inner
 def _strike(
-    pool: Pool, st: PoolStates, at: int, drive: int, why: int, rng: State
+    pool: PoolConstants, st: PoolStates, at: int, drive: int, why: int, rng: State
 ) -> float:
-    """Fail a drive: stripes move one level up. Return the likelihood ratio, -1 without room for it."""
+    """Fail a drive: stripes move one level up. Return the likelihood ratio, or −1 without room."""
     count = st.failed[at]
     if count >= st.detected_s.shape[1]:
         return -1.0
@@ -159,8 +197,8 @@ def _strike(
 
 
 @inner
-def _release(pool: Pool, st: PoolStates, at: int) -> None:
-    """Remove drives from the list, oldest first, as far as the bytes still exposed fill fewer of them."""
+def _release(pool: PoolConstants, st: PoolStates, at: int) -> None:
+    """Remove drives from the list, the oldest first, once the exposed bytes fill fewer drives."""
     missing = 0.0
     level = 0
     for i in range(1, pool.threats.tolerated + 1):
@@ -188,8 +226,8 @@ def _is_failed(st: PoolStates, at: int, drive: int) -> bool:
 
 
 @inner
-def _any_good(pool: Pool, st: PoolStates, at: int, rng: State) -> int:
-    """Draw a drive that has not failed; any number serves where drives do not age."""
+def _any_good(pool: PoolConstants, st: PoolStates, at: int, rng: State) -> int:
+    """Draw a drive that has not failed. Without ageing, any number will do."""
     if not st.born_s.shape[1]:
         return 0
     drive = int(uniform(rng) * pool.drives)
@@ -200,9 +238,9 @@ def _any_good(pool: Pool, st: PoolStates, at: int, rng: State) -> int:
 
 @inner
 def _walk(
-    pool: Pool, st: PoolStates, at: int, target: int, rng: State
+    pool: PoolConstants, st: PoolStates, at: int, target: int, rng: State
 ) -> tuple[float, int]:
-    """Advance one walk; return its weight (0: the horizon came first; -1: no room) and its events."""
+    """Advance one walk, and return its weight (0 at the horizon, −1 without room) and its events."""
     threats = pool.threats
     ageing = st.born_s.shape[1] > 0
     fastest = threats.hazards.max()
@@ -239,7 +277,7 @@ def _walk(
             if st.detected_s[at, i] > now:
                 undetected += 1
                 next_s = min(next_s, st.detected_s[at, i])
-        # Data that only an undetected failure exposes cannot be rebuilt yet.
+        # Data exposed only by an undetected failure cannot be rebuilt yet.
         working = _worst(exposed, max(0, level - undetected))
         pace = pool.pace_bytes_per_s * good
         finishing = False
@@ -300,8 +338,10 @@ def _walk(
 
 
 @compiled
-def stage(pool: Pool, st: PoolStates, target: int, seed: int, weights: Floats) -> int:
-    """Walk from states until the target level or the horizon; see `walk_groups.stage`."""
+def stage(
+    pool: PoolConstants, st: PoolStates, target: int, seed: int, weights: Floats
+) -> int:
+    """Walk from states until the target level or the horizon. See `walk_groups.stage`."""
     total = 0
     rng = np.zeros(1, dtype=np.uint64)
     for walk in range(len(weights)):

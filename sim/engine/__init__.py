@@ -1,1 +1,1 @@
-"""Two engines and what they share: op graphs, branch conditions, programs, checks. Start with ENGINE.md."""
+"""Op graphs, programs and the two engines that run them. Start with ENGINE.md, then `graph` and `program`."""

@@ -1,4 +1,4 @@
-"""Reports what is wrong with a program, or with what a director does, in one line."""
+"""Validate programs and the decisions of directors. Each error is one line."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,32 +32,38 @@ from stripesim.sim.engine.program import (
 
 
 def check_program(program: Program) -> None:
-    """Check what is known before a run."""
+    """Check a program before its run starts.
+
+    Parameters
+    ----------
+    program
+        The program.
+
+    Raises
+    ------
+    ProgramError
+        If followed requests are not ascending, a stream index does not exist, or a stream does
+        not suit a run with a director.
+    """
     if len(program.followed) and (
         program.followed[0] < 0 or (np.diff(program.followed) <= 0).any()
     ):
-        raise ProgramError(
-            "followed requests: got numbers that are not ascending from 0, wanted them so"
-        )
-    strangers = [
-        index
-        for index in sorted(program.newest_only)
-        if not (0 <= index < len(program.streams))
-    ]
-    if strangers:
-        raise ProgramError(
-            f"newest only: got stream {strangers[0]}, wanted below {len(program.streams)}"
-        )
+        raise ProgramError("followed requests: wanted ascending numbers from 0")
+    for index in sorted(program.newest_only):
+        if not 0 <= index < len(program.streams):
+            raise ProgramError(
+                f"newest only: got stream {index}, wanted below {len(program.streams)}"
+            )
     if program.director is None:
         return
     if program.newest_only:
         raise ProgramError(
-            "got a director and a client that waits for its newest request, wanted one of them"
+            "got a director and newest-only clients, wanted at most one of them"
         )
     for index, stream in enumerate(program.streams):
         if not isinstance(stream, machine.DirectedSource):
             raise ProgramError(
-                f"stream {index}: got one that cannot plan again, which a director asks for"
+                f"stream {index}: got a source without replan, wanted a DirectedSource"
             )
         if stream.feed and not stream.depth:
             raise ProgramError(
@@ -70,7 +76,7 @@ def check_program(program: Program) -> None:
 
 
 def _check_classes(where: str, program: Program, used: Sequence[Template]) -> None:
-    """Check that no step is in a class that some share has not."""
+    """Check that each step's class exists in every shared queue."""
     known = min(
         (len(share.classes) for share in program.resources.shares), default=None
     )
@@ -78,35 +84,70 @@ def _check_classes(where: str, program: Program, used: Sequence[Template]) -> No
         return
     for template in used:
         for path in _paths(template):
-            if path.dynamics is not None and path.dynamics.classes.max() >= known:
-                got = path.dynamics.classes.max()
+            highest = path.dynamics.classes.max() if path.dynamics else 0
+            if highest >= known:
                 raise ProgramError(
-                    f"{where}: {path.name}: got class {got}, wanted below {known}"
+                    f"{where}: {path.name}: got class {highest}, wanted below {known}"
                 )
 
 
 def check_chunk(
     program: Program, stream: int, chunk: RequestChunk, after_ns: int
 ) -> None:
-    """Check a chunk that a stream gave."""
+    """Check the next chunk of a stream.
+
+    Parameters
+    ----------
+    program
+        The program.
+    stream
+        Index of the stream.
+    chunk
+        Its next requests, at least one.
+    after_ns
+        Earliest arrival allowed [ns]. Unused for a closed loop.
+
+    Raises
+    ------
+    ProgramError
+        If an index, shape, key range, class or discipline does not fit the program, or
+        arrivals of an open stream are missing or not ascending.
+    """
     where = f"stream {stream}"
     _check_plan(where, program, chunk)
     if program.streams[stream].depth:
         return
     if chunk.arrivals_ns is None:
         raise ProgramError(
-            f"{where}: got no arrival times, wanted them in an open stream"
+            f"{where}: got no arrival times, wanted one per request of an open stream"
         )
     if chunk.arrivals_ns[0] < after_ns or (np.diff(chunk.arrivals_ns) < 0).any():
         raise ProgramError(
-            f"{where}: got arrivals that go back in time, wanted them ascending"
+            f"{where}: got decreasing arrival times, wanted ascending ones"
         )
 
 
 def check_replanned(
     program: Program, stream: int, chunk: RequestChunk, before: RequestChunk
 ) -> None:
-    """Check requests that a stream planned again."""
+    """Check requests that a stream planned again.
+
+    Parameters
+    ----------
+    program
+        The program.
+    stream
+        Index of the stream.
+    chunk
+        The new plan.
+    before
+        The requests as first planned. Their groups and keys still apply.
+
+    Raises
+    ------
+    ProgramError
+        If an index, shape, key range, class or discipline does not fit the program.
+    """
     _check_plan(
         f"stream {stream}, planned again",
         program,
@@ -122,15 +163,15 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
             f"{where}: got templates and bindings of shape {shapes}, wanted {shape}"
         )
     rows, clients = machine.rows_of(chunk.bindings)
-    for what, array, count in (
+    for name, indices, count in (
         ("template", chunk.templates, len(program.book.templates)),
         ("binding", rows, len(program.book.bindings)),
         ("client's binding", np.maximum(clients, 0), len(program.book.bindings)),
         ("group", chunk.groups, program.groups),
     ):
-        if array.min() < 0 or array.max() >= count:
+        if indices.min() < 0 or indices.max() >= count:
             raise ProgramError(
-                f"{where}: got {what} {array.min()} to {array.max()}, wanted 0 to {count - 1}"
+                f"{where}: got {name} {indices.min()} to {indices.max()}, wanted 0 to {count - 1}"
             )
     present = np.flatnonzero(np.bincount(chunk.templates))
     used = [program.book.templates[index] for index in present.tolist()]
@@ -140,42 +181,13 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
     _check_disciplines(where, program, chunk)
 
 
-def check_moment(now_ns: int, next_ns: int | None) -> None:
-    """Check the moment that a director named."""
-    if next_ns is not None and next_ns < now_ns:
-        raise ProgramError(
-            f"director: got {next_ns} ns as its next moment, wanted at least {now_ns}"
-        )
-
-
-def check_actions(program: Program, actions: Sequence[machine.Action]) -> None:
-    """Check what a director does."""
-    for action in actions:
-        if isinstance(action, machine.SetGroup):
-            _check_index("group", (action.group,), program.groups)
-        elif isinstance(action, machine.Wake):
-            _check_index("stream", (action.stream,), len(program.streams))
-            if not cast(machine.DirectedSource, program.streams[action.stream]).feed:
-                raise ProgramError(
-                    f"director: got stream {action.stream} to wake, wanted a feed"
-                )
-        else:
-            _check_index("resource", action.resources, len(program.resources))
-
-
-def _check_index(what: str, indices: Iterable[int], count: int) -> None:
-    for index in indices:
-        if not 0 <= index < count:
-            raise ProgramError(f"director: got {what} {index}, wanted 0 to {count - 1}")
-
-
 def _check_keys(where: str, chunk: RequestChunk, used: Sequence[Template]) -> None:
     keys = chunk.keys
     if keys is None:
         for template in used:
             if template.keyed:
                 raise ProgramError(
-                    f"{where}: got no keys, template '{template.name}' wants them"
+                    f"{where}: got no keys, wanted them for template '{template.name}'"
                 )
         return
     shape = (len(chunk), KEY_RANGES, 2)
@@ -187,7 +199,7 @@ def _check_keys(where: str, chunk: RequestChunk, used: Sequence[Template]) -> No
         or (keys[:, :, 0] > keys[:, :, 1]).any()
     ):
         raise ProgramError(
-            f"{where}: got key ranges that are none, wanted 0 <= first <= stop < 2**60"
+            f"{where}: got invalid key ranges, wanted 0 <= first <= stop < 2**60"
         )
 
 
@@ -201,13 +213,13 @@ def _check_spawned(where: str, program: Program, used: Sequence[Template]) -> No
     while spawners:
         template = spawners.pop()
         assert template.dynamics is not None
-        for other in template.dynamics.spawned:
-            if id(other) not in known:
+        for spawned in template.dynamics.spawned:
+            if id(spawned) not in known:
                 raise ProgramError(
-                    f"{where}: template '{template.name}' spawns '{other.name}', wanted that in the book too"
+                    f"{where}: template '{template.name}' spawns '{spawned.name}', wanted it in the book"
                 )
-            if other.dynamics:
-                spawners.append(other)
+            if spawned.dynamics:
+                spawners.append(spawned)
 
 
 _DISCIPLINES_OF_WORDS = {
@@ -225,7 +237,10 @@ _DISCIPLINES_OF_TESTS = {
 
 
 def _wanted_bits() -> IntArray:
-    """Return the disciplines that a word with a test asks for, as bits, shape (words, tests); 0: any."""
+    """Return the disciplines allowed for each word and test.
+
+    The shape is (words, tests). Each discipline is a bit, and 0 allows any.
+    """
     bits = np.zeros((len(WORDS), IDLE + 1), dtype=np.int64)
     for test, wanted in _DISCIPLINES_OF_TESTS.items():
         bits[:, test] = sum(1 << one for one in wanted)
@@ -238,13 +253,14 @@ _WANTED_BITS = _wanted_bits()
 
 
 def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> None:
-    """Check that gates are asked for where they are bound, and nothing else is."""
+    """Check that each role is bound to a discipline that its words and tests allow."""
     disciplines = program.resources.disciplines
     if not (disciplines == machine.GATE).any() and all(
         template.dynamics is None for template in program.book.templates
     ):
         return
-    # As a rule a role is bound to one kind of resource in all rows; then one look per template is enough.
+    # A role is normally bound to one discipline in all rows, so one test per template
+    # suffices.
     rows = machine.bound_rows(program.book, np.unique(chunk.bindings))
     kinds = np.where(rows >= 0, 1 << disciplines[rows], 0)
     bound = np.bitwise_or.reduce(kinds, axis=0)
@@ -262,13 +278,13 @@ def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> Non
 
 
 def _paths(template: Template) -> tuple[Template, ...]:
-    """Return a template and all that it spawns, also by what it spawns."""
+    """Return a template and everything that it spawns, directly or not."""
     spawned = template.dynamics.spawned if template.dynamics else ()
-    return (template, *(path for other in spawned for path in _paths(other)))
+    return (template, *(path for detached in spawned for path in _paths(detached)))
 
 
 def _differs(bound: IntArray, path: Template) -> bool:
-    """Whether a role is bound to a discipline, given as bits, that a word or a test does not ask for."""
+    """Return True if a role is bound to a discipline that a word or test does not allow."""
     roles, words, tests = path.role_words.T
     wanted = _WANTED_BITS[words, tests]
     return bool((bound[roles] & ~wanted)[wanted > 0].any())
@@ -297,21 +313,21 @@ def _check_path(where: str, program: Program, path: Template, rows: IntArray) ->
 
 
 class Planning(Protocol):
-    """A run that keeps apart how long planning took."""
+    """A run that measures its planning time separately."""
 
     planning_s: float
 
 
 @contextmanager
 def planning(run: Planning) -> Iterator[None]:
-    """Count what is done inside as planning."""
+    """Add the wall-clock time of a block to a run's planning time."""
     start_s = perf_counter()
     yield
     run.planning_s += perf_counter() - start_s
 
 
 class Consulted:
-    """A director whose answers are checked."""
+    """Call a director and check its answers."""
 
     def __init__(self, director: Director, program: Program, run: Planning) -> None:
         self._director = director
@@ -319,15 +335,39 @@ class Consulted:
         self._run = run
 
     def next_ns(self, now_ns: int) -> int | None:
-        """Ask when it wants to act next [ns]; None: never of its own accord."""
+        """Return the director's next moment [ns], or None if it waits for reports only."""
         with planning(self._run):
             next_ns = self._director.next_ns()
-        check_moment(now_ns, next_ns)
+        if next_ns is not None and next_ns < now_ns:
+            raise ProgramError(
+                f"director: got {next_ns} ns as its next moment, wanted at least {now_ns}"
+            )
         return next_ns
 
     def act(self, now_ns: int, reports: tuple[Report, ...]) -> tuple[Action, ...]:
-        """Ask what happens now."""
+        """Return the director's actions at a moment."""
         with planning(self._run):
             actions = tuple(self._director.act(now_ns, reports))
-        check_actions(self._program, actions)
+        for action in actions:
+            self._check_action(action)
         return actions
+
+    def _check_action(self, action: Action) -> None:
+        program = self._program
+        match action:
+            case machine.SetGroup(group):
+                _check_index("group", (group,), program.groups)
+            case machine.Wake(stream):
+                _check_index("stream", (stream,), len(program.streams))
+                if not cast(machine.DirectedSource, program.streams[stream]).feed:
+                    raise ProgramError(
+                        f"director: got stream {stream} to wake, wanted a feed"
+                    )
+            case _:
+                _check_index("resource", action.resources, len(program.resources))
+
+
+def _check_index(name: str, indices: Iterable[int], count: int) -> None:
+    for index in indices:
+        if not 0 <= index < count:
+            raise ProgramError(f"director: got {name} {index}, wanted 0 to {count - 1}")

@@ -1,107 +1,167 @@
-"""What a branch may ask, and on which answers each step of a graph runs."""
+"""Tests of a branch, and the conditions under which each step of a graph runs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
-# Kinds of test; sim/engine/ENGINE.md says when each holds.
+# Kinds of test. ENGINE.md in this folder defines when each holds.
 NO_TEST, ALWAYS, PINNED, ALONE, IDLE = range(5)
 
-# Key ranges that a request may carry.
+# Number of key ranges of a request.
 KEY_RANGES = 2
 
 # Sides of a branch.
 YES = 1
 NO = 2
 
-# A conjunction of answers: (branch step, side). A step runs if all of them were given.
+# A conjunction of (branch step, side). A step runs if every branch took the named side.
 Condition = frozenset[tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class Test:
-    """A question about the state of the machine; made by the functions below."""
+    """A test of the state of the machine. Use the functions below to create one.
 
-    __test__ = False  # No test case, whatever pytest makes of the name.
+    Attributes
+    ----------
+    kind
+        `ALWAYS`, `PINNED`, `ALONE` or `IDLE`.
+    role
+        Role of the gate, server or pool under test, −1 for none.
+    keys
+        Index of the request's key range, −1 for none.
+    ticket
+        The `ENTER` step whose ticket is meant, −1 for none.
+    """
 
-    kind: int  # `ALWAYS`, `PINNED` …
-    role: int = -1  # Role of the gate or the server that is asked; −1: none.
-    keys: int = -1  # Which of the request's key ranges is meant; −1: none.
-    ticket: int = -1  # The `enter` step whose ticket is meant; −1: none.
+    __test__ = False  # Keeps pytest from collecting this class.
+
+    kind: int
+    role: int = -1
+    keys: int = -1
+    ticket: int = -1
 
 
 def always() -> Test:
-    """Hold whatever the state."""
+    """Return a test that always holds."""
     return Test(ALWAYS)
 
 
 def pinned(keys: int) -> Test:
-    """Hold if every key of the request's range is pinned by another request (or if there is no key)."""
+    """Return a test that holds if other requests pin every key of a range.
+
+    Parameters
+    ----------
+    keys
+        Index of the request's key range, 0 or 1. The test also holds if that range is empty.
+    """
     return Test(PINNED, keys=keys)
 
 
 def alone(ticket: int) -> Test:
-    """Hold if nobody else has a ticket of the gate that the `enter` step `ticket` entered."""
+    """Return a test that holds if no other ticket of a gate is out.
+
+    Parameters
+    ----------
+    ticket
+        The `ENTER` step that took this request's ticket. The test also holds if its role is unbound.
+    """
     return Test(ALONE, ticket=ticket)
 
 
 def idle(role: int) -> Test:
-    """Hold if a server, a unit of a pool, or a gate is free; so does a role bound to nothing."""
+    """Return a test that holds if a server or unit is idle, or no ticket of a gate is out.
+
+    Parameters
+    ----------
+    role
+        Role of the server, pool or gate. The test also holds if the role is unbound.
+    """
     return Test(IDLE, role=role)
 
 
 class ConditionError(ValueError):
-    """A step asks for answers that exclude each other, or for a choice that no merge can make."""
+    """Report predecessors whose conditions exclude each other or cannot be merged."""
 
 
 def all_of(conditions: Iterable[Condition]) -> Condition:
-    """Return the condition on which a step runs that needs all its predecessors."""
-    whole: Condition = frozenset().union(*conditions)
-    if len({branch for branch, _ in whole}) < len(whole):
+    """Return the condition under which all predecessors of a step have run.
+
+    Parameters
+    ----------
+    conditions
+        Condition of each predecessor.
+
+    Raises
+    ------
+    ConditionError
+        If two predecessors are on opposite sides of a branch.
+    """
+    answers: Condition = frozenset().union(*conditions)
+    if len({branch for branch, _ in answers}) < len(answers):
         raise ConditionError(
             "got predecessors on both sides of a branch, wanted a merge of them"
         )
-    return whole
+    return answers
 
 
 def any_of(conditions: Iterable[Condition]) -> Condition:
-    """Return the condition on which a merge runs: that at least one of its predecessors ran.
+    """Return the condition under which at least one predecessor of a merge has run.
 
+    Parameters
+    ----------
+    conditions
+        Condition of each predecessor.
+
+    Raises
+    ------
+    ConditionError
+        If the result is not a single conjunction.
+
+    Examples
+    --------
     >>> any_of([frozenset({(1, YES), (4, NO)}), frozenset({(1, NO), (4, NO)})]) == {(4, NO)}
     True
     """
     left = set(conditions)
     while len(left) > 1:
-        narrower = {one for one in left if any(other < one for other in left)}
-        closed = next(
-            ((one, other) for one in left for other in left if _opposed(one, other)),
-            None,
-        )
+        narrower = {
+            condition for condition in left if any(wider < condition for wider in left)
+        }
         if narrower:
             left -= narrower
-        elif closed:
-            left -= set(closed)
-            left.add(closed[0] & closed[1])
-        else:
+            continue
+        opposed = next(filter(_opposed, combinations(left, 2)), None)
+        if opposed is None:
             raise ConditionError(
-                "got sides of different branches, wanted each branch merged on its own first"
+                "got sides of different branches, wanted each branch merged separately first"
             )
+        left -= set(opposed)
+        left.add(opposed[0] & opposed[1])
     return left.pop()
 
 
-def _opposed(one: Condition, other: Condition) -> bool:
-    """Tell whether two conditions differ in one answer only."""
-    apart = one ^ other
-    return len(apart) == 2 and len({branch for branch, _ in apart}) == 1
+def _opposed(pair: tuple[Condition, Condition]) -> bool:
+    """Return True if two conditions differ only in the side of one branch."""
+    answers = pair[0] ^ pair[1]
+    return len(answers) == 2 and len({branch for branch, _ in answers}) == 1
 
 
-def exclusive(one: Condition, other: Condition) -> bool:
-    """Tell whether two conditions can never hold together."""
-    return any((branch, YES + NO - side) in other for branch, side in one)
+def exclusive(first: Condition, second: Condition) -> bool:
+    """Return True if two conditions can never hold together."""
+    return any((branch, YES + NO - side) in second for branch, side in first)
 
 
 def balanced(changes: Iterable[tuple[Condition, int]]) -> bool:
-    """Tell whether what is taken and given back, each under its condition, cancels on every answer.
+    """Return True if acquisitions and returns cancel whichever sides the branches take.
 
+    Parameters
+    ----------
+    changes
+        Pairs of a condition and the change under it: +1 for an acquisition, −1 for a return.
+
+    Examples
+    --------
     >>> taken = (frozenset(), +1)
     >>> balanced([taken, (frozenset({(3, YES)}), -1)])
     False
@@ -112,14 +172,14 @@ def balanced(changes: Iterable[tuple[Condition, int]]) -> bool:
     for condition, change in changes:
         net[condition] = net.get(condition, 0) + change
     while any(net.values()):
-        deepest = max((one for one in net if net[one]), key=len)
-        # The same on both sides of a branch is as much before the branch.
+        deepest = max((condition for condition in net if net[condition]), key=len)
+        # An equal change on both sides of a branch is the same change before the branch.
         for answer in deepest:
-            other = deepest ^ {answer, (answer[0], YES + NO - answer[1])}
-            if net.get(other, 0) == net[deepest]:
+            mirrored = deepest ^ {answer, (answer[0], YES + NO - answer[1])}
+            if net.get(mirrored, 0) == net[deepest]:
                 before = deepest - {answer}
                 net[before] = net.get(before, 0) + net[deepest]
-                net[deepest] = net[other] = 0
+                net[deepest] = net[mirrored] = 0
                 break
         else:
             return False
@@ -127,7 +187,18 @@ def balanced(changes: Iterable[tuple[Condition, int]]) -> bool:
 
 
 def ancestors(after: Sequence[Sequence[int]]) -> list[int]:
-    """Return all that comes before each step, as a set of bits."""
+    """Return the ancestors of each step as a bit set.
+
+    Parameters
+    ----------
+    after
+        Predecessors of each step, all with lower numbers.
+
+    Returns
+    -------
+    list of int
+        One bit set per step: bit *i* is set if step *i* precedes it.
+    """
     before: list[int] = []
     for steps in after:
         bits = 0

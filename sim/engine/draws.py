@@ -1,4 +1,4 @@
-"""Random numbers that belong to a step, not to a moment: the same whatever the order of events."""
+"""Random numbers keyed by step, independent of the order of events."""
 
 from collections.abc import Sequence
 
@@ -17,10 +17,24 @@ _MIX_2 = 0x94D049BB133111EB
 
 
 def splitmix64(value: int) -> int:
-    """Return one output of SplitMix64 for a 64-bit state.
+    """Return one output of SplitMix64.
 
-    See Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014, Figure 17.
+    Parameters
+    ----------
+    value
+        A 64-bit state.
 
+    Returns
+    -------
+    int
+        A 64-bit output.
+
+    References
+    ----------
+    Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014, Figure 17.
+
+    Examples
+    --------
     >>> hex(splitmix64(0))
     '0xe220a8397b1dcdaf'
     """
@@ -31,23 +45,35 @@ def splitmix64(value: int) -> int:
 
 
 def seed_state(seed: int) -> int:
-    """Spread a run's seed over 64 bits."""
+    """Return a 64-bit state for the seed of a run."""
     return splitmix64(seed & _MASK)
 
 
 def retried_state(state: int, retries: int) -> int:
-    """Return what the draws of a request that was cut off so often begin with."""
+    """Return the state for the draws of a request after a number of retries."""
     return state ^ (retries * _GOLDEN & _MASK)
 
 
 def factor_index(state: int, key: int) -> int:
-    """Return the index into a factor table, 0 to `FACTOR_POINTS` − 1."""
+    """Return the index into a factor table, 0 to `FACTOR_POINTS` − 1, for a request's step."""
     return splitmix64(state ^ key) >> 56
 
 
 def factor_table(quantiles: Sequence[float]) -> npt.NDArray[np.int64]:
-    """Convert equally likely factors of mean 1 to integers in units of 2**-20.
+    """Convert equally likely factors to fixed point.
 
+    Parameters
+    ----------
+    quantiles
+        Factors of mean 1, shape (FACTOR_POINTS,).
+
+    Returns
+    -------
+    ndarray of int64
+        The factors in units of 2**-20.
+
+    Examples
+    --------
     >>> int(factor_table([1.0] * FACTOR_POINTS)[0]) == FACTOR_ONE
     True
     """
@@ -57,8 +83,22 @@ def factor_table(quantiles: Sequence[float]) -> npt.NDArray[np.int64]:
 
 
 def scaled_ns(base_ns: int, factor: int) -> int:
-    """Apply a factor to a mean demand, in integers.
+    """Multiply a mean demand by a random factor in integer arithmetic.
 
+    Parameters
+    ----------
+    base_ns
+        Mean demand [ns].
+    factor
+        Factor in units of 2**-20.
+
+    Returns
+    -------
+    int
+        Demand [ns], rounded half up.
+
+    Examples
+    --------
     >>> scaled_ns(50_000, FACTOR_ONE)
     50000
     """
@@ -66,5 +106,15 @@ def scaled_ns(base_ns: int, factor: int) -> int:
 
 
 def share_draw(state: int, resource: int, count: int) -> int:
-    """Return the 63-bit draw of a queue that classes share; its draws are counted from 1."""
+    """Return a 63-bit draw of a queue shared by classes.
+
+    Parameters
+    ----------
+    state
+        State of the run's seed.
+    resource
+        Index of the resource.
+    count
+        Number of the draw at this resource, from 1.
+    """
     return splitmix64(state ^ splitmix64(resource << 40 | count)) >> 1

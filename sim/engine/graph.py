@@ -1,4 +1,4 @@
-"""Op graphs: a path of a request as data, steps with predecessors, in flat arrays."""
+"""Op graphs: the path of a request as data (steps with predecessors, in flat arrays)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from stripesim.sim.engine.conditions import (
 
 IntArray = npt.NDArray[np.int64]
 
-# The words of an op graph; sim/engine/ENGINE.md says what each does.
+# Kinds of step. ENGINE.md in this folder defines what each does.
 NONE, USE, DELAY, ACQUIRE, RELEASE = range(5)
 ENTER, TURN, LEAVE, PIN, UNPIN, BRANCH, SPAWN = range(5, 12)
 WORDS = (
@@ -51,10 +51,10 @@ WORDS = (
 STEP_BITS = 12
 STEPS_MAX = 1 << STEP_BITS
 DEMAND_MAX_NS = 1 << 42
-# A demand that a random factor multiplies stays inside 64 bits up to a factor of 128.
+# Random factors reach 128, so the product with a spread demand fits in 64 bits.
 DEMAND_SPREAD_MAX_NS = 1 << 36
 
-# What a step can account; the order of the columns of `Template.amounts`.
+# Amounts that a step can account, in the column order of `Template.amounts`.
 COUNTERS = (
     "device_read_bytes",
     "device_write_bytes",
@@ -68,120 +68,187 @@ COUNTERS = (
     "encode_bytes",
     "device_log_bytes",
     "coding_ns",
-    # Parts of `cpu_ns`, by class of thread; the rest is worker threads'.
+    # Parts of `cpu_ns` by class of thread. Worker threads account for the remainder.
     "messenger_ns",
     "kv_ns",
 )
 COUNTER_INDEX = {name: index for index, name in enumerate(COUNTERS)}
 
-# Distributions of a service time around its mean; 0 is "no spread".
+# Distributions of a service time around its mean. `FIXED` has no spread.
 FIXED, SSD_READ, SSD_WRITE = range(3)
 
 NO_ROLE = -1
-# A step that belongs to no phase or to no shard; engines do not look at either.
+# Marks a step outside any phase or shard. Engines read neither attribute.
 NO_PHASE = NO_SHARD = -1
 _NOTHING: Mapping[str, int] = {}
-# Classes that a resource may be shared between, and what one item may cost.
+# Limits for queues shared by classes: number of classes, and cost of one item.
 CLASSES_MAX = 64
 COST_MAX = 1 << 32
-# A side of a branch stands among predecessors as the branch's step plus this times the side.
+# One side of a branch, as a predecessor, is encoded as branch step + side * _SIDE.
 _SIDE = 1 << 20
 
 
 @dataclass(frozen=True)
 class Dynamics:
-    """What a template has beyond the plain words, step by step; see `GraphBuilder` for each."""
+    """Per-step attributes of templates that use more than the plain words.
 
-    # Shape (steps,). Whether a step waits for those of its predecessors that run, instead of all.
+    `GraphBuilder` documents the mechanisms.
+
+    Attributes
+    ----------
+    merges
+        True for a step that waits only for those predecessors that run, shape (steps,).
+    tests
+        Kind of test of a `BRANCH` or `SPAWN`, shape (steps,). The role tested is the step's role.
+    keys
+        Key range used by the step or its test, shape (steps,), −1 for none.
+    tickets
+        The `ENTER` step whose ticket the step or its test refers to, shape (steps,), −1 for none.
+    yes_counts
+        Number of successors on the yes side of a `BRANCH`, shape (steps,). They come first.
+    spawns
+        Index into `spawned` of a `SPAWN`, shape (steps,), −1 for none.
+    spawned
+        The detached graphs.
+    once
+        Amounts that a `USE` accounts once per service, however many steps share the service,
+        shape (steps, len(COUNTERS)).
+    threads
+        The `ACQUIRE` of the thread that performs a `USE`, shape (steps,), −1 for none. The use
+        takes longer if that thread had to be woken.
+    classes, costs
+        Class and cost of a `USE` or `ACQUIRE` in a queue shared by classes, shape (steps,).
+    """
+
     merges: npt.NDArray[np.bool_]
-    tests: IntArray  # Shape (steps,). Kind of test of a `BRANCH` or a `SPAWN`; its role is the step's role.
-    keys: (
-        IntArray  # Shape (steps,). Key range that the step or its test means; −1: none.
-    )
-    tickets: IntArray  # Shape (steps,). The `ENTER` step whose ticket the step or its test means; −1: none.
-    # Shape (steps,). How many of a `BRANCH`'s successors, the first ones, are those of its yes.
+    tests: IntArray
+    keys: IntArray
+    tickets: IntArray
     yes_counts: IntArray
-    spawns: IntArray  # Shape (steps,). Index into `spawned` of a `SPAWN`; −1: none.
-    spawned: tuple[Template, ...]  # The detached graphs.
-    once: IntArray  # Shape (steps, len(COUNTERS). What a `USE` accounts once per service, whoever shares it.
-    # Shape (steps,). The `ACQUIRE` of the thread that does a `USE`, which takes longer if that had to be
-    # woken; −1: none.
+    spawns: IntArray
+    spawned: tuple[Template, ...]
+    once: IntArray
     threads: IntArray
-    # Shape (steps,). Class and cost of a `USE` or an `ACQUIRE` at a resource that classes share.
     classes: IntArray
     costs: IntArray
 
 
 @dataclass(frozen=True)
 class Template:
-    """One path, compiled: what the engines execute."""
+    """One compiled path, which an engine executes for each request.
 
-    name: str  # For messages and drawings.
-    # Shape (steps,). Kind of step (`USE` …), role index (`NO_ROLE`: none), distribution index.
+    Attributes
+    ----------
+    name
+        Name for messages and drawings.
+    words, roles, spreads
+        Kind of each step (`USE` …), its role (`NO_ROLE` for none) and its distribution, shape (steps,).
+    demands_ns
+        Demand of each `USE` and `DELAY` [ns], shape (steps,).
+    predecessors
+        Number of predecessors of each step, shape (steps,). Only step 0 has none.
+    successor_starts
+        Offset of each step's successors in `successors`, shape (steps + 1,).
+    successors
+        Successors of all steps, ascending within a step. A `BRANCH` lists its yes side first,
+        then its no side, each ascending.
+    reply
+        The step whose completion completes the request for its client.
+    amounts
+        Amounts that each step accounts on completion if its role is bound, shape (steps, len(COUNTERS)).
+    labels
+        A few words per step, for drawings only.
+    phases
+        Purpose of each step's time, in terms of the modelled system. `NO_PHASE` for none.
+    shards
+        Shard whose sub-operation each step belongs to. `NO_SHARD` for the request as a whole.
+    dynamics
+        Attributes of the dynamic words, or None if all words are plain.
+    """
+
+    name: str
     words: IntArray
     roles: IntArray
     spreads: IntArray
-    demands_ns: IntArray  # Shape (steps,). Demand of `USE` and `DELAY` [ns].
-    predecessors: IntArray  # Shape (steps,). Number of predecessors of each step; 0 only for step 0.
-    successor_starts: IntArray  # Shape (steps + 1,). Where the successors of each step begin in `successors`.
-    # Successors of all steps, ascending within a step; of a `BRANCH` first those of its yes, then those of
-    # its no, each ascending.
+    demands_ns: IntArray
+    predecessors: IntArray
+    successor_starts: IntArray
     successors: IntArray
-    reply: int  # Step whose completion completes the request.
-    amounts: IntArray  # Shape (steps, len(COUNTERS). What each step accounts when it completes and is bound.
-    labels: tuple[str, ...]  # A few words per step, for drawings only.
-    # What each step's time is spent on, in the terms of the modelled system; `NO_PHASE`: nothing.
+    reply: int
+    amounts: IntArray
+    labels: tuple[str, ...]
     phases: tuple[int, ...]
-    shards: tuple[
-        int, ...
-    ]  # Shard whose sub-operation each step belongs to; `NO_SHARD`: the whole request.
-    dynamics: Dynamics | None = None  # None if the template has plain words only.
+    shards: tuple[int, ...]
+    dynamics: Dynamics | None = None
 
     @property
     def steps(self) -> int:
-        """Number of steps."""
+        """Number of steps, including the issue."""
         return len(self.words)
 
     @cached_property
     def planned(self) -> bool:
-        """Whether `totals` and `uses` tell what a request takes: without branches and shared services."""
+        """True if `totals` and `uses` are exact: no branch, nothing accounted per service."""
         return self.dynamics is None or not (
             (self.words == BRANCH).any() or self.dynamics.once.any()
         )
 
     @cached_property
     def keyed(self) -> bool:
-        """Whether requests on this template need key ranges, here or in what they spawn."""
+        """True if requests need key ranges, for this template or one that it spawns."""
         if self.dynamics is None:
             return False
         asks = self.dynamics.tests == PINNED
         names = np.isin(self.words, (PIN, UNPIN))
         return bool((asks | names).any()) or any(
-            other.keyed for other in self.dynamics.spawned
+            template.keyed for template in self.dynamics.spawned
         )
 
     @cached_property
     def role_words(self) -> IntArray:
-        """Each role that a step names, with the step's word and test, shape (n, 3)."""
+        """Distinct (role, word, test) triples of the steps that name a role, shape (n, 3)."""
         tests = self.dynamics.tests if self.dynamics else np.zeros_like(self.words)
         named = set(
             zip(self.roles.tolist(), self.words.tolist(), tests.tolist(), strict=True)
         )
-        return _int64(sorted(one for one in named if one[0] >= 0)).reshape(-1, 3)
+        triples = sorted(triple for triple in named if triple[0] >= 0)
+        return _int64(triples).reshape(-1, 3)
 
     def uses(self, bound: npt.NDArray[np.bool_]) -> int:
-        """Count the `USE` steps of one request, given which roles are bound."""
+        """Count the `USE` steps of one request.
+
+        Parameters
+        ----------
+        bound
+            True for each bound role, shape (roles,).
+
+        Returns
+        -------
+        int
+            Number of `USE` steps with a bound role.
+        """
         return int((bound[self.roles] & (self.words == USE)).sum())
 
     def totals(self, bound: npt.NDArray[np.bool_]) -> IntArray:
-        """Sum what one request accounts, given which roles are bound."""
+        """Sum the amounts that one request accounts.
+
+        Parameters
+        ----------
+        bound
+            True for each bound role, shape (roles,).
+
+        Returns
+        -------
+        ndarray of int64
+            Amount per counter, shape (len(COUNTERS),).
+        """
         counted = (self.roles == NO_ROLE) | bound[self.roles]
         totals: IntArray = self.amounts[counted].sum(axis=0)
         return totals
 
 
 class StepsError(ValueError):
-    """A graph has more steps than an engine takes."""
+    """Report a graph with more steps than an engine accepts."""
 
     def __init__(self, name: str, steps: int) -> None:
         super().__init__(name, steps)
@@ -194,10 +261,19 @@ class StepsError(ValueError):
 
 @dataclass
 class GraphBuilder:
-    """Collects steps and compiles them to a `Template`.
+    """Collect steps and compile them to a `Template`.
 
-    Step 0 is the issue of the request. Every later step names its predecessors, which
-    must already exist, so a graph has no cycles by construction.
+    Step 0 is the issue of the request. Each later step names its predecessors, which must
+    already exist, so graphs are acyclic by construction. The methods that add a step share
+    these parameters:
+
+    - `role`: index of the role whose binding decides which resource the step uses.
+    - `after`: predecessors, as step numbers or as sides returned by `branch`.
+    - `label`: a few words for messages and drawings.
+    - `phase`, `shard`: see `Template.phases` and `Template.shards`.
+
+    They return the number of the new step and raise `ValueError` if a predecessor does not
+    exist yet or an argument is out of range.
 
     >>> graph = GraphBuilder("a read")
     >>> disk = graph.use(0, 50_000, after=[graph.issue], label="read")
@@ -215,7 +291,7 @@ class GraphBuilder:
     phases: list[int] = field(default_factory=lambda: [NO_PHASE])
     shards: list[int] = field(default_factory=lambda: [NO_SHARD])
     amounts: list[Mapping[str, int]] = field(default_factory=lambda: [_NOTHING])
-    # What only few steps have, by step.
+    # Attributes of the few steps that have them, by step.
     tests: dict[int, Test] = field(default_factory=dict)
     spawned: dict[int, Template] = field(default_factory=dict)
     once: dict[int, dict[str, int]] = field(default_factory=dict)
@@ -225,7 +301,7 @@ class GraphBuilder:
 
     @property
     def issue(self) -> int:
-        """The step that is complete when the request is issued."""
+        """The step that completes when the request is issued."""
         return 0
 
     def use(
@@ -240,16 +316,41 @@ class GraphBuilder:
         shard: int = NO_SHARD,
         **amounts: int,
     ) -> int:
-        """Add a stay at a resource: queue for a server, hold it for the demand [ns]."""
+        """Add a service: queue for a server, then hold it for a time.
+
+        Parameters
+        ----------
+        demand_ns
+            Mean service time [ns], below `DEMAND_MAX_NS`, or below `DEMAND_SPREAD_MAX_NS` with a spread.
+        spread
+            Distribution of the service time around its mean, such as `SSD_READ`.
+        **amounts
+            Amount per counter, accounted when the step completes.
+        """
         return self._add(
             USE, role, demand_ns, after, label, phase, shard, spread, amounts
         )
 
     def on_thread(self, use: int, acquire: int) -> None:
-        """Let a unit of a pool be the thread that does a use, which takes longer if it had to be woken."""
+        """Name the thread that performs a use: a unit of a pool.
+
+        The use takes longer if its thread had to be woken.
+
+        Parameters
+        ----------
+        use
+            The `USE` step.
+        acquire
+            The earlier `ACQUIRE` step that takes the unit.
+
+        Raises
+        ------
+        ValueError
+            If either step has a different kind, or `acquire` does not precede `use`.
+        """
         if not 0 <= use < len(self.words) or self.words[use] != USE:
             raise ValueError(
-                f"{self.name}: got step {use}, wanted a use, which a thread does"
+                f"{self.name}: got step {use}, wanted a use to run on a thread"
             )
         if not 0 <= acquire < use or self.words[acquire] != ACQUIRE:
             raise ValueError(
@@ -258,10 +359,25 @@ class GraphBuilder:
         self.threads[use] = acquire
 
     def in_class(self, step: int, number: int, cost: int) -> None:
-        """Give a use or an acquire its class and its cost, at resources that classes share."""
+        """Set the class and cost of a step in a queue shared by classes.
+
+        Parameters
+        ----------
+        step
+            A `USE` or `ACQUIRE` step.
+        number
+            Class, 0 to `CLASSES_MAX` − 1.
+        cost
+            Cost in the unit of the queue's rates, 1 to `COST_MAX` − 1.
+
+        Raises
+        ------
+        ValueError
+            If the step has a different kind, or a number is out of range.
+        """
         if not 0 <= step < len(self.words) or self.words[step] not in (USE, ACQUIRE):
             raise ValueError(
-                f"{self.name}: got step {step}, wanted a use or an acquire, to be in a class"
+                f"{self.name}: got step {step}, wanted a use or an acquire to put in a class"
             )
         if not 0 <= number < CLASSES_MAX:
             raise ValueError(
@@ -274,7 +390,20 @@ class GraphBuilder:
         self.shared[step] = number, cost
 
     def per_service(self, use: int, **amounts: int) -> None:
-        """Let a use account something once per service: the first of those that share it does."""
+        """Account amounts of a use once per service instead of once per step.
+
+        Parameters
+        ----------
+        use
+            The `USE` step. If several steps share a service, only the first of them accounts.
+        **amounts
+            Amount per counter.
+
+        Raises
+        ------
+        ValueError
+            If the step is not a `USE`, or a counter is unknown.
+        """
         if not 0 <= use < len(self.words) or self.words[use] != USE:
             raise ValueError(
                 f"{self.name}: got step {use}, wanted a use, to account once per service"
@@ -293,7 +422,15 @@ class GraphBuilder:
         phase: int = NO_PHASE,
         shard: int = NO_SHARD,
     ) -> int:
-        """Add a lapse of time without a queue [ns]; none if `role` is bound to nothing."""
+        """Add a delay that needs no server.
+
+        Parameters
+        ----------
+        role
+            Role that enables the delay: unbound, the step takes no time. `NO_ROLE` always delays.
+        demand_ns
+            Duration [ns], below `DEMAND_MAX_NS`.
+        """
         return self._add(DELAY, role, demand_ns, after, label, phase, shard)
 
     def acquire(
@@ -305,7 +442,7 @@ class GraphBuilder:
         phase: int = NO_PHASE,
         shard: int = NO_SHARD,
     ) -> int:
-        """Add the wait for a unit of a pool."""
+        """Add a wait for a unit of a pool."""
         return self._add(ACQUIRE, role, 0, after, label, phase, shard)
 
     def release(
@@ -315,34 +452,61 @@ class GraphBuilder:
         return self._add(RELEASE, role, 0, after, label, NO_PHASE, shard)
 
     def join(self, after: Iterable[int], *, label: str = "join") -> int:
-        """Add a step that waits for several; with a single one it is that one."""
+        """Wait for all of several steps.
+
+        A single predecessor needs no join: its own number is returned.
+        """
         steps = tuple(dict.fromkeys(after))
         if len(steps) == 1:
             return steps[0]
         return self._add(NONE, NO_ROLE, 0, steps, label)
 
     def enter(self, role: int, *, after: Iterable[int], label: str) -> int:
-        """Take the next ticket of a gate, which never waits; the step is the ticket's name."""
+        """Take the next ticket of a gate, without waiting. The step's number names the ticket."""
         return self._add(ENTER, role, 0, after, label)
 
     def turn(
         self, ticket: int, *, after: Iterable[int], label: str, phase: int = NO_PHASE
     ) -> int:
-        """Wait until every earlier ticket of the gate has had its turn or has left."""
+        """Wait until each earlier ticket of the gate has had its turn or has left.
+
+        Parameters
+        ----------
+        ticket
+            The `ENTER` step that took the ticket.
+        """
         step = self._with_ticket(TURN, ticket, after, label)
         self.phases[step] = phase
         return step
 
     def leave(self, ticket: int, *, after: Iterable[int], label: str) -> int:
-        """Give a ticket back."""
+        """Return a ticket to its gate.
+
+        Parameters
+        ----------
+        ticket
+            The `ENTER` step that took the ticket.
+        """
         return self._with_ticket(LEAVE, ticket, after, label)
 
     def pin(self, keys: int, *, after: Iterable[int], label: str) -> int:
-        """Pin every key of one of the request's key ranges, 0 or 1."""
+        """Pin every key of a range.
+
+        Parameters
+        ----------
+        keys
+            Index of the request's key range, 0 or 1.
+        """
         return self._with_test(PIN, Test(NO_TEST, keys=keys), after, label)
 
     def unpin(self, pin: int, *, after: Iterable[int], label: str) -> int:
-        """Take back what the step `pin` pinned."""
+        """Undo a pin.
+
+        Parameters
+        ----------
+        pin
+            The `PIN` step to undo.
+        """
         if not 0 <= pin < len(self.words) or self.words[pin] != PIN:
             raise ValueError(f"{self.name}: {label}: got step {pin}, wanted a pin")
         return self._with_test(
@@ -352,12 +516,23 @@ class GraphBuilder:
     def branch(
         self, test: Test, *, after: Iterable[int], label: str
     ) -> tuple[int, int]:
-        """Choose a side when the predecessors have completed."""
+        """Choose a side once all predecessors have completed.
+
+        Parameters
+        ----------
+        test
+            A test from `conditions`.
+
+        Returns
+        -------
+        yes, no
+            The two sides, to be named as predecessors.
+        """
         step = self._with_test(BRANCH, test, after, label)
         return step + YES * _SIDE, step + NO * _SIDE
 
     def merge(self, after: Iterable[int], *, label: str = "merge") -> int:
-        """Add a step that waits for those of its predecessors that run; it runs if any of them does."""
+        """Wait for those predecessors that run. The step runs if at least one of them does."""
         step = self._add(NONE, NO_ROLE, 0, after, label)
         self.merges.add(step)
         return step
@@ -370,7 +545,15 @@ class GraphBuilder:
         label: str,
         test: Test | None = None,
     ) -> int:
-        """Start a detached graph, if the test holds, on the same bindings and key ranges."""
+        """Start a detached graph if a test holds.
+
+        Parameters
+        ----------
+        template
+            The detached graph. It inherits the request's bindings and key ranges.
+        test
+            A test from `conditions`. By default the graph always starts.
+        """
         step = self._with_test(SPAWN, test or always(), after, label)
         self.spawned[step] = template
         return step
@@ -407,7 +590,7 @@ class GraphBuilder:
     def _check_ticket(self, label: str, ticket: int) -> None:
         if not 0 <= ticket < len(self.words) or self.words[ticket] != ENTER:
             raise ValueError(
-                f"{self.name}: {label}: got step {ticket}, wanted an enter, whose ticket it is"
+                f"{self.name}: {label}: got step {ticket}, wanted an enter step"
             )
 
     def _check_counters(self, label: str, amounts: Mapping[str, int]) -> None:
@@ -457,7 +640,7 @@ class GraphBuilder:
         return step
 
     def _can_precede(self, index: int) -> bool:
-        """Tell whether an index names an earlier step or a side of an earlier branch."""
+        """Return True for an earlier step or a side of an earlier branch."""
         if 0 <= index < len(self.words):
             return self.words[index] != BRANCH
         side, step = divmod(index, _SIDE)
@@ -466,7 +649,26 @@ class GraphBuilder:
         return side in (YES, NO) and self.words[step] == BRANCH
 
     def finish(self, *, reply: int) -> Template:
-        """Compile; `reply` is the step that completes the request for its client."""
+        """Check the graph and compile it.
+
+        Parameters
+        ----------
+        reply
+            The step that completes the request for its client. It must always run.
+
+        Returns
+        -------
+        Template
+            The compiled path.
+
+        Raises
+        ------
+        StepsError
+            If there are more than `STEPS_MAX` steps.
+        ValueError
+            If a step can never run, a merge matches no single condition, the reply may be skipped,
+            or a unit, ticket or pin is not returned exactly once.
+        """
         steps = len(self.words)
         if steps > STEPS_MAX:
             raise StepsError(self.name, steps)
@@ -500,7 +702,7 @@ class GraphBuilder:
     def _dynamics(
         self, following: Sequence[Sequence[tuple[int, int]]]
     ) -> Dynamics | None:
-        """Lay out what goes beyond the plain words."""
+        """Collect the attributes that the plain words do not need."""
         few = (self.once, self.merges, self.threads, self.shared)
         if max(self.words) < ENTER and not any(few):
             return None
@@ -563,27 +765,23 @@ class GraphBuilder:
                 raise ValueError(
                     f"{self.name}: acquires and releases do not balance: {{{role}: {net}}}"
                 )
-        if (
-            any(test.ticket >= 0 for test in self.tests.values())
-            or ENTER in self.words
-            or PIN in self.words
-        ):
-            self._check_tickets(conditions)
-        if self.threads:
-            self._check_threads(conditions)
+        tickets = self._steps_of_tickets()
+        if tickets or self.threads:
+            order = _Order(self, conditions)
+            for taken, steps in tickets.items():
+                self._check_ticket_use(taken, steps, order)
+            for use, acquire in self.threads.items():
+                order.check_after(use, acquire)
 
-    def _check_threads(self, conditions: Sequence[Condition]) -> None:
-        earlier = ancestors(
-            [[index % _SIDE for index in before] for before in self.after]
-        )
-        for use, acquire in self.threads.items():
-            if (
-                not earlier[use] >> acquire & 1
-                or not conditions[acquire] <= conditions[use]
-            ):
-                where = f"{self.name}: {self.labels[use]}"
-                label = self.labels[acquire]
-                raise ValueError(f"{where}: wanted it to run only after '{label}'")
+    def _steps_of_tickets(self) -> dict[int, list[int]]:
+        """Return the steps that refer to each `ENTER` or `PIN`."""
+        steps: dict[int, list[int]] = {
+            step: [] for step, word in enumerate(self.words) if word in (ENTER, PIN)
+        }
+        for step, test in self.tests.items():
+            if test.ticket >= 0:
+                steps[test.ticket].append(step)
+        return steps
 
     def _conditions(self) -> list[Condition]:
         conditions: list[Condition] = []
@@ -597,64 +795,74 @@ class GraphBuilder:
                 for index in before
             ]
             try:
-                found: Condition = (
-                    any_of(earlier) if step in self.merges else all_of(earlier)
-                )
+                combined = any_of if step in self.merges else all_of
+                conditions.append(combined(earlier))
             except ConditionError as error:
                 raise ValueError(f"{self.name}: {self.labels[step]}: {error}") from None
-            conditions.append(found)
         return conditions
 
-    def _check_tickets(self, conditions: Sequence[Condition]) -> None:
-        """Check that what is entered or pinned is left or unpinned, once and in time."""
-        earlier = ancestors(
-            [[index % _SIDE for index in before] for before in self.after]
+    def _check_ticket_use(self, taken: int, steps: list[int], order: _Order) -> None:
+        """Check that a ticket or pin is returned exactly once, after its turn."""
+        label = self.labels[taken]
+        changes = [(order.conditions[taken], 1)]
+        for step in steps:
+            if self.words[step] in (LEAVE, UNPIN):
+                changes.append((order.conditions[step], -1))
+        if not balanced(changes):
+            pair = "enter and leave" if self.words[taken] == ENTER else "pin and unpin"
+            raise ValueError(f"{self.name}: {label}: {pair} do not balance")
+        turns = [step for step in steps if self.words[step] == TURN]
+        for step in steps:
+            order.check_after(step, taken)
+            where = f"{self.name}: {self.labels[step]}"
+            for turn in turns:
+                if turn == step or order.exclusive(turn, step):
+                    continue
+                if self.words[step] == TURN and turn < step:
+                    raise ValueError(
+                        f"{where}: got a second turn of '{label}', wanted one"
+                    )
+                if self.words[step] == LEAVE and not order.precedes(turn, step):
+                    raise ValueError(
+                        f"{where}: wanted it after the turn '{self.labels[turn]}'"
+                    )
+
+
+class _Order:
+    """The conditions and the order of a graph's steps."""
+
+    def __init__(self, graph: GraphBuilder, conditions: Sequence[Condition]) -> None:
+        self.graph = graph
+        self.conditions = conditions
+        self._ancestors = ancestors(
+            [[index % _SIDE for index in before] for before in graph.after]
         )
-        named: dict[int, list[int]] = {}
-        for step, test in self.tests.items():
-            if test.ticket >= 0:
-                named.setdefault(test.ticket, []).append(step)
-        for taken, (word, label) in enumerate(
-            zip(self.words, self.labels, strict=True)
-        ):
-            if word not in (ENTER, PIN):
-                continue
-            words = "enter and leave" if word == ENTER else "pin and unpin"
-            ends = [
-                step
-                for step in named.get(taken, [])
-                if self.words[step] in (LEAVE, UNPIN)
-            ]
-            if not balanced(
-                [(conditions[taken], 1), *((conditions[step], -1) for step in ends)]
-            ):
-                raise ValueError(f"{self.name}: {label}: {words} do not balance")
-            turns = [step for step in named.get(taken, []) if self.words[step] == TURN]
-            for step in named.get(taken, []):
-                where = f"{self.name}: {self.labels[step]}"
-                if (
-                    not earlier[step] >> taken & 1
-                    or not conditions[taken] <= conditions[step]
-                ):
-                    raise ValueError(f"{where}: wanted it to run only after '{label}'")
-                for other in turns:
-                    if other == step or exclusive(conditions[other], conditions[step]):
-                        continue
-                    if self.words[step] == TURN and other < step:
-                        raise ValueError(
-                            f"{where}: got a second turn of '{label}', wanted one"
-                        )
-                    if self.words[step] == LEAVE and not earlier[step] >> other & 1:
-                        raise ValueError(
-                            f"{where}: wanted it after the turn '{self.labels[other]}'"
-                        )
+
+    def precedes(self, first: int, step: int) -> bool:
+        """Return True if a step comes before another whenever both run."""
+        return bool(self._ancestors[step] >> first & 1)
+
+    def exclusive(self, first: int, second: int) -> bool:
+        """Return True if two steps never run in the same request."""
+        return exclusive(self.conditions[first], self.conditions[second])
+
+    def check_after(self, step: int, first: int) -> None:
+        """Check that a step runs only after another one has run."""
+        always_runs = self.conditions[first] <= self.conditions[step]
+        if not self.precedes(first, step) or not always_runs:
+            graph = self.graph
+            raise ValueError(
+                f"{graph.name}: {graph.labels[step]}: wanted it to run only after '{graph.labels[first]}'"
+            )
 
 
-def _amounts(steps: int, found: Iterable[tuple[int, Mapping[str, int]]]) -> IntArray:
+def _amounts(
+    steps: int, counted_steps: Iterable[tuple[int, Mapping[str, int]]]
+) -> IntArray:
     amounts = np.zeros((steps, len(COUNTERS)), dtype=np.int64)
     entries = [
         (step, COUNTER_INDEX[name], amount)
-        for step, counted in found
+        for step, counted in counted_steps
         for name, amount in counted.items()
     ]
     if entries:

@@ -1,4 +1,4 @@
-"""What an engine is given and what it gives back; sim/engine/ENGINE.md says what it does in between."""
+"""Input and result of an engine. ENGINE.md in this folder defines the computation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,63 +11,91 @@ from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import COUNTERS, IntArray, Template
 from stripesim.sim.engine.shares import Share
 
-# In a binding row: nothing, and "as the request's client binds it".
+# Entries of a binding row for an unbound role, and for a role that the request's client binds.
 UNBOUND = -1
 BY_CLIENT = -2
-# A binding number names a row; above these bits it names, from 1, the row of the request's client.
+# A binding holds a row number below these bits and, above them, 1 + the row of the client, or
+# 0.
 ROW_BITS = 32
-# What stands in the place of a completion time: not complete (yet), cut off, out of time.
+# Markers in place of a completion time: not complete, cut off, timed out.
 PENDING = -1
 CUT = -2
 FAILED = -3
-# Requests that an engine asks of a stream at a time; both the same, so that streams which
-# share a book fill it in the same order.
+# Requests that an engine takes from a stream at a time. Streams that share a book fill it in
+# an order that depends on this number, so both engines use the same.
 CHUNK = 4096
 
 FIFO, BATCH, POOL, GATE = range(4)
 DISCIPLINES = ("fifo", "batch", "pool", "gate")
 
-# Spawned requests are numbered from here, after every request that a client can have.
+# Spawned requests are numbered from here, above any client's requests.
 SPAWNED_FROM = 1 << 49
-# A service on a core of two threads that both work takes longer by multiples of this share of its demand.
+# Unit of `Resources.paired_slowdown`, as a divisor of the demand.
 PAIRED_UNIT = 1024
-# Keys lie below this, so that a range's end and its sums stay inside 64 bits.
+# Upper bound of keys, so that sums of range ends fit in 64 bits.
 KEY_MAX = 1 << 60
+
+
+def _no_values() -> IntArray:
+    return np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Resources:
-    """The resources of a cluster, by index."""
+    """The resources of a cluster, by index.
 
-    names: tuple[str, ...]  # For reports, such as ``osd.3.ssd``.
-    kinds: tuple[
-        str, ...
-    ]  # The class each belongs to, such as ``ssd``; utilisation is given per class.
-    # Shape (resources,). Servers of a server resource, units of a pool, 1 for a gate; at least 1.
+    Attributes
+    ----------
+    names
+        Names for reports, such as ``osd.3.ssd``.
+    kinds
+        Kind of each resource, such as ``ssd``. Utilisation is reported per kind.
+    capacities
+        Servers, units of a pool, or 1 for a gate, at least 1, shape (resources,).
+    disciplines
+        `FIFO`, `BATCH`, `POOL` or `GATE`, shape (resources,).
+    wake_ns
+        Time to wake an idle server or unit [ns], 0 to 2**31 − 1, shape (resources,). A service on
+        an idle server takes this much longer. A unit of a pool is a thread: it lengthens the `use`
+        that names its `acquire`. Default: 0.
+    shares
+        Disciplines of queues shared by classes.
+    share_indices
+        Index into `shares` of a `FIFO` or `POOL`, −1 for a plain queue, shape (resources,).
+        Default: −1.
+    slice_ns
+        Time for which a thread keeps a core while others wait [ns], below 2**31, shape
+        (resources,). Only for a `FIFO`. 0 releases the core after each `use`. Default: 0.
+    served_by
+        The `POOL` whose threads serve a `BATCH` when they have no other work, −1 for none, shape
+        (resources,). Default: −1.
+    paired
+        1 if the servers of a `FIFO` are hardware threads, two per core, shape (resources,).
+        Default: 0.
+    paired_slowdown
+        Extra service time while the other thread of a core works, in 1/`PAIRED_UNIT` of the demand.
+    processes
+        Process that the threads of a pool belong to, from 0, −1 for none, shape (resources,).
+        Default: −1.
+    warm_ns
+        Time that a wake-up saves right after another thread of its process has run [ns], at most
+        `wake_ns`. Applies to cores with a slice.
+    cool_ns
+        Time after which a wake-up saves nothing [ns]. 0 disables the saving.
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
     capacities: IntArray
-    disciplines: IntArray  # Shape (resources,). `FIFO`, `BATCH`, `POOL` or `GATE`.
-    # Shape (resources,). What it costs to wake a server or a unit that nobody uses [ns], 0 ≤ wake_ns < 2**31:
-    # a service that begins on an idle server takes so much longer; a unit of a pool, a thread, makes the
-    # `use` longer that names its `acquire`. Nothing by default.
-    wake_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    shares: tuple[Share, ...] = ()  # How resources serve several classes.
-    # Shape (resources,). Index into `shares` of a `FIFO` or a `POOL` that classes share; −1: none, as by
-    # default.
-    share_indices: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    # Shape (resources,). Of a `FIFO` of cores: how long a thread keeps one while others wait for it [ns],
-    # below 2**31; 0: no longer than one `use`, as by default.
-    slice_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    # Shape (resources,). Of a `BATCH`: the `POOL` whose threads serve it when they have nothing else to do;
-    # −1: none, as by default.
-    served_by: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    # Shape (resources,). 1 for a `FIFO` whose servers are hardware threads, two on a core; 0, as by default.
-    paired: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    # What a service takes longer while the other thread of its core works, in `PAIRED_UNIT` of its demand.
+    disciplines: IntArray
+    wake_ns: IntArray = field(default_factory=_no_values)
+    shares: tuple[Share, ...] = ()
+    share_indices: IntArray = field(default_factory=_no_values)
+    slice_ns: IntArray = field(default_factory=_no_values)
+    served_by: IntArray = field(default_factory=_no_values)
+    paired: IntArray = field(default_factory=_no_values)
     paired_slowdown: int = 0
-    # Shape (resources,). Of a pool the process that its threads belong to, from 0; −1: none, as by default.
-    processes: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    # What a wake-up costs less, on a core with a slice, right after another thread of the process has run
-    # there [ns], at most `wake_ns`; and how long after it costs all of it again [ns], 0: always does.
+    processes: IntArray = field(default_factory=_no_values)
     warm_ns: int = 0
     cool_ns: int = 0
 
@@ -108,51 +136,67 @@ class Resources:
 
     @property
     def kind_names(self) -> tuple[str, ...]:
-        """The different kinds, in the order in which they first occur."""
+        """The distinct kinds, in order of first occurrence."""
         return tuple(dict.fromkeys(self.kinds))
 
     @property
     def kind_indices(self) -> IntArray:
         """Index into `kind_names` of each resource, shape (resources,)."""
-        places = {kind: index for index, kind in enumerate(self.kind_names)}
-        return np.array([places[kind] for kind in self.kinds], dtype=np.int64)
+        index_of = {kind: index for index, kind in enumerate(self.kind_names)}
+        return np.array([index_of[kind] for kind in self.kinds], dtype=np.int64)
 
     @property
     def flows(self) -> IntArray:
-        """Who has a core of its own right where cores are shared fairly: a pool's process, or its threads."""
+        """Flow of each pool in a fair queue of cores, shape (resources,).
+
+        A flow is a process, or a pool without one.
+        """
         own = np.arange(len(self)) + 1 + self.processes.max(initial=-1)
         return np.where(self.processes < 0, own, self.processes)
 
     @property
     def partners(self) -> IntArray:
-        """Of a batch server that threads serve their pool, of that pool the server; −1: none."""
-        found = self.served_by.copy()
-        served = np.flatnonzero(self.served_by >= 0)
-        found[self.served_by[served]] = served
-        return found
+        """Partner of each resource, shape (resources,), −1 for none.
+
+        A batch server and the pool whose threads run it are partners.
+        """
+        partners = self.served_by.copy()
+        servers = np.flatnonzero(self.served_by >= 0)
+        partners[self.served_by[servers]] = servers
+        return partners
 
 
 @dataclass(frozen=True)
 class RequestChunk:
-    """Requests of one stream, in their order."""
+    """Consecutive requests of one stream.
 
-    # Shape (requests,). Template and binding of each request: the number of a row, or two of them
-    # (`with_client`).
+    Attributes
+    ----------
+    templates
+        Template of each request, shape (requests,).
+    bindings
+        Binding row of each request, or two rows joined by `with_client`, shape (requests,).
+    groups
+        Placement group of each request, shape (requests,).
+    arrivals_ns
+        Issue times of an open stream [ns], ascending, shape (requests,). None for a closed loop.
+    keys
+        Key ranges [first, stop) of each request, shape (requests, KEY_RANGES, 2), with
+        0 ≤ first ≤ stop < `KEY_MAX`. None if no template uses keys. Pinning or testing a range takes
+        host time in proportion to its length.
+    """
+
     templates: IntArray
     bindings: IntArray
-    groups: IntArray  # Shape (requests,). Placement group of each request.
-    # Shape (requests,). Issue times of an open stream [ns], ascending; None for a closed loop.
+    groups: IntArray
     arrivals_ns: IntArray | None = None
-    # Shape (requests, KEY_RANGES, 2). Key ranges of each request, [first, stop) each, 0 ≤ first ≤ stop <
-    # `KEY_MAX`; None where no template asks for keys. A range costs time in proportion to its length wherever
-    # a step names it.
     keys: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.groups)
 
     def at(self, rows: IntArray | slice) -> "RequestChunk":
-        """Return some of the requests."""
+        """Return the requests in the given rows."""
         return RequestChunk(
             self.templates[rows],
             self.bindings[rows],
@@ -163,16 +207,38 @@ class RequestChunk:
 
 
 class RequestSource(Protocol):
-    """A stream of requests, planned in its own order, chunk by chunk."""
+    """A stream of requests, planned in order, chunk by chunk."""
 
-    depth: int  # Requests that may be outstanding (closed loop); 0 for an open stream.
+    # Requests that may be outstanding in a closed loop. 0 for an open stream.
+    depth: int
 
     def take(self, count: int) -> RequestChunk:
-        """Plan the next requests, at most about `count`; an empty chunk ends the stream."""
+        """Plan the next requests.
+
+        Parameters
+        ----------
+        count
+            Number of requests wanted. The chunk may exceed it slightly.
+
+        Returns
+        -------
+        RequestChunk
+            The requests. An empty chunk ends the stream.
+        """
 
 
 class ListedRequests:
-    """A stream of requests of one group that are known beforehand: a closed loop, or at their times."""
+    """A stream of requests known in advance, all of group 0.
+
+    Parameters
+    ----------
+    templates, bindings
+        Template and binding of each request, shape (requests,).
+    depth
+        Requests that may be outstanding in a closed loop, 0 for an open stream.
+    arrivals_ns
+        Issue times of an open stream [ns], ascending, shape (requests,).
+    """
 
     def __init__(
         self,
@@ -189,7 +255,7 @@ class ListedRequests:
         self._taken = 0
 
     def take(self, count: int) -> RequestChunk:
-        """Return the next requests."""
+        """Return the next requests, at most `count`."""
         part = slice(self._taken, self._taken + count)
         self._taken += count
         return self._all.at(part)
@@ -197,52 +263,91 @@ class ListedRequests:
 
 @runtime_checkable
 class DirectedSource(RequestSource, Protocol):
-    """A stream of requests in a run with a director."""
+    """A stream of requests in a run with a director.
 
-    reports: bool  # Whether completions of its requests are reported to the director.
-    # Whether an empty chunk means "nothing just now" instead of the end; the stream is then asked again after
-    # a `Wake`. What is cut off of a feed ends as `CUT`; what is cut off of any other stream is issued again.
+    Attributes
+    ----------
+    reports
+        True if completions of its requests are reported to the director.
+    feed
+        True if an empty chunk means "nothing now" instead of the end. A feed is asked again after
+        a `Wake`. Requests of a feed that are cut off end as `CUT`. Those of other streams are
+        issued again.
+    timeout_ns
+        Time after its issue at which an incomplete request ends as `FAILED` [ns], 0 for no timeout.
+    """
+
+    reports: bool
     feed: bool
-    timeout_ns: int  # A request that is not complete so long after its issue ends as `FAILED` [ns]; 0: never.
+    timeout_ns: int
 
     def replan(self, indices: IntArray) -> RequestChunk:
-        """Plan requests again, as their placement groups look now."""
+        """Plan requests again for the current state of their placement groups.
+
+        Parameters
+        ----------
+        indices
+            Numbers of the requests within the stream.
+
+        Returns
+        -------
+        RequestChunk
+            The new plan, in the order of `indices`.
+        """
 
 
 @dataclass(frozen=True)
 class Report:
-    """A request of a reporting stream has completed."""
+    """The completion of a request of a reporting stream.
+
+    Attributes
+    ----------
+    stream
+        Index of the stream.
+    index
+        Number of the request within its stream, from 0.
+    """
 
     stream: int
-    index: int  # Number of the request within its stream, from 0.
+    index: int
 
 
 @dataclass(frozen=True)
 class SetGroup:
-    """A placement group enters a new interval."""
+    """Start a new interval of a placement group.
+
+    Attributes
+    ----------
+    group
+        Number of the group.
+    held
+        True if its requests wait until it is set again with ``held=False``.
+    interrupt
+        True if its requests in flight are cut off.
+    """
 
     group: int
-    held: bool  # Whether requests to it wait until it is set again with ``held=False``.
-    interrupt: bool  # Whether its requests in flight are cut off.
+    held: bool
+    interrupt: bool
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Resources die; the services in progress at them are lost."""
+    """Stop resources. Services in progress there are lost."""
 
     resources: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Start:
-    """Resources work again, empty and free."""
+    """Start resources again, with all servers idle."""
 
     resources: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Wake:
-    """A feed that had nothing has something now."""
+    """Ask a feed for requests again."""
 
     stream: int
 
@@ -251,40 +356,56 @@ Action = SetGroup | Stop | Start | Wake
 
 
 class Begun(NamedTuple):
-    """How far a request in flight is."""
+    """Progress of a request in flight.
 
-    number: int  # Of the request within its stream, from 0.
+    Attributes
+    ----------
+    number
+        Number of the request within its stream, from 0.
+    template
+        Index of its template.
+    steps
+        True for each step that has begun or waits for its resource, shape (steps,).
+    """
+
+    number: int
     template: int
-    steps: npt.NDArray[
-        np.bool_
-    ]  # Shape (steps,). Whether each has begun or waits for its resource.
+    steps: npt.NDArray[np.bool_]
 
 
 class Progress(Protocol):
-    """What an engine lets a director see of a run."""
+    """The view of a run that an engine gives to a director."""
 
     def completed_ns(self, stream: int) -> IntArray:
-        """Return the completion times of a stream's requests issued so far, as `StreamRun` has them."""
+        """Return the completion times of a stream's requests issued so far, as in `StreamRun`."""
 
     def begun(self, stream: int) -> Iterator[Begun]:
-        """Yield what has begun of each request of a stream in flight that has not replied, in any order."""
+        """Yield the progress of each request of a stream in flight without a reply, in any order."""
 
 
 class Director(Protocol):
-    """Decides what happens to the cluster during a run; sim/engine/ENGINE.md says when it is asked."""
+    """Decides what fails and recovers during a run. ENGINE.md in this folder defines when it acts."""
 
     def begin(self, progress: Progress) -> None:
-        """Take the engine's view of the run; called once, before anything else."""
+        """Receive the engine's view of the run. Called once, before anything else."""
 
     def next_ns(self) -> int | None:
-        """Return its next moment [ns], None if there is none; asked at the start and after each `act`."""
+        """Return the next moment to act [ns], or None. Called at the start and after each `act`."""
 
     def act(self, now_ns: int, reports: Sequence[Report]) -> Sequence[Action]:
-        """Return what happens now [ns]; `reports` tells what completed since it was asked last."""
+        """Return the actions of a moment.
+
+        Parameters
+        ----------
+        now_ns
+            The current time [ns].
+        reports
+            Completions since the previous call.
+        """
 
 
 class TemplateBook(Protocol):
-    """The templates and bindings that chunks refer to; both may grow between chunks."""
+    """The templates and bindings that chunks refer to. Both may grow between chunks."""
 
     @property
     def templates(self) -> Sequence[Template]:
@@ -292,106 +413,178 @@ class TemplateBook(Protocol):
 
     @property
     def bindings(self) -> npt.NDArray[np.int64]:
-        """Resource of each role, shape (rows, roles); `UNBOUND` where there is none."""
+        """Resource of each role, shape (rows, roles), `UNBOUND` for none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """All that an engine needs to run."""
+    """The complete input of an engine.
+
+    Attributes
+    ----------
+    resources
+        The resources of the cluster.
+    book
+        Templates and bindings.
+    streams
+        The streams of requests.
+    groups
+        Number of placement groups.
+    seed
+        Seed of the random service times.
+    factor_tables
+        Random factors of each distribution in units of 2**-20, shape (distributions,
+        FACTOR_POINTS). Row 0 has no spread.
+    until_ns
+        End of the run [ns]. None runs until no work is left.
+    bin_ns
+        Width of the time bins of the counters [ns], 0 for no bins.
+    director
+        Decides what fails and recovers. It requires that all streams are `DirectedSource`.
+    followed
+        Requests of the first stream, by number, ascending, for which the end of each step is
+        recorded in `EngineRun.followed_ns`.
+    newest_only
+        Closed loops whose client waits for its most recently issued request, and only then
+        notices other completions. A request completes when its client notices. Excludes a
+        director.
+    """
 
     resources: Resources
     book: TemplateBook
     streams: Sequence[RequestSource]
-    groups: int = 1  # Number of placement groups.
-    seed: int = 0  # Of the random service times.
-    # Shape (distributions, FACTOR_POINTS). Units of 2**-20; row 0 is "no spread".
+    groups: int = 1
+    seed: int = 0
     factor_tables: IntArray = field(
         default_factory=lambda: np.full((1, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
     )
-    until_ns: int | None = None  # Time bound [ns]; None: until nothing is left to do.
-    bin_ns: int = 0  # Width of the time bins of the counters [ns]; 0: no bins.
-    # Decides what fails and what comes back; all streams are `DirectedSource` then.
+    until_ns: int | None = None
+    bin_ns: int = 0
     director: Director | None = None
-    # Shape (n,). Requests of the first stream, by their number in it, ascending, of which the end of every
-    # step is noted (`EngineRun.followed_ns`).
-    followed: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    # Closed loops whose client waits for its most recently issued request, and only then looks at what else
-    # has completed; a request is complete when its client looks at it. Not beside a director.
+    followed: IntArray = field(default_factory=_no_values)
     newest_only: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
 class StreamRun:
-    """What happened to the requests of one stream, in the order of issue."""
+    """The requests of one stream after a run, in the order of issue.
 
-    # Shape (requests,). Times [ns], the first issue; `PENDING` where a request had not completed, `CUT` where
-    # it was cut off for good, `FAILED` where its time ran out.
+    Attributes
+    ----------
+    issued_ns
+        Time of each request's first issue [ns], shape (requests,).
+    completed_ns
+        Time of each request's completion [ns], shape (requests,). `PENDING` for a request that
+        has not completed, `CUT` for one that was cut off for good, `FAILED` for a timeout.
+    templates, bindings, groups
+        Template, binding and placement group of each request at its last attempt, shape (requests,).
+    taken
+        Amounts accounted by the completed steps of requests whose template is not
+        `Template.planned`, shape (len(COUNTERS),). The plan states the amounts of the others.
+    taken_uses
+        Completed `USE` steps of those requests.
+    counted
+        True if `taken` covers all requests, whatever their template, including attempts that
+        were cut off. This is so in a run with a director.
+    retries
+        Number of times each request was cut off and issued again, shape (requests,), or (0,)
+        without a director.
+    """
+
     issued_ns: IntArray
     completed_ns: IntArray
-    # Shape (requests,). What each request ran on, at last.
     templates: IntArray
     bindings: IntArray
     groups: IntArray
-    # Shape (len(COUNTERS). What the completed steps of requests on templates that are not `Template.planned`
-    # accounted, up to the end of the run. What the others account, the plan tells.
     taken: IntArray = field(
         default_factory=lambda: np.zeros(len(COUNTERS), dtype=np.int64)
     )
-    taken_uses: int = 0  # How many `USE` steps of such requests completed.
-    # Whether `taken` tells of all requests, whatever their template and whether or not they were cut off: so
-    # in a run with a director.
+    taken_uses: int = 0
     counted: bool = False
-    # Shape (requests,). How often each request was cut off to be issued again; no rows without a director.
-    retries: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    retries: IntArray = field(default_factory=_no_values)
 
 
 @dataclass(frozen=True)
 class EngineRun:
-    """The answer of an engine."""
+    """The result of a run.
+
+    Attributes
+    ----------
+    streams
+        The requests of each stream.
+    busy_ns
+        Service time begun at each server resource [ns], shape (resources,).
+    held_ns
+        Time for which units of each pool or tickets of each gate were out, summed over units or
+        tickets until the end of the run [ns], shape (resources,).
+    waited_ns
+        Time that steps spent in each queue, summed until the end of the run [ns], shape (resources,).
+    uses
+        Completed `USE` steps.
+    end_ns
+        Time of the last event, or the time bound [ns].
+    bins
+        Counters by time, shape (bins, len(COUNTERS)). Empty if no bins were requested.
+    wall_s
+        Wall-clock time inside the engine, without planning and compiling [s].
+    spawned
+        The requests that those of each stream spawned, in the order of spawning. One entry per
+        stream.
+    followed_ns
+        Completion time of each step of each followed request [ns], shape (len(Program.followed),
+        steps of the widest template). `PENDING` for a step that did not complete, was skipped,
+        or is not part of the request's template.
+    sleeps
+        Number of times a server or unit became idle because nothing waited for it, shape
+        (resources,). Where the resource models threads, each is a context switch.
+    sleep_bins
+        `sleeps` by time and kind of resource (`Resources.kind_names`), shape (bins, kinds), up to
+        the last bin with a sleep.
+    warm_ns
+        Time that wake-ups of each pool's threads saved because their process had just run [ns],
+        shape (resources,).
+    """
 
     streams: list[StreamRun]
-    busy_ns: (
-        IntArray  # Shape (resources,). Service time begun at each server resource [ns].
-    )
-    # Shape (resources,). Unit-time for which each pool was held, ticket-time of each gate [ns], up to the end
-    # of the run.
+    busy_ns: IntArray
     held_ns: IntArray
-    # Shape (resources,). Time that steps spent in each queue, all together, up to the end of the run [ns].
     waited_ns: IntArray
-    uses: int  # `USE` steps completed.
-    end_ns: int  # Time of the last event, or the bound [ns].
-    bins: IntArray  # Shape (bins, len(COUNTERS). Counters by time; no rows if no bins were asked for.
-    wall_s: (
-        float  # Wall-clock time inside the engine, without planning and compiling [s].
-    )
-    # What the requests of each stream spawned, in the order of spawning; as many as `streams`.
+    uses: int
+    end_ns: int
+    bins: IntArray
+    wall_s: float
     spawned: list[StreamRun] = field(default_factory=list)
-    # Shape (len(Program.followed). When each step of each followed request completed, by its template's steps
-    # [ns]; `PENDING` where it has not, was skipped, or is no step of the template. As wide as the widest
-    # template.
     followed_ns: IntArray = field(
         default_factory=lambda: np.zeros((0, 0), dtype=np.int64)
     )
-    # Shape (resources,). How often a server, or a unit of a pool, became idle because nothing waited for it:
-    # a thread that goes to sleep, hence a context switch, where the resource models threads.
-    sleeps: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    # Shape (at most bins, kinds). The same by time and by kind of resource (`Resources.kind_names`); up to
-    # the last bin with a sleep.
+    sleeps: IntArray = field(default_factory=_no_values)
     sleep_bins: IntArray = field(
         default_factory=lambda: np.zeros((0, 0), dtype=np.int64)
     )
-    # Shape (resources,). What wake-ups of each pool's threads cost less because their process had just run
-    # [ns].
-    warm_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    warm_ns: IntArray = field(default_factory=_no_values)
 
 
 class ProgramError(ValueError):
-    """A program contradicts itself."""
+    """Report a program that contradicts itself."""
 
 
 def with_client(rows: IntArray, client_rows: IntArray) -> IntArray:
-    """Join binding rows with those of the requests' clients, which hold what the first leave `BY_CLIENT`.
+    """Join binding rows with the rows of the requests' clients.
 
+    Parameters
+    ----------
+    rows
+        Row of each request, shape (requests,). Entries `BY_CLIENT` refer to the client's row.
+    client_rows
+        Row of each request's client, shape (requests,).
+
+    Returns
+    -------
+    ndarray of int64
+        Bindings for `RequestChunk.bindings`, shape (requests,).
+
+    Examples
+    --------
     >>> rows_of(with_client(np.array([5, 6]), np.array([0, 9])))
     (array([5, 6]), array([0, 9]))
     """
@@ -400,20 +593,44 @@ def with_client(rows: IntArray, client_rows: IntArray) -> IntArray:
 
 
 def rows_of(bindings: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the row and the client's row of bindings; −1 where there is no client's."""
+    """Split bindings into their rows and their clients' rows.
+
+    Parameters
+    ----------
+    bindings
+        Bindings, shape (requests,).
+
+    Returns
+    -------
+    rows, client_rows : ndarray of int64
+        Both of shape (requests,). The client's row is −1 for a binding without one.
+    """
     return bindings & ((1 << ROW_BITS) - 1), (bindings >> ROW_BITS) - 1
 
 
 def bound_rows(book: TemplateBook, bindings: IntArray) -> IntArray:
-    """Return the resources of each role under some bindings, shape (n, roles); `UNBOUND` where none."""
+    """Resolve bindings to resources.
+
+    Parameters
+    ----------
+    book
+        Templates and bindings.
+    bindings
+        Bindings, shape (n,).
+
+    Returns
+    -------
+    ndarray of int64
+        Resource of each role, shape (n, roles), `UNBOUND` for none.
+    """
     rows, clients = rows_of(bindings)
-    found = book.bindings[rows]
-    # Without a client nobody says what it would bind.
-    theirs = np.where(clients[:, None] >= 0, book.bindings[clients], UNBOUND)
-    bound: IntArray = np.where(found == BY_CLIENT, theirs, found)
+    own = book.bindings[rows]
+    # Without a client, the roles that a client would bind stay unbound.
+    by_client = np.where(clients[:, None] >= 0, book.bindings[clients], UNBOUND)
+    bound: IntArray = np.where(own == BY_CLIENT, by_client, own)
     return bound
 
 
 def template_index(templates: Sequence[Template], wanted: Template) -> int:
-    """Return the place of a template in a book, by identity."""
+    """Return the index of a template in a book, by identity."""
     return next(index for index, template in enumerate(templates) if template is wanted)

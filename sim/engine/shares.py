@@ -1,19 +1,21 @@
-"""What a resource needs to share itself: Ceph's two schedulers and the kernel's fair one, as data.
+"""Disciplines of a resource shared by classes or processes: WPQ, mClock, and fair shares of cores.
 
-sim/engine/ENGINE.md says what an engine makes of it.
+ENGINE.md in this folder defines how an engine serves them.
 """
 
 from dataclasses import dataclass
 
 WPQ, MCLOCK, FAIR = range(3)
 
-# Tags of weights count in units of 2**-16 s: they may run far ahead of the clock, as cost ÷ weight.
+# Weight tags count in units of 2**-16 s: cost ÷ weight may run far ahead of the clock.
 WEIGHT_BITS = 16
 NS_PER_S = 1_000_000_000
-# Where a tag is not used: no reservation, no share beyond the reservation. And before the first item.
+# Value of an unused tag (no reservation, or no weight beyond it), and of a tag before the
+# first item.
 TAG_NEVER = 1 << 62
 TAG_BEFORE = -(1 << 62)
-# A class of which nothing was tagged for so long competes as a new one [ns]; dmclock's ``standard_idle_age``.
+# A class without a new tag for this time competes as a new one [ns]: dmclock's
+# ``standard_idle_age``.
 IDLE_AGE_NS = 300 * NS_PER_S
 
 RATE_MAX = 1 << 42
@@ -21,16 +23,28 @@ RATE_MAX = 1 << 42
 
 @dataclass(frozen=True)
 class ShareClass:
-    """What one class of items gets of a resource."""
+    """The part of a resource that one class of items receives.
 
-    # Of the rest that is divided in proportion; for `WPQ` the priority by which it draws, at least 1. For
-    # `MCLOCK` 0 means that nothing but the reservation is served.
+    Attributes
+    ----------
+    weight
+        Proportional part of what reservations leave. For `WPQ` the priority by which the class
+        is drawn, at least 1. For `MCLOCK`, 0 limits the class to its reservation.
+    reservation, limit
+        Smallest and largest cost served per second, 0 for none. For `MCLOCK` only.
+    strict
+        Above 0, items precede all those of lower `strict`, whatever their cost. In Ceph these
+        are the priorities at or above the cut-off.
+
+    Raises
+    ------
+    ValueError
+        If a number is negative, or 2**42 or more.
+    """
+
     weight: int = 1
-    # Cost that is served a second at least and at most; 0: none. For `MCLOCK` only.
     reservation: int = 0
     limit: int = 0
-    # Above 0: items go before all that are below, whatever they cost. In Ceph these are the priorities from
-    # the cut-off on.
     strict: int = 0
 
     def __post_init__(self) -> None:
@@ -42,10 +56,23 @@ class ShareClass:
 
 @dataclass(frozen=True)
 class Share:
-    """How a resource serves several classes."""
+    """The discipline of a resource that serves several classes.
 
-    kind: int  # `WPQ`, `MCLOCK` or `FAIR`; the last knows no classes.
-    classes: tuple[ShareClass, ...]  # By number of the class.
+    Attributes
+    ----------
+    kind
+        `WPQ`, `MCLOCK` or `FAIR`. `FAIR` ignores classes.
+    classes
+        The classes, by number.
+
+    Raises
+    ------
+    ValueError
+        If there is no class, or a class would never be served.
+    """
+
+    kind: int
+    classes: tuple[ShareClass, ...]
 
     def __post_init__(self) -> None:
         if not self.classes:
@@ -64,8 +91,19 @@ class Share:
 
 
 def increment(cost: int, rate: int, scale: int) -> int:
-    """Return by how much a tag moves on: cost ÷ rate, in units of 1 ÷ `scale` seconds, half up.
+    """Return the increment of a tag: cost ÷ rate, rounded half up.
 
+    Parameters
+    ----------
+    cost
+        Cost of the item.
+    rate
+        Cost served per second.
+    scale
+        Units of the tag per second.
+
+    Examples
+    --------
     >>> increment(4096, 1_000_000, NS_PER_S)
     4096000
     """
@@ -73,7 +111,7 @@ def increment(cost: int, rate: int, scale: int) -> int:
 
 
 def weight_clock(now_ns: int) -> int:
-    """Return a time in the units of tags of weights.
+    """Convert a time [ns] to the unit of weight tags.
 
     >>> weight_clock(1_500_000_000) / 2**WEIGHT_BITS
     1.5

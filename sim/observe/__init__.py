@@ -1,1 +1,4 @@
-"""Turn a run into results: rates, latencies, the steady state, limits, and where requests spend time."""
+"""Results of a run: rates, latencies, steady state, limits, and the time that requests spend where.
+
+Start with `recording` (the numbers of a result row) and `window` (the part of a run that they measure).
+"""

@@ -1,4 +1,4 @@
-"""Join the parts and streams that the engine knows to the client's requests of a run."""
+"""Map the engine's streams and parts of requests to the client's requests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -15,30 +15,56 @@ from stripesim.sim.engine.program import StreamRun
 
 @dataclass(frozen=True)
 class ClientRequests:
-    """The client's requests, parts joined, in order of issue."""
+    """The client's requests in order of issue, with their parts joined.
 
-    # Shape (n,). First part issued, last part completed [ns]; of incomplete requests the worst state of a
-    # part: `FAILED`, `PENDING`.
+    Attributes
+    ----------
+    issued_ns
+        Issue of each request's first part [ns], shape (n,).
+    completed_ns
+        Completion of each request's last part [ns], shape (n,). An incomplete request has the worst
+        state of its parts: `FAILED` or `PENDING`.
+    lengths_bytes
+        Length of each request [B], shape (n,).
+    is_write
+        True for each write, shape (n,).
+    groups
+        Placement group of the part of each request that completed last, shape (n,).
+    """
+
     issued_ns: IntArray
     completed_ns: IntArray
-    lengths_bytes: IntArray  # Shape (n,).
-    is_write: npt.NDArray[np.bool_]  # Shape (n,).
-    groups: IntArray  # Shape (n,). Placement group of the part that completed last.
+    lengths_bytes: IntArray
+    is_write: npt.NDArray[np.bool_]
+    groups: IntArray
 
     @cached_property
     def done(self) -> npt.NDArray[np.bool_]:
-        """Return which requests completed."""
+        """True for each request that completed, shape (n,)."""
         completed: npt.NDArray[np.bool_] = self.completed_ns >= 0
         return completed
 
     @property
     def latencies_ns(self) -> IntArray:
-        """Return the latencies of the completed requests, in order of issue [ns]."""
+        """Latencies of the completed requests in order of issue [ns]."""
         return (self.completed_ns - self.issued_ns)[self.done]
 
 
 def join_parts(stream: StreamRun, planned: Planned) -> ClientRequests:
-    """Join the parts of requests that crossed objects."""
+    """Join the parts of requests that cross object boundaries.
+
+    Parameters
+    ----------
+    stream
+        The engine's record of a stream.
+    planned
+        The plan of the same stream.
+
+    Returns
+    -------
+    ClientRequests
+        The client's requests.
+    """
     issued = len(stream.issued_ns)
     owners = planned.owners[:issued]
     if not issued:
@@ -61,7 +87,7 @@ def join_parts(stream: StreamRun, planned: Planned) -> ClientRequests:
 
 
 def joined_requests(parts: Sequence[ClientRequests]) -> ClientRequests:
-    """Join the requests of several streams by time of issue, ties in the order of the streams."""
+    """Merge the requests of several streams by time of issue. Ties keep the order of the streams."""
     if len(parts) == 1:
         return parts[0]
     columns = _concatenated(parts, [field.name for field in fields(ClientRequests)])
@@ -70,7 +96,7 @@ def joined_requests(parts: Sequence[ClientRequests]) -> ClientRequests:
 
 
 def joined_streams(streams: Sequence[StreamRun]) -> StreamRun:
-    """Concatenate the records of several streams."""
+    """Concatenate the engine's records of several streams."""
     if len(streams) == 1:
         return streams[0]
     names = ("issued_ns", "completed_ns", "templates", "bindings", "groups", "retries")

@@ -1,4 +1,4 @@
-"""Split the critical path of a request over steps, and each step into service and waiting."""
+"""Split the critical path of a request into steps, and each step into service and waiting."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ from stripesim.sim.engine.graph import (
 )
 from stripesim.sim.engine.program import PENDING
 
-#: The steps that a latency consists of, in the order of a write: the phases of operations, the coding within
-#: the primary's processor time, and the time before a request was issued for the last time (*hung*).
-#: Each is split into service and waiting.
+#: The steps of a latency, in the order of a write: the phases of operations, the coding within
+#: the primary's processor time, and the time until a request was issued for the last time
+#: (*hung*). Each consists of service and waiting.
 STEPS: Final = (
     "client",
     "public_net",
@@ -38,9 +38,10 @@ STEPS: Final = (
     "pause",
     "hung",
 )
-#: Steps with service; locks, and being issued again, are only waited for.
+#: Steps with service. Requests only wait for locks and for being issued again.
 SERVED_STEPS: Final = tuple(step for step in STEPS if step not in ("lock", "hung"))
-#: Steps with waiting; encoding waits as part of the primary's processor time, a pause for nothing.
+#: Steps with waiting. Encoding waits as part of the primary's processor time, and a pause
+#: waits for nothing.
 WAITED_STEPS: Final = tuple(step for step in STEPS if step not in ("encode", "pause"))
 
 _INDEX: Final = {step: index for index, step in enumerate(STEPS)}
@@ -52,20 +53,36 @@ _CODING: Final = COUNTER_INDEX["coding_ns"]
 
 @dataclass(frozen=True)
 class PathTimes:
-    """The critical path of one request, split over steps."""
+    """The critical path of one request, split into steps.
 
-    # Shape (len(STEPS),). Service and waiting time by step [ns]; their sum is the latency.
+    Attributes
+    ----------
+    served_ns, waited_ns
+        Service and waiting time by step [ns], shape (len(STEPS),). Their sum is the latency.
+    """
+
     served_ns: IntArray
     waited_ns: IntArray
 
     @property
     def latency_ns(self) -> int:
-        """Return the time from issue to reply [ns]."""
+        """Time from issue to reply [ns]."""
         return int(self.served_ns.sum() + self.waited_ns.sum())
 
 
 def predecessors_of(template: Template) -> list[tuple[int, ...]]:
-    """List the predecessors of each step of a template."""
+    """List the predecessors of each step of a template.
+
+    Parameters
+    ----------
+    template
+        The template.
+
+    Returns
+    -------
+    list of tuple of int
+        Predecessors by step.
+    """
     before: list[list[int]] = [[] for _ in range(template.steps)]
     starts = template.successor_starts.tolist()
     for step in range(template.steps):
@@ -77,8 +94,24 @@ def predecessors_of(template: Template) -> list[tuple[int, ...]]:
 def critical_steps(
     before: Sequence[Sequence[int]], ends_ns: Sequence[int], reply: int
 ) -> list[int]:
-    """Return the critical path: from the reply back to the predecessor that completed last, and so on.
+    """Return the critical path: the reply, its predecessor that completed last, and so on to step 0.
 
+    Parameters
+    ----------
+    before
+        Predecessors of each step.
+    ends_ns
+        Completion time of each step [ns].
+    reply
+        The step that completes the request.
+
+    Returns
+    -------
+    list of int
+        Steps from 0 to the reply. Ties go to the lower step.
+
+    Examples
+    --------
     >>> critical_steps([[], [0], [0], [1, 2]], [0, 50, 30, 60], 3)
     [0, 1, 3]
     """
@@ -91,11 +124,21 @@ def critical_steps(
 
 @dataclass(frozen=True)
 class PathSplitter:
-    """Splits the critical paths of requests on one template."""
+    """Splits the critical paths of requests on one template.
+
+    Attributes
+    ----------
+    template
+        The template.
+    factor_tables
+        Random factors of the run, shape (distributions, FACTOR_POINTS).
+    seed_state
+        State of the run's seed, from `stripesim.sim.engine.draws.seed_state`.
+    """
 
     template: Template
-    factor_tables: IntArray  # Shape (distributions, FACTOR_POINTS). The run's.
-    seed_state: int  # The run's, from `stripesim.sim.engine.draws.seed_state`.
+    factor_tables: IntArray
+    seed_state: int
 
     @cached_property
     def _before(self) -> list[tuple[int, ...]]:
@@ -104,18 +147,36 @@ class PathSplitter:
     def split(
         self, number: int, issued_ns: int, ends_ns: Sequence[int], *, retries: int = 0
     ) -> PathTimes:
-        """Split the time between issue and reply over the steps of the critical path.
+        """Split the time from issue to reply into the steps of the critical path.
 
-        A step on the path is ready when its last predecessor is complete. From then to its end it waits and
-        then is served, the latter as long as it demands. A transaction
-        in a sync that serves several has the service that it would have had alone; the rest counts as
-        waiting. The time before the first step is waiting too, *hung*: the request had been issued to a
-        member that died or a group that was held, until it was issued for the last time.
+        Parameters
+        ----------
+        number
+            The engine's number of the request.
+        issued_ns
+            Time of its first issue [ns].
+        ends_ns
+            Completion time of each step [ns].
+        retries
+            Number of times it was cut off and issued again.
+
+        Returns
+        -------
+        PathTimes
+            Service and waiting time by step.
 
         Raises
         ------
         ValueError
             If the request has no reply, or if a step without a phase takes time.
+
+        Notes
+        -----
+        A step on the path is ready when its last predecessor completes. From then until its end, it
+        first waits and then is served for its demand. A transaction in a sync shared with others
+        counts the service that it would have had alone, and waiting for the rest. The time before the
+        first step is waiting (*hung*): the request had been issued to a member that died, or to a
+        held group, until it was issued for the last time.
         """
         template = self.template
         if ends_ns[template.reply] == PENDING:
@@ -143,7 +204,7 @@ class PathSplitter:
         return PathTimes(served, waited)
 
     def _demand_ns(self, number: int, step: int, retries: int) -> int:
-        """Return the service time of a step of a request [ns], its random factor included."""
+        """Return the service time of a step of a request [ns], including its random factor."""
         template = self.template
         if template.words[step] not in (USE, DELAY):
             return 0

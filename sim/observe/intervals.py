@@ -1,4 +1,4 @@
-"""Find where the steady state begins, and confidence intervals of one run from nearly independent batches."""
+"""Find the start of the steady state, and confidence intervals of one run from its batches."""
 
 from math import sqrt
 from typing import NamedTuple
@@ -11,22 +11,34 @@ Floats = npt.NDArray[np.float64]
 
 
 def mser5(values: npt.ArrayLike) -> int:
-    r"""Return the number of leading observations to leave out (MSER-5).
+    r"""Return the length of the initial transient (MSER-5).
+
+    Parameters
+    ----------
+    values
+        Observations in order, shape (n,).
+
+    Returns
+    -------
+    int
+        Number of leading observations to discard, a multiple of 5. 0 for fewer than 20 observations.
 
     Notes
     -----
-    The truncation `d` minimises the squared standard error of what is left,
+    The truncation `d` minimises the squared standard error of the remaining observations,
 
     .. math:: z(d) = \sum_{i>d} (y_i - \bar y_d)^2 / (N - d)^2 \\tag{1}
 
-    over batch means :math:`y` of five observations. A minimum in the second half says
-    that the run is too short to tell; half of it is left out then.
+    over batch means :math:`y` of five observations. A minimum in the second half means that the
+    run is too short to detect the transient. Half of the run is discarded then.
 
     References
     ----------
     White: An effective truncation heuristic for bias reduction in simulation output,
     Simulation 69(6), 1997.
 
+    Examples
+    --------
     >>> mser5([9.0] * 10 + [1.0, 1.1, 0.9, 1.0, 1.0] * 20)
     10
     """
@@ -35,20 +47,20 @@ def mser5(values: npt.ArrayLike) -> int:
     if batches < 4:
         return 0
     means = observed[: batches * 5].reshape(batches, 5).mean(axis=1)
-    # Centre first: the difference of sums below would lose digits on large values.
+    # Centre first, because the difference of sums below would lose digits on large values.
     means = means - means.mean()
     left = np.arange(batches, 0, -1)
     sums = np.cumsum(means[::-1])[::-1]
     squares = np.cumsum(means[::-1] ** 2)[::-1]
     spread = squares - sums**2 / left
-    # A constant tail has no spread; what rounding leaves of it must not choose the truncation.
+    # A constant tail has no spread. Rounding errors in it must not decide the truncation.
     spread[spread < 1e-12 * squares[0]] = 0.0
     errors = spread / left**2
     return 5 * int(np.argmin(errors[: batches // 2 + 1]))
 
 
 class Interval(NamedTuple):
-    """A mean with its 95 % confidence interval; the bounds are None where none can be given."""
+    """A mean with its 95 % confidence interval. The bounds are None if no interval can be given."""
 
     mean: float
     low: float | None
@@ -56,12 +68,22 @@ class Interval(NamedTuple):
 
 
 def student_interval(values: npt.ArrayLike, *, least: int = 2) -> Interval:
-    r"""Return the mean of independent values with Student's interval, if there are at least `least`.
+    r"""Return the mean of independent values with Student's interval.
 
-    Of :math:`n` values, :math:`\bar x \pm t_{0.975, n-1} \, s / \sqrt n`.
+    Parameters
+    ----------
+    values
+        Independent values, shape (n,), at least one.
+    least
+        Fewest values for an interval.
+
+    Returns
+    -------
+    Interval
+        :math:`\bar x \pm t_{0.975, n-1} \, s / \sqrt n` of the :math:`n` values.
     """
     observed = np.asarray(values, dtype=np.float64)
-    # The sum of equal values, divided, need not give that value; centring first does.
+    # Centring makes the mean of equal values exactly that value.
     mean = float(observed[0] + (observed - observed[0]).mean())
     if len(observed) < least:
         return Interval(mean, None, None)
@@ -70,26 +92,35 @@ def student_interval(values: npt.ArrayLike, *, least: int = 2) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
-# From many short batches to few long ones, each twice as long as those before.
+# Numbers of batches: many short ones or few long ones, each twice as long.
 _BATCHES = (160, 80)
 _BATCHES_MIN = 20
-# Fewest moments of completion in a batch: a client that issues in bursts has few.
+# Fewest moments of completion in a batch. A client that issues in bursts has few.
 _MOMENTS_MIN = 4
-# If the variance from few long batches is this much smaller than that from many short ones, neighbouring
-# batches compensate one another. Of independent ones in 20 batches, 1 run in 60 falls below.
+# Below this ratio of the variances from few long and many short batches, neighbouring batches
+# compensate for one another. With 20 independent batches, 1 run in 60 falls below it.
 _SHRUNK_BELOW = 0.4
 
 
 def batches_of(times_ns: Floats, start_ns: float) -> tuple[Floats, np.ndarray]:
-    """Cut completions into batches at moments of completion.
+    """Cut completions into batches.
 
-    A client that issues in bursts notices many completions at one moment. Batches end at such moments and
-    hold equally many of them, hence whole periods of the load.
+    A client that issues in bursts notices many completions at one moment. Batches end at such
+    moments and contain equal numbers of them, and so whole periods of the load.
+
+    Parameters
+    ----------
+    times_ns
+        Completion times in ascending order [ns], shape (n,).
+    start_ns
+        Start of the first batch [ns].
 
     Returns
     -------
-    tuple
-        The batches' lengths [ns] and the index of each one's first completion; empty for too few moments.
+    lengths_ns : ndarray of float64
+        Length of each batch [ns], shape (batches,). Empty if there are too few moments.
+    first : ndarray of int64
+        Index of each batch's first completion, shape (batches,).
     """
     is_last = np.ones(len(times_ns), dtype=bool)
     is_last[:-1] = times_ns[1:] != times_ns[:-1]
@@ -105,14 +136,26 @@ def batches_of(times_ns: Floats, start_ns: float) -> tuple[Floats, np.ndarray]:
 def ratio_interval(totals: Floats, sizes: Floats) -> Interval:
     r"""Return the ratio of two sums with a 95 % interval, from batches.
 
+    Parameters
+    ----------
+    totals, sizes
+        Numerator and denominator of each batch, shape (batches,).
+
+    Returns
+    -------
+    Interval
+        The ratio. No interval is given if batches are too few or correlated.
+
     Notes
     -----
-    With the ratio :math:`R = \sum Y_i / \sum T_i` and residuals :math:`z_i = Y_i - R T_i`, its variance is
-    that of the mean residual over :math:`\bar T`. Neighbouring batches must not be correlated: positively
-    where the load drifts or batches are shorter than its memory, negatively where completions of one batch
-    are missing in the next (at a server that is always busy: its rate is far more certain than batches
-    suggest). Batches are doubled in length until neighbours are uncorrelated at that length and at all
-    longer ones; where the variance of the mean shrinks with their length, no interval is given.
+    With the ratio :math:`R = \sum Y_i / \sum T_i` and residuals :math:`z_i = Y_i - R T_i`, the
+    variance of the ratio is the variance of the mean residual, divided by :math:`\bar T`.
+    Neighbouring batches must not be correlated. Positive correlation arises if the load drifts or
+    batches are shorter than its memory. Negative correlation arises if completions of one batch
+    are missing in the next, as at a server that is always busy, whose rate is far more certain
+    than batches suggest. Batches are doubled in length until neighbours are uncorrelated at that
+    length and at all longer ones. If the variance of the mean shrinks with their length, no
+    interval is given.
 
     References
     ----------
@@ -142,14 +185,14 @@ def ratio_interval(totals: Floats, sizes: Floats) -> Interval:
 
 
 def _variance_of_sum(values: Floats) -> float:
-    """Return the variance of the sum of values, if they are independent."""
+    """Return the variance of the sum of values, assuming independence."""
     if len(values) < 2:
         return 0.0
     return float(values.var(ddof=1)) * len(values)
 
 
 def _correlation(values: Floats) -> float:
-    """Return the correlation of neighbours; 1 if all values are equal and it is undefined."""
+    """Return the correlation of neighbours, or 1 if all values are equal."""
     centred = values - values.mean()
     spread = float((centred**2).sum())
     if spread <= 0:

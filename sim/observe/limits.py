@@ -1,4 +1,4 @@
-"""Find what limits a run: resources near their limit, the bottleneck, where requests spend their time."""
+"""Find the limits of a run: resources near their limit, the bottleneck, and the time of requests."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,40 +10,59 @@ import numpy.typing as npt
 from stripesim.sim.ceph.cluster import Cluster
 from stripesim.sim.engine.program import POOL, EngineRun
 
-#: Utilisation from which a resource is near its limit.
+#: Utilisation at which a resource is near its limit.
 NEAR = 0.7
-#: Utilisation from which a single member is full: requests queue for it even if others are idle.
+#: Utilisation at which a single member is full. Requests queue for it even if others are idle.
 FULL = 0.9
-# Resources of a placement group: a queue for them is a limit even if each group is rarely busy, since a
-# sequential stream moves from one group to the next.
+# Prefix of the resources of a placement group. A queue for them is a limit even if each group
+# is rarely busy, because a sequential stream moves from group to group.
 _SERIAL = "pg."
 
-#: Bottleneck of a closed loop in which no resource is near its limit: only a shorter latency or more requests
-#: in flight raise the rate.
+#: Bottleneck of a closed loop without a resource near its limit. Only a shorter latency or
+#: more requests in flight raise the rate.
 LATENCY = "latency"
-#: Bottleneck of an open loop whose requests are all served.
+#: Bottleneck of an open loop that serves all requests.
 NO_BOTTLENECK = "none"
 
 
 @dataclass(frozen=True)
 class ResourceUse:
-    """Use of a class of resource over a run."""
+    """Use of a class of resource over a run.
 
-    kind: str  # ``pg.lock``, ``ssd``, ``cpu`` …
-    wait_fraction: float  # Its share of all waiting.
-    utilisation: float  # Of its busiest member, 0 to 1.
-    mean_utilisation: float  # Of all its members, 0 to 1.
-    latency_share: float  # Time that requests wait for it, over their latency, 0 to 1.
-    in_use: float = 0.0  # Mean members in use.
-    # Share of waiting in the time that requests wait for it or hold it, 0 to 1.
+    Attributes
+    ----------
+    kind
+        Name of the class, such as ``pg.lock``, ``ssd`` or ``cpu``.
+    wait_fraction
+        Part of the waiting of all classes, 0 to 1.
+    utilisation
+        Utilisation of its busiest member, 0 to 1.
+    mean_utilisation
+        Mean utilisation of its members, 0 to 1.
+    latency_share
+        Time that requests wait for it over their latency, 0 to 1.
+    in_use
+        Mean number of members in use.
+    line_share
+        Waiting as a part of the time that requests wait for it or hold it, 0 to 1.
+    time_share
+        Part of the time that requests wait for resources or receive service, 0 to 1. For a thread
+        or a lock, only waiting counts, because the time that requests hold it belongs to other
+        resources.
+    """
+
+    kind: str
+    wait_fraction: float
+    utilisation: float
+    mean_utilisation: float
+    latency_share: float
+    in_use: float = 0.0
     line_share: float = 0.0
-    # Share of the time that requests wait for resources or are served by them, 0 to 1. A thread or a lock
-    # only counts while requests wait for it; the time that they hold it belongs to other resources.
     time_share: float = 0.0
 
     @property
     def is_limit(self) -> bool:
-        """Return True if the class as a whole is near its limit, not only some member."""
+        """True if the class as a whole is near its limit, not just a single member."""
         if self.mean_utilisation >= NEAR:
             return True
         lined_up = self.in_use >= NEAR and self.line_share >= NEAR
@@ -51,16 +70,28 @@ class ResourceUse:
 
     @property
     def is_serial(self) -> bool:
-        """Return True for a resource of placement groups, which serves one request of a group at a time."""
+        """True for a resource of placement groups, which serves one request per group at a time."""
         return self.kind.startswith(_SERIAL)
 
 
 def resource_use(
     cluster: Cluster, run: EngineRun, latency_ns: int
 ) -> tuple[ResourceUse, ...]:
-    """Return the use of each class of resource, in the order in which requests meet them.
+    """Return the use of each class of resource.
 
-    `latency_ns` is the sum over all requests [ns].
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    run
+        The engine's result.
+    latency_ns
+        Latency summed over all requests [ns].
+
+    Returns
+    -------
+    tuple of ResourceUse
+        One entry per class, in the order that requests use them.
     """
     resources = cluster.resources
     names, kinds = np.unique(np.array(resources.kinds), return_inverse=True)
@@ -71,7 +102,7 @@ def resource_use(
     span_ns = max(1, run.end_ns)
     is_pool = resources.disciplines == POOL
     used_ns = np.where(is_pool, run.held_ns, run.busy_ns)
-    # A service that outlasts a bounded run is counted whole, hence the minimum.
+    # A service that outlasts a bounded run counts in full, so limit it to 1.
     each = np.minimum(1.0, used_ns / (resources.capacities * span_ns))
     highest = np.zeros(len(names))
     np.maximum.at(highest, kinds, each)
@@ -101,22 +132,46 @@ def _ratio(part: float, total: float) -> float:
     return float(part / total) if total else 0.0
 
 
-def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> dict[str, Any]:
-    """Return what limited a run, as keys of a result row.
+@dataclass(frozen=True, kw_only=True)
+class RunLimits:
+    """The limit of a run, and the classes of resources near theirs; see `ResultRow` for the fields."""
 
-    `is_closed`: clients keep requests in flight, so that a run with no resource near its limit is limited by
-    its latency.
+    bottleneck: str
+    bottleneck_utilisation: float | None
+    bottleneck_mean_utilisation: float | None
+    bottleneck_wait_fraction: float | None
+    latency_at: str
+    latency_at_fraction: float
+    #: Classes of resources near their limit, the nearest first, as JSON objects
+    near: tuple[dict[str, Any], ...]
+
+
+def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> RunLimits:
+    """Find the limit of a run.
+
+    Parameters
+    ----------
+    uses
+        Use of each class of resource.
+    is_closed
+        True if clients keep requests in flight. Without a resource near its limit, latency then
+        limits the run.
+
+    Returns
+    -------
+    RunLimits
+        The limit, and the classes of resources near theirs.
 
     Notes
     -----
-    The mean decides first. Where no class is near its limit on average, the class with a full member is the
-    bottleneck: a hot spot, such as one OSD with more placement groups than the others.
+    The mean decides first. If no class is near its limit on average, the class with a full member
+    is the bottleneck: a hot spot, such as an OSD with more placement groups than the others.
 
-    Locks and pipelines of placement groups are a limit if requests spend `NEAR` of their time waiting for
-    them, since each group is busy only while requests come to it. They also are if at least `NEAR` of them
-    are in use on average and requests wait for `NEAR` of the time that they spend at one: the few locks that
-    a sequential stream uses are then at their limit, however many others are idle. For an M/M/1 queue the
-    latter is a utilisation of `NEAR`.
+    Locks and pipelines of placement groups are a limit if requests wait for them for `NEAR` of
+    their latency, because each group is busy only while requests come to it. They are also a limit
+    if at least `NEAR` of them are in use on average and requests wait for `NEAR` of the time that
+    they spend there: the few locks that a sequential stream uses are then at their limit, however
+    many others are idle. In an M/M/1 queue, the latter corresponds to a utilisation of `NEAR`.
     """
     near = [use for use in uses if use.utilisation >= NEAR or use.is_limit]
     near.sort(
@@ -124,11 +179,16 @@ def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> dict[str
         reverse=True,
     )
     first = _bottleneck(near)
+    bottleneck = LATENCY if is_closed else NO_BOTTLENECK
     slowest = max(uses, key=lambda use: use.time_share)
-    row: dict[str, Any] = {
-        "latency_at": slowest.kind,
-        "latency_at_fraction": slowest.time_share,
-        "limits": [
+    return RunLimits(
+        bottleneck=first.kind if first else bottleneck,
+        bottleneck_utilisation=first.utilisation if first else None,
+        bottleneck_mean_utilisation=first.mean_utilisation if first else None,
+        bottleneck_wait_fraction=first.wait_fraction if first else None,
+        latency_at=slowest.kind,
+        latency_at_fraction=slowest.time_share,
+        near=tuple(
             {
                 "resource": use.kind,
                 "mean_utilisation": use.mean_utilisation,
@@ -139,24 +199,12 @@ def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> dict[str
                 "hot_spot": not use.is_limit,
             }
             for use in near
-        ],
-        "bottleneck": LATENCY if is_closed else NO_BOTTLENECK,
-        "bottleneck_utilisation": None,
-        "bottleneck_mean_utilisation": None,
-        "bottleneck_wait_fraction": None,
-    }
-    if first is not None:
-        row |= {
-            "bottleneck": first.kind,
-            "bottleneck_utilisation": first.utilisation,
-            "bottleneck_mean_utilisation": first.mean_utilisation,
-            "bottleneck_wait_fraction": first.wait_fraction,
-        }
-    return row
+        ),
+    )
 
 
 def _bottleneck(near: list[ResourceUse]) -> ResourceUse | None:
-    """Return the bottleneck among classes near their limit, sorted from the nearest."""
+    """Return the bottleneck of the classes near their limit, sorted from the nearest."""
     serial = [use for use in near if use.is_limit and use.is_serial]
     if serial:
         # Requests that wait for a group's lock cannot load other resources further.
@@ -177,7 +225,7 @@ def resource_name(kind: str) -> str:
 
 
 def limits_text(limits: Iterable[Mapping[str, Any]]) -> str:
-    """Write limits in a line.
+    """Format limits as one line.
 
     >>> use = {"mean_utilisation": 0.83, "highest_utilisation": 0.9, "hot_spot": False}
     >>> limits_text([{"resource": "cpu", **use}])
@@ -190,7 +238,7 @@ def _limit_text(limit: Mapping[str, Any]) -> str:
     name = resource_name(limit["resource"])
     mean = limit["mean_utilisation"]
     if not limit["hot_spot"] and mean < NEAR:
-        # One of many locks at a time: the mean over all of them would mislead.
+        # Only a few of many locks are busy at a time, so the mean would mislead.
         waiting = f"{100 * limit['line_share']:.0f} % of the time there in line"
         return f"{name} {limit['in_use']:.2g} in use, {waiting}"
     hot = "hot spot " if limit["hot_spot"] else ""

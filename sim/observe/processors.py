@@ -1,4 +1,4 @@
-"""Compute the use of the processors by class of thread, and by host."""
+"""Processor use by class of thread and by host."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,8 +8,10 @@ import numpy as np
 from stripesim.sim.ceph.cluster import Cluster
 from stripesim.sim.engine.program import EngineRun
 from stripesim.sim.observe.recording import woken_ns
+from stripesim.sim.observe.result_row import ResultRow
 
-# Classes of threads of an OSD → their kinds of resources, in the order in which a request meets them.
+# Classes of an OSD's threads and their kinds of resources, in the order that requests use
+# them.
 THREADS = {
     "messenger": ("messenger",),
     "worker": ("worker", "aio", "reader"),
@@ -18,11 +20,29 @@ THREADS = {
 
 
 def processor_use(
-    cluster: Cluster, run: EngineRun, row: Mapping[str, Any], counted: Mapping[str, int]
+    cluster: Cluster, run: EngineRun, row: ResultRow, counted: Mapping[str, int]
 ) -> dict[str, Any]:
     """Compute the processor time of each class of threads, and the utilisation of hosts.
 
-    Threads are in use from acquisition to release, also while they wait for a core, a lock or a device.
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    run
+        The engine's result.
+    row
+        The result row of the run.
+    counted
+        Counters of the run, with wake-ups.
+
+    Returns
+    -------
+    dict
+        ``cpu_ns_per_op``, ``threads`` and ``hosts``.
+
+    Notes
+    -----
+    Threads are in use from acquisition to release, including waits for a core, a lock or a device.
     """
     resources = cluster.resources
     span_ns = max(1, run.end_ns)
@@ -40,7 +60,7 @@ def processor_use(
             {
                 "thread": name,
                 "count_per_osd": int(counts.sum()) // cluster.osds,
-                "cpu_ns_per_op": cpu_ns / row["requests"],
+                "cpu_ns_per_op": cpu_ns / row.requests,
                 "in_use_mean": float(in_use.mean()),
                 "in_use_highest": float(in_use.max()),
             }
@@ -52,4 +72,4 @@ def processor_use(
         {"host": host, "cores": int(count), "utilisation": float(share)}
         for host, (count, share) in enumerate(zip(cores, busy, strict=True))
     ]
-    return {"cpu_ns_per_op": row["cpu_ns_per_op"], "threads": threads, "hosts": hosts}
+    return {"cpu_ns_per_op": row.cpu_ns_per_op, "threads": threads, "hosts": hosts}

@@ -1,7 +1,7 @@
-"""Compute the numbers of a result row: latencies, rates, amplification, and processor time."""
+"""Numbers of a result row: latencies, rates, amplification and processor time."""
 
 import hashlib
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from stripesim.sim.engine.program import (
 )
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.intervals import Floats, batches_of, ratio_interval
-from stripesim.sim.observe.window import NO_INTERVALS, Window
+from stripesim.sim.observe.limits import RunLimits, limits_text
+from stripesim.sim.observe.result_row import FaultNumbers, ResultRow
+from stripesim.sim.observe.window import OfferedLoad, Window
 
 
 def account(
@@ -27,22 +29,39 @@ def account(
     spawned: StreamRun | None = None,
     completed_only: bool = True,
 ) -> dict[str, int]:
-    """Sum the counters of the completed requests.
+    """Sum the counters of completed requests.
 
-    The engine has counted requests with branches, and all requests of a run with a director; the others
-    count as planned.
+    The engine counts requests with branches, and all requests of a run with a director. The plan
+    states the counters of the others.
+
+    Parameters
+    ----------
+    stream
+        The engine's record of a stream.
+    book
+        Templates and bindings of the run.
+    spawned
+        Record of the requests that it spawned.
+    completed_only
+        False to include planned requests that did not complete.
+
+    Returns
+    -------
+    dict
+        Amount per counter, and the number of ``uses``.
     """
     planned = np.full(len(stream.issued_ns), not stream.counted)
     if completed_only:
         planned &= stream.completed_ns >= 0
-    # Which roles are bound depends on the placement group's row alone: a client binds all of its own.
+    # The placement group's row alone decides which roles are bound, since a client binds all
+    # its roles.
     rows, _ = rows_of(stream.bindings[planned])
     pairs, counts = np.unique(
         stream.templates[planned] << ROW_BITS | rows, return_counts=True
     )
     totals = stream.taken.copy()
     uses = stream.taken_uses
-    # Few distinct binding patterns exist, so memoise.
+    # Few distinct binding patterns exist, so memoise them.
     known: dict[tuple[int, bytes], tuple[IntArray, int]] = {}
     for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
         template = pair >> ROW_BITS
@@ -65,12 +84,12 @@ def account(
 
 
 def completions_sha256(requested: ClientRequests) -> str:
-    """Return a fingerprint of every completion time, in order of issue."""
+    """Return a fingerprint of all completion times, in order of issue."""
     return hashlib.sha256(requested.completed_ns.astype("<i8").tobytes()).hexdigest()
 
 
 def woken_ns(cluster: Cluster, run: EngineRun) -> IntArray:
-    """Return the processor time of waking threads, by resource [ns]."""
+    """Return the processor time of waking threads [ns], by resource."""
     times_ns: IntArray = run.sleeps * cluster.resources.wake_ns - run.warm_ns
     return times_ns
 
@@ -78,12 +97,27 @@ def woken_ns(cluster: Cluster, run: EngineRun) -> IntArray:
 def with_wake_ups(
     cluster: Cluster, run: EngineRun, counted: dict[str, int]
 ) -> dict[str, int]:
-    """Add the wake-ups of threads that the run counted to the planned counters."""
+    """Add wake-ups of threads to the counters of a run.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    run
+        The engine's result.
+    counted
+        Counters without wake-ups.
+
+    Returns
+    -------
+    dict
+        The counters, with more ``context_switches`` and ``cpu_ns``.
+    """
     threads = cluster.models.threads
     kinds = np.array(cluster.resources.kinds)
     sleeps = {kind: int(run.sleeps[kinds == kind].sum()) for kind in THREAD_KINDS}
     sleeps["worker"] = round(sleeps["worker"] * threads.queue_wakes_count)
-    # The key-value thread wakes those that write and flush.
+    # The key-value thread wakes the threads that write and flush.
     in_syncs = round(sleeps["kv"] * threads.sync_wakes_count)
     voluntary = counted["context_switches"] + sum(sleeps.values()) + in_syncs
     preemptions = round(voluntary * threads.preemptions_per_wake_count)
@@ -95,7 +129,20 @@ def with_wake_ups(
 
 
 def bins_with_wake_ups(cluster: Cluster, run: EngineRun) -> Floats:
-    """Return a run's counters by time with what `with_wake_ups` adds, each wake-up at its full cost."""
+    """Return a run's counters by time including wake-ups, each at its full cost.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    run
+        The engine's result.
+
+    Returns
+    -------
+    ndarray of float64
+        Counters by time, shape (bins, len(COUNTERS)).
+    """
     resources = cluster.resources
     threads = cluster.models.threads
     bins = run.bins.astype(np.float64)
@@ -119,43 +166,88 @@ def describe(
     window: Window | None,
     *,
     is_drawn: bool,
-) -> dict[str, Any]:
+    offered: OfferedLoad,
+    limits: RunLimits,
+    faults: FaultNumbers | None = None,
+) -> ResultRow:
     """Return the numbers of one result row.
 
-    Rates and latencies are those of the window. Per-byte and per-operation figures, and the processors'
-    utilisation, are those of the whole run, like counters that are read before and after a run.
+    Rates and latencies describe the window. Figures per byte and per operation, and processor
+    utilisation, describe the whole run, like counters that are read before and after a run.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    run
+        The engine's result.
+    requested
+        The client's requests.
+    counted
+        Counters of the run, without wake-ups.
+    window
+        The part of the run to measure, or None if no request completed.
+    is_drawn
+        True if requests are independent draws, so that batches give intervals.
+    offered
+        What an open loop offered. A saturated run has no intervals.
+    limits
+        The limits of the run.
+    faults
+        Numbers of a run under faults.
+
+    Returns
+    -------
+    ResultRow
+        The row.
     """
     counted = with_wake_ups(cluster, run, counted)
     operations = int(requested.done.sum())
-    row: dict[str, Any] = {"requests": operations, "simulated_s": run.end_ns / 1e9}
+    row = ResultRow(
+        requests=operations,
+        offered_iops=offered.iops,
+        saturated=offered.is_saturated,
+        bottleneck=limits.bottleneck,
+        bottleneck_utilisation=limits.bottleneck_utilisation,
+        bottleneck_mean_utilisation=limits.bottleneck_mean_utilisation,
+        bottleneck_wait_fraction=limits.bottleneck_wait_fraction,
+        latency_at=limits.latency_at,
+        latency_at_fraction=limits.latency_at_fraction,
+        limits=limits_text(limits.near),
+        simulated_s=run.end_ns / 1e9,
+        engine_wall_s=run.wall_s,
+        faults=faults,
+    )
     if window is None:
         return row
-    row |= _measured(requested, window, is_drawn=is_drawn)
+    # No part of a saturated run represents another, since its queue grows throughout.
+    row = _measured(
+        row, requested, window, has_intervals=is_drawn and not offered.is_saturated
+    )
     client_bytes = int(requested.lengths_bytes[requested.done].sum())
-    cores = int(cluster.cores.sum())
-    for counter in (
-        "device_read_bytes",
-        "device_write_bytes",
-        "private_net_bytes",
-        "public_net_bytes",
-    ):
-        row[f"{counter}_per_client_byte"] = counted[counter] / client_bytes
     data_bytes = counted["device_write_bytes"] - counted["device_log_bytes"]
-    row["device_data_write_bytes_per_client_byte"] = data_bytes / client_bytes
-    return row | {
-        "cpu_ns_per_op": counted["cpu_ns"] / operations,
-        "cpu_utilisation": min(1.0, counted["cpu_ns"] / (cores * run.end_ns)),
-        "cpu_user_fraction": cluster.models.cpu.user_fraction,
-        "context_switches_per_op": counted["context_switches"] / operations,
-        "steady_state_start_s": window.transient_ns / 1e9,
-        "window_start_s": window.start_ns / 1e9,
-        "window_end_s": window.end_ns / 1e9,
-    }
+    cores = int(cluster.cores.sum())
+    return replace(
+        row,
+        device_read_bytes_per_client_byte=counted["device_read_bytes"] / client_bytes,
+        device_write_bytes_per_client_byte=counted["device_write_bytes"] / client_bytes,
+        device_data_write_bytes_per_client_byte=data_bytes / client_bytes,
+        private_net_bytes_per_client_byte=counted["private_net_bytes"] / client_bytes,
+        public_net_bytes_per_client_byte=counted["public_net_bytes"] / client_bytes,
+        cpu_ns_per_op=counted["cpu_ns"] / operations,
+        cpu_utilisation=min(1.0, counted["cpu_ns"] / (cores * run.end_ns)),
+        cpu_user_fraction=cluster.models.cpu.user_fraction,
+        context_switches_per_op=counted["context_switches"] / operations,
+        steady_state_start_s=window.transient_ns / 1e9,
+        window_start_s=window.start_ns / 1e9,
+        window_end_s=window.end_ns / 1e9,
+    )
 
 
 def _measured(
-    requested: ClientRequests, window: Window, *, is_drawn: bool
-) -> dict[str, Any]:
+    row: ResultRow, requested: ClientRequests, window: Window, *, has_intervals: bool
+) -> ResultRow:
+    """Return a row with the rates and latencies of its window."""
     done = requested.done
     order = np.argsort(requested.completed_ns[done], kind="stable")
     times = requested.completed_ns[done][order].astype(np.float64)
@@ -165,55 +257,64 @@ def _measured(
     span_s = (window.end_ns - window.start_ns) / 1e9
     sample = latencies[window.holds(requested)[done][order]]
     p50, p95, p99 = np.percentile(sample, [50, 95, 99])
-    rate = 0.0
+    iops = 0.0
     throughput = 0.0
     if span_s > 0:
-        rate = float(inside.sum() / span_s)
+        iops = float(inside.sum() / span_s)
         throughput = float(lengths[inside].sum() / span_s)
-    row: dict[str, Any] = {
-        "iops": rate,
-        "throughput_bytes_per_s": throughput,
-        "latency_mean_ns": float(sample.mean()),
-        "latency_p50_ns": float(p50),
-        "latency_p95_ns": float(p95),
-        "latency_p99_ns": float(p99),
-        "latency_max_ns": float(sample.max()),
-    }
-    row |= NO_INTERVALS
-    if is_drawn:
-        row |= _intervals(
-            row, times[inside], lengths[inside], latencies[inside], window.start_ns
-        )
-    return row
+    row = replace(
+        row,
+        iops=iops,
+        throughput_bytes_per_s=throughput,
+        latency_mean_ns=float(sample.mean()),
+        latency_p50_ns=float(p50),
+        latency_p95_ns=float(p95),
+        latency_p99_ns=float(p99),
+        latency_max_ns=float(sample.max()),
+    )
+    if not has_intervals:
+        return row
+    return _with_intervals(
+        row, times[inside], lengths[inside], latencies[inside], window.start_ns
+    )
 
 
-def _intervals(
-    row: dict[str, Any],
+def _with_intervals(
+    row: ResultRow,
     times: Floats,
     lengths: Floats,
     latencies: Floats,
     start_ns: float,
-) -> dict[str, float]:
-    """Return the ends of the intervals of throughput and mean latency, as far as batches give them.
+) -> ResultRow:
+    """Return a row with the intervals of throughput and mean latency, as far as batches give them.
 
-    In a closed loop Little's law ties the two: where batches give no interval of throughput, they give none
-    of latency.
+    Little's law ties the two in a closed loop, so without an interval of throughput there is none of latency.
     """
     spans_ns, starts = batches_of(times, start_ns)
-    ends: dict[str, float] = {}
     if not len(starts):
-        return ends
+        return row
+    throughput = _ends(
+        row.throughput_bytes_per_s, np.add.reduceat(lengths * 1e9, starts), spans_ns
+    )
+    if throughput is None:
+        return row
+    row = replace(
+        row, throughput_ci_low=throughput[0], throughput_ci_high=throughput[1]
+    )
     counts = np.diff(np.r_[starts, len(times)]).astype(np.float64)
-    for name, key, amounts, sizes in (
-        ("throughput", "throughput_bytes_per_s", lengths * 1e9, spans_ns),
-        ("latency", "latency_mean_ns", latencies, counts),
-    ):
-        interval = ratio_interval(np.add.reduceat(amounts, starts), sizes)
-        if interval.low is None or interval.high is None:
-            break
-        # Centre it on the figure in the row, since batches leave out the completions after the last one.
-        ends |= {
-            f"{name}_ci_low": max(0.0, row[key] + interval.low - interval.mean),
-            f"{name}_ci_high": row[key] + interval.high - interval.mean,
-        }
-    return ends
+    latency = _ends(row.latency_mean_ns, np.add.reduceat(latencies, starts), counts)
+    if latency is None:
+        return row
+    return replace(row, latency_ci_low=latency[0], latency_ci_high=latency[1])
+
+
+def _ends(
+    value: float | None, amounts: Floats, sizes: Floats
+) -> tuple[float, float] | None:
+    """Return the ends of the interval of a ratio, centred on a value; None if batches give none."""
+    interval = ratio_interval(amounts, sizes)
+    if value is None or interval.low is None or interval.high is None:
+        return None
+    # The value also counts the completions after the last batch, so it differs from the batches' mean.
+    low = max(0.0, value + interval.low - interval.mean)
+    return low, value + interval.high - interval.mean

@@ -1,9 +1,7 @@
-"""Choose the part of a run that is measured, and compare what an open loop offered with what was served."""
+"""Choose the part of a run to measure, and compare offered and served rates of an open loop."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,37 +9,37 @@ import numpy.typing as npt
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.intervals import mser5
 
-#: Share of a closed loop's run that is left out at its start, equal for all schemes.
+#: Part of a closed loop's run to discard at its start, equal for all schemes.
 WARM_UP = 0.2
-# Fewest completions in a window; with fewer the whole run counts.
+# Fewest completions in a window. With fewer, the whole run counts.
 _COMPLETIONS_MIN = 20
 
-#: Share of arrivals served below which an open loop is saturated, if the rest queues up.
+#: An open loop that serves a smaller part of its arrivals is saturated, if the rest queues.
 SATURATED_BELOW = 0.97
-
-#: The interval columns of a row that has no intervals.
-NO_INTERVALS: Mapping[str, None] = {
-    "throughput_ci_low": None,
-    "throughput_ci_high": None,
-    "latency_ci_low": None,
-    "latency_ci_high": None,
-}
 
 
 @dataclass(frozen=True)
 class Window:
-    """The part of a run in which rates and latencies are measured."""
+    """The part of a run in which rates and latencies are measured.
 
-    # Requests count that complete after the start, up to the end [ns].
+    Attributes
+    ----------
+    start_ns, end_ns
+        A request counts if it completes after the start and no later than the end [ns].
+    is_whole
+        True if nothing is discarded. Latencies then cover all completed requests, including those
+        after the last issue.
+    transient_ns
+        End of the transient by MSER-5 [ns], 0 if nothing may be discarded.
+    """
+
     start_ns: float
     end_ns: float
-    # Nothing is left out: latencies are then those of all completed requests, also after the last issue.
     is_whole: bool
-    # End of the transient by MSER-5 [ns]; 0 where nothing may be left out.
     transient_ns: float
 
     def holds(self, requested: ClientRequests) -> npt.NDArray[np.bool_]:
-        """Return which requests count for the latencies."""
+        """Select the requests whose latencies count."""
         if self.is_whole:
             return requested.done
         completed = requested.completed_ns
@@ -60,9 +58,24 @@ def window_of(
 ) -> Window:
     """Choose the window of a run.
 
-    A closed loop is measured until a client has nothing left to issue (`dry_ns`). The share to leave out,
-    `warm_up`, is one of requests if requests bound the run, else of time: the same part of the work of each
-    scheme.
+    Parameters
+    ----------
+    requested
+        The client's requests, at least one of them complete.
+    run_end_ns
+        End of the run [ns].
+    is_steady
+        True for a closed loop without faults, which reaches a steady state.
+    dry_ns
+        Time when a client of a closed loop has no request left to issue [ns]. The window ends there.
+    warm_up
+        Part to discard at the start, 0 to 1: of the requests if their number bounds the run,
+        otherwise of the time. Each scheme then discards the same part of its work.
+
+    Returns
+    -------
+    Window
+        The window.
     """
     done = requested.done
     complete = bool(done.all())
@@ -89,29 +102,47 @@ def window_of(
     return Window(start_ns, end_ns, False, transient_ns)
 
 
-def offered(
+@dataclass(frozen=True)
+class OfferedLoad:
+    """The rate that an open loop offered; None for a closed loop, which offers none."""
+
+    iops: float | None  # Arrivals per second.
+    is_saturated: bool | None  # Whether the cluster fell behind the arrivals.
+
+
+def offered_load(
     requested: ClientRequests, end_ns: int, *, is_closed: bool
-) -> dict[str, Any]:
+) -> OfferedLoad:
     """Return the rate that an open loop offered and whether the cluster kept up.
 
-    Arrivals and completions are counted until the last request arrives. The cluster is saturated if it
-    completes less than `SATURATED_BELOW` of the arrivals, and the rest is more than the few requests that are
+    Arrivals and completions count until the last request arrives. The cluster is saturated if it
+    completes less than `SATURATED_BELOW` of the arrivals and the remainder exceeds the few requests
     in flight at any moment.
+
+    Parameters
+    ----------
+    requested
+        The client's requests.
+    end_ns
+        End of the run [ns].
+    is_closed
+        True if clients keep requests in flight, so that there is no offered rate.
+
+    Returns
+    -------
+    OfferedLoad
+        The rate, and whether the cluster fell behind.
     """
     issued = len(requested.issued_ns)
     if is_closed or not issued:
-        return {"offered_iops": None, "saturated": None}
+        return OfferedLoad(None, None)
     stop_ns = end_ns
     if requested.done.all():
-        # Such a run goes on after the last arrival.
+        # Such a run continues after the last arrival.
         stop_ns = int(requested.issued_ns[-1])
     if stop_ns <= 0:
-        return {"offered_iops": None, "saturated": False}
+        return OfferedLoad(None, False)
     served = int((requested.done & (requested.completed_ns <= stop_ns)).sum())
     left = issued - served
-    saturated = served < SATURATED_BELOW * issued and left > 10 + 4 * sqrt(issued)
-    columns = {"offered_iops": issued / (stop_ns / 1e9), "saturated": saturated}
-    if saturated:
-        # The queue grows throughout, so that no part of the run represents another.
-        return {**columns, **NO_INTERVALS}
-    return columns
+    is_saturated = served < SATURATED_BELOW * issued and left > 10 + 4 * sqrt(issued)
+    return OfferedLoad(issued / (stop_ns / 1e9), is_saturated)

@@ -1,4 +1,4 @@
-"""Two further systems that studies simulate on the same engines.
+"""Two further systems that studies simulate on the same engines, one folder each.
 
-`transfer` sends their messages; each system has a folder of its own.
+`transfer` sends their messages.
 """

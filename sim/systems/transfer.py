@@ -1,4 +1,4 @@
-"""Send a message over a network as steps of an op graph."""
+"""Transfer of a message over a network, as steps of an op graph."""
 
 from stripesim.models.nic import NicModel
 from stripesim.sim.engine.graph import GraphBuilder
@@ -14,12 +14,12 @@ def send_message(
     name: str,
     counter: str = "public_net_bytes",
 ) -> tuple[int, int]:
-    """Add a message, of which each frame is forwarded as soon as it has arrived.
+    """Add a message whose frames are forwarded as they arrive.
 
     Parameters
     ----------
     graph
-        The graph to add to.
+        The graph to extend.
     nic
         The interface at both ends.
     size_bytes
@@ -27,16 +27,16 @@ def send_message(
     after
         Step that the message waits for.
     ends
-        Roles of the sending and of the receiving interface.
+        Roles of the sending and the receiving interface.
     name
-        What the steps' labels call the message.
+        Name of the message in the steps' labels.
     counter
         Counter of its traffic.
 
     Returns
     -------
     tuple of int
-        The steps at which the message has left and, a frame later, has arrived.
+        The step at which the message has left, and the step at which its last frame has arrived.
     """
     sender, receiver = ends
     whole_ns = nic.serialise_ns(size_bytes)

@@ -1,1 +1,1 @@
-"""The command line: each command in a module of its own."""
+"""The command line, with one module per command. Start with `app`."""

@@ -1,4 +1,4 @@
-"""The command line. Each command stands in a module of its own; what is heavy loads inside the command."""
+"""Assemble the command line. Each command imports heavy modules only when it runs."""
 
 from typing import Annotated
 
@@ -21,7 +21,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    # Help in boxes and colours would take half of the time that a command needs to start.
+    # Rich help with boxes and colours would double the start-up time.
     rich_markup_mode=None,
     context_settings={"max_content_width": 120},
 )

@@ -1,4 +1,4 @@
-"""The table of `stripesim run` that says what latencies consist of."""
+"""Print the cost table of `stripesim run`, which breaks latencies down by step."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -17,19 +17,19 @@ from stripesim.scenarios.run.costs import (
 )
 from stripesim.scenarios.schema.units import format_size, number_text
 
-#: More cells than these are not read on a terminal: of a larger grid one size is shown.
+#: Largest number of cells to print. Of a larger grid, only one block size is shown.
 ROWS_MAX: Final = 24
 _USUAL_SIZE_BYTES: Final = 4096
 _NOTE: Final = (
-    "% of the mean latency of the requests followed, along their critical paths: first in service, below it "
-    "waiting. * = the largest part; log = the store's log and its thread; distri. = private network of "
-    "sub-writes; read back = private network of reads; OSDs CPU = of the members; pause = saving what is "
-    "overwritten; hung = waiting for a dead member, until the request is issued again"
+    "% of the mean latency of the sampled requests, along their critical paths: first line service, second "
+    "line waiting. * = largest part; log = the store's log and its thread; distri. = private network, "
+    "sub-writes; read back = private network, reads; OSDs CPU = processors of the members; pause = saving "
+    "data about to be overwritten; hung = waiting for a dead member until the request is reissued"
 )
 
 
 def print_costs(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
-    """Print what the latency of each row consists of, service above waiting; of many cells, one size."""
+    """Print the latency breakdown of each row; a large grid is shown at one block size only."""
     costed = [row for row in rows if row.get(COST_KEYS[0]) is not None]
     if not costed:
         return
@@ -72,7 +72,7 @@ def _requests(row: Mapping[str, Any]) -> str:
 
 
 def _share(row: Mapping[str, Any], step: str, *, waiting: bool = False) -> str:
-    """Write a part in percent of the latency; a dot for none, nothing where there can be none."""
+    """Format a part as a percentage of the latency: a dot for zero, empty where the step cannot occur."""
     key = cost_key(step, waiting=waiting)
     part_ns = row.get(key)
     if part_ns is None:

@@ -1,4 +1,4 @@
-"""`stripesim crush`: map inputs to OSDs as crushtool does, in chunks, so that any range prints as it goes."""
+"""`stripesim crush`: map inputs to OSDs as crushtool does, streaming any range in chunks."""
 
 import json
 import re
@@ -22,10 +22,10 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 class CrushCommand(typer.core.TyperCommand):
-    """A command whose ``--weight`` takes two words, as crushtool's does, or one (``OSD=WEIGHT``)."""
+    """Accept ``--weight`` with two words, as crushtool does, or with one (``OSD=WEIGHT``)."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Join the two words of a weight, then parse as usual."""
+        """Join the two words of each weight before parsing."""
         joined: list[str] = []
         for word in args:
             if (
@@ -44,27 +44,30 @@ def crush(
         Path, typer.Argument(help="A CRUSH map as text, as `crushtool -d` prints it.")
     ],
     rule: Annotated[str, typer.Option("--rule", help="Id or name of a rule.")],
-    num_rep: Annotated[int, typer.Option("--num-rep", help="OSDs wanted per input.")],
+    num_rep: Annotated[
+        int, typer.Option("--num-rep", help="Number of OSDs per input.")
+    ],
     min_x: Annotated[int, typer.Option("--min-x", help="First input.")] = 0,
     max_x: Annotated[int, typer.Option("--max-x", help="Last input.")] = 1023,
     weights: Annotated[
         list[str] | None,
         typer.Option(
-            "--weight", help="'OSD WEIGHT' or OSD=WEIGHT, 0 to 1; may be repeated."
+            "--weight",
+            help="Reweight of one OSD, 0 to 1: 'OSD WEIGHT' or OSD=WEIGHT. Repeatable.",
         ),
     ] = None,
     json_to: JsonOption = None,
 ) -> None:
-    """Map inputs to OSDs as `crushtool --test --show-mappings` does."""
-    number, found = _mappings(map_file, rule, num_rep, min_x, max_x, weights or [])
+    """Map inputs to OSDs, as `crushtool --test --show-mappings` does."""
+    number, mappings = _mappings(map_file, rule, num_rep, min_x, max_x, weights or [])
     if json_to is None:
-        for x, osds in found:
+        for x, osds in mappings:
             print(f"CRUSH rule {number} x {x} [{','.join(map(str, osds))}]")
     elif json_to == "-":
-        _write_document(sys.stdout, found)
+        _write_document(sys.stdout, mappings)
     else:
         with Path(json_to).open("w", encoding="utf-8") as file:
-            _write_document(file, found)
+            _write_document(file, mappings)
 
 
 def _mappings(
@@ -75,7 +78,7 @@ def _mappings(
     max_x: int,
     weights: Sequence[str],
 ) -> tuple[int, Iterator[Mapping]]:
-    """Return the rule's id, and the mappings as crushtool prints them."""
+    """Return the id of the rule and its mappings."""
     import numpy as np
 
     from stripesim.models.placement import load_map
@@ -98,15 +101,15 @@ def _mappings(
         )
 
     starts = range(min_x, max_x + 1, _CHUNK)
-    # The first chunk is mapped here, so that a wrong option is reported before anything is printed.
+    # Map the first chunk eagerly, so that bad options fail before any output.
     first = chunk(starts[0])
     return number, chain(first, chain.from_iterable(map(chunk, starts[1:])))
 
 
-def _write_document(file: TextIO, found: Iterator[Mapping]) -> None:
-    """Write ``{"mappings": [[x, [osd, ...]], ...]}`` as it goes: a range may be longer than memory holds."""
+def _write_document(file: TextIO, mappings: Iterator[Mapping]) -> None:
+    """Stream ``{"mappings": [[x, [osd, ...]], ...]}``, because the range may not fit in memory."""
     separator = '{"mappings": [\n'
-    for x, osds in found:
+    for x, osds in mappings:
         file.write(f"{separator}{json.dumps([x, osds])}")
         separator = ",\n"
     file.write("\n]}\n")

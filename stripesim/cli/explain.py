@@ -1,15 +1,15 @@
-"""`stripesim explain`."""
+"""`stripesim explain`: follow one request."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from stripesim.cli.options import JsonOption, OutOption, SetOption
+from stripesim.cli.options import JsonOption, OutOption, SetOption, size_bytes
 from stripesim.cli.output import (
     check_out,
     check_page,
@@ -24,58 +24,62 @@ if TYPE_CHECKING:
 
     from stripesim.scenarios.explain.timeline import Timeline
 
-#: Parameters that the table names for a step.
+#: Parameters listed per step.
 _SOURCES_MAX = 3
 
 
 def explain(
     op: Annotated[
         Literal["write", "read", "repair"],
-        typer.Argument(help="One request of this kind."),
+        typer.Argument(help="Kind of request."),
     ],
     schemes: Annotated[
         list[str] | None,
         typer.Option(
             "--scheme",
-            help="Such as rep:3 or rs:6,3; several on one time axis. Left out: the scenario's, or these two.",
+            help="Scheme such as rep:3 or rs:6,3. Repeat to compare on one time axis. Default: the "
+            "scenario's schemes, else these two.",
         ),
     ] = None,
     size: Annotated[
         str,
-        typer.Option(help="Of the request; of a repair, of the object. Such as 4k."),
+        typer.Option(
+            help="Size of the request, or of the object to repair, such as 4k."
+        ),
     ] = "4k",
     offset: Annotated[
-        str, typer.Option(help="Where in the image the request begins.")
+        str, typer.Option(help="Offset of the request in the image.")
     ] = "0",
     generation: Annotated[
         list[str] | None,
         typer.Option(
-            help="Ceph release, such as squid or tentacle; several on one time axis."
+            help="Ceph release such as squid or tentacle. Repeat to compare on one time axis."
         ),
     ] = None,
     stripe_unit: Annotated[
-        str | None, typer.Option(help="Of a stripe, on one shard, such as 16k.")
+        str | None,
+        typer.Option(help="Stripe unit (bytes of a stripe on one shard), such as 16k."),
     ] = None,
     direct_reads: Annotated[
         bool,
         typer.Option(
             "--direct-reads",
-            help="The client reads shards itself (generation umbrella).",
+            help="The client reads shards directly (generation umbrella).",
         ),
     ] = False,
     state: Annotated[
-        str, typer.Option(help="healthy, or degraded: one shard is down.")
+        str, typer.Option(help="healthy, or degraded (one shard is down).")
     ] = "healthy",
     image: Annotated[
-        str, typer.Option(help="prefilled or pristine: do the objects exist?")
+        str, typer.Option(help="prefilled (objects exist) or pristine (they do not).")
     ] = "prefilled",
     lost_shard: Annotated[
-        int, typer.Option(help="Shard that is down, or is rebuilt; from 0.")
+        int, typer.Option(help="Shard that is down or being rebuilt, from 0.")
     ] = 1,
     scenario: Annotated[
         str | None,
         typer.Option(
-            help="Cluster of this scenario (a plan: its largest); left out: a host a shard."
+            help="Scenario whose cluster to use (of a plan, its largest). Default: one host per shard."
         ),
     ] = None,
     sets: SetOption = None,
@@ -84,13 +88,13 @@ def explain(
         Path | None,
         typer.Option(
             "--html",
-            help="Write one page that plays the request step by step, for a lecture.",
+            help="Write a page that plays the request step by step, for teaching.",
         ),
     ] = None,
     out: OutOption = None,
     json_to: JsonOption = None,
 ) -> None:
-    """Follow one request: each step, its time, its bytes, its locks, and where each number comes from."""
+    """Follow one request: the time, bytes and locks of each step, and the source of each number."""
     check_out(out)
     check_page(page)
     from stripesim.scenarios.explain.request import explain as timelines_of
@@ -98,8 +102,8 @@ def explain(
     timelines = timelines_of(
         op,
         schemes,
-        _bytes("--size", size),
-        offset_bytes=_bytes("--offset", offset),
+        size_bytes("--size", size),
+        offset_bytes=size_bytes("--offset", offset),
         generation=generation or None,
         state=state,
         image=image,
@@ -107,7 +111,9 @@ def explain(
         scenario=scenario,
         sets=sets or (),
         direct_reads=direct_reads,
-        stripe_unit_bytes=_bytes("--stripe-unit", stripe_unit),
+        stripe_unit_bytes=None
+        if stripe_unit is None
+        else size_bytes("--stripe-unit", stripe_unit),
     )
     document = {"requests": [timeline.to_json() for timeline in timelines]}
     written: list[Path] = []
@@ -123,32 +129,10 @@ def explain(
         list_written(written)
 
 
-@overload
-def _bytes(option: str, text: str) -> int: ...
-
-
-@overload
-def _bytes(option: str, text: None) -> None: ...
-
-
-def _bytes(option: str, text: str | None) -> int | None:
-    """Read an option that is a size, or 0 [B]."""
-    from stripesim.scenarios.schema.units import parse_size_bytes
-
-    if text is None:
-        return None
-    if text.strip() == "0":
-        return 0
-    try:
-        return parse_size_bytes(text)
-    except ValueError as error:
-        raise ValueError(f"{option}: {error}") from None
-
-
 def _write(
     out: Path, op: str, timelines: Sequence[Timeline], document: dict[str, Any]
 ) -> list[Path]:
-    """Write the figure (SVG, PNG), its caption and the steps (JSON) into a folder."""
+    """Write the figure (SVG, PNG), its caption and the steps (JSON)."""
     from stripesim.scenarios.explain.draw import draw_timelines
     from stripesim.scenarios.figures.results import save_figures
     from stripesim.scenarios.run.results import write_files
@@ -160,7 +144,7 @@ def _write(
 
 
 def _print(timelines: Sequence[Timeline], *, steps: bool) -> None:
-    """Print drawing, latency and table of steps of each timeline."""
+    """Print the drawing, latency and step table of each timeline."""
     from rich.text import Text
 
     from stripesim.scenarios.explain.text import (
@@ -203,7 +187,7 @@ def _coloured(line: str) -> Any:
     label, _, body = line.rpartition("  ")
     if not label or "^" in body:
         return text
-    # A label has a lower case letter or a space before every glyph.
+    # Every glyph in a label follows a lower-case letter or a space.
     for index, glyph in enumerate(line):
         if index > 18 and glyph in styles:
             text.stylize(styles[glyph], index, index + 1)
@@ -244,7 +228,7 @@ def _steps(timeline: Timeline) -> Table:
         if row.after_reply and not replied:
             moment = f"{reply_word(timeline)} {timeline.latency_ns / 1e3:,.1f} µs"
             shown.add_section()
-            shown.add_row("", f"{moment}; nobody waits for the rest:")
+            shown.add_row("", f"{moment}; the rest happens after the reply:")
             shown.add_section()
             replied = True
         sources = ", ".join(
@@ -279,13 +263,13 @@ def _sources(timelines: Sequence[Timeline]) -> Table:
         rows,
         numbers=[1],
         title="Where the numbers come from",
-        caption="from: how much longer the step takes if the parameter is doubled; for a term of a sum that "
-        "is the term",
+        caption="from: how much longer the step takes if the parameter doubles. For a term of a sum, this is "
+        "the term itself",
     )
 
 
 def _value(parameter: dict[str, Any]) -> str:
-    """Write a parameter's value with its unit."""
+    """Format the value of a parameter with its unit."""
     value = parameter["value"]
     unit = parameter["unit"]
     if value is None:

@@ -1,4 +1,4 @@
-"""The commands of `stripesim import`: clusters and workloads that exist."""
+"""The commands of `stripesim import`, which read existing clusters and measured workloads."""
 
 import sys
 from pathlib import Path
@@ -17,11 +17,11 @@ from stripesim.cli.output import (
     write_page,
 )
 
-#: Failure domains that do not heal; beyond these they are counted, not listed.
+#: Longest list of failure domains that cannot heal. The number of others is printed.
 _DOMAINS_MAX: Final = 8
 
 import_app = typer.Typer(
-    help="Read a cluster that exists, or a workload that was measured.",
+    help="Read an existing cluster or a measured workload.",
     no_args_is_help=True,
 )
 
@@ -31,30 +31,30 @@ def ceph_report(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="JSON of `ceph report`; or of `ceph osd dump` and `ceph osd crush dump` together. Further "
-            "files add to it: `osd metadata`, `osd df tree`, `pg dump`, `df detail`, `osd pool stats`, "
-            "`status`."
+            help="JSON output of `ceph report`, or of `ceph osd dump` and `ceph osd crush dump` together. "
+            "Further files add detail: `osd metadata`, `osd df tree`, `pg dump`, `df detail`, "
+            "`osd pool stats`, `status`."
         ),
     ],
     pools: Annotated[
         list[str] | None,
         typer.Option(
             "--pool",
-            help="Pool to make a scenario of; may be repeated. Left out: the largest.",
+            help="Pool to write a scenario for. Repeatable. Default: the largest.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
-            help="Scenario to write; its CRUSH map is written to the same folder.",
+            help="Scenario file to write. Its CRUSH map goes into the same folder.",
         ),
     ] = None,
     plan: Annotated[
         bool,
         typer.Option(
             "--plan",
-            help="Write a scenario for `stripesim plan`: no CRUSH map, but a table [plan].",
+            help="Write a scenario for `stripesim plan`, with a [plan] table instead of a CRUSH map.",
         ),
     ] = False,
     grow: Annotated[
@@ -62,14 +62,14 @@ def ceph_report(
         typer.Option(
             "--grow",
             metavar="hosts=+N",
-            help="Add N hosts like those of the pool first.",
+            help="First add N hosts like those of the pool.",
         ),
     ] = "",
     report: ReportOption = False,
     json_to: JsonOption = None,
 ) -> None:
-    """Read a Ceph cluster: placement groups of each OSD, capacity, and a scenario that runs."""
-    check_out(out and out.parent, report=report)
+    """Analyse a Ceph cluster: PGs per OSD, capacity, and a scenario ready to run."""
+    report_folder = check_out(out and out.parent, report=report)
     from stripesim.scenarios.importing.cluster import import_cluster
     from stripesim.scenarios.importing.scenario import write_scenario
     from stripesim.scenarios.importing.summary import answer
@@ -82,10 +82,10 @@ def ceph_report(
     if out is not None:
         for file, scenario in scenarios.items():
             written += write_scenario(scenario, file)
-    if out is not None and report:
+    if report_folder is not None:
         from stripesim.scenarios.report.cluster import report_of_cluster
 
-        written += write_page(out.parent, report_of_cluster(document))
+        written += write_page(report_folder, report_of_cluster(document))
     printed = not write_json(json_to, document)
     if printed:
         _print_cluster(document)
@@ -94,12 +94,12 @@ def ceph_report(
         if warning not in outside:
             print(f"warning: {warning}", file=sys.stderr)
     if printed:
-        warn_outside(outside, report=out.parent if out is not None and report else None)
+        warn_outside(outside, report=report_folder)
     list_written(written)
 
 
 def _print_cluster(document: dict[str, Any]) -> None:
-    """Print the tables of the page, without their notes; of domains those that do not heal."""
+    """Print the tables of the report without their notes, listing only failure domains that cannot heal."""
     from rich.markup import escape
 
     from stripesim.scenarios.report.cluster import sections_of, use_text
@@ -126,7 +126,7 @@ def _print_cluster(document: dict[str, Any]) -> None:
     for row in stuck[:_DOMAINS_MAX]:
         held = bytes_text(row["held_bytes"])
         room = bytes_text(row["room_bytes"])
-        why = row["reason"] or f"holds {held}, the others have room for {room}"
+        why = row["reason"] or f"holds {held}, the other domains have room for {room}"
         print(f"  {row['domain']} ({row['class']}): {why}")
     counts = document["pgs_by_osd"]
     if counts and "reported_acting_pgs" in counts[0]:
@@ -149,7 +149,7 @@ def fio(
     file: Annotated[Path, typer.Argument(help="Output of `fio --output-format=json`.")],
     json_to: JsonOption = None,
 ) -> None:
-    """Read a workload that fio ran, with what it measured."""
+    """Convert a workload that fio ran, with its measured results."""
     from stripesim.scenarios.importing.workload import import_fio
 
     _show_workloads(import_fio(file), json_to)
@@ -157,10 +157,10 @@ def fio(
 
 @import_app.command()
 def cbt(
-    folder: Annotated[Path, typer.Argument(help="Result folder of CBT.")],
+    folder: Annotated[Path, typer.Argument(help="CBT result folder.")],
     json_to: JsonOption = None,
 ) -> None:
-    """Read the workloads that CBT ran, with what fio measured."""
+    """Convert the workloads that CBT ran, with the results that fio measured."""
     from stripesim.scenarios.importing.workload import import_cbt
 
     _show_workloads(import_cbt(folder), json_to)
@@ -174,7 +174,8 @@ def _show_workloads(rows: list[dict[str, Any]], json_to: str | None) -> None:
         line = f"# {row.get('file', row['job'])}: {row['op']}, measured {measured['iops']:.0f} requests/s"
         for name in ("mean", "p99"):
             latency_ns = measured[f"latency_{name}_ns"]
-            line += "" if latency_ns is None else f", {name} {latency_ns / 1e6:.3f} ms"
+            if latency_ns is not None:
+                line += f", {name} {latency_ns / 1e6:.3f} ms"
         print(line, "[workload]", sep="\n")
         for key, value in row["workload"].items():
             print(f"{key} = {value!r}".replace("'", '"'))

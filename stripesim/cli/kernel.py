@@ -1,4 +1,4 @@
-"""`stripesim kernel`."""
+"""`stripesim kernel`: time erasure-coding kernels on this machine."""
 
 import json
 import sys
@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from stripesim.cli.options import JsonOption, OutOption
+from stripesim.cli.options import JsonOption, OutOption, size_bytes
 from stripesim.cli.output import console, list_written, progress, table_of, write_json
 
-#: Codes that are timed where none are named.
+#: Codes to time by default.
 _SCHEMES = ("rs:6,3", "rs:10,4")
-#: Data of one call of Ceph's benchmark [B].
+#: Data per call in Ceph's benchmark [B].
 _CEPH_BYTES = 1 << 20
 
 Rows = Sequence[dict[str, Any]]
@@ -25,60 +25,61 @@ def kernel(
         list[str] | None,
         typer.Option(
             "--scheme",
-            help="Code to time; may be repeated. Such as rs:6,3, lrc:8,4,4, lrc-ceph:8,4,3, shec:8,4,3, "
-            "clay:8,4,11.",
+            help="Code to time, such as rs:6,3, lrc:8,4,4, lrc-ceph:8,4,3, shec:8,4,3 or clay:8,4,11. "
+            "Repeatable. Default: rs:6,3 and rs:10,4.",
         ),
     ] = None,
     sizes: Annotated[
         list[str] | None,
-        typer.Option("--size", help="Data size, such as 24k; may be repeated."),
+        typer.Option("--size", help="Data size such as 24k. Repeatable."),
     ] = None,
     backends: Annotated[
         list[str] | None,
         typer.Option(
-            "--backend", help="pyeclib backend; left out: all that load here."
+            "--backend", help="pyeclib backend. Repeatable. Default: all available."
         ),
     ] = None,
     cold: Annotated[
-        bool, typer.Option("--cold", help="Add buffers that lie in no cache.")
+        bool, typer.Option("--cold", help="Also time buffers that are not in cache.")
     ] = False,
     all_cores: Annotated[
         bool,
         typer.Option(
-            "--all-cores", help="Add as many processes at once as there are cores."
+            "--all-cores", help="Also time one process per core, all at the same time."
         ),
     ] = False,
     full: Annotated[
         bool,
         typer.Option(
-            "--full", help="Both of these, and 4 KiB times k to 64 MiB; takes minutes."
+            "--full",
+            help="Imply --cold and --all-cores, with sizes from 4 KiB × k to 64 MiB. Takes minutes.",
         ),
     ] = False,
-    rounds: Annotated[int, typer.Option(help="Samples of each case.")] = 9,
+    rounds: Annotated[int, typer.Option(help="Samples per case.")] = 9,
     against: Annotated[
         Path | None,
         typer.Option(
             "--against-ceph",
-            help="Ceph's benchmark, or a recorded output of it; left out: what was measured on Ceph 16.2.15.",
+            help="Ceph's benchmark, or its recorded output. Default: shipped results for Ceph 16.2.15.",
         ),
     ] = None,
     columns: Annotated[
         Literal["full", "source"],
         typer.Option(
-            help="source: seconds, KB, plugin, k, m … as Ceph's benchmark is published."
+            help="full, or source: seconds, KB, plugin, k, m, … in the layout of Ceph's benchmark."
         ),
     ] = "full",
     save: Annotated[
         bool,
         typer.Option(
             "--save",
-            help="Keep the costs: runs use them for codes that their kernel table lacks.",
+            help="Store the costs. Runs use them for codes that their kernel table lacks.",
         ),
     ] = False,
     out: OutOption = None,
     json_to: JsonOption = None,
 ) -> None:
-    """Time encode, decode and reconstruct on this machine, beside its memory's speed and beside Ceph."""
+    """Time encode, decode and reconstruct on this machine, against memory bandwidth and Ceph."""
     from stripesim.calibration.kernels.against_ceph import (
         ceph_rows_against,
         is_program,
@@ -86,7 +87,7 @@ def kernel(
     )
     from stripesim.calibration.kernels.bench import benchmark, format_table, table_rows
 
-    # A recorded output is read first: it decides what is timed where nothing is named. A program runs last.
+    # Read recorded output first, because it supplies the default schemes and sizes. Run a program last.
     ceph = None
     if against is not None and not is_program(against):
         ceph = ceph_rows_against(against)
@@ -111,17 +112,17 @@ def kernel(
         )
         if against is not None and ceph is None:
             step("Ceph's benchmark")
-            # It knows Reed-Solomon codes only.
+            # Ceph's benchmark supports only Reed-Solomon codes.
             known = [name for name in names if name.startswith("rs:")]
             ceph = ceph_rows_against(
                 against, schemes=known, sizes_bytes=sizes_bytes or [_CEPH_BYTES]
             )
     source = str(against)
     if against is None:
-        source = "Ceph 16.2.15, measured on a processor that is not stated"
+        source = "Ceph 16.2.15, processor unknown"
     if ceph is None:
         ceph = _shipped()
-    # The machine's copy is no code.
+    # The memory copy is not a code.
     codes = [row for row in rows if row["op"] != "memcpy"]
     pairs = side_by_side(codes, ceph)
     saved = _save(rows) if save else None
@@ -161,14 +162,9 @@ def kernel(
 def _sizes_bytes(
     sizes: Sequence[str], ceph: Rows | None, *, one_call: bool
 ) -> list[int] | None:
-    """Return the sizes to time [B]: those named, those of a recorded output, or that of a call of Ceph's."""
-    from stripesim.scenarios.schema.units import parse_size_bytes
-
+    """Return the sizes to time [B]: the requested sizes, those of the recorded output, or Ceph's own."""
     if sizes:
-        try:
-            return [parse_size_bytes(size) for size in sizes]
-        except ValueError as error:
-            raise ValueError(f"--size: {error}") from None
+        return [size_bytes("--size", size) for size in sizes]
     if ceph is not None:
         return sorted({row["size_bytes"] for row in ceph})
     if one_call:
@@ -178,16 +174,16 @@ def _sizes_bytes(
 
 def _shipped() -> list[dict[str, Any]]:
     """What was measured of Ceph's plugins and ships."""
-    from stripesim.scenarios.studies.dachary2013.runs import shipped_rows
+    from stripesim.scenarios.studies.kernels import shipped
 
     return [
         row | {"backend": f"ceph {row['backend']}"}
-        for row in shipped_rows("ceph16.csv").to_dicts()
+        for row in shipped("dachary2013", "ceph16.csv").to_dicts()
     ]
 
 
 def _save(rows: Rows) -> Path:
-    """Keep the cost table of the calls through libraries, warm, on one core."""
+    """Store the costs of library calls with warm buffers on one core."""
     from stripesim.calibration.kernels.store import save_table, table_of_this_machine
 
     calls = [row for row in rows if row["buffers"] == "warm" and row["cores"] == 1]
@@ -197,7 +193,7 @@ def _save(rows: Rows) -> Path:
 
 
 def _write(out: Path, rows: Rows, pairs: Rows, ceph: Rows, text: str) -> list[Path]:
-    """Write rows, the source's columns, the comparison and the figures."""
+    """Write the rows, the table in Ceph's layout, the comparison and the figures."""
     import polars as pl
 
     from stripesim.calibration.kernels.codec import library_versions
@@ -220,12 +216,12 @@ def _write(out: Path, rows: Rows, pairs: Rows, ceph: Rows, text: str) -> list[Pa
 
 
 def _print_pairs(pairs: Rows, source: str) -> None:
-    """Print a line for each case and plugin of Ceph, beside it the fastest call and the kernel alone."""
+    """Print one line per case and Ceph plugin, with the fastest library call and the bare kernel."""
     from stripesim.scenarios.schema.units import format_size
 
     if not pairs:
         print(
-            "nothing here was timed by Ceph's benchmark too: no scheme and size in common",
+            "no comparison with Ceph's benchmark: no scheme and size in common",
             file=sys.stderr,
         )
         return
@@ -249,8 +245,8 @@ def _print_pairs(pairs: Rows, source: str) -> None:
         if call is not None:
             row["Ceph / call"] = f"{speed / call:.2f}"
         rows.append(row)
-    caption = "GB/s of data; call = the fastest through a library, with its copies; alone = ISA-L without"
-    title = f"Beside Ceph ({source})"
+    caption = "GB/s of data. call = fastest library call, copies included. alone = ISA-L without a library"
+    title = f"Compared with Ceph ({source})"
     console().print(table_of(rows, numbers=range(3, 8), title=title, caption=caption))
 
 
@@ -261,7 +257,7 @@ def _gb_per_s(bytes_per_s: float | None) -> str:
 
 
 def _fastest(pairs: Rows, *, alone: bool) -> float | None:
-    """Return the speed of the fastest call [B/s]; `alone`: of ISA-L without a library."""
+    """Return the speed of the fastest library call, or of ISA-L without a library if `alone` [B/s]."""
     speeds = [
         pair["bytes_per_s"]
         for pair in pairs

@@ -1,4 +1,4 @@
-"""Options that several commands have, written once."""
+"""Define the options that several commands share."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,39 +11,55 @@ Engine = Literal["compiled", "simpy"]
 DaskOption = Annotated[
     str | None,
     typer.Option(
-        "--dask", help="Address of a Dask scheduler to run on, or its scheduler file."
+        "--dask", help="Address or scheduler file of the Dask scheduler to run on."
     ),
 ]
 EngineOption = Annotated[
-    Engine, typer.Option(help="compiled is fast; simpy is for reading and extending.")
+    Engine, typer.Option(help="compiled is fast, simpy is easier to read and extend.")
 ]
 JsonOption = Annotated[
     str | None,
     typer.Option(
         "--json",
-        help="Write one JSON document to this file; - for stdout, and nothing else.",
+        help="File for one JSON document, or - for stdout, which then holds nothing else.",
     ),
 ]
 OutOption = Annotated[
     Path | None,
-    typer.Option("--out", help="Folder for tables, provenance and figures."),
+    typer.Option("--out", help="Folder for tables, figures and provenance."),
 ]
 ReportOption = Annotated[
     bool,
-    typer.Option("--report", help="Write report.html, one page to share, into --out."),
+    typer.Option(
+        "--report", help="Also write report.html, a self-contained page, to --out."
+    ),
 ]
 ScenarioArgument = Annotated[
     str,
     typer.Argument(
-        help="A TOML file, or one that ships, such as quickstart.", show_default=False
+        help="TOML file, or the name of a shipped scenario such as quickstart.",
+        show_default=False,
     ),
 ]
 SeedOption = Annotated[
-    int | None, typer.Option(help="Seed of offsets and service times.")
+    int | None, typer.Option(help="Seed of all random draws. Default: the scenario's.")
 ]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="Override a key or parameter: KEY=VALUE, VALUE as in TOML."
+        "--set",
+        help="Override a scenario key or parameter: KEY=VALUE (a TOML value). Repeatable.",
     ),
 ]
+
+
+def size_bytes(option: str, text: str) -> int:
+    """Parse the value of a size option, which may be 0, into bytes."""
+    from stripesim.scenarios.schema.units import parse_size_bytes
+
+    if text.strip() == "0":
+        return 0
+    try:
+        return parse_size_bytes(text)
+    except ValueError as error:
+        raise ValueError(f"{option}: {error}") from None

@@ -1,4 +1,4 @@
-"""What every command does with its outcome: JSON, files written, progress, tables of the right width."""
+"""Write the results of any command: JSON, file lists, progress bars and tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def write_json(target: str | None, document: dict[str, Any]) -> bool:
-    """Write a JSON document where asked; say whether it took standard output."""
+    """Write a JSON document if requested. Return True if it went to standard output."""
     if target is None:
         return False
     text = json.dumps(document, indent=1, allow_nan=False, default=_plain)
@@ -33,19 +33,19 @@ def write_json(target: str | None, document: dict[str, Any]) -> bool:
 
 
 def _plain(value: object) -> object:
-    """Convert what the json module does not know: NumPy scalars and arrays, tuples of them."""
+    """Convert NumPy scalars and arrays, which the json module does not know."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"no JSON form for {type(value).__name__}")
 
 
 def console(width: int = 160) -> Console:
-    """Return a console as wide as the terminal, or as COLUMNS says; `width` is that of a pipe or a file."""
+    """Return a console as wide as the terminal or COLUMNS, or `width` columns wide for a pipe or file."""
     from rich.console import Console
 
-    return Console(
-        width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else width
-    )
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        return Console()
+    return Console(width=width)
 
 
 def table(
@@ -56,7 +56,7 @@ def table(
     title: str = "",
     caption: str = "",
 ) -> Table:
-    """Lay out rows of text; the columns listed in `numbers` (from 0) are set to the right."""
+    """Lay out rows of text, right-aligning the columns in `numbers` (from 0)."""
     from rich.box import SIMPLE_HEAD
     from rich.markup import escape
     from rich.table import Table
@@ -82,30 +82,33 @@ def table(
 
 
 def table_of(rows: Sequence[Mapping[str, str]], **layout: Any) -> Table:
-    """Lay out rows that have each text under its column's heading; `layout` as of `table`."""
+    """Lay out mappings from heading to text. `layout` holds the keyword arguments of `table`."""
     return table(
         list(rows[0]) if rows else [], (list(row.values()) for row in rows), **layout
     )
 
 
-def check_out(out: Path | None, *, report: bool = False) -> None:
-    """Refuse, before anything runs, a folder for results that cannot be one, or a report without a folder."""
+def check_out(out: Path | None, *, report: bool = False) -> Path | None:
+    """Reject an unusable output folder, or a report without one, and return the folder of the report."""
     if report and out is None:
         raise ValueError(
             "--report: got no --out, wanted the folder to write report.html into"
         )
     if out is None:
-        return
+        return None
     for path in (out, *out.parents):
         if path.exists() and not path.is_dir():
             raise ValueError(f"--out: {out}: got the file {path}, wanted a folder")
+    if report:
+        return out
+    return None
 
 
 def check_page(page: Path | None) -> None:
-    """Refuse, before anything runs, a path that a page cannot be written to."""
+    """Reject a path that cannot hold a page, before the simulation starts."""
     if page is None:
         return
-    wanted = "the name of a file to write the page into"
+    wanted = "the file to write the page to"
     if str(page) == "-":
         raise ValueError(f"--html: got -, wanted {wanted}")
     if page.is_dir():
@@ -113,20 +116,20 @@ def check_page(page: Path | None) -> None:
 
 
 def list_written(paths: list[Path]) -> None:
-    """Say on standard error which files were written."""
+    """List the files that were written on standard error."""
     for path in paths:
         print(f"wrote {path}", file=sys.stderr)
 
 
 def write_page(out: Path, page: str) -> list[Path]:
-    """Write a page into a folder."""
+    """Write ``report.html`` into a folder."""
     from stripesim.scenarios.run.results import write_files
 
     return write_files(out, {"report.html": page.encode()})
 
 
 def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None:
-    """Say on standard error, in a line, what is outside the calibrated range; `report` has it in full."""
+    """Warn in one line about values outside the calibrated range and name the report with the details."""
     if not warnings:
         return
     if len(warnings) == 1:
@@ -143,7 +146,7 @@ def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None
 
 
 class progress:  # noqa: N801 - used as a function in `with`
-    """A progress bar on a terminal's standard error; nothing anywhere else."""
+    """Show a progress bar on standard error if that is a terminal."""
 
     def __init__(self, title: str, total: int | None) -> None:
         from rich.console import Console
@@ -164,7 +167,7 @@ class progress:  # noqa: N801 - used as a function in `with`
             disable=not sys.stderr.isatty(),
         )
         self._title = title
-        # Until something is done it may be compiling, which takes a minute, once.
+        # Nothing is done yet, so the engine may be compiling, which takes a minute the first time.
         self._task = self._bar.add_task(
             f"{title}: a first run compiles the engine", total=total
         )
@@ -177,8 +180,8 @@ class progress:  # noqa: N801 - used as a function in `with`
         self._bar.stop()
 
     def __call__(self, words: str, total: int | None = None) -> None:
-        """Go one step on, with a few words about it, and `total` steps in all if that is known now."""
-        # The words are cut so that the time left stays on a narrow terminal.
+        """Advance one step and show a short description. `total` sets the number of steps if now known."""
+        # Cut the description so that the remaining time fits on a narrow terminal.
         known: dict[str, Any] = {} if total is None else {"total": total}
         self._bar.update(
             self._task, advance=1, description=f"{self._title}: {words}"[:44], **known

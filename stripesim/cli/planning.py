@@ -1,4 +1,4 @@
-"""The commands that plan: `plan`, `durability`, and `serve`, a page on this machine alone."""
+"""The planning commands: `plan`, `durability` and the local web page of `serve`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def plan(
-    scenario: Annotated[str, typer.Argument(help="A TOML file with a table [plan].")],
+    scenario: Annotated[str, typer.Argument(help="TOML file with a [plan] table.")],
     sets: options.SetOption = None,
     seed: options.SeedOption = None,
     engine: options.EngineOption = "compiled",
@@ -25,8 +25,8 @@ def plan(
     report: options.ReportOption = False,
     json_to: options.JsonOption = None,
 ) -> None:
-    """Which cluster to buy: candidates, what each fails, and one recommendation with its reasons."""
-    output.check_out(out, report=report)
+    """Recommend a cluster to buy, listing the candidates and the goals that each one misses."""
+    report_folder = output.check_out(out, report=report)
     from stripesim.scenarios.planning.plan import make_plan
     from stripesim.scenarios.report.plan import rows_of
     from stripesim.scenarios.schema.loader import load_scenario
@@ -35,54 +35,52 @@ def plan(
     document = make_plan(
         loaded, engine=engine, progress=lambda words: print(words, file=sys.stderr)
     )
-    written = (
-        []
-        if out is None
-        else _write_plan(out, loaded.name, loaded.description, document, report)
-    )
+    written: list[Path] = []
+    if out is not None:
+        written += _write_plan(out, document)
+    if report_folder is not None:
+        from stripesim.scenarios.report.plan import report_of_plan
+
+        page = report_of_plan(loaded.name, loaded.description, document)
+        written += output.write_page(report_folder, page)
     if output.write_json(json_to, document):
         return
-    output.warn_outside(document["warnings"], report=out if report else None)
+    output.warn_outside(document["warnings"], report=report_folder)
     output.console().print(output.table_of(rows_of(document)))
     best = document["recommended"]
     print("recommended:" if best else "no recommendation:")
     for line in document["reasons"]:
         print(f"  {line}")
-    for one in document["candidates"]:
-        if one is not best and not one["meets"]:
-            named = (
-                f"{one['scheme']} {one['hosts']} × {one['osds_per_host']} {one['ssd']}"
-            )
-            print(f"{named}: {'; '.join(one['fails'])}")
+    for candidate in document["candidates"]:
+        if candidate is best or candidate["meets"]:
+            continue
+        osds = f"{candidate['hosts']} × {candidate['osds_per_host']} {candidate['ssd']}"
+        print(f"{candidate['scheme']} {osds}: {'; '.join(candidate['fails'])}")
     for line in document["assumptions"]:
         print(f"assumes: {line}")
     output.list_written(written)
 
 
-def _write_plan(
-    out: Path, name: str, description: str, document: Mapping[str, Any], report: bool
-) -> list[Path]:
-    from stripesim.scenarios.report.plan import csv_of, report_of_plan
+def _write_plan(out: Path, document: Mapping[str, Any]) -> list[Path]:
+    from stripesim.scenarios.report.plan import csv_of
     from stripesim.scenarios.run.results import write_files
 
     files = {
         "plan.json": json.dumps(document, indent=1, default=str).encode(),
         "plan.csv": csv_of(document).encode(),
     }
-    if report:
-        files["report.html"] = report_of_plan(name, description, document).encode()
     return write_files(out, files)
 
 
 def durability(
     scenario: Annotated[
-        str, typer.Argument(help="A TOML file with a table [durability].")
+        str, typer.Argument(help="TOML file with a [durability] table.")
     ],
     method: Annotated[
         Literal["markov", "splitting", "burst", "all"],
         typer.Option(
-            help="markov: chain, exact but for CRUSH, where it is an approximation; splitting: simulation "
-            "of rare events; burst: combinatorics."
+            help="markov is a chain, exact except on CRUSH, where it is approximate. splitting is rare-event "
+            "simulation, burst the combinatorics of simultaneous failures."
         ),
     ] = "all",
     sets: options.SetOption = None,
@@ -90,14 +88,15 @@ def durability(
     walks: Annotated[
         int,
         typer.Option(
-            min=10, help="Walks that each of 20 batches begins at every level."
+            min=10,
+            help="Walks that each of 20 batches starts at every level (splitting).",
         ),
     ] = 1000,
     dask: options.DaskOption = None,
     out: options.OutOption = None,
     json_to: options.JsonOption = None,
 ) -> None:
-    """How many nines: the probability that any data is lost within a horizon, and how."""
+    """Estimate the probability of any data loss within a horizon (in nines), and its likely path."""
     from stripesim.scenarios.planning.durability import answer
     from stripesim.scenarios.schema.loader import load_scenario
 
@@ -164,7 +163,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _lines(row: Mapping[str, Any]) -> list[str]:
-    """Say how data is lost and what the numbers rest on."""
+    """Describe how data is lost, and list the assumptions."""
     where = f"{row['scheme']} {row['method']}"
     path = []
     if row["dominant_path"] is not None:
@@ -175,14 +174,14 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
             f"{where}: no loss seen: less than {10**-least:.1e} within the horizon, {least:.1f} nines or more"
         ]
     bursts = [
-        f"{where}: burst {one['name']} ({one['units']} {one['unit']}s, {one['per_year']:g} a year) loses "
-        f"data with probability {one['loss_probability']:.4g}"
-        for one in row["bursts"]
+        f"{where}: burst {burst['name']} ({burst['units']} {burst['unit']}s, {burst['per_year']:g} a year) "
+        f"loses data with probability {burst['loss_probability']:.4g}"
+        for burst in row["bursts"]
     ]
     return [*path, *bursts, f"{where}: assumes: {' '.join(row['assumptions'])}"]
 
 
-#: Connections of browsers to `serve`; others are refused.
+#: Largest number of browser connections that `serve` accepts.
 _CONNECTIONS_MAX: Final = 100
 
 
@@ -190,7 +189,7 @@ def serve(
     scenario: Annotated[
         str | None,
         typer.Argument(
-            help="What to start from: a TOML file, or one that ships; left out: plan."
+            help="Scenario to start from: a TOML file or a shipped name. Default: plan."
         ),
     ] = None,
     port: Annotated[
@@ -198,7 +197,7 @@ def serve(
     ] = 8323,
     sets: options.SetOption = None,
 ) -> None:
-    """Serve a page to compare two options as you type; on this machine alone (extra: web)."""
+    """Serve a local web page that compares two options as you type (needs the web extra)."""
     try:
         import uvicorn
 
@@ -210,13 +209,13 @@ def serve(
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = None if scenario is None else load_scenario(scenario, sets=sets or ())
-    print(f"http://127.0.0.1:{port}/  (Ctrl+C ends it)", file=sys.stderr)
+    print(f"http://127.0.0.1:{port}/  (Ctrl+C to stop)", file=sys.stderr)
     uvicorn.run(
         create_app(loaded),
         host="127.0.0.1",
         port=port,
         log_level="warning",
         limit_concurrency=_CONNECTIONS_MAX,
-        # Work in progress is given up a second after a signal.
+        # Abandon work in progress one second after a signal.
         timeout_graceful_shutdown=1,
     )

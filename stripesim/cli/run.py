@@ -1,4 +1,4 @@
-"""`stripesim run`."""
+"""`stripesim run`: simulate a scenario."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def run(
         bool | None,
         typer.Option(
             "--costs/--no-costs",
-            help="Print what the mean latency consists of; --no-costs: leave it out of files too.",
+            help="Print the latency by step. --no-costs also omits it from files.",
         ),
     ] = None,
     advise: Annotated[
         bool,
         typer.Option(
             "--advise",
-            help="Simulate what doubling each resource brings, alone and in pairs.",
+            help="Simulate doubling each resource, alone and in pairs.",
         ),
     ] = False,
     cores: Annotated[
@@ -40,22 +40,24 @@ def run(
         typer.Option(
             "--cores-at",
             metavar="IOPS",
-            help="Print processor time by class of thread and host, and the cores that IOPS keep busy.",
+            help="Print processor time per thread class and host, and the cores busy at this rate.",
         ),
     ] = None,
     out: options.OutOption = None,
     report: options.ReportOption = False,
     json_to: options.JsonOption = None,
 ) -> None:
-    """Run a scenario: each scheme under each kind of request."""
-    output.check_out(out, report=report)
+    """Simulate a scenario: each scheme under each workload pattern."""
+    report_folder = output.check_out(out, report=report)
     from stripesim.scenarios.run.execute import run_scenario
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=sets or (), seed=seed)
-    # Following requests step by step takes a second run: only for who reads it.
-    wanted = costs if costs is not None else out is not None or json_to is not None
+    # The breakdown by step takes a second run, so compute it only if it will be shown or saved.
+    wanted = costs
+    if wanted is None:
+        wanted = out is not None or json_to is not None
     with output.progress(loaded.name, len(cells(loaded))) as step:
         result = run_scenario(
             loaded,
@@ -73,20 +75,16 @@ def run(
             gains = advice.advise(loaded, engine=engine, progress=step)
         result = replace(result, advice=[gain.to_dict() for gain in gains])
     written = [] if out is None else _write(out, result)
-    if out is not None and report:
+    if report_folder is not None:
         from stripesim.scenarios.report.run import report_of_run
 
         with output.progress(f"{loaded.name}: report", len(loaded.schemes)) as step:
-            written += output.write_page(
-                out, report_of_run(loaded, result, engine=engine, progress=step)
-            )
+            page = report_of_run(loaded, result, engine=engine, progress=step)
+        written += output.write_page(report_folder, page)
     if result.stopped:
-        print(
-            "stopped: the results are those of the cells that were done",
-            file=sys.stderr,
-        )
+        print("stopped: results cover the finished cells only", file=sys.stderr)
     if not output.write_json(json_to, result.to_json()):
-        output.warn_outside(result.warnings, report=out if report else None)
+        output.warn_outside(result.warnings, report=report_folder)
         for line in result.holes:
             print(f"warning: {line}", file=sys.stderr)
         _print(result, costs=bool(costs))
@@ -95,7 +93,7 @@ def run(
 
             print_processors(result.processors, cores)
         output.list_written(written)
-    # Interrupted after some of its cells: those are there, but the status says that not all are.
+    # Exit status 130 marks incomplete results.
     raise typer.Exit(130 if result.stopped else 0)
 
 
@@ -118,7 +116,7 @@ def _write(out: Path, result: ScenarioResult) -> list[Path]:
 
 
 def _print(result: ScenarioResult, *, costs: bool) -> None:
-    """Print the tables and the lines below them."""
+    """Print the tables and the sentences below them."""
     from stripesim.cli.costs import print_costs
     from stripesim.cli.tables import (
         advice_table,

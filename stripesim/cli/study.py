@@ -1,9 +1,10 @@
-"""The commands of `stripesim study`: one for each study, with the options that it declares."""
+"""The commands of `stripesim study`: one per study, with the options it declares."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,22 +15,25 @@ from stripesim.cli.options import EngineOption, JsonOption, OutOption, SetOption
 from stripesim.cli.output import console, list_written, progress, table, write_json
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.studies.base import Option, Study, StudyResult
+    from stripesim.scenarios.studies.base import StudyResult
+    from stripesim.scenarios.studies.description import Option, StudyDescription
 
 
 @cache
 def _commands() -> dict[str, Any]:
+    from stripesim.scenarios.studies.description import study_description
     from stripesim.scenarios.studies.registry import STUDIES
 
-    app = typer.Typer()
-    for study in STUDIES.values():
-        app.command(study.name)(_command(study))
+    # Plain help, like that of the other commands.
+    app = typer.Typer(rich_markup_mode=None)
+    for name in STUDIES:
+        app.command(name)(_command(name, study_description(name)))
     commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     return commands
 
 
 class _Studies(typer.core.TyperGroup):
-    """A group that loads the studies when its commands are asked for: the program's own help is faster."""
+    """Load the studies only when their commands are needed, which keeps the main help fast."""
 
     @property  # type: ignore[override]
     def commands(self) -> dict[str, Any]:
@@ -37,7 +41,7 @@ class _Studies(typer.core.TyperGroup):
 
     @commands.setter
     def commands(self, _: Any) -> None:
-        """Leave what is set aside: the studies are the commands."""
+        """Ignore assignments by Typer, because the studies are the commands."""
 
 
 study_app = typer.Typer(
@@ -47,21 +51,53 @@ study_app = typer.Typer(
 )
 
 
-def _command(study: Study) -> Callable[..., None]:
-    """Make the function of a study's command; its signature is what Typer reads the options from."""
+def parse_sets(texts: Sequence[str]) -> dict[str, Any]:
+    """Read the values of ``--set``, each ``KEY=VALUE``; a value that is not TOML is text.
 
-    def run(**given: Any) -> None:
-        out = given.pop("out")
-        json_to = given.pop("json_to")
-        everything = given.pop("everything")
-        with progress(f"study {study.name}", None) as step:
+    Raises
+    ------
+    ValueError
+        If one has no value; one line for each.
+    """
+    problems = [
+        f"--set: got {text!r}, wanted KEY=VALUE" for text in texts if "=" not in text
+    ]
+    if problems:
+        raise ValueError("\n".join(problems))
+    sets = {}
+    for text in texts:
+        key, _, value = text.partition("=")
+        sets[key.strip()] = _parse_value(value.strip())
+    return sets
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    # A line break could smuggle a second key in.
+    return parsed["value"] if list(parsed) == ["value"] else text
+
+
+def _command(name: str, description: StudyDescription) -> Callable[..., None]:
+    """Return the function of a study's command; Typer reads the options from its signature."""
+
+    def run(**options: Any) -> None:
+        from stripesim.scenarios.studies.registry import study_named
+
+        study = study_named(name)
+        out = options.pop("out")
+        json_to = options.pop("json_to")
+        everything = options.pop("everything")
+        with progress(f"study {name}", None) as step:
             result = study.run(
-                engine=given.pop("engine"),
-                sets=given.pop("sets") or (),
-                ablate=given.pop("ablate") or (),
-                jobs=given.pop("jobs"),
+                engine=options.pop("engine"),
+                sets=parse_sets(options.pop("sets") or ()),
+                ablate=options.pop("ablate") or (),
+                jobs=options.pop("jobs"),
                 progress=step,
-                **given,
+                **options,
             )
         written = []
         if out is not None:
@@ -75,52 +111,53 @@ def _command(study: Study) -> Callable[..., None]:
         [
             inspect.Parameter(name, keyword, default=default, annotation=annotation)
             for name, annotation, default in (
-                *map(_own, study.options),
-                *_shared(study),
+                *map(_own, description.options),
+                *_shared(description),
             )
         ]
     )
     run.__annotations__ = {}
-    run.__doc__ = f"{study.summary[0].upper()}{study.summary[1:]}."
+    summary = description.summary
+    run.__doc__ = f"{summary[0].upper()}{summary[1:]}."
     return run
 
 
 def _own(option: Option) -> tuple[str, Any, Any]:
-    kind: Any = option.kind
-    wanted: Any = (
-        list[kind] | None if option.several else kind if kind is bool else kind | None
-    )
-    annotation = Annotated[
-        wanted, typer.Option(option.flag, help=option.help, show_default=False)
-    ]
-    return option.name, annotation, False if kind is bool else None
+    from stripesim.scenarios.studies.description import KINDS
+
+    kind: Any = KINDS[option.kind]
+    flag = typer.Option(option.flag, help=option.help, show_default=False)
+    if kind is bool:
+        return option.name, Annotated[bool, flag], False
+    if option.several:
+        kind = list[kind]
+    return option.name, Annotated[kind | None, flag], None
 
 
-def _shared(study: Study) -> Iterator[tuple[str, Any, Any]]:
-    """The options that every study has: name, annotation, default."""
+def _shared(description: StudyDescription) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the name, annotation and default of each option that every study has."""
     yield "sets", SetOption, None
-    names = ", ".join(study.ablations) or "none"
-    words = f"Compare with this mechanism changed; may be repeated, or all: {names}."
-    yield (
-        "ablate",
-        Annotated[list[str] | None, typer.Option("--ablate", help=words)],
-        None,
+    names = ", ".join(description.ablations) or "none"
+    ablate = typer.Option(
+        "--ablate",
+        help=f"Compare with one mechanism changed: {names}, or all. Repeatable.",
     )
+    yield "ablate", Annotated[list[str] | None, ablate], None
     yield "engine", EngineOption, "compiled"
-    words = f"Worker processes; left out: {'all cores' if study.jobs is None else study.jobs}."
-    yield (
-        "jobs",
-        Annotated[int | None, typer.Option(help=words, show_default=False)],
-        None,
+    default = "all cores" if description.all_processors else "1"
+    jobs = typer.Option(
+        help=f"Worker processes. Default: {default}.",
+        show_default=False,
     )
-    words = "Show the claims that do not count, too."
-    yield "everything", Annotated[bool, typer.Option("--all", help=words)], False
+    yield "jobs", Annotated[int | None, jobs], None
+    everything = typer.Option("--all", help="Also show claims that do not count.")
+    yield "everything", Annotated[bool, everything], False
     yield "out", OutOption, None
     yield "json_to", JsonOption, None
 
 
 def _show(result: StudyResult, *, everything: bool) -> None:
-    """Print the ledger and what tables the study has beside it."""
+    """Print the ledger and any further tables of the study."""
     terminal = console()
     if result.rows.height:
         result.ledger.print_ledger(terminal, everything=everything)

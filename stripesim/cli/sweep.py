@@ -1,4 +1,4 @@
-"""`stripesim sweep`."""
+"""`stripesim sweep`: run a scenario at many points."""
 
 from __future__ import annotations
 
@@ -25,33 +25,34 @@ def sweep(
         list[str] | None,
         typer.Option(
             "--over",
-            help="Key and its values: a.b=V,V,...; several --over make a grid.",
+            help="Key and its values, a.b=V,V,... Repeat to form a grid.",
         ),
     ] = None,
     zipped: Annotated[
         list[str] | None,
-        typer.Option("--zip", help="As --over, but all --zip keys move together."),
+        typer.Option("--zip", help="Like --over, but all --zip keys change together."),
     ] = None,
     points: Annotated[
         Path | None,
         typer.Option(
-            "--list", help="CSV file of points: a line of keys, then lines of values."
+            "--list",
+            help="CSV file of points: a header line of keys, then one line per point.",
         ),
     ] = None,
     sets: options.SetOption = None,
     replications: Annotated[
-        int, typer.Option(help="Runs of each cell; run r, from 0, has seed + r.")
+        int, typer.Option(help="Runs per cell. Run r, from 0, uses seed + r.")
     ] = 1,
     jobs: Annotated[
         int | None,
-        typer.Option(help="Worker processes; left out: all cores.", show_default=False),
+        typer.Option(help="Worker processes. Default: all cores.", show_default=False),
     ] = None,
     dask: options.DaskOption = None,
     dask_timeout_s: Annotated[
         float,
         typer.Option(
             "--dask-timeout",
-            help="Seconds to wait once all Dask workers have gone.",
+            help="Time limit without any Dask worker [s].",
             min=1.0,
         ),
     ] = 300.0,
@@ -60,14 +61,12 @@ def sweep(
     out: options.OutOption = None,
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume", help="Go on with the sweep in --out; rows there are kept."
-        ),
+        typer.Option("--resume", help="Continue the sweep in --out, keeping its rows."),
     ] = False,
     report: options.ReportOption = False,
     json_to: options.JsonOption = None,
 ) -> None:
-    """Run a scenario at each point of a grid or list, on all cores; each row is kept as it comes."""
+    """Simulate a scenario at each point of a grid or list on all cores, saving each row as it finishes."""
     from stripesim.scenarios.sweep.plan import SweepError, plan_sweep
     from stripesim.scenarios.sweep.run import run_sweep
     from stripesim.scenarios.sweep.store import PartStore
@@ -112,7 +111,7 @@ def sweep(
                     ("" if done.reason is None else "failed: ") + done.task.label
                 ),
             )
-        # From here on a second Ctrl-C could only spoil what the first one is to leave behind.
+        # Ignore a second Ctrl-C while writing the results that the first one left.
         with _on_signal(signal.SIGINT, signal.SIG_IGN):
             written = [] if out is None else _write(out, plan, result, report=report)
     _warn(plan, result, out)
@@ -134,13 +133,13 @@ def _status(result: SweepResult) -> int:
 def _problems(
     out: Path | None, *, report: bool, resume: bool, jobs: int | None, dask: str | None
 ) -> Iterator[str]:
-    """List all that is wrong with the options: it is reported together with the scenario's problems."""
+    """Yield the problems with the options, which are reported together with those of the scenario."""
     if jobs is not None and jobs < 1:
-        yield f"--jobs: got {jobs}, wanted a number of at least 1"
+        yield f"--jobs: got {jobs}, wanted at least 1"
     if jobs is not None and dask is not None:
-        yield "--dask: got --jobs too, wanted one of them: a Dask cluster has its own workers"
+        yield "--dask: got --jobs too, wanted only one of them: a Dask cluster has its own workers"
     if resume and out is None:
-        yield "--resume: got no --out, wanted the folder of the sweep to go on with"
+        yield "--resume: got no --out, wanted the folder of the sweep to continue"
     try:
         output.check_out(out, report=report)
     except ValueError as error:
@@ -150,7 +149,7 @@ def _problems(
 def _write(
     out: Path, plan: SweepPlan, result: SweepResult, *, report: bool
 ) -> list[Path]:
-    """Write tables, provenance, figures and, where asked, the report; also when the sweep ended early."""
+    """Write tables, provenance, figures and optionally the report, even if the sweep ended early."""
     from stripesim.scenarios.figures.results import save_figures
     from stripesim.scenarios.run.results import write_results
     from stripesim.scenarios.sweep.figures import draw_sweep
@@ -171,12 +170,12 @@ def _write(
 
 
 def _warn(plan: SweepPlan, result: SweepResult, out: Path | None) -> None:
-    """Say on standard error what a reader of the table must know."""
+    """Warn on standard error about damaged, unsteady, failed and missing rows."""
     lines = []
     done = result.rows.height
     if result.damaged:
         lines.append(
-            f"warning: {result.damaged} damaged rows in {out} were not used; their cells ran again"
+            f"warning: skipped {result.damaged} damaged rows in {out} and simulated their cells again"
         )
     unsteady = []
     if not result.rows.is_empty():
@@ -205,13 +204,13 @@ def _warn(plan: SweepPlan, result: SweepResult, out: Path | None) -> None:
             f"stopped: {result.stopped}; {done} of {len(plan.tasks)} rows are done"
         )
         if out is not None:
-            lines.append(f"the same command with --resume goes on from {out}")
+            lines.append(f"repeat the command with --resume to continue from {out}")
     for line in lines:
         print(line, file=sys.stderr)
 
 
 def _interrupt(*_: object) -> None:
-    """Stop with a valid result, after Ctrl-C (Polars' handler may lose it) and a batch system's SIGTERM."""
+    """Stop with a valid result on Ctrl-C (which Polars may swallow) or on the SIGTERM of a batch system."""
     raise KeyboardInterrupt
 
 
@@ -225,11 +224,11 @@ def _on_signal(number: signal.Signals, handler: Any) -> Iterator[None]:
 
 
 def _print(plan: SweepPlan, result: SweepResult) -> None:
-    """Print the means of each point."""
+    """Print the means at each point."""
     from stripesim.scenarios.sweep.run import NOTE, aggregated_table
 
     columns, rows = aggregated_table(result.aggregated, plan.keys)
-    # A unit stands below its name; what has one is a number.
+    # Put units below names. Every column with a unit holds numbers.
     numbers = [number for number, name in enumerate(columns) if " [" in name]
     output.console().print(
         output.table(

@@ -1,4 +1,4 @@
-"""Tables and lines that commands print for people."""
+"""Build the tables and sentences that commands print."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stripesim.cli.output import console, table, table_of
 if TYPE_CHECKING:
     from rich.table import Table
 
-#: What recovery and repair move, by the middle of the columns' names.
+#: Words for what recovery and repair move, with the matching part of the column names.
 _MOVED = (
     ("read", "device_read_bytes"),
     ("written", "device_write_bytes"),
@@ -20,7 +20,7 @@ _MOVED = (
 
 
 def kernel_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Show kernel timings; `rows` as `stripesim.calibration.kernels.bench.benchmark` returns them."""
+    """Lay out the rows that `stripesim.calibration.kernels.bench.benchmark` returns."""
     from stripesim.scenarios.schema.units import format_size
 
     lines = []
@@ -48,22 +48,22 @@ def kernel_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         }
         lines.append(line)
     caption = (
-        "time = median of a call; copy = the same call of the null code; GB = 10⁹ bytes of data; "
-        "roof = bytes read and written per second, over those of memcpy; isal_… = ISA-L without library, "
-        "headers and copies"
+        "time = median of a call; copy = the same call with the null code; GB = 10⁹ bytes of data; roof = "
+        "bytes read and written per second relative to memcpy; isal_… = ISA-L without library, headers and "
+        "copies"
     )
     return table_of(lines, numbers=range(4, 11), caption=caption)
 
 
 def _span_us(low_s: float, high_s: float) -> str:
-    """Write two ends in microseconds; nothing where they are equal."""
+    """Format a range in microseconds, or return "" if its ends are equal."""
     if low_s == high_s:
         return ""
     return f"{low_s * 1e6:.1f}…{high_s * 1e6:.1f}"
 
 
 def _known(value: float | None, factor: float, form: str) -> str:
-    """Write a number in the unit shown; nothing where it is not known."""
+    """Format a value times `factor`, or return "" if it is unknown."""
     if value is None:
         return ""
     return f"{value * factor:{form}}"
@@ -74,7 +74,7 @@ def _kernel_order(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return (row["op"] == "memcpy", *case, row["buffers"] == "cold", row["backend"])
 
 
-#: What the keys of a mapping in a trace's summary are.
+#: Headings for the keys of mappings in a trace summary.
 _KEYS_OF = {
     "dispersion": "window [s]",
     "hit_ratio": "cache / footprint",
@@ -84,7 +84,7 @@ _KEYS_OF = {
 
 
 def summary_tables(summary: Mapping[str, Any]) -> list[Table]:
-    """Show what `stripesim.traces.describe` returns: single values in one table, lists and groups below."""
+    """Lay out a summary by `stripesim.traces.describe`: single values first, then lists and groups."""
 
     def plain(
         heading: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]
@@ -97,7 +97,7 @@ def summary_tables(summary: Mapping[str, Any]) -> list[Table]:
         for key, value in summary.items()
         if not isinstance(value, dict | list)
     }
-    tables = [plain("", ("of the trace", "value"), single.items())]
+    tables = [plain("", ("property", "value"), single.items())]
     for key, value in summary.items():
         heading = key.replace("_", " ")
         if isinstance(value, dict) and value:
@@ -112,7 +112,7 @@ def summary_tables(summary: Mapping[str, Any]) -> list[Table]:
 
 
 def _cell(value: Any) -> str:
-    """Write a value of a summary: four digits of a fraction, all digits of a count."""
+    """Format a value of a summary: four digits of a fraction, all digits of a count."""
     if value is None:
         return "–"
     if isinstance(value, bool | str):
@@ -125,7 +125,7 @@ def _cell(value: Any) -> str:
 
 
 def _moved(row: Mapping[str, Any], prefix: str) -> str:
-    """Write the bytes read, written and sent for each byte lost."""
+    """Format the bytes read, written and sent per byte lost."""
     pairs = [(word, row.get(f"{prefix}_{key}_per_lost_byte")) for word, key in _MOVED]
     return ", ".join(
         f"{word} {value:.2f}" for word, value in pairs if value is not None
@@ -133,29 +133,29 @@ def _moved(row: Mapping[str, Any], prefix: str) -> str:
 
 
 def repair_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say what each row's repair came to; nothing for rows without one."""
+    """Summarise the repair in each row, skipping rows without one."""
     lines = []
     for row in (row for row in rows if row.get("repair_objects") is not None):
         objects = row["repair_objects"]
         pending = row["repair_objects_pending"]
         lost = f"{row['repair_lost_bytes'] / 1e6:,.0f} MB"
         if row["repair_s"] is None:
-            said = f"repair of {lost} unfinished, {pending:,} of {objects + pending:,} objects to go"
+            outcome = f"repair of {lost} unfinished, {pending:,} of {objects + pending:,} objects remain"
         else:
-            said = (
+            outcome = (
                 f"{objects:,} objects, {lost} rebuilt in {row['repair_s']:.1f} s; bytes per byte lost: "
                 f"{_moved(row, 'repair')}"
             )
-        lines.append(f"{row['scheme']} {row['op']} {row['pattern']}: {said}")
+        lines.append(f"{row['scheme']} {row['op']} {row['pattern']}: {outcome}")
     return lines
 
 
-# Events of one moment and kind that a row of a timeline names.
+# Longest list of events with equal time and kind.
 _TEXTS_MAX = 2
 
 
 def timeline_table(timeline: Mapping[str, Any]) -> Table:
-    """Show the events of one run under faults; those of one moment and kind share a line."""
+    """Lay out the events of one run under faults. Events of equal time and kind share a line."""
     name = " ".join(
         str(timeline[key]) for key in ("scheme", "op", "pattern") if timeline.get(key)
     )
@@ -186,13 +186,13 @@ _SPANS = (
 
 
 def fault_lines(row: Mapping[str, Any]) -> list[str]:
-    """Say what a run under faults came to; nothing for a row without them."""
+    """Summarise a run under faults, or return an empty list for a row without faults."""
     if row.get("requests_issued") is None:
         return []
     spans = [(words, row.get(key)) for words, key in _SPANS]
     lines = [
         f"requests: {row['requests']:,} done, {row['requests_failed']:,} failed (timed out), "
-        f"{row['requests_pending']:,} pending at the end; {row['requests_retried']:,} were issued again",
+        f"{row['requests_pending']:,} pending at the end; {row['requests_retried']:,} were reissued",
         ", ".join(
             f"{words} {value:,.1f} s" for words, value in spans if value is not None
         ),
@@ -202,7 +202,7 @@ def fault_lines(row: Mapping[str, Any]) -> list[str]:
         lines.append(f"{recovered_mb:,.0f} MB rebuilt or moved{_lost_words(row)}")
     if row["pgs_unavailable"]:
         lines.append(
-            f"out of reach for a time: {row['pgs_unavailable']} placement groups with "
+            f"temporarily unavailable: {row['pgs_unavailable']} placement groups with "
             f"{row['objects_unavailable']:,} objects, {row['unavailable_pg_s']:,.1f} PG·s"
         )
     if row["objects_lost"]:
@@ -215,15 +215,15 @@ def fault_lines(row: Mapping[str, Any]) -> list[str]:
 
 
 def _lost_words(row: Mapping[str, Any]) -> str:
-    """State what failed OSDs held, and the bytes moved for each byte of it."""
+    """State what the failed OSDs held, and the bytes moved per lost byte."""
     if not row["recovery_lost_bytes"]:
         return ""
     lost_mb = row["recovery_lost_bytes"] / 1e6
-    return f"; the failed OSDs held {lost_mb:,.0f} MB, and for each byte: {_moved(row, 'recovery')}"
+    return f"; the failed OSDs held {lost_mb:,.0f} MB; per byte of it: {_moved(row, 'recovery')}"
 
 
 def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
-    """Lay out what each purchase brings."""
+    """Lay out the simulated gain of each purchase."""
     from stripesim.scenarios.run.advise import gain_text
     from stripesim.scenarios.schema.units import format_size
 
@@ -234,9 +234,9 @@ def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
         "mean latency",
         "99th percentile",
     )
-    caption = "Simulated, each alone, and pairs that bring more than either; "
-    caption += "± is half a 95 % interval over replications."
-    title = "What twice as much would bring [%]"
+    caption = "Each simulated alone. Pairs are shown if they gain more than either resource alone. "
+    caption += "± is half of a 95 % interval over replications."
+    title = "Effect of doubling a resource [%]"
     shown = table(columns, numbers=range(2, 5), title=title, caption=caption)
     previous = ""
     for row in advice:
@@ -255,7 +255,7 @@ def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def recorded_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Set a trace's recorded latency beside the simulated one; nothing where either is missing."""
+    """Compare the recorded latency of a trace with the simulated one, skipping rows that lack either."""
     return [
         f"{row['scheme']}: latency recorded → simulated [ms]: "
         + ", ".join(
@@ -268,7 +268,7 @@ def recorded_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def print_processors(cells: Sequence[Mapping[str, Any]], iops: float) -> None:
-    """Print each cell's use of processors, and the cores that a rate of requests needs."""
+    """Print processor use in each cell, and the number of cores that a request rate keeps busy."""
 
     def percent(share: float | None) -> str:
         if share is None:
@@ -298,19 +298,19 @@ def print_processors(cells: Sequence[Mapping[str, Any]], iops: float) -> None:
             for one in cell["threads"]
         ]
         rows.append(line("cores of hosts", "", cell, sum(used) / len(used), max(used)))
-        words = [
+        described = [
             str(cell[key])
             for key in ("scheme", "op", "pattern", "block_size_bytes")
             if cell.get(key)
         ]
         columns = ("threads", "per OSD", "CPU [µs/request]", "in use", "busiest")
         console().print(
-            table(columns, rows, numbers=range(1, 5), caption=" ".join(words))
+            table(columns, rows, numbers=range(1, 5), caption=" ".join(described))
         )
         busy = iops * cell["cpu_ns_per_op"] / 1e9
         line_of_rate = f"{iops:,.0f} requests/s keep {busy:.1f} cores busy"
         first = cell.get("saturates_first")
         if first:
             rate = f"{first['iops']:,.0f} requests/s"
-            line_of_rate += f"; full first: {first['resource']}, at {rate}"
+            line_of_rate += f"; first to saturate: {first['resource']}, at {rate}"
         print(line_of_rate)

@@ -1,4 +1,4 @@
-"""The commands of `stripesim trace`: what a trace holds, what can be fitted to it, other formats."""
+"""The commands of `stripesim trace`: summarise, fit and convert traces."""
 
 import json
 import sys
@@ -11,33 +11,33 @@ from stripesim.cli.options import JsonOption, OutOption
 from stripesim.cli.output import console, list_written, write_json
 
 trace_app = typer.Typer(
-    help="Read block traces: statistics, fits, other formats.", no_args_is_help=True
+    help="Summarise, fit or convert block and failure traces.", no_args_is_help=True
 )
 
 FormatOption = Annotated[
     str | None,
-    typer.Option("--format", help="Format of the trace; left out: recognised."),
+    typer.Option("--format", help="Format of the trace. Default: detect it."),
 ]
 ColumnsOption = Annotated[
     str | None,
     typer.Option(
         "--columns",
         metavar="time_us=NAME,offset=NAME,size=NAME,op=NAME",
-        help="Columns of any other CSV, by name or, without a heading, by number from 1: "
-        "time_s, time_ms, time_us or time_ns; offset and size in bytes (or offset_sectors, "
-        "size_sectors); op (R, Read, W, Write), is_write or is_read; "
-        "where present device and response_s to response_ns.",
+        help="Columns of a CSV file in any other layout, by name or, without a header, by number from 1. "
+        "Required: one of time_s, time_ms, time_us, time_ns; offset and size in bytes (or offset_sectors and "
+        "size_sectors); one of op (R, Read, W, Write), is_write, is_read. Optional: device, response_s to "
+        "response_ns.",
     ),
 ]
 StrictOption = Annotated[
-    bool, typer.Option("--strict", help="Refuse a trace with any faulty line.")
+    bool, typer.Option("--strict", help="Reject a trace that has any faulty line.")
 ]
 
 
 @trace_app.command()
 def info(
     file: Annotated[
-        Path, typer.Argument(help="A block or failure trace, plain or compressed.")
+        Path, typer.Argument(help="Block or failure trace, plain or compressed.")
     ],
     form: FormatOption = None,
     columns: ColumnsOption = None,
@@ -45,7 +45,7 @@ def info(
     out: OutOption = None,
     json_to: JsonOption = None,
 ) -> None:
-    """Say what a trace holds; with --out, draw it."""
+    """Summarise a trace, and with --out also draw it."""
     from stripesim.traces import BlockTrace, describe
 
     trace = _load(file, form, columns, strict)
@@ -73,41 +73,42 @@ def info(
 
 @trace_app.command()
 def fit(
-    file: Annotated[Path, typer.Argument(help="A block or failure trace.")],
+    file: Annotated[Path, typer.Argument(help="Block or failure trace.")],
     form: FormatOption = None,
     columns: ColumnsOption = None,
     strict: StrictOption = False,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of bootstraps and of the synthetic trace.")
+        int, typer.Option(min=0, help="Seed of the bootstraps and the synthetic trace.")
     ] = 1,
     like: Annotated[
         str,
         typer.Option(
-            help="Drive preset that stands in --out's drive.toml for what the trace does not show."
+            help="Drive preset for numbers that the trace does not show, for drive.toml in --out."
         ),
     ] = "nvme-tlc",
     out: OutOption = None,
     json_to: JsonOption = None,
 ) -> None:
-    """Fit what a trace allows: service times and workload (scored on the unseen half), or lifetimes.
+    """Fit service times and workload to a block trace, or lifetimes to a failure trace.
 
-    With --out, also write figures and, for service times, drive.toml. A scenario uses it as cluster.drive =
-    "./drive.toml".
+    The fit of a block trace is scored on the half that it has not seen. With --out, also write figures and,
+    for service times, drive.toml. A scenario uses it with
+    cluster.drive = "./drive.toml".
     """
     from stripesim.calibration.trace_fit import fit_trace, write_fit
 
     trace = _load(file, form, columns, strict)
-    found = fit_trace(trace, seed=seed)
-    written = [] if out is None else write_fit(found, trace, out, like=like)
-    if write_json(json_to, found.to_dict()):
+    fitted = fit_trace(trace, seed=seed)
+    written = [] if out is None else write_fit(fitted, trace, out, like=like)
+    if write_json(json_to, fitted.to_dict()):
         return
-    print(found.summary())
+    print(fitted.summary())
     list_written(written)
 
 
 @trace_app.command()
 def convert(
-    file: Annotated[Path, typer.Argument(help="A block or failure trace.")],
+    file: Annotated[Path, typer.Argument(help="Block or failure trace.")],
     form: FormatOption = None,
     columns: ColumnsOption = None,
     strict: StrictOption = False,
@@ -117,7 +118,7 @@ def convert(
     out: OutOption = None,
     json_to: JsonOption = None,
 ) -> None:
-    """Write a trace as columns (Parquet or CSV) or as blkparse text, into --out or the current folder."""
+    """Convert a trace to columns (Parquet or CSV) or to blkparse text, in --out or the current folder."""
     from stripesim.traces import convert as write
 
     trace = _load(file, form, columns, strict)
@@ -130,7 +131,7 @@ def convert(
 
 
 def _load(file: Path, form: str | None, columns: str | None, strict: bool) -> Any:
-    """Read a trace and say on standard error which of its lines could not be read."""
+    """Read a trace and report its unreadable lines on standard error."""
     from stripesim.traces import load
 
     roles = None if columns is None else _roles(columns)
@@ -141,13 +142,13 @@ def _load(file: Path, form: str | None, columns: str | None, strict: bool) -> An
 
 
 def _roles(text: str) -> dict[str, str]:
-    """Parse `role=column,…`."""
+    """Parse ``role=column,...``."""
     roles: dict[str, str] = {}
     for part in text.split(","):
         role, equals, column = (piece.strip() for piece in part.partition("="))
         if not (role and equals and column) or role in roles:
             raise ValueError(
-                f"--columns: got {part!r}, wanted time_us=NAME,offset=NAME,size=NAME,op=NAME, each once"
+                f"--columns: got {part!r}, wanted time_us=NAME,offset=NAME,size=NAME,op=NAME, each role once"
             )
         roles[role] = column
     return roles

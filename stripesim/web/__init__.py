@@ -1,6 +1,7 @@
-"""A page that compares two options as a planner types.
+"""Serve a page that compares two options as a planner types.
 
-Start with `stripesim.web.app`, which has the addresses. `guard` refuses requests, `fields` and `state` turn a
-form into two options, `comparison` puts them side by side, and `jobs` and `worker` run what takes long.
-Nothing here knows physics: capacity, bounds, nines and runs come from `stripesim.scenarios.planning`.
+Start with `stripesim.web.app`, which routes requests. `guard` rejects foreign requests and oversized forms,
+`fields` and `state` turn a form into two options, `comparison` lays them out next to each other, and `jobs`
+and `worker` run long computations. This package contains no physics: capacity, bounds, nines and runs come
+from `stripesim.scenarios.planning`.
 """

@@ -1,4 +1,4 @@
-"""The addresses of the page: it, its results, jobs, downloads and uploads."""
+"""Route requests to the page, its results, jobs, downloads and uploads."""
 
 import hashlib
 from collections import OrderedDict
@@ -35,7 +35,7 @@ from stripesim.web.comparison import (
 from stripesim.web.guard import FormReader, Guard
 from stripesim.web.jobs import Job, JobQueue, QueueFullError
 from stripesim.web.state import (
-    Option,
+    PlanOption,
     controls,
     invalid_options,
     options_of,
@@ -45,12 +45,12 @@ from stripesim.web.state import (
 )
 from stripesim.web.worker import WorkError, call
 
-#: Of the form, of a scenario, and of a report of a cluster of some thousand OSDs [bytes].
+#: Largest form, scenario, and report (enough for a cluster of several thousand OSDs) [B].
 FORM_BYTES_MAX: Final = 1 << 16
 UPLOAD_BYTES_MAX: Final = TEXT_MAX
 REPORT_BYTES_MAX: Final = 64 << 20
 UPLOADS_KEPT: Final = 16
-#: Wall-clock time of what follows without simulation, and of reading an upload [s].
+#: Time limits for computing both options without simulation, and for reading an upload [s].
 OPTIONS_WALL_S_MAX: Final = 60.0
 UPLOAD_WALL_S_MAX: Final = 60.0
 _PROBLEM_CHARACTERS_MAX: Final = 2000
@@ -64,14 +64,14 @@ _STATIC: Final[Mapping[str, tuple[str, str, str]]] = {
 
 
 class _Upload(NamedTuple):
-    """An uploaded scenario, and what was read or simplified to make it."""
+    """An uploaded scenario, with notes on how it was read and simplified."""
 
     scenario: Scenario
     notes: list[str]
 
 
 class _Pages:
-    """The answers, and their shared state: scenarios that were uploaded, and jobs."""
+    """Request handlers and their shared state: uploaded scenarios and jobs."""
 
     def __init__(self, own: Scenario | None, jobs: JobQueue) -> None:
         self._own = None
@@ -85,7 +85,7 @@ class _Pages:
         self._uploading = CapacityLimiter(1)
 
     def _base(self, query: Mapping[str, str]) -> tuple[str, Scenario]:
-        """Return the scenario that an address starts from: uploaded, shipped, or the one that is served."""
+        """Return the scenario that a query starts from: uploaded, shipped, or the one given to `serve`."""
         name = query.get("base", "")
         if name in self._uploads:
             return name, self._uploads[name].scenario
@@ -96,12 +96,12 @@ class _Pages:
         return "plan", _bases()["plan"]
 
     def _notes(self, name: str) -> list[str]:
-        """Return what was simplified to make the scenario that an address starts from."""
+        """Return the simplifications made in the scenario that a query starts from."""
         if name in self._uploads:
             return self._uploads[name].notes
         return self._own_notes if name == "served" else []
 
-    async def _options(self, query: Mapping[str, str]) -> dict[str, Option]:
+    async def _options(self, query: Mapping[str, str]) -> dict[str, PlanOption]:
         _, base = self._base(query)
         try:
             return await call(
@@ -115,7 +115,7 @@ class _Pages:
             return invalid_options(base, query, str(error))
 
     async def page(self, request: Request) -> Response:
-        """Show the whole page, with results: it works without script too."""
+        """Show the page with its results, so that it also works without scripts."""
         query = dict(request.query_params)
         name, base = self._base(query)
         options = await self._options(query)
@@ -123,7 +123,7 @@ class _Pages:
         problem = query.get("problem", "")[:_PROBLEM_CHARACTERS_MAX]
         asked = query.get("base", "")
         if asked not in ("", name):
-            problem = f'"{asked[:40]}" is not kept any more: upload it again. This page starts from {name}.'
+            problem = f'"{asked[:40]}" is no longer available: upload it again. This page starts from {name}.'
         return _html(
             "index.html.j2",
             version=__version__,
@@ -142,7 +142,7 @@ class _Pages:
         )
 
     async def compare(self, request: Request) -> Response:
-        """Show the results and the errors of fields, as values are typed; the address of the page follows."""
+        """Return results and field errors while values are typed, and update the address of the page."""
         query = dict(request.query_params)
         options = await self._options(query)
         name, _ = self._base(query)
@@ -168,7 +168,7 @@ class _Pages:
             if option.scenario is not None
         }
         notes = tuple(
-            f"Option {side.upper()} is not possible and not simulated: see its fields."
+            f"Option {side.upper()} is invalid and was not simulated: see its fields."
             for side in options
             if side not in scenarios
         )
@@ -179,24 +179,25 @@ class _Pages:
         except QueueFullError:
             return _job(
                 None,
-                "Too many simulations wait: try again when one is done.",
+                "Too many simulations are waiting: try again when one has finished.",
                 status=429,
             )
 
     async def job(self, request: Request) -> Response:
-        """Show the rows that a job has so far."""
+        """Show the finished rows of a job."""
         job = self._jobs.get(request.path_params["job_id"])
         return _job(
-            job, "This simulation is not kept any more." if job is None else job.problem
+            job,
+            "This simulation is no longer available." if job is None else job.problem,
         )
 
     async def upload(self, request: Request) -> Response:
-        """Take a scenario or a report; it is kept in memory alone."""
+        """Accept a scenario or a report, and keep it only in memory."""
         async with self._forms.read(request, REPORT_BYTES_MAX) as form:
             file = form.get("file")
             if not isinstance(file, UploadFile):
                 raise HTTPException(
-                    400, "got no file, wanted a scenario in TOML or a report in JSON"
+                    400, "got no file, wanted a TOML scenario or a JSON report"
                 )
             try:
                 key = await self._keep(file)
@@ -208,7 +209,7 @@ class _Pages:
         return RedirectResponse("/?" + urlencode({"base": key}), status_code=303)
 
     async def _keep(self, file: UploadFile) -> str:
-        """Read an uploaded file and return the name that it is kept under."""
+        """Read an uploaded file and return the key that it is kept under."""
         content = await file.read()
         is_report = content.lstrip()[:1] == b"{"
         if len(content) > UPLOAD_BYTES_MAX and not is_report:
@@ -224,7 +225,7 @@ class _Pages:
         return key
 
     async def download(self, request: Request) -> Response:
-        """Write one option as a scenario, both as CSV, or a page to forward."""
+        """Send one option as a scenario, both as CSV, or a report to share."""
         query = dict(request.query_params)
         name = request.path_params["what"]
         options = await self._options(query)
@@ -252,13 +253,13 @@ def _job(job: Job | None, problem: str = "", status: int = 200) -> Response:
 
 @cache
 def _bases() -> dict[str, Scenario]:
-    """The scenarios that ship and name no file."""
+    """Return the shipped scenarios that refer to no files."""
     loaded = {name: load_scenario(name) for name in shipped_scenarios()}
     return {name: base for name, base in loaded.items() if not base.files()}
 
 
-def _query(base: str, options: Mapping[str, Option]) -> str:
-    """Write the state of the page as the query of an address."""
+def _query(base: str, options: Mapping[str, PlanOption]) -> str:
+    """Encode the state of the page as a query string."""
     pairs = {"base": base}
     for control in controls():
         for side, option in options.items():
@@ -294,14 +295,14 @@ def create_app(
     Parameters
     ----------
     scenario
-        What the page starts from; None for the shipped scenario `plan`.
+        Scenario that the page starts from. None uses the shipped scenario `plan`.
     jobs
-        The queue of simulations; None for one with the usual bounds.
+        Queue of simulations. None uses a queue with default limits.
 
     Returns
     -------
     Starlette
-        The application; its lifespan works on the jobs and ends them.
+        The application. Its lifespan runs the jobs and cancels them at the end.
     """
     queue = jobs or JobQueue()
     pages = _Pages(scenario, queue)
@@ -323,7 +324,7 @@ def create_app(
             Route("/download/{what}", pages.download),
             Route("/static/{name}", _static),
         ],
-        # A name that another site points at this machine is not one of ours.
+        # Reject other host names, which a foreign site may have pointed at this machine (DNS rebinding).
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"]),
             Middleware(Guard),

@@ -1,4 +1,4 @@
-"""Two options compared: their numbers side by side, a simulation of both, CSV and a page to forward."""
+"""Compare two options: their numbers next to each other, their simulations, CSV and a report to share."""
 
 import csv
 import io
@@ -12,31 +12,31 @@ from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.observe.intervals import student_interval
 from stripesim.sim.observe.limits import resource_name
 from stripesim.web.jobs import Job
-from stripesim.web.state import Number, Option, controls, difference
+from stripesim.web.state import Number, PlanOption, controls, difference
 
 _NOTHING: Final = "–"
 _PENDING: Final = "…"
-# Columns of a simulation, with the factor to the unit that is shown.
+# Columns of a simulation, with the factor that converts to the unit shown.
 _MEASURED: Final = {"iops": 1.0, "latency_mean_ns": 1e-6, "latency_p99_ns": 1e-6}
-# Rows of a simulation in the CSV file and the report.
+# Rows about a simulation in the CSV file and the report.
 _SUMMARISED: Final = {
     "iops": "served [1/s]",
     "latency_p99_ns": "p99 [ms]",
     "limit": "near its limit",
 }
-# A spreadsheet takes text that begins so for a formula.
+# Spreadsheets interpret text with these first characters as a formula.
 _FORMULA_STARTS: Final = ("=", "+", "-", "@")
 
 
 class NumberRow(NamedTuple):
-    """One number of both options: what each has, and how B differs from A."""
+    """One number for both options, and the difference of B from A."""
 
     pair: Sequence[Number | None]
     difference: str
 
     @property
     def known(self) -> Number:
-        """The number of the first option that has it."""
+        """The number of the first option that has one."""
         return next(number for number in self.pair if number is not None)
 
     @property
@@ -45,8 +45,8 @@ class NumberRow(NamedTuple):
         return [_NOTHING if number is None else number.text for number in self.pair]
 
 
-def number_rows(options: Mapping[str, Option]) -> list[NumberRow]:
-    """Put the numbers of both options side by side."""
+def number_rows(options: Mapping[str, PlanOption]) -> list[NumberRow]:
+    """Pair the numbers of both options."""
     by_side = [
         {number.key: number for number in option.numbers} for option in options.values()
     ]
@@ -62,13 +62,13 @@ def _difference(key: str, first: Number | None, second: Number | None) -> str:
     first_value = None if first is None else first.value
     second_value = None if second is None else second.value
     if key == "nines" and first_value is not None and second_value is not None:
-        # Of a logarithm the difference says more than the share.
+        # For a logarithm, the absolute difference is more meaningful than the ratio.
         return f"{second_value - first_value:+.1f}"
     return difference(first_value, second_value)
 
 
 def job_rows(job: Job) -> list[dict[str, str]]:
-    """Return a row for each option of a job: means and 95 % intervals over the seeds that are done."""
+    """Return one row per option of a job, with means and 95 % intervals over the finished seeds."""
     return [
         _job_row(side, scenario, job.rows_of(side))
         for side, scenario in job.options.items()
@@ -79,10 +79,10 @@ def _job_row(
     side: str, scenario: Scenario, rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, str]:
     cluster = scenario.cluster
-    what = (
+    described = (
         f"{scenario.schemes[0]} on {cluster.host_count} × {cluster.osds_per_host} OSDs"
     )
-    line = {"side": side.upper(), "what": what, "runs": str(len(rows))}
+    line = {"side": side.upper(), "what": described, "runs": str(len(rows))}
     for key, factor in _MEASURED.items():
         line[key] = _mean_text([row[key] for row in rows], factor)
     bottlenecks = dict.fromkeys(resource_name(str(row["bottleneck"])) for row in rows)
@@ -106,11 +106,11 @@ def _verdict(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return _PENDING
     if any(row["saturated"] for row in rows):
-        return "saturated: does not serve the rate"
+        return "saturated: cannot serve the rate"
     return "serves the rate"
 
 
-def csv_of_options(options: Mapping[str, Option], job: Job | None) -> str:
+def csv_of_options(options: Mapping[str, PlanOption], job: Job | None) -> str:
     """Write the fields and numbers of both options as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -128,8 +128,8 @@ def _escape_formula(text: str) -> str:
     return "'" + text if text.startswith(_FORMULA_STARTS) else text
 
 
-def report_of_options(options: Mapping[str, Option], job: Job | None) -> str:
-    """Write both options as a page that stands alone."""
+def report_of_options(options: Mapping[str, PlanOption], job: Job | None) -> str:
+    """Render both options as a self-contained page."""
     both = options.values()
     columns = ["number", "A", "B", "B against A", "why"]
     fields = [
@@ -143,18 +143,18 @@ def report_of_options(options: Mapping[str, Option], job: Job | None) -> str:
         "compare.html.j2",
         kind="Two options compared",
         title=" or ".join(option.values["scheme"] for option in both),
-        introduction="Capacity, bounds and durability by closed forms; rates where they were simulated.",
+        introduction="Capacity, bounds and durability from closed forms, rates where simulated.",
         meta=[f"stripesim {__version__}"],
         numbers=Table(
             "Numbers", columns, _lines(options, job), numeric=False, form="stack"
         ),
-        asked=Table("What was asked", ["control", "A", "B"], fields),
+        asked=Table("Inputs", ["control", "A", "B"], fields),
         warnings=list(dict.fromkeys(warnings)),
     )
 
 
-def _lines(options: Mapping[str, Option], job: Job | None) -> list[list[str]]:
-    """Return all numbers as rows of text: number, A, B, difference, why."""
+def _lines(options: Mapping[str, PlanOption], job: Job | None) -> list[list[str]]:
+    """Return all numbers as rows of text: number, A, B, difference, reason."""
     lines = []
     for row in number_rows(options):
         known = row.known

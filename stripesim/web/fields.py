@@ -1,4 +1,4 @@
-"""Fields of the form: the values that each takes, and the field that a problem of a scenario belongs to."""
+"""Define the fields of the form: their valid values, and the scenario keys that they set."""
 
 import math
 import re
@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-#: Characters that a field takes: longer values are not meant.
+#: Longest value of a field [characters].
 TEXT_MAX: Final = 40
-#: Fields whose values are counts, and fields that may be empty.
+#: Fields that hold counts, and fields that may be empty.
 _WHOLE: Final = frozenset(
     {"hosts", "osds_per_host", "racks", "cores_per_host", "pg_num"}
 )
 _OPTIONAL: Final = frozenset({"drive_tb", "racks"})
 
-# Keys of a scenario that a field of another name sets; keys of [cluster] have fields of their own name.
+# Scenario keys set by a field of a different name. Other keys of [cluster] have a field of the same name.
 _FIELDS_OF_KEYS: Final[Mapping[str, str]] = {
     "schemes": "scheme",
     "generation": "generation",
@@ -27,7 +27,7 @@ _FIELDS_OF_KEYS: Final[Mapping[str, str]] = {
     "durability.afr": "afr_percent",
     "durability.repair_bytes_per_s": "repair_mb_per_s",
 }
-# A line of an error of a scenario: an optional place, a key, what is wrong.
+# One line of a scenario error: an optional location, a key and the problem.
 _LINE: Final = re.compile(
     r"(?:.*?: )??(?P<key>[a-z0-9_]+(?:\.[a-z0-9_]+)*): (?P<text>got .*)"
 )
@@ -35,27 +35,27 @@ _LINE: Final = re.compile(
 
 @dataclass(frozen=True)
 class Control:
-    """One control of the form."""
+    """A control of the form."""
 
-    name: str  # in the address, behind a. or b. where each option has its own
+    name: str  # in the address, prefixed with a. or b. if each option has its own value
     label: str
     kind: str = "number"  # or text, or select
     low: float = 0.0
     high: float = 0.0
     choices: tuple[str, ...] = ()
-    both: bool = False  # whether it holds for both options
-    placeholder: str = ""  # what an empty field means
+    both: bool = False  # one value for both options
+    placeholder: str = ""  # meaning of an empty field
 
     def key(self, side: str) -> str:
         """Return the name of the field in the form and in addresses."""
         return self.name if self.both else f"{side}.{self.name}"
 
     def field_id(self, side: str) -> str:
-        """Return the name of the field on the page; that of its error begins with `error-` instead."""
+        """Return the HTML id of the field. The id of its error message appends ``-error``."""
         return "field-" + self.key(side).replace(".", "-")
 
     def problem(self, text: str) -> str:
-        """Return what is wrong with a value; empty where nothing is."""
+        """Return the problem with a value, or "" if it is valid."""
         if not text:
             return (
                 "" if self.name in _OPTIONAL else f"got nothing, wanted {self._wanted}"
@@ -75,7 +75,7 @@ class Control:
         except ValueError:
             return False
         if not self.low <= number <= self.high:
-            # NaN is in no range either.
+            # NaN also fails this check.
             return False
         return self.name not in _WHOLE or number == math.floor(number)
 
@@ -91,7 +91,7 @@ class Control:
 
 @dataclass(frozen=True)
 class FormProblems:
-    """Problems of an option: those of one field, by the name of its control, and others."""
+    """Problems of an option: one text per control name, and those that belong to no control."""
 
     by_field: Mapping[str, str] = field(default_factory=dict)
     others: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ NO_PROBLEMS: Final = FormProblems()
 def problems_of_scenario(
     error: ValueError, controls: Iterable[Control]
 ) -> FormProblems:
-    """Give each line of a scenario's error to the field whose value it is about."""
+    """Assign each line of a scenario error to the field that sets the key."""
     names = {control.name for control in controls}
     by_field: dict[str, str] = {}
     others = []
@@ -116,12 +116,12 @@ def problems_of_scenario(
         if match is None or name is None:
             others.append(line)
             continue
-        said = by_field.get(name)
-        by_field[name] = f"{said}; {match['text']}" if said else match["text"]
+        earlier = by_field.get(name)
+        by_field[name] = f"{earlier}; {match['text']}" if earlier else match["text"]
     return FormProblems(by_field, tuple(others))
 
 
 def _field_of(key: str, names: set[str]) -> str | None:
-    """Return the name of the control that sets a key of a scenario; None where none does."""
+    """Return the name of the control that sets a scenario key, or None."""
     name = _FIELDS_OF_KEYS.get(key, key.removeprefix("cluster."))
     return name if name in names else None

@@ -1,4 +1,4 @@
-"""Requests that are refused: those that other sites send, and forms that are too large or too slow."""
+"""Reject requests from other sites, and forms that are too large or too slow."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -12,16 +12,16 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-#: Bytes of all forms that are read or used at the same time.
+#: Limit on the size of all forms being read or used at the same time [B].
 FORMS_BYTES_MAX: Final = 160 << 20
-#: Time that a browser may take to send a form [s].
+#: Time limit for receiving a form [s].
 FORM_WALL_S_MAX: Final = 60.0
 
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
-    # With no-referrer a browser sends the Origin of a form as null.
+    # With no-referrer, browsers send a null Origin with forms.
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
@@ -30,10 +30,10 @@ Next = Callable[[Request], Awaitable[Response]]
 
 
 class Guard(BaseHTTPMiddleware):
-    """Refuse requests of pages of other sites, and add the headers that every answer has."""
+    """Reject requests that pages of other sites send, and add security headers to every response."""
 
     async def dispatch(self, request: Request, call_next: Next) -> Response:
-        """Answer a request."""
+        """Handle a request."""
         if is_foreign(request.method, request.headers):
             return PlainTextResponse(
                 "from another site", status_code=403, headers=HEADERS
@@ -46,12 +46,12 @@ class Guard(BaseHTTPMiddleware):
 def is_foreign(method: str, headers: Headers) -> bool:
     """Return True if a page of another site may have sent a request.
 
-    Browsers send ``Sec-Fetch-Site``, which no page can forge. Older ones name the page in ``Origin`` with
-    every form. Other programs send neither, and a page of another site cannot steer them.
+    Browsers send ``Sec-Fetch-Site``, which pages cannot forge. Older browsers send the ``Origin`` of the page
+    with every form. Other programs send neither, and a foreign page cannot control them.
     """
     site = headers.get("sec-fetch-site")
     if method in ("GET", "HEAD"):
-        # A link may come from anywhere; other pages may not let the server compute.
+        # Links may come from any site, but other pages must not make this server compute.
         is_link = headers.get("sec-fetch-mode") == "navigate"
         return site in ("cross-site", "same-site") and not is_link
     if site is not None:
@@ -61,7 +61,7 @@ def is_foreign(method: str, headers: Headers) -> bool:
 
 
 def _host_of(origin: str) -> str | None:
-    """Return host and port of an origin; None for ``null`` and for what is malformed."""
+    """Return the host and port of an origin, or None if it is ``null`` or malformed."""
     try:
         return urlsplit(origin).netloc or None
     except ValueError:
@@ -69,7 +69,7 @@ def _host_of(origin: str) -> str | None:
 
 
 class FormReader:
-    """Reads forms of bounded size in bounded time, and few bytes of all forms at the same time."""
+    """Read forms with limits on size and time, and on the total size of concurrent forms."""
 
     def __init__(
         self,
@@ -82,10 +82,10 @@ class FormReader:
 
     @asynccontextmanager
     async def read(self, request: Request, most_bytes: int) -> AsyncIterator[FormData]:
-        """Read a form, whatever length it claims, and hold its bytes until the end of the context.
+        """Read a form without trusting its stated length, and account for its bytes until the context ends.
 
-        Raises `HTTPException` with status 413 if it is too large, 503 if others hold too much, and 408 if it
-        takes too long.
+        Raises `HTTPException` with status 413 if the form is too large, 503 if all forms together are, and
+        408 if it arrives too slowly.
         """
         received_bytes = 0
 
@@ -109,7 +109,7 @@ class FormReader:
             await form.close()
         except TimeoutError:
             raise HTTPException(
-                408, f"got no whole form within {self._wall_s_max:g} s"
+                408, f"got no complete form within {self._wall_s_max:g} s"
             ) from None
         finally:
             self._held_bytes -= received_bytes

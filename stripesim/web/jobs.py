@@ -1,4 +1,4 @@
-"""Simulations in the background: one at a time, a few waiting, each bounded in time."""
+"""Run simulations in the background, one at a time, with a short queue and a time limit."""
 
 import asyncio
 import secrets
@@ -13,10 +13,10 @@ from anyio import CapacityLimiter
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.web.worker import WorkError, call
 
-#: Jobs that wait while one runs, and jobs whose results are kept.
+#: Largest number of waiting jobs, and of jobs kept with their results.
 WAITING_MAX: Final = 4
 KEPT_MAX: Final = 32
-#: Wall-clock time of one job [s].
+#: Wall-clock limit of one job [s].
 WALL_S_MAX: Final = 180.0
 SEEDS: Final = 3
 _COLUMNS: Final = (
@@ -29,14 +29,14 @@ _COLUMNS: Final = (
 
 
 class QueueFullError(Exception):
-    """As many jobs wait as may."""
+    """Raised if too many jobs are waiting."""
 
 
 @dataclass
 class Job:
-    """Simulations that were asked for together, with the rows that they have given so far.
+    """Simulations submitted together, with their finished rows.
 
-    options: the scenario of each side; notes: sentences about what is left out.
+    `options` holds the scenario of each side, `notes` sentences about omissions.
     """
 
     options: Mapping[str, Scenario]
@@ -48,7 +48,7 @@ class Job:
 
     @property
     def total(self) -> int:
-        """Runs in all [count]."""
+        """Number of runs in this job."""
         return SEEDS * len(self.options)
 
     def rows_of(self, side: str) -> list[dict[str, Any]]:
@@ -57,12 +57,12 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Whether no further rows will come."""
+        """True once the job is done or has failed."""
         return self.state in ("done", "failed")
 
 
 class JobQueue:
-    """A bounded queue of jobs; `run` works on them, and ends a job after `wall_s_max` seconds."""
+    """A bounded queue of jobs. `run` works through them and stops a job after `wall_s_max` seconds."""
 
     def __init__(self, wall_s_max: float = WALL_S_MAX) -> None:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
@@ -72,7 +72,7 @@ class JobQueue:
     def submit(
         self, options: Mapping[str, Scenario], notes: tuple[str, ...] = ()
     ) -> Job:
-        """Queue simulations of scenarios by side; raise `QueueFullError` if too many wait."""
+        """Queue one simulation per side. Raise `QueueFullError` if too many jobs are waiting."""
         job = Job(options, notes)
         try:
             self._waiting.put_nowait(job)
@@ -85,11 +85,11 @@ class JobQueue:
         return job
 
     def get(self, job_id: str) -> Job | None:
-        """Return a job, or None where it is unknown or forgotten."""
+        """Return a job, or None if it is unknown or was dropped."""
         return self._jobs.get(job_id)
 
     async def run(self) -> None:
-        """Work on the jobs, one after another, until cancelled."""
+        """Run the jobs one after another until cancelled."""
         limiter = CapacityLimiter(1)
         while True:
             job = await self._waiting.get()
@@ -98,7 +98,7 @@ class JobQueue:
             job.state = "failed" if job.problem else "done"
 
     async def _simulate(self, job: Job, limiter: CapacityLimiter) -> str:
-        """Run each option under a few seeds, the first seed of all options first; return what went wrong."""
+        """Run the first seed of each option, then the next seed, and so on. Return a problem or ""."""
         limit_s = self._wall_s_max
         try:
             with anyio.fail_after(limit_s):
@@ -112,18 +112,17 @@ class JobQueue:
                         )
                         job.rows += [{"side": side, **row} for row in rows]
         except TimeoutError:
-            return f"ended after {limit_s:g} s: ask for a smaller cluster"
+            return f"stopped after {limit_s:g} s: simulate a smaller cluster"
         except WorkError as error:
             return str(error).splitlines()[0]
         return ""
 
 
 def simulate(scenario: Scenario) -> list[dict[str, Any]]:
-    """Run a scenario and return the columns of its rows that the page shows; for a worker process."""
-    from stripesim.scenarios.cells.run import row_of, run_cells
+    """Run a scenario in a worker process and return the columns that the page shows."""
+    from stripesim.scenarios.cells.run import run_cells
 
-    rows = []
-    for cell, result in run_cells(scenario, "compiled"):
-        row = row_of(scenario, cell, result)
-        rows.append({key: row.get(key) for key in _COLUMNS})
-    return rows
+    return [
+        {key: getattr(result.row, key) for key in _COLUMNS}
+        for _, result in run_cells(scenario, "compiled")
+    ]

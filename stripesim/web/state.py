@@ -1,4 +1,4 @@
-"""What the form of the page means: two options, each a scenario, and the numbers that follow at once."""
+"""Turn the form of the page into two options: scenarios, and numbers that need no simulation."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,8 @@ from stripesim.scenarios.cells.notes import warnings_of
 from stripesim.scenarios.planning.bound import Bound, bounds_of
 from stripesim.scenarios.planning.candidates import candidate_scenario
 from stripesim.scenarios.planning.capacity import (
+    Capacity,
+    Drives,
     capacity_of,
     drives_of,
     storage_warnings,
@@ -37,7 +39,12 @@ from stripesim.web.fields import (
 )
 
 SIDES: Final = ("a", "b")
-#: What the form proposes where the scenario says nothing; every value is shown.
+_EXACT: Final = "exact arithmetic, without metadata and other pools"
+_MARKOV_WORDS: Final = {
+    True: "which is exact here",
+    False: "an approximation (see the source)",
+}
+#: Values proposed where the scenario states none. The form shows all of them.
 _RATE_PER_S: Final = 1000.0
 _READ_FRACTION: Final = 0.7
 _GROWTH_BYTES_PER_DAY: Final = 0.1e12
@@ -46,7 +53,7 @@ _REPAIR_BYTES_PER_S: Final = 50e6
 
 @lru_cache(maxsize=1)
 def controls() -> tuple[Control, ...]:
-    """List the controls, in their order on the page."""
+    """Return the controls in their order on the page."""
     devices = tuple(
         name
         for name in names()
@@ -66,7 +73,7 @@ def controls() -> tuple[Control, ...]:
             "Drive capacity [TB]",
             low=0.0001,
             high=1000,
-            placeholder="the drive’s own",
+            placeholder="default of the drive",
         ),
         Control("public_gbit_per_s", "Public network [Gbit/s]", low=0.1, high=800),
         Control("private_gbit_per_s", "Private network [Gbit/s]", low=0.1, high=800),
@@ -84,7 +91,7 @@ def controls() -> tuple[Control, ...]:
         Control("stored_tb", "Stored now [TB]", low=0, high=1e6, both=True),
         Control("growth_tb_per_day", "Growth [TB/day]", low=0, high=1e5, both=True),
         Control(
-            "afr_percent", "Drives failing in a year [%]", low=0.01, high=90, both=True
+            "afr_percent", "Drives failing per year [%]", low=0.01, high=90, both=True
         ),
         Control(
             "repair_mb_per_s",
@@ -98,7 +105,7 @@ def controls() -> tuple[Control, ...]:
 
 @dataclass(frozen=True)
 class Number:
-    """One number of the page, and why it is what it is."""
+    """A number on the page, with its derivation."""
 
     key: str
     label: str
@@ -110,8 +117,8 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Option:
-    """One of two options: the values of its form, and the numbers that follow, or why none do.
+class PlanOption:
+    """One of the two options: the values of its form, and the resulting numbers or problems.
 
     An option with problems has neither a scenario nor numbers.
     """
@@ -124,7 +131,7 @@ class Option:
 
     @property
     def problem_lines(self) -> list[str]:
-        """List the problems in words, each with the label of its field."""
+        """Return the problems as sentences, each with the label of its field."""
         labels = {control.name: control.label for control in controls()}
         of_fields = [
             f"{labels[name]}: {text}" for name, text in self.problems.by_field.items()
@@ -133,7 +140,7 @@ class Option:
 
 
 def defaults(base: Scenario, side: str) -> dict[str, str]:
-    """Return what the form holds before anything is typed: the scenario's own values."""
+    """Return the initial values of the form, taken from the scenario."""
     cluster = base.cluster
     load = base.workload
     plan = base.plan or PlanSpec()
@@ -142,7 +149,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     domain = cluster.failure_domain_erasure
     if parse_scheme(scheme).kind == "replicated":
         domain = cluster.failure_domain_replicated
-    # An empty field stands for the drive's own capacity, and for no racks.
+    # An empty field means the default capacity of the drive, or no racks.
     drive_tb: str | float = ""
     if cluster.drive_bytes:
         drive_tb = float(f"{cluster.drive_bytes / 1e12:.4g}")
@@ -173,7 +180,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
 
 
 def _first_of(values: Sequence[str], default: str) -> str:
-    """Return the first of the values that a plan varies; the scenario's own where it varies none."""
+    """Return the first of the values that a plan varies, or the scenario's value if it varies none."""
     return next(iter(values), default)
 
 
@@ -196,14 +203,14 @@ def _field_text(value: str | float) -> str:
 def read_values(
     base: Scenario, query: Mapping[str, str], side: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Take one option from an address: its values, where none is given the base's; and problems by field."""
+    """Read one option from a query, with values of `base` as defaults. Return its values and its problems."""
     values = defaults(base, side)
     problems = {}
     for control in controls():
-        given = query.get(control.key(side))
-        if given is None:
+        typed = query.get(control.key(side))
+        if typed is None:
             continue
-        text = given.strip()
+        text = typed.strip()
         values[control.name] = text[:TEXT_MAX]
         problem = control.problem(text)
         if problem:
@@ -211,47 +218,47 @@ def read_values(
     return values, problems
 
 
-def options_of(base: Scenario, query: Mapping[str, str]) -> dict[str, Option]:
-    """Build both options of the page and compute what follows without simulation."""
+def options_of(base: Scenario, query: Mapping[str, str]) -> dict[str, PlanOption]:
+    """Build both options and compute everything that needs no simulation."""
     return {side: option_of(base, query, side) for side in SIDES}
 
 
 def invalid_options(
     base: Scenario, query: Mapping[str, str], problem: str
-) -> dict[str, Option]:
-    """Return both options where nothing could be computed."""
+) -> dict[str, PlanOption]:
+    """Return both options for a computation that failed."""
     options = {}
     for side in SIDES:
         values, by_field = read_values(base, query, side)
-        options[side] = Option(values, problems=FormProblems(by_field, (problem,)))
+        options[side] = PlanOption(values, problems=FormProblems(by_field, (problem,)))
     return options
 
 
-def option_of(base: Scenario, query: Mapping[str, str], side: str) -> Option:
-    """Build one option of the page and compute what follows without simulation."""
+def option_of(base: Scenario, query: Mapping[str, str], side: str) -> PlanOption:
+    """Build one option and compute everything that needs no simulation."""
     values, problems = read_values(base, query, side)
     if problems:
-        return Option(values, problems=FormProblems(problems))
+        return PlanOption(values, problems=FormProblems(problems))
     return _computed(_Based(base, base.hash()), tuple(values.items()))
 
 
 @dataclass(frozen=True)
 class _Based:
-    """A scenario as a key: two of one content are one."""
+    """A scenario as a cache key, compared by content."""
 
     scenario: Scenario = field(compare=False)
     sha256: str = ""
 
 
 @lru_cache(maxsize=256)
-def _computed(based: _Based, items: tuple[tuple[str, str], ...]) -> Option:
+def _computed(based: _Based, items: tuple[tuple[str, str], ...]) -> PlanOption:
     values = dict(items)
     try:
         scenario = _scenario(based.scenario, values)
         numbers, warnings = _numbers(scenario, values)
     except ValueError as error:
-        return Option(values, problems=problems_of_scenario(error, controls()))
-    return Option(values, scenario, tuple(numbers), warnings=tuple(warnings))
+        return PlanOption(values, problems=problems_of_scenario(error, controls()))
+    return PlanOption(values, scenario, tuple(numbers), warnings=tuple(warnings))
 
 
 def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
@@ -264,15 +271,15 @@ def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
     for key in ("public_gbit_per_s", "private_gbit_per_s"):
         keys[key] = float(values[key])
     keys["racks"] = int(float(values["racks"])) if values["racks"] else None
-    # Without a number the capacity is that of the drive, whatever the base has.
+    # An empty field means the capacity of the chosen drive, whatever the base states.
     keys["drive_bytes"] = None
     if values["drive_tb"]:
         keys["drive_bytes"] = round(float(values["drive_tb"]) * 1e12)
     for key in ("failure_domain_replicated", "failure_domain_erasure"):
         keys[key] = values["failure_domain"]
-    given = base.model_dump(mode="json", exclude_unset=True, exclude=_REPLACED)
+    kept = base.model_dump(mode="json", exclude_unset=True, exclude=_REPLACED)
     workload = {
-        **given.get("workload", {}),
+        **kept.get("workload", {}),
         "kind": "open",
         "rate_per_s": float(values["rate_per_s"]),
         "patterns": ["rand"],
@@ -285,11 +292,11 @@ def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
         "repair_bytes_per_s": float(values["repair_mb_per_s"]) * 1e6,
         "detection_s": DETECTION_S,
     }
-    asked = {**given, "workload": workload, "durability": durability}
+    asked = {**kept, "workload": workload, "durability": durability}
     return candidate_scenario(base, asked, values["scheme"], keys)
 
 
-# What the form says in its own way, or does not have.
+# Keys that the form replaces or does not support.
 _REPLACED: Final[Any] = {
     **dict.fromkeys(
         ("workloads", "faults", "repair", "degraded", "plan", "durability"), True
@@ -312,94 +319,104 @@ def _numbers(
     scheme = scenario.schemes[0]
     models = build_models(scenario)
     drives = drives_of(scenario, models)
-    held = capacity_of(scenario, scheme, models, drives)
-    safe = held.usable_bytes_safe
-    full = held.usable_bytes_full
-    raw = held.raw_bytes
-    origin = drives.fill.provenance["full_ratio"].source if drives.fill else "–"
-    exact = "exact arithmetic; metadata and other pools are not counted"
-    steps = " → ".join(
+    capacity = capacity_of(scenario, scheme, models, drives)
+    numbers = [
+        *_capacity_numbers(capacity, drives),
+        *_days_numbers(capacity.usable_bytes_safe, values),
+        *_bound_numbers(bounds_of(scenario, scheme)),
+        _nines_number(nines_of(scenario, scheme, None), values),
+    ]
+    return numbers, [*storage_warnings(scenario, models), *warnings_of(scenario)]
+
+
+def _capacity_numbers(capacity: Capacity, drives: Drives) -> list[Number]:
+    full_ratio = 1.0
+    full_ratio_source = "–"
+    if drives.fill:
+        full_ratio = drives.fill.full_ratio
+        full_ratio_source = drives.fill.provenance["full_ratio"].source
+    overhead = f"{capacity.overhead:.4g}"
+    raw_why = f"{capacity.osds} OSDs × {drives.osd_bytes or 0:,.0f} B"
+    full_why = f"raw × {full_ratio:g} / {overhead}"
+    safe_why = " → ".join(
         f"{step.name} {bytes_text(step.left_bytes)} ({step.why})"
-        for step in held.steps[:5]
+        for step in capacity.steps[:5]
     )
-    stored = held.stored_per_client_byte
-    row = nines_of(scenario, scheme, None)
-    drive_sum = f"{held.osds} OSDs × {drives.osd_bytes or 0:,.0f} B"
-    full_ratio = drives.fill.full_ratio if drives.fill else 1.0
-    full_sum = f"raw × {full_ratio:g} / {held.overhead:.4g}"
-    padded = f"{held.overhead:.4g} by the scheme, the rest is padding to stripes"
-    layout = "the layout of Ceph's erasure-coded objects"
-    found = [
+    raw = capacity.raw_bytes
+    full = capacity.usable_bytes_full
+    safe = capacity.usable_bytes_safe
+    stored = capacity.stored_per_client_byte
+    return [
         Number(
-            "raw", "Raw capacity", raw, bytes_text(raw), drive_sum, "the form", exact
+            "raw", "Raw capacity", raw, bytes_text(raw), raw_why, "the form", _EXACT
         ),
         Number(
             "full",
             "Usable at the full ratio",
             full,
             bytes_text(full),
-            full_sum,
-            origin,
-            exact,
+            full_why,
+            full_ratio_source,
+            _EXACT,
         ),
         Number(
             "safe",
-            "Usable with the largest domain gone",
+            "Usable after losing the largest failure domain",
             safe,
             bytes_text(safe),
-            steps,
-            origin,
-            exact,
+            safe_why,
+            full_ratio_source,
+            _EXACT,
         ),
         Number(
             "stored",
-            "Stored for each client byte",
+            "Stored bytes per client byte",
             stored,
             number_text(stored),
-            padded,
-            layout,
-            exact,
+            f"{overhead} from the scheme, the rest from padding to stripes",
+            "the layout of Ceph's erasure-coded objects",
+            _EXACT,
         ),
     ]
+
+
+def _days_numbers(safe_bytes: float | None, values: Mapping[str, str]) -> list[Number]:
     stored_bytes = float(values["stored_tb"]) * 1e12
     growth_bytes = float(values["growth_tb_per_day"]) * 1e12
-    if growth_bytes and safe is not None:
-        days = max(0.0, safe - stored_bytes) / growth_bytes
-        why = f"({bytes_text(safe)} − {bytes_text(stored_bytes)} stored) / {bytes_text(growth_bytes)} a day"
-        constant = "growth taken as constant"
-        found.append(
-            Number(
-                "days",
-                "Days until full",
-                days,
-                number_text(days),
-                why,
-                "the form",
-                constant,
-            )
-        )
-    found += _bound_numbers(bounds_of(scenario, scheme))
-    how = "by a Markov chain of the placement groups, which is exact here"
-    if not row["exact"]:
-        how = "by a Markov chain of the placement groups, an approximation (see the source)"
-    if row["method"] != "markov":
-        how = f"by {row['method']}"
+    if not growth_bytes or safe_bytes is None:
+        return []
+    days = max(0.0, safe_bytes - stored_bytes) / growth_bytes
+    free = f"{bytes_text(safe_bytes)} − {bytes_text(stored_bytes)} stored"
+    why = f"({free}) / {bytes_text(growth_bytes)} per day"
+    valid = "assumes constant growth"
+    text = number_text(days)
+    return [Number("days", "Days until full", days, text, why, "the form", valid)]
+
+
+def _nines_number(row: Mapping[str, Any], values: Mapping[str, str]) -> Number:
+    method = f"by {row['method']}"
+    if row["method"] == "markov":
+        method = "by a Markov chain of the placement groups, "
+        method += _MARKOV_WORDS[row["exact"]]
     why = (
-        f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, {how}: drives fail at "
-        f"{values['afr_percent']} % a year, a repair begins after {DETECTION_S:g} s and goes at "
-        f"{values['repair_mb_per_s']} MB/s"
+        f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, {method}: "
+        f"{values['afr_percent']} % of drives fail per year, a repair starts after {DETECTION_S:g} s and "
+        f"runs at {values['repair_mb_per_s']} MB/s"
     )
-    label, assumed = "Nines of durability in a year", "; ".join(row["assumptions"])
-    independent = "independent failures: no power cuts, no bad batches"
     nines = row["nines"]
-    found.append(
-        Number("nines", label, nines, number_text(nines), why, assumed, independent)
+    return Number(
+        "nines",
+        "Nines of durability per year",
+        nines,
+        number_text(nines),
+        why,
+        "; ".join(row["assumptions"]),
+        "independent failures: no power cuts, no bad batches",
     )
-    return found, [*storage_warnings(scenario, models), *warnings_of(scenario)]
 
 
 def _bound_numbers(bounds: Sequence[Bound]) -> list[Number]:
-    """Show the rate at which the first resource is full; its why names those that follow."""
+    """Show the rate that saturates the first resource, and name the next ones in its derivation."""
     if not bounds:
         return []
     lowest, *rest = bounds
@@ -407,14 +424,24 @@ def _bound_numbers(bounds: Sequence[Bound]) -> list[Number]:
     following = [f"{bound.resource} {number_text(bound.iops)}" for bound in rest[:3]]
     if following:
         why += f". Next, in requests/s: {', '.join(following)}"
-    text = f"{number_text(lowest.iops)} requests/s, by the {lowest.resource}"
-    source = "the time that a request takes of each resource, from the parameter sets"
-    valid = "an upper bound: waits, wake-ups and syncs lower what is served"
-    return [Number("bound", "Served at most", lowest.iops, text, why, source, valid)]
+    text = f"{number_text(lowest.iops)} requests/s, limited by the {lowest.resource}"
+    source = "service times per request and resource, from the parameter sets"
+    valid = "an upper bound: queueing, wake-ups and syncs lower the served rate"
+    return [
+        Number(
+            "bound", "Upper bound on the rate", lowest.iops, text, why, source, valid
+        )
+    ]
 
 
 def read_upload(text: str) -> Scenario:
-    """Read a scenario that came from outside: it may name no file, and only sets that ship."""
+    """Read an uploaded scenario, which may refer only to shipped parameter sets and to no file.
+
+    Raises
+    ------
+    ValueError
+        If the scenario is invalid or refers to anything else.
+    """
     try:
         values = parse_toml(text)
     except ValueError as error:
@@ -422,7 +449,7 @@ def read_upload(text: str) -> Scenario:
     refused = sorted(set(_file_keys(values)))
     if refused:
         raise ValueError(
-            f"scenario: got {', '.join(refused)}, wanted no path of a file in an upload"
+            f"scenario: got {', '.join(refused)}, wanted no file paths in an upload"
         )
     cluster = values.get("cluster", {})
     sets = names()
@@ -443,17 +470,22 @@ def read_upload(text: str) -> Scenario:
 
 
 def read_report(content: bytes) -> tuple[Scenario, list[str]]:
-    """Make a scenario of the largest pool of an uploaded ``ceph report``; and what was simplified.
+    """Build a scenario from the largest pool of a ``ceph report``, and list the simplifications.
 
-    The page compares clusters of equal hosts, so the hosts that the pool's OSDs are on are taken as equal;
-    ``stripesim import ceph-report`` keeps the CRUSH map as it is.
+    The page compares clusters of equal hosts, so all hosts of the pool are taken as equal.
+    ``stripesim import ceph-report`` keeps the CRUSH map instead.
+
+    Raises
+    ------
+    ValueError
+        If the report cannot be read.
     """
     from stripesim.scenarios.importing.cluster import import_cluster
     from stripesim.scenarios.importing.counted_scenario import scenario_without_map
     from stripesim.scenarios.importing.scenario import chosen_pools
 
     with tempfile.TemporaryDirectory(prefix="stripesim-") as folder:
-        # The name is ours: nothing of the request names a file.
+        # The request does not choose this file name.
         path = Path(folder) / "report.json"
         path.write_bytes(content)
         try:
@@ -463,7 +495,7 @@ def read_report(content: bytes) -> tuple[Scenario, list[str]]:
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), "report")) from None
     notes = [
-        f"pool {pool.placed.name}; stripesim import ceph-report keeps the CRUSH map as it is",
+        f"pool {pool.placed.name}; stripesim import ceph-report keeps its CRUSH map",
         *counted.notes,
         *counted.lines,
         *cluster.warnings,
@@ -482,12 +514,12 @@ def _file_keys(value: Any, key: str = "") -> list[str]:
 
 
 def toml_of(scenario: Scenario) -> str:
-    """Write a scenario as TOML that `stripesim run` takes."""
+    """Write a scenario as TOML that `stripesim run` accepts."""
     return toml_document(scenario.model_dump(mode="json", exclude_unset=True))
 
 
 def difference(first: float | None, second: float | None) -> str:
-    """Write how much a second value differs from a first.
+    """Format the difference of a second value from a first.
 
     >>> difference(100.0, 150.0), difference(2.0, 2.0), difference(0.0, 1.0)
     ('+50 %', 'equal', '–')

@@ -1,7 +1,7 @@
-"""Heavy work in processes of their own, so that a time limit or the end of the server ends it.
+"""Run heavy work in separate processes, which end with their time limit or with the server.
 
-The processes are those of `anyio.to_process`: they are used again for the next call, and killed when the task
-that waits for them is cancelled.
+`anyio.to_process` manages the processes. It reuses them for later calls, and kills a process when the task
+that waits for it is cancelled.
 """
 
 import os
@@ -21,7 +21,7 @@ _PARENT_CHECK_S: Final = 1.0
 
 
 class WorkError(Exception):
-    """Work that has no result: refused with a message for the user, too slow, or dead."""
+    """Raised if work fails: rejected with a message for the user, too slow, or its process died."""
 
 
 async def call(
@@ -32,13 +32,13 @@ async def call(
     Parameters
     ----------
     function
-        A function of a module; what it takes and returns can be pickled.
+        A module-level function whose arguments and result can be pickled.
     *args
         Its arguments.
     limiter
-        Bounds the calls that run at the same time; others wait.
+        Limits the number of concurrent calls. Further calls wait.
     wall_s
-        Time for the call and its wait, after which its process is killed [s].
+        Time limit for waiting and running, after which the process is killed [s].
 
     Returns
     -------
@@ -48,7 +48,7 @@ async def call(
     Raises
     ------
     WorkError
-        If the function raised `ValueError`, whose text it has, or if time or memory ran out.
+        If the function raised `ValueError`, whose text the error repeats, or if time or memory ran out.
     """
     work = partial(_work, function, *args)
     try:
@@ -56,17 +56,17 @@ async def call(
             result = await to_process.run_sync(work, cancellable=True, limiter=limiter)
     except TimeoutError:
         raise WorkError(
-            f"ended after {wall_s:g} s: ask for a smaller cluster"
+            f"stopped after {wall_s:g} s: simulate a smaller cluster"
         ) from None
     except BrokenWorkerProcess:
-        raise WorkError("ended unexpectedly: memory may be short") from None
+        raise WorkError("stopped unexpectedly: memory may be short") from None
     if isinstance(result, _Problem):
         raise WorkError(result.text)
     return result
 
 
 class _Problem(NamedTuple):
-    """A problem in words, since not every exception can be pickled."""
+    """The text of an error, because not every exception can be pickled."""
 
     text: str
 
@@ -78,16 +78,16 @@ def _work(function: Callable[..., R], *args: Any) -> R | _Problem:
     except ValueError as error:
         return _Problem(str(error))
     except RecursionError:
-        return _Problem("got values nested too deep, wanted fewer")
+        return _Problem("got values nested too deeply, wanted fewer levels")
     except MemoryError:
-        return _Problem("out of memory: ask for a smaller cluster")
+        return _Problem("out of memory: simulate a smaller cluster")
 
 
 _following = threading.Event()
 
 
 def _follow_parent() -> None:
-    """End this process with the server, even in the middle of a long call, and leave Ctrl-C to the server."""
+    """End this process when the server ends, even during a long call, and leave Ctrl-C to the server."""
     if _following.is_set():
         return
     _following.set()

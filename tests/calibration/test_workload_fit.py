@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from stripesim.calibration.trace_fit import fit_trace
-from stripesim.calibration.workload.fit import WorkloadFit, fit_workload, model_of
 from stripesim.calibration.workload.model import WorkloadError, synthesise
+from stripesim.calibration.workload.model_fit import WorkloadFit, fit_workload, model_of
 from stripesim.traces import REQUEST_SCHEMA, BlockTrace, info, read_trace
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"

@@ -147,9 +147,9 @@ def test_each_group_of_held_out_rows_tests_one_kind_of_answer() -> None:
 
 
 def test_a_ledger_that_takes_a_second_is_what_was_recorded() -> None:
-    from stripesim.scenarios.studies.registry import STUDIES
+    from stripesim.scenarios.studies.registry import study_named
 
-    now = STUDIES["dachary2013"].run().ledger
+    now = study_named("dachary2013").run().ledger
     bad = {
         e.claim.id
         for e in now.entries

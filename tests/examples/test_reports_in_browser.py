@@ -30,7 +30,7 @@ CHECKS = (Path(__file__).parent / "report_checks.js").read_text(encoding="utf-8"
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory, quick_rebuilds):
     """One report of each sort, in files: a run, a run over sizes with a repair, a study."""
-    from stripesim.scenarios.studies.registry import STUDIES
+    from stripesim.scenarios.studies.registry import study_named
 
     folder = tmp_path_factory.mktemp("reports")
     small = [
@@ -44,7 +44,7 @@ def pages(tmp_path_factory, quick_rebuilds):
     for name, scenario in scenarios.items():
         page = report_of_run(scenario, run_scenario(scenario))
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
-    study = STUDIES["dachary2013"]
+    study = study_named("dachary2013")
     study.save(study.run(), folder / "study")
     shutil.copy(folder / "study" / "report.html", folder / "study.html")
     return folder

@@ -165,10 +165,10 @@ def test_a_mistake_is_said_and_goes_when_it_is_mended(page):
     field = page.find_element("name", "b.scheme")
     field.clear()
     field.send_keys("rs:9,9")
-    until(page, lambda browser: "Option B is not possible" in results(browser))
+    until(page, lambda browser: "Option B is invalid" in results(browser))
     field.clear()
     field.send_keys("rs:3,2")
-    until(page, lambda browser: "not possible" not in results(browser))
+    until(page, lambda browser: "is invalid" not in results(browser))
 
 
 def upload(page, path):

@@ -2,14 +2,17 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from stripesim.scenarios.studies.ceph16.device_trace import device_traces, mix_of
+from stripesim.scenarios.studies.ceph16.device_trace import device_traces
 from stripesim.scenarios.studies.ceph16.measured import load
 from stripesim.scenarios.studies.ceph16.runs import predict_run
+from stripesim.traces.columns import BlockTrace
 from stripesim.traces.read import read_trace
 from stripesim.traces.write import write_blkparse
 
+BLOCK_BYTES = 4096
 REAL = Path(__file__).resolve().parents[2].parent / "shared/data/ceph16/block-traces"
 # The measured runs and the recorded ones used the same load on images of another size.
 CELLS = (
@@ -18,6 +21,36 @@ CELLS = (
     "rep3-overwrite-rand-4096-q64",
     "rep3-write-seq-4096-q256",
 )
+
+
+def mix_of(traces: list[BlockTrace]) -> dict[str, float]:
+    """Describe the commands of all devices together."""
+    frames = [trace.commands for trace in traces if trace.commands is not None]
+    every = pl.concat(
+        [
+            frame.select("device", "offset_bytes", "length_bytes", "is_write")
+            for frame in frames
+        ]
+    )
+    reads = every.filter(~pl.col("is_write"))
+    writes = every.filter(pl.col("is_write"))
+    ends: set[tuple[str, int]] = set()
+    follows = 0
+    for device, offset, length in writes.select(
+        "device", "offset_bytes", "length_bytes"
+    ).iter_rows():
+        follows += (device, offset) in ends
+        ends.add((device, offset + length))
+    total = float(every["length_bytes"].sum())
+    return {
+        "read_ratio": reads.height / max(1, every.height),
+        "read_bytes_ratio": float(reads["length_bytes"].sum()) / max(1.0, total),
+        "bytes_mean_read": float(reads["length_bytes"].sum()) / max(1, reads.height),
+        "bytes_mean_write": float(writes["length_bytes"].sum()) / max(1, writes.height),
+        "share_4k": every.filter(pl.col("length_bytes") == BLOCK_BYTES).height
+        / max(1, every.height),
+        "sequential_writes": follows / max(1, writes.height),
+    }
 
 
 @pytest.fixture(scope="module")

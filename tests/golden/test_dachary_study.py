@@ -10,10 +10,13 @@ import pytest
 
 from stripesim.calibration.kernels.against_ceph import ceph_rows
 from stripesim.calibration.kernels.buffers import ceph_buffers, fit_buffers
+from stripesim.scenarios.studies import kernels
 from stripesim.scenarios.studies.claim_rules import claim_rules
-from stripesim.scenarios.studies.dachary2013 import runs
-from stripesim.scenarios.studies.dachary2013.claims import CAUCHY_GOOD, case_seconds
-from stripesim.scenarios.studies.dachary2013.study import STUDY
+from stripesim.scenarios.studies.dachary2013.study import (
+    CAUCHY_GOOD,
+    STUDY,
+    case_seconds,
+)
 from stripesim.scenarios.studies.lookup import published
 from support.studies import simulated_claims
 
@@ -117,7 +120,7 @@ def test_shipped_rows_of_cephs_plugins_are_those_measured():
     measured = SHARED / "ceph16/kernels.csv"
     if not measured.exists():
         pytest.skip(f"{measured} is not there")
-    shipped = runs.shipped_rows("ceph16.csv").to_dicts()
+    shipped = kernels.shipped(STUDY.name, "ceph16.csv").to_dicts()
     wanted = ceph_rows(measured)
     assert len(shipped) == len(wanted)
     for ours, theirs in zip(shipped, wanted, strict=True):
@@ -126,7 +129,7 @@ def test_shipped_rows_of_cephs_plugins_are_those_measured():
 
 
 def test_shipped_measurements_were_verified_and_say_what_measured_them():
-    rows = runs.shipped_rows("measured.csv")
+    rows = kernels.shipped(STUDY.name)
     assert rows["verified"].all()
     assert {"warm", "cold"} == set(rows["buffers"])
     assert rows["cores"].max() > 1
@@ -140,7 +143,10 @@ def test_shipped_measurements_were_verified_and_say_what_measured_them():
 
 def test_shipped_model_of_buffers_is_what_the_shipped_rows_give():
     found, errors = fit_buffers(
-        *(runs.shipped_rows(n).to_dicts() for n in ("ceph16.csv", "measured.csv"))
+        *(
+            kernels.shipped(STUDY.name, name).to_dicts()
+            for name in ("ceph16.csv", "measured.csv")
+        )
     )
     shipped = {name: getattr(ceph_buffers(), name) for name in found}
     assert shipped == pytest.approx(found, rel=1e-3)
@@ -149,12 +155,12 @@ def test_shipped_model_of_buffers_is_what_the_shipped_rows_give():
 
 
 def test_buffers_predict_a_plugin_that_the_fit_has_not_seen():
-    ceph = runs.shipped_rows("ceph16.csv").filter(
+    ceph = kernels.shipped(STUDY.name, "ceph16.csv").filter(
         (pl.col("backend") == "isa:reed_sol_van") & (pl.col("op") == "encode")
     )
     raw = {
         (row["scheme"], row["size_bytes"] > 1 << 19): row["seconds_median"]
-        for row in runs.shipped_rows("measured.csv").to_dicts()
+        for row in kernels.shipped(STUDY.name).to_dicts()
         if row["backend"] == "isal_cauchy_avx2" and row["op"] == "encode"
     }
     for row in ceph.iter_rows(named=True):

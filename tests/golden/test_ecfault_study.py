@@ -14,14 +14,12 @@ import pytest
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.run import row_of, run_cell
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.report.study import report_page
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.claim_rules import claim_rules
 from stripesim.scenarios.studies.ecfault2024 import amplification
-from stripesim.scenarios.studies.ecfault2024.claims import RecoveryNumbers
-from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table
 from stripesim.scenarios.studies.ecfault2024.parameters import (
     StudyModel,
     study_model,
@@ -35,15 +33,17 @@ from stripesim.scenarios.studies.ecfault2024.profiles import (
     profiles,
 )
 from stripesim.scenarios.studies.ecfault2024.recover import failing_osds, recover
+from stripesim.scenarios.studies.ecfault2024.recovery_numbers import RecoveryNumbers
 from stripesim.scenarios.studies.ecfault2024.study import STUDY
 from stripesim.scenarios.studies.ecfault2024.tables import implied_effect, tables
+from stripesim.scenarios.studies.kernels import scaled_table
 from stripesim.scenarios.studies.parameters import ParametersError, model_from
 from support.studies import computed, figures_of, simulated_claims
 
 PUBLISHED = (
     Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
 )
-SMALL = ('workload.image_bytes="4GiB"',)
+SMALL = {"workload.image_bytes": "4GiB"}
 
 
 def test_claims_are_those_fixed_beforehand():
@@ -76,22 +76,18 @@ def test_nothing_is_fitted_and_every_number_says_where_it_is_from():
 
 def test_the_lower_bound_is_what_a_simulated_write_stores():
     for code, bound in (("rs:9,3", Fraction(3, 2)), ("rs:12,3", Fraction(15, 8))):
-        sets = (
-            *(
-                'workload.ops=["write"]',
-                'workload.patterns=["seq"]',
-                'workload.image="pristine"',
-            ),
-            *(
-                'workload.block_sizes_bytes=["64MiB"]',
-                "workload.requests=4",
-                'workload.image_bytes="256MiB"',
-            ),
-        )
-        scenario = profile("rados").scenario(code, *sets)
+        sets = {
+            "workload.ops": ["write"],
+            "workload.patterns": ["seq"],
+            "workload.image": "pristine",
+            "workload.block_sizes_bytes": ["64MiB"],
+            "workload.requests": 4,
+            "workload.image_bytes": "256MiB",
+        }
+        scenario = profile("rados").scenario(code, sets)
         (cell,) = cells(scenario)
-        row = row_of(scenario, cell, run_cell(scenario, cell, "compiled"))
-        assert row["device_data_write_bytes_per_client_byte"] == float(bound)
+        row = run_cell(scenario, cell, "compiled").row
+        assert row.device_data_write_bytes_per_client_byte == float(bound)
 
 
 def test_mechanisms_add_up_and_the_log_is_a_constant_of_the_cluster():
@@ -189,12 +185,8 @@ def test_only_the_family_named_is_scaled():
     table = build_models(profile("base").scenario(CODES[0])).kernel
     half = scaled_table(table, "clay", 0.5)
     for code, factor in (("clay:9,3,11", 0.5), ("rs:9,3", 1.0)):
-        before = table.cost(scheme=code, op="encode").duration_ns(
-            1 << 22, without_copy=False
-        )
-        after = half.cost(scheme=code, op="encode").duration_ns(
-            1 << 22, without_copy=False
-        )
+        before = table.cost(scheme=code, op="encode").duration_ns(1 << 22)
+        after = half.cost(scheme=code, op="encode").duration_ns(1 << 22)
         assert after == pytest.approx(factor * before)
 
 
@@ -303,8 +295,8 @@ def test_the_report_shows_claims_figures_and_tables(small):
         >= {"effects"}
     )
     page = report_page(
-        title=STUDY.title,
-        introduction=STUDY.introduction,
+        title=STUDY.description.title,
+        introduction=STUDY.description.introduction,
         ledger=ledger,
         figures=figures,
         provenance={"study": "ecfault2024"},

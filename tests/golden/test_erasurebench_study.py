@@ -248,7 +248,7 @@ def test_figures_and_report_need_only_the_rows(result, tmp_path):
     captions = (tmp_path / "captions.md").read_text("utf-8")
     assert drawn == set(re.findall(r"^\*\*(.+?)\.\*\* .+\.$", captions, re.MULTILINE))
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert "Which decoder would explain" in page
+    assert "groups of two, else 10 of 11" in page
     # The page loads nothing: no address of the web, once its own meta tag and the trace's name are gone.
     assert not re.search(r"https?:", page)
 

@@ -16,7 +16,6 @@ from stripesim.scenarios.studies.exstorus2019.parameters import (
     system_at,
     write_model,
 )
-from stripesim.scenarios.studies.exstorus2019.runs import EXPERIMENTS
 from stripesim.scenarios.studies.exstorus2019.study import STUDY
 from stripesim.scenarios.studies.lookup import published
 from stripesim.scenarios.studies.parameters import ParametersError, model_from
@@ -164,7 +163,7 @@ def test_intervals_hold_the_prediction_and_widen_with_coverage():
 
 def test_engines_give_the_same_rows():
     listed = [
-        list(EXPERIMENTS["codes"](Setting(engine=engine)))[5:7]
+        list(STUDY.experiments["codes"](Setting(engine=engine)))[5:7]
         for engine in ("compiled", "simpy")
     ]
     for rows in listed:
@@ -184,7 +183,7 @@ def test_kernel_ratios_say_where_they_come_from():
 
 @pytest.mark.parametrize("name", ["layout", "short records", "disks", "geometry"])
 def test_experiments_beyond_the_claims(name):
-    rows = list(EXPERIMENTS[name](Setting()))
+    rows = list(STUDY.experiments[name](Setting()))
     assert all(
         row["experiment"] == name and row["throughput_bytes_per_s"] > 0 for row in rows
     )
@@ -226,7 +225,9 @@ def test_figures_need_only_the_rows_that_are_there(result):
 
 def test_layout_zeros_and_disks_are_drawn_as_they_came_out():
     names = ("layout", "short records", "disks")
-    rows = rows_frame([row for name in names for row in EXPERIMENTS[name](Setting())])
+    rows = rows_frame(
+        [row for name in names for row in STUDY.experiments[name](Setting())]
+    )
     figure, caption = figures_of(STUDY, rows)["layout-zeros-disks"]
     files, zeros, disks = figure.axes
     values = {

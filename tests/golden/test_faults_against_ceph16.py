@@ -36,7 +36,7 @@ def test_the_timeline_of_a_real_repair(data, number):
     assert values["restart to up"][0] == pytest.approx(
         values["restart to up"][1], abs=1.9
     )
-    row = result.row
+    row = result.row.as_dict()
     assert row["clean_at_end"]
     for metric in ("device_read", "private_net"):
         simulated = row[f"recovery_{metric}_bytes_per_lost_byte"]

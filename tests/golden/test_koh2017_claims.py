@@ -13,13 +13,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stripesim.calibration.ledger.verdicts import Observation, load_claims
+from stripesim.calibration.ledger.verdicts import Observation, judge, load_claims
 from stripesim.scenarios.studies.claim_rules import claim_rules
 from stripesim.scenarios.studies.koh2017.cells import RowsError
 from stripesim.scenarios.studies.koh2017.claims import (
     TREND_TOLERANCE,
     koh_claims,
-    ledger_for,
     required_cells,
 )
 from stripesim.scenarios.studies.koh2017.paper import FIGURES, Runs
@@ -189,6 +188,17 @@ def make_rows(changes=None, drop=()):
             if (*cell, size) not in drop:
                 rows.append(row)
     return pl.DataFrame(rows)
+
+
+def ledger_for(rows, parameters):
+    values, reasons = koh_claims(rows)
+    return judge(
+        claims_of("koh2017"),
+        values,
+        reasons=reasons,
+        parameters=parameters,
+        groups=claim_rules("koh2017").groups,
+    )
 
 
 def value(number, changes=None):

@@ -14,7 +14,7 @@ from stripesim.scenarios.studies.claim_rules import (
     simulate_claims,
 )
 from stripesim.scenarios.studies.koh2017 import ablations as what_if
-from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS
+from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS, CHANGES
 from stripesim.scenarios.studies.koh2017.cells import BARE, Recorder
 from stripesim.scenarios.studies.koh2017.claims import required_cells, vocabulary
 from stripesim.scenarios.studies.koh2017.creation import CreationSource
@@ -269,9 +269,8 @@ def test_no_object_initialisation_moves_less():
 )
 def test_a_stripe_of_4_kib_is_the_modelled_system_s_default(kib, scheme, unit):
     # 4,224 and 4,160 bytes: notes of koh2017-021 and -022.
-    assert ABLATIONS[f"stripe-{kib}k"].settings(scheme) == (
-        f"cluster.stripe_unit_bytes={unit}",
-    )
+    sets = CHANGES[f"stripe-{kib}k"].sets(scheme)
+    assert sets == {"cluster.stripe_unit_bytes": unit}
 
 
 def test_ablations_by_name_begin_with_the_baseline():
@@ -311,7 +310,7 @@ def test_figures_and_report_come_from_the_data(bare, ablated):
     )
     tables = STUDY.tables(result)
     page = report_page(
-        title=STUDY.title, introduction="", ledger=result.ledger, figures=figures,
+        title=STUDY.description.title, introduction="", ledger=result.ledger, figures=figures,
         provenance=result.provenance, tables=tables,
     )  # fmt: skip
     summary = bare.ledger.summary()

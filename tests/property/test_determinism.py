@@ -73,7 +73,11 @@ def fingerprints(sets, engine, text=SMALL):
             result.engine_run.held_ns.tolist(),
             result.engine_run.waited_ns.tolist(),
             [stream.completed_ns.tolist() for stream in result.engine_run.streams],
-            {key: value for key, value in result.row.items() if key != "engine_wall_s"},
+            {
+                key: value
+                for key, value in result.row.as_dict().items()
+                if key != "engine_wall_s"
+            },
         )
         for result in results
     ]

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stripesim.sim.engine.compiled import engine as engine_compiled
+from stripesim.sim.engine.compiled import state as compiled_state
 from stripesim.sim.engine.program import (
     CUT,
     FAILED,
@@ -142,9 +143,9 @@ def test_a_fixed_corpus_of_programs_runs_equally_on_both_engines(
 ) -> None:
     if block % 2:
         # Hardly any room at first: the kernel has to stop and go on at every turn.
-        monkeypatch.setattr(engine_compiled, "_SLOTS", 1)
-        monkeypatch.setattr(engine_compiled, "_LOG", 1)
-        monkeypatch.setattr(engine_compiled, "_PINS", 1)
+        monkeypatch.setattr(compiled_state, "_SLOTS", 1)
+        monkeypatch.setattr(compiled_state, "_LOG", 1)
+        monkeypatch.setattr(compiled_state, "_PINS", 1)
     found = [seed for seed in FOUND if seed % 10 == block]
     seeds = [int(ONE_SEED)] if ONE_SEED else [*range(block, SEEDS, 10), *found]
     for seed in seeds:

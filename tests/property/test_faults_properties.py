@@ -211,7 +211,7 @@ def test_no_request_is_lost_and_bytes_add_up_whatever_fails(
 ):
     directors.clear()
     _, _, result = played(story, models, change, make_pool, engine)
-    row, run = result.row, result.engine_run
+    row, run = result.row.as_dict(), result.engine_run
     completed = run.streams[0].completed_ns
     assert len(completed) >= 60
     assert ((completed >= 0) | (completed == FAILED) | (completed == PENDING)).all()
@@ -327,8 +327,8 @@ def test_an_osd_that_comes_back_empty_is_filled_again(
     director = directors[-1]
     held = sum(len(group.objects) for group in director.state.groups if 4 in group.up)
     assert held > 0
-    assert result.row["recovery_operations"] == held
-    assert result.row["clean_at_end"]
+    assert result.row.faults.recovery.recovery_operations == held
+    assert result.row.faults.clean_at_end
 
 
 def test_a_run_that_ends_at_the_moment_of_clean_tells_how_long_it_took(
@@ -358,7 +358,7 @@ def test_a_run_that_ends_at_the_moment_of_clean_tells_how_long_it_took(
     assert "after" in whole.timeline["phases"] and "after" not in cut.timeline["phases"]
     assert cut.timeline["end_s"] == clean_s
     for key in ("recovery_s", "failure_to_clean_s", "checking_s"):
-        assert cut.row[key] == whole.row[key] > 0
+        assert getattr(cut.row.faults, key) == getattr(whole.row.faults, key) > 0
 
 
 def test_more_failures_than_the_code_bears_are_told_as_loss(
@@ -389,11 +389,11 @@ def test_more_failures_than_the_code_bears_are_told_as_loss(
         > 2
     ]
     assert undecodable
-    assert result.row["pgs_lost"] == len(
+    assert result.row.faults.pgs_lost == len(
         [group for group in undecodable if group.objects]
     )
-    assert result.row["objects_lost"] == sum(
+    assert result.row.faults.objects_lost == sum(
         len(group.objects) for group in undecodable
     )
-    assert result.row["requests_pending"] > 0
-    assert not result.row["clean_at_end"]
+    assert result.row.faults.requests_pending > 0
+    assert not result.row.faults.clean_at_end

@@ -42,7 +42,8 @@ def rows_of(scheme: str, load: str) -> list[dict[str, Any]]:
     for seed in range(SEEDS):
         text = f'schemes = ["{scheme}"]\nseed = {seed}\n{CLUSTER}[workload]\n{COMMON}{load}\n'
         rows += [
-            result.row for _, result in run_cells(parse_scenario(text), "compiled")
+            result.row.as_dict()
+            for _, result in run_cells(parse_scenario(text), "compiled")
         ]
     return rows
 

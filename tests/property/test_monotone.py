@@ -196,7 +196,7 @@ def test_much_faster_hardware_does_not_lose_throughput_under_load(
         )
         return simulate(
             make_pool(built, scheme, groups=64, osds=8), workload.start()
-        ).row["iops"]
+        ).row.iops
 
     # Ten times faster parts against the noise of 1500 requests, a few per cent.
     assert iops(change(models, **faster)) > 0.95 * iops(models)

@@ -7,15 +7,13 @@ import polars as pl
 
 from stripesim.calibration.ledger.verdicts import judge
 from stripesim.scenarios.figures.results import CaptionedFigure
-from stripesim.scenarios.studies import study_module
 from stripesim.scenarios.studies.base import Study, StudyResult
 from stripesim.scenarios.studies.claim_rules import simulate_claims
 
 
 def simulated_claims(study: Study, rows: pl.DataFrame) -> tuple[dict, dict]:
     """Return the values of a study's claims that rows give, and the reasons where there is none."""
-    words = study_module(study.name, "claims").vocabulary(rows)
-    return simulate_claims(study.name, words)
+    return simulate_claims(study.name, study.vocabulary(rows))
 
 
 def computed(values: Mapping[str, Any]) -> set[str]:

@@ -44,15 +44,15 @@ def test_random_4_kib_reads_cost_k_blocks(uncached, make_pool, scheme, k, m, eng
     pool = make_pool(uncached, scheme, groups=32)
     # With 4 KiB units a 4 KiB block lies in one stripe.
     row = simulate(pool, load("rand", 4 * KIB, read=True), engine=engine).row
-    assert row["device_read_bytes_per_client_byte"] == k
-    assert row["device_write_bytes_per_client_byte"] == 0
+    assert row.device_read_bytes_per_client_byte == k
+    assert row.device_write_bytes_per_client_byte == 0
     sizes = uncached.messages
     per_shard = traffic(
         uncached.private_nic,
         sizes.sub_read_request_bytes,
         sizes.sub_read_reply_header_bytes + 4 * KIB,
     )
-    assert row["private_net_bytes_per_client_byte"] == (k - 1) * per_shard / (4 * KIB)
+    assert row.private_net_bytes_per_client_byte == (k - 1) * per_shard / (4 * KIB)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -61,14 +61,14 @@ def test_random_4_kib_overwrites(uncached, make_pool, scheme, k, m, engine):
     pool = make_pool(uncached, scheme, groups=32)
     row = simulate(pool, load("rand", 4 * KIB, read=False), engine=engine).row
     erasure = scheme != "rep:3"
-    assert row["device_read_bytes_per_client_byte"] == (k if erasure else 0)
+    assert row.device_read_bytes_per_client_byte == (k if erasure else 0)
     store = uncached.store
     per_shard = (
         4 * KIB
         + store.metadata_bytes
         + (store.roll_forward_log_bytes if erasure else 0)
     )
-    assert row["device_write_bytes_per_client_byte"] == (k + m) * per_shard / (4 * KIB)
+    assert row.device_write_bytes_per_client_byte == (k + m) * per_shard / (4 * KIB)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -79,7 +79,7 @@ def test_1_kib_overwrites_under_replication_read_nine_times(models, make_pool, e
         load("rand", KIB, read=False),
         engine=engine,
     ).row
-    assert row["device_read_bytes_per_client_byte"] == 9
+    assert row.device_read_bytes_per_client_byte == 9
 
 
 @pytest.mark.parametrize(("scheme", "k", "m"), SCHEMES[1:])
@@ -107,10 +107,10 @@ def test_filling_a_pristine_object_writes_each_stripe_once_more_than_touched(
     stripe_reads = 0 if order == "rising" else stripes - 1
     client_bytes = stripes * 4 * KIB
     assert (
-        row["device_read_bytes_per_client_byte"]
+        row.device_read_bytes_per_client_byte
         == stripe_reads * k * 4 * KIB / client_bytes
     )
-    assert row["device_write_bytes_per_client_byte"] == pytest.approx(
+    assert row.device_write_bytes_per_client_byte == pytest.approx(
         (k + m) * (stripe_writes * 4 * KIB + stripes * meta) / client_bytes, rel=1e-12
     )
 
@@ -136,7 +136,7 @@ def test_shards_on_the_primarys_host_cross_no_wire(
     )
     if scheme != "rep:3":
         per_shard += traffic(nic, sizes.roll_forward_bytes, sizes.sub_reply_bytes)
-    assert row["private_net_bytes_per_client_byte"] == crossing * per_shard / block
+    assert row.private_net_bytes_per_client_byte == crossing * per_shard / block
 
 
 def serial_ns(models, scheme):
@@ -182,7 +182,7 @@ def test_one_group_serves_one_write_per_serial_time(
     )
     gaps = np.diff(result.requested.completed_ns)
     assert (gaps == serial_ns(built, scheme)).all()
-    assert result.row["bottleneck"] == "pg.lock"
+    assert result.row.bottleneck == "pg.lock"
 
 
 @pytest.mark.parametrize("scope", ["dispatch", "none"])
@@ -194,7 +194,7 @@ def test_without_that_lock_one_group_does_better_than_one_per_serial_time(
         kind: simulate(
             make_pool(change(models, pg_lock={"scope": kind}, **numbers), "rep:3"),
             load("rand", 4 * KIB, read=False, depth=32),
-        ).row["iops"]
+        ).row.iops
         for kind in ("commit", scope)
     }
     assert rates[scope] > 1.5 * rates["commit"]
@@ -207,7 +207,7 @@ def test_rate_grows_with_the_groups_that_a_load_falls_on(models, change, make_po
         pool = make_pool(built, "rep:3", groups=groups, osds=12, object_bytes=64 * KIB)
         return simulate(
             pool, load("rand", 4 * KIB, read=False, requests=800, depth=32)
-        ).row["iops"]
+        ).row.iops
 
     one, four = rate(1), rate(4)
     # Random objects fall unevenly on four groups: more than twice, never more than four times.

@@ -27,8 +27,8 @@ from stripesim.sim.durability.splitting import plain_monte_carlo, split
 from stripesim.sim.durability.system import (
     YEAR_S,
     Burst,
+    DriveRepair,
     Lifetime,
-    Repair,
     System,
     code_of,
 )
@@ -38,7 +38,7 @@ from stripesim.sim.durability.turns import turn_levels
 def clustered(scheme="rs:8,2", drives=50, afr=0.05, pace=1e8, policy="serial", **more):
     return System(
         code=code_of(scheme), placement="clustered", drives=drives, drive_bytes=20e12,
-        lifetime=Lifetime.exponential(afr), repair=Repair(pace, policy, fixed=False), units={}, **more,
+        lifetime=Lifetime.exponential(afr), repair=DriveRepair(pace, policy, fixed=False), units={}, **more,
     )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def declustered(scheme="rs:8,2", drives=50, afr=0.05, pace=1e8, **more):
     return replace(
         clustered(scheme, drives, afr, pace, **more),
         placement="declustered",
-        repair=Repair(pace),
+        repair=DriveRepair(pace),
     )
 
 
@@ -65,7 +65,7 @@ def grouped(
     rows = [generator.choice(drives, code.width, replace=False) for _ in range(groups)]
     return System(
         code=code, placement="crush", drives=drives, drive_bytes=1e12, lifetime=Lifetime.exponential(afr),
-        repair=Repair(1e12 / (hours * 3600), policy), groups=np.array(rows, dtype=np.int32),
+        repair=DriveRepair(1e12 / (hours * 3600), policy), groups=np.array(rows, dtype=np.int32),
         units={"host": np.arange(drives, dtype=np.int32) // 3}, **more,
     )  # fmt: skip
 
@@ -173,7 +173,7 @@ def scattered(scheme, drives, groups, detection_s=0.0, **repair):
     drive_bytes = 1e12 * groups * code.width / drives
     return System(
         code=code, placement="crush", drives=drives, drive_bytes=drive_bytes,
-        lifetime=Lifetime.exponential(0.03), repair=Repair(1e9, "parallel", detection_s, **repair),
+        lifetime=Lifetime.exponential(0.03), repair=DriveRepair(1e9, "parallel", detection_s, **repair),
         groups=np.array(rows, dtype=np.int32),
     )  # fmt: skip
 
@@ -222,10 +222,10 @@ IN_TURN = {
     "pattern": scattered("lrc:4,3,2", 24, 150),
     "exponential": scattered("rep:2", 12, 200, detection_s=20_000.0, fixed=False),
     "one at a time": replace(
-        scattered("rs:4,2", 24, 200), repair=Repair(1e9, "serial", 2000.0)
+        scattered("rs:4,2", 24, 200), repair=DriveRepair(1e9, "serial", 2000.0)
     ),
     "shared pace": replace(
-        scattered("rs:4,2", 24, 200), repair=Repair(1e9, "shared", 2000.0)
+        scattered("rs:4,2", 24, 200), repair=DriveRepair(1e9, "shared", 2000.0)
     ),
     "sector errors": replace(scattered("rs:4,2", 24, 200), sector_errors=0.01),
 }
@@ -365,12 +365,12 @@ def test_walks_are_no_more_than_their_states_fit_in_memory(monkeypatch):
 
 FREQUENT = {
     "clustered, shared pace": replace(
-        clustered("rs:4,2", 6, afr=0.9), repair=Repair(1e7, "shared", detection_s=1e5)
+        clustered("rs:4,2", 6, afr=0.9), repair=DriveRepair(1e7, "shared", detection_s=1e5)
     ),
-    "clustered, one at a time": replace(clustered("rs:4,2", 6, afr=0.6), repair=Repair(1e7, "serial")),
+    "clustered, one at a time": replace(clustered("rs:4,2", 6, afr=0.6), repair=DriveRepair(1e7, "serial")),
     "declustered": declustered("rs:4,2", 12, afr=0.5, pace=5e7),
     "declustered, progress": replace(
-        declustered("rs:4,2", 12, afr=0.5), repair=Repair(3e7, progress=True, detection_s=1e5)
+        declustered("rs:4,2", 12, afr=0.5), repair=DriveRepair(3e7, progress=True, detection_s=1e5)
     ),
     "declustered, few stripes": declustered("rs:4,2", 24, afr=0.5, pace=2e7, stripes=40.0),
     "groups": grouped(),

@@ -115,8 +115,8 @@ def test_a_killed_daemon_is_down_after_one_map_and_out_at_the_first_tick_after_t
     assert when["out"] == pytest.approx(615.05)
     # Stand-ins, and the primary's life in this interval, take a map each, a second apart.
     assert when["recovering"] == pytest.approx(617.05, abs=0.01)
-    assert result.row["detection_s"] == pytest.approx(0.05)
-    assert result.row["checking_s"] == pytest.approx(607.05, abs=0.01)
+    assert result.row.faults.detection_s == pytest.approx(0.05)
+    assert result.row.faults.checking_s == pytest.approx(607.05, abs=0.01)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -224,14 +224,14 @@ def test_an_idle_cluster_repairs_at_the_pace_of_the_sleep(make_pool, models):
     seconds = (starts.max() - starts.min()) / 1e9
     assert seconds >= 0.5 * (60 / 3 - 1)
     assert seconds <= 0.5 * 60 + 12 * 2.1
-    assert result.row["recovery_limited_by"] == "sleep"
+    assert result.row.faults.recovery.recovery_limited_by == "sleep"
     # A group waits out the pause after each of its objects but the last, less the time of the object itself.
     pauses = 60 - len(np.unique(result.engine_run.streams[1].groups))
     waits = result.timeline["recovery_waits"]
     expected_s = pauses * (0.5 - waits["object_s"])
-    assert waits["groups_mean"]["sleep"] * result.row["recovery_s"] == pytest.approx(
-        expected_s, rel=0.02
-    )
+    assert waits["groups_mean"][
+        "sleep"
+    ] * result.row.faults.recovery_s == pytest.approx(expected_s, rel=0.02)
 
 
 def test_an_idle_cluster_repairs_at_the_rate_of_the_targets_network(
@@ -243,7 +243,7 @@ def test_an_idle_cluster_repairs_at_the_rate_of_the_targets_network(
     )
     _, result = story(make_pool, slow, model=model, objects=60)
     # One target receives all; 10^8 bit/s carry 12.5 MB/s less the frames' share.
-    bytes_sent = result.row["recovery_private_net_bytes"]
+    bytes_sent = result.row.faults.recovery.recovery_private_net_bytes
     least_s = bytes_sent * 8 / 1e8
     stream = result.engine_run.streams[1]
     took_s = (stream.completed_ns.max() - stream.issued_ns.min()) / 1e9
@@ -252,7 +252,7 @@ def test_an_idle_cluster_repairs_at_the_rate_of_the_targets_network(
     groups = np.bincount(stream.groups)
     alone_s = groups.max() * bytes_sent / groups.sum() * 8 / 1e8
     assert least_s <= took_s <= 1.05 * least_s + alone_s
-    assert result.row["recovery_limited_by"] == "contention"
+    assert result.row.faults.recovery.recovery_limited_by == "contention"
 
 
 def test_who_comes_back_before_it_is_out_recovers_only_what_it_missed(
@@ -260,10 +260,10 @@ def test_who_comes_back_before_it_is_out_recovers_only_what_it_missed(
 ):
     _, result = story(make_pool, models, back_ns=60 * SECOND_NS)
     # Nothing was written meanwhile: nothing moves, and a map or two later all is clean.
-    assert result.row["recovery_operations"] == 0
-    assert result.row["clean_at_end"]
+    assert result.row.faults.recovery.recovery_operations == 0
+    assert result.row.faults.clean_at_end
     assert "out" not in moments(result)
-    assert result.row["failure_to_clean_s"] == pytest.approx(
+    assert result.row.faults.failure_to_clean_s == pytest.approx(
         50 + 0.321 + 0.05 + 1.0, abs=0.01
     )
 
@@ -297,9 +297,9 @@ def test_a_group_with_a_hole_from_the_beginning_keeps_nobody_from_being_clean(
         queue_depth=1,
     )
     result = simulate(pool, workload.start(), faults=plan)
-    assert result.row["clean_at_end"]
-    assert result.row["requests"] == 9
-    assert result.row["failure_to_clean_s"] > 600
+    assert result.row.faults.clean_at_end
+    assert result.row.requests == 9
+    assert result.row.faults.failure_to_clean_s > 600
 
 
 def syncs(result, stream):
@@ -322,4 +322,4 @@ def test_members_note_intervals_activations_and_deletions(make_pool, models):
     _, result = story(make_pool, models, object_writes_count=1, log_deletions_count=5)
     assert syncs(result, 2) == 12 * ((1 + 2) + 2 * (1 + 2 + 1))
     assert syncs(result, 1) == 60 + 12 * 5 * 2
-    assert result.row["recovery_bytes"] == 60 * 4 * MIB
+    assert result.row.faults.recovery.recovery_bytes == 60 * 4 * MIB

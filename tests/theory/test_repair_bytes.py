@@ -179,7 +179,7 @@ def test_a_simulated_repair_reads_what_theory_says(
         image_objects=4 * width,
         model=recovery_model("pacific").given(recovery_max_active_count=2),
     )
-    row = simulate(pool, workload(), faults=plan, engine=engine).row
+    row = simulate(pool, workload(), faults=plan, engine=engine).row.as_dict()
     ratio = {"lrc:10,6,5": 5, "clay:4,2,5": 2.5, "rs:4,2": 4}[text]
     assert row["repair_objects"] == 4 * width
     assert row["repair_device_read_bytes_per_lost_byte"] == ratio

@@ -145,7 +145,7 @@ def test_the_parts_of_a_scenario_drive_the_simulator():
     scenario = stripesim.Scenario(**SMALL)
     pool, load = stripesim.pool(scenario), stripesim.workload(scenario)
     assert stripesim.cluster(scenario).hosts == pool.cluster.hosts == 4
-    assert stripesim.simulate(pool, load).row["requests"] == 40
+    assert stripesim.simulate(pool, load).row.requests == 40
 
 
 def test_a_workload_without_an_end_is_refused():

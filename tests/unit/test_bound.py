@@ -104,7 +104,7 @@ def test_the_bound_is_what_saturation_reaches(name, size):
     models = build_models(scenario)
     for cell in cells(scenario):
         bound = bounds_of_cell(scenario, cell, models)[0]
-        reached = run_cell(scenario, cell, "compiled", models).row["iops"]
+        reached = run_cell(scenario, cell, "compiled", models).row.iops
         # A short run passes the rate of the busiest member until its queue has grown.
         assert 0.7 < bound.iops / reached < 1.5, (cell, bound, reached)
 
@@ -117,7 +117,7 @@ def test_small_sequential_writes_are_bound_by_the_groups_they_are_in():
     models = build_models(scenario)
     for cell in cells(scenario):
         bound = bounds_of_cell(scenario, cell, models)[0]
-        reached = run_cell(scenario, cell, "compiled", models).row["iops"]
+        reached = run_cell(scenario, cell, "compiled", models).row.iops
         assert bound.resource == "placement group locks"
         # While a group is locked, its write also waits for what other groups' writes keep busy.
         assert 0.9 < bound.iops / reached < 2.5, (cell, bound, reached)

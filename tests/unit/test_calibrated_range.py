@@ -48,7 +48,7 @@ def test_each_key_outside_is_reported_with_what_was_got_and_what_is_covered(writ
     assert written(RANGE).warnings(asked) == [
         "schemes: got rs:4,2; mine was calibrated or checked on rep:3 (ten runs)",
         "workload.queue_depth: got 65; mine was calibrated or checked on 1 to 64 (ten runs)",
-        "repair: mine was neither calibrated nor checked on anything of this kind (ten runs)",
+        "repair: mine was not calibrated or checked on anything of this kind (ten runs)",
         "mine: time is assumed",
     ]
 
@@ -61,10 +61,10 @@ def test_a_set_that_says_nothing_of_its_range_warns_of_that(written):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("[calibrated]\nkeys = {}", "wanted source, keys and perhaps notes"),
+        ("[calibrated]\nkeys = {}", "wanted source, keys and optionally notes"),
         (
             '[calibrated]\nsource = "x"\nkey = 1',
-            "wanted source, keys and perhaps notes",
+            "wanted source, keys and optionally notes",
         ),
         (
             '[calibrated]\nsource = "x"\nkeys.seed = 3',

@@ -56,9 +56,9 @@ def catching_up(result):
 @pytest.mark.parametrize("scheme", ["rs:4,2", "rep:3"])
 def test_who_returns_serves_each_object_that_it_has(models, make_pool, scheme):
     result = returning(models, make_pool, scheme)
-    assert result.row["clean_at_end"]
+    assert result.row.faults.clean_at_end
     # One object a second is whole again, so on average half of those that were written are yet to come.
-    missing = result.row["recovery_operations"]
+    missing = result.row.faults.recovery.recovery_operations
     assert 15 <= missing <= 35
     without = catching_up(result)
     expected = missing / 2 / OBJECTS

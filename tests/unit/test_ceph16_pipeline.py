@@ -44,23 +44,23 @@ def ran(
 def test_at_depth_1_every_write_into_a_started_stripe_reads_it():
     # Six 4 KiB writes fill a stripe of RS(6,3): the first finds nothing to read, five read six chunks each.
     row = ran("rs:6,3", writes(np.arange(12) * UNIT, UNIT), 1).row
-    assert row["device_read_bytes_per_client_byte"] == pytest.approx(5 * 6 / 6)
-    assert row["device_data_write_bytes_per_client_byte"] == 9
+    assert row.device_read_bytes_per_client_byte == pytest.approx(5 * 6 / 6)
+    assert row.device_data_write_bytes_per_client_byte == 9
 
 
 def test_in_flight_stripes_are_not_read():
     row = ran("rs:6,3", writes(np.arange(12) * UNIT, UNIT), 12).row
-    assert row["device_read_bytes_per_client_byte"] == 0
+    assert row.device_read_bytes_per_client_byte == 0
     # An overwritten stripe is read once, by the first of those that are in flight together.
     row = ran("rs:6,3", writes(np.arange(12) * UNIT, UNIT), 12, prefilled=True).row
-    assert row["device_read_bytes_per_client_byte"] == pytest.approx(2 * 6 / 12)
+    assert row.device_read_bytes_per_client_byte == pytest.approx(2 * 6 / 12)
 
 
 def test_a_write_past_the_end_fills_what_lies_between():
     # 41 whole stripes of 24 KiB lie before the one that holds byte 1,000,000.
     row = ran("rs:6,3", writes([244 * UNIT], UNIT), 1).row
     stripes = 244 * UNIT // (6 * UNIT) + 1
-    assert row["device_data_write_bytes_per_client_byte"] == 9 * stripes
+    assert row.device_data_write_bytes_per_client_byte == 9 * stripes
 
 
 @pytest.mark.parametrize(("depth", "rounds"), [(1, 12), (12, 1)])
@@ -71,8 +71,11 @@ def test_a_drained_pipeline_rolls_forward_once(depth, rounds):
     # What it says on the wire is its message to eight members, and nothing else.
     silent = replace(plain, messages=replace(plain.messages, roll_forward_bytes=0))
     without = ran("rs:6,3", writes(np.arange(12) * UNIT, UNIT), depth, models=silent)
-    net = "private_net_bytes_per_client_byte"
-    saved = (result.row[net] - without.row[net]) * 12 * UNIT
+    saved_per_byte = (
+        result.row.private_net_bytes_per_client_byte
+        - without.row.private_net_bytes_per_client_byte
+    )
+    saved = saved_per_byte * 12 * UNIT
     assert saved == pytest.approx(
         rounds * 8 * plain.messages.roll_forward_bytes, rel=1e-9
     )
@@ -84,8 +87,8 @@ def test_a_drained_pipeline_rolls_forward_once(depth, rounds):
 )
 def test_other_codes_and_stripe_units(scheme, unit, chunks, gathered):
     row = ran(scheme, writes([3 * unit + UNIT], UNIT), 1, prefilled=True, unit=unit).row
-    assert row["device_data_write_bytes_per_client_byte"] == chunks * unit / UNIT
-    assert row["device_read_bytes_per_client_byte"] == gathered * unit / UNIT
+    assert row.device_data_write_bytes_per_client_byte == chunks * unit / UNIT
+    assert row.device_read_bytes_per_client_byte == gathered * unit / UNIT
 
 
 def test_both_engines_agree_on_pipelines():
@@ -104,7 +107,7 @@ def test_both_engines_agree_on_pipelines():
         assert one.sha256 == other.sha256
         assert one.uses == other.uses
         left, right = (
-            {k: v for k, v in r.row.items() if k != "engine_wall_s"}
+            {k: v for k, v in r.row.as_dict().items() if k != "engine_wall_s"}
             for r in (one, other)
         )
         assert left == right
@@ -115,7 +118,7 @@ def test_syncs_share_the_end_of_the_log():
     models = models_for(parse_scheme("rep:3"))
     result = ran("rep:3", writes([0, 8 << 20], UNIT), 1)
     log_bytes = models.store.metadata_bytes + models.store.sync_log_bytes
-    assert result.row["device_write_bytes_per_client_byte"] == pytest.approx(
+    assert result.row.device_write_bytes_per_client_byte == pytest.approx(
         3 * (UNIT + log_bytes) / UNIT
     )
 
@@ -146,8 +149,8 @@ def test_each_state_of_a_partial_unit(state, read, data, deferred, logged):
 def test_small_overwrites_read_a_unit_once_and_defer_it_once():
     # Four 1 KiB writes to one unit of three replicas: the unit is read once and goes to its place once.
     row = ran("rep:3", writes(np.arange(4) * KIB, KIB), 4, prefilled=True).row
-    assert row["device_read_bytes_per_client_byte"] == 3
-    assert row["device_data_write_bytes_per_client_byte"] == 3
+    assert row.device_read_bytes_per_client_byte == 3
+    assert row.device_data_write_bytes_per_client_byte == 3
 
 
 def test_a_code_that_does_not_fit_is_told_in_one_line():

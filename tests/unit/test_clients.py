@@ -72,7 +72,7 @@ def test_both_engines_run_several_clients_alike(scheme: str, closed: bool) -> No
     assert compiled.sha256 == simpy.sha256
     assert compiled.uses == simpy.uses
     assert np.array_equal(compiled.engine_run.busy_ns, simpy.engine_run.busy_ns)
-    assert compiled.row["requests"] == 240
+    assert compiled.row.requests == 240
 
 
 def test_each_client_submits_and_receives_its_own_requests() -> None:
@@ -104,7 +104,7 @@ def test_several_clients_serve_more_than_one_whose_thread_is_the_limit() -> None
         pool_of("rep:3", [0, 1, 2, 3]),
         load(4, requests=4000, read_fraction=1.0, queue_depth=16),
     )
-    assert four.row["iops"] > 1.5 * one.row["iops"]
+    assert four.row.iops > 1.5 * one.row.iops
 
 
 def test_clients_on_osd_hosts_share_the_public_network() -> None:
@@ -127,7 +127,7 @@ def test_clients_on_osd_hosts_share_the_public_network() -> None:
 
 def test_an_open_loop_of_many_clients_keeps_its_rate_and_spreads_it() -> None:
     result = run(pool_of("rep:3", list(range(8))), load(8, requests=4000, closed=False))
-    assert result.row["iops"] == pytest.approx(4000, rel=0.06)
+    assert result.row.iops == pytest.approx(4000, rel=0.06)
     clients = result.foreground.planned.clients
     assert np.bincount(clients).min() > 0.8 * 500
 
@@ -144,17 +144,17 @@ def test_two_workloads_at_once_are_reported_together_and_each() -> None:
     ]
     assert results[0].sha256 == results[1].sha256
     both = results[0]
-    assert [row["requests"] for row in both.load_rows] == [400, 40]
-    assert both.row["requests"] == 440
+    assert [row.requests for row in both.load_rows] == [400, 40]
+    assert both.row.requests == 440
     moved = [
-        row["requests"] * size
+        row.requests * size
         for row, size in zip(both.load_rows, (4096, 1 << 20), strict=True)
     ]
     share = sum(
-        row["device_write_bytes_per_client_byte"] * size
+        row.device_write_bytes_per_client_byte * size
         for row, size in zip(both.load_rows, moved, strict=True)
     ) / sum(moved)
-    assert both.row["device_write_bytes_per_client_byte"] == pytest.approx(share)
+    assert both.row.device_write_bytes_per_client_byte == pytest.approx(share)
 
 
 def test_sequential_clients_read_each_its_own_image_in_order() -> None:

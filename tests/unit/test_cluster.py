@@ -141,25 +141,25 @@ def test_every_thread_of_a_lone_write_is_woken_once_a_step_and_sleeps_again(
     # Each write of data wakes the thread that collects it; nobody waits for a read.
     assert sleeps["aio"] == 3 and sleeps["reader"] == 0
     # Each sync wakes 20 more, and of the workers each item wakes two.
-    assert found.row["context_switches_per_op"] == 14 + 2 * 8 + 3 + 3 + 3 + 3 * 20
+    assert found.row.context_switches_per_op == 14 + 2 * 8 + 3 + 3 + 3 + 3 * 20
     plain = simulate(
         make_pool(change(models, threads={**threads, "wake_ns": 0.0}), "rep:3"),
         Replay(one, queue_depth=1),
         engine=engine,
     )
-    assert found.row["cpu_ns_per_op"] - plain.row["cpu_ns_per_op"] == 1000 * (28 + 3)
-    assert found.row["latency_mean_ns"] > plain.row["latency_mean_ns"]
+    assert found.row.cpu_ns_per_op - plain.row.cpu_ns_per_op == 1000 * (28 + 3)
+    assert found.row.latency_mean_ns > plain.row.latency_mean_ns
     with_sync = make_pool(
         change(models, threads={**threads, "sync_ns": 500.0}), "rep:3"
     )
     synced = simulate(with_sync, Replay(one, queue_depth=1), engine=engine)
-    assert synced.row["cpu_ns_per_op"] - found.row["cpu_ns_per_op"] == 3 * 500
+    assert synced.row.cpu_ns_per_op - found.row.cpu_ns_per_op == 3 * 500
     # Most threads are woken by another one of their OSD, which has just run: they find its caches.
     warm = make_pool(change(models, threads={**threads, "cool_ns": 1e5}), "rep:3")
     cheaper = simulate(warm, Replay(one, queue_depth=1), engine=engine)
     spared_ns = int(cheaper.engine_run.warm_ns.sum())
     assert 0 < spared_ns < 1000 * 31
-    assert found.row["cpu_ns_per_op"] - cheaper.row["cpu_ns_per_op"] == spared_ns
+    assert found.row.cpu_ns_per_op - cheaper.row.cpu_ns_per_op == spared_ns
 
 
 def test_index_functions_agree_with_names(cluster):

@@ -314,7 +314,7 @@ def test_a_benchmark_that_fails_or_is_not_there_says_so(tmp_path):
     failing = write_program(
         tmp_path / "bench", "import sys; sys.exit('no such plugin')"
     )
-    with pytest.raises(AgainstError, match="ended with 1: no such plugin"):
+    with pytest.raises(AgainstError, match="exited with status 1: no such plugin"):
         ceph_rows_against(failing)
     silent = write_program(tmp_path / "silent", "pass")
     with pytest.raises(AgainstError, match="wanted seconds and KB"):

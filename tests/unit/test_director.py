@@ -580,5 +580,5 @@ def test_streams_that_cannot_plan_anew_are_refused_where_there_is_a_director(
     with pytest.raises(ProgramError, match="wanted one with a depth"):
         run(asked)
     streams: Any = [Plain()]
-    with pytest.raises(ProgramError, match="cannot plan again"):
+    with pytest.raises(ProgramError, match="without replan"):
         run(replace(asked, streams=streams))

@@ -613,10 +613,10 @@ def test_what_is_given_back_on_either_side_balances() -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        (None, "got no keys, template 'pinning' wants them"),
-        ([[3, 2], [0, 0]], "key ranges that are none"),
-        ([[-1, 2], [0, 0]], "key ranges that are none"),
-        ([[0, 1 << 60], [0, 0]], "key ranges that are none"),
+        (None, "got no keys, wanted them for template 'pinning'"),
+        ([[3, 2], [0, 0]], "invalid key ranges"),
+        ([[-1, 2], [0, 0]], "invalid key ranges"),
+        ([[0, 1 << 60], [0, 0]], "invalid key ranges"),
     ],
 )
 def test_keys_that_cannot_be_are_refused(
@@ -632,7 +632,7 @@ def test_keys_that_cannot_be_are_refused(
 def test_a_spawned_template_has_to_be_in_the_book(run: Run) -> None:
     with pytest.raises(
         ProgramError,
-        match="'spawning' spawns 'background', wanted that in the book too",
+        match="'spawning' spawns 'background', wanted it in the book",
     ):
         run(program([spawning(background(1))], arrivals((0, 0))))
 
@@ -718,7 +718,12 @@ def names_in(package: ModuleType) -> dict[str, Any]:
 
 def test_the_table_of_functions_names_functions_of_both_engines() -> None:
     compiled_names, simpy_names = names_in(compiled), names_in(simpy_engine)
-    table = str(kernel.__doc__).split("=\nhere ")[1].split("\n\n")[0].splitlines()[2:-1]
+    table = (
+        str(kernel.__doc__)
+        .split("=\nthis engine ")[1]
+        .split("\n\n")[0]
+        .splitlines()[2:-1]
+    )
     assert len(table) > 10
     for line in table:
         own, *others = re.findall(r"``([\w.]+)``", line)

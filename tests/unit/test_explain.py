@@ -74,7 +74,7 @@ def test_latency_and_bytes_are_those_of_a_whole_run(
         queue_depth=1,
     )  # fmt: skip
     result = simulate(setting.pool, workload.start(), engine=engine)
-    row = result.row
+    row = result.row.as_dict()
     timeline = one(op, scheme, 8192, sets=["cluster.hosts=7"])
     assert row["latency_mean_ns"] == timeline.latency_ns
     totals = timeline.totals()

@@ -78,17 +78,17 @@ def test_what_enough_members_have_is_recovered_and_the_rest_taken_back(
         "recovered": recovered,
         "rolled back": rolled_back,
     }
-    assert one.row["clean_at_end"]
-    assert one.row["requests_pending"] == one.row["requests_failed"] == 0
+    assert one.row.faults.clean_at_end
+    assert one.row.faults.requests_pending == one.row.faults.requests_failed == 0
     # What the survivors lack is recovered long before the dead OSD is back, and is no recovery of its data.
     early = one.engine_run.streams[1].issued_ns < 40 * SECOND_NS
     assert early.sum() == {("rep:3", 0): 1, ("rep:3", 2): 3, ("rs:4,2", 5): 1}.get(
         (scheme, dead), 0
     )
-    assert one.row["checking_s"] > 40
+    assert one.row.faults.checking_s > 40
 
 
 def test_reads_leave_nothing_behind(models, make_pool):
     result = cut(models, make_pool, "rep:3", read_fraction=1.0)
     assert result.timeline["interrupted"] == {"recovered": 0, "rolled back": 0}
-    assert result.row["recovery_operations"] == 0
+    assert result.row.faults.recovery.recovery_operations == 0

@@ -12,7 +12,7 @@ from stripesim.models.kernel.cost import (
     KernelTable,
     KernelTableError,
 )
-from stripesim.models.kernel.tables import (
+from stripesim.models.kernel.documents import (
     load_table,
     merge_tables,
     table_from_json,
@@ -47,6 +47,10 @@ def cost(
     return KernelCost(**(fields | changes))
 
 
+def decode_cost(erasures: int, fixed_ns: float) -> KernelCost:
+    return cost("decode", erasures, net=AffineKnee(fixed_ns, 0.25))
+
+
 def table(*costs: KernelCost) -> KernelTable:
     return KernelTable("t", PROVENANCE, costs)
 
@@ -64,9 +68,9 @@ def test_a_knee_changes_the_slope_once() -> None:
 
 def test_copy_cost_stands_apart() -> None:
     assert cost().duration_ns(400) == 300.0
-    assert cost().duration_ns(400, without_copy=True) == 140.0
-    with pytest.raises(KernelTableError, match="its copy cost was not measured"):
-        cost(copy=None, net=None).duration_ns(400, without_copy=True)
+    assert cost().arithmetic_ns(400) == 140.0
+    # Without a measurement of the copies, the whole call is charged.
+    assert cost(copy=None, net=None).arithmetic_ns(400) == 300.0
     with pytest.raises(KernelTableError, match="data_bytes: got -1"):
         cost().duration_ns(-1)
 
@@ -77,9 +81,10 @@ def test_look_up_takes_the_first_backend_that_has_it() -> None:
         cost(backend="b2", fixed_ns=7.0),
         cost(backend="b2", scheme="rs:4,2", fixed_ns=9.0),
     )
-    assert t.encode_ns(0, scheme="rs:6,3") == 100.0
-    assert t.encode_ns(0, scheme="rs:6,3", backend="b2") == 7.0
-    assert t.encode_ns(0, scheme="rs:4,2") == 9.0
+    encode = {"op": "encode", "scheme": "rs:6,3"}
+    assert t.cost(**encode).duration_ns(0) == 100.0
+    assert t.cost(**encode, backend="b2").duration_ns(0) == 7.0
+    assert t.cost(op="encode", scheme="rs:4,2").duration_ns(0) == 9.0
     assert t.backends == ("b1", "b2")
     assert t.schemes("b1") == ("rs:6,3",)
 
@@ -90,19 +95,19 @@ def test_what_is_absent_is_reported_with_what_is_there() -> None:
         KernelTableError,
         match="no encode of rs:8,3 with 0 erasures; it has schemes rs:6,3",
     ):
-        t.encode_ns(1, scheme="rs:8,3")
+        t.cost(op="encode", scheme="rs:8,3")
     with pytest.raises(KernelTableError, match="by b9; it has backends b1"):
-        t.encode_ns(1, scheme="rs:6,3", backend="b9")
+        t.cost(op="encode", scheme="rs:6,3", backend="b9")
     with pytest.raises(KernelTableError, match="no decode of rs:6,3 with 1 erasures"):
         t.decode_ns(1, scheme="rs:6,3", erasures=2)
 
 
 def test_decode_beyond_the_measured_erasures_repeats_the_last_step() -> None:
-    t = table(cost("decode", 1, 100.0), cost("decode", 2, 130.0))
+    t = table(*(decode_cost(*row) for row in ((1, 100.0), (2, 130.0))))
     assert t.decode_ns(0, scheme="rs:6,3", erasures=2) == 130.0
     assert t.decode_ns(0, scheme="rs:6,3", erasures=3) == 160.0
     # A faster second erasure is noise: a third does not come cheaper than the second.
-    falling = table(cost("decode", 1, 100.0), cost("decode", 2, 90.0))
+    falling = table(*(decode_cost(*row) for row in ((1, 100.0), (2, 90.0))))
     assert falling.decode_ns(0, scheme="rs:6,3", erasures=4) == 90.0
 
 
@@ -120,7 +125,7 @@ def test_json_round_trip_keeps_everything() -> None:
 def test_merge_lets_the_first_table_win() -> None:
     old, new = table(cost(), cost("decode", 1)), table(cost(fixed_ns=1.0))
     merged = merge_tables("m", [new, old])
-    assert merged.encode_ns(0, scheme="rs:6,3") == 1.0
+    assert merged.cost(op="encode", scheme="rs:6,3").duration_ns(0) == 1.0
     assert len(merged.costs) == 2
     assert merged.provenance["merged"] == [PROVENANCE]
 

@@ -6,7 +6,7 @@ import pytest
 
 from stripesim.calibration.kernels import measure as kernel
 from stripesim.calibration.kernels.codec import Codec, available_backends
-from stripesim.calibration.kernels.fit import fit_rows
+from stripesim.calibration.kernels.cost_fit import fit_rows
 from stripesim.calibration.kernels.malloc import malloc_effect
 from stripesim.calibration.kernels.measure import KernelMeasureError, measure
 from stripesim.models.coding.errors import CodecError, SchemeError

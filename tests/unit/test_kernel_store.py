@@ -65,9 +65,8 @@ def test_default_table_has_the_studied_codes_with_every_operation() -> None:
     table = kernel_store.default_table()
     for scheme in ("rs:6,3", "rs:10,4", "rs:9,3", "rs:12,3"):
         m = parse_scheme(scheme).m
-        encode_ns = table.encode_ns(24576, scheme=scheme)
-        net_ns = table.encode_ns(24576, scheme=scheme, without_copy=True)
-        assert 0 < net_ns < encode_ns
+        encode = table.cost(scheme=scheme, op="encode")
+        assert 0 < encode.arithmetic_ns(24576) < encode.duration_ns(24576)
         for erasures in range(m + 1):
             assert table.decode_ns(24576, scheme=scheme, erasures=erasures) > 0
         assert (
@@ -135,8 +134,8 @@ def test_saving_keeps_what_was_there_and_finds_it_by_name(
     kernel_store.save_table(small_table("rs:4,2", 7.0))
     kernel_store.save_table(small_table("rs:2,1", 6.0))
     table = kernel_store.named_table("mine")
-    assert table.encode_ns(0, scheme="rs:2,1") == 6.0
-    assert table.encode_ns(0, scheme="rs:4,2") == 7.0
+    assert table.cost(scheme="rs:2,1", op="encode").duration_ns(0) == 6.0
+    assert table.cost(scheme="rs:4,2", op="encode").duration_ns(0) == 7.0
 
 
 def save_here(scheme: str, fixed_ns: float) -> None:

@@ -95,8 +95,8 @@ def test_data_moves_off_an_osd_that_is_out_although_it_is_up(
     # Then every object moves once, none is lost or out of reach, and the PG is clean on its new members.
     (group,) = directors[0].state.groups
     assert group.members.acting == (0, 3, 2)
-    assert result.row["clean_at_end"]
-    assert result.row["recovery_operations"] == OBJECTS
-    assert result.row["recovery_lost_bytes"] == 0
-    assert result.row["pgs_unavailable"] == 0
-    assert result.row["requests"] == 300
+    assert result.row.faults.clean_at_end
+    assert result.row.faults.recovery.recovery_operations == OBJECTS
+    assert result.row.faults.recovery.recovery_lost_bytes == 0
+    assert result.row.faults.pgs_unavailable == 0
+    assert result.row.requests == 300

@@ -117,9 +117,7 @@ def test_threads_refuse_an_osd_without_any_and_negative_costs():
         ThreadModel(**found({**numbers, "op_shards_count": 0}))
     with pytest.raises(ValueError, match="wake_ns: got -1"):
         ThreadModel(**found({**numbers, "wake_ns": -1}))
-    with pytest.raises(
-        ValueError, match="sync_wakes_count: got some, wanted 0 where slice_ns is 0"
-    ):
+    with pytest.raises(ValueError, match="sync_wakes_count: got a number above 0"):
         ThreadModel(**found({**numbers, "sync_wakes_count": 2}))
 
 

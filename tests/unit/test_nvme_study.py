@@ -20,7 +20,7 @@ from stripesim.scenarios.studies.nvme.runs import (
     scenario_of,
     tasks_for,
 )
-from stripesim.scenarios.studies.registry import STUDIES
+from stripesim.scenarios.studies.registry import study_named
 
 NEW_CLUSTER = """
 [new]
@@ -257,7 +257,7 @@ def test_more_placement_groups_give_more_reads():
 
 
 def test_the_study_is_listed_with_its_parameters():
-    names = {row["name"] for row in STUDIES["nvme"].parameters()}
+    names = {row["name"] for row in study_named("nvme").parameters()}
     assert {
         "cpu.after_reply_ns",
         "threads.hand_over_ns",

@@ -199,7 +199,7 @@ def test_a_request_across_objects_is_split_and_rejoined(uncached, make_pool, sch
         stream.completed_ns[2],
         stream.completed_ns[3:].max(),
     ]
-    assert result.row["requests"] == 3
+    assert result.row.requests == 3
 
 
 def test_owners_go_on_from_chunk_to_chunk(uncached, make_pool):
@@ -212,7 +212,7 @@ def test_owners_go_on_from_chunk_to_chunk(uncached, make_pool):
 
 def device_reads(pool, requests, **found):
     result = simulate(pool, listed(requests, depth=1), **found)
-    return result.row["device_read_bytes_per_client_byte"]
+    return result.row.device_read_bytes_per_client_byte
 
 
 @pytest.mark.parametrize(
@@ -255,8 +255,8 @@ def test_a_stripe_read_twice_is_read_once_whatever_its_unit(
     once = simulate(pool, listed([(False, 0, stripe)], depth=1)).row
     twice = simulate(pool, listed([(False, 0, stripe)] * 2, depth=1)).row
     more = (
-        2 * twice["device_read_bytes_per_client_byte"]
-        - once["device_read_bytes_per_client_byte"]
+        2 * twice.device_read_bytes_per_client_byte
+        - once.device_read_bytes_per_client_byte
     )
     assert more == cached_again
 
@@ -268,19 +268,19 @@ def test_pristine_and_prefilled_images(models, make_pool):
     prefilled = simulate(pool, listed(last), prefilled=True).row
     meta = models.store.metadata_bytes + models.store.roll_forward_log_bytes
     # Ten stripes are filled; over existing data one stripe is read and written.
-    assert pristine["device_write_bytes_per_client_byte"] == 9 * (
-        10 * 4 * KIB + meta
-    ) / (4 * KIB)
-    assert pristine["device_read_bytes_per_client_byte"] == 0
-    assert prefilled["device_write_bytes_per_client_byte"] == 9 * (4 * KIB + meta) / (
+    assert pristine.device_write_bytes_per_client_byte == 9 * (10 * 4 * KIB + meta) / (
         4 * KIB
     )
-    assert prefilled["device_read_bytes_per_client_byte"] == 6
+    assert pristine.device_read_bytes_per_client_byte == 0
+    assert prefilled.device_write_bytes_per_client_byte == 9 * (4 * KIB + meta) / (
+        4 * KIB
+    )
+    assert prefilled.device_read_bytes_per_client_byte == 6
     # The second write finds the object as the first one left it.
     both = simulate(pool, listed(last * 2, depth=1), prefilled=False).row
-    assert both["device_write_bytes_per_client_byte"] * 2 == pytest.approx(
-        pristine["device_write_bytes_per_client_byte"]
-        + prefilled["device_write_bytes_per_client_byte"]
+    assert both.device_write_bytes_per_client_byte * 2 == pytest.approx(
+        pristine.device_write_bytes_per_client_byte
+        + prefilled.device_write_bytes_per_client_byte
     )
 
 
@@ -289,11 +289,11 @@ def test_a_bare_device_moves_whole_blocks(models, make_pool, write):
     pool = make_pool(models, "none")
     row = simulate(pool, listed([(write, index * MIB, KIB) for index in range(20)])).row
     moved, other = ("write", "read") if write else ("read", "write")
-    assert row[f"device_{moved}_bytes_per_client_byte"] == 4
-    assert row[f"device_{other}_bytes_per_client_byte"] == 0
+    assert getattr(row, f"device_{moved}_bytes_per_client_byte") == 4
+    assert getattr(row, f"device_{other}_bytes_per_client_byte") == 0
     assert (
-        row["private_net_bytes_per_client_byte"]
-        == row["public_net_bytes_per_client_byte"]
+        row.private_net_bytes_per_client_byte
+        == row.public_net_bytes_per_client_byte
         == 0
     )
 

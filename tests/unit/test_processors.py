@@ -29,7 +29,7 @@ def result(request, make_pool, models, change):
 
 def test_threads_add_up_to_the_processor_time_of_a_request(result):
     total = sum(one["cpu_ns_per_op"] for one in result.processors["threads"])
-    assert total == pytest.approx(result.row["cpu_ns_per_op"])
+    assert total == pytest.approx(result.row.cpu_ns_per_op)
     assert all(one["cpu_ns_per_op"] > 0 for one in result.processors["threads"])
 
 
@@ -37,8 +37,8 @@ def test_hosts_are_busy_for_what_requests_take(result):
     busy_s = sum(
         host["utilisation"] * host["cores"] for host in result.processors["hosts"]
     )
-    rate = result.row["requests"] / (result.engine_run.end_ns / 1e9)
-    assert busy_s == pytest.approx(rate * result.row["cpu_ns_per_op"] / 1e9, rel=0.02)
+    rate = result.row.requests / (result.engine_run.end_ns / 1e9)
+    assert busy_s == pytest.approx(rate * result.row.cpu_ns_per_op / 1e9, rel=0.02)
 
 
 def test_threads_are_in_use_for_their_work_where_nothing_waits(
@@ -60,7 +60,7 @@ def test_threads_are_in_use_for_their_work_where_nothing_waits(
     result = simulate(pool, load.start())
     messenger = result.processors["threads"][0]
     count = messenger["count_per_osd"] * pool.cluster.osds
-    rate_per_ns = result.row["requests"] / result.engine_run.end_ns
+    rate_per_ns = result.row.requests / result.engine_run.end_ns
     assert count * messenger["in_use_mean"] == pytest.approx(
         rate_per_ns * messenger["cpu_ns_per_op"], rel=0.01
     )

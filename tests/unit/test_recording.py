@@ -70,20 +70,20 @@ def test_the_slowed_resource_is_the_bottleneck(
     row = simulate(pool, load(read=read)).row
     if kind == "public.tx":
         # Replies of four hosts meet at the one client, whose receiving side is as slow.
-        assert row["bottleneck"] in ("public.tx", "client.rx")
+        assert row.bottleneck in ("public.tx", "client.rx")
     else:
-        assert row["bottleneck"] == kind
+        assert row.bottleneck == kind
     # Who waits for it may hold a lock or a thread that others wait for in turn.
-    assert row["bottleneck_wait_fraction"] > 0.4
-    assert 0.5 < row["bottleneck_utilisation"] <= 1
+    assert row.bottleneck_wait_fraction > 0.4
+    assert 0.5 < row.bottleneck_utilisation <= 1
 
 
 def test_one_placement_group_is_the_bottleneck_where_its_lock_spans_the_commit(
     models, make_pool
 ):
     row = simulate(make_pool(models, "rep:3", groups=1), load()).row
-    assert row["bottleneck"] == "pg.lock"
-    assert row["bottleneck_utilisation"] > 0.99
+    assert row.bottleneck == "pg.lock"
+    assert row.bottleneck_utilisation > 0.99
 
 
 @pytest.mark.parametrize(
@@ -113,16 +113,16 @@ def test_a_lone_request_is_limited_by_its_latency(fast, change, make_pool):
     # One request at a time keeps nothing busy: it spends its time at the drive, which takes 1 ms.
     pool = make_pool(change(fast, ssd={"read_base_ns": 1e6}), "rep:1", groups=4)
     row = simulate(pool, load(read=1.0, depth=1, requests=50)).row
-    assert (row["bottleneck"], row["bottleneck_utilisation"]) == ("latency", None)
-    assert row["latency_at"] == "ssd"
-    assert row["latency_at_fraction"] > 0.9
+    assert (row.bottleneck, row.bottleneck_utilisation) == ("latency", None)
+    assert row.latency_at == "ssd"
+    assert row.latency_at_fraction > 0.9
 
 
 def test_requests_that_are_all_served_have_no_bottleneck(models, make_pool):
     calm = load(read=1.0, requests=50, depth=0, rate=10.0)
     row = simulate(make_pool(models, "rep:1", groups=4), calm).row
-    assert row["bottleneck"] == "none"
-    assert not row["saturated"]
+    assert row.bottleneck == "none"
+    assert not row.saturated
 
 
 def test_a_full_member_is_a_bottleneck_though_most_are_idle(fast, change, make_pool):
@@ -130,9 +130,9 @@ def test_a_full_member_is_a_bottleneck_though_most_are_idle(fast, change, make_p
     without_locks = change(fast, ssd={"read_base_ns": 1e6}, pg_lock={"scope": "none"})
     pool = make_pool(without_locks, "rep:1", groups=2, osds=16)
     row = simulate(pool, load(read=1.0, depth=64)).row
-    assert row["bottleneck"] == "ssd"
-    assert row["bottleneck_utilisation"] > 0.9
-    assert row["bottleneck_mean_utilisation"] < 0.3
+    assert row.bottleneck == "ssd"
+    assert row.bottleneck_utilisation > 0.9
+    assert row.bottleneck_mean_utilisation < 0.3
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
@@ -146,7 +146,7 @@ def test_utilisation_is_a_fraction_and_little_holds(
     resources, run = pool.cluster.resources, result.engine_run
     busy = np.maximum(run.busy_ns, run.held_ns) / (resources.capacities * run.end_ns)
     assert (busy >= 0).all() and (busy <= 1).all()
-    assert 0 <= result.row["cpu_utilisation"] <= 1
+    assert 0 <= result.row.cpu_utilisation <= 1
     asked = result.requested
     # Exactly: the time integral of the number in the system is the sum of the times in it.
     events = np.r_[
@@ -160,33 +160,29 @@ def test_utilisation_is_a_fraction_and_little_holds(
     assert number.max() <= depth
     # In the steady window, with the loop full: number = rate × latency, to the noise of its edges.
     if depth < 100:
-        assert result.row["iops"] * result.row[
-            "latency_mean_ns"
-        ] / 1e9 == pytest.approx(depth, rel=0.1)
+        assert result.row.iops * result.row.latency_mean_ns / 1e9 == pytest.approx(
+            depth, rel=0.1
+        )
 
 
 def test_an_open_loop_far_below_saturation_gives_its_rate(models, make_pool):
     pool = make_pool(models, "rep:3", groups=64)
     result = simulate(pool, load(read=1.0, depth=0, rate=500.0, requests=4000))
     # 4000 arrivals tell the rate to 1.6 %; the window leaves some out.
-    assert result.row["iops"] == pytest.approx(500, rel=0.06)
-    assert result.row["throughput_ci_low"] <= 500 * 4 * KIB * 1.06
-    assert result.row["throughput_ci_high"] >= 500 * 4 * KIB * 0.94
+    assert result.row.iops == pytest.approx(500, rel=0.06)
+    assert result.row.throughput_ci_low <= 500 * 4 * KIB * 1.06
+    assert result.row.throughput_ci_high >= 500 * 4 * KIB * 0.94
 
 
 def test_columns_are_consistent(models, make_pool):
     result = simulate(make_pool(models, "rs:4,2", groups=16), load(read=0.5))
     row = result.row
-    assert row["throughput_bytes_per_s"] == pytest.approx(row["iops"] * 4 * KIB)
-    assert (
-        row["throughput_ci_low"]
-        <= row["throughput_bytes_per_s"]
-        <= row["throughput_ci_high"]
-    )
-    order = ["latency_p50_ns", "latency_p95_ns", "latency_p99_ns", "latency_max_ns"]
-    assert sorted(row[name] for name in order) == [row[name] for name in order]
-    assert row["latency_max_ns"] <= result.requested.latencies_ns.max()
-    assert row["simulated_s"] == result.engine_run.end_ns / 1e9
+    assert row.throughput_bytes_per_s == pytest.approx(row.iops * 4 * KIB)
+    assert row.throughput_ci_low <= row.throughput_bytes_per_s <= row.throughput_ci_high
+    assert row.latency_p50_ns <= row.latency_p95_ns <= row.latency_p99_ns
+    assert row.latency_p99_ns <= row.latency_max_ns
+    assert row.latency_max_ns <= result.requested.latencies_ns.max()
+    assert row.simulated_s == result.engine_run.end_ns / 1e9
 
 
 def test_the_fingerprint_is_that_of_all_completions_in_order_of_issue(
@@ -206,7 +202,7 @@ def test_a_bounded_run_counts_what_completed(models, make_pool, engine):
     )
     asked = result.requested
     assert result.engine_run.end_ns == 50_000_000
-    assert result.row["requests"] == asked.done.sum() < len(asked.issued_ns)
+    assert result.row.requests == asked.done.sum() < len(asked.issued_ns)
     assert (~asked.done).sum() == 8
     assert (asked.completed_ns[asked.done] <= 50_000_000).all()
 
@@ -215,15 +211,15 @@ def test_a_run_too_short_for_any_request_says_so(models, make_pool):
     result = simulate(
         make_pool(models, "rep:3"), load(requests=None, depth=8), until_ns=10
     )
-    assert result.row["requests"] == 0
-    assert "iops" not in result.row
+    assert result.row.requests == 0
+    assert result.row.iops is None
 
 
 @pytest.mark.parametrize("requests", [1, 2, 19, 20, 21])
 def test_few_requests_still_make_a_row(models, make_pool, requests):
     row = simulate(make_pool(models, "rep:3"), load(requests=requests, depth=4)).row
-    assert row["requests"] == requests
-    assert row["iops"] > 0 and row["latency_mean_ns"] > 0
+    assert row.requests == requests
+    assert row.iops > 0 and row.latency_mean_ns > 0
 
 
 def test_bins_sum_to_the_account(models, make_pool):
@@ -241,11 +237,12 @@ def test_bins_sum_to_the_account(models, make_pool):
         "private_net_bytes",
         "public_net_bytes",
     ):
-        assert sums[name] == simulated.row[f"{name}_per_client_byte"] * client_bytes
+        assert (
+            sums[name]
+            == getattr(simulated.row, f"{name}_per_client_byte") * client_bytes
+        )
     # Bins hold what steps account. What waking threads takes, the run counts beside them.
     wakes_ns = simulated.engine_run.sleeps * pool.cluster.resources.wake_ns
     woken_ns = int(wakes_ns.sum())
     assert woken_ns > 0
-    assert sums["cpu_ns"] + woken_ns == pytest.approx(
-        simulated.row["cpu_ns_per_op"] * 80
-    )
+    assert sums["cpu_ns"] + woken_ns == pytest.approx(simulated.row.cpu_ns_per_op * 80)

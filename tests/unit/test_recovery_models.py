@@ -113,7 +113,7 @@ def repaired(scenario, **models):
     ((_, result),) = run_cells(
         scenario, "compiled", replace(build_models(scenario), **models)
     )
-    return result.row
+    return result.row.as_dict()
 
 
 def test_a_look_up_that_misses_is_a_read_of_each_source():

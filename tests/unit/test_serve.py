@@ -254,8 +254,8 @@ def test_a_report_is_the_base(client):
     answer = client.post("/upload", files={"file": ("x.json", found[0].read_bytes())})
     assert answer.status_code == 303
     page = client.get(answer.headers["location"]).text
-    assert "What was read, and what was simplified" in page
-    assert "Usable with the largest domain gone" in page
+    assert "How the upload was read and simplified" in page
+    assert "Usable after losing the largest failure domain" in page
 
 
 def test_a_scenario_with_racks_keeps_its_failure_domain():

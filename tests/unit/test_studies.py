@@ -7,13 +7,17 @@ import polars as pl
 import pytest
 
 from stripesim.calibration.ledger.verdicts import judge
+from stripesim.cli.study import parse_sets
 from stripesim.scenarios.studies.base import (
-    Ablation,
-    Option,
     Study,
     StudyResult,
     chosen,
     study_provenance,
+)
+from stripesim.scenarios.studies.description import (
+    Ablation,
+    Option,
+    StudyDescription,
 )
 from stripesim.scenarios.studies.lookup import claims_of
 from stripesim.scenarios.studies.parameters import (
@@ -43,9 +47,13 @@ class Small(Study):
     """A study of one number."""
 
     name = "exstorus2019"
-    summary = title = introduction = "small"
-    options = (Option(name="data", flag="--data", kind=Path, help=""),)
-    ablations = {"none": Ablation("no disks", ("hdd.disks_count=0.5",))}  # noqa: RUF012
+    description = StudyDescription(
+        summary="small",
+        title="small",
+        introduction="small",
+        options=[Option(name="data", flag="--data", kind="path", help="")],
+        ablations={"none": Ablation(says="no disks", sets={"hdd.disks_count": 0.5})},
+    )
 
     def parameters(self):
         return ParameterFile("exstorus2019").listed()
@@ -82,10 +90,10 @@ def simulated(result):
 def test_the_registry_names_every_folder_and_each_has_the_same_files():
     folders = {path.parent.name for path in FOLDER.glob("*/study.py")}
     assert set(STUDIES) == folders
-    for name, study in STUDIES.items():
-        assert study.name == name
+    for name in STUDIES:
+        assert study_named(name).name == name
         here = {path.name for path in (FOLDER / name).iterdir()}
-        assert {"study.py", "claims.py", "runs.py", "figures.toml"} <= here, name
+        assert {"study.py", "study.toml", "figures.toml"} <= here, name
         assert not {
             file
             for file in here
@@ -100,14 +108,14 @@ def test_a_study_that_does_not_exist_is_refused():
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_setting_of_an_ablation_names_something_of_its_study(name):
-    study = STUDIES[name]
-    for ablation in study.ablations.values():
+    study = study_named(name)
+    for ablation in study.description.ablations.values():
         changes = study.changes(ablation.sets)
         assert len(changes.numbers) + len(changes.scenario) == len(ablation.sets)
 
 
 def test_a_parameter_changes_what_is_simulated_and_is_listed_as_changed():
-    result = Small().run(sets=["hdd.disks_count=3"])
+    result = Small().run(sets={"hdd.disks_count": 3})
     assert simulated(result) == 6
     (row,) = (
         row for row in result.ledger.parameters if row["name"] == "hdd.disks_count"
@@ -149,11 +157,14 @@ def test_a_changed_study_is_written_with_its_ablations(tmp_path):
     ("sets", "says"),
     [
         (
-            ["hdd.disk=3"],
+            {"hdd.disk": 3},
             "hdd.disk: got no parameter of study exstorus2019, wanted one of its 24, such as hdd.disks",
         ),
-        (["hdd.disks_count=many"], "hdd.disks_count: got many, wanted a number"),
-        (["hdd"], "got 'hdd', wanted KEY=VALUE"),
+        (
+            {"hdd.disks_count": "many"},
+            "hdd.disks_count: got many, wanted a number",
+        ),
+        ({"hdd.disks_count": True}, "hdd.disks_count: got True, wanted a number"),
     ],
 )
 def test_a_wrong_setting_is_refused(sets, says):
@@ -162,23 +173,36 @@ def test_a_wrong_setting_is_refused(sets, says):
     assert says in str(caught.value)
 
 
+def test_settings_of_the_command_line_are_toml_or_text():
+    texts = ["a.b=2", "c = [1, 2]", "d=wpq", 'e="x=y"', "f=1\ng=2"]
+    assert parse_sets(texts) == {
+        "a.b": 2,
+        "c": [1, 2],
+        "d": "wpq",
+        "e": "x=y",
+        "f": "1\ng=2",
+    }
+    with pytest.raises(ValueError, match="got 'hdd', wanted KEY=VALUE") as caught:
+        parse_sets(["hdd", "a=1", "b"])
+    assert len(str(caught.value).splitlines()) == 2
+
+
 def test_all_wrong_settings_are_reported_at_once():
     with pytest.raises(ValueError, match="\n") as caught:
-        Small().run(sets=["a=1", "b=2"])
+        Small().run(sets={"a": 1, "b": 2})
     assert len(str(caught.value).splitlines()) == 2
 
 
 def test_keys_that_a_study_sets_itself_are_refused():
     with pytest.raises(ValueError, match="study koh2017 sets this itself"):
-        STUDIES["koh2017"].changes(["workload.ops=['read']"])
+        study_named("koh2017").changes({"workload.ops": ["read"]})
 
 
 def test_a_scenario_key_is_checked_by_the_loader():
     with pytest.raises(ValueError, match=r"--set: cluster\.hostss"):
-        STUDIES["koh2017"].changes(["cluster.hostss=5"])
-    assert STUDIES["koh2017"].changes(["cluster.osds_per_host=5"]).scenario == (
-        "cluster.osds_per_host=5",
-    )
+        study_named("koh2017").changes({"cluster.hostss": 5})
+    sets = {"cluster.osds_per_host": 5}
+    assert study_named("koh2017").changes(sets).scenario == sets
 
 
 def test_an_option_of_another_study_is_refused():

@@ -9,7 +9,7 @@ from stripesim.scenarios.studies.claim_rules import claim_rules
 from stripesim.scenarios.studies.figure_spec import figure_spec, figure_specs
 from stripesim.scenarios.studies.lookup import claims_of, number, published, select
 from stripesim.scenarios.studies.marks import MARKS
-from stripesim.scenarios.studies.registry import STUDIES
+from stripesim.scenarios.studies.registry import STUDIES, study_named
 from stripesim.scenarios.studies.small_multiples import draw_figure
 
 ROWS = pl.DataFrame(
@@ -39,7 +39,7 @@ def test_published_values_are_those_of_claims_with_one_number():
 
 @pytest.mark.parametrize("name", sorted(set(STUDIES) - {"ceph16", "nvme"}))
 def test_rules_name_claims_and_metrics_of_their_study(name):
-    claims = STUDIES[name].claims()
+    claims = study_named(name).claims()
     rules = claim_rules(name)
     assert set(rules.expressions) <= {claim.id for claim in claims}
     assert set(rules.groups) <= {claim.metric for claim in claims}

@@ -191,10 +191,10 @@ def test_a_fault_of_some_points_names_one(tiny: Path) -> None:
             {"over": ['schemes=["rep:3"],["rep:3","rep:2"]']},
             "twice, wanted each cell once",
         ),
-        ({"over": ["schemes=rep:3,rs:6,3"]}, "one with a comma in quotes"),
+        ({"over": ["schemes=rep:3,rs:6,3"]}, "quote schemes with a comma"),
         (
             {"zipped": ["workload.queue_depth=1,2", "cluster.pg_num=8"]},
-            "wanted as many values for each key",
+            "wanted equally many values for each key",
         ),
         ({"replications": 2, "seed": 2**63 - 1}, "wanted seeds below 2^63"),
         (
@@ -441,7 +441,10 @@ def test_a_sweep_warns_of_each_point_outside_the_calibrated_range_once():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"over": ["seed=1,2"]}, "--over: seed: got it swept, wanted --replications N"),
+        (
+            {"over": ["seed=1,2"]},
+            "--over: seed: got a swept seed, wanted --replications N",
+        ),
         ({"replications": 1_000_000}, "wanted at most 200,000"),
         (
             {

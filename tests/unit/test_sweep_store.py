@@ -108,7 +108,7 @@ def test_what_a_kill_left_half_written_is_cleared_away(tmp_path: Path) -> None:
 
 def test_rows_are_not_mixed_with_those_of_another_sweep_unasked(tmp_path: Path) -> None:
     fill(tmp_path, range(1))
-    with pytest.raises(SweepError, match="wanted --resume to go on"):
+    with pytest.raises(SweepError, match="wanted --resume to continue"):
         PartStore(tmp_path, resume=False)
 
 

@@ -278,8 +278,8 @@ def test_a_completion_before_its_dispatch_is_a_fault(tmp_path: Path) -> None:
     )
     trace = read(tmp_path, *lines, strict=False)
     assert trace.faults.lines() == [
-        f"{tmp_path}/t.txt:3: got a time 0.000002000 s before that above, "
-        "wanted times that do not run backwards"
+        f"{tmp_path}/t.txt:3: got a time 0.000002000 s before the previous one, "
+        "wanted non-decreasing times"
     ]
     # The request stays, as if it had ended at once.
     assert trace.requests["complete_ns"].to_list() == [5000]

@@ -146,8 +146,8 @@ def test_damage_is_told_by_byte(tmp_path: Path) -> None:
     trace = read_trace(tmp_path / "t")
     assert len(trace) == 4
     assert trace.faults.lines() == [
-        f"{tmp_path}/t:byte 48: got 15 bytes that are no record, wanted the magic 0x65617407",
-        f"{tmp_path}/t:byte {48 * 12 + 15}: got a record cut after 20 bytes, wanted a whole record",
+        f"{tmp_path}/t:byte 48: got 15 bytes that are not a record, wanted the magic 0x65617407",
+        f"{tmp_path}/t:byte {48 * 12 + 15}: got a record cut after 20 bytes, wanted a complete record",
     ]
     with pytest.raises(TraceError):
         read_trace(tmp_path / "t", strict=True)

@@ -128,7 +128,7 @@ def test_sqlite_files_without_the_table_or_broken(tmp_path: Path) -> None:
     whole = (tmp_path / "none.db").read_bytes()
     (tmp_path / "cut.db").write_bytes(whole[:100] + b"\xff" * 3000)
     for name in ("none.db", "cut.db"):
-        with pytest.raises(TraceError, match="wanted an SQLite file"):
+        with pytest.raises(TraceError, match="wanted an uncompressed SQLite file"):
             read_failures(tmp_path / name)
 
 

@@ -116,7 +116,7 @@ def test_time_going_backwards_is_a_fault_where_a_format_is_in_order(
     assert len(trace) == 4
     (fault,) = trace.faults.first
     assert fault.line == 3
-    assert "wanted times that do not run backwards" in str(fault)
+    assert "wanted non-decreasing times" in str(fault)
     assert trace.requests["issue_ns"].is_sorted()
 
 

@@ -179,7 +179,7 @@ def test_speed_and_closed_replay_of_a_real_trace(data):
     plain, fast = issued(), issued("workload.speed=4")
     assert (fast.requested.issued_ns == np.rint(plain.requested.issued_ns / 4)).all()
     closed = issued("workload.replay=closed", "workload.queue_depth=3")
-    assert closed.row["requests"] == 1000
+    assert closed.row.requests == 1000
     # Never more than three outstanding parts, and no idle time: far faster than recorded.
     stream = closed.engine_run.streams[0]
     events = sorted(
@@ -188,8 +188,8 @@ def test_speed_and_closed_replay_of_a_real_trace(data):
     )
     outstanding = np.cumsum([change for _, change in events])
     assert outstanding.max() == 3
-    assert closed.row["simulated_s"] < plain.row["simulated_s"] / 10
-    assert issued("workload.requests=100").row["requests"] == 100
+    assert closed.row.simulated_s < plain.row.simulated_s / 10
+    assert issued("workload.requests=100").row.requests == 100
 
 
 def test_devices_of_a_trace_are_images_of_their_own(tmp_path):

@@ -1,1 +1,1 @@
-"""Failure traces: their formats, their common form, and their statistics; start with `columns`."""
+"""Failure traces: formats, their common form and statistics. Start with `columns`."""

@@ -1,9 +1,11 @@
-"""Alibaba's table of SSD failures (`ssd_failure_tag.csv`): the trouble tickets of failed SSDs.
+"""Read Alibaba's table of SSD failures (`ssd_failure_tag.csv`), the trouble tickets of failed SSDs.
 
-A component is `model.disk_id` (a disk_id counts within its model), the reason is the application. The table
-holds failed drives only: a lifetime cannot be fitted to it, since neither the drives that lived nor the dates
-of installation are in it; rates need the population, which the publication gives as nearly one million.
+A component is `model.disk_id` (a disk_id is unique within its model), and the reason is the application. The
+table contains only failed drives, without surviving drives and dates of installation, so lifetimes cannot be
+fitted. Rates need the population, which the publication states as nearly one million.
 
+References
+----------
 Han, Lee, Xu, Liu, He, Liu: An in-depth study of correlated failures in production SSD-based data centers,
 FAST 2021; alibaba-edu/dcbrain, ssd_open_data.
 """

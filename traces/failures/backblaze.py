@@ -1,11 +1,13 @@
-"""Backblaze drive stats, a row per drive and day: one CSV file of a day, or days joined under one heading.
+"""Read Backblaze drive stats with one row per drive and day: one CSV file per day, or days under one heading.
 
-A component is `model.serial_number`; node and rack are the pod and the vault, in the files that have them. A
-drive is up from the first to the end of the last day it is listed; the span's end was seen if that day says
-failure, else it is cut: the drive was taken out, or the file ends. `entry_age_s` comes from SMART attribute 9
-(power-on hours) on the first day. Rows are aggregated as they are read, so memory grows with drives, not
-days.
+A component is `model.serial_number`. Node and rack are the pod and the vault, in files that have them. A
+drive is up from its first day until the end of its last day in the file. The end of this span is observed if
+that day reports a failure. Otherwise the span is censored, because the drive was removed or the file ends.
+`entry_age_s` comes from SMART attribute 9 (power-on hours) on the first day. Rows are aggregated as they are
+read, so memory grows with the number of drives, not of days.
 
+References
+----------
 Backblaze, Hard Drive Data and Stats, section on the schema of the daily files.
 """
 
@@ -38,7 +40,7 @@ FORMAT = TraceFormat("backblaze", lambda head: has_columns(head, _NEEDED), _read
 
 
 def _days(rows: pl.DataFrame, log: FaultLog) -> pl.DataFrame:
-    """Return one row per drive with its days in a block."""
+    """Aggregate the days of each drive in a block into one row."""
 
     def optional(name: str) -> pl.Expr:
         if name in rows.columns:
@@ -79,7 +81,7 @@ def _joined(rows: pl.DataFrame) -> pl.DataFrame:
             pl.col("first_s").min(),
             pl.col("last_s").max(),
             pl.col("failed_s").min(),
-            # The age belongs to the first day.
+            # The age refers to the first day.
             pl.col("hours").first(),
             pl.col("days").sum(),
         )

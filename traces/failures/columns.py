@@ -1,4 +1,4 @@
-"""The one form that every failure trace is read into: events, and spans of being up or down."""
+"""Define the common form of all failure traces: events, and spans of being up or down."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,32 +37,33 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True)
 class FailureTrace:
-    """A record of what failed when."""
+    """A record of failures over time."""
 
-    #: `time_s` (Unix-like seconds; some sources hold local time), `component` (what fails), `node` (where it
-    #: sits), `rack` (the smallest group above the node that the source tells: rack, cluster or system), `up`
-    #: (state from then on), `reason` (of going down, in the source's words). Unknown cells are null.
+    #: `time_s` (seconds like Unix time; some sources use local time), `component` (the part that fails),
+    #: `node` (its location), `rack` (the smallest group above the node in the source: rack, cluster or
+    #: system), `up` (the new state), `reason` (for going down, in the source's words). Unknown cells are
+    #: null.
     events: pl.DataFrame
-    #: Times of one state: from `start_s` to `stop_s`. `left_cut`: it had begun before the record did;
-    #: `right_cut`: its end was not seen. `entry_age_s`: age of the component at the start, where recorded.
-    #: None where the source tells failures alone.
+    #: Periods of one state from `start_s` to `stop_s`. `left_cut`: it started before the record. `right_cut`:
+    #: its end was not observed. `entry_age_s`: age of the component at the start, if recorded. None if the
+    #: source records only failures.
     spans: pl.DataFrame | None
-    #: `format`, `source`: how it was read, and from what file
+    #: Format that the file was read as, and its name
     format: str
     source: str
-    #: Number of components watched, including those that never failed; None if the source does not say
+    #: Number of observed components, including those that never failed, or None if unknown
     population: int | None = None
     faults: Faults = field(default_factory=Faults)  #: Faults of the file
     counts: Mapping[str, int] = field(
         default_factory=dict
-    )  #: Counts of lines that are not events
+    )  #: Numbers of lines that are not events
 
     def __len__(self) -> int:
         return self.events.height
 
 
 def events_of(spans: pl.DataFrame) -> pl.DataFrame:
-    """Return the events that begin spans; one cut on the left gives the state at the start of the record."""
+    """Return the events that start spans. Spans cut on the left give the initial states."""
     return spans.select(
         pl.col("start_s").alias("time_s"), *list(EVENT_SCHEMA)[1:]
     ).sort("time_s", maintain_order=True)

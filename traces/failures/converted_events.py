@@ -1,4 +1,4 @@
-"""Failure traces that `trace convert` wrote, as CSV or Parquet; spans are in a companion file."""
+"""Read failure traces that `trace convert` wrote as CSV or Parquet, with spans in a companion file."""
 
 import polars as pl
 
@@ -9,7 +9,7 @@ from stripesim.traces.problems import FaultLog
 from stripesim.traces.source import TraceFormat, TraceSource, companion
 
 SECONDS_MAX = 1 << 40
-"""Later than any clock shows; larger numbers are damage."""
+"""Limit beyond the time on any clock. Larger numbers are treated as damage."""
 
 _SECONDS = {"time_s": -SECONDS_MAX, "start_s": -SECONDS_MAX, "entry_age_s": 0}
 

@@ -1,10 +1,12 @@
-"""Failure Trace Archive: its tab files and its SQLite form.
+"""Read the Failure Trace Archive's tab files and SQLite files.
 
-An `event_trace` table as text; `node.tab` next to it, if present, gives the location. Type 1 is available,
-0 unavailable. The archive stores the reason of an outage with the period of availability that it ended; here
-it stands with the outage. A span is cut where it begins or ends with the whole file. Deviation: two published
-sets (overnet03) use the types the other way round; that cannot be seen from the file.
+The text form is an `event_trace` table, with the locations in an optional `node.tab` next to it. Type 1 is
+available, 0 unavailable. The archive stores the reason of an outage with the period of availability that it
+ended. Here the reason is part of the outage. A span is cut if it starts or ends with the whole file.
+Deviation: two published sets (overnet03) use the types in reverse, which a file does not reveal.
 
+References
+----------
 Kondo, Javadi, Iosup, Epema: The Failure Trace Archive, CCGrid 2010; the archive's page FTA Format.
 """
 
@@ -23,7 +25,7 @@ from stripesim.traces.source import Head, TraceFormat, TraceSource
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 SECONDS_MAX = 1 << 40
-"""Later than any clock shows; larger numbers are damage."""
+"""Limit beyond the time on any clock. Larger numbers are treated as damage."""
 
 _COLUMNS = (
     "event_id",
@@ -65,7 +67,7 @@ def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
 
 
 def _read_sqlite(source: TraceSource, log: FaultLog) -> FailureTrace:
-    """Read the same tables from one file, not compressed; places in faults are rows of `event_trace`."""
+    """Read the same tables from an uncompressed SQLite file. Faults are located by row of `event_trace`."""
     log.unit = "row"
     try:
         with closing(
@@ -80,7 +82,7 @@ def _read_sqlite(source: TraceSource, log: FaultLog) -> FailureTrace:
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
         raise TraceError(
             f"{source.path}: got {shown(str(error))}, "
-            "wanted an SQLite file, not compressed, with the archive's table event_trace"
+            "wanted an uncompressed SQLite file with the archive's table event_trace"
         ) from None
     return _trace(parts, SQLITE_FORMAT.name, source, locations)
 
@@ -124,7 +126,7 @@ def _sqlite_locations(
                 rack = None if location is None else str(location)
                 cells.append((str(node), rack))
     except sqlite3.Error:
-        # Only event_trace is needed.
+        # Only event_trace is required.
         return None
     return _unique(
         pl.DataFrame(
@@ -134,7 +136,7 @@ def _sqlite_locations(
 
 
 def _locations(source: TraceSource) -> pl.DataFrame | None:
-    """Read the locations of nodes from the table next to the file; None without such a table."""
+    """Read the locations of nodes from the table next to the file, or return None."""
     if not source.path.name.startswith("event_trace"):
         return None
     tables = [
@@ -172,7 +174,7 @@ def _unique(table: pl.DataFrame) -> pl.DataFrame:
 def _sound(rows: pl.DataFrame, log: FaultLog) -> pl.DataFrame:
     times = ("event_start_time", "event_stop_time")
     rows = rows.with_columns(
-        # Some sets give times with a fraction of a second.
+        # Some sets have fractions of a second.
         pl.col(times)
         .cast(pl.Float64, strict=False)
         .round()

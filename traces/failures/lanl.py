@@ -1,12 +1,14 @@
-"""Los Alamos failure data, LA-UR-05-7318: outages of nodes, 1996 to 2005, as a comma separated file.
+"""Read Los Alamos failure data, LA-UR-05-7318: node outages from 1996 to 2005, as a CSV file.
 
-A component is a node, `system.node`; the rack is the system, as nothing smaller is recorded. Times are local
-and are taken as if they were UTC. Between two outages of a node lies a span of being up; after the last one
-it is cut at the node's decommissioning (to the month) or at the end of the record. A node that never failed
-is not in the file: it counts in `population` (column `nodes` of each system), and spans know nothing of it,
-so lifetimes fitted to them are those of nodes that failed at least once. An outage that begins before the
-node's last one has ended is listed, and joined with that one in the spans.
+A component is a node, `system.node`. The rack is the system, because no smaller group is recorded. Times are
+local and treated as UTC. A node is up between two outages. After the last one, the span is cut at the node's
+decommissioning (to the month) or at the end of the record. Nodes that never failed are not in the file. They
+count in `population` (column `nodes` of each system) but have no spans, so fitted lifetimes are those of
+nodes that failed at least once. An outage that starts before the node's previous one has ended is a separate
+event, but the spans merge the two.
 
+References
+----------
 Schroeder, Gibson: A large-scale study of failures in high-performance computing systems, DSN 2006; README of
 LA-UR-05-7318.
 """
@@ -62,7 +64,7 @@ _MONTHS = (
 )
 _Outage = tuple[int, int, str]
 _Row = tuple[dict[str, Any], int, int]
-"""A row by column name, start and stop [s]."""
+"""A row by column name, with start and stop [s]."""
 
 
 @dataclass
@@ -104,7 +106,7 @@ def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
     table = pl.DataFrame(spans, schema=SPAN_SCHEMA, orient="row").sort(
         "start_s", maintain_order=True
     )
-    # Overlapping outages are separate events, though spans join them.
+    # Overlapping outages are separate events, although spans merge them.
     events = pl.concat([events_of(outages), events_of(table.filter(table["up"]))]).sort(
         "time_s", "up", maintain_order=True
     )
@@ -117,7 +119,7 @@ FORMAT = TraceFormat("lanl", lambda head: has_columns(head, _NEEDED), _read)
 
 
 def _rows(source: TraceSource, log: FaultLog) -> Iterator[_Row]:
-    """Yield the sound rows by column name. A quoted cell may hold commas, but no line end."""
+    """Yield the valid rows by column name. A quoted cell may contain commas but no line end."""
     for rows in rows_under_heading(source, _NEEDED, log, quoted=True):
         for row in rows.fill_null("").iter_rows(named=True):
             start_s = _time_s(row["Prob Started"])
@@ -171,12 +173,12 @@ def _time_s(cell: str) -> int | None:
 
 
 def _month_s(cell: str) -> int | None:
-    """Read a month as the file has it: 3-Dec is December 2003 (a spreadsheet turned Dec-03 round)."""
+    """Read a month as written in the file: 3-Dec is December 2003 (a spreadsheet reversed Dec-03)."""
     match = _MONTH.fullmatch(cell)
     if match is None or match[2] not in _MONTHS:
         return None
     short = int(match[1])
     year = (1900 if short >= 90 else 2000) + short
     month = _MONTHS.index(match[2]) + 1
-    # The end of the month: the first day of the next.
+    # The end of the month is the first day of the next one.
     return int(datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC).timestamp())

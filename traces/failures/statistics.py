@@ -1,4 +1,4 @@
-"""Statistics of a failure trace, and how failures of one node or rack cluster in time."""
+"""Summarise a failure trace, including how failures of a node or rack cluster in time."""
 
 from typing import Any, Literal
 
@@ -13,13 +13,13 @@ WITHIN_S: dict[str, int] = {
     "day": 86400,
     "30 days": 30 * 86400,
 }
-"""Times within which failures are called correlated, by name."""
+"""Intervals within which failures count as correlated, by name."""
 
 SHUFFLES = 20
-"""Random orders that tell what chance alone would give; fewer where there are many failures."""
+"""Number of random permutations that estimate the share expected by chance; fewer for many failures."""
 
 SHUFFLED_MAX = 400_000
-"""Total failures put in random order: above this number the mean of few orders is precise enough."""
+"""Total number of permuted failures. Beyond it, the mean over few permutations is precise enough."""
 
 REASONS_SHOWN = 10
 
@@ -27,12 +27,24 @@ REASONS_SHOWN = 10
 def correlated_share(
     trace: FailureTrace, group: Literal["node", "rack"], within_s: float
 ) -> float | None:
-    """Return the share of failures with another one in the same group within a time, before or after.
+    """Return the share of failures with another one in the same group shortly before or after.
 
-    None where no failure has the group recorded.
+    Parameters
+    ----------
+    trace
+        Failure trace. Failures with an unknown group are ignored.
+    group
+        ``node`` or ``rack``.
+    within_s
+        Longest time between two correlated failures [s]. Both may be of the same component.
 
-    Failures whose group is unknown are left out. Two failures of the same component count as well.
+    Returns
+    -------
+    float or None
+        Share, 0 to 1, or None if no failure has a known group.
 
+    References
+    ----------
     Han et al.: An in-depth study of correlated failures in production SSD-based data centers, FAST 2021,
     section 3 (relative percentage of failures within a time).
     """
@@ -45,7 +57,10 @@ def correlated_share(
 def expected_share(
     trace: FailureTrace, group: Literal["node", "rack"], within_s: float
 ) -> float | None:
-    """Return what `correlated_share` would be if times were dealt to the failures at random."""
+    """Return the mean of `correlated_share` if the times are randomly permuted among the failures.
+
+    Parameters and the result are those of `correlated_share`.
+    """
     rows = _failures(trace, group)
     if not rows.height:
         return None
@@ -63,9 +78,17 @@ def expected_share(
 def failure_info(trace: FailureTrace) -> dict[str, Any]:
     """Summarise a failure trace, as ``stripesim trace info`` shows it.
 
-    `failures` are changes to down, `availability` the share of the time watched, `rate_per_year` failures per
-    component-year of being up; `correlated` has rows of group, within, share, and the share expected by
-    chance.
+    Parameters
+    ----------
+    trace
+        Failure trace.
+
+    Returns
+    -------
+    dict
+        Among others ``failures`` (changes to down), ``availability`` (share of the observed time),
+        ``rate_per_year`` (failures per component-year of uptime), and ``correlated`` (rows of group, within,
+        share, and the share expected by chance). Unknown values are None.
     """
     events = trace.events
     down = events.filter(~events["up"])

@@ -1,1 +1,1 @@
-"""One reader for each format of block trace; start with `tables`, whose formats are data."""
+"""One reader per block trace format. Start with `tables`, whose formats are data."""

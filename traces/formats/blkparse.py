@@ -1,10 +1,12 @@
-"""Text that blkparse prints with its default columns.
+"""Read the text that blkparse prints with its default columns.
 
-A request is a Q event with data; a command is a D with data. Flushes, discards and passthrough commands are
-counted, not listed: they move no client data and the layout gives passthrough no sector. A preflush with data
-(FWS + n) is a write. Times have whatever precision the text has. Where a stacked device and the one under it
-were both traced, a request appears once on each.
+A request is a Q event with data, a command a D event with data. Flushes, discards and passthrough commands
+are counted but not listed, because they move no client data and passthrough events have no sector. A preflush
+with data (FWS + n) is a write. Times have the precision of the text. If a stacked device and the one below
+were both traced, a request appears on each.
 
+References
+----------
 blktrace 1.3, blkparse(1), sections Trace actions, RWBS description and Default output.
 """
 
@@ -20,7 +22,7 @@ from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import Block, Head, TraceFormat, TraceSource
 
 SECTORS_MAX = 1 << 23
-"""The kernel counts a request's bytes in 32 bits; anything longer than this is damage."""
+"""The kernel counts the bytes of a request in 32 bits. Longer requests are treated as damage."""
 
 _WANTED = (
     "'maj,min cpu seq seconds.fraction pid action RWBS sector + sectors [process]'"
@@ -29,7 +31,7 @@ _EVENT = (
     r"^(?P<device>\d{1,4},\d{1,7})\s+\d{1,5}\s+\d{1,19}\s+(?P<seconds>\d{1,9})\.(?P<fraction>\d{1,9})\s+\d{1,10}\s+"
     r"(?P<action>[A-Za-z]{1,2})\s+(?P<rwbs>[A-Z]{1,8})(?:\s+(?P<rest>.*))?$"
 )
-# Start and length; a split gives the new request's start instead; latencies are in brackets.
+# Start and length. A split has the start of the new request instead. Latencies are in brackets.
 _PAYLOAD = (
     r"^(?:(?P<sector>\d{1,20})(?:\s+\+\s+(?P<sectors>\d{1,10})|\s+/\s+(?P<new_sector>\d{1,19}))?\s+)?"
     r"(?:\(.*\)\s+)?\[(?P<process>.*)\]$"
@@ -48,13 +50,13 @@ _SNIFF = re.compile(
 
 
 def _sniff(head: Head) -> bool:
-    """Return True if most of the first lines are events (blkparse's own notes aside)."""
+    """Return True if most of the first lines, without blkparse's notes, are events."""
     events = [line for line in head.lines if not re.match(_NOTE, line.strip())]
     return 2 * sum(_SNIFF.fullmatch(line) is not None for line in events) > len(events)
 
 
 def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-    """Yield requests as they complete, block by block, and at the end those that never did."""
+    """Yield requests as they complete, block by block, and finally those that never completed."""
     matcher = Matcher(log)
     clock = ClockWatch(log, ordered=True)
     for block in source.blocks(log):
@@ -69,7 +71,7 @@ FORMAT = TraceFormat("blkparse", _sniff, _read)
 
 
 def _events(block: Block, log: FaultLog) -> pl.DataFrame:
-    """Return the events that carry data, one row each, with the columns of `matching.Event`."""
+    """Return the events that carry data, one per row, with the columns of `matching.Event`."""
     rows = _parse(block, log)
     carries = (
         (pl.col("action").is_in(["Q", "D", "C", "R"]) & (pl.col("sectors") > 0))
@@ -92,7 +94,7 @@ def _events(block: Block, log: FaultLog) -> pl.DataFrame:
 
 
 def _parse(block: Block, log: FaultLog) -> pl.DataFrame:
-    """Split lines into columns; note lines that are not events, and leave them out."""
+    """Split lines into columns, reporting and dropping lines that are not events."""
     lines = numbered_lines(block, log)
     rows = lines.with_columns(
         pl.col("text").str.extract_groups(_EVENT).alias("event")
@@ -152,7 +154,7 @@ def _tally(rows: pl.DataFrame, held: pl.Series, log: FaultLog) -> None:
 
 
 def _explain(text: str) -> tuple[str, str]:
-    """Explain the fault of a line that is known to be faulty."""
+    """Explain the fault of a faulty line, as (got, wanted)."""
     cells = text.split()
     if len(cells) > 3 and re.fullmatch(r"-\d+\.\d+", cells[3]):
         return f"time {cells[3]} s", "a time of at least 0"

@@ -1,9 +1,11 @@
-"""Binary traces as blktrace writes them: one file per CPU, or one file of several merged by blkparse -d.
+"""Read binary traces by blktrace: one file per CPU, or one file merged by blkparse -d.
 
-Files named `STEM.blktrace.N` belong together: given any of them, all in its folder are read and merged
-by time. What becomes of the events is in the blkparse format; times are whole nanoseconds. A place in a fault
-is a byte of the file, or, where a completion precedes its dispatch, an event in order of time.
+Files named `STEM.blktrace.N` belong together: given any of them, all in its folder are read and merged by
+time. Events are handled as in the blkparse format. Times are whole nanoseconds. Faults are located by byte of
+the file, or by event number in order of time if a completion precedes its dispatch.
 
+References
+----------
 Linux, include/uapi/linux/blktrace_api.h, struct blk_io_trace; blktrace(8).
 """
 
@@ -23,7 +25,7 @@ from stripesim.traces.source import Break, TraceFormat, TraceSource
 
 HEADER_BYTES = 48
 MAGIC = b"\x07tae"
-"""0x65617407, the magic 'eat' and version 7, as a little-endian machine writes it; reversed on others."""
+"""0x65617407, the magic 'eat' and version 7, in little-endian order. Big-endian machines reverse it."""
 
 _FIELDS = (
     ("magic", "u4"),
@@ -52,7 +54,7 @@ _MERGED = np.dtype(
 _EMPTY = np.empty(0, dtype=_MERGED)
 Records = npt.NDArray[np.void]
 
-# The lower half of `action` says what happened, the upper half to what kind of request.
+# The lower half of `action` is the kind of event, the upper half the kind of request.
 _QUEUE = 1
 _COMPLETION = 8
 _SPLIT = 13
@@ -69,7 +71,7 @@ _PER_CPU = re.compile(
 
 
 def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-    """Yield requests as they complete, and at the end those that never did."""
+    """Yield requests as they complete, and finally those that never completed."""
     log.unit = "byte"
     sources = [
         TraceSource(path, source.block_bytes) for path in per_cpu_files(source.path)
@@ -93,7 +95,7 @@ FORMAT = TraceFormat(
 
 
 def per_cpu_files(path: Path) -> list[Path]:
-    """Return the files of all CPUs that belong to one of them."""
+    """Return the files of all CPUs that belong to the same trace."""
     match = _PER_CPU.fullmatch(path.name)
     if match is None:
         return [path]
@@ -112,7 +114,7 @@ def per_cpu_files(path: Path) -> list[Path]:
 
 
 def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[Event]:
-    """Yield the events that carry data; count the others, and note those out of range."""
+    """Yield the events that carry data, counting the others and reporting those out of range."""
     carries = _carries_data(records, log)
     sound = _in_range(records, zero)
     for at in np.flatnonzero(carries & ~sound):
@@ -125,7 +127,7 @@ def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[E
     kept = carries & sound
     if not kept.any():
         return
-    places = np.flatnonzero(kept) + seen + 1
+    event_numbers = np.flatnonzero(kept) + seen + 1
     records = records[kept]
     event = records["action"] & _ACTION_MASK
     failed = (event == _COMPLETION) & (records["error"] != 0)
@@ -135,7 +137,7 @@ def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[E
     names = [f"{number >> 20},{number & 0xFFFFF}" for number in numbers]
     sectors = records["bytes"] // SECTOR_BYTES
     yield from zip(
-        places.tolist(),
+        event_numbers.tolist(),
         [_NAMES[code] for code in event.tolist()],
         times.tolist(),
         [names[code] for code in codes.tolist()],
@@ -147,7 +149,7 @@ def _events(records: Records, seen: int, zero: int, log: FaultLog) -> Iterator[E
 
 
 def _carries_data(records: Records, log: FaultLog) -> npt.NDArray[np.bool_]:
-    """Mark events that move data; count the others by kind."""
+    """Mark events that move data, and count the others by kind."""
     action = records["action"]
     event = action & _ACTION_MASK
     plain = (action & (_NOTIFY | _PASSTHROUGH)) == 0
@@ -168,7 +170,7 @@ def _carries_data(records: Records, log: FaultLog) -> npt.NDArray[np.bool_]:
 
 
 def _in_range(records: Records, zero: int) -> npt.NDArray[np.bool_]:
-    """Mark events whose extent is in whole sectors and whose time fits 64 bits with a sign."""
+    """Mark events whose extent is in whole sectors and whose time fits into signed 64 bits."""
     split = (records["action"] & _ACTION_MASK) == _SPLIT
     whole_sectors = records["bytes"] % SECTOR_BYTES == 0
     new_sector = records["new_sector"] <= _SECTOR_MAX
@@ -180,7 +182,7 @@ def _in_range(records: Records, zero: int) -> npt.NDArray[np.bool_]:
 
 @dataclass
 class _Stream:
-    """One per-CPU file and what of it has been read ahead."""
+    """One per-CPU file with the records that were read ahead."""
 
     records: Iterator[Records]
     ahead: Records
@@ -189,7 +191,7 @@ class _Stream:
         while (
             not len(self.ahead) and (following := next(self.records, None)) is not None
         ):
-            # Interrupts can nest: one CPU's records are nearly, not quite, in order.
+            # Interrupts may nest, so the records of one CPU are not quite in order.
             self.ahead = following[np.argsort(following["time"], kind="stable")]
 
 
@@ -204,7 +206,7 @@ def _merged(sources: list[TraceSource], log: FaultLog) -> Iterator[Records]:
         held = [stream for stream in streams if len(stream.ahead)]
         if not held:
             return
-        # Past this time some file may still have earlier records to come.
+        # After this time, some file may still have earlier records to come.
         safe = min(stream.ahead["time"][-1] for stream in held)
         parts = []
         for stream in held:
@@ -234,7 +236,7 @@ def _records(source: TraceSource, log: FaultLog, several: bool) -> Iterator[Reco
         for at, length in gaps:
             log.add(
                 done + int(at),
-                f"{length} bytes{where} that are no record",
+                f"{length} bytes{where} that are not a record",
                 "the magic 0x65617407",
             )
         if len(starts):
@@ -242,7 +244,9 @@ def _records(source: TraceSource, log: FaultLog, several: bool) -> Iterator[Reco
         done += int(end)
         rest = rest[int(end) :]
     if rest:
-        log.add(done, f"a record{where} cut after {len(rest)} bytes", "a whole record")
+        log.add(
+            done, f"a record{where} cut after {len(rest)} bytes", "a complete record"
+        )
 
 
 def _gathered(
@@ -255,7 +259,7 @@ def _gathered(
     for name in ("time", "sector", "bytes", "action", "device", "error"):
         records[name] = headers[name]
     records["new_sector"] = 0
-    # Only a split carries a number after its header, and that in network order.
+    # Only a split has a number after its header, in network byte order.
     longer = np.flatnonzero(headers["pdu_len"] >= 8)
     tails = data[starts[longer, None] + HEADER_BYTES + np.arange(8)].view(">u8")
     records["new_sector"][longer] = tails[:, 0] if len(longer) else 0
@@ -266,7 +270,7 @@ def _gathered(
 def _walk(
     data: npt.NDArray[np.uint8], magic: npt.NDArray[np.uint8], little: bool
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
-    """Find the records: their starts, gaps as (start, length), and where the last whole one ends."""
+    """Find the records: their starts, gaps as (start, length), and the end of the last complete record."""
     total = len(data)
     starts = np.empty(total // HEADER_BYTES + 1, np.int64)
     gaps = np.empty((total // HEADER_BYTES + 2, 2), np.int64)

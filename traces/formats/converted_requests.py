@@ -1,4 +1,4 @@
-"""Block traces that `trace convert` wrote, as CSV or Parquet; commands are in a companion file."""
+"""Read block traces that `trace convert` wrote as CSV or Parquet, with commands in a companion file."""
 
 from collections.abc import Iterator
 
@@ -21,9 +21,9 @@ from stripesim.traces.problems import FaultLog
 from stripesim.traces.source import TraceFormat, TraceSource, companion
 
 REQUEST_COLUMNS_NEEDED = ("issue_ns", "offset_bytes", "length_bytes", "is_write")
-"""Columns of requests that must be there; the others may be missing."""
+"""Required columns of requests. Others may be missing."""
 
-# A file without devices has one, named as in formats that record none.
+# A file without devices has one, named as in other formats that record none.
 _DEVICE = pl.col("device").fill_null("0")
 
 

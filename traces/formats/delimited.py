@@ -1,4 +1,4 @@
-"""Base of the delimited text formats: a format is a table of columns, read in blocks."""
+"""Read delimited text formats in blocks. Each format is defined by a table of columns."""
 
 import io
 import re
@@ -25,16 +25,16 @@ from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import Block, Head, TraceSource
 
 REACH_NS = INT64_MAX // 4
-"""Times further than this (73 years) from the first are damage; differences within it fit 64 bits."""
+"""Times further than this (73 years) from the first are damage. Differences within it fit into 64 bits."""
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column that holds a number.
+    """A column of numbers.
 
-    `unit` is the value of one, in nanoseconds or bytes; for decimals, of which so many `digits` after the
-    point are kept, the value of the last one. `least` is the smallest value allowed, before the unit; an
-    `optional` cell may be empty.
+    `unit` is the value of 1 in nanoseconds or bytes. For decimals, `digits` is the number of digits kept
+    after the point, and `unit` the value of the last one. `least` is the smallest valid number, before
+    multiplication by the unit. An `optional` cell may be empty.
     """
 
     column: str
@@ -44,7 +44,7 @@ class NumberColumn:
     least: int = 0
 
     def explain(self, cell: str) -> tuple[str, str] | None:
-        """Explain why a cell is not such a number, as (got, wanted); None if it is one."""
+        """Explain why a cell is not a valid number, as (got, wanted), or return None if it is."""
         if self.optional and not cell:
             return None
         kind = "an integer"
@@ -59,42 +59,41 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class DelimitedFormat:
-    """A text format of one request per line with a fixed number of columns.
+    """A text format with one request per line and a fixed number of columns.
 
-    A block of text in which nothing is odd is parsed by Polars' CSV reader; as soon as a cell is missing, no
-    number or out of range, each of the block's lines is looked at by itself, so that faults can be reported.
+    Polars' CSV reader parses blocks of text without irregularities. If any cell is missing, not a number or
+    out of range, each line of the block is parsed separately, so that faults can be reported.
     """
 
     name: str  #: Name for `--format`
-    columns: tuple[str, ...]  #: Names, in order, as the publication has them
+    columns: tuple[str, ...]  #: Names in order, as in the publication
     row: re.Pattern[
         str
-    ]  #: Matches a line of this format and of no other; only used to tell formats apart
-    #: `time`, `offset`, `length`: the columns that hold them
+    ]  #: Matches a line of this format and of no other. Used only to detect the format.
+    #: Columns with these values
     time: NumberColumn
     offset: NumberColumn
     length: NumberColumn
-    op: str  #: Column that holds the operation
-    #: Takes the column's expression; true for writes, false for reads, null for anything else
+    op: str  #: Column of the operation
+    #: Maps the column's expression to true for writes, false for reads, and null otherwise
     is_write: Callable[[pl.Expr], pl.Expr]
     ops: str  #: Allowed operations, for messages
     separator: str = ","  #: `,`, `;` or a blank, which matches any run of blanks
-    #: Columns whose cells, joined by a dot, name the device; empty when there is but one
+    #: Columns whose cells, joined by a dot, name the device. Empty if there is only one device.
     device: tuple[str, ...] = ()
     response: NumberColumn | None = None  #: Time from issue to completion
-    quoted: bool = False  #: Whether cells may be quoted, as CSV writers do
-    #: Whether lines are published in order of time. Where they are, a line earlier than the one above it is a
-    #: fault (and kept); where they are not, it is counted.
+    quoted: bool = False  #: True if cells may be quoted, as by CSV writers
+    #: True if lines are published in order of time. A line earlier than the previous one is then a fault (and
+    #: kept); otherwise it is only counted.
     ordered: bool = True
-    #: `header`, `preamble_end`: match a heading that may stand as first line; the last line of a text that
-    #: may stand before the rows
+    #: Pattern of an optional heading in the first line, and of the last line of an optional preamble.
     header: re.Pattern[str] | None = None
     preamble_end: re.Pattern[str] | None = None
-    #: Takes the operation's expression; true where a row is sound but no request (counted, not listed)
+    #: Maps the operation's expression to true if a valid row is not a request (counted, not listed)
     skipped: Callable[[pl.Expr], pl.Expr] | None = None
 
     def sniff(self, head: Head) -> bool:
-        """Return True if most of the first lines have the format's columns."""
+        """Return True if most of the first lines have the columns of the format."""
         lines = head.lines
         if self.preamble_end is not None and any(
             self.preamble_end.match(line) for line in lines
@@ -155,7 +154,7 @@ class DelimitedFormat:
     def _after_preamble(
         self, blocks: Iterator[Block], log: FaultLog
     ) -> Iterator[Block]:
-        """Yield what follows the preamble, if there is one."""
+        """Yield the text after the preamble, if there is one."""
         assert self.preamble_end is not None
         state = "start"
         for block in blocks:
@@ -183,26 +182,26 @@ class DelimitedFormat:
             )
 
     def _step(self, state: str, line: str) -> str:
-        """Return the part of a preamble a line belongs to: start (only blanks so far), text, end or rows."""
+        """Return the part that a line belongs to: start (only blanks so far), text, end or rows."""
         assert self.preamble_end is not None
         if self.preamble_end.match(line):
             return "end"
         if not line.strip() or state == "text":
             return state
-        # A file may hold two preambles in a row; a row that is damaged is a row nevertheless.
+        # A file may contain two preambles in a row. A damaged row still counts as a row.
         if line.count(self.separator) > 1:
             return "rows"
         return "text"
 
     def _parse_clean(self, block: Block) -> pl.DataFrame | None:
-        """Parse with the CSV reader; None when anything at all is odd, so that each line is looked at."""
+        """Parse with the CSV reader. Return None for any irregularity, which needs line-by-line parsing."""
         data = block.data
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n")
         quoted = self.quoted and b'"' in data
         if not quoted:
             data = _without_blanks(data, self.separator.encode())
-        # A blank line would be dropped unseen, or pass for a row where all cells are text.
+        # The reader would drop a blank line silently, or accept it as a row if all cells are text.
         if b"\r" in data or b"\n\n" in data or data[:1] in (b"\n", b""):
             return None
         lines = data.count(b"\n") + (not data.endswith(b"\n"))
@@ -223,10 +222,12 @@ class DelimitedFormat:
             return None
         if rows.height != lines:
             return None
-        places = pl.int_range(
+        line_numbers = pl.int_range(
             block.first_line, block.first_line + lines, eager=True
         ).alias(ORDER_COLUMN)
-        rows = rows.with_columns(*self._decimals(), places, pl.lit(True).alias("whole"))
+        rows = rows.with_columns(
+            *self._decimals(), line_numbers, pl.lit(True).alias("whole")
+        )
         optional = {number.column for number in self._numbers if number.optional}
         needed = [name for name in self.columns if name not in optional]
         if any(rows.select(needed).null_count().row(0)):
@@ -234,11 +235,11 @@ class DelimitedFormat:
         return rows
 
     def _parse_lines(self, block: Block, log: FaultLog) -> pl.DataFrame:
-        """Parse each line by itself; a cell that is missing or no number becomes null."""
+        """Parse each line separately. A missing or non-numeric cell becomes null."""
         lines = numbered_lines(block, log, heading=self._is_heading)
         rows = with_cells(lines, self.columns, self.separator, quoted=self.quoted)
         integers = [number.column for number in self._numbers if not number.digits]
-        # An optional cell may be empty, but it may not hold anything else than a number.
+        # An optional cell may be empty but must not contain anything except a number.
         spoiled = [
             pl.col(number.column).is_not_null()
             & pl.col(number.column).cast(_kind(number), strict=False).is_null()
@@ -252,7 +253,7 @@ class DelimitedFormat:
         )
 
     def _decimals(self) -> list[pl.Expr]:
-        """Convert decimals to integers of their last digit kept: exact, where a float would not be."""
+        """Convert decimals exactly to integers in units of their last kept digit, without floats."""
         return [
             pl.col(number.column)
             .cast(_kind(number), strict=False)
@@ -264,7 +265,7 @@ class DelimitedFormat:
         ]
 
     def _good(self, zero: int | None) -> pl.Expr:
-        """Return the check of rows: sound cells, and times within `REACH_NS` of the first."""
+        """Return the check for a row: valid cells, and a time within `REACH_NS` of the first."""
         time = pl.col(self.time.column)
         good = pl.col("whole") & (time >= self.time.least) & self._has_extent()
         for name in self.device:
@@ -282,7 +283,7 @@ class DelimitedFormat:
         return good & ((time - first).abs() <= REACH_NS // self.time.unit)
 
     def _has_extent(self) -> pl.Expr:
-        """Return the check of offset, length and operation; a row that is not a request may lack them."""
+        """Return the check of offset, length and operation, which rows that are not requests may lack."""
         offset_max = INT64_MAX // max(self.offset.unit, self.length.unit) // 2
         length_max = LENGTH_BYTES_MAX // self.length.unit
         offset = pl.col(self.offset.column).is_between(self.offset.least, offset_max)
@@ -294,7 +295,7 @@ class DelimitedFormat:
         return extent | self.skipped(op).fill_null(False)
 
     def _explain(self, text: str) -> tuple[str, str]:
-        """Explain the fault of a line that is known to be faulty."""
+        """Explain the fault of a faulty line, as (got, wanted)."""
         cells = cells_of(text, self.separator, quoted=self.quoted)
         wanted = self.separator.join(self.columns)
         if len(cells) != len(self.columns):
@@ -343,7 +344,7 @@ class DelimitedFormat:
 def one_of(
     reads: tuple[str, ...], writes: tuple[str, ...]
 ) -> Callable[[pl.Expr], pl.Expr]:
-    """Return the usual `DelimitedFormat.is_write`: words for reads and for writes, in any case."""
+    """Return an `is_write` that compares with words for reads and writes, ignoring case."""
     words = (*reads, *writes)
 
     def is_write(cell: pl.Expr) -> pl.Expr:
@@ -360,7 +361,7 @@ def _kind(number: NumberColumn) -> pl.DataType:
 
 
 def _without_blanks(data: bytes, separator: bytes) -> bytes:
-    """Take blanks away around separators and line ends; plain replacements are far faster than a pattern."""
+    """Strip blanks around separators and line ends. Plain replacements are far faster than a regex."""
     if b"\t" in data:
         data = data.replace(b"\t", b" ")
     if b" " not in data:

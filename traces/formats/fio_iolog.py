@@ -1,9 +1,11 @@
-"""Logs of requests written by fio (`write_iolog`), versions 2 and 3.
+"""Read logs of requests that fio writes (`write_iolog`), versions 2 and 3.
 
-Version 3 stamps every action with the time since the job began. Version 2 has no stamps: requests follow each
-other without pause except for `wait` actions, whose sum is the issue time here, so a log without waits has
-all its requests at time 0. Neither tells completions. A device is a file name of the log.
+Version 3 stamps every action with the time since the start of the job. Version 2 has no time stamps: requests
+follow each other without pause except for `wait` actions. Their sum is the issue time here, so all requests
+of a log without waits are at time 0. Neither version records completions. A device is a file name in the log.
 
+References
+----------
 fio HOWTO, section Trace file format.
 """
 
@@ -24,7 +26,7 @@ from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import Block, Head, TraceFormat, TraceSource
 
 MICROSECOND_NS = 1000
-"""Times of version 3 and waits of version 2 are microseconds."""
+"""Times of version 3 and waits of version 2 are in microseconds."""
 
 _FIRST_LINE = re.compile(r"\s*fio version (\d+) iolog\s*")
 _FILE_ACTIONS = ("add", "open", "close")
@@ -86,7 +88,7 @@ FORMAT = TraceFormat("fio-iolog", _sniff, _read)
 
 
 def _version(block: Block, log: FaultLog) -> tuple[int, int]:
-    """Return the version that the first line states (0, and a fault, when it is not known) and where."""
+    """Return the version in the first line and the line's number; 0 and a fault if the version is unknown."""
     for place, line in enumerate(block.lines()):
         if not line.strip():
             continue
@@ -128,7 +130,7 @@ def _parse(block: Block, version: int, header_line: int, log: FaultLog) -> pl.Da
         | (pl.col("action").is_in(_OTHER_ACTIONS) & placed)
         | (pl.col("action").is_in(_FILE_ACTIONS) & pl.col("offset").is_null())
     )
-    # Times and waits of more than 31 years in all would only come from a damaged line.
+    # A total of more than 31 years of times or waits indicates a damaged line.
     late = (pl.col("action") == "wait") & (pl.col("offset") > 10**15)
     if version == 3:
         late = late | (pl.col("time") > 10**15)

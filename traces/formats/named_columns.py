@@ -1,4 +1,4 @@
-"""Any CSV of requests whose user says which column is which: `--columns`."""
+"""Read any CSV of requests whose columns the user names with ``--columns``."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from stripesim.traces.problems import TraceError, shown
 from stripesim.traces.source import TraceSource
 
 COLUMNS_EXAMPLE = "time_us=NAME,offset=NAME,size=NAME,op=NAME"
-"""Example of `--columns`, for messages."""
+"""Example of ``--columns`` for messages."""
 
 _NO_ROW = re.compile(r"(?!)")
 
@@ -43,23 +43,24 @@ _OPTIONAL_ROLES = {"a response time": _RESPONSES, "a device": ("device",)}
 
 
 def named_columns(source: TraceSource, roles: Mapping[str, str]) -> DelimitedFormat:
-    """Return the format of a CSV whose columns are named by their roles.
+    """Return the format of a CSV file whose columns are named by role.
 
     Parameters
     ----------
     source
-        The file: its first line decides the separator (comma, semicolon or blanks) and where columns are.
+        The file. Its first line determines the separator (comma, semicolon or blanks) and the positions of
+        columns.
     roles
-        The column of each role, by its name in the heading or, without one, its number from 1. Roles are
-        `time_s`, `time_ms`, `time_us` or `time_ns`; `offset` and `size` (bytes) or `offset_sectors` and
-        `size_sectors`; `op` (words), `is_write` or `is_read`; and, where present, `device` and `response_s`
-        to `response_ns`.
-        `time` alone takes the unit from the end of the column's name (`issue_us`).
+        Column of each role, by name in the heading or, without a heading, by number from 1. Required roles
+        are one of ``time_s``, ``time_ms``, ``time_us`` and ``time_ns``; ``offset`` and ``size`` in bytes, or
+        ``offset_sectors`` and ``size_sectors``; and one of ``op`` (words), ``is_write`` and ``is_read``.
+        Optional roles are ``device`` and ``response_s`` to ``response_ns``. ``time`` and ``response`` without
+        a unit take it from the suffix of the column's name (``issue_us``).
 
     Raises
     ------
     TraceError
-        When a role is missing or unknown, or the file has no such column.
+        If a role is missing or unknown, or the file lacks a column.
     """
     by_role = _with_units(roles)
     known = _chosen_roles(by_role)
@@ -94,7 +95,7 @@ def named_columns(source: TraceSource, roles: Mapping[str, str]) -> DelimitedFor
 
 
 def _with_units(roles: Mapping[str, str]) -> dict[str, str]:
-    """Give `time` and `response` the unit at the end of their column's name."""
+    """Add the unit in the suffix of the column's name to the roles `time` and `response`."""
     named = {}
     for role, column in roles.items():
         if role not in ("time", "response"):
@@ -111,13 +112,13 @@ def _with_units(roles: Mapping[str, str]) -> dict[str, str]:
 
 
 def _chosen_roles(roles: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the role that gives each property of a request."""
+    """Return the role that provides each property of a request."""
     role_of: dict[str, str | None] = {}
     for what, names in (_NEEDED_ROLES | _OPTIONAL_ROLES).items():
         present = [name for name in names if name in roles]
         if len(present) > 1:
             raise TraceError(
-                f"--columns: got {' and '.join(present)}, wanted one of them"
+                f"--columns: got {' and '.join(present)}, wanted only one of them"
             )
         role_of[what] = present[0] if present else None
     missing = [
@@ -140,16 +141,16 @@ def _chosen_roles(roles: Mapping[str, str]) -> dict[str, str | None]:
 
 
 class _Heading(NamedTuple):
-    """First line of a file, split by one separator."""
+    """The first line of a file, split by one separator."""
 
     separator: str
     line: str
     width: int  # Number of columns
-    positions: dict[str, int]  # Column of each role that has exactly one
+    positions: dict[str, int]  # Column of each role that matches exactly one
 
 
 def _best_heading(source: TraceSource, roles: Mapping[str, str]) -> _Heading:
-    """Split the first line by the separator that finds the most columns."""
+    """Split the first line by the separator that yields the most of the wanted columns."""
     lines = source.head().lines
     first = lines[0].strip() if lines else ""
     headings = [_heading(first, separator, roles) for separator in (",", ";", " ")]
@@ -159,14 +160,14 @@ def _best_heading(source: TraceSource, roles: Mapping[str, str]) -> _Heading:
     ]
     if absent:
         raise TraceError(
-            f"{source.path}:1: got {shown(first)}, wanted one column of each name that --columns gives: "
-            f"there is not one {', '.join(absent)}"
+            f"{source.path}:1: got {shown(first)}, wanted exactly one column for each name in --columns: "
+            f"missing or repeated {', '.join(absent)}"
         )
     names = list(roles.values())
     shared = [role for role, name in roles.items() if names.count(name) > 1]
     if shared:
         raise TraceError(
-            f"--columns: got one column for {' and '.join(shared)}, wanted a column each"
+            f"--columns: got one column for {' and '.join(shared)}, wanted one each"
         )
     return best
 
@@ -184,12 +185,12 @@ def _heading(first: str, separator: str, roles: Mapping[str, str]) -> _Heading:
 
 
 def _are_numbers(roles: Mapping[str, str]) -> bool:
-    """Return True if columns are counted, in a file without a heading."""
+    """Return True if columns are given by number, in a file without a heading."""
     return all(name.isdecimal() for name in roles.values())
 
 
 def _unnamed(cells: list[str | None]) -> tuple[str, ...]:
-    """Name the columns that are not read, so that no name occurs twice or means something else."""
+    """Give unread columns unique names that do not collide with roles."""
     return tuple(name or f"column {place}" for place, name in enumerate(cells, 1))
 
 

@@ -1,4 +1,4 @@
-"""The delimited text formats, each a table of its columns."""
+"""Define the delimited text formats as tables of columns."""
 
 import re
 from typing import Final
@@ -8,7 +8,7 @@ import polars as pl
 from stripesim.traces.formats.delimited import DelimitedFormat, NumberColumn, one_of
 
 TICK_NS: Final = 100
-"""MSR's FILETIME counts 100 ns ticks since 1601-01-01 UTC; its response times use the same tick."""
+"""Unit of MSR's FILETIME, which counts 100 ns ticks since 1601-01-01 UTC, and of its response times [ns]."""
 
 SCSI_READS: Final = (0x08, 0x28, 0x88, 0xA8)
 SCSI_WRITES: Final = (0x0A, 0x2A, 0x8A, 0xAA)
@@ -16,7 +16,7 @@ SCSI_WRITES: Final = (0x0A, 0x2A, 0x8A, 0xAA)
 
 
 def _spelt(codes: tuple[int, ...]) -> tuple[str, ...]:
-    """Return codes in hexadecimal as traces spell them."""
+    """Return codes in the hexadecimal spellings found in traces."""
     return tuple(
         {
             form.format(code): None
@@ -47,10 +47,12 @@ ALIBABA = DelimitedFormat(
     ordered=False,
     header=re.compile("device_id,", re.IGNORECASE),
 )
-"""Alibaba block traces: bytes, microseconds since 1970, no completions, no order across devices promised.
+"""Alibaba block traces: bytes, microseconds since 1970, no completions, no guaranteed order across devices.
 
+References
+----------
 Li, Wang, Lee, Shi: An in-depth analysis of cloud block storage workloads in large-scale production, IISWC
-2020; repository alibaba/block-traces, README (its columns).
+2020; repository alibaba/block-traces, README (columns).
 """
 
 BLKREPLAY = DelimitedFormat(
@@ -71,10 +73,12 @@ BLKREPLAY = DelimitedFormat(
         r"\s*start\s*;\s*sector\s*;\s*length\s*;\s*op\b", re.IGNORECASE
     ),
 )
-"""blkreplay's `.load`: seconds and sectors; a text that ends with a heading may stand before the rows.
+"""blkreplay's `.load`: seconds and sectors, optionally after a text that ends with a heading.
 
-The last two columns are filled in by replaying: they describe the replayer's device and are not read.
+The last two columns, filled in by replaying, describe the replayer's device and are not read.
 
+References
+----------
 Schoebel-Theuer: blkreplay, file format in its documentation and in the heading of its example loads.
 """
 
@@ -92,8 +96,10 @@ CLOUDPHYSICS = DelimitedFormat(
     header=re.compile("version,", re.IGNORECASE),
     skipped=_other_command,
 )
-"""CloudPhysics as CSV: microseconds, SCSI codes in hexadecimal; other commands are counted, not listed.
+"""CloudPhysics as CSV: microseconds, hexadecimal SCSI codes. Other commands are counted but not listed.
 
+References
+----------
 Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC construction with SHARDS, FAST 2015 (the traces).
 """
 
@@ -110,10 +116,12 @@ DISKSIM = DelimitedFormat(
     ops="an integer whose bit 0 is set for reads",
     device=("device",),
 )
-"""DiskSim's ASCII: milliseconds and sectors. With whole ones it looks like SSDsim's: force the format.
+"""DiskSim's ASCII format: milliseconds and sectors. Whole milliseconds resemble SSDsim: use --format.
 
-Bucy, Schindler, Schlosser, Ganger: The DiskSim simulation environment version 4.0 reference manual, CMU-
-PDL-08-101, section on input traces (default ASCII format).
+References
+----------
+Bucy, Schindler, Schlosser, Ganger: The DiskSim simulation environment version 4.0 reference manual,
+CMU-PDL-08-101, section on input traces (default ASCII format).
 """
 
 MSR = DelimitedFormat(
@@ -131,13 +139,15 @@ MSR = DelimitedFormat(
     ordered=False,
     header=re.compile("timestamp,", re.IGNORECASE),
 )
-"""MSR-Cambridge CSV, rows logged at completion, so that they can step back in time.
+"""MSR-Cambridge CSV, with rows logged at completion, so that issue times may decrease.
 
-The response time is the host's: from the request reaching the disk driver to its completion, queueing
-included. So `complete_ns` is known, `dispatch_ns` is not, and no service time is.
+The response time is that of the host: from the arrival of the request at the disk driver to its completion,
+including queueing. `complete_ns` is therefore known, but not `dispatch_ns` or a service time.
 
-Narayanan, Donnelly, Rowstron: Write Off-Loading, FAST 2008 (the trace); SNIA IOTTA repository, MSR
-Cambridge traces (its columns).
+References
+----------
+Narayanan, Donnelly, Rowstron: Write Off-Loading, FAST 2008 (the trace); SNIA IOTTA repository, MSR Cambridge
+traces (columns).
 """
 
 SPC = DelimitedFormat(
@@ -152,12 +162,14 @@ SPC = DelimitedFormat(
     ops="r or w",
     device=("asu",),
 )
-"""SPC, the form of the UMass traces: an ASU is a logical device, seconds, no completions.
+"""SPC, the format of the UMass traces: an ASU is a logical device, seconds, no completions.
 
-The specification's optional further fields are not used by the published traces.
+The published traces do not use the optional fields of the specification.
 
-Storage Performance Council: SPC I/O Traces, file format specification, revision 1.0.1, section 3; UMass
-Trace Repository, Storage.
+References
+----------
+Storage Performance Council: SPC I/O Traces, file format specification, revision 1.0.1, section 3; UMass Trace
+Repository, Storage.
 """
 
 SSDSIM = DelimitedFormat(
@@ -175,6 +187,8 @@ SSDSIM = DelimitedFormat(
 )
 """ASCII traces of SSDsim and MQSim: nanoseconds and sectors.
 
+References
+----------
 Hu, Jiang, Feng, Tian, Luo, Zhang: Performance impact and interplay of SSD parallelism, ICS 2011 (SSDsim);
 Tavakkol, Gomez-Luna, Sadrosadati, Ghose, Mutlu: MQSim, FAST 2018, README, section Trace-based workloads.
 """
@@ -194,10 +208,12 @@ SYSTOR = DelimitedFormat(
     ordered=False,
     header=re.compile("timestamp,response,", re.IGNORECASE),
 )
-"""SYSTOR'17 CSV: seconds since 1970 at arrival; rows written at completion, some without a response.
+"""SYSTOR'17 CSV: seconds since 1970 at arrival, rows written at completion, some without a response.
 
+References
+----------
 Lee, Kumano, Matsuki, Endo, Fukumoto, Sugawara: Understanding storage traffic characteristics on enterprise
-virtual desktop infrastructure, SYSTOR 2017; SNIA IOTTA repository, Systor '17 traces (its columns).
+virtual desktop infrastructure, SYSTOR 2017; SNIA IOTTA repository, Systor '17 traces (columns).
 """
 
 TENCENT = DelimitedFormat(
@@ -214,11 +230,13 @@ TENCENT = DelimitedFormat(
     ordered=False,
     header=re.compile("timestamp,offset,", re.IGNORECASE),
 )
-"""Tencent CBS CSV: whole seconds since 1970, sectors.
+"""Tencent CBS CSV: whole seconds since 1970, and sectors.
 
-Within a second the order of the file is all that is known of the order of requests; the rows of neighbouring
-seconds are interleaved.
+Within a second, only the order of the file indicates the order of requests. Rows of adjacent seconds are
+interleaved.
 
-Zhang, Huang, Wang, Zhou: OSCA, an online-model based cache allocation scheme in cloud block storage
-systems, USENIX ATC 2020; SNIA IOTTA repository, Tencent Block Storage (its columns).
+References
+----------
+Zhang, Huang, Wang, Zhou: OSCA, an online-model based cache allocation scheme in cloud block storage systems,
+USENIX ATC 2020; SNIA IOTTA repository, Tencent Block Storage (columns).
 """

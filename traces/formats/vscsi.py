@@ -1,11 +1,14 @@
-"""Binary traces of VMware's vscsiStats, as CloudPhysics published them: versions 1 and 2.
+"""Read binary traces of VMware's vscsiStats, as published by CloudPhysics: versions 1 and 2.
 
-A record has a SCSI operation code, a length in bytes, a block of 512 bytes and a time in microseconds.
-Version 2 adds a field `rt`, read as the response time in microseconds; its meaning is inferred from its name
-and place, no version 2 file was at hand. Other commands than reads and writes are counted.
+A record has a SCSI operation code, a length in bytes, the number of a 512-byte block and a time in
+microseconds. Version 2 adds a field `rt`, taken as the response time in microseconds. This meaning is
+inferred from its name and position, because no version 2 file was available. Commands other than reads and
+writes are counted.
 
+References
+----------
 Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC construction with SHARDS, FAST 2015 (the traces); the
-record layout is the one in the readers of libCacheSim, `traceReader/include/vscsi.h`.
+record layout follows the readers of libCacheSim, `traceReader/include/vscsi.h`.
 """
 
 from collections.abc import Iterator
@@ -61,7 +64,7 @@ def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
         if zero is None and (keep & sound).any():
             zero = int(records["ts"][keep & sound][0])
         if zero is not None:
-            # Unsigned differences wrap, so the nearer of both directions is taken.
+            # Unsigned differences wrap, so take the smaller of both directions.
             ahead = records["ts"] - np.uint64(zero)
             behind = np.uint64(zero) - records["ts"]
             sound &= np.minimum(ahead, behind) <= _REACH_US
@@ -130,7 +133,7 @@ def _requests(
 def _record_blocks(
     source: TraceSource, dtype: np.dtype[np.void], log: FaultLog
 ) -> Iterator[tuple[int, npt.NDArray[np.void]]]:
-    """Yield a file's records in blocks, with the number of the first, counted from 1."""
+    """Yield the records of a file in blocks, each with the number of its first record, from 1."""
     first = 1
     rest = b""
     for piece in source.pieces(max(dtype.itemsize, min(source.block_bytes, 1 << 20))):

@@ -1,4 +1,4 @@
-"""Plans of optimised erasure-coded pools (FastEC): touched shards only, in pages; start with `plans`."""
+"""Plans of optimised erasure-coded pools (FastEC), which touch only the needed pages. Start with `plans`."""
 
 from stripesim.models.coding.optimised.plans import ShardMap, plan_read, plan_write
 

@@ -1,4 +1,4 @@
-"""Sets of bytes as sorted runs (start, stop): union, difference, intersection, rounding to pages."""
+"""Operate on byte sets stored as sorted runs (start, stop): union, difference, intersection, alignment."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ Runs = tuple[Run, ...]
 
 
 def union(runs: Iterable[Run]) -> Runs:
-    """Return the union of runs, those that touch merged.
+    """Return the union of runs, merging those that touch.
 
     >>> union([(8, 12), (0, 4), (4, 6)])
     ((0, 6), (8, 12))
@@ -24,7 +24,7 @@ def union(runs: Iterable[Run]) -> Runs:
 
 
 def subtract(runs: Runs, others: Runs) -> Runs:
-    """Return what of `runs` is not in `others`.
+    """Return the bytes of `runs` that are not in `others`.
 
     >>> subtract(((0, 10),), ((2, 4), (8, 20)))
     ((0, 2), (4, 8))
@@ -51,7 +51,7 @@ def intersect(runs: Runs, others: Runs) -> Runs:
 
 
 def align(runs: Iterable[Run], unit: int) -> Runs:
-    """Widen each run to whole units.
+    """Widen each run to whole multiples of `unit`.
 
     >>> align([(5, 9)], 4)
     ((4, 12),)
@@ -62,5 +62,5 @@ def align(runs: Iterable[Run], unit: int) -> Runs:
 
 
 def length(runs: Runs) -> int:
-    """Return how many bytes there are."""
+    """Return the number of bytes in all runs."""
     return sum(stop - start for start, stop in runs)

@@ -1,4 +1,4 @@
-"""Plans of optimised erasure-coded pools: only the shards that a request touches, in 4 KiB pages."""
+"""Plan requests of optimised erasure-coded pools: only the touched shards, in 4 KiB pages."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from stripesim.models.coding.optimised import extents
 from stripesim.models.coding.optimised.extents import Runs
 from stripesim.models.coding.policy import PAGE_BYTES
 from stripesim.models.coding.protocol import (
+    ObjectRequest,
     ReadPlan,
-    Request,
     ShardExtent,
     WritePlan,
     shard_extents,
@@ -21,18 +21,18 @@ ShardRuns = dict[int, Runs]
 
 @dataclass(frozen=True)
 class ShardMap:
-    """Layout of an object's bytes in an optimised pool with `width` data and parity shards."""
+    """Layout of an object in an optimised pool with `width` data and parity shards."""
 
     geometry: StripeGeometry
     width: int
 
     @property
     def parities(self) -> range:
-        """Parity shards."""
+        """Indices of the parity shards."""
         return range(self.geometry.k, self.width)
 
     def shards_of(self, offset_bytes: int, stop_bytes: int) -> ShardRuns:
-        """Return the run of each data shard that bytes ``[offset, stop)`` of the object lie on.
+        """Return the run of each data shard that holds bytes ``[offset, stop)`` of the object.
 
         >>> ShardMap(StripeGeometry(k=4, stripe_unit_bytes=16384), 6).shards_of(14336, 18432)
         {0: ((14336, 16384),), 1: ((0, 2048),)}
@@ -45,7 +45,7 @@ class ShardMap:
         last = (stop_bytes - 1) // unit
         runs_by_shard: ShardRuns = {}
         for shard in range(k):
-            # Chunks of the object are numbered row by row; these are the shard's own first and last.
+            # Chunks of the object are numbered row by row. These are the first and last chunks on this shard.
             low = first + (shard - first) % k
             high = last - (last - shard) % k
             if low > high:
@@ -58,7 +58,7 @@ class ShardMap:
         return runs_by_shard
 
     def stored(self, object_size_bytes: int) -> ShardRuns:
-        """Return what every shard stores of an object: whole pages, no padding to a stripe."""
+        """Return the runs that each shard stores of an object: whole pages without padding to a stripe."""
         shards = self.shards_of(0, _pages_up(object_size_bytes))
         longest = max((runs[-1][1] for runs in shards.values()), default=0)
         if longest:
@@ -68,12 +68,23 @@ class ShardMap:
     def sources(
         self, wanted: ShardRuns, *, stored: ShardRuns, missing: frozenset[int]
     ) -> tuple[ShardRuns, Runs]:
-        """Return what to read so that `wanted` is known, and the extents that have to be decoded.
+        """Return the runs to read so that the wanted runs become known, and the runs to decode.
 
-        If a wanted shard is missing, the first k shards that are there are read where it was wanted, each
-        in addition to its own wanted bytes.
+        If a wanted shard is missing, the first k available shards are read at the offsets of its wanted runs,
+        in addition to their own wanted runs.
 
-        See Ceph main (0009f3f5), ``src/osd/ECCommon.cc`` (``get_min_avail_to_read_shards``).
+        Parameters
+        ----------
+        wanted
+            Wanted runs by shard.
+        stored
+            Runs that each shard stores.
+        missing
+            Unreachable shards.
+
+        References
+        ----------
+        Ceph main (0009f3f5), ``src/osd/ECCommon.cc`` (``get_min_avail_to_read_shards``).
         """
         lost = extents.union(
             run for shard in wanted if shard in missing for run in wanted[shard]
@@ -94,8 +105,8 @@ class ShardMap:
         return runs_by_shard, lost
 
 
-def plan_read(shard_map: ShardMap, request: Request) -> ReadPlan:
-    """Read the chunks or the pages that hold the wanted bytes, by `EcPolicy.reads`."""
+def plan_read(shard_map: ShardMap, request: ObjectRequest) -> ReadPlan:
+    """Plan a read of the chunks or pages that hold the wanted bytes, according to `EcPolicy.reads`."""
     unit = shard_map.geometry.stripe_unit_bytes
     pages = request.policy.reads == "pages"
     touched = shard_map.shards_of(
@@ -121,24 +132,26 @@ def plan_read(shard_map: ShardMap, request: Request) -> ReadPlan:
     )
 
 
-def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
-    """Write the touched data shards and the parities, in pages.
+def plan_write(shard_map: ShardMap, request: ObjectRequest) -> WritePlan:
+    """Plan a write of the touched data shards and the parities, in pages.
 
-    The parities' pages are those of any touched data shard. Their new content comes
+    The parity pages written are those of any touched data shard. Their new content is computed
 
-    - from nothing else, where all data shards that exist there are written (``full stripe``);
-    - from the rest of these pages on the untouched data shards (``reconstruct``);
+    - from the written data alone, if it covers all data shards that exist there (``full stripe``);
+    - together with the same pages of the untouched data shards (``reconstruct``);
     - from the old content of the written extents, parities included (``parity delta``).
 
-    A page covered in part is read first in any case. The delta is considered if the object keeps its size,
-    is not in the cache and something has to be read. It is not taken if it reads k shards or more, or if a
-    shard it needs is missing; it is taken if the reconstruction lacks a shard; otherwise by the fewer shards
-    read, a tie by `EcPolicy.tie`.
+    Pages written in part are always read first. A parity delta is considered if the object keeps its size, is
+    not cached and something must be read. It is rejected if it reads k shards or more, or needs a missing
+    shard. It is chosen if reconstruction lacks a shard. Otherwise the method that reads fewer shards wins,
+    and `EcPolicy.tie` decides ties.
 
-    Data shard 0 and the parities get a transaction in any case, every shard if the object's size changes;
-    other shards that are not written get none. A hole before the write is neither filled nor encoded.
+    Data shard 0 and the parities always get a transaction. If the object's size changes, every shard does;
+    otherwise unwritten shards get none. A hole before the write is neither filled nor encoded.
 
-    See Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``WritePlanObj``, ``Generate``).
+    References
+    ----------
+    Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``WritePlanObj``, ``Generate``).
     """
     k = shard_map.geometry.k
     missing = request.missing
@@ -201,7 +214,7 @@ WriteMethod = Literal["full stripe", "reconstruct", "parity delta"]
 
 
 def _takes_delta(
-    old: Mapping[int, Runs], rest: Mapping[int, Runs], k: int, request: Request
+    old: Mapping[int, Runs], rest: Mapping[int, Runs], k: int, request: ObjectRequest
 ) -> bool:
     if len(old) >= k or request.missing & old.keys():
         return False
@@ -212,8 +225,8 @@ def _takes_delta(
     )
 
 
-def _partial_pages(request: Request) -> list[int]:
-    """Return the offsets in the object [B] of the pages that a request covers only in part."""
+def _partial_pages(request: ObjectRequest) -> list[int]:
+    """Return the object offsets [B] of pages that a request covers only in part."""
     ends = (request.offset_bytes, request.end_bytes)
     return [end // PAGE_BYTES * PAGE_BYTES for end in ends if end % PAGE_BYTES]
 

@@ -1,4 +1,4 @@
-"""CRUSH: maps, their text form, and a compiled mapping that equals crushtool's to the bit.
+"""CRUSH: maps, their text form, and a compiled mapping that is bit-identical to crushtool's.
 
-Start with `elements` and `map`; `kernel` holds the mapping, `text` the parser.
+Start with `elements` and `map`. `kernel` contains the mapping and `text` the parser.
 """

@@ -1,4 +1,4 @@
-"""Regular CRUSH maps built in code: equal hosts, each with equal OSDs, optionally in racks."""
+"""Build regular CRUSH maps of hosts with OSDs, optionally in racks."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -18,12 +18,27 @@ _OSDS_MAX = 100_000
 
 
 def build_map(*, hosts: int, osds_per_host: int, racks: int | None = None) -> CrushMap:
-    """Build a map of equal OSDs (weight 1) in equal hosts, under one root, perhaps in equal racks.
+    """Build a map of equal OSDs of weight 1 in equal hosts under one root, optionally in equal racks.
 
-    Host h holds the OSDs from h·osds_per_host on. Bucket ids run from −1 downwards: hosts, racks, root. Rules
-    by name and id: ``rep`` 0 and ``ec`` 2 (failure domain host), ``rep_osd`` 1 and ``ec_osd`` 3, and with
-    racks ``rep_rack`` 4, ``ec_rack`` 5. `PlacementError` for counts below 1, more than 100,000 OSDs, or hosts
-    that do not fill the racks evenly.
+    Parameters
+    ----------
+    hosts
+        Number of hosts, at least 1.
+    osds_per_host
+        OSDs per host, at least 1. The map has at most 100,000 OSDs.
+    racks
+        Number of racks, a divisor of `hosts`. None puts the hosts directly under the root.
+
+    Raises
+    ------
+    PlacementError
+        If a number is out of range.
+
+    Notes
+    -----
+    Host h holds osds_per_host OSDs starting at h · osds_per_host. Bucket ids count down from −1: hosts,
+    racks, root. Rules by name and id: ``rep`` 0 and ``ec`` 2 (failure domain host), ``rep_osd`` 1 and
+    ``ec_osd`` 3, and with racks ``rep_rack`` 4 and ``ec_rack`` 5.
     """
     for name, count in (
         ("hosts", hosts),
@@ -51,11 +66,19 @@ def build_map(*, hosts: int, osds_per_host: int, racks: int | None = None) -> Cr
 def map_of_hosts(
     weights: Sequence[Sequence[int]], rack_names: Sequence[str] | None = None
 ) -> CrushMap:
-    """Build a map of hosts that may differ, under one root.
+    """Build a map of hosts with individual OSDs under one root.
 
-    `weights` are those of each host's OSDs, 16.16 fixed point; OSDs are numbered host by host. `rack_names`
-    is the rack of each host; without them the hosts hang from the root. Bucket ids and rules are those of
-    `build_map`.
+    Parameters
+    ----------
+    weights
+        CRUSH weights of the OSDs of each host, 16.16 fixed point. OSDs are numbered host by host.
+    rack_names
+        Rack of each host. None puts the hosts directly under the root.
+
+    Returns
+    -------
+    CrushMap
+        A map with bucket ids and rules as in `build_map`.
     """
     names = ["osd", "host", "root"]
     if rack_names is not None:
@@ -100,7 +123,7 @@ def rule_name(
     kind: Literal["replicated", "erasure"],
     failure_domain: Literal["osd", "host", "rack"],
 ) -> str:
-    """Return the name of a built map's rule, such as ``ec_osd``."""
+    """Return the name of a rule of a built map, such as ``ec_osd``."""
     stem = "rep" if kind == "replicated" else "ec"
     if failure_domain == "host":
         return stem
@@ -108,7 +131,7 @@ def rule_name(
 
 
 def _above(bucket_id: int, name: str, type_id: int, below: Sequence[Bucket]) -> Bucket:
-    """Make the bucket that holds others, each with the weight of its items."""
+    """Create a bucket that holds other buckets, weighted by the sum of their items."""
     weights = tuple(sum(bucket.weights) for bucket in below)
     return Bucket(
         bucket_id, name, type_id, tuple(bucket.id for bucket in below), weights
@@ -119,7 +142,7 @@ def _rules(root_id: int, domains: list[str], names: list[str]) -> list[Rule]:
     rules = []
     take = Step(StepOp.TAKE, root_id)
     emit = Step(StepOp.EMIT)
-    # The tries are those Ceph writes into the rule of an erasure-coded pool.
+    # Ceph writes these numbers of tries into the rules of erasure-coded pools.
     tries = (Step(StepOp.SET_CHOOSELEAF_TRIES, 5), Step(StepOp.SET_CHOOSE_TRIES, 100))
     for domain, rep_id, ec_id in zip(domains, (0, 1, 4), (2, 3, 5), strict=False):
         type_id = names.index(domain)

@@ -1,13 +1,15 @@
-"""One draw in a bucket, compiled: straw2 and the older algorithms over flat tables, and the way down.
+"""Compiled draws in one bucket: straw2 and older algorithms over flat tables, and the descent.
 
-The functions follow the published algorithms step for step, since their results are defined by the order
-of their tries; what differs is how: all hashes of a bucket are computed in one loop over plain 32-bit
-words (which the compiler turns into vector instructions), the logarithm is one table, and a quotient is
-only divided out when a floating-point estimate says it might win.
+The functions follow the published algorithms step by step, because the order of tries defines the results.
+The execution differs: one loop over plain 32-bit words computes all hashes of a bucket (the compiler
+vectorises it), the logarithm is one table, and an exact division happens only if a floating-point estimate
+says that the item may win.
 
-See S. Weil, S. Brandt, E. Miller, C. Maltzahn, "CRUSH: Controlled, Scalable, Decentralized Placement of
+References
+----------
+S. Weil, S. Brandt, E. Miller, C. Maltzahn, "CRUSH: Controlled, Scalable, Decentralized Placement of
 Replicated Data", SC 2006, section 3.4 (uniform, list, tree, straw). Ceph v16.2.15, src/crush/mapper.c, for
-what came after the paper: straw2, choose_args.
+later additions: straw2 and choose_args.
 """
 
 from collections.abc import Callable
@@ -31,14 +33,14 @@ ALG_UNIFORM, ALG_LIST, ALG_TREE, ALG_STRAW = (
 )
 
 
-class Tables(NamedTuple):
-    """A CRUSH map laid flat. Bucket b has id -1 - b; a missing id has size 0 and type -1.
+class MapTables(NamedTuple):
+    """A flattened CRUSH map. Bucket b has id -1 - b. A missing id has size 0 and type -1.
 
-    By bucket: where its items start and how many they are, its type and algorithm (`Alg`); where its weights
-    start and how many sets of them follow (one, or one for each position in the result); where its entries in
-    `more` start, by which older algorithms draw. A bucket takes `padded_size` places; what fills it up is
-    hashed and ignored. Straw2 hashes `ids` for `items`. Weights are 16.16 fixed point; `inverse` is 1 /
-    weight, infinite for 0.
+    By bucket: the index of its first item and the number of items, its type and algorithm (`Alg`), the index
+    of its first weight and the number of weight sets (one, or one per position in the result), and the index
+    of its first entry in `more`, which older algorithms use. A bucket takes `padded_size` entries. Padding is
+    hashed and ignored. Straw2 hashes `ids` in place of `items`. Weights are 16.16 fixed point. `inverse` is 1
+    / weight, and infinite for a weight of 0.
     """
 
     first: npt.NDArray[np.int64]
@@ -56,31 +58,31 @@ class Tables(NamedTuple):
     log: npt.NDArray[np.float64]
 
 
-# Places of the tunables in the array the kernel keeps them in while a rule's steps may change them; the
-# last is the remaining budget of hashes.
+# Indices of the tunables in the array that holds them while the steps of a rule may change them. The last
+# entry is the remaining budget of hashes.
 Q_DESCENTS, Q_LEAF_DESCENTS, Q_LOCAL, Q_LOCAL_FALLBACK, Q_VARY_R, Q_STABLE, Q_BUDGET = (
     range(7)
 )
 
 
-# Reference counting is off (`_nrt`): the kernel makes no arrays, and counting those it is handed at every
-# call took half of its time. So whatever it writes to is made by the caller.
+# Reference counting is off (`_nrt`), because counting the arrays passed to every call took half of the
+# kernel's time. The kernel therefore creates no arrays, and callers allocate all that it writes to.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile with Numba, keep the machine code on disk, and keep the type for the type checker."""
+    """Compile with Numba, cache the machine code on disk, and preserve the type for type checkers."""
     return jit.compiled(function, **_OPTIONS)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile into the caller: a call left in a loop keeps the compiler from vectorising it."""
+    """Compile into the caller, because a call inside a loop prevents vectorisation."""
     return cast("Callable[P, R]", numba.njit(forceinline=True, **_OPTIONS)(function))
 
 
 @inlined
 def _hash2(a, b):
-    """Return `rjenkins.hash_pair` of 32-bit words."""
+    """Return `rjenkins.hash_pair` of two 32-bit words."""
     h = np.uint32(np.uint32(HASH_SEED) ^ a ^ b)
     x = np.uint32(PAD_X)
     y = np.uint32(PAD_Y)
@@ -134,7 +136,7 @@ def _mix(a, b, c):
 
 @inlined
 def padded_size(size: int) -> int:
-    """Return the room of a bucket's items in the tables: whole vectors of hashes are faster than a rest."""
+    """Return the padded number of items of a bucket, because whole vectors hash faster than a remainder."""
     if size <= 4:
         return 4
     return (size + 15) & ~15
@@ -142,17 +144,19 @@ def padded_size(size: int) -> int:
 
 @inlined
 def _straw2(t, bucket, x, r, position, scratch):
-    """Return the item of largest log(hash) / weight; the first of equals, and if none has weight."""
-    # Unsigned, because an index that may be negative keeps the compiler from vectorising the hashes.
+    """Return the first item with the largest log(hash) / weight, or the first item if all weigh 0."""
+    # Unsigned, because a possibly negative index prevents vectorisation of the hashes.
     first = np.uint64(t.first[bucket])
     size = np.uint64(t.size[bucket])
     r32 = np.uint32(r)
-    place = min(position, t.positions[bucket] - 1)
-    weights = np.uint64(t.weight_first[bucket] + place * padded_size(t.size[bucket]))
+    weight_set = min(position, t.positions[bucket] - 1)
+    weights = np.uint64(
+        t.weight_first[bucket] + weight_set * padded_size(t.size[bucket])
+    )
     for i in range(np.uint64(padded_size(t.size[bucket]))):
         scratch[i] = _hash3(x, np.uint32(t.ids[first + i]), r32) & np.uint32(0xFFFF)
-    # Draws are quotients cut to whole numbers. An estimate in floating point is less than 1/8 off, the cut
-    # takes less than 1: only estimates within 2 of each other need the true quotients to be compared.
+    # Draws are truncated quotients. A floating-point estimate is off by less than 1/8, and truncation by less
+    # than 1, so only estimates within 2 of each other require a comparison of exact quotients.
     best: Any = np.uint64(0)
     best_estimate = -np.inf
     for i in range(size):
@@ -173,7 +177,7 @@ def _straw2(t, bucket, x, r, position, scratch):
 def _permuted(t, bucket, x, r, scratch):
     """Return item r (modulo size) of a pseudo-random permutation of the bucket.
 
-    Uniform buckets draw so, and the legacy exhaustive search.
+    Uniform buckets and the legacy exhaustive search draw this way.
     """
     first = t.first[bucket]
     size = t.size[bucket]
@@ -189,7 +193,7 @@ def _permuted(t, bucket, x, r, scratch):
 
 @compiled
 def _list(t, bucket, x, r):
-    """Go from the last item to the first: take it with the share it has of the weights so far."""
+    """Go from the last item to the first, taking each with its share of the weights so far."""
     first = t.first[bucket]
     weights = t.weight_first[bucket]
     sums = t.more_first[bucket]
@@ -205,7 +209,7 @@ def _list(t, bucket, x, r):
 
 @compiled
 def _tree(t, bucket, x, r):
-    """Descend a binary tree whose nodes are numbered in order: left or right by the weights below."""
+    """Descend a binary tree with nodes numbered in order, going left or right by the weights below."""
     nodes = t.more_first[bucket]
     step = 1
     while step < t.size[bucket]:
@@ -222,7 +226,7 @@ def _tree(t, bucket, x, r):
 
 @compiled
 def _straw(t, bucket, x, r):
-    """Return the item with the longest straw: its length times a hash; the first of equals."""
+    """Return the item with the longest straw, its length times a hash; the first of equals."""
     first = t.first[bucket]
     straws = t.more_first[bucket]
     best = 0
@@ -271,7 +275,7 @@ def kind_of(t, item):
 
 @inlined
 def is_in(values, start, stop, item):
-    """Return True if values[start:stop] holds the item."""
+    """Return True if values[start:stop] contains the item."""
     present = False
     for i in range(start, stop):
         present |= values[i] == item
@@ -280,14 +284,14 @@ def is_in(values, start, stop, item):
 
 @compiled
 def descend(t, top, x, r, failures, stride, kind, position, local, q, scratch):
-    """Draw downwards until an item of the wanted type comes up.
+    """Draw downwards until an item of the wanted type is drawn.
 
-    `stride` is 0 for firstn; for indep it is the number of slots, and a uniform bucket that holds a
-    multiple of them draws one further with each failure, or its permutation would repeat itself. `local`
-    counts failures in one bucket; −1: there is no search through it.
+    `stride` is 0 for firstn and the number of slots for indep. A uniform bucket whose size is a multiple of
+    the stride then advances the draw by one with each failure, because its permutation would repeat
+    otherwise. `local` counts failures in one bucket, or is −1 to disable the exhaustive search.
 
-    Returns the item and the bucket it was drawn from; EMPTY for a bucket without items, NONE for a device
-    where a bucket was wanted, and where the budget is used up.
+    Returns the item and the bucket that it was drawn from. The item is EMPTY for an empty bucket, and NONE
+    for a device where a bucket was wanted, or if the budget is exhausted.
     """
     bucket = top
     fallback = q[Q_LOCAL_FALLBACK]

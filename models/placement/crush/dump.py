@@ -1,4 +1,4 @@
-"""CRUSH maps from JSON, as ``ceph osd crush dump`` and the ``crushmap`` of ``ceph report`` print them."""
+"""Read CRUSH maps from JSON, as in ``ceph osd crush dump`` and the ``crushmap`` of ``ceph report``."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
@@ -37,7 +37,8 @@ _KINDS: dict[int, RuleKind] = {
 }
 _ALGS = {alg.name.lower(): alg for alg in Alg}
 _STEPS = {op.name.lower(): op for op in StepOp} | {"choosemsr": StepOp.CHOOSE_MSR}
-# Steps that a release has no words for come as numbers: Ceph v16.2.15, src/crush/crush.h (crush_opcodes).
+# Releases print steps that they have no name for as numbers: Ceph v16.2.15, src/crush/crush.h
+# (crush_opcodes).
 _OPCODES = {
     10: StepOp.SET_CHOOSE_LOCAL_TRIES,
     11: StepOp.SET_CHOOSE_LOCAL_FALLBACK_TRIES,
@@ -50,7 +51,20 @@ _WEIGHT_MAX = 2**32 - 1
 def map_from_dump(
     document: Mapping[str, Any], *, source: str = "<json>", key: str = "crushmap"
 ) -> CrushMap:
-    """Read the JSON form of a map; a `CrushMapError` has ``source: key: got …, wanted …``."""
+    """Read a CRUSH map in JSON form.
+
+    Parameters
+    ----------
+    document
+        The map, as ``ceph osd crush dump`` prints it.
+    source, key
+        File name and key of the map in it, for error messages.
+
+    Raises
+    ------
+    CrushMapError
+        If the map is invalid, with one line per problem: ``source: key: got …, wanted …``.
+    """
     reader = JsonReader(source)
     devices = tuple(
         Device(
@@ -67,7 +81,7 @@ def map_from_dump(
     buckets = _with_class_ids(
         [_bucket(reader, at, row) for at, row in reader.rows(document, key, "buckets")]
     )
-    # A device without a name is listed in its bucket alone.
+    # Devices without a name appear only in their bucket.
     named = {device.id for device in devices}
     nameless = sorted({item for b in buckets for item in b.items if item >= 0} - named)
     devices += tuple(Device(item, f"osd.{item}") for item in nameless)
@@ -128,7 +142,7 @@ def _bucket(reader: JsonReader, key: str, row: Mapping[str, Any]) -> Bucket:
 
 
 def _with_class_ids(buckets: list[Bucket]) -> tuple[Bucket, ...]:
-    """Note in each bucket its shadows, which the document lists as buckets named ``bucket~class``."""
+    """Record the shadows of each bucket, which the document lists as buckets named ``bucket~class``."""
     shadows: dict[str, list[tuple[str, int]]] = {}
     for bucket in buckets:
         name, _, device_class = bucket.name.partition("~")
@@ -148,11 +162,11 @@ def _rule(
     if kind not in _KINDS:
         reader.add(f"{key}.type", repr(kind), f"one of {', '.join(map(str, _KINDS))}")
     number = reader.whole(row, key, "rule_id", 0, ID_MAX)
-    found = [
+    parsed = [
         _step(reader, at, step, type_ids, known)
         for at, step in reader.rows(row, key, "steps")
     ]
-    steps = tuple(step for step in found if step is not None)
+    steps = tuple(step for step in parsed if step is not None)
     return Rule(
         number,
         str(row.get("rule_name", number)),
@@ -217,10 +231,10 @@ def _choose_args(
 ) -> tuple[tuple[int, tuple[BucketArgs, ...]], ...]:
     by_id = {bucket.id: bucket for bucket in buckets}
     sets = value if isinstance(value, dict) else {}
-    found = []
+    choose_args = []
     for name in sets:
         try:
-            # The default set is number −1, which some releases print without its sign.
+            # The default set has id −1, which some releases print as unsigned.
             index = (int(name) + 2**63) % 2**64 - 2**63
         except ValueError:
             reader.add(f"{key}.{name}", repr(name), "the id of a pool or -1")
@@ -230,13 +244,13 @@ def _choose_args(
             change = _change(reader, at, row)
             bucket = by_id.get(change.bucket_id)
             if bucket is None or bucket.alg is not Alg.STRAW2:
-                # A bucket that is gone may leave its entry; those of other algorithms do not look at theirs.
+                # Entries of deleted buckets may remain, and other algorithms ignore theirs.
                 continue
             if wrong := misfit(change, bucket):
                 reader.add(at, *wrong)
             changes.append(change)
-        found.append((index, tuple(changes)))
-    return tuple(found)
+        choose_args.append((index, tuple(changes)))
+    return tuple(choose_args)
 
 
 def _change(reader: JsonReader, key: str, row: Mapping[str, Any]) -> BucketArgs:
@@ -248,7 +262,7 @@ def _change(reader: JsonReader, key: str, row: Mapping[str, Any]) -> BucketArgs:
         ):
             reader.add(f"{key}.weight_set.{number}", repr(weights), "a list of weights")
             continue
-        # Printed as decimals, of which the nearest 16.16 number is the one that was meant.
+        # Weights are printed as decimals. The nearest 16.16 number is the original one.
         sets.append(tuple(round(w * WEIGHT_ONE) for w in weights))
     ids = row.get("ids") or []
     if not all(isinstance(i, int) and abs(i) < VALUE_MAX for i in ids):

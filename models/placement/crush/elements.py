@@ -1,6 +1,8 @@
-"""Elements of a CRUSH map: devices, buckets, rules and their steps, tunables.
+"""Elements of a CRUSH map: devices, buckets, rules with their steps, and tunables.
 
-See Ceph v16.2.15, doc/rados/operations/crush-map.rst and crush-map-edits.rst.
+References
+----------
+Ceph v16.2.15, doc/rados/operations/crush-map.rst and crush-map-edits.rst.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ RuleKind = Literal["replicated", "erasure", "msr_firstn", "msr_indep"]
 
 
 class PlacementError(ValueError):
-    """A question about placement without an answer: the message says what was got and wanted."""
+    """Raised if placement is impossible. The message states the value and the valid ones."""
 
 
 class CrushMapError(PlacementError):
-    """A CRUSH map that cannot be used; one line a problem, ``file:line: got …, wanted …``."""
+    """Raised if a CRUSH map is invalid, with one line per problem: ``file:line: got …, wanted …``."""
 
     @property
     def problems(self) -> list[str]:
@@ -28,7 +30,7 @@ class CrushMapError(PlacementError):
 
 
 class Alg(IntEnum):
-    """Algorithm by which a bucket draws; the numbers are Ceph's."""
+    """Algorithm of a bucket, numbered as in Ceph."""
 
     UNIFORM = 1
     LIST = 2
@@ -38,7 +40,7 @@ class Alg(IntEnum):
 
 
 class StepOp(IntEnum):
-    """Operations of a rule's steps; the numbers are those the compiled kernel knows."""
+    """Operation of a rule's step, with the numbers that the compiled kernel uses."""
 
     TAKE = 0
     CHOOSE_FIRSTN = 1
@@ -71,8 +73,8 @@ CHOOSE_OPS = (
 class Step:
     """One step of a rule.
 
-    `count` is for TAKE the item's id; for the choose family the number (0: as many as requested, negative:
-    that many fewer), of the type of number `type_id`; for the SET family the value.
+    `count` is the item's id for TAKE and the value for SET operations. For operations that choose, it is the
+    number of items of type `type_id` (0: as requested; negative: that many fewer than requested).
     """
 
     op: StepOp
@@ -82,7 +84,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Device:
-    """An OSD: its id (from 0), name and, where it has one, device class."""
+    """An OSD: its id (from 0), its name, and optionally its device class."""
 
     id: int
     name: str
@@ -91,9 +93,10 @@ class Device:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket: its id is below 0, and its shadow of a device class is named ``bucket~class``.
+    """A bucket with a negative id. The shadow for a device class is named ``bucket~class``.
 
-    Of each item it has the id and the weight, 16.16 fixed point; `class_ids` are the ids of its shadows.
+    `items` holds the ids of its items, `weights` their weights in 16.16 fixed point, and `class_ids` the ids
+    of its shadows.
     """
 
     id: int
@@ -107,10 +110,10 @@ class Bucket:
 
 @dataclass(frozen=True)
 class BucketArgs:
-    """Changes that a set of choose_args makes to one straw2 bucket; empty: none.
+    """Changes that a set of choose_args makes to one straw2 bucket. Empty fields change nothing.
 
-    `weight_sets` are weights of its items, 16.16 fixed point: a tuple for each position in the result (the
-    last holds for those beyond); `ids` are hashed in the items' stead.
+    `weight_sets` hold the weights of the items in 16.16 fixed point, one tuple per position in the result
+    (the last applies to all further positions). `ids` are hashed in place of the items.
     """
 
     bucket_id: int
@@ -120,10 +123,10 @@ class BucketArgs:
 
 @dataclass(frozen=True)
 class Rule:
-    """A placement rule: its id, name, kind and steps.
+    """A placement rule with its id, name, kind and steps.
 
-    The kind says which pools it is meant for; of the two MSR kinds (Ceph 19) also how it is run: its
-    ``choosemsr`` steps retry a whole descent where an OSD is out.
+    The kind states which pools the rule is for. The two MSR kinds (Ceph 19) also change its execution: their
+    ``choosemsr`` steps retry a whole descent if an OSD is out.
     """
 
     id: int
@@ -133,35 +136,38 @@ class Rule:
 
     @property
     def takes(self) -> list[int]:
-        """Items that the rule starts from, one for each of its take steps."""
+        """Items that the rule's take steps start from."""
         return [step.count for step in self.steps if step.op is StepOp.TAKE]
 
 
 @dataclass(frozen=True)
 class Tunables:
-    """Numbers of retries, and two corrections of chooseleaf; the defaults are Ceph's since Jewel.
+    """Numbers of retries, and corrections of chooseleaf. The defaults are Ceph's since Jewel.
 
-    See Ceph v16.2.15, src/crush/CrushWrapper.h (set_tunables_jewel, set_tunables_argonaut).
+    References
+    ----------
+    Ceph v16.2.15, src/crush/CrushWrapper.h (set_tunables_jewel, set_tunables_argonaut).
     """
 
-    # Draws again in the same bucket after a collision (legacy; 0 since Bobtail).
+    # Redraws in the same bucket after a collision (legacy; 0 since Bobtail).
     choose_local_tries: int = 0
     choose_local_fallback_tries: int = 0
-    # Further descents from the top after a first one failed.
+    # Further descents from the top after the first failure.
     choose_total_tries: int = 50
-    # 1: a failed leaf sends firstn back to the top at once.
+    # 1: a failed leaf immediately returns firstn to the top.
     chooseleaf_descend_once: int = 1
-    # 1: the leaf's draws depend on the parent's attempt; 0: they do not; n > 1: on attempt >> (n − 1).
+    # 1: draws of a leaf depend on the parent's attempt; 0: they do not; n > 1: they depend on attempt >> (n −
+    # 1).
     chooseleaf_vary_r: int = 1
-    # 1: the leaf's draws do not depend on the position in the result.
+    # 1: draws of a leaf do not depend on the position in the result.
     chooseleaf_stable: int = 1
-    # Version of the lengths of straws (v1) by weight: 0 as in Argonaut, 1 corrected in Hammer.
+    # Version of the calculation of straw (v1) lengths: 0 as in Argonaut, 1 as corrected in Hammer.
     straw_calc_version: int = 1
-    # Descents of a ``choosemsr`` block, and draws after a collision in each.
+    # Descents of a ``choosemsr`` block, and redraws after a collision in each.
     msr_descents: int = 100
     msr_collision_tries: int = 100
 
     @staticmethod
     def legacy() -> Tunables:
-        """Return the tunables of Argonaut, which a map's text means where it does not name one."""
+        """Return the tunables of Argonaut, which apply if the text of a map does not set them."""
         return Tunables(2, 5, 19, 0, 0, 0, 0)

@@ -1,8 +1,10 @@
-"""CRUSH's rules, compiled: firstn and indep over flat tables.
+"""Compiled CRUSH rules: firstn and indep over flat tables.
 
-See S. Weil, S. Brandt, E. Miller, C. Maltzahn, "CRUSH: Controlled, Scalable, Decentralized Placement of
-Replicated Data", SC 2006, algorithm 1. Ceph v16.2.15, src/crush/mapper.c, for what came after the paper:
-indep, chooseleaf with vary_r and stable.
+References
+----------
+S. Weil, S. Brandt, E. Miller, C. Maltzahn, "CRUSH: Controlled, Scalable, Decentralized Placement of
+Replicated Data", SC 2006, algorithm 1. Ceph v16.2.15, src/crush/mapper.c, for later additions: indep, and
+chooseleaf with vary_r and stable.
 """
 
 import numpy as np
@@ -12,20 +14,20 @@ from stripesim.models.placement.crush.draw import compiled, descend, inlined, is
 from stripesim.models.placement.crush.elements import NONE, StepOp
 
 _UNDECIDED = 0x7FFFFFFE
-# Typed: to Numba a bare number is a separate type, for which it compiles all called functions again.
+# Typed, because Numba treats a literal as a separate type and would compile all callees again.
 _ZERO = np.int64(0)
 _ONE = np.int64(1)
 _NO_SEARCH = np.int64(-1)
-#: The length of a result that took more hashes than allowed.
+#: Length of a result that exceeded the budget of hashes.
 OUT_OF_BUDGET = -1
 
-# Codes of a rule's steps as plain integers.
+# Codes of rule steps as plain integers.
 OP_TAKE = int(StepOp.TAKE)
 OP_EMIT = int(StepOp.EMIT)
 OP_CHOOSE_FIRSTN = int(StepOp.CHOOSE_FIRSTN)
 OP_CHOOSELEAF_FIRSTN = int(StepOp.CHOOSELEAF_FIRSTN)
 OP_CHOOSELEAF_INDEP = int(StepOp.CHOOSELEAF_INDEP)
-# Those that set a tunable begin here and come in the order of the Q_ places.
+# Operations that set a tunable start here, in the order of the Q_ indices.
 OP_SET_CHOOSE_TRIES = int(StepOp.SET_CHOOSE_TRIES)
 OP_SET_CHOOSELEAF_TRIES = int(StepOp.SET_CHOOSELEAF_TRIES)
 
@@ -40,7 +42,7 @@ def _try_here_again(q, collided, local, size):
 
 @compiled
 def _firstn_leaf(t, reweights, top, x, r0, taken, start, stop, q, scratch):
-    """Find one device under `top` that is in and not in taken[start:stop]; NONE after too many failures."""
+    """Find a device under `top` that is in and not in taken[start:stop], or NONE after too many failures."""
     bucket = top
     failures = local = _ZERO
     while True:
@@ -76,7 +78,7 @@ def _firstn_leaf(t, reweights, top, x, r0, taken, start, stop, q, scratch):
 def _firstn_one(
     t, reweights, top, x, rep, kind, to_leaf, out, leaves, start, stop, q, scratch
 ):
-    """Place replica `rep` at position `stop`, given those in [start, stop); False after too many failures."""
+    """Place replica `rep` at position `stop`, given those in [start, stop). Return False on failure."""
     bucket = top
     failures = local = _ZERO
     while True:
@@ -114,7 +116,7 @@ def _firstn_one(
 
 @compiled
 def _indep_leaf(t, reweights, top, x, r0, stride, position, q, scratch):
-    """Find one device under `top` that is in; NONE if all descents fail."""
+    """Find a device under `top` that is in, or NONE if all descents fail."""
     for failures in range(q[draw.Q_LEAF_DESCENTS]):
         r = r0 + stride * failures
         item, _ = descend(
@@ -131,7 +133,7 @@ def _indep_leaf(t, reweights, top, x, r0, stride, position, q, scratch):
 def choose_indep(
     t, reweights, top, x, width, stride, kind, to_leaf, out, leaves, start, q, scratch
 ):
-    """Fill out[start:start+width], each slot by its own sequence of draws; empty slots are NONE."""
+    """Fill out[start:start+width], each slot by its own sequence of draws, with NONE in empty slots."""
     stop = start + width
     for slot in range(start, stop):
         out[slot] = _UNDECIDED
@@ -155,11 +157,12 @@ def choose_indep(
             if item == draw.EMPTY or draw.is_in(out, start, stop, item):
                 continue
             if to_leaf:
-                # A leaf stays noted even where its own reweight rejects it below, and is what the slot ends
-                # with if all tries fail: so the released algorithm does for chooseleaf of type 0.
+                # A leaf stays recorded even if its own reweight rejects it below, and the slot ends with it
+                # if all tries fail. The released algorithm does the same for chooseleaf of type 0.
                 leaves[slot] = item
                 if item < 0:
-                    # The position counts twice: a bucket drawn again for another slot gives another leaf.
+                    # The position enters twice, so that a bucket drawn again for another slot gives another
+                    # leaf.
                     r0 = r + slot - start
                     leaves[slot] = _indep_leaf(
                         t, reweights, -1 - item, x, r0, stride, slot - start, q, scratch
@@ -181,7 +184,7 @@ def choose_indep(
 def _choose(
     t, reweights, x, op, asked, kind, q, tops, n_tops, out, leaves, limit, scratch
 ):
-    """Make one choose step: from each bucket in tops[:n_tops], into out; return how many came out."""
+    """Execute a choose step from each bucket in tops[:n_tops] into out, and return the number of items."""
     to_leaf = op in (OP_CHOOSELEAF_FIRSTN, OP_CHOOSELEAF_INDEP)
     firstn = op in (OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN)
     count = asked if asked > 0 else asked + limit
@@ -190,11 +193,11 @@ def _choose(
         return filled
     for i in range(n_tops):
         bucket = -1 - tops[i]
-        # A device, or the NONE an earlier indep step left, has nothing below it to choose from.
+        # A device, or the NONE of an earlier indep step, has no items to choose from.
         if bucket < 0:
             continue
         if firstn:
-            # Distinct items close up: a replica that finds none leaves no gap. Another bucket starts afresh.
+            # Results have no gaps: a failed replica is skipped. Each bucket starts a new range.
             start = filled
             for rep in range(count):
                 if filled < limit:
@@ -241,16 +244,17 @@ def _choose(
 def map_rows(
     t, steps, tunables, descend_once, xs, reweights, out, lengths, work, scratch
 ):
-    """Run a rule for every input of `xs` (uint32), into `out` (n, width), NONE where a row is short.
+    """Run a rule for every input of `xs` (uint32), into `out` (n, width), padding short rows with NONE.
 
-    `steps` holds an operation code and its two arguments a row; `tunables` the map's at their ``Q_`` places,
-    where 0 leaf descents mean that nothing is set; `reweights` are 16.16 fixed point; `lengths` takes the
-    items in each row. `work` is room for what the last step gave, what the present one gives, its leaves
-    (width each) and the tunables as changed so far, `scratch` for the hashes of the largest bucket, padded.
+    `steps` has one row per step: an operation code and its two arguments. `tunables` holds those of the map
+    at their ``Q_`` indices, where 0 leaf descents mean unset. `reweights` are 16.16 fixed point. `lengths`
+    receives the number of items in each row. `work` is space for the previous step's items, the current
+    step's items, their leaves (width each) and the changed tunables; `scratch` for the hashes of the largest
+    bucket, padded.
     """
     width = out.shape[1]
     taken = work[:width]
-    chosen = work[width : 2 * width]
+    drawn = work[width : 2 * width]
     leaves = work[2 * width : 3 * width]
     q = work[3 * width :]
     q[draw.Q_BUDGET] = tunables[draw.Q_BUDGET]
@@ -278,7 +282,7 @@ def map_rows(
             elif n_taken > 0:
                 set_tries = q[draw.Q_LEAF_DESCENTS]
                 if set_tries <= 0:
-                    # Without a step in the rule, a leaf is tried once (indep, or firstn by tunable).
+                    # Unless the rule sets it, a leaf is tried once (indep, or firstn by tunable).
                     firstn = op in (OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN)
                     q[draw.Q_LEAF_DESCENTS] = (
                         q[draw.Q_DESCENTS] if firstn and not descend_once else 1
@@ -293,14 +297,14 @@ def map_rows(
                     q,
                     taken,
                     n_taken,
-                    chosen,
+                    drawn,
                     leaves,
                     width,
                     scratch,
                 )
                 q[draw.Q_LEAF_DESCENTS] = set_tries
                 for i in range(n_taken):
-                    taken[i] = chosen[i]
+                    taken[i] = drawn[i]
         for i in range(length, width):
             out[row, i] = NONE
         lengths[row] = length

@@ -1,4 +1,4 @@
-"""Lines of a CRUSH map's text: declarations with their blocks, the values in them, and choose_args."""
+"""Read the lines of a CRUSH map's text: declarations with their blocks, values and choose_args."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Statement = tuple[int, list[str]]
 
 
 class Declaration(NamedTuple):
-    """A line, its words, and the statements of the block that follows it, if one does."""
+    """A line with its words, and the statements of the block that follows it, if any."""
 
     line: int
     words: list[str]
@@ -32,14 +32,14 @@ class Declaration(NamedTuple):
 
 
 class Lines(Problems):
-    """Reads a text; what cannot be read is noted and stands as something, for the map is refused then."""
+    """Read a text. Invalid values are reported and replaced, since the map is rejected in the end."""
 
     def __init__(self, source: str) -> None:
         super().__init__(source)
         self._seen: dict[tuple[str, object], int] = {}
 
     def declarations(self, text: str) -> Iterator[Declaration]:
-        """Yield lines, each with its block, blocks inside it included."""
+        """Yield declarations, each with its block including nested ones."""
         statements = list(_statements(text))
         if not statements:
             self.add(1, "an empty map", "the text crushtool -d prints")
@@ -66,14 +66,14 @@ class Lines(Problems):
             yield Declaration(line, words, body)
 
     def whole(self, text: str, least: int, most: int, what: str, line: int) -> int:
-        """Return a whole number within bounds; for any other text a unique number below them."""
+        """Return a whole number within bounds; for invalid text, a unique number below them."""
         if _INTEGER.fullmatch(text) and least <= int(text) <= most:
             return int(text)
         self.add(line, f"{what} {text!r}", f"a whole number from {least} to {most}")
         return least - len(self.found)
 
     def weight(self, text: str, line: int) -> int:
-        """Return a weight in 16.16 fixed point, through a 32-bit float and cut off, as in Ceph's compiler."""
+        """Return a weight in 16.16 fixed point, truncated from a 32-bit float as in Ceph's compiler."""
         try:
             value = float(text)
         except ValueError:
@@ -91,19 +91,19 @@ class Lines(Problems):
             self.add(line, f"name {name!r}", "letters, digits, '_', '-' and '.'")
 
     def once(self, what: str, value: object, line: int) -> None:
-        """Report a value that another declaration has already."""
+        """Report a value that an earlier declaration already uses."""
         if (what, value) in self._seen:
             first = self._seen[what, value]
             self.add(
                 line,
                 f"duplicate {what} {value}",
-                f"one that line {first} does not have",
+                f"a value not used in line {first}",
             )
         self._seen.setdefault((what, value), line)
 
 
 def _statements(text: str) -> Iterator[Statement]:
-    """Split into lines without comments; a brace is a separate statement."""
+    """Split a text into lines without comments. A brace is a separate statement."""
     for line, content in enumerate(text.split("\n"), start=1):
         words: list[str] = []
         for word in _WORD.findall(content.split("#", 1)[0]):
@@ -119,7 +119,7 @@ def _statements(text: str) -> Iterator[Statement]:
 
 
 class _Node(NamedTuple):
-    """Return a word, or an opening bracket and everything up to its end."""
+    """A word, or an opening bracket with everything up to its closing one."""
 
     line: int
     word: str
@@ -129,7 +129,7 @@ class _Node(NamedTuple):
 def read_choose_args(
     line: int, body: list[Statement], lines: Lines
 ) -> Iterator[tuple[int, BucketArgs]]:
-    """Read the content of ``choose_args N { … }``: each bucket's changes, and the line they begin on."""
+    """Read the body of ``choose_args N { … }``. Yield each bucket's changes with their first line."""
     for entry in _nested(line, body, lines):
         if entry.word != "{":
             wanted = "'{ bucket_id N weight_set [ [ W … ] … ] ids [ N … ] }'"

@@ -1,6 +1,8 @@
-"""CRUSH maps: devices, a hierarchy of straw2 buckets, rules, and the mappings they give.
+"""CRUSH maps: devices, a hierarchy of buckets, rules, and the mappings that they define.
 
-See S. Weil, S. Brandt, E. Miller, C. Maltzahn, "CRUSH: Controlled, Scalable, Decentralized Placement of
+References
+----------
+S. Weil, S. Brandt, E. Miller, C. Maltzahn, "CRUSH: Controlled, Scalable, Decentralized Placement of
 Replicated Data", SC 2006. Ceph v16.2.15, doc/rados/operations/crush-map.rst and crush-map-edits.rst.
 """
 
@@ -28,7 +30,7 @@ from stripesim.models.placement.crush.elements import (
 )
 
 if TYPE_CHECKING:
-    from stripesim.models.placement.crush.draw import Tables
+    from stripesim.models.placement.crush.draw import MapTables
 
 Reweights = (
     Mapping[int, float]
@@ -38,7 +40,7 @@ Reweights = (
     | None
 )
 
-# Pools have at most 255 OSDs a group; crushtool takes any number.
+# Pools have at most 255 OSDs per group, but crushtool accepts any number.
 _NUM_REP_MAX = 4096
 
 
@@ -46,19 +48,19 @@ _NUM_REP_MAX = 4096
 class CrushMap:
     """A CRUSH map.
 
-    `build_map`, `parse_map` and `load_map` make one and check what they are given; the constructor does not.
+    Use `build_map`, `parse_map` or `load_map`, which check their input. The constructor does not.
 
-    Buckets include shadow buckets of device classes; types go by number, 0 being the devices'. `choose_args`
-    are sets of weights and ids that replace the buckets' own, by the id of the pool they are for; −1 is
-    for all pools that have none (what the balancer writes in its mode crush-compat).
+    Buckets include the shadow buckets of device classes. Types are pairs of number and name, with 0 for
+    devices. `choose_args` are pairs of a pool id and the changes to weights and ids for that pool. The id −1
+    applies to all pools without a set of changes (the balancer writes it in mode crush-compat).
 
     Notes
     -----
-    Straw2 draws, for input x, attempt r and each item i of weight w_i, ln(hash(x, i, r) / 2**16) / w_i, and
-    takes the largest: the item wins with probability w_i / sum(w) and a change of one weight moves data
-    only to or from that item. The logarithm is CRUSH's own in fixed point. A bucket whose items all weigh 0
-    gives its first item, as in Ceph. The older algorithms (uniform, list, tree, straw) draw as they do in
-    Ceph; see `straw_lengths` for details of straws that a map omits.
+    For input x, attempt r and each item i of weight w_i, straw2 draws ln(hash(x, i, r) / 2**16) / w_i and
+    takes the largest. An item wins with probability w_i / sum(w), and a change of one weight moves data only
+    to or from that item. The logarithm is CRUSH's own in fixed point. A bucket whose items all weigh 0 yields
+    its first item, as in Ceph. The older algorithms (uniform, list, tree, straw) also draw as in Ceph. See
+    `straw_lengths` for straw details that a map omits.
 
     Examples
     --------
@@ -81,7 +83,13 @@ class CrushMap:
         return max((device.id for device in self.devices), default=-1) + 1
 
     def rule(self, rule: int | str) -> Rule:
-        """Find a rule by id or name; `PlacementError` lists those there are."""
+        """Return a rule by id or name.
+
+        Raises
+        ------
+        PlacementError
+            If there is no such rule. The message lists the existing ones.
+        """
         for candidate in self.rules:
             if rule in (candidate.id, candidate.name):
                 return candidate
@@ -100,13 +108,32 @@ class CrushMap:
         *,
         pool: int = 0,
     ) -> npt.NDArray[np.int32]:
-        """Map many inputs, each in [−2**31, 2**32), to `num_rep` OSDs each by a rule (id or name).
+        """Map many inputs to OSDs.
 
-        `reweights` are the shares of inputs that OSDs accept (``ceph osd reweight``): by OSD id (others: 1),
-        or one value for each id from 0; an array of int64 holds 16.16 fixed point. `pool` picks the
-        choose_args; crushtool's is 0. The result has shape (n, num_rep), with `NONE` for an empty slot
-        (indep) and behind the end of a short result (firstn): see `map_with_lengths` where the difference
-        matters.
+        Parameters
+        ----------
+        rule
+            Id or name of a rule.
+        xs
+            Inputs, whole numbers of shape (n,) in [−2**31, 2**32).
+        num_rep
+            OSDs per input, 1 to 4096.
+        reweights
+            Share of inputs that each OSD accepts (``ceph osd reweight``), 0 to 1: a mapping by OSD id (1 for
+            the others) or one value per id from 0. An array of int64 holds 16.16 fixed point.
+        pool
+            Pool whose choose_args apply. crushtool uses 0.
+
+        Returns
+        -------
+        ndarray
+            OSD ids, int32 of shape (n, num_rep). `NONE` marks an empty slot (indep) and fills the end of a
+            short result (firstn). `map_with_lengths` tells the two apart.
+
+        Raises
+        ------
+        PlacementError
+            If an argument is invalid, or the rule does not finish within its budget of hashes.
         """
         return self.map_with_lengths(rule, xs, num_rep, reweights, pool=pool)[0]
 
@@ -119,8 +146,11 @@ class CrushMap:
         *,
         pool: int = 0,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Return the results of `map_many` with the length of each result, int32 of shape (n,)."""
-        from stripesim.models.placement.crush.tables import run_rule
+        """Return the results of `map_many` together with the length of each, int32 of shape (n,).
+
+        Parameters and errors are those of `map_many`.
+        """
+        from stripesim.models.placement.crush.flat import run_rule
 
         known_rule = self.rule(rule)
         inputs = whole_numbers("xs", xs)
@@ -130,8 +160,10 @@ class CrushMap:
             raise PlacementError(
                 f"xs: got {inputs.min()} … {inputs.max()}, wanted values in [-2**31, 2**32)"
             )
-        whole = isinstance(num_rep, (int, np.integer)) and not isinstance(num_rep, bool)
-        if not (whole and 1 <= num_rep <= _NUM_REP_MAX):
+        is_whole = isinstance(num_rep, (int, np.integer)) and not isinstance(
+            num_rep, bool
+        )
+        if not (is_whole and 1 <= num_rep <= _NUM_REP_MAX):
             raise PlacementError(
                 f"num_rep: got {num_rep!r}, wanted a whole number from 1 to {_NUM_REP_MAX}"
             )
@@ -152,7 +184,10 @@ class CrushMap:
         num_rep: int,
         reweights: Reweights = None,
     ) -> list[list[int]]:
-        """Return each result of `map_many` as a list of its true length: what ``crushtool --test`` prints."""
+        """Return each result of `map_many` as a list without padding, as ``crushtool --test`` prints it.
+
+        Parameters and errors are those of `map_many`.
+        """
         rows, lengths = self.map_with_lengths(rule, xs, num_rep, reweights)
         return [
             row[:length]
@@ -160,7 +195,7 @@ class CrushMap:
         ]
 
     def osds_below(self, item: int) -> list[int]:
-        """List the OSDs in or below an item, each once."""
+        """Return the OSDs in or below an item, each once."""
         by_id = {bucket.id: bucket for bucket in self.buckets}
         waiting = [item]
         seen = dict[int, None]()
@@ -177,7 +212,7 @@ class CrushMap:
         return {osd for item in takes for osd in self.osds_below(item)}
 
     def domains(self, type_name: str) -> dict[int, str]:
-        """Return the name of the bucket of a type that each OSD is in; shadow trees are left out."""
+        """Return the name of the bucket of a type that contains each OSD, ignoring shadow trees."""
         types = {name: number for number, name in self.types}
         return {
             osd: bucket.name
@@ -187,11 +222,13 @@ class CrushMap:
         }
 
     def failure_domain(self, rule: int | str) -> str:
-        """Return the type of bucket that no two shards of a group share, by a rule (id or name).
+        """Return the type of bucket that no two shards of a group share under a rule (id or name).
 
-        Where a rule takes several buckets of one type in each bucket of another, shards differ in the inner
-        type only: 2 datacenters and 2 hosts in each give 4 different hosts.
+        If a rule takes several buckets of one type in each bucket of another, only the inner type counts: 2
+        datacenters with 2 hosts each give 4 different hosts.
 
+        Examples
+        --------
         >>> from stripesim.models.placement import build_map
         >>> crush = build_map(hosts=4, osds_per_host=6)
         >>> crush.failure_domain("ec"), crush.failure_domain("ec_osd")
@@ -208,7 +245,13 @@ class CrushMap:
         return "osd"
 
     def reweight_vector(self, reweights: Reweights) -> npt.NDArray[np.int64]:
-        """Check reweights and bring them into 16.16 fixed point, int64 of shape (max_devices,)."""
+        """Check reweights and convert them to 16.16 fixed point, int64 of shape (max_devices,).
+
+        Raises
+        ------
+        PlacementError
+            If an OSD is unknown, a share is not in [0, 1], or the number of shares is wrong.
+        """
         size = self.max_devices
         vector = np.full(size, WEIGHT_ONE, dtype=np.int64)
         if reweights is None:
@@ -218,7 +261,7 @@ class CrushMap:
             and reweights.dtype == np.int64
             and reweights.size == size
         ):
-            # In fixed point already, as in Ceph's own map of OSDs.
+            # Already in fixed point, as in Ceph's OSD map.
             return reweights.astype(np.int64, copy=False)
         if isinstance(reweights, Mapping):
             shares = dict(reweights)
@@ -241,12 +284,12 @@ class CrushMap:
             vector[osd] = int(share * WEIGHT_ONE)
         return vector
 
-    def _tables(self, pool: int) -> Tables:
-        """Lay the map flat for the compiled kernel, once for each set of choose_args."""
-        from stripesim.models.placement.crush.tables import flatten
+    def _tables(self, pool: int) -> MapTables:
+        """Flatten the map for the compiled kernel, once per set of choose_args."""
+        from stripesim.models.placement.crush.flat import flatten
 
         sets = dict(self.choose_args)
-        # The set −1 is for pools without a set.
+        # Set −1 is for pools without their own set.
         key = pool if pool in sets else -1
         if key not in self._laid_flat:
             self._laid_flat[key] = flatten(
@@ -255,12 +298,12 @@ class CrushMap:
         return self._laid_flat[key]
 
     @cached_property
-    def _laid_flat(self) -> dict[int, Tables]:
+    def _laid_flat(self) -> dict[int, MapTables]:
         return {}
 
 
 def whole_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return an array of one axis of whole numbers; `PlacementError` for another."""
+    """Return a one-dimensional array of whole numbers, or raise `PlacementError`."""
     numbers = np.asarray(values)
     if numbers.ndim != 1 or (numbers.size > 0 and numbers.dtype.kind not in "iu"):
         got = f"{name}: got an array of {numbers.dtype} with {numbers.ndim} axes"

@@ -1,11 +1,13 @@
-"""CRUSH's MSR rules (multi-step retry), compiled: ``choosemsr`` steps whose whole descent is tried again.
+"""Compiled MSR (multi-step retry) rules of CRUSH, whose ``choosemsr`` steps retry a whole descent.
 
-A block ``take, choosemsr …, emit`` fills a range of positions. Each step divides the range it is given into
-as many strides as it chooses items, each stride with its own item; an OSD that is out leaves its position
-open, and the next pass through the block tries it again from the top, in the same items or in ones that no
-other stride has.
+A block ``take, choosemsr …, emit`` fills a range of positions. Each step divides its range into as many
+strides as it chooses items, one item per stride. An OSD that is out leaves its position open, and the next
+pass through the block tries the position again from the top, in the same items or in items that no other
+stride has.
 
-See Ceph v19.2.0, doc/dev/crush-msr.rst and src/crush/mapper.c (crush_msr_do_rule).
+References
+----------
+Ceph v19.2.0, doc/dev/crush-msr.rst and src/crush/mapper.c (crush_msr_do_rule).
 """
 
 import numpy as np
@@ -21,16 +23,16 @@ from stripesim.models.placement.crush.elements import NONE
 from stripesim.models.placement.crush.kernel import OUT_OF_BUDGET
 
 _FREE = 0x7FFFFFFE
-# Positions of the map's tunables in `tunables`, and of the remaining budget in `q` (which `descend` reads).
+# Indices of the map's tunables in `tunables`, and of the remaining budget in `q` (which `descend` reads).
 T_DESCENTS, T_COLLISION_TRIES, T_BUDGET = range(3)
-# State of each step while a block is filled: the bucket to choose from, the length of a stride, the
-# range of positions, the stride at hand, positions filled, the item whose positions the next step fills.
+# State of each step while a block is filled: the bucket to choose from, the stride length, the range of
+# positions, the current stride, the number of filled positions, and the item that the next step fills.
 F_BUCKET, F_STRIDE, F_START, F_END, F_LOW, F_FOUND, F_ITEM = range(7)
 
 
 @compiled
 def _collides(used, start, end, own_start, own_end, item):
-    """Return True if another stride of used[start:end] has the item; the first that has it decides."""
+    """Return True if another stride of used[start:end] has the item. The first stride that has it decides."""
     for i in range(start, end):
         if used[i] == item:
             return i < own_start or i >= own_end
@@ -39,7 +41,7 @@ def _collides(used, start, end, own_start, own_end, item):
 
 @compiled
 def _note(used, start, end, item):
-    """Enter the item in the first free place of the stride; False if it is there already."""
+    """Record the item in the first free entry of the stride, or return False if it is already there."""
     for i in range(start, end):
         if used[i] == item:
             return False
@@ -51,7 +53,7 @@ def _note(used, start, end, item):
 
 @compiled
 def _forget_last(used, start, end):
-    """Free the last taken place of the stride."""
+    """Free the last occupied entry of the stride."""
     for i in range(end - 1, start - 1, -1):
         if used[i] != _FREE:
             used[i] = _FREE
@@ -60,7 +62,7 @@ def _forget_last(used, start, end):
 
 @compiled
 def _choose(t, x, step, used, bucket, frame, high, index, first_r, tries, q, scratch):
-    """Draw an item for one stride that no other stride of its step has; NONE after too many collisions."""
+    """Draw an item that no other stride of the step has, or NONE after too many collisions."""
     kind = step[2]
     for local in range(tries):
         r = (first_r + local) & 0xFFFFFFFF
@@ -99,10 +101,11 @@ def _pass(
     q,
     scratch,
 ):
-    """Make one pass over a block's positions, depth first; `frames[0]` holds the range to fill.
+    """Make one pass over the positions of a block, depth first. `frames[0]` holds the range to fill.
 
-    `used[level]` holds what the strides of a step have chosen, `dropped[level]` what this pass is to free.
-    Deviation: written with a stack of frames, not recursive as in Ceph, for Numba cannot cache recursion.
+    `used[level]` holds the items chosen by the strides of a step, `dropped[level]` those that this pass will
+    free. Deviation: this uses a stack of frames where Ceph recurses, because Numba cannot cache recursive
+    functions.
     """
     width = out.size
     last = steps[0, 0] - 1
@@ -132,7 +135,7 @@ def _pass(
                 open_places |= used[last, i] == _FREE
             if open_places:
                 index = (low - frame[F_START]) // stride
-                # Positions and passes count in the upper half of the word, draws after a collision below.
+                # The upper half-word counts positions and passes, the lower one draws after a collision.
                 first_r = (attempt * width + index) << 16
                 item = _choose(
                     t,
@@ -157,8 +160,8 @@ def _pass(
                     _enter(frames, level + 1, -1 - item, stride, strides, low, high)
                     deeper = True
                     break
-                whole = step[2] == 0 and level == last and stride == 1
-                if item != NONE and whole and not is_out(reweights, item, x):
+                is_leaf = step[2] == 0 and level == last and stride == 1
+                if item != NONE and is_leaf and not is_out(reweights, item, x):
                     _note(used[level], low, high, item)
                     out[filled[0] if filled[1] else low] = item
                     filled[0] += 1
@@ -168,7 +171,7 @@ def _pass(
             level += 1
             below = np.int64(-1)
             continue
-        # A rejected choice still blocks the other strides until the pass is over.
+        # A rejected choice still blocks the other strides until the end of the pass.
         for low in range(frame[F_START], end, stride):
             if dropped[level, low]:
                 _forget_last(used[level], low, min(low + stride, end))
@@ -195,13 +198,13 @@ def map_rows_msr(
     q,
     scratch,
 ):
-    """Run an MSR rule for every input; parameters not named here are those of `kernel.map_rows`.
+    """Run an MSR rule for every input. See `kernel.map_rows` for parameters not described here.
 
-    `blocks` (blocks, 1 + steps, 3) holds for each block a row (choosemsr steps, 1, item taken), then its
-    steps (code, count, type). Results close up (`firstn`, msr_firstn) or keep their places (msr_indep).
-    `tunables` are descents, tries after a collision, and the budget of hashes. The others are room: `used`
-    and `dropped` (steps, width), `frames` (steps, 7), `filled` for the positions filled and whether results
-    close up, `q` in the form that `descend` reads.
+    `blocks` (blocks, 1 + steps, 3) holds a header row (choosemsr steps, 1, item taken) for each block,
+    followed by its steps (code, count, type). Results have no gaps if `firstn` (msr_firstn) and keep their
+    positions otherwise (msr_indep). `tunables` are descents, tries after a collision, and the budget of
+    hashes. The others are workspace: `used` and `dropped` (steps, width), `frames` (steps, 7), `filled` for
+    the number of filled positions and whether results have no gaps, and `q` in the form that `descend` reads.
     """
     width = out.shape[1]
     for i in range(q.size):

@@ -1,4 +1,4 @@
-"""Parts shared by both readers of CRUSH maps: noted problems, limits, the walk that finds cycles."""
+"""Share code between the readers of CRUSH maps: problem reports, limits and cycle detection."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -12,10 +12,10 @@ from stripesim.models.placement.crush.elements import (
 
 # Ids index arrays, so a stray digit must not allocate gigabytes.
 ID_MAX = 1_000_000
-# The product of a few counts of a choose step must stay inside a word.
+# The product of several counts of a choose step must fit into a word.
 COUNT_MAX = 4096
 VALUE_MAX = 2**31 - 1
-# The shift of vary_r must stay inside a word.
+# The shift of vary_r must stay within a word.
 TUNABLE_MAX = {"chooseleaf_vary_r": 32}
 _POSITIONS_MAX = 255
 
@@ -23,7 +23,7 @@ Node = TypeVar("Node", int, str)
 
 
 class Problems:
-    """Gathers problems, each with its place: a line of a text, from 1, or the key of a document."""
+    """Collect problems with their locations: a line of a text, from 1, or a key of a document."""
 
     error: type[ValueError] = CrushMapError
 
@@ -32,7 +32,7 @@ class Problems:
         self.found: list[tuple[int, str]] = []
 
     def add(self, place: int | str, got: object, wanted: str) -> None:
-        """Note a problem; None was got where nothing is."""
+        """Record a problem. `got` is None if the value is missing."""
         line = 0
         location = f" {place}"
         if isinstance(place, int):
@@ -44,7 +44,7 @@ class Problems:
         )
 
     def finish(self) -> None:
-        """Raise the noted problems, in the order of lines."""
+        """Raise the recorded problems, ordered by line."""
         if self.found:
             texts = (
                 text for _, text in sorted(self.found, key=lambda problem: problem[0])
@@ -53,12 +53,12 @@ class Problems:
 
 
 class JsonReader(Problems):
-    """Takes values out of a JSON document; a problem is noted with its key, and reading goes on."""
+    """Read values from a JSON document, recording problems with their keys instead of stopping."""
 
     def whole(
         self, entry: Mapping[str, Any], key: str, names: str, least: int, most: int
     ) -> int:
-        """Return the whole number under the first of several names (parted by |) that is there."""
+        """Return the whole number under the first of several names, separated by ``|``, that is present."""
         name = next(
             (name for name in names.split("|") if name in entry),
             names.partition("|")[0],
@@ -78,7 +78,7 @@ class JsonReader(Problems):
     def rows(
         self, entry: Mapping[str, Any], key: str, name: str
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Return the objects of a list, each with its key."""
+        """Yield the objects of a list with their keys."""
         value = entry.get(name)
         if not isinstance(value, list):
             self.add(f"{key}.{name}", shown(value), "a list")
@@ -91,7 +91,7 @@ class JsonReader(Problems):
 
 
 def shown(value: object) -> str | None:
-    """Return a value as a message shows it."""
+    """Format a value for a message."""
     if value is None:
         return None
     return repr(value)[:80]
@@ -100,7 +100,7 @@ def shown(value: object) -> str | None:
 def depth_first(
     start: Node, below: Mapping[Node, Sequence[Node]], finished: dict[Node, None]
 ) -> list[tuple[Node, Node]]:
-    """Visit all buckets under a start, each once and after its items; return edges leading back."""
+    """Visit all buckets under a start, each once and after its items. Return the edges that lead back."""
     back = []
     path = [(start, iter(below[start]))] if start not in finished else []
     on_path = {start}
@@ -121,7 +121,7 @@ def depth_first(
 
 
 def misfit(change: BucketArgs, bucket: Bucket) -> tuple[str, str] | None:
-    """Return why choose_args do not fit a bucket (got, wanted), or None."""
+    """Return the reason why choose_args do not fit a bucket, as (got, wanted), or None."""
     size = len(bucket.items)
     for numbers in (*change.weight_sets, *((change.ids,) if change.ids else ())):
         if len(numbers) != size:

@@ -1,10 +1,12 @@
-"""Robert Jenkins' 1996 mixing hash, in the two forms Ceph uses: of a few integers and of a string.
+"""Robert Jenkins' mixing hash of 1996 in the two forms that Ceph uses: of integers and of strings.
 
-One implementation serves Python integers and int64 arrays: every value is kept below 2**32 by a mask, so
-that no intermediate leaves 63 bits. The compiled twin for CRUSH's inner loop is in `draw`.
+The same implementation serves Python integers and int64 arrays. A mask keeps every value below 2**32, so that
+intermediate values fit into 63 bits. `draw` has the compiled version for CRUSH's inner loop.
 
-See R. J. Jenkins, "Hash Functions", Dr. Dobb's Journal, September 1997 (evahash; public domain).
-Ceph v16.2.15, src/crush/hash.c and src/common/ceph_hash.cc, for seeds and the order of the rounds.
+References
+----------
+R. J. Jenkins, "Hash Functions", Dr. Dobb's Journal, September 1997 (evahash; public domain). Ceph v16.2.15,
+src/crush/hash.c and src/common/ceph_hash.cc, for seeds and the order of rounds.
 """
 
 from typing import TypeVar
@@ -23,7 +25,7 @@ Word = TypeVar("Word", int, npt.NDArray[np.int64])
 
 
 def _mix(a: Word, b: Word, c: Word) -> tuple[Word, Word, Word]:
-    """Mix one round over three 32-bit words (each in [0, 2**32))."""
+    """Mix one round over three 32-bit words, each in [0, 2**32)."""
     for right_a, left_b, right_c in ((13, 8, 13), (12, 16, 5), (3, 10, 15)):
         a = ((a - b - c) & _MASK) ^ (c >> right_a)
         b = ((b - c - a) & _MASK) ^ ((a << left_b) & _MASK)
@@ -32,7 +34,7 @@ def _mix(a: Word, b: Word, c: Word) -> tuple[Word, Word, Word]:
 
 
 def hash_pair(a: Word, b: Word) -> Word:
-    """Hash two 32-bit words, in [0, 2**32), into one; arrays of int64 broadcast against each other."""
+    """Hash two 32-bit words, in [0, 2**32), into one. Arrays of int64 broadcast."""
     h = a ^ b ^ HASH_SEED
     x: Word = a * 0 + PAD_X
     y: Word = a * 0 + PAD_Y
@@ -43,10 +45,20 @@ def hash_pair(a: Word, b: Word) -> Word:
 
 
 def hash_byte_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Hash byte strings of one length into [0, 2**32), one a row (n, length_bytes), into int64 (n,).
+    """Hash byte strings of equal length, as Ceph hashes object names in UTF-8.
 
-    Ceph hashes an object's name in UTF-8.
+    Parameters
+    ----------
+    rows
+        Byte strings, uint8 of shape (n, length_bytes).
 
+    Returns
+    -------
+    ndarray
+        Hashes in [0, 2**32), int64 of shape (n,).
+
+    Examples
+    --------
     >>> hex(hash_byte_rows(np.frombuffer(b"a", dtype=np.uint8)[None, :])[0])
     '0x29eec818'
     """
@@ -61,7 +73,7 @@ def hash_byte_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
         c = (c + _words(columns[start + 8 : start + 12])) & _MASK
         a, b, c = _mix(a, b, c)
         start += _BLOCK_BYTES
-    # The last word's lowest byte is kept for the length, so the tail enters it one byte higher.
+    # The lowest byte of the last word is reserved for the length, so the tail starts one byte higher.
     a = (a + _words(columns[start : start + 4])) & _MASK
     b = (b + _words(columns[start + 4 : start + 8])) & _MASK
     c = (c + length_bytes + (_words(columns[start + 8 :]) << 8)) & _MASK
@@ -69,7 +81,7 @@ def hash_byte_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 
 def _words(columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return up to four rows of bytes, least significant first, as one row of words."""
+    """Combine up to four rows of bytes, least significant first, into one row of words."""
     words: npt.NDArray[np.int64] = (
         columns << (8 * np.arange(len(columns))[:, None])
     ).sum(axis=0)

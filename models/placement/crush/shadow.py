@@ -1,7 +1,9 @@
-"""Shadow buckets: for each device class, a copy of the hierarchy that holds only that class's devices.
+"""Create shadow buckets: per device class, a copy of the hierarchy with only the devices of that class.
 
-See Ceph v16.2.15, src/crush/CrushWrapper.cc (populate_classes, device_class_clone): which id a copy gets when
-the map's text names none, which matters because straw2 hashes ids.
+References
+----------
+Ceph v16.2.15, src/crush/CrushWrapper.cc (populate_classes, device_class_clone), for the id of a shadow that
+the text of a map does not name. Ids matter because straw2 hashes them.
 """
 
 from dataclasses import replace
@@ -21,9 +23,19 @@ def add_shadow_buckets(
 ) -> tuple[Bucket, ...]:
     """Append the shadow buckets of every device class to a hierarchy without cycles.
 
-    Classes count in the order in which devices first name them; `Bucket.class_ids` holds the ids that are
-    given, and all of them in the result. A shadow's items are those of its original that are of the class or
-    are buckets; devices keep their weights, and a bucket weighs what its own items weigh.
+    Parameters
+    ----------
+    devices
+        Devices of the map. Classes are ordered by their first device.
+    buckets
+        Buckets of the map, whose `Bucket.class_ids` hold the known shadow ids.
+
+    Returns
+    -------
+    tuple of Bucket
+        The buckets with complete `Bucket.class_ids`, followed by their shadows. A shadow holds the devices of
+        its class and the shadows of its buckets. Devices keep their weights, and a bucket weighs the sum of
+        its items.
     """
     classes = list(
         dict.fromkeys(d.device_class for d in devices if d.device_class is not None)

@@ -1,17 +1,20 @@
-"""The fixed-point logarithm straw2 draws with, tabulated for all 65,536 hash values.
+"""Tabulate the fixed-point logarithm of straw2 for all 65,536 hash values.
 
-Straw2 needs log2 in fixed point, and every client and OSD must get the same bits, so the table Ceph was
-released with is part of the algorithm, its defects included. Where the second table of that logarithm
-should hold floor(2**48 * log2(1 + k / 2**15)), it holds (checked against the table in Ceph 16.2.15's
-libceph-common, all 256 entries):
+Straw2 needs log2 in fixed point, and every client and OSD must compute the same bits. The table that Ceph
+released is therefore part of the algorithm, including its defects. The second table of that logarithm should
+hold floor(2**48 * log2(1 + k / 2**15)). Instead it holds (checked against all 256 entries of the table in
+libceph-common of Ceph 16.2.15):
 
 - that value for k = 0 and 1,
-- that value plus `USUAL_EXCESS` for the other entries, as if a constant had leaked into its making,
-- except at the 42 places of `EXCESS_AT`, which carry a separate excess (zero: the entry is right).
+- that value plus `USUAL_EXCESS` for the other entries, as if a constant had leaked into the calculation,
+- except for the 42 entries in `EXCESS_AT`, which have individual excesses (zero: the entry is correct).
 
-The effect on placement is nil to the eye (the excess is 2e-5 of one octave), but not to the bit.
+The excess is only 2e-5 of an octave, so its effect on the distribution of data is negligible, but it changes
+results.
 
-See S. Weil, "straw2" (Ceph v0.94 release notes, 2015); Ceph v16.2.15, src/crush/mapper.c (crush_ln) and
+References
+----------
+S. Weil, "straw2" (Ceph v0.94 release notes, 2015); Ceph v16.2.15, src/crush/mapper.c (crush_ln) and
 src/crush/crush_ln_table.h.
 """
 
@@ -24,7 +27,7 @@ import numpy.typing as npt
 USUAL_EXCESS = 0x147700000
 FIRST_WITH_EXCESS = 2
 
-# Place:excess
+# Entry:excess
 _EXCESSES = """
 56:5349423536 127:978272901 134:3588789669 181:4007963589 184:5423282367 188:2201924427
 193:3829329171 198:2511158322 199:2670353280 200:3807665765 203:0 207:5045407031 210:4635559696
@@ -41,17 +44,17 @@ HASH_VALUES = 1 << 16
 _ONE = 1 << 48
 _COARSE_STEPS = 128
 _LAST_COARSE_LOG = (
-    0xFFFF00000000  # the one entry of its table that misses its formula (2**48)
+    0xFFFF00000000  # the only entry of its table that deviates from the formula (2**48)
 )
 
 
 def _coarse_reciprocal(k: int) -> int:
-    """Return ceil(2**48 / (1 + k/128)), exactly."""
+    """Return ceil(2**48 / (1 + k/128)) exactly."""
     return -(-_ONE * _COARSE_STEPS // (_COARSE_STEPS + k))
 
 
 def _coarse_log(k: int) -> int:
-    """Return floor(2**48 * log2(1 + k/128)); a double's 53 bits suffice, as the tests check."""
+    """Return floor(2**48 * log2(1 + k/128)). Tests check that the 53 bits of a double suffice."""
     if k == _COARSE_STEPS:
         return _LAST_COARSE_LOG
     return math.floor(_ONE * math.log2(1 + k / _COARSE_STEPS))
@@ -67,9 +70,17 @@ def _fine_log(k: int) -> int:
 def straw2_log_table() -> npt.NDArray[np.float64]:
     """Tabulate 2**44 * log2(u + 1) - 2**48, in CRUSH's arithmetic, for each 16-bit hash u.
 
-    The values are integers in [-2**48, 0), which a double holds exactly. x = u + 1 is shifted into
-    [2**15, 2**16], its top eight bits pick a reciprocal and a coarse logarithm, and the low eight bits of x
-    times that reciprocal pick the fine one; the sum is then cut to 44 bits after the point.
+    Returns
+    -------
+    ndarray
+        float64 of shape (65536,), read-only. The values are integers in [-2**48, 0), which are exact in a
+        double.
+
+    Notes
+    -----
+    x = u + 1 is shifted into [2**15, 2**16]. Its top eight bits select a reciprocal and a coarse logarithm.
+    The low eight bits of x times that reciprocal select the fine logarithm. The sum is truncated to 44
+    fractional bits.
     """
     shifted = np.arange(1, HASH_VALUES + 1, dtype=np.int64)
     octave = np.full(HASH_VALUES, 15, dtype=np.int64)
@@ -85,7 +96,8 @@ def straw2_log_table() -> npt.NDArray[np.float64]:
         [_coarse_log(k) for k in range(_COARSE_STEPS + 1)], dtype=np.int64
     )
     fine_log = np.array([_fine_log(k) for k in range(256)], dtype=np.int64)
-    # The product reaches 2**64 only for x = 2**16, whose reciprocal is 2**47: it stays in 64 unsigned bits.
+    # The product reaches 2**64 only for x = 2**16, whose reciprocal is 2**47, so it fits into 64 unsigned
+    # bits.
     fine = ((shifted.astype(np.uint64) * reciprocal[coarse]) >> np.uint64(48)).astype(
         np.int64
     ) & 0xFF

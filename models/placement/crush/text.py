@@ -1,7 +1,7 @@
-"""CRUSH maps from their text form.
+"""Read CRUSH maps from their text form.
 
-Declarations are read kind by kind, so that buckets and rules find the names they refer to; every problem is
-noted with its line, and all are raised together.
+Declarations are read kind by kind, so that buckets and rules can refer to any name. All problems are recorded
+with their lines and raised together.
 """
 
 from collections.abc import Iterable
@@ -41,13 +41,13 @@ from stripesim.models.placement.crush.shadow import add_shadow_buckets, shadow_n
 
 _SET_OPS = {op.name.lower(): op for op in StepOp if op.name.startswith("SET_")}
 _ALGS = {alg.name.lower(): alg for alg in Alg}
-# The last says what Ceph may build, not how a map is read: checked and not kept.
+# The last tunable restricts what Ceph may build, not how a map is read. It is checked but not kept.
 _TUNABLES = (*(f.name for f in fields(Tunables)), "allowed_bucket_algs")
 _DEVICE_WEIGHT_MAX = 100
 
 
-class _Item(NamedTuple):
-    """An item of a bucket; its weight is 16.16 fixed point."""
+class _BucketItem(NamedTuple):
+    """An item of a bucket, with its weight in 16.16 fixed point."""
 
     line: int
     name: str
@@ -57,7 +57,7 @@ class _Item(NamedTuple):
 
 @dataclass
 class _Block:
-    """A bucket's block, its items by name."""
+    """The block of a bucket, with its items by name."""
 
     line: int
     type_name: str
@@ -65,13 +65,19 @@ class _Block:
     id: int = 0
     class_ids: list[tuple[str, int]] = field(default_factory=list)
     alg: Alg = Alg.STRAW2
-    items: list[_Item] = field(default_factory=list)
+    items: list[_BucketItem] = field(default_factory=list)
 
 
 def load_map(path: str | Path) -> CrushMap:
-    """Read a map's text from a file; raises as `parse_map`, also where the file cannot be read."""
+    """Read a CRUSH map from a text file.
+
+    Raises
+    ------
+    CrushMapError
+        If the file cannot be read or the map is invalid, with one line per problem.
+    """
     try:
-        # Editors on Windows put a byte order mark first.
+        # Editors on Windows may write a byte order mark.
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise CrushMapError(
@@ -79,18 +85,31 @@ def load_map(path: str | Path) -> CrushMap:
         ) from None
     except UnicodeDecodeError:
         raise CrushMapError(
-            f"{path}: got a binary file, wanted text (crushtool -d turns a compiled map into it)"
+            f"{path}: got a binary file, wanted text (crushtool -d decompiles a compiled map)"
         ) from None
     return parse_map(text, source=str(path))
 
 
 def parse_map(text: str, *, source: str = "<string>") -> CrushMap:
-    """Read the text form of a map, as ``crushtool -d`` prints it; a `CrushMapError` has every problem."""
+    """Read a CRUSH map in text form, as ``crushtool -d`` prints it.
+
+    Parameters
+    ----------
+    text
+        The map.
+    source
+        Name of the file for error messages.
+
+    Raises
+    ------
+    CrushMapError
+        If the map is invalid, with one line per problem.
+    """
     return _Reader(source).read(text)
 
 
 class _Reader(Lines):
-    """Reads one map."""
+    """Read one map."""
 
     def __init__(self, source: str) -> None:
         super().__init__(source)
@@ -152,7 +171,7 @@ class _Reader(Lines):
     def _buckets(
         self, declared: list[Declaration], devices: list[Device]
     ) -> tuple[Bucket, ...]:
-        """Return the hierarchy with its shadow buckets; names of devices and buckets share one space."""
+        """Return the hierarchy with its shadow buckets. Devices and buckets share one name space."""
         blocks = []
         for line, words, body in declared:
             match words:
@@ -186,7 +205,7 @@ class _Reader(Lines):
                 got = f"a cycle: bucket {holder!r} holds {item!r}, which holds it"
                 self.add(items[holder, item], got, "a hierarchy without cycles")
         if self.found:
-            # Shadow trees are made of a sound hierarchy only; rules can still be held against declared names.
+            # Shadow trees need a valid hierarchy. Declare their names anyway, so that rules can be checked.
             classes = {
                 device.device_class
                 for device in devices
@@ -240,10 +259,10 @@ class _Reader(Lines):
                     else:
                         weight = WEIGHT_ONE
                     if "pos" in values:
-                        place = self.whole(values["pos"], 0, ID_MAX, "pos", line)
+                        position = self.whole(values["pos"], 0, ID_MAX, "pos", line)
                     else:
-                        place = None
-                    bucket.items.append(_Item(line, name, weight, place))
+                        position = None
+                    bucket.items.append(_BucketItem(line, name, weight, position))
                 case _:
                     wanted = "'id N [class C]', 'alg straw2', 'hash 0' or 'item NAME weight W [pos N]'"
                     self.add(
@@ -261,7 +280,7 @@ class _Reader(Lines):
         return bucket
 
     def _resolved(self, block: _Block, devices: set[str]) -> Bucket:
-        """Turn names into ids; an item that cannot be resolved is reported and left out."""
+        """Resolve names to ids. Items that cannot be resolved are reported and left out."""
         type_id = self.type_ids.get(block.type_name)
         if type_id is None:
             wanted = f"a type, one of {_listed(name for name, i in self.type_ids.items() if i > 0)}"
@@ -292,20 +311,20 @@ class _Reader(Lines):
             block.id, block.name, type_id or 0, items, kept, class_ids, block.alg
         )
 
-    def _in_place(self, block: _Block) -> list[_Item]:
-        """Return the items in the order of the places they name; those that name none fill the gaps."""
+    def _in_place(self, block: _Block) -> list[_BucketItem]:
+        """Return the items ordered by their stated positions, with the others filling the gaps."""
         count = len(block.items)
         placed = {
             item.position: item for item in block.items if item.position is not None
         }
-        others = [item for item in block.items if item.position is None]
-        if len(placed) + len(others) < count or not all(
+        unplaced = [item for item in block.items if item.position is None]
+        if len(placed) + len(unplaced) < count or not all(
             0 <= place < count for place in placed
         ):
-            got = f"places of items in bucket {block.name!r}"
+            got = f"positions of items in bucket {block.name!r}"
             self.add(block.line, got, "each 'pos' once, from 0 on")
             return block.items
-        rest = iter(others)
+        rest = iter(unplaced)
         return [
             placed[place] if place in placed else next(rest) for place in range(count)
         ]
@@ -330,7 +349,7 @@ class _Reader(Lines):
                 ]:
                     kind = word
                 case ["min_size" | "max_size", number]:
-                    # Sizes chose among the rules of a ruleset; a mapping names its rule.
+                    # Sizes selected one rule of a ruleset, but a mapping names its rule.
                     self.whole(number, 0, VALUE_MAX, words[0], at)
                 case ["step", "noop"]:
                     continue
@@ -384,7 +403,7 @@ class _Reader(Lines):
         if name not in self.ids:
             self.add(line, f"unknown item {name!r}", "the name of a bucket or device")
         elif full not in self.ids:
-            wanted = "a class that a device of the map has, and a bucket to take"
+            wanted = "a class of a device in the map, and a bucket to take"
             self.add(
                 line, f"{name!r} with unknown device class {device_class[0]!r}", wanted
             )
@@ -402,9 +421,9 @@ class _Reader(Lines):
     def _choose_args(
         self, declared: list[Declaration], buckets: tuple[Bucket, ...]
     ) -> tuple[tuple[int, tuple[BucketArgs, ...]], ...]:
-        """Return the sets of choose_args, each entry held against the bucket it is for."""
+        """Return the sets of choose_args, each entry checked against its bucket."""
         by_id = {bucket.id: bucket for bucket in buckets}
-        found = []
+        sets = []
         for line, words, body in declared:
             if words[0] != "choose_args":
                 continue
@@ -421,8 +440,8 @@ class _Reader(Lines):
                 elif wrong := misfit(change, bucket):
                     self.add(at, *wrong)
                 changes.append(change)
-            found.append((index, tuple(changes)))
-        return tuple(found)
+            sets.append((index, tuple(changes)))
+        return tuple(sets)
 
 
 def _listed(names: Iterable[str]) -> str:

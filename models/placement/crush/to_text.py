@@ -1,4 +1,4 @@
-"""CRUSH maps into their text form."""
+"""Write CRUSH maps in their text form."""
 
 from dataclasses import fields
 
@@ -49,7 +49,7 @@ def map_to_text(crush: CrushMap) -> str:
     lines += ["", "# rules"]
     for rule in crush.rules:
         lines += [f"rule {rule.name} {{", f"\tid {rule.id}", f"\ttype {rule.kind}"]
-        # Sizes are written for older compilers, which want them, and mean nothing to a mapping.
+        # Older compilers require sizes, which have no effect on mappings.
         lines += ["\tmin_size 1", "\tmax_size 100"]
         lines += [
             f"\tstep {_step_text(step, type_names, names)}" for step in rule.steps
@@ -70,7 +70,7 @@ def _bucket_lines(
     lines += [f"\tid {shadow_id} class {name}" for name, shadow_id in bucket.class_ids]
     lines += [f"\talg {bucket.alg.name.lower()}", "\thash 0\t# rjenkins1"]
     for item, weight in zip(bucket.items, bucket.weights, strict=True):
-        # Ten places hold a 16.16 number's decimals closely enough to come back to the same bits.
+        # Ten decimals represent a 16.16 number precisely enough to restore its bits.
         lines.append(f"\titem {names[item]} weight {weight / WEIGHT_ONE:.10f}")
     return [*lines, "}"]
 

@@ -1,4 +1,4 @@
-"""One claim per measured row and metric, and which of them the fits have seen."""
+"""One claim per measured row and metric, with the role that the fits leave to it."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -6,7 +6,6 @@ from typing import Any
 
 from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
 from stripesim.scenarios.studies.ceph16.measured import (
-    Coded,
     Measured,
     MeasuredDegraded,
     MeasuredRepair,
@@ -16,7 +15,7 @@ from stripesim.scenarios.studies.ceph16.measured import (
 from stripesim.scenarios.studies.staged_fit import fit_stages
 
 TOLERANCE = 0.2
-# Fixed before any of it was fitted; the counts repeat within 4 %, processor time within 11 % (medians).
+# Fixed before any fit. The counts repeat within 4 %, processor time within 11 % (medians).
 CPU_TOLERANCES = {"cpu_us_per_op": 0.25, "context_switches_per_op": 0.2}
 _WORDS = {
     "cpu_us_per_op": "processor time of all OSDs",
@@ -41,102 +40,67 @@ Predictions = Mapping[str, Mapping[str, float]]
 
 
 def repair_id(repair: MeasuredRepair) -> str:
-    """Return what the claims of a repair begin with."""
+    """Return the beginning of the ids of a repair's claims."""
     return f"repair:{repair.coded.scheme}:{repair.how}"
 
 
 def degraded_id(degraded: MeasuredDegraded) -> str:
-    """Return what the claims of degraded reads begin with."""
+    """Return the beginning of the ids of claims on degraded reads."""
     return f"degraded:{degraded.coded.scheme}:{degraded.block_bytes}"
 
 
 def claims_of(measured: Measured) -> tuple[Claim, ...]:
     """Turn measured rows into claims.
 
-    All metrics of a run that a fit of its counts has seen are calibration, also those that the fit did not
-    use; processor time and switches likewise, by the fits of these. A run
-    counts as seen if it has the name, the code and the values of one that ships: another folder's rows
-    are held out even where names coincide.
+    If a fit has seen the counts of a run, all of them are calibration, even those that the fit did not use.
+    The same holds for processor time and switches and their fits. A run counts as seen if its name, code and
+    values equal those of a run that ships. Rows of other folders are held out even if names coincide.
     """
     shipped = {run.run_id: (run.coded, run.measured) for run in load().runs}
     claims: list[Claim] = []
     for run in measured.runs:
         same = shipped.get(run.run_id) == (run.coded, run.measured)
-        for metric, value in run.measured.items():
+        for metric in run.measured:
             seen = calibration_runs(processors=metric in CPU_METRICS)
             role = "calibration" if same and run.run_id in seen else "held-out"
-            claims.append(_run_claim(run, metric, value, role))
+            per = "request" if metric in CPU_METRICS else "client byte"
+            claims.append(_claim(run, run.run_id, metric, run.op, per, role))
     for repair in measured.repairs:
-        where = {"block_size": "", "pattern": "", "op": "repair", "locus": repair.where}
-        claims += [
-            _claim(
-                f"{repair_id(repair)}:{metric}",
-                metric,
-                repair.coded,
-                value,
-                "held-out",
-                "byte lost",
-                where,
-            )
-            for metric, value in repair.measured.items()
-        ]
+        for metric in repair.measured:
+            row_id = repair_id(repair)
+            claims.append(_claim(repair, row_id, metric, "repair", "byte lost"))
     for degraded in measured.degraded:
-        where = {
-            "block_size": str(degraded.block_bytes),
-            "pattern": degraded.pattern,
-            "op": "degraded read",
-            "locus": degraded.where,
-        }
-        claims += [
-            _claim(
-                f"{degraded_id(degraded)}:{metric}",
-                metric,
-                degraded.coded,
-                value,
-                "held-out",
-                "client byte",
-                where,
-            )
-            for metric, value in degraded.measured.items()
-        ]
+        for metric in degraded.measured:
+            row_id = degraded_id(degraded)
+            claim = _claim(degraded, row_id, metric, "degraded read", "client byte")
+            claims.append(claim)
     return tuple(claims)
 
 
-def _run_claim(run: MeasuredRun, metric: str, value: float, role: str) -> Claim:
-    where = {
-        "block_size": str(run.block_bytes),
-        "pattern": run.pattern,
-        "op": run.op,
-        "locus": run.where,
-    }
-    per = "request" if metric in CPU_TOLERANCES else "client byte"
-    return _claim(f"{run.run_id}:{metric}", metric, run.coded, value, role, per, where)
-
-
 def _claim(
-    claim_id: str,
+    row: MeasuredRun | MeasuredRepair | MeasuredDegraded,
+    row_id: str,
     metric: str,
-    coded: Coded,
-    value: float,
-    role: str,
+    op: str,
     per: str,
-    where: Mapping[str, str],
+    role: str = "held-out",
 ) -> Claim:
-    cell = " ".join(
-        word
-        for word in (coded.name, where["pattern"], where["op"], where["block_size"])
-        if word
-    )
+    value = row.measured[metric]
+    scheme = row.coded.name
+    pattern = getattr(row, "pattern", "")
+    block_size = str(getattr(row, "block_bytes", ""))
+    cell = " ".join(filter(None, (scheme, pattern, op, block_size)))
+    quantity = _WORDS.get(metric) or f"{metric.replace('_', ' ')} bytes"
     return Claim(
-        id=claim_id,
+        id=f"{row_id}:{metric}",
         paper="ceph16",
-        locus=where["locus"],
+        locus=row.where,
         metric=metric,
-        scheme=coded.name,
+        scheme=scheme,
         baseline="",
-        pattern=where["pattern"],
-        op=where["op"],
-        block_size=where["block_size"],
+        pattern=pattern,
+        op=op,
+        block_size=block_size,
         published=value,
         published_text=f"{value:g}",
         unit=_UNITS.get(metric, "B/B"),
@@ -145,7 +109,7 @@ def _claim(
         compare="value",
         tolerance=CPU_TOLERANCES.get(metric, TOLERANCE),
         note="",
-        statement=f"{_WORDS.get(metric) or metric.replace('_', ' ') + ' bytes'} per {per}: {cell}",
+        statement=f"{quantity} per {per}: {cell}",
     )
 
 

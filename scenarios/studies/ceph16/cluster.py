@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from importlib.resources import files
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.placement import CrushMap, parse_map, pg_mappings
 from stripesim.models.ssd import SsdModel
 from stripesim.models.threads import ThreadModel
+from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.parameters import changed_models
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
@@ -30,7 +30,7 @@ from stripesim.sim.engine.shares import FAIR, Share, ShareClass
 PARAMETERS = "pacific"
 RELEASE = generation("pacific")
 KERNEL_TABLE = "ceph-16.2.15"
-# The code whose measured cost stands in for codes that the table lacks; only durations depend on it.
+# Codes that the table lacks take the measured cost of this one. Only durations depend on it.
 KERNEL_STAND_IN = "rs:6,3"
 
 PG_NUM = 32
@@ -38,21 +38,21 @@ META_PG_NUM = 8
 OBJECT_BYTES = 4 << 20
 CORES = 2
 LOOPBACK_BITS_PER_S = 20e9
-# Numbers of the measured pools; any other code gets one of its own.
+# Pool ids as measured. Any other code gets OTHER_POOL_ID.
 POOL_IDS = {"rep:3": 3, "rs:6,3": 4, "rs:10,4": 5}
 META_POOL_ID = 2
 OTHER_POOL_ID = 9
-# Who gets a core first: of the processes the one that has had least. Linux groups what a session starts
+# The process that has used the cores least gets one first. Linux groups the processes of a session
 # (``kernel.sched_autogroup_enabled`` is 1 there), and each daemon begins a session.
 _CORE_SHARE = Share(FAIR, (ShareClass(),))
 
 
 class OneMachine(Cluster):
-    """Hosts that have their own network interfaces and share the cores of one machine, with the client."""
+    """Hosts with their own network interfaces that share the cores of one machine with the client."""
 
     @cached_property
     def resources(self) -> Resources:
-        """All resources; the client's thread needs a core, too."""
+        """Return all resources. The client's thread also needs a core."""
         found = super().resources
         kinds = np.array(found.kinds)
         return replace(
@@ -67,7 +67,7 @@ class OneMachine(Cluster):
     def bind(
         self, acting: IntArray, primary_shards: IntArray, groups: IntArray
     ) -> IntArray:
-        """Bind roles to resources; the client submits on the machine's cores."""
+        """Bind roles to resources, with the client on the machine's cores."""
         rows = super().bind(acting, primary_shards, groups)
         rows[:, roles.CLIENT_THREAD] = rows[:, roles.CLIENT_SUBMIT]
         rows[:, roles.CLIENT_SUBMIT] = self.host_resource(
@@ -76,7 +76,7 @@ class OneMachine(Cluster):
         return rows
 
     def host_resource(self, hosts: IntArray, kind: str) -> IntArray:
-        """Index of a host's resource; the cores are those of the first."""
+        """Return the index of a host's resource. All hosts share the cores of the first."""
         return super().host_resource(
             np.zeros_like(hosts) if kind == "cpu" else hosts, kind
         )
@@ -85,14 +85,12 @@ class OneMachine(Cluster):
 @lru_cache(maxsize=1)
 def crush_map() -> CrushMap:
     """Return the cluster's CRUSH map, as the cluster gave it."""
-    resource = (
-        files("stripesim.scenarios.studies.ceph16") / "data" / "cluster.crush.txt"
-    )
+    resource = study_folder("ceph16") / "data" / "cluster.crush.txt"
     return parse_map(resource.read_text(encoding="utf-8"))
 
 
 def kernel_for(scheme: RedundancyScheme) -> KernelTable:
-    """Return costs of encoding; a code that was not timed borrows those of `KERNEL_STAND_IN`."""
+    """Return costs of encoding. A code that was not timed borrows those of `KERNEL_STAND_IN`."""
     table = named_table(KERNEL_TABLE)
     if scheme.kind != "erasure" or scheme.name in table.schemes():
         return table
@@ -133,7 +131,7 @@ def models_for(scheme: RedundancyScheme) -> Models:
 def acting_sets(
     scheme: RedundancyScheme, *, pool_id: int, pg_num: int, out: tuple[int, ...] = ()
 ) -> IntArray:
-    """Map a pool's placement groups, with some OSDs out; shape (pg_num, width)."""
+    """Return the acting sets of a pool with some OSDs out, shape (pg_num, width)."""
     rule = "ec63" if scheme.kind == "erasure" else "rep"
     reweights = dict.fromkeys(out, 0.0) if out else None
     rows = pg_mappings(crush_map(), rule, pool_id, pg_num, scheme.width, reweights)

@@ -1,4 +1,4 @@
-"""Block traces of the simulated devices, to set beside those of the real ones."""
+"""Block traces of the simulated devices, for comparison with real ones."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
@@ -14,15 +14,15 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.engine.program import Program
 from stripesim.sim.engine.simpy.engine import SimpyEngine
-from stripesim.sim.engine.simpy.paths import Request, Step
+from stripesim.sim.engine.simpy.paths import PathStep, RequestInFlight
 from stripesim.sim.run import factor_tables
 from stripesim.traces.columns import BlockTrace
 
-# One bin that holds a whole run: the engine accounts step by step only where it is asked for bins.
+# One bin that holds a whole run: the engine accounts step by step only with bins.
 _ONE_BIN_NS = 1 << 60
 _BLOCK_BYTES = 4096
-# Regions of a simulated device: what the allocator hands out, the log's file, the log of the file system
-# that holds it, and where older data lies.
+# Regions of a simulated device: newly allocated data, the log's file, the log of the file system that holds
+# it, and older data.
 _DATA, _LOG, _FILE_SYSTEM_LOG, _OLD = (region << 40 for region in range(4))
 _READ, _WRITE, _LOGGED = (
     COUNTER_INDEX[name]
@@ -32,7 +32,7 @@ _READ, _WRITE, _LOGGED = (
 
 @dataclass
 class _Device:
-    """Where the next write of each kind goes on one device [B]."""
+    """Offsets of the next write of each kind on one device [B]."""
 
     data: int = _DATA
     log: int = _LOG
@@ -41,13 +41,12 @@ class _Device:
 
 
 class DeviceRecorder(SimpyEngine):
-    """The reference engine, which also notes what each device is given.
+    """The reference engine, which also records the commands of each device.
 
-    The engine accounts a step when it completes: that is the hook. A command is taken to begin its mean
-    service time before. One sync is one write of the log, from the block of its end on, and one block of
-    the file system's log. Places: new data goes where the last ended, as an allocator on an empty device
-    gives it out. Where older data lies the steps do not say, so reads and deferred writes are never
-    sequential here; no claim rests on them.
+    The hook is the accounting of a step when it completes. A command is taken to begin its mean service time
+    earlier. One sync is one write of the log, beginning with the block of its end, and one block of the file
+    system's log. New data starts at the end of the last write, as on an empty device. The steps do not say
+    where older data is, so reads and deferred writes are never sequential here. No claim rests on them.
     """
 
     def __init__(self, program: Program) -> None:
@@ -55,8 +54,8 @@ class DeviceRecorder(SimpyEngine):
         self._synced: dict[tuple[int, int], list[int]] = {}
         super().__init__(program)
 
-    def account(self, request: Request, step: Step) -> None:
-        """Account a completed step and note what it gives to a device."""
+    def account(self, request: RequestInFlight, step: PathStep) -> None:
+        """Account a completed step and record its command."""
         super().account(request, step)
         resource = request.row[step.role]
         if resource is None:
@@ -82,7 +81,7 @@ class DeviceRecorder(SimpyEngine):
         device.rows.append(_row(begin_ns, now_ns, place, length, is_write=not read))
 
     def finish(self) -> None:
-        """Lay the syncs out on their devices, which are known by other resources than the data's."""
+        """Add the syncs to their devices, whose resources differ from those of the data."""
         for (resource, now_ns), (begin_ns, logged) in sorted(
             self._synced.items(), key=lambda item: item[0][1]
         ):
@@ -119,7 +118,7 @@ def _row(
 
 
 def device_traces(run: MeasuredRun) -> dict[int, BlockTrace]:
-    """Simulate a measured run and return what each OSD's device was given."""
+    """Simulate a measured run and return the trace of each OSD's device."""
     pool = build_pool(run.coded.name, run.coded.stripe_unit_bytes)
     book = Book(pool.bindings())
     planner = RequestPlanner(
@@ -165,33 +164,3 @@ def _by_osd(engine: DeviceRecorder, pool: Pool, name: str) -> dict[int, BlockTra
             source=f"{name} osd.{osd}",
         )
     return traces
-
-
-def mix_of(traces: list[BlockTrace]) -> dict[str, float]:
-    """Describe what devices were given, over all of them."""
-    frames = [trace.commands for trace in traces if trace.commands is not None]
-    every = pl.concat(
-        [
-            frame.select("device", "offset_bytes", "length_bytes", "is_write")
-            for frame in frames
-        ]
-    )
-    reads = every.filter(~pl.col("is_write"))
-    writes = every.filter(pl.col("is_write"))
-    ends: set[tuple[str, int]] = set()
-    follows = 0
-    for device, offset, length in writes.select(
-        "device", "offset_bytes", "length_bytes"
-    ).iter_rows():
-        follows += (device, offset) in ends
-        ends.add((device, offset + length))
-    total = float(every["length_bytes"].sum())
-    return {
-        "read_ratio": reads.height / max(1, every.height),
-        "read_bytes_ratio": float(reads["length_bytes"].sum()) / max(1.0, total),
-        "bytes_mean_read": float(reads["length_bytes"].sum()) / max(1, reads.height),
-        "bytes_mean_write": float(writes["length_bytes"].sum()) / max(1, writes.height),
-        "share_4k": every.filter(pl.col("length_bytes") == _BLOCK_BYTES).height
-        / max(1, every.height),
-        "sequential_writes": follows / max(1, writes.height),
-    }

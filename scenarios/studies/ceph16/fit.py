@@ -1,7 +1,6 @@
-"""Fit the set `pacific`, as ``fit.toml`` says.
+"""Fit the set `pacific` in the stages of ``fit.toml``.
 
-Run as ``python -m stripesim.scenarios.studies.ceph16.fit``; it prints the values that `pacific.toml`
-holds.
+``python -m stripesim.scenarios.studies.ceph16.fit`` prints the values in `pacific.toml`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +11,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.ceph16.cluster import models_for
 from stripesim.scenarios.studies.ceph16.measured import load
 from stripesim.scenarios.studies.ceph16.runs import metrics_of_row, predict_run
-from stripesim.scenarios.studies.lookup import shipped_toml
+from stripesim.scenarios.studies.description import shipped_toml
 from stripesim.scenarios.studies.parameters import with_values
 from stripesim.scenarios.studies.staged_fit import (
     FitStage,
@@ -26,7 +25,7 @@ STUDY = "ceph16"
 
 
 def main() -> None:
-    """Fit group after group, each with what the one before found, and print."""
+    """Fit group after group, each with the results of the previous ones, and print."""
     known: dict[str, float] = {}
     for group, tried in shipped_toml(STUDY, "fit.toml")["tried"].items():
         misfits = {}
@@ -53,7 +52,7 @@ def misfit(fits: Iterable[Fit]) -> float:
 
 
 def measured(stage: FitStage) -> RowValues:
-    """Return what was measured of a stage's rows."""
+    """Return the measured values of a stage's rows."""
     runs = {run.run_id: run.measured for run in load().runs}
     return {
         f"{run_id}:{metric}": runs[run_id][metric]
@@ -86,7 +85,7 @@ def simulator(
 
 
 def in_whole_numbers(values: Mapping[str, float]) -> dict[str, float]:
-    """Add the numbers that keep their proportion; round to whole bytes and nanoseconds."""
+    """Add the numbers that keep their proportion, in whole bytes and nanoseconds."""
     return {
         name: round(value) if name.endswith(("_bytes", "_ns")) else value
         for name, value in with_proportions(STUDY, values).items()

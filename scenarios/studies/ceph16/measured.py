@@ -1,9 +1,8 @@
-"""What was measured: runs with their exact offsets, repairs, degraded reads."""
+"""Measurements: runs with their exact offsets, repairs, degraded reads."""
 
 import gzip
 import zlib
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from stripesim.scenarios.studies.ceph16.table import (
     Source,
     read_rows,
 )
+from stripesim.scenarios.studies.description import study_folder
 from stripesim.sim.ceph.clients.workload import Requests
 
 # Metric of a claim → column of runs.csv.
@@ -23,7 +23,7 @@ RUN_METRICS = {
     "device_write": "N_dev_wr_per_client_byte",
     "private_net": "N_cl_net_per_client_byte",
 }
-# The same for processors; a folder need not have them.
+# Optional metrics of processors.
 CPU_METRICS = {
     "cpu_us_per_op": "N_cpu_us_per_op",
     "context_switches_per_op": "N_ctx_per_op",
@@ -71,7 +71,7 @@ _DEGRADED_COLUMNS = (
     "dead_osd",
     *DEGRADED_METRICS.values(),
 )
-# Moment of a repair → column; they need not be there.
+# Moment of a repair → optional column.
 REPAIR_TIMES = {
     "down": "t_marked_down",
     "out": "t_marked_out",
@@ -86,14 +86,14 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Coded:
-    """The scheme of a row."""
+    """The scheme of a row, with its stripe unit."""
 
     scheme: str  # As the file calls it.
-    # Data and parity chunks; k = 1 for replication, whose replicas are m + 1.
+    # Data and parity chunks. Replication has k = 1 and m + 1 replicas.
     k: int
     m: int
     stripe_unit_bytes: (
-        int  # Chunk of one stripe on one shard [B]; of no meaning for replication.
+        int  # Chunk of one stripe on one shard [B], unused under replication.
     )
 
     @property
@@ -109,25 +109,25 @@ class MeasuredRun:
     where: str  # File and line.
     run_id: str
     coded: Coded
-    # ``write`` (pristine image), ``overwrite`` or ``read`` (prefilled); ``seq`` or ``rand``.
+    # ``write`` (pristine image), ``overwrite`` or ``read`` (prefilled).
     op: str
     pattern: str
     block_bytes: int
     queue_depth: int
     image_bytes: int
-    features: str  # Of the image; ``default`` has an object map.
-    requests: Requests  # The very offsets of the run.
+    features: str  # Of the image, where ``default`` includes an object map.
+    requests: Requests  # With the exact offsets of the run.
     # Metric → bytes per client byte, or processor time [µs] and context switches per request of all OSDs,
-    # without what they take when idle.
+    # minus their idle rate.
     measured: dict[str, float]
     iops: float | None = None  # Requests per second of the load generator.
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRepair:
-    """One OSD lost and rebuilt; `measured` is per byte lost.
+    """One OSD lost and rebuilt. `measured` is per byte lost.
 
-    `times_s` says when what happened, in seconds from the failure; it may be empty.
+    `times_s` holds moments in seconds from the failure and may be empty.
     """
 
     where: str
@@ -138,14 +138,14 @@ class MeasuredRepair:
     measured: dict[str, float]
     times_s: dict[str, float] = field(default_factory=dict)
     down_out_interval_s: float | None = None
-    # Deleted objects in the log of each placement group: the OSDs counted more recovery operations than there
-    # were objects to push. Images of earlier runs were in the pool.
+    # Deleted objects in the log of each placement group, from images of earlier runs: the OSDs counted more
+    # recovery operations than objects to push.
     log_deletions_count: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredDegraded:
-    """Reads while one OSD is down; `measured` is per client byte. The offsets were not recorded."""
+    """Reads while one OSD is down. `measured` is per client byte. The offsets were not recorded."""
 
     where: str
     coded: Coded
@@ -160,7 +160,7 @@ class MeasuredDegraded:
 
 @dataclass(frozen=True)
 class Measured:
-    """All of a folder."""
+    """All measurements of a folder."""
 
     runs: tuple[MeasuredRun, ...]
     repairs: tuple[MeasuredRepair, ...]
@@ -169,7 +169,7 @@ class Measured:
 
 def shipped() -> Source:
     """Return the folder that ships with the package."""
-    return files("stripesim.scenarios.studies.ceph16") / "data"
+    return study_folder("ceph16") / "data"
 
 
 def load(data: Source | str | None = None) -> Measured:

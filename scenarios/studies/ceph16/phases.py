@@ -1,4 +1,4 @@
-"""The phases of the measured repairs beside simulated ones: from an OSD's death to a clean cluster."""
+"""The phases of repairs, measured and simulated: from an OSD's death to a clean cluster."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import Failure, FaultPlan
 from stripesim.sim.run import RunResult, simulate
 
-# Phase → the moments that it lies between, by the names of `MeasuredRepair.times_s`.
+# Phase → its first and last moment, by the names of `MeasuredRepair.times_s`.
 PHASES = {
     "failure to down": ("failed", "down"),
     "down to out": ("down", "out"),
@@ -24,14 +24,14 @@ PHASES = {
     "up to clean again": ("up", "clean_again"),
 }
 HEADING = "Phases of the repairs, measured and simulated (no claims: the machine was small and shared)"
-# Processor time of a byte that a message brings, on each side: the two replicated repairs took 2.41 s for
-# 442 MB and 4.47 s for 820 MB (cpu_s and rec_net_cl_bytes of repair.csv); 0.39 s and 0.72 s of that is other
-# work. In it are the copies and checksums of messenger and store, the loopback's and the loop devices' work.
-# The erasure-coded repair is predicted.
+# Processor time per byte of a message, on each side. The two replicated repairs took 2.41 s for 442 MB and
+# 4.47 s for 820 MB (cpu_s and rec_net_cl_bytes of repair.csv), of which 0.39 s and 0.72 s is other work. It
+# includes copies and checksums of messenger and store, and the work of the loopback and the loop devices. The
+# erasure-coded repair is predicted.
 MESSAGE_NS_PER_BYTE = 2.36
-# A sync of the key-value log, with the wake-ups of its thread, while one OSD recovers: 5,759 syncs took
-# 2.19 ms each (bluestore.kv_sync_lat of the coded repair). The 67 of each OSD that received nothing took
-# 8.3 ms: all OSDs peer at the same moments and flush one disk. What is left is 0.89 ms.
+# A sync of the key-value log, with the wake-ups of its thread, while one OSD recovers. 5,759 syncs took
+# 2.19 ms each (bluestore.kv_sync_lat of the coded repair). The 67 of each OSD without incoming data took
+# 8.3 ms: all OSDs peer at the same moments and flush one disk. This leaves 0.89 ms.
 SYNC_NS = 890_000
 _SCHEMA = {
     "scheme": pl.String,
@@ -49,7 +49,7 @@ def simulate_repair(
     returns: bool = True,
     seed: int = 0,
 ) -> RunResult:
-    """Let the OSD of a measured repair die, be rebuilt elsewhere and come back when it came back."""
+    """Simulate a measured repair: the OSD dies, is rebuilt elsewhere, and may return at its measured time."""
     if returns and not timed(repair):
         raise ValueError(
             f"{repair.where}: got no times, wanted down_out_interval_s and t_restarted"
@@ -70,7 +70,7 @@ def simulate_repair(
         up_sets=lambda out: cluster.acting_sets(
             scheme, pool_id=pool_id, pg_num=cluster.PG_NUM, out=out
         ),
-        # The image had just been written; its groups were seen in recovery_wait, never in backfill_wait.
+        # The image was fresh, and its groups were seen in recovery_wait, never in backfill_wait.
         object_writes_count=1,
         log_deletions_count=repair.log_deletions_count,
         image_objects=-(-repair.image_bytes // cluster.OBJECT_BYTES),
@@ -79,7 +79,7 @@ def simulate_repair(
         ),
         seed=seed,
     )
-    # Nobody used the cluster meanwhile; a run needs a client, which reads once.
+    # The cluster was otherwise idle, but a run needs a client, which reads once.
     once = Synthetic(
         pattern="rand",
         block_bytes=repair.coded.stripe_unit_bytes,
@@ -108,9 +108,9 @@ def simulate_repair(
 
 
 def simulated_times_s(result: RunResult) -> dict[str, float]:
-    """Return when each moment of `PHASES` came in a run of `simulate_repair` [s after the failure]."""
+    """Return the moments of `PHASES` in a run of `simulate_repair` [s after the failure]."""
     assert result.timeline is not None
-    found: dict[str, float] = {}
+    times_s: dict[str, float] = {}
     names = {
         "failed": "failed",
         "down": "down",
@@ -119,18 +119,19 @@ def simulated_times_s(result: RunResult) -> dict[str, float]:
         "up": "up",
     }
     for event in result.timeline["events"]:
-        what = event["what"]
-        if what == "seen clean":
-            found["clean_again" if "restarted" in found else "clean"] = event["time_s"]
-        elif what in names:
-            found.setdefault(names[what], event["time_s"])
-    return found
+        kind = event["what"]
+        if kind == "seen clean":
+            moment = "clean_again" if "restarted" in times_s else "clean"
+            times_s[moment] = event["time_s"]
+        elif kind in names:
+            times_s.setdefault(names[kind], event["time_s"])
+    return times_s
 
 
 def phases_of(
     repair: MeasuredRepair, result: RunResult
 ) -> list[dict[str, str | float | None]]:
-    """Return a row for each phase; a duration is None where one of its moments is not known."""
+    """Return a row for each phase, with None for the duration if one of its moments is unknown."""
     measured_s = {"failed": 0.0, **repair.times_s}
     simulated_s = simulated_times_s(result)
 
@@ -154,12 +155,12 @@ def phases_of(
 
 
 def timed(repair: MeasuredRepair) -> bool:
-    """Whether the moments of a repair were measured."""
+    """Return True if the moments of a repair were measured."""
     return repair.down_out_interval_s is not None and "restarted" in repair.times_s
 
 
 def frame_of_phases(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
-    """Put phases in a table; columns scheme, how, phase, measured_s, simulated_s."""
+    """Return phases as a table with columns scheme, how, phase, measured_s and simulated_s."""
     return pl.DataFrame(
         [{name: row[name] for name in _SCHEMA} for row in rows], schema=_SCHEMA
     )

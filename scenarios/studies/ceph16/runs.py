@@ -1,6 +1,5 @@
-"""One measured row simulated: the same offsets on the same cluster, and the same ratios of bytes."""
+"""Simulate measured rows: the same offsets on the same cluster, and the same ratios of bytes."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,11 @@ from stripesim.scenarios.studies.ceph16.cluster import (
 from stripesim.scenarios.studies.ceph16.measured import (
     Measured,
     MeasuredDegraded,
+    MeasuredRepair,
     MeasuredRun,
 )
 from stripesim.scenarios.studies.ceph16.phases import phases_of, simulate_repair, timed
-from stripesim.scenarios.studies.tasks import Row
+from stripesim.scenarios.studies.tasks import Call, Row
 from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.run import simulate
@@ -38,22 +38,23 @@ REPAIR_COLUMNS = {
     "device_write": "recovery_device_write_bytes_per_lost_byte",
     "private_net": "recovery_private_net_bytes_per_lost_byte",
 }
-# What an update of the object map writes: two bits of an object, in a byte of the map.
+# An update of the object map writes two bits for an object, in one byte of the map.
 OBJECT_MAP_BYTES = 1
 
 
 def predict_run(
     run: MeasuredRun, *, engine: str = "compiled", models: Models | None = None
 ) -> dict[str, Any]:
-    """Simulate a measured run: its offsets in their order, its queue depth, its state of the image.
+    """Simulate a measured run with its offsets in their order, its queue depth and its state of the image.
 
-    An image with an object map tells it of each object before the object's first write: a replicated
-    write into the map's one object, in a pool of its own. That pool is simulated apart and its bytes
-    are added: it shares no placement group with the data.
+    An image with an object map updates the map before each object's first write: a replicated write into the
+    map's one object, in another pool. That pool shares no placement group with the data, so it is simulated
+    separately and its bytes are added.
     """
     pool = build_pool(run.coded.name, run.coded.stripe_unit_bytes, models=models)
     workload = Replay(run.requests, queue_depth=run.queue_depth)
-    row = dict(simulate(pool, workload, prefilled=run.op != "write", engine=engine).row)
+    result = simulate(pool, workload, prefilled=run.op != "write", engine=engine)
+    row = result.row.as_dict()
     if run.features == "default" and run.op == "write":
         touched = np.unique(run.requests.offsets_bytes // OBJECT_BYTES)
         updates = Requests(
@@ -64,17 +65,18 @@ def predict_run(
         )
         pool = build_pool("rep:3", run.coded.stripe_unit_bytes, meta=True)
         depth = min(run.queue_depth, META_PG_NUM)
-        extra = simulate(
+        updates_result = simulate(
             pool, Replay(updates, queue_depth=depth), prefilled=True, engine=engine
         )
+        updates_row = updates_result.row.as_dict()
         share = (
             len(touched) * OBJECT_MAP_BYTES / float(run.requests.lengths_bytes.sum())
         )
         for column in COLUMNS.values():
-            row[column] += extra.row[column] * share
+            row[column] += updates_row[column] * share
         for column in CPU_COLUMNS.values():
             row[column] += (
-                extra.row[column] * len(touched) / len(run.requests.offsets_bytes)
+                updates_row[column] * len(touched) / len(run.requests.offsets_bytes)
             )
     return row
 
@@ -82,7 +84,7 @@ def predict_run(
 def predict_degraded(
     degraded: MeasuredDegraded, *, engine: str = "compiled"
 ) -> dict[str, Any]:
-    """Simulate reads while one OSD is down; the offsets were not recorded, so they are drawn."""
+    """Simulate reads while one OSD is down, at random offsets, because the real ones were not recorded."""
     coded = degraded.coded
     pool = build_pool(coded.name, coded.stripe_unit_bytes, down=degraded.dead_osd)
     workload = Synthetic(
@@ -93,76 +95,64 @@ def predict_degraded(
         requests=degraded.ops,
         queue_depth=degraded.queue_depth,
     )
-    return simulate(pool, workload.start(), engine=engine).row
+    return simulate(pool, workload.start(), engine=engine).row.as_dict()
 
 
+#: ``task`` of the rows that hold the phases of a repair instead of counts.
 PHASES = "phases"
 
 
-@dataclass(frozen=True)
-class MeasuredTask:
-    """One measured row of a folder, to be simulated."""
-
-    kind: str  # ``run``, ``repair``, ``degraded`` or `PHASES` (the moments of a repair, no count).
-    measured: Any
-    engine: str
-    weight: float = 0.0
-
-    @property
-    def words(self) -> str:
-        """The run's name."""
-        name_of = {"run": lambda run: run.run_id, "degraded": degraded_id}.get(
-            self.kind, repair_id
-        )
-        name = name_of(self.measured)
-        return f"{name}, phases" if self.kind == PHASES else str(name)
-
-    def perform(self) -> list[Row]:
-        """Simulate it."""
-        if self.kind == PHASES:
-            rows = phases_of(
-                self.measured, simulate_repair(self.measured, engine=self.engine)
-            )
-            return [{"task": PHASES, **row} for row in rows]
-        head = {"run_id": self.words, "scheme": self.measured.coded.name}
-        if self.kind == "repair":
-            return [
-                {
-                    **head,
-                    "op": "repair",
-                    **simulate_repair(
-                        self.measured, engine=self.engine, returns=False
-                    ).row,
-                }
-            ]
-        cell = {
-            "op": self.measured.op if self.kind == "run" else "degraded read",
-            "pattern": self.measured.pattern,
-            "block_size_bytes": self.measured.block_bytes,
-            "queue_depth": self.measured.queue_depth,
-        }
-        predict = predict_run if self.kind == "run" else predict_degraded
-        return [{**head, **cell, **predict(self.measured, engine=self.engine)}]
+def run_rows(run: MeasuredRun, engine: str) -> list[Row]:
+    """Simulate a measured run."""
+    return [_cell(run, run.run_id, run.op) | predict_run(run, engine=engine)]
 
 
-def tasks_for(measured: Measured, engine: str) -> list[MeasuredTask]:
+def degraded_rows(degraded: MeasuredDegraded, engine: str) -> list[Row]:
+    """Simulate measured reads while one OSD is down."""
+    cell = _cell(degraded, degraded_id(degraded), "degraded read")
+    return [cell | predict_degraded(degraded, engine=engine)]
+
+
+def repair_rows(repair: MeasuredRepair, engine: str) -> list[Row]:
+    """Simulate a measured repair."""
+    head = {"run_id": repair_id(repair), "scheme": repair.coded.name, "op": "repair"}
+    return [head | simulate_repair(repair, engine=engine, returns=False).row.as_dict()]
+
+
+def phase_rows(repair: MeasuredRepair, engine: str) -> list[Row]:
+    """Simulate the phases of a measured repair, whose moments are known."""
+    phases = phases_of(repair, simulate_repair(repair, engine=engine))
+    return [{"task": PHASES, **row} for row in phases]
+
+
+def _cell(measured: MeasuredRun | MeasuredDegraded, run_id: str, op: str) -> Row:
+    return {
+        "run_id": run_id,
+        "scheme": measured.coded.name,
+        "op": op,
+        "pattern": measured.pattern,
+        "block_size_bytes": measured.block_bytes,
+        "queue_depth": measured.queue_depth,
+    }
+
+
+def tasks_for(measured: Measured, engine: str) -> list[Call]:
     """List the simulations of a folder of measurements."""
-    return [
-        *(MeasuredTask("run", run, engine) for run in measured.runs),
-        *(MeasuredTask("repair", repair, engine) for repair in measured.repairs),
-        *(MeasuredTask("degraded", degraded, engine) for degraded in measured.degraded),
-        *(
-            MeasuredTask(PHASES, repair, engine)
-            for repair in measured.repairs
-            if timed(repair)
-        ),
-    ]
+    tasks = [Call(run.run_id, run_rows, (run, engine)) for run in measured.runs]
+    for repair in measured.repairs:
+        tasks.append(Call(repair_id(repair), repair_rows, (repair, engine)))
+    for degraded in measured.degraded:
+        tasks.append(Call(degraded_id(degraded), degraded_rows, (degraded, engine)))
+    for repair in filter(timed, measured.repairs):
+        words = f"{repair_id(repair)}, phases"
+        tasks.append(Call(words, phase_rows, (repair, engine)))
+    return tasks
 
 
 def metrics_of_row(row: dict[str, Any]) -> dict[str, float]:
-    """Return the claims' metrics of a row of a task."""
+    """Return the claims' metrics from a result row."""
     columns = REPAIR_COLUMNS if row["op"] == "repair" else COLUMNS | CPU_COLUMNS
-    found = {metric: float(row[column]) for metric, column in columns.items()}
-    if "cpu_us_per_op" in found:
-        found["cpu_us_per_op"] /= 1e3
-    return found
+    metrics = {metric: float(row[column]) for metric, column in columns.items()}
+    if "cpu_us_per_op" in metrics:
+        metrics["cpu_us_per_op"] /= 1e3
+    return metrics

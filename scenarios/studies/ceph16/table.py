@@ -1,4 +1,4 @@
-"""Reading the measured tables: typed cells, all faults at once, each with file, line and column."""
+"""Read measured tables with typed cells, and collect all faults with file, line and column."""
 
 import csv
 import math
@@ -9,11 +9,11 @@ Source = Path | Traversable
 
 
 class Ceph16DataError(ValueError):
-    """A folder of measured counts that cannot be used; one line per fault."""
+    """A folder of measured counts that cannot be used, with one line per fault."""
 
 
 class Row:
-    """One line of a table, whose cells are read by type; faults are collected, not raised."""
+    """One line of a table. Its cells are read by type, and faults are collected, not raised."""
 
     def __init__(
         self, file: str, line: int, cells: dict[str, str], faults: list[str]
@@ -29,20 +29,20 @@ class Row:
         return f"{self.file}:{self.line}"
 
     def fault(self, column: str, wanted: str) -> None:
-        """Note that a cell is not what was wanted."""
+        """Note that a cell is wrong."""
         self._faults.append(
             f"{self.where}: {column}: got {self.cells.get(column, '')!r}, wanted {wanted}"
         )
 
     def text(self, column: str, choices: tuple[str, ...] = ()) -> str:
-        """Return a word, one of the choices if any are given."""
+        """Return a non-empty text, one of the choices if there are any."""
         value = self.cells.get(column, "")
         if not value or (choices and value not in choices):
             self.fault(column, f"one of {', '.join(choices)}" if choices else "a word")
         return value
 
     def whole(self, column: str, least: int, default: int | None = None) -> int:
-        """Return a whole number of at least `least`; an empty cell is the default, if there is one."""
+        """Return a whole number of at least `least`. A default replaces an empty cell."""
         value = self.cells.get(column, "")
         if not value and default is not None:
             return default
@@ -56,7 +56,7 @@ class Row:
         return int(number)
 
     def number(self, column: str) -> float | None:
-        """Return a number, or None for an empty cell or a column that is not there."""
+        """Return a number, or None for an empty cell or a missing column."""
         value = self.cells.get(column, "")
         if not value:
             return None

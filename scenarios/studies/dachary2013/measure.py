@@ -1,8 +1,8 @@
 """Measure this machine's kernels for the study.
 
-``python -m stripesim.scenarios.studies.dachary2013.measure FOLDER`` writes ``measured.csv`` and
-``measured.json`` (what measured them); the two that ship were made so. With a path to the measurements of
-Ceph's plugins (``kernels.csv``) as a second argument, ``ceph16.csv`` is reduced from it instead.
+``python -m stripesim.scenarios.studies.dachary2013.measure FOLDER`` wrote the shipped ``measured.csv`` and
+``measured.json`` (its provenance). With a path to the measurements of Ceph's plugins (``kernels.csv``) as a
+second argument, it reduces that file to ``ceph16.csv`` instead.
 """
 
 import sys
@@ -15,14 +15,14 @@ from stripesim.calibration.kernels.against_ceph import ceph_rows
 from stripesim.calibration.kernels.bench import COLD_BYTES, benchmark, sweep_sizes
 from stripesim.calibration.kernels.measure import measure
 from stripesim.scenarios.studies import kernels
-from stripesim.scenarios.studies.dachary2013.claims import STUDY
 
+STUDY = "dachary2013"
 CASE_BYTES = 1 << 20
 """Data of one call in the source [B]."""
 SCHEME = "rs:6,2"
-# The stand-in for the source's example code, a shape that the flat XOR codes and Reed-Solomon share, LRC.
+# 2 + 1 replaces the source's example code. Both flat XOR codes and Reed-Solomon have 10 + 5.
 FURTHER_SCHEMES = ("rs:2,1", "rs:10,5", "lrc:4,4,2")
-# What the raw kernels are compared with Ceph's plugins on: shape and bytes of a chunk.
+# Shapes and chunk sizes [B] for comparing raw kernels with Ceph's plugins.
 RAW_SHAPES = (
     (6, 2, 4096),
     (6, 2, 174784),
@@ -31,14 +31,14 @@ RAW_SHAPES = (
     (10, 4, 4096),
     (10, 4, 104864),
 )
-# Those of the rows that ship.
+# Columns of the rows that ship.
 COLUMNS = tuple(kernels.shipped(STUDY).columns)
 
 
 def measure_here(
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """Every case of the study's figures and claims, in one run; rows with the keys `COLUMNS`."""
+    """Measure every case of the study's figures and claims in one run, with the keys `COLUMNS`."""
     rows = benchmark([SCHEME], sorted({*sweep_sizes(6), CASE_BYTES}), progress=progress)
     if jerasure.available():
         progress("jerasure")
@@ -60,10 +60,12 @@ def _warm(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "buffers": "warm", "cores": 1, "roofline": None} for row in rows]
 
 
-def provenance_here() -> dict[str, Any]:
-    """What measures on this machine."""
-    return kernels.provenance_here(
-        "stripesim.scenarios.studies.dachary2013.measure",
+def provenance(*, now: bool) -> dict[str, Any]:
+    """Return what measured the kernels: this machine now, or the rows that ship."""
+    return kernels.provenance(
+        STUDY,
+        "measure",
+        now=now,
         cold_bytes=COLD_BYTES,
         note="Times are processor times; the parts on all cores are wall times on a shared machine.",
     )
@@ -76,7 +78,7 @@ def main(arguments: Sequence[str]) -> None:
         kernels.write_rows(folder / "ceph16.csv", _warm(ceph_rows(plugins[0])), COLUMNS)
         return
     rows = measure_here(lambda words: print(words, file=sys.stderr))
-    kernels.write(folder, STUDY, rows, provenance_here())
+    kernels.write(folder, STUDY, rows, provenance(now=True))
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Published durability: chains, copysets, Backblaze's window, the curves of mlec-sim; held against ours."""
+"""The study of published durability: chains, copysets, Backblaze's window, the curves of mlec-sim."""

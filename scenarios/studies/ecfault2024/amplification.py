@@ -1,13 +1,11 @@
-"""Bytes stored per byte written: the lower bound of division and padding, and what else a store takes."""
+"""Bytes stored per byte written: the lower bound from padding, and further overheads of a store."""
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 from stripesim.models.coding import RedundancyScheme, padded_amplification, parse_scheme
 from stripesim.scenarios.studies.ecfault2024.parameters import StudyModel, study_model
-
-Row = dict[str, Any]
+from stripesim.scenarios.studies.tasks import Row
 
 MEASURED_CODES = ("rs:9,3", "rs:12,3")
 """RS(12,9) and RS(15,12) of the source, which puts n first."""
@@ -16,11 +14,10 @@ UNITS_BYTES = tuple(1 << shift for shift in range(12, 27))
 
 
 def mechanisms(scheme: RedundancyScheme, study: StudyModel) -> dict[str, float]:
-    """Bytes stored per byte written, separated by what asks for them.
+    """Return bytes stored per byte written, by cause; the parts add up to the total.
 
-    ``redundancy`` (n / k), then what comes on top; they add up to what is stored. ``checksums`` and
-    ``attributes`` lie in the key-value store; ``log`` is the space that each OSD's log files take, whatever
-    is written.
+    ``redundancy`` is n / k; the others come on top. ``checksums`` and ``attributes`` are kept in the
+    key-value store. ``log`` is the space of each OSD's log files, whatever the number of bytes written.
     """
     geometry = scheme.geometry(study.stripe_unit_bytes)
     size = study.object_bytes
@@ -40,21 +37,21 @@ def mechanisms(scheme: RedundancyScheme, study: StudyModel) -> dict[str, float]:
 
 
 def amplification_rows() -> Iterator[Row]:
-    """Rows of the source's table: theory, lower bound, mechanisms."""
+    """Yield the rows of the source's table: theory, lower bound, mechanisms."""
     study = study_model()
     for code in MEASURED_CODES:
         scheme = parse_scheme(code)
-        found = mechanisms(scheme, study)
+        parts = mechanisms(scheme, study)
         fresh = study.osds * study.osd_log_fresh_bytes / study.written_bytes
         yield {
             "experiment": "amplification",
             "scheme": code,
             "stripe_unit_bytes": study.stripe_unit_bytes,
             "object_bytes": study.object_bytes,
-            **{f"stored_{name}": value for name, value in found.items()},
-            "stored_padded": found["redundancy"] + found["padding"],
-            "stored_total": sum(found.values()),
-            "stored_total_fresh_log": sum(found.values()) - found["log"] + fresh,
+            **{f"stored_{name}": value for name, value in parts.items()},
+            "stored_padded": parts["redundancy"] + parts["padding"],
+            "stored_total": sum(parts.values()),
+            "stored_total_fresh_log": sum(parts.values()) - parts["log"] + fresh,
         }
     for code in (*MEASURED_CODES, "clay:9,3,11"):
         scheme = parse_scheme(code)

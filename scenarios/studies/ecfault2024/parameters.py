@@ -1,4 +1,4 @@
-"""The study's parameter set: read from ``parameters.toml``, every number with its provenance."""
+"""The study's models, from ``parameters.toml``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ _FILE = ParameterFile("ecfault2024")
 
 @dataclass(frozen=True, kw_only=True)
 class StudyModel(MeasuredModel):
-    """What the study knows of the source's cluster and of what a store adds to the data.
+    """The source's cluster, and the overheads of a store.
 
-    Logs of an OSD, in use and just started, are what it takes of its device without any data.
+    The logs of an OSD, in use and just started, are the space that it takes on its device without any data.
     """
 
     positive: ClassVar = (
@@ -44,7 +44,7 @@ class StudyModel(MeasuredModel):
 
     @property
     def osds(self) -> int:
-        """OSDs of the cluster."""
+        """OSDs of the cluster [count]."""
         return self.hosts_count * self.osds_per_host_count
 
     @property
@@ -55,7 +55,7 @@ class StudyModel(MeasuredModel):
 
 @cache
 def study_model() -> StudyModel:
-    """What ships."""
+    """Return the numbers that ship."""
     return _FILE.model(StudyModel, "study")
 
 

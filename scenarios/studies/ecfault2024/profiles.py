@@ -1,10 +1,8 @@
-"""Configurations of the pool, read from ``profiles.toml``, and what each means for a scenario."""
+"""Configurations of the pool, read from ``profiles.toml``, and the scenarios that they make."""
 
-import json
 import tomllib
+from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -13,9 +11,11 @@ from stripesim.models.coding import RedundancyScheme, padded_amplification, pars
 from stripesim.models.placement.pg_autoscale import pg_autoscale_model
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.ecfault2024.parameters import StudyModel, study_model
-from stripesim.scenarios.studies.parameters import changed_model, scenario_sets
+from stripesim.scenarios.studies.parameters import changed_model, scenario_changes
 
+STUDY = "ecfault2024"
 FILE = "profiles.toml"
 CODES = ("rs:9,3", "clay:9,3,11")
 """RS(12,9) and Clay(12,9,11) of the source, which puts n first."""
@@ -41,7 +41,7 @@ class CacheScheme(_Table):
 
 
 class Failures(_Table):
-    """OSDs that fail at once, on one host or on as many."""
+    """Simultaneous failures of OSDs on one host or on different hosts."""
 
     count: Annotated[int, Field(ge=1, le=3)] = 1
     hosts: Literal["same", "different"] = "same"
@@ -50,8 +50,8 @@ class Failures(_Table):
 class Profile(_Table):
     """One configuration of the erasure-coded pool.
 
-    `dimension` is the row of the source's table that it varies, `label` what it is set to; `set` changes
-    keys of the scenario, and the rest is what a scenario has no key for.
+    `dimension` is the row of the source's table that it varies, and `label` its value. `set` changes keys of
+    the scenario; the other fields have no such key.
     """
 
     name: str
@@ -64,30 +64,31 @@ class Profile(_Table):
     failures: Failures = Failures()
     pg_autoscale: Literal["used", "bulk"] | None = None
 
-    def scenario(self, code: str, *further: str) -> Scenario:
-        """Return the scenario of one code under this profile; `further` are settings as ``--set`` takes."""
-        sets = [f"{key}={json.dumps(value)}" for key, value in self.set.items()]
-        sets.append(f"schemes={json.dumps([code])}")
-        found = _load((*sets, *further))
+    def scenario(self, code: str, sets: Mapping[str, Any] | None = None) -> Scenario:
+        """Return the scenario of one code under this profile, with further keys changed."""
+        own = {**self.set, "schemes": [code]}
+        sets = sets or {}
+        scenario = _load({**own, **sets})
         if self.pg_autoscale is None:
-            return found
+            return scenario
         pg_num = autoscaled_pg_num(
-            found, parse_scheme(code), study_model(), bulk=self.pg_autoscale == "bulk"
+            scenario,
+            parse_scheme(code),
+            study_model(),
+            bulk=self.pg_autoscale == "bulk",
         )
-        return _load((*sets, f"cluster.pg_num={pg_num}", *further))
+        return _load({**own, "cluster.pg_num": pg_num, **sets})
 
 
 @cache
 def profiles() -> tuple[Profile, ...]:
-    """All profiles that ship, in the order of the file."""
-    return parse_profiles(
-        (files("stripesim.scenarios.studies.ecfault2024") / FILE).read_text("utf-8")
-    )
+    """Return all profiles that ship, in the order of the file."""
+    return parse_profiles((study_folder(STUDY) / FILE).read_text("utf-8"))
 
 
 def profile(name: str) -> Profile:
-    """Return the profile of a name."""
-    return {found.name: found for found in profiles()}[name]
+    """Return a profile by name."""
+    return {profile.name: profile for profile in profiles()}[name]
 
 
 def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
@@ -96,7 +97,7 @@ def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
     Raises
     ------
     ProfileError
-        If the text is no TOML, a key is missing, unknown or of the wrong type, or two have one name.
+        If the text is not TOML, a key is missing, unknown or of the wrong type, or a name repeats.
     """
     try:
         rows = tomllib.loads(text).get("profile", [])
@@ -106,18 +107,18 @@ def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
     for number, row in enumerate(rows, start=1):
         name = f"{where}: profile {number}"
         try:
-            one = Profile.model_validate(row)
+            parsed = Profile.model_validate(row)
         except ValidationError as error:
             first = error.errors()[0]
             key = ".".join(str(part) for part in first["loc"])
             raise ProfileError(
                 f"{name}: {key}: got {first['input']!r}, {first['msg']}"
             ) from None
-        if one.name in values:
+        if parsed.name in values:
             raise ProfileError(
-                f"{name}: name: got {one.name!r} a second time, wanted each once"
+                f"{name}: name: got {parsed.name!r} a second time, wanted each once"
             )
-        values[one.name] = one
+        values[parsed.name] = parsed
     return tuple(values.values())
 
 
@@ -128,7 +129,7 @@ def autoscaled_pg_num(
     *,
     bulk: bool = False,
 ) -> int:
-    """Placement groups that the cluster gives the pool by itself, from those the scenario begins with."""
+    """Return the placement groups that the autoscaler gives the pool, starting from the scenario's number."""
     model = changed_model(pg_autoscale_model(), "pg_autoscale")
     cluster = scenario.cluster
     geometry = scheme.geometry(cluster.stripe_unit_bytes)
@@ -144,12 +145,10 @@ def autoscaled_pg_num(
     )
 
 
-@cache
-def _load(sets: tuple[str, ...]) -> Scenario:
-    # Without a failure the scenario has no table of faults, and nothing in it to change.
-    fails = any(text.startswith("faults.events") for text in sets)
-    changed = [
-        text for text in scenario_sets() if fails or not text.startswith("faults.")
-    ]
-    base = Path(str(files("stripesim.scenarios.studies.ecfault2024") / "base.toml"))
-    return load_scenario(base, sets=(*changed, *sets))
+def _load(sets: Mapping[str, Any]) -> Scenario:
+    changes = scenario_changes()
+    if "faults.events" not in sets:
+        # Without a failure the scenario has no table of faults to change.
+        changes = {k: v for k, v in changes.items() if not k.startswith("faults.")}
+    base = str(study_folder(STUDY) / "base.toml")
+    return load_scenario(base, sets={**changes, **sets})

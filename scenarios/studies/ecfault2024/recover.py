@@ -1,6 +1,6 @@
-"""One failure and its recovery under a profile: which OSDs fail, when recovery begins, when all is clean."""
+"""Simulate one failure and its recovery under a profile."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache as remember
 from typing import Any
@@ -17,22 +17,21 @@ from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
-from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table
 from stripesim.scenarios.studies.ecfault2024.parameters import cache_model, study_model
 from stripesim.scenarios.studies.ecfault2024.profiles import Failures, Profile
+from stripesim.scenarios.studies.kernels import scaled_table
 from stripesim.scenarios.studies.parameters import changed_models
+from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.pool import Pool
 
-Row = dict[str, Any]
-
 FAILS_AT_S = 1.0
 TAKEN = ("detection_s", "down_out_s", "checking_s", "recovery_s")
-"""Columns of a run's row that stay."""
+"""Columns of a run's row that the study keeps."""
 
 
 def models_of(profile: Profile, scenario: Scenario) -> Models:
-    """Return the scenario's models with the profile's store and cache, and Clay's kernel as in Ceph."""
+    """Return the scenario's models with the profile's store and cache, and Clay's kernel scaled to Ceph's."""
     cache = None if profile.cache is None else cache_model(profile.cache.model_dump())
     return _models(
         scenario, profile.backend, None if cache is None else lookup_of(cache, scenario)
@@ -51,7 +50,7 @@ def _models(scenario: Scenario, backend: str, lookup: MetadataLookup | None) -> 
 
 
 def lookup_of(cache: BlueStoreCacheModel, scenario: Scenario) -> MetadataLookup | None:
-    """Return what finding a shard's metadata reads on an OSD with its share of the data; None: nothing."""
+    """Return the reads for a shard's metadata on an OSD with its share of the data, or None."""
     cluster = scenario.cluster
     scheme = parse_scheme(scenario.schemes[0])
     geometry = scheme.geometry(cluster.stripe_unit_bytes)
@@ -63,10 +62,10 @@ def lookup_of(cache: BlueStoreCacheModel, scenario: Scenario) -> MetadataLookup 
 
 
 def failing_osds(pool: Pool, failures: Failures) -> list[int]:
-    """Choose the OSDs that fail, so that the pool loses data whatever its number of placement groups.
+    """Choose OSDs to fail such that the pool loses shards, whatever its number of placement groups.
 
-    First the OSD of the middle shard of placement group 0; then, on other hosts, those of the shards after
-    it, or, on its host, the other OSDs by number.
+    The first holds the middle shard of placement group 0. The next ones hold the following shards on other
+    hosts, or are the other OSDs of the first host, by number.
 
     Raises
     ------
@@ -78,53 +77,54 @@ def failing_osds(pool: Pool, failures: Failures) -> list[int]:
     start = len(row) // 2
     first = int(row[start])
     if failures.hosts == "same":
-        others = np.flatnonzero(hosts == hosts[first]).tolist()
+        candidates = np.flatnonzero(hosts == hosts[first]).tolist()
     else:
-        others = np.roll(row, -start).tolist()
-    chosen = [first]
-    for osd in others:
-        new_host = hosts[osd] not in hosts[chosen]
-        if osd not in chosen and new_host == (failures.hosts == "different"):
-            chosen.append(int(osd))
-    if len(chosen) < failures.count:
+        candidates = np.roll(row, -start).tolist()
+    osds = [first]
+    for osd in candidates:
+        new_host = hosts[osd] not in hosts[osds]
+        if osd not in osds and new_host == (failures.hosts == "different"):
+            osds.append(int(osd))
+    if len(osds) < failures.count:
         raise ValueError(
-            f"failures: got {failures.count} on {failures.hosts} hosts, wanted at most {len(chosen)}: "
-            "more OSDs there are not"
+            f"failures: got {failures.count} on {failures.hosts} hosts, "
+            f"wanted at most {len(osds)}, the OSDs that qualify"
         )
-    return chosen[: failures.count]
+    return osds[: failures.count]
 
 
 @remember
 def _run(
     scenario: Scenario, engine: str, backend: str, lookup: MetadataLookup | None
 ) -> Row:
-    """Run one scenario with failures; profiles that come to the same run share it."""
+    """Run one scenario with failures, once for all profiles that lead to it."""
     (cell,) = cells(scenario)
     row = run_cell(scenario, cell, engine, _models(scenario, backend, lookup)).row
-    assert row["clean_at_end"], "a recovery did not end"
-    return row
+    assert row.faults is not None and row.faults.clean_at_end, "a recovery did not end"
+    return row.as_dict()
 
 
 def recover(
-    profile: Profile, code: str, engine: str, *, sets: Sequence[str] = ()
+    profile: Profile, code: str, engine: str, *, sets: Mapping[str, Any] | None = None
 ) -> Row:
-    """Let OSDs fail under a profile and wait until all placement groups are clean.
+    """Simulate a failure under a profile until all placement groups are clean.
 
-    ``checking_s`` is from the failure to the first recovery operation, ``recovery_s`` from there until all
-    is clean, ``total_s`` both. `sets` change the scenario.
+    ``checking_s`` runs from the failure to the first recovery operation, ``recovery_s`` from then until all
+    groups are clean, ``total_s`` is their sum. `sets` changes the scenario.
     """
-    # Limits of faults mean nothing before something fails.
+    sets = sets or {}
+    # Without a failure the scenario has no table of faults.
     scenario = profile.scenario(
-        code, *(text for text in sets if not text.startswith("faults."))
+        code, {k: v for k, v in sets.items() if not k.startswith("faults.")}
     )
     models = models_of(profile, scenario)
     pool = build_pool(scenario, parse_scheme(code), models)
     osds = failing_osds(pool, profile.failures)
-    # A virtual disk that is taken away ends the daemon on it; peers see the connection refused at once.
-    event = f'[{{osds={osds}, at_s={FAILS_AT_S}, kind="process"}}]'
+    # Detaching a virtual disk ends the daemon on it, and peers see the connection refused.
+    failure = {"osds": osds, "at_s": FAILS_AT_S, "kind": "process"}
     # Such a pool takes whole stripes only: `rados put` rounds its objects up by a second write.
     failing = profile.scenario(
-        code, "faults.object_writes=2", *sets, f"faults.events={event}"
+        code, {"faults.object_writes": 2, **sets, "faults.events": [failure]}
     )
     row = _run(failing, engine, profile.backend, models.lookup)
     lost = np.isin(pool.cluster.acting, osds).sum(axis=1)

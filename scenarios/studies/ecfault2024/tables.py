@@ -1,31 +1,31 @@
-"""Tables of the study's page: what asks for stored bytes, every profile, what the numbers imply."""
+"""Tables of the report: parts of the stored bytes, effect of padding, every profile."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import polars as pl
 
 from stripesim.models.coding import padded_amplification, parse_scheme
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.schema.units import number_text
+from stripesim.scenarios.studies.base import Table
 from stripesim.scenarios.studies.ecfault2024.parameters import study_model
 from stripesim.scenarios.studies.ecfault2024.profiles import CODES
 
-Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 PERCENT = 100.0
 
 
 def tables(rows: pl.DataFrame) -> Mapping[str, Table]:
-    """Heading → column names and rows of text."""
+    """Return all tables by heading."""
     return {
-        "What asks for stored bytes": mechanism_table(rows),
-        "What padding makes of the source's own shares": implied_table(),
+        "Parts of the stored bytes": mechanism_table(rows),
+        "Effect of padding by the source's own shares": implied_table(),
         "Every profile": profile_table(rows),
     }
 
 
 def mechanism_table(rows: pl.DataFrame) -> Table:
-    """Bytes stored per byte written by mechanism, for the two codes of the source's table."""
-    found = rows.filter(pl.col("experiment") == "amplification").to_dicts()
+    """Return bytes stored per byte written by mechanism, for the two codes of the source's table."""
+    stored = rows.filter(pl.col("experiment") == "amplification").to_dicts()
     names = {
         "redundancy": "n / k",
         "padding": "division and padding",
@@ -38,21 +38,26 @@ def mechanism_table(rows: pl.DataFrame) -> Table:
     }
     columns = (
         "bytes stored per byte written",
-        *(scheme_label(row["scheme"]) for row in found),
+        *(scheme_label(row["scheme"]) for row in stored),
     )
     return columns, [
-        (words, *(f"{row[f'stored_{name}']:.4f}" for row in found))
+        (words, *(f"{row[f'stored_{name}']:.4f}" for row in stored))
         for name, words in names.items()
     ]
 
 
 def implied_effect(share: float) -> float:
-    """Effect of the largest stripe unit that padding alone gives, by the share of the checking period.
+    """Return the time with stripe units of 64 MiB over the time with 4 MiB, from padding alone.
 
-    `share` is that of the checking period in the time with 4 MiB; the result is the time with 64 MiB over
-    that, if recovery takes as long as it has bytes to rebuild.
+    Parameters
+    ----------
+    share
+        Share of the checking period in the time with 4 MiB, 0 to 1.
 
-    A shard of an object of 64 MiB holds 64 MiB with the large unit and 8 MiB with the small one.
+    Notes
+    -----
+    Recovery takes time in proportion to the bytes to rebuild. A shard of a 64 MiB object holds 64 MiB with
+    the large unit and 8 MiB with the small one.
     """
     study = study_model()
     scheme = parse_scheme(CODES[0])
@@ -66,21 +71,21 @@ def implied_effect(share: float) -> float:
 
 
 def implied_table() -> Table:
-    """What the published shares of the checking period and padding say about the stripe unit."""
+    """Return the effect of the stripe unit for the published shares of the checking period."""
     columns = (
         "checking period's share",
         "time with 64 MiB over that with 4 MiB",
         "published",
     )
-    said = "up to 426 %"
+    published = "up to 426 %"
     return columns, [
-        (f"{share:.1%}", f"{implied_effect(share):.0%}", said)
+        (f"{share:.1%}", f"{implied_effect(share):.0%}", published)
         for share in (0.41, 0.537, 0.58)
     ]
 
 
 def profile_table(rows: pl.DataFrame) -> Table:
-    """Times and bytes of every profile."""
+    """Return times and bytes of every profile."""
     columns = (
         "dimension",
         "value",
@@ -93,7 +98,7 @@ def profile_table(rows: pl.DataFrame) -> Table:
         "written [B/B]",
         "sent [B/B]",
     )
-    found = rows.filter(pl.col("experiment") == "profiles")
+    profiles = rows.filter(pl.col("experiment") == "profiles")
     return columns, [
         (
             row["dimension"],
@@ -107,5 +112,5 @@ def profile_table(rows: pl.DataFrame) -> Table:
                 for name in ("read", "written", "sent")
             ),
         )
-        for row in found.iter_rows(named=True)
+        for row in profiles.iter_rows(named=True)
     ]

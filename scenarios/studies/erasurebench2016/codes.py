@@ -1,4 +1,4 @@
-"""The three codes of the source, which losses each decoder survives, and what an archive keeps (Figure 4)."""
+"""The three codes of the source, the losses that each decoder survives, and readable files (Figure 4)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ K = 10
 class StripeCode:
     """A code with its decoder, as a table of the losses that it survives.
 
-    ``survives`` has shape (2**width,): by set of lost positions, position i being bit i. The scheme is
-    written as elsewhere in stripesim; ``none:10`` has no parity.
+    ``survives`` has shape (2**width,), indexed by the set of lost positions with position i as bit i. The
+    scheme has stripesim's notation, and ``none:10`` has no parity.
     """
 
     name: str
@@ -35,7 +35,7 @@ class StripeCode:
 
     @property
     def decodable(self) -> tuple[int, ...]:
-        """How many sets of 0, 1, … lost positions are survived."""
+        """Return the number of survived sets of 0, 1, … lost positions."""
         sizes = np.bitwise_count(_sets(self.width))
         return tuple(
             np.bincount(sizes[self.survives], minlength=self.width + 1).tolist()
@@ -44,7 +44,7 @@ class StripeCode:
 
 @cache
 def codes() -> Mapping[str, StripeCode]:
-    """NC, RS and LRC, each with the best decoder there is."""
+    """Return NC, RS and LRC, each with the best possible decoder."""
     lrc = LRC(k=K, m=6, locality=5)
     rs = ReedSolomon(k=K, m=4)
     return {
@@ -56,12 +56,12 @@ def codes() -> Mapping[str, StripeCode]:
 
 @cache
 def explanations() -> Mapping[str, StripeCode]:
-    """Decoders that fall short of the best one, to be held against the published LRC series.
+    """Return weaker decoders, for comparison with the published LRC series.
 
-    The source's programme (github.com/sebva/ErasureBench at fa49148, SimpleRegeneratingCode.java) decodes in
-    this order: nothing lost, read the data; losses in different groups, mend each from its group; two losses
-    in a group, ten of the Reed-Solomon part's positions have to be left. Its published configuration says six
-    parities and *five* local ones, which leaves one Reed-Solomon parity and groups of two.
+    The source's program (github.com/sebva/ErasureBench at fa49148, SimpleRegeneratingCode.java) decodes in
+    this order. Without losses it reads the data. It mends losses in different groups from their groups. With
+    two losses in a group it needs ten positions of the Reed-Solomon part. Its published configuration says
+    six parities and *five* local ones, which leaves one Reed-Solomon parity and groups of two.
     """
     tables = {
         "local groups only": _group_by_group(2, 4),
@@ -78,7 +78,7 @@ def explanations() -> Mapping[str, StripeCode]:
 
 
 def _sets(width: int) -> npt.NDArray[np.uint32]:
-    """All sets of positions, as bits."""
+    """Return all sets of positions, as bits."""
     return np.arange(1 << width, dtype=np.uint32)
 
 
@@ -88,7 +88,7 @@ def _by_size(width: int, most: int) -> Table:
 
 
 def _by_rank(code: LRC) -> Table:
-    """Lost sets whose columns of the parity check are independent."""
+    """Survive sets whose columns of the parity check are independent."""
     survives = np.zeros(1 << code.width, dtype=np.bool_)
     survives[0] = True
     for size in range(1, code.m + 1):
@@ -103,25 +103,24 @@ def _mask(positions: Iterable[int]) -> int:
 
 
 def _groups(local_parities: int, global_parities: int) -> list[int]:
-    """Repair groups as masks: local parities first, then the Reed-Solomon part in equal runs."""
-    whole = K + global_parities
-    each = -(-whole // (local_parities + 1))
+    """Return repair groups as masks: local parities first, then the Reed-Solomon part in equal runs."""
+    width = K + global_parities
+    each = -(-width // (local_parities + 1))
     begins = [local_parities + group * each for group in range(local_parities + 1)]
     stored = [
         _mask([group, *range(begins[group], begins[group + 1])])
         for group in range(local_parities)
     ]
     implied = _mask(
-        [*range(local_parities), *range(begins[-1], whole + local_parities)]
+        [*range(local_parities), *range(begins[-1], width + local_parities)]
     )
     return [*stored, implied]
 
 
 def local_first(local_parities: int, global_parities: int) -> Table:
-    """Survive losses in groups of their own, others if ten of the Reed-Solomon part are left.
+    """Survive losses in different groups, and others if ten of the Reed-Solomon part are left.
 
-    Parities are those stored for groups, and those of the Reed-Solomon part; positions are numbered local
-    parities, Reed-Solomon parities, data.
+    Positions are numbered local parities, Reed-Solomon (global) parities, data.
     """
     lost = _sets(K + local_parities + global_parities)
     *stored, implied = (
@@ -140,24 +139,23 @@ def local_first(local_parities: int, global_parities: int) -> Table:
 
 
 def _group_by_group(local_parities: int, global_parities: int) -> Table:
-    """Survive what can be mended group after group, one loss at a time."""
+    """Survive losses that can be mended group after group, one at a time."""
     width = K + local_parities + global_parities
     mended = _sets(width)
     for _ in range(width):
         for group in _groups(local_parities, global_parities):
-            here = mended & np.uint32(group)
-            mended = np.where(np.bitwise_count(here) == 1, mended & ~here, mended)
+            lost = mended & np.uint32(group)
+            mended = np.where(np.bitwise_count(lost) == 1, mended & ~lost, mended)
     data = np.uint32(_mask(range(local_parities + global_parities, width)))
     survives: Table = (mended & data) == 0
     return survives
 
 
 def survival(code: StripeCode, nodes: int, killed: int) -> float:
-    """Exact probability that a stripe is readable when some nodes of a store are gone, killed at random.
+    """Return the exact probability that a stripe is readable after random nodes of a store were killed.
 
-    Its positions lie on distinct nodes, any set of them being as likely as any other. Sum over the number j
-    of lost positions: decodable sets of size j over all sets of size j, times the hypergeometric probability
-    of j.
+    Its positions are on distinct nodes, and all sets of nodes are equally likely. The sum over the number j
+    of lost positions multiplies the decodable share of sets of size j by the hypergeometric probability of j.
     """
     ways = comb(nodes, code.width)
     return sum(
@@ -174,7 +172,7 @@ def survival(code: StripeCode, nodes: int, killed: int) -> float:
 def local_first_sources(
     local_parities: int, global_parities: int, lost: frozenset[int]
 ) -> tuple[int, ...]:
-    """Positions that `local_first` reads to restore lost ones; empty where it gives up."""
+    """Return the positions that `local_first` reads to restore lost ones, or none if it fails."""
     width = K + local_parities + global_parities
     if not local_first(local_parities, global_parities)[_mask(lost)]:
         return ()
@@ -197,11 +195,11 @@ def local_first_sources(
 def expected(
     code: StripeCode, keys_of_files: Ints, *, nodes: int, killed: Sequence[int]
 ) -> Floats:
-    """Exact expectation of the share of readable files, at each number of nodes killed.
+    """Return the exact expectation of the share of readable files, at each number of nodes killed.
 
-    A file is readable if all of its rows of keys are decodable. Rows are placed independently of each other,
-    so a file of g rows is readable with the g-th power of `survival`. That takes any set of distinct
-    nodes for equally likely; the store's slots do nearly so.
+    A file is readable if all of its rows of keys are decodable. Rows are placed independently, so a file of g
+    rows is readable with the g-th power of `survival`. This assumes that all sets of distinct nodes are
+    equally likely, which nearly holds for the store's slots.
     """
     return np.array(
         [(survival(code, nodes, count) ** keys_of_files).mean() for count in killed]
@@ -209,12 +207,12 @@ def expected(
 
 
 def deaths(code: StripeCode, nodes_of_keys: Ints, order: Ints) -> Ints:
-    """Number of kills at which each row of keys becomes unreadable; ``order`` has that of each node."""
+    """Return the number of kills that makes each row of keys unreadable, from each node's kill number."""
     when = order[nodes_of_keys]
     by_time = np.argsort(when, axis=1, kind="stable")
     lost = np.bitwise_or.accumulate(1 << by_time, axis=1)
     fatal = ~code.survives[lost]
-    # Keys that share a node die together; the first set that is fatal has the same time as the whole.
+    # Keys that share a node die together, so the first fatal set has their common time.
     first = fatal.argmax(axis=1)
     return np.take_along_axis(
         np.take_along_axis(when, by_time, axis=1), first[:, None], axis=1
@@ -230,11 +228,11 @@ def simulated(
     repeats: int,
     seed: int,
 ) -> Floats:
-    """Share of readable files in seeded repetitions of placement and kills, shape (repeats, len(killed)).
+    """Return shares of readable files in seeded repetitions, shape (repeats, len(killed)).
 
     ``files_of_keys`` is the file of each row of keys, ascending from 0 without gaps. Each position of the
-    stripe has a run of the store's hash slots of its own, and a key's slot is drawn from its run; slots are
-    dealt evenly to the nodes. Kills are uniform and pile up.
+    stripe has its own run of the store's hash slots, from which a key's slot is drawn. Slots are dealt evenly
+    to the nodes. Kills are uniform and cumulative.
     """
     first = np.flatnonzero(np.diff(files_of_keys, prepend=-1))
     owners = even_owners(nodes)
@@ -249,7 +247,7 @@ def simulated(
 
 
 def positions_read(plan: Callable[[], Any]) -> tuple[int, ...]:
-    """Positions that a read or repair plan reads; empty if the data is gone."""
+    """Return the positions that a read or repair plan reads, or none if the data is lost."""
     try:
         return tuple(sorted({extent.shard for extent in plan().reads}))
     except DataLossError:

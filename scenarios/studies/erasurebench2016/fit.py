@@ -1,7 +1,7 @@
-"""Fit the proxy to the rows of role calibration, and file sizes to Figure 4's curves of NC.
+"""Fit the proxy to calibration rows, and file sizes to Figure 4's curves of NC.
 
 ``python -m stripesim.scenarios.studies.erasurebench2016.fit`` prints the fitted part of ``parameters.toml``.
-Nothing of RS and LRC is seen but Table II, the decode rates and the duration of RS's write in Figure 6.
+Of RS and LRC it sees only Table II, the decode rates and the duration of RS's write in Figure 6.
 """
 
 import math
@@ -17,8 +17,8 @@ import numpy.typing as npt
 from stripesim.calibration.ledger.verdicts import Claim
 from stripesim.models.provenance import Provenance
 from stripesim.scenarios.studies.erasurebench2016 import sequences
-from stripesim.scenarios.studies.erasurebench2016.claims import size_bytes
 from stripesim.scenarios.studies.erasurebench2016.codes import codes, expected
+from stripesim.scenarios.studies.erasurebench2016.experiment_numbers import size_bytes
 from stripesim.scenarios.studies.erasurebench2016.source import STUDY
 from stripesim.scenarios.studies.lookup import claims_of, published
 from stripesim.scenarios.studies.staged_fit import FitStage, fit_stages
@@ -33,7 +33,7 @@ LATENCY_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class ProxyFit:
-    """A stage after its fit, with intervals at 95 % from the residuals' scatter and the curvature."""
+    """A fitted stage, with intervals at 95 % from the scatter of residuals and the curvature."""
 
     stage: FitStage
     values: dict[str, float]
@@ -42,12 +42,12 @@ class ProxyFit:
 
 
 _CLAIMS = {claim.id: claim for claim in claims_of(STUDY)}
-#: A time that a fit sees: how a model gives it, and what the source says [s].
+#: A time of a fit: simulated by a model, and published [s].
 Case = tuple[Callable[[ProxyModel], float], float]
 
 
 def zero_model() -> ProxyModel:
-    """Return a proxy that takes no time, but for the decode rates, which are published."""
+    """Return a proxy that takes no time, except for the published decode rates."""
     numbers: dict[str, Any] = {}
     for stage in fit_stages(STUDY):
         numbers |= dict.fromkeys(stage.parameters, 0.0)
@@ -63,7 +63,7 @@ def zero_model() -> ProxyModel:
 
 
 def encode_seconds(model: ProxyModel, code: str, megabytes: int) -> float:
-    """Time of the encoder alone for so many megabytes [s], as behind Table II."""
+    """Return the time of the encoder alone for a number of megabytes [s], as in Table II."""
     return (
         model.encoder_start_ns(code)
         + megabytes * sequences.MEGABYTE * model.encode_ns_per_byte(code)
@@ -80,7 +80,7 @@ def file_seconds(
     nodes: int = STORE_NODES,
     engine: str = "compiled",
 ) -> float:
-    """Time to write or read a lone file [s]."""
+    """Return the time to write or read a lone file [s]."""
     run = sequences.run_write if op == "write" else sequences.run_read
     files = sequences.stored(
         sequences.file_writes(size_bytes, fuse=fuse), code, nodes=nodes, seed=SEED
@@ -94,7 +94,7 @@ def _archive_seconds(model: ProxyModel) -> float:
 
 
 def _case(claim: Claim) -> Case:
-    """Return how a claim of the proxy is simulated, and its published time."""
+    """Return the simulation of a claim of the proxy, and its published time."""
     value = value_of(claim.id)
     if claim.metric == "duration (last sample)":
         return _archive_seconds, value
@@ -118,11 +118,11 @@ def _case(claim: Claim) -> Case:
 
 
 def fit_proxy(stage: FitStage, model: ProxyModel) -> ProxyFit:
-    """Fit one part of the proxy to its rows; the model has the fits before this one, and zero for this one.
+    """Fit one part of the proxy to its rows. The model has the previous fits, and zeros for this one.
 
-    One operation runs at a time, so a time is a sum of parameters with whole-number weights. The weights are
-    read off the engine, one run for each parameter; then Σ (simulated / published - 1)² has one minimum among
-    the numbers that are not negative, found without a start.
+    One operation runs at a time, so a time is a sum of parameters with whole-number weights. One engine run
+    for each parameter gives the weights. Then Σ (simulated / published - 1)² has one minimum among
+    non-negative numbers, found without a start.
     """
     from scipy.optimize import lsq_linear
     from scipy.stats import t
@@ -164,7 +164,7 @@ def fit_proxy(stage: FitStage, model: ProxyModel) -> ProxyFit:
 
 
 def fit_spread(stage: FitStage) -> ProxyFit:
-    """Fit the spread of file sizes: one number for both real archives."""
+    """Fit the spread of file sizes, one number for both real archives."""
     from scipy.optimize import least_squares
     from scipy.stats import t
 
@@ -186,7 +186,7 @@ def fit_spread(stage: FitStage) -> ProxyFit:
             listed.append(readable - shares)
         return np.concatenate(listed)
 
-    # Where files begin in the archive's records jumps with their sizes, so the step is a wide one.
+    # The beginning of files in the archive's records jumps with their sizes, so the step is wide.
     solution = least_squares(errors, np.ones(1), diff_step=0.1, xtol=1e-3)
     freedom = len(solution.fun) - 1
     sd = math.sqrt(float(solution.fun @ solution.fun) / freedom)
@@ -201,7 +201,7 @@ def fit_spread(stage: FitStage) -> ProxyFit:
 
 
 def fit_all() -> tuple[ProxyFit, ...]:
-    """Run all fits; the httpd archive's writes depend on the spread that ``parameters.toml`` has."""
+    """Run all fits. The httpd archive's writes depend on the spread in ``parameters.toml``."""
     spread, *stages = fit_stages(STUDY)
     model = zero_model()
     fits = [fit_spread(spread)]

@@ -1,7 +1,7 @@
 """Table II's codes on this machine: the kernels that pyeclib calls, at the source's block sizes.
 
-``python -m stripesim.scenarios.studies.erasurebench2016.kernels FOLDER`` writes ``measured.csv`` and
-``measured.json`` (what measured them); the two that ship were made so.
+``python -m stripesim.scenarios.studies.erasurebench2016.kernels FOLDER`` wrote the shipped ``measured.csv``
+and ``measured.json`` (its provenance).
 """
 
 import sys
@@ -17,22 +17,12 @@ SCHEMES = {"rs:10,4": "RS", "lrc:10,6,5": "LRC"}
 
 
 def rows(measure_now: bool) -> list[dict[str, Any]]:
-    """The measured rows that ship, or this machine's, measured now, which needs pyeclib."""
+    """Return the measured rows that ship, or this machine's, which needs pyeclib."""
     if measure_now:
         return measure(list(SCHEMES), list(SIZES_BYTES))
     return kernels.shipped(STUDY).to_dicts()
 
 
-def provenance(measured_now: bool) -> dict[str, Any]:
-    """What measured the rows."""
-    if measured_now:
-        return kernels.provenance_here(
-            "stripesim.scenarios.studies.erasurebench2016.kernels"
-        )
-    return kernels.shipped_provenance(STUDY)
-
-
 if __name__ == "__main__":
-    kernels.write(
-        Path(sys.argv[1]), STUDY, rows(measure_now=True), provenance(measured_now=True)
-    )
+    provenance = kernels.provenance(STUDY, "kernels", now=True)
+    kernels.write(Path(sys.argv[1]), STUDY, rows(measure_now=True), provenance)

@@ -1,4 +1,4 @@
-"""The study's parameter set: read from ``parameters.toml``, every number with its provenance."""
+"""The study's models, from ``parameters.toml``."""
 
 from functools import cache
 
@@ -12,29 +12,29 @@ _FILE = ParameterFile("erasurebench2016")
 
 @cache
 def aggregation() -> AggregationModel:
-    """How blocks are gathered under keys."""
+    """Return the gathering of blocks under keys."""
     return _FILE.model(AggregationModel, "aggregation")
 
 
 @cache
 def proxy() -> ProxyModel:
-    """Times of the proxy and of a request."""
+    """Return the times of the proxy and of a request."""
     return _FILE.model(ProxyModel, "proxy")
 
 
 @cache
 def network() -> NicModel:
-    """The interfaces."""
+    """Return the network interfaces."""
     return _FILE.model(NicModel, "network")
 
 
 def number(table: str, name: str) -> float:
-    """One number that belongs to no model."""
+    """Return a number that belongs to no model."""
     return _FILE.number(table, name)
 
 
 def system(nodes: int, model: ProxyModel | None = None) -> StoreSystem:
-    """The source's proxy over so many nodes."""
+    """Return the source's proxy over a number of nodes."""
     return StoreSystem(
         model=model or proxy(),
         aggregation=aggregation(),

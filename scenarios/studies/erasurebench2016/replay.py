@@ -39,13 +39,12 @@ from stripesim.sim.systems.kv_proxy.proxy import (
 
 TRACE = Path("failure-traces/fta_websites02_derived/websites_size.csv.gz")
 KINDS = ("check", "read", "write", "cluster", "other")
-"""Kinds of traffic as the source tells them apart; answers without a value and bare acknowledgements are
-``other``."""
+"""The source's kinds of traffic. Answers without a value and bare acknowledgements are ``other``."""
 RUNS = ("RS", "LRC", "LRC as run")
 NS_PER_S = 1e9
 INITIAL_S = 180.0
 WINDOW_S = (1200.0, 1800.0)
-"""The first write, and the minutes that the source looks at [s]."""
+"""Length of the first write, and the window that the source evaluates [s]."""
 Floats = npt.NDArray[np.float64]
 
 
@@ -54,14 +53,14 @@ class ReplayDataError(ValueError):
 
 
 class Event(NamedTuple):
-    """From some second on, the store has so many nodes."""
+    """A change of the store's number of nodes."""
 
     at_s: float
     nodes: int
 
 
 def plotted_events() -> tuple[Event, ...]:
-    """The points of Figure 7, top."""
+    """Return the points of Figure 7, top."""
     points = plotted(7, code="nodes")
     window_s = parameters.number("replay", "window_s")
     return tuple(
@@ -72,7 +71,7 @@ def plotted_events() -> tuple[Event, ...]:
 
 
 def traced_events(data: Path) -> tuple[Event, ...]:
-    """The same window of the failure trace itself, from the folder of the project's data."""
+    """Return the same window from the failure trace, which is in a folder of data."""
     path = data / TRACE
     start_s, window_s = (
         parameters.number("replay", name) for name in ("window_start_s", "window_s")
@@ -126,17 +125,17 @@ class Traffic:
         first_s: float = 0,
         last_s: float = np.inf,
     ) -> dict[int, int]:
-        """Bytes of some kinds in the bins that begin in a span of time."""
-        found: dict[int, int] = defaultdict(int)
+        """Return bytes of some kinds in the bins that begin in a span of time."""
+        sums: dict[int, int] = defaultdict(int)
         for kind in kinds:
             for where, size in self.sums[kind].items():
                 if first_s <= where * self.bin_s < last_s:
-                    found[where] += size
-        return found
+                    sums[where] += size
+        return sums
 
 
 class Replayed(NamedTuple):
-    """What a replay gave; ``lost_keys`` are those that no repair could restore."""
+    """Outcome of a replay, with the number of keys that no repair could restore."""
 
     traffic: Traffic
     actions: list[tuple[float, float, str]]
@@ -144,7 +143,7 @@ class Replayed(NamedTuple):
 
 
 def sources_of(run: str) -> RepairSources:
-    """Which positions a repair reads, under RS, LRC, or LRC as the source's programme was set up."""
+    """Return the rule for positions that a repair reads: RS, LRC, or LRC as configured in the source."""
     if run == "LRC as run":
         return partial(local_first_sources, 5, 1)
     return partial(planned_sources, codes()[run].scheme)
@@ -152,7 +151,7 @@ def sources_of(run: str) -> RepairSources:
 
 @lru_cache(maxsize=1 << 14)
 def planned_sources(scheme: str, lost: frozenset[int]) -> tuple[int, ...]:
-    """Positions that the code's own repair plan reads; empty if the data is gone."""
+    """Return the positions that the code's own repair plan reads, or none if the data is lost."""
     code = parse_scheme(scheme)
     return positions_read(
         lambda: code.plan_repair(
@@ -169,12 +168,28 @@ def replay(
     seed: int,
     engine: str = "compiled",
 ) -> Replayed:
-    """Write httpd, then follow the events: one action at a time, always towards the newest number of nodes.
+    """Write httpd, then follow the events, one action at a time, towards the newest number of nodes.
 
-    The run is one of `RUNS`; the first event gives the nodes at the begin. The seed is that of slots, of
-    nodes that leave, of slots that move. As the source's scripts do: nodes are added and slots moved to
-    them; nodes are killed one after another, then every file is looked through and repaired. While that goes
-    on, further events wait. A `ReplayDataError` says which event cannot be followed.
+    As in the source's scripts, nodes are added and slots moved to them, or nodes are killed one after another
+    and then every file is checked and repaired. Further events wait in the meantime.
+
+    Parameters
+    ----------
+    run
+        One of `RUNS`.
+    events
+        Numbers of nodes over time, beginning with the initial one.
+    bin_s
+        Width of the bins of traffic [s].
+    seed
+        Seed of slots, leaving nodes and moving slots.
+    engine
+        ``compiled`` or ``simpy``.
+
+    Raises
+    ------
+    ReplayDataError
+        If an event cannot be followed.
     """
     _check(events)
     code = run.partition(" ")[0]
@@ -228,7 +243,7 @@ def replay(
 
 
 def _check(events: Sequence[Event]) -> None:
-    """Refuse a schedule that cannot be followed."""
+    """Refuse an impossible schedule."""
     if not events:
         raise ReplayDataError("events: got none, wanted the nodes at the begin")
     for index, event in enumerate(events):
@@ -245,7 +260,7 @@ def _check(events: Sequence[Event]) -> None:
 def _count(
     traffic: Traffic, operations: Operations, at_s: Floats, nic: NicModel
 ) -> None:
-    """File the traffic of operations under the source's kinds, their answers under the same or another."""
+    """Count the traffic of operations and their answers by the source's kinds."""
     sent, answered = (
         traffic_of(nic, size)
         for size in (operations.sent_bytes, operations.answered_bytes)
@@ -267,7 +282,7 @@ def _count(
 def rows(
     events: Sequence[Event], source: str, *, bin_s: float, seed: int, engine: str
 ) -> Iterator[Row]:
-    """Result rows of the replays under RS, LRC and LRC as run."""
+    """Yield result rows of the replays under RS, LRC and LRC as run."""
     for run in RUNS:
         done = replay(run, events, bin_s=bin_s, seed=seed, engine=engine)
         traffic = done.traffic

@@ -1,6 +1,6 @@
-"""What the claims need: one function for each table or figure of the source, each giving result rows."""
+"""One function for each table or figure of the source; each yields result rows."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from stripesim.scenarios.studies.erasurebench2016 import (
     fit,
     kernels,
     parameters,
+    replay,
     sequences,
 )
 from stripesim.scenarios.studies.erasurebench2016.codes import K, codes, explanations
@@ -38,22 +39,20 @@ SMALL_FILES = 21
 
 
 def seed_of(setting: Setting) -> int:
-    """Seed of placements, kills and leaving nodes."""
+    """Return the seed of placements, kills and leaving nodes."""
     return int(setting.options.get("seed", 1))
 
 
 def data_folder(setting: Setting) -> Path | None:
-    """Folder of the project's data: the one given, else ../shared/data if it has the failure trace."""
-    from stripesim.scenarios.studies.erasurebench2016.replay import TRACE
-
-    if (given := setting.options.get("data")) is not None:
-        return Path(given)
+    """Return the folder of data: the option's, or ../shared/data if it has the failure trace."""
+    if "data" in setting.options:
+        return Path(setting.options["data"])
     folder = Path("../shared/data")
-    return folder if (folder / TRACE).is_file() else None
+    return folder if (folder / replay.TRACE).is_file() else None
 
 
 def storage_rows(_setting: Setting) -> Iterator[Row]:
-    """Table I: keys and bytes of the three archives."""
+    """Yield Table I: keys and bytes of the three archives."""
     model = parameters.aggregation()
     for name in sequences.ARCHIVES:
         file_bytes = sequences.archive(name)
@@ -72,7 +71,7 @@ def storage_rows(_setting: Setting) -> Iterator[Row]:
 
 
 def encoder_rows(setting: Setting) -> Iterator[Row]:
-    """Table II: the source's encoders as fitted, and kernels measured on a machine of today."""
+    """Yield Table II: the source's encoders as fitted, and kernels measured on a present machine."""
     theirs = {"backend": "the source's, in Java"}
     for code in CODES:
         for size in FILE_MB:
@@ -103,7 +102,7 @@ def encoder_rows(setting: Setting) -> Iterator[Row]:
 
 
 def latency_rows(setting: Setting) -> Iterator[Row]:
-    """Figure 3: writing 16 MiB into stores of 20 to 100 nodes, and a file of 3 KiB."""
+    """Yield Figure 3: writes of 16 MiB into stores of 20 to 100 nodes, and of a 3 KiB file."""
     for code in CODES:
         for nodes in LATENCY_NODES:
             seconds = fit.file_seconds(
@@ -128,7 +127,7 @@ def latency_rows(setting: Setting) -> Iterator[Row]:
         Writes(each, size, stripes, 0 * each), "LRC", nodes=NODES, seed=seed_of(setting)
     )
     run = sequences.run_write(files, engine=setting.engine)
-    # A file takes one row of keys; the last key's answer ends it.
+    # A file is one row of keys and ends with the last key's answer.
     ends = run.completed_ns[run.operations.kinds == SET].reshape(SMALL_FILES, -1)[:, -1]
     yield {
         **_cell("small files", "LRC", "write", SMALL_FILE_BYTES),
@@ -139,7 +138,7 @@ def latency_rows(setting: Setting) -> Iterator[Row]:
 
 
 def availability_rows(setting: Setting) -> Iterator[Row]:
-    """Figure 4: files readable against nodes killed, by simulation and exactly, with other decoders too."""
+    """Yield Figure 4: readable files by killed nodes, simulated and exact, also with other decoders."""
     where: dict[str, Any] = {"nodes": NODES, "killed": FIGURE_4_KILLED}
     for name in sequences.ARCHIVES:
         writes = sequences.archive_writes(name)
@@ -164,7 +163,7 @@ def availability_rows(setting: Setting) -> Iterator[Row]:
 
 
 def throughput_rows(setting: Setting) -> Iterator[Row]:
-    """Figure 5: rate of writing and reading a lone file, through the file system and directly."""
+    """Yield Figure 5: rates of writing and reading a lone file, through the file system and directly."""
     for way in ("FUSE", "Direct"):
         for op in ("write", "read"):
             for code in CODES:
@@ -186,7 +185,7 @@ def throughput_rows(setting: Setting) -> Iterator[Row]:
 
 
 def traffic_rows(setting: Setting) -> Iterator[Row]:
-    """Figure 6: httpd written, read, and read with 5 % of the nodes killed; traffic in bins of 5 s."""
+    """Yield Figure 6: httpd written, read, and read with 5 % of the nodes killed, in bins of 5 s."""
     rng = np.random.default_rng([seed_of(setting), DEGRADED_KILLED])
     killed = rng.permutation(NODES)[:DEGRADED_KILLED]
     for code in ("RS", "LRC"):
@@ -203,10 +202,8 @@ def traffic_rows(setting: Setting) -> Iterator[Row]:
                 sequences.run_read(degraded, sources=sources, engine=setting.engine),
             ),
         ):
-            unreadable = (
-                sum(not chosen for chosen in sources) if op == "degraded read" else 0
-            )
-            yield from _traffic(run, code, op, unreadable)
+            lost_rows = sources.count(()) if op == "degraded read" else 0
+            yield from _traffic(run, code, op, lost_rows)
 
 
 def _traffic(run: SequenceRun, code: str, op: str, unreadable: int) -> Iterator[Row]:
@@ -237,7 +234,7 @@ def _traffic(run: SequenceRun, code: str, op: str, unreadable: int) -> Iterator[
 def degraded_sources(
     files: sequences.Stored, killed: IntArray
 ) -> list[tuple[int, ...]]:
-    """Positions read for each row of keys when some nodes are dead; empty where a row is lost."""
+    """Return the positions read for each row of keys with some nodes dead, or none if a row is lost."""
     dead = np.isin(files.nodes_of_keys, killed)
     scheme = codes()[files.code].scheme
     return [
@@ -247,35 +244,34 @@ def degraded_sources(
 
 @lru_cache(maxsize=1 << 14)
 def read_positions(scheme: str, lost: frozenset[int]) -> tuple[int, ...]:
-    """Positions from which a stripe is read without the lost ones; empty if it cannot be."""
+    """Return the positions from which a stripe is read without the lost ones, or none."""
     code = parse_scheme(scheme)
-    whole: dict[str, Any] = {
-        "offset_bytes": 0,
-        "length_bytes": code.k,
-        "object_size_bytes": code.k,
-    }
     return coding.positions_read(
-        lambda: code.plan_read(**whole, geometry=code.geometry(1), missing=lost)
+        lambda: code.plan_read(
+            offset_bytes=0,
+            length_bytes=code.k,
+            object_size_bytes=code.k,
+            geometry=code.geometry(1),
+            missing=lost,
+        )
     )
 
 
 def redirected(
     files: sequences.Stored, killed: IntArray, rng: np.random.Generator
 ) -> sequences.Stored:
-    """The same keys where the dead nodes' slots have been given to others: who is asked for what is lost."""
+    """Return the same keys after the dead nodes' slots moved to others."""
     dead = np.isin(files.nodes_of_keys, killed)
     alive = np.setdiff1d(np.arange(files.nodes), killed)
     slots = files.slots.copy()
-    # Any slot of the node that took over will do: only the node matters to a request.
+    # Any slot of the new node will do: only the node matters to a request.
     first_slot = np.searchsorted(even_owners(files.nodes), alive)
     slots[dead] = first_slot[rng.integers(0, len(alive), size=int(dead.sum()))]
     return replace(files, slots=slots)
 
 
 def replay_rows(setting: Setting) -> Iterator[Row]:
-    """Figure 7: the websites02 trace, from the trace itself or from the plotted points."""
-    from stripesim.scenarios.studies.erasurebench2016 import replay
-
+    """Yield Figure 7: the websites02 trace, from the trace itself or from the plotted points."""
     data = data_folder(setting)
     if data is None:
         events = replay.plotted_events()
@@ -286,19 +282,6 @@ def replay_rows(setting: Setting) -> Iterator[Row]:
     yield from replay.rows(
         events, source, bin_s=BIN_S["7"], seed=seed_of(setting), engine=setting.engine
     )
-
-
-EXPERIMENTS: Mapping[str, Callable[[Setting], Iterator[Row]]] = {
-    "storage": storage_rows,
-    "encoders": encoder_rows,
-    "availability": availability_rows,
-    "latency": latency_rows,
-    "throughput": throughput_rows,
-    "traffic": traffic_rows,
-    "replay": replay_rows,
-}
-NEEDED = tuple(name for name in EXPERIMENTS if name != "replay")
-"""What the ledger is computed from."""
 
 
 def _cell(experiment: str, code: str, op: str, size_bytes: int | None) -> Row:

@@ -1,4 +1,4 @@
-"""Runs of the source's workloads on an engine: an archive written and read, a lone file written and read."""
+"""Run the source's workloads on an engine: archives and lone files, written and read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _ORDER_SEED = 2016
 
 
 def archive(name: str, spread: float | None = None) -> IntArray:
-    """Sizes of an archive's files of Table I [B]: lognormal quantiles, scaled, in an order drawn once."""
+    """Return file sizes of an archive of Table I [B]: scaled lognormal quantiles in a fixed order."""
     files, megabytes = (value_of(number) for number in _TABLE_I[name])
     if name == "10B":
         spread = 0.0
@@ -41,18 +41,18 @@ def archive(name: str, spread: float | None = None) -> IntArray:
     order = np.random.default_rng(_ORDER_SEED).permutation(
         np.maximum(1, sizes).astype(np.int64)
     )
-    found: IntArray = order
-    return found
+    sizes_bytes: IntArray = order
+    return sizes_bytes
 
 
 def archive_writes(name: str, spread: float | None = None) -> Writes:
-    """What extracting an archive writes."""
+    """Return the writes of extracting an archive."""
     return plan.extraction(archive(name, spread), parameters.aggregation(), k=K)
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Files as they lie in the store: slots have shape (rows, width), one for each key."""
+    """Files in the store. Slots have shape (rows, width), one for each key."""
 
     code: str
     nodes: int
@@ -62,13 +62,13 @@ class Stored:
 
     @property
     def nodes_of_keys(self) -> IntArray:
-        """Node of each key when the slots are dealt evenly, shape (rows, width)."""
+        """Return the node of each key with evenly dealt slots, shape (rows, width)."""
         placed: IntArray = even_owners(self.nodes)[self.slots]
         return placed
 
     @property
     def data_of_rows(self) -> IntArray:
-        """Data that a reader takes from each row of keys [B]."""
+        """Return the data that a reader takes from each row of keys [B]."""
         per_row = np.minimum(
             self.keys.stripes * K, self.writes.size_bytes[self.keys.writes]
         )
@@ -77,7 +77,7 @@ class Stored:
 
 
 def stored(writes: Writes, code: str, *, nodes: int, seed: int) -> Stored:
-    """Place what writes make on a store; the slots are drawn by seed."""
+    """Place the keys of writes on a store, with slots drawn by seed."""
     keys = keys_of(writes, parameters.aggregation(), width=codes()[code].width)
     rng = np.random.default_rng([seed, nodes])
     return Stored(
@@ -87,12 +87,12 @@ def stored(writes: Writes, code: str, *, nodes: int, seed: int) -> Stored:
 
 @lru_cache(maxsize=16)
 def stored_archive(name: str, code: str, *, nodes: int, seed: int) -> Stored:
-    """An archive extracted into a store."""
+    """Return an archive extracted into a store."""
     return stored(archive_writes(name), code, nodes=nodes, seed=seed)
 
 
 def file_writes(size_bytes: int, *, fuse: bool) -> Writes:
-    """Writes of a lone file: 128 KiB at a time through the file system, else all at once."""
+    """Return the writes of a lone file: 128 KiB each through the file system, otherwise a single one."""
     step = int(parameters.aggregation().write_bytes) if fuse else size_bytes
     return plan.sequential(size_bytes, step, k=K)
 
@@ -121,7 +121,7 @@ def run_read(
     model: ProxyModel | None = None,
     engine: str = "compiled",
 ) -> SequenceRun:
-    """Read files from the store; without sources all data is there."""
+    """Read files from the store, whose data is complete unless sources are given."""
     system = parameters.system(files.nodes, model)
     operations = plan.read_operations(
         system,

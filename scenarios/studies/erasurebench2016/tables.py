@@ -1,28 +1,28 @@
-"""Tables of the report: storage, encoders beside kernels of today, decoders against the published LRC."""
+"""Tables of the report: encoders and present kernels, and decoders compared with the published LRC."""
 
 import polars as pl
 
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.base import Table
-from stripesim.scenarios.studies.erasurebench2016.claims import size_bytes
 from stripesim.scenarios.studies.erasurebench2016.codes import codes, explanations
+from stripesim.scenarios.studies.erasurebench2016.experiment_numbers import size_bytes
 from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, MEGABYTE
 from stripesim.scenarios.studies.erasurebench2016.source import STUDY, plotted
 from stripesim.scenarios.studies.lookup import claims_of, select
 
 
 def tables(rows: pl.DataFrame) -> dict[str, Table]:
-    """Heading → columns and rows of text."""
+    """Return all tables by heading."""
     return {
         "Table II: encoders then, kernels now": encoder_table(rows),
-        "Which decoder would explain the published LRC of Figure 4": decoder_table(
+        "Decoders as explanations of the published LRC in Figure 4": decoder_table(
             rows
         ),
     }
 
 
 def encoder_table(rows: pl.DataFrame) -> Table:
-    """Encode rates of the source beside those of the kernels measured on a machine of today [MB/s]."""
+    """Return encode rates of the source and of kernels measured on a present machine [MB/s]."""
     measured = select(rows, experiment="kernels", op="encode")
     lines = []
     for claim in claims_of(STUDY):
@@ -40,12 +40,12 @@ def encoder_table(rows: pl.DataFrame) -> Table:
 
 
 def decoder_distances(rows: pl.DataFrame) -> dict[str, dict[str, float]]:
-    """Largest distance of each decoder's curve from the published LRC, from 1 % killed on, by archive."""
+    """Return each decoder's largest distance from the published LRC curve, from 1 % killed, by archive."""
 
     def distance(name: str, archive: str) -> float:
-        here = select(rows, experiment="availability", code=name, archive=archive)
+        curve = select(rows, experiment="availability", code=name, archive=archive)
         simulated = dict(
-            zip(here["killed_fraction"].round(2), here["available"], strict=True)
+            zip(curve["killed_fraction"].round(2), curve["available"], strict=True)
         )
         points = plotted(4, code="LRC", series=archive)
         pairs = zip(points["x"], points["y"], strict=True)
@@ -58,7 +58,7 @@ def decoder_distances(rows: pl.DataFrame) -> dict[str, dict[str, float]]:
 
 
 def decoder_table(rows: pl.DataFrame) -> Table:
-    """Distances of `decoder_distances`, and how many losses each decoder survives."""
+    """Return the distances of decoders and the number of losses that they survive."""
     lines = []
     for name, distances in decoder_distances(rows).items():
         code = codes().get(name) or explanations()[name]

@@ -1,8 +1,8 @@
 """Fit the five steps to Tables 1 and 2: relative least squares over all ten columns of each.
 
 ``python -m stripesim.scenarios.studies.exstorus2019.fit`` prints the fitted part of ``parameters.toml``.
-Each step has parameters of its own (``fit.toml``), so there are five small fits; every evaluation runs
-the op graph on an engine. The 40 Gb/s column is read nowhere here.
+Steps share no parameters (``fit.toml``), so there are five small fits. Every evaluation runs the op graph on
+an engine. The 40 Gb/s column is not read here.
 """
 
 import math
@@ -35,9 +35,9 @@ _LEVEL = 0.95
 class StepFit:
     """The fit of one step.
 
-    ``confidence_intervals`` are at 95 %, from the residuals' scatter and the curvature at the optimum;
-    ``errors`` are simulated over published − 1, by claim; ``covariance`` is that of the parameters'
-    logarithms; ``freedom`` is rows less parameters.
+    ``confidence_intervals`` are at 95 %, from the scatter of residuals and the curvature at the optimum;
+    ``errors`` are simulated over published − 1, by claim. ``covariance`` refers to the parameters'
+    logarithms. ``freedom`` is the number of rows minus parameters.
     """
 
     step: str
@@ -52,7 +52,7 @@ class StepFit:
 def simulated(
     model: StripedWriteModel, cells: Sequence[TableEntry], engine: str
 ) -> list[float]:
-    """Simulate the cells' steps: time of one record [ns]."""
+    """Return the simulated times of one record at these table entries [ns]."""
     sizes = sorted({cell.record_bytes for cell in cells})
     times = {
         (rate, size): step_ns
@@ -90,15 +90,15 @@ def fit_step(
         )
         return relative
 
-    # Beginning at 1 gives every parameter the same finite step.
-    found = least_squares(
+    # Starting at 1 gives every parameter the same finite step.
+    solution = least_squares(
         residuals, np.ones(len(start)), diff_step=_STEP, xtol=1e-6, ftol=1e-9
     )
     freedom = len(cells) - len(start)
-    residual_sd = math.sqrt(float(found.fun @ found.fun) / freedom)
-    covariance = residual_sd**2 * np.linalg.inv(found.jac.T @ found.jac)
+    residual_sd = math.sqrt(float(solution.fun @ solution.fun) / freedom)
+    covariance = residual_sd**2 * np.linalg.inv(solution.jac.T @ solution.jac)
     spread = float(t.ppf(0.5 + _LEVEL / 2, freedom)) * np.sqrt(np.diag(covariance))
-    values = values_at(found.x)
+    values = values_at(solution.x)
     return StepFit(
         step=step,
         values=values,
@@ -107,7 +107,7 @@ def fit_step(
             for (name, value), half in zip(values.items(), spread.tolist(), strict=True)
         },
         errors=dict(
-            zip((cell.claim for cell in cells), found.fun.tolist(), strict=True)
+            zip((cell.claim for cell in cells), solution.fun.tolist(), strict=True)
         ),
         covariance=covariance,
         residual_sd=residual_sd,
@@ -117,25 +117,25 @@ def fit_step(
 
 @cache
 def fit_all(engine: str = "compiled") -> tuple[StepFit, ...]:
-    """All five fits, in the order of `STEPS`; the distribution's first, for it sets the efficiency."""
+    """Return all five fits in the order of `STEPS`; the distribution's comes first."""
     begin: dict[str, Any] = {}
     for stage in fit_stages(STUDY):
         begin |= stage.start
     model = replace(write_model(), **begin)
-    found: dict[str, StepFit] = {}
+    fits: dict[str, StepFit] = {}
     for step in sorted(STEPS, key=lambda step: step != "distribution"):
-        found[step] = fit_step(step, model, engine=engine)
-        model = replace(model, **found[step].values)
-    return tuple(found[step] for step in STEPS)
+        fits[step] = fit_step(step, model, engine=engine)
+        model = replace(model, **fits[step].values)
+    return tuple(fits[step] for step in STEPS)
 
 
 def prediction_sd(
     fit: StepFit, system: StripedSystem, record_bytes: int, *, engine: str
 ) -> float:
-    """Relative standard deviation of a new measurement of one step about its prediction.
+    """Return the relative standard deviation of a new measurement of one step from its prediction.
 
-    Scatter of the calibration rows about the fit, and what the parameters' uncertainty adds to it:
-    sqrt(s² + gᵀ C g), with g the logarithmic derivatives of the prediction.
+    It combines the scatter of the calibration rows with the uncertainty of the parameters:
+    sqrt(s² + gᵀ C g), where g are the logarithmic derivatives of the prediction.
     """
 
     def time_ns(**values: Any) -> float:
@@ -161,7 +161,7 @@ def prediction_intervals(
     level: float = 0.90,
     engine: str = "compiled",
 ) -> dict[str, tuple[float, float]]:
-    """Intervals for the five steps and their ``total`` [ns], by Student's t."""
+    """Return prediction intervals of the five steps and their ``total`` [ns], by Student's t."""
     from scipy.stats import t
 
     (base,) = step_times(system, [record_bytes], engine=engine)

@@ -1,12 +1,10 @@
-"""What the study runs: the source's own experiments, then what lies beyond them. Each gives rows.
+"""The source's own experiments, then further ones. Each yields rows.
 
-The numbers come from ``parameters.toml``; the fit is repeated for its covariances, which intervals need.
+Numbers come from ``parameters.toml``; the fit runs again only for its covariances, which intervals need.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-
-import polars as pl
 
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.exstorus2019 import parameters
@@ -18,7 +16,6 @@ from stripesim.scenarios.studies.exstorus2019.source import (
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.systems.striped_fs.participants import FileStream, StripedSystem
 from stripesim.sim.systems.striped_fs.write import (
-    STEP_NAMES,
     STEPS,
     FilesRun,
     step_times,
@@ -27,7 +24,7 @@ from stripesim.sim.systems.striped_fs.write import (
 
 GBIT_PER_S = (1.0, 10.0, 40.0, 100.0, 200.0, 400.0, 800.0)
 GEOMETRIES = ((2, 1), (4, 2), (8, 2), (8, 4), (16, 2), (16, 4))
-"""Of those that section 2.2 says the file system supports; 4 + 2 is the measured one."""
+"""Some of those that the file system supports (section 2.2); the source measured 4 + 2."""
 SCALES = (6, 60, 600, 1800, 3600)
 SHORT_RECORDS_BYTES = (512, 1024, 2048, 3072, 4096, 5120, 6144, 8192)
 FIGURE_3 = (
@@ -43,11 +40,11 @@ _CHUNKS_SMALLER = 256
 
 
 def step_rows(setting: Setting) -> Iterator[Row]:
-    """Tables 1 to 3 and beyond: five steps of lone records, by network and record size."""
+    """Yield the five steps of lone records by network and record size: Tables 1 to 3 and beyond."""
     for rate in GBIT_PER_S:
-        system = parameters.system_at(rate, parameters.write_model())
-        found = step_times(system, RECORD_SIZES_BYTES, engine=setting.engine)
-        for size, times in zip(RECORD_SIZES_BYTES, found, strict=True):
+        system = parameters.system_at(rate)
+        by_size = step_times(system, RECORD_SIZES_BYTES, engine=setting.engine)
+        for size, times in zip(RECORD_SIZES_BYTES, by_size, strict=True):
             row = _written("steps", system, setting.engine, record_bytes=size) | _steps(
                 times
             )
@@ -61,13 +58,10 @@ def step_rows(setting: Setting) -> Iterator[Row]:
 
 
 def code_rows(setting: Setting) -> Iterator[Row]:
-    """Figures 4 to 7: five codes, one thread and ten, a fixed master, 10 Gb/s."""
+    """Yield Figures 4 to 7: five codes, one thread and ten, a fixed master, 10 Gb/s."""
     for threads in (1, 10):
         for code, factor in parameters.kernel_factors().items():
-            system = replace(
-                parameters.system_at(10.0, parameters.write_model()),
-                kernel_factor=factor,
-            )
+            system = parameters.system_at(10.0, kernel_factor=factor)
             row = _written(
                 "codes",
                 system,
@@ -79,8 +73,8 @@ def code_rows(setting: Setting) -> Iterator[Row]:
 
 
 def layout_rows(setting: Setting) -> Iterator[Row]:
-    """Figure 3's layout: each file's own rate while all four are written, and alone."""
-    system = replace(parameters.system_at(10.0, parameters.write_model()), clients=2)
+    """Yield Figure 3's layout: the rate of each file with all four written together, and alone."""
+    system = parameters.system_at(10.0, clients=2)
     records = RECORDS // 4
     for name, streams in (("together", FIGURE_3), ("alone", FIGURE_3[:1])):
         run = write_files(
@@ -101,8 +95,8 @@ def layout_rows(setting: Setting) -> Iterator[Row]:
 
 
 def short_rows(setting: Setting) -> Iterator[Row]:
-    """Records that do not fill their last encoding unit are stored with zeros."""
-    system = parameters.system_at(10.0, parameters.write_model())
+    """Yield records that do not fill their last encoding unit and are stored with zeros."""
+    system = parameters.system_at(10.0)
     for size in SHORT_RECORDS_BYTES:
         row = _written("short records", system, setting.engine, record_bytes=size)
         yield row | {
@@ -112,7 +106,7 @@ def short_rows(setting: Setting) -> Iterator[Row]:
 
 
 def disk_rows(setting: Setting) -> Iterator[Row]:
-    """Slaves on disks: memory that does not fill, memory that is full, and no memory at all."""
+    """Yield slaves on disks: memory that does not fill, full memory, and no memory."""
     small = replace(parameters.hdd_model(), dirty_bytes=float(1 << 20))
     none = replace(parameters.hdd_model(), dirty_bytes=0.0)
     for name, disk in (
@@ -121,23 +115,17 @@ def disk_rows(setting: Setting) -> Iterator[Row]:
         ("disk, no memory", none),
     ):
         for rate in (1.0, 10.0, 40.0):
-            system = replace(
-                parameters.system_at(rate, parameters.write_model()), hdd=disk
-            )
+            system = parameters.system_at(rate, hdd=disk)
             yield _written("disks", system, setting.engine) | {"code": name}
 
 
 def geometry_rows(setting: Setting) -> Iterator[Row]:
-    """Other K + M, faster networks, and both places of encoding: one writer."""
+    """Yield one writer with other K + M, faster networks, and both places of encoding."""
     for k, m in GEOMETRIES:
         for rate in GBIT_PER_S:
-            for place in ("master", "client"):
-                system = parameters.system_at(
-                    rate,
-                    parameters.write_model(),
-                    geometry=replace(parameters.GEOMETRY, k=k, m=m),
-                )
-                system = replace(system, encode_at=place)
+            for side in ("master", "client"):
+                geometry = replace(parameters.GEOMETRY, k=k, m=m)
+                system = parameters.system_at(rate, geometry=geometry, encode_at=side)
                 (times,) = step_times(system, [LARGE_BYTES], engine=setting.engine)
                 largest = max(STEPS, key=lambda step: (times[step], step))
                 row = _written("geometry", system, setting.engine, records=256)
@@ -145,11 +133,11 @@ def geometry_rows(setting: Setting) -> Iterator[Row]:
 
 
 def scale_rows(setting: Setting) -> Iterator[Row]:
-    """Thousands of data servers, as many clients, two files each: which resource binds.
+    """Yield thousands of data servers and clients with two files per client, to find the resource that binds.
 
-    A chunk set lasts for thousands of records, too many to simulate for thousands of files. Here chunks
-    and the metadata server's time for them are both `_CHUNKS_SMALLER` times smaller: as much of its time
-    falls to a record as before, in smaller pieces.
+    A chunk set lasts for thousands of records, too many to simulate for thousands of files. Here chunks and
+    the metadata server's time for them are both `_CHUNKS_SMALLER` times smaller: each record takes the same
+    share of its time, in smaller pieces.
     """
     model = parameters.write_model()
     model = replace(model, mds_round_trip_ns=model.mds_round_trip_ns / _CHUNKS_SMALLER)
@@ -164,49 +152,23 @@ def scale_rows(setting: Setting) -> Iterator[Row]:
             )
             for i in range(2 * servers)
         ]
-        # Fewer records of each file where there would be very many in all.
+        # Bound the total number of records.
         records = min(32, 115_200 // len(streams))
-        for rate, place in (
+        for rate, side in (
             (10.0, "master"),
             (100.0, "master"),
             (400.0, "master"),
             (10.0, "client"),
         ):
-            system = parameters.system_at(rate, model, geometry=geometry)
-            system = replace(system, servers=servers, clients=servers, encode_at=place)
+            system = parameters.system_at(
+                rate,
+                model,
+                geometry=geometry,
+                servers=servers,
+                clients=servers,
+                encode_at=side,
+            )
             yield _written("scale", system, setting.engine, streams, records=records)
-
-
-def step_table(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return times of the steps of a record, one row per step, rate and record size."""
-    names = {**STEP_NAMES, "total": "sum of all"}
-    mine = rows.filter(pl.col("experiment") == "steps")
-    parts = [
-        mine.select(
-            pl.lit(name).alias("step"),
-            gbit_per_s="network_gbit_per_s",
-            record_bytes="block_size_bytes",
-            time_ns=f"{step}_ns",
-            low_ns=f"{step}_low_ns",
-            high_ns=f"{step}_high_ns",
-        )
-        for step, name in names.items()
-        if f"{step}_ns" in rows.columns
-    ]
-    return pl.concat(parts) if parts else pl.DataFrame()
-
-
-EXPERIMENTS: dict[str, Callable[[Setting], Iterator[Row]]] = {
-    "steps": step_rows,
-    "codes": code_rows,
-    "layout": layout_rows,
-    "short records": short_rows,
-    "disks": disk_rows,
-    "geometry": geometry_rows,
-    "scale": scale_rows,
-}
-NEEDED = ("steps", "codes")
-"""What the ledger is computed from."""
 
 
 def _steps(times: dict[str, float]) -> Row:
@@ -224,7 +186,7 @@ def _written(
     record_bytes: int = LARGE_BYTES,
     records: int = RECORDS,
 ) -> Row:
-    """Write so many records of each file."""
+    """Write a number of records of each file."""
     run = write_files(
         system, streams, record_bytes=record_bytes, records=records, engine=engine
     )

@@ -1,4 +1,4 @@
-"""Tables 1 to 3 of the source, read from its claims: published step times by network and record size."""
+"""Tables 1 to 3 of the source, from its claims: published step times by network and record size."""
 
 import re
 from functools import cache
@@ -11,7 +11,7 @@ from stripesim.sim.systems.striped_fs.write import STEP_NAMES
 
 STUDY = "exstorus2019"
 WRITES = 50_000
-"""Records of each run of the source (section 2.3): its tables give seconds for so many."""
+"""Records of each run of the source (section 2.3). Its tables give seconds per run."""
 NS_PER_S = 1e9
 RECORD_SIZES_BYTES = tuple(size << 10 for size in (4, 16, 32, 64, 128))
 SMALL_BYTES = RECORD_SIZES_BYTES[0]
@@ -19,7 +19,7 @@ LARGE_BYTES = RECORD_SIZES_BYTES[-1]
 
 
 class TableEntry(NamedTuple):
-    """One number of Tables 1 to 3: where it stands and what it says, as the time of one record."""
+    """One number of Tables 1 to 3, as the time of one record."""
 
     claim: str
     table: str
@@ -55,11 +55,11 @@ def cells() -> tuple[TableEntry, ...]:
 
 
 def entry_table() -> pl.DataFrame:
-    """Return all numbers of Tables 1 to 3 as a table, steps by their names."""
+    """Return all numbers of Tables 1 to 3 as a table, with the names of steps."""
     rows = [{**cell._asdict(), "step": STEP_NAMES[cell.step]} for cell in cells()]
     return pl.DataFrame(rows)
 
 
 def calibration_cells() -> tuple[TableEntry, ...]:
-    """Return Tables 1 and 2, each number once: what the fit may see."""
+    """Return the numbers of Tables 1 and 2, which the fit may see."""
     return tuple(cell for cell in cells() if cell.table in ("Table 1", "Table 2"))

@@ -1,56 +1,69 @@
-"""Run what the claims of Kim et al. 2019 need and what lies beyond them, and judge the claims."""
-
-from __future__ import annotations
+"""Run the writes that the claims of Kim et al. 2019 need, and further ones, and judge the claims."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
-from stripesim.scenarios.studies.base import (
-    Ablation,
-    Setting,
-    Study,
-    StudyResult,
-    experiments_option,
+import polars as pl
+
+from stripesim.scenarios.studies.base import Setting, Study, StudyResult
+from stripesim.scenarios.studies.claim_rules import public_methods
+from stripesim.scenarios.studies.exstorus2019 import runs
+from stripesim.scenarios.studies.exstorus2019.parameters import (
+    CODES,
+    hdd_model,
+    kernel_factors,
+    kernel_ratios,
+    write_model,
 )
+from stripesim.scenarios.studies.exstorus2019.source import SMALL_BYTES, entry_table
+from stripesim.scenarios.studies.exstorus2019.write_numbers import WriteNumbers
 from stripesim.scenarios.studies.tasks import Row, Task
-
-if TYPE_CHECKING:
-    import polars as pl
+from stripesim.sim.systems.striped_fs.write import STEP_NAMES
 
 
 class Exstorus2019(Study):
-    """One record's write through a striped file system, step by step."""
+    """The write of one record through a striped file system, step by step."""
 
     name = "exstorus2019"
-    summary = "write cost of an exa-scale file system on faster networks"
-    title = "Kim et al. 2019: erasure-coded writes on faster networks"
-    introduction = (
-        "What D.-O. Kim et al., “Cost analysis of erasure coding for exa-scale storage” (The Journal of"
-        " Supercomputing, 2019), state of one record’s write, step by step, beside the simulated write "
-        "path."
-    )
-    options = (experiments_option("The ledger needs steps and codes."),)
-    ablations: ClassVar[Mapping[str, Ablation]] = {
-        "no-metadata-server": Ablation(
-            "the metadata server answers at once", ("write.mds_round_trip_ns=0",)
-        ),
-        "one-core": Ablation("the client has one core", ("write.cores_count=1",)),
-        "full-network-rate": Ablation(
-            "the network carries its nominal rate",
-            ("write.network_efficiency_fraction=1",),
-        ),
+    experiments = {  # noqa: RUF012
+        "steps": runs.step_rows,
+        "codes": runs.code_rows,
+        "layout": runs.layout_rows,
+        "short records": runs.short_rows,
+        "disks": runs.disk_rows,
+        "geometry": runs.geometry_rows,
+        "scale": runs.scale_rows,
     }
+    needed = ("steps", "codes")
 
     def parameters(self) -> list[Row]:
         """List models and kernel ratios."""
-        from stripesim.scenarios.studies.exstorus2019.parameters import listed
+        measured = {
+            "unit": "1",
+            "provenance": "measured",
+            "source": "python -m stripesim.calibration.kernels.software; see kernel_ratios.json",
+            "confidence_interval": None,
+        }
+        factors = kernel_factors()
+        return [
+            *write_model().parameters("write."),
+            *hdd_model().parameters("hdd."),
+            *(
+                {"name": f"kernel_factor.{code}", "value": factors[code], **measured}
+                for code in CODES[1:]
+            ),
+        ]
 
-        return listed()
+    def vocabulary(self, rows: pl.DataFrame) -> Mapping[str, Any]:
+        """Return the names that expressions know."""
+        return {
+            "CODED": CODES[1:],
+            "SMALL_BYTES": SMALL_BYTES,
+            **public_methods(WriteNumbers(rows)),
+        }
 
     def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
         """Return the experiments, and what measured the ratios between the kernels."""
-        from stripesim.scenarios.studies.exstorus2019.parameters import kernel_ratios
-
         return {
             "experiments": [task.words for task in tasks],
             "parameters": "scenarios/studies/exstorus2019/parameters.toml",
@@ -59,10 +72,26 @@ class Exstorus2019(Study):
 
     def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
         """Return the times of steps, and the entries of the source's Tables 1 to 3."""
-        from stripesim.scenarios.studies.exstorus2019.runs import step_table
-        from stripesim.scenarios.studies.exstorus2019.source import entry_table
-
         return {"steps": step_table(result.rows), "table_entries": entry_table()}
 
 
 STUDY = Exstorus2019()
+
+
+def step_table(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the times of a record's steps, one row per step, rate and record size."""
+    names = {**STEP_NAMES, "total": "sum of all"}
+    mine = rows.filter(pl.col("experiment") == "steps")
+    parts = [
+        mine.select(
+            pl.lit(name).alias("step"),
+            gbit_per_s="network_gbit_per_s",
+            record_bytes="block_size_bytes",
+            time_ns=f"{step}_ns",
+            low_ns=f"{step}_low_ns",
+            high_ns=f"{step}_high_ns",
+        )
+        for step, name in names.items()
+        if f"{step}_ns" in rows.columns
+    ]
+    return pl.concat(parts) if parts else pl.DataFrame()

@@ -32,14 +32,14 @@ class RowsError(ValueError):
 
 
 class Quantity(NamedTuple):
-    """A number of a result row: the columns it needs, and how it follows from them and the block size."""
+    """A number of a result row: its columns, and its formula from them and the block size."""
 
     columns: tuple[str, ...]
     of: Callable[..., float]
 
 
 class Numbers(ABC):
-    """Where claims find their numbers; schemes and figures are one name or several."""
+    """A source of numbers for claims. Schemes and figures are one name or several."""
 
     @abstractmethod
     def value(
@@ -119,7 +119,7 @@ class Numbers(ABC):
 
 
 class RowNumbers(Numbers):
-    """The numbers of result rows, one row per cell; a `RowsError` says which cell has two."""
+    """The numbers of result rows, one row per cell. A `RowsError` names a cell with two."""
 
     def __init__(self, rows: pl.DataFrame) -> None:
         absent = [key for key in KEYS if key not in rows.columns]
@@ -164,7 +164,7 @@ class RowNumbers(Numbers):
 
 
 class Recorder(Numbers):
-    """Only notes which cells, and of which figures, a claim asks for."""
+    """A recorder of the cells and figures that a claim needs."""
 
     def __init__(self) -> None:
         self.cells: set[Cell] = set()
@@ -173,7 +173,7 @@ class Recorder(Numbers):
     def value(
         self, quantity: Quantity, scheme: str, figure: str, size_bytes: int
     ) -> float:
-        """Note the cell; every quantity is 1 so that nothing is divided by nothing."""
+        """Record the cell. Every quantity is 1, so no division is by 0."""
         self.cells.add(cell_of(scheme, figure, size_bytes))
         self.figures.add(figure)
         return 1.0
@@ -206,11 +206,11 @@ def divide(numerator: float, denominator: float) -> float:
 
 
 def trend(*lists: Sequence[float], tolerance: float) -> Observation:
-    """Describe how each list runs from its first to its last member; lists that disagree are all named.
+    """Return the trend of each list from its first to its last member, once if all agree.
 
     ``flat``: every value within the tolerance of the mean. ``decreasing``: the last value is below the first
-    by more than the tolerance and no value exceeds the lowest before it by more than the tolerance;
-    ``increasing`` likewise. Otherwise ``mixed``. A change within the tolerance, a fraction, does not count.
+    by more than the tolerance and no value exceeds the lowest before it by more than the tolerance.
+    ``increasing``: the reverse. Otherwise ``mixed``. Changes within the tolerance, a fraction, do not count.
     """
     words = [_trend(values, tolerance) for values in lists]
     says = words[0] if len(set(words)) == 1 else ", ".join(words)
@@ -218,7 +218,7 @@ def trend(*lists: Sequence[float], tolerance: float) -> Observation:
 
 
 def _trend(values: Sequence[float], tolerance: float) -> str:
-    """Word for one list.
+    """Return the word for one list.
 
     >>> _trend([90, 91, 89, 45, 20], 0.2)
     'decreasing'

@@ -1,7 +1,6 @@
-"""What the expressions of ``claims.toml`` call: quantities, block sizes, and numbers of cells.
+"""The names that expressions in ``claims.toml`` call: quantities, block sizes, and numbers of cells.
 
-The runs that claims need follow from the expressions: `required_cells` evaluates them on numbers that only
-note which cells are asked for.
+The expressions also say which runs claims need: `required_cells` evaluates them on a recorder of cells.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,12 +10,11 @@ from typing import Any, Final
 
 import polars as pl
 
-from stripesim.calibration.ledger.verdicts import Ledger, Observation, judge
+from stripesim.calibration.ledger.verdicts import Observation
 from stripesim.scenarios.studies.claim_rules import (
     NotComputedError,
     Reasons,
     Values,
-    claim_rules,
     evaluate,
     public_methods,
     simulate_claims,
@@ -44,14 +42,14 @@ from stripesim.scenarios.studies.koh2017.cells import (
 from stripesim.scenarios.studies.lookup import claims_of
 
 STUDY: Final = "koh2017"
-#: Change that a trend ignores; the tolerance the claims file gives its trend rows (a test compares them).
+#: Relative change that a trend ignores, as the tolerance of trend rows in the claims file (see the tests).
 TREND_TOLERANCE: Final = 0.20
 PERCENT: Final = 100
 
-#: Names of quantities, schemes, block sizes and figures. Quantities are in the claims' units: MB/s, ms, % of
-#: all storage cores, and per client byte. Device writes are without the store's log: the calibration row
-#: koh2017-092 says that 3-replication writes exactly three bytes per byte above 4 KB, which leaves no room
-#: for a log entry per transaction in what the paper counts.
+#: Names of quantities, schemes, block sizes and figures. Quantities have the claims' units: MB/s, ms, % of
+#: all storage cores, and per client byte. Device writes exclude the store's log: by the calibration row
+#: koh2017-092 3-replication writes exactly three bytes per byte above 4 KB, so the paper does not count a log
+#: entry per transaction.
 CONSTANTS: Final[Mapping[str, Any]] = {
     "THROUGHPUT": Quantity(("throughput_bytes_per_s",), lambda rate, _: rate / 1e6),
     "LATENCY": Quantity(("latency_mean_ns",), lambda time, _: time / 1e6),
@@ -96,30 +94,26 @@ def koh_claims(
     series: pl.DataFrame | None = None,
     heartbeat_bytes_per_s: float | None = None,
 ) -> tuple[Values, Reasons]:
-    """Compute every claim that result rows can answer; return values and reasons where there is none.
+    """Compute every claim that result rows can answer.
 
-    `rows`: one row per cell: ``scheme`` (``rep:3``, ``rs:6,3``, ``rs:10,4``, ``none``), ``op``, ``pattern``,
-      ``image``, ``block_size_bytes`` and the measured columns of the study's results. Cells and columns may
-      be missing: the claims that need them are then not computed, with the reason.
-    `series`: rows per second of the runs in `stripesim.scenarios.studies.koh2017.series.RUNS`.
-    `heartbeat_bytes_per_s`: private traffic of heartbeats while 3-replication reads [B/s].
+    Parameters
+    ----------
+    rows
+        One row per cell: ``scheme`` (``rep:3``, ``rs:6,3``, ``rs:10,4``, ``none``), ``op``, ``pattern``,
+        ``image``, ``block_size_bytes`` and the measured columns of the study's results. Claims whose cells or
+        columns are missing are not computed.
+    series
+        Rows per second of the runs in `stripesim.scenarios.studies.koh2017.series.RUNS`.
+    heartbeat_bytes_per_s
+        Private traffic of heartbeats while 3-replication reads [B/s].
+
+    Returns
+    -------
+    tuple[Values, Reasons]
+        Values by claim id, and why a claim has none.
     """
     words = vocabulary(RowNumbers(rows), series, heartbeat_bytes_per_s)
     return simulate_claims(STUDY, words)
-
-
-def ledger_for(
-    rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]], **further: Any
-) -> Ledger:
-    """Judge this study's claims against result rows; further see `koh_claims`."""
-    values, reasons = koh_claims(rows, **further)
-    return judge(
-        claims_of(STUDY),
-        values,
-        reasons=reasons,
-        parameters=parameters,
-        groups=claim_rules(STUDY).groups,
-    )
 
 
 def required_cells() -> tuple[Cell, ...]:
@@ -136,7 +130,7 @@ def cells_of(claim_id: str) -> set[Cell]:
 
 
 def figures_asked(claim_id: str) -> frozenset[str]:
-    """Return the entries of `FIGURES` that a claim is computed from; none where rows do not say it."""
+    """Return the entries of `FIGURES` that a claim is computed from, or none if it needs no rows."""
     return frozenset(_recorded(claim_id).figures)
 
 
@@ -185,7 +179,7 @@ def vocabulary(
 
 
 class DrawnRatios:
-    """What the paper draws as ratios, and statements that several quantities answer."""
+    """Ratios that the paper draws, and statements about several quantities."""
 
     def __init__(self, numbers: Numbers) -> None:
         self._numbers = numbers
@@ -218,7 +212,7 @@ class DrawnRatios:
         return self.drawn(BARE, "read", sizes) + self.drawn(BARE, "write", sizes)
 
     def random_above_sequential(self) -> Observation:
-        """Say which reads are faster."""
+        """State whether random or sequential reads are faster."""
         ratios = [
             self._numbers.between(THROUGHPUT, scheme, "8", "6") for scheme in STORAGE
         ]
@@ -227,24 +221,24 @@ class DrawnRatios:
         return Observation("sequential >= random for a scheme", tuple(ratios))
 
     def latency_trend(self, figure: str) -> Observation:
-        """Say how latency runs over block sizes under both codes."""
+        """Return the trend of latency over block sizes under both codes."""
         latency = CONSTANTS["LATENCY"]
         lists = [self._numbers.of(latency, scheme, figure) for scheme in CODES]
         return trend(*lists, tolerance=TREND_TOLERANCE)
 
 
 def drop(ratio: float) -> float:
-    """Return by how much a value lies below its baseline [%]."""
+    """Return the drop of a value below its baseline [%]."""
     return PERCENT * (1 - ratio)
 
 
 def gap(ratio: float) -> float:
-    """Return the distance of a value from its baseline, whichever is larger [%]."""
+    """Return the distance of a value from its baseline, above or below [%]."""
     return PERCENT * abs(ratio - 1)
 
 
 def most(values: list[float]) -> float:
-    """Return the smallest number that more than half of the values do not exceed."""
+    """Return the smallest bound that more than half of the values keep."""
     return sorted(values)[len(values) // 2]
 
 

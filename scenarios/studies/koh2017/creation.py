@@ -1,4 +1,4 @@
-"""What-ifs about the first write into an object: a source that changes what the planner hands out."""
+"""Variants of the first write into an object: a source that changes the planner's requests."""
 
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -19,11 +19,11 @@ from stripesim.sim.engine.program import RequestChunk
 
 
 class CreationSource:
-    """Plans writes on a pristine image as if creating an object went differently.
+    """Plan writes on a pristine image with a different creation of objects.
 
     The first write into an object holds its placement group's lock for `pause_ns` before it is dispatched.
-    `fill`: ``gap``: a write past the object's end fills what lies between, as the planner has it; ``object``:
-    the first write fills the whole object; ``nothing``: no write fills anything, and no stripe is ever read.
+    With `fill` = ``gap`` a write past the object's end fills the gap, as in the planner. With ``object`` the
+    first write fills the whole object. With ``nothing`` writes fill and read nothing.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class CreationSource:
 
     @property
     def planned(self) -> Planned:
-        """All that was planned so far."""
+        """Return all planned requests."""
         return self._planner.planned
 
     def take(self, count: int) -> RequestChunk:
@@ -94,7 +94,7 @@ class CreationSource:
         alloc_bytes = self._pool.cluster.models.store.min_alloc_bytes
         granule_bytes, period_bytes = alloc_bytes, alloc_bytes
         if self._pool.scheme.kind == "erasure":
-            # Stripes whose chunks begin at the same place of an allocation unit are alike.
+            # Stripes whose chunks begin at the same offset in an allocation unit are equivalent.
             unit_bytes = geometry.stripe_unit_bytes
             granule_bytes = geometry.stripe_bytes
             period_bytes = granule_bytes * (lcm(unit_bytes, alloc_bytes) // unit_bytes)
@@ -111,7 +111,7 @@ class CreationSource:
         )
 
     def _whole(self, view: int, length_bytes: int) -> int:
-        """Compile a write that creates its object in full: one at the end fills all before it."""
+        """Compile a write that creates its whole object: one at the end fills everything before it."""
         return self._made(
             ("whole", view, length_bytes),
             partial(
@@ -137,14 +137,14 @@ class CreationSource:
 
 
 def with_pause(template: Template, pause_ns: int) -> Template:
-    """Return a write that pauses once it holds the lock of its placement group.
+    """Return a write that pauses after it takes the lock of its placement group.
 
     Parameters
     ----------
     template
         A write that takes the lock once.
     pause_ns
-        How long the lock is held before anything else happens [ns].
+        Time that the lock is held before anything else [ns].
     """
     takes_lock = (template.words == ACQUIRE) & (template.roles == roles.PG_LOCK)
     (lock,) = np.flatnonzero(takes_lock).tolist()
@@ -155,7 +155,7 @@ def with_pause(template: Template, pause_ns: int) -> Template:
         return steps + (steps >= pause)
 
     def inserted(column: Any) -> Any:
-        """Insert the pause's row, with what step 0 has, which does nothing."""
+        """Insert a row for the pause, a copy of step 0, which does nothing."""
         if isinstance(column, tuple):
             return (*column[:pause], column[0], *column[pause:])
         return np.insert(column, pause, column[0], axis=0)
@@ -187,7 +187,7 @@ def with_pause(template: Template, pause_ns: int) -> Template:
         template,
         name=f"{template.name} after a pause",
         **columns,
-        # The pause follows the lock; what followed the lock follows the pause.
+        # The pause follows the lock, and the lock's successors follow the pause.
         successors=np.insert(moved(template.successors), of_pause, pause),
         successor_starts=np.insert(
             starts + (np.arange(len(starts)) > lock), pause, of_pause + 1
@@ -202,7 +202,7 @@ def with_pause(template: Template, pause_ns: int) -> Template:
 
 
 class _Tee:
-    """A workload that remembers what it last gave."""
+    """A workload that remembers its last requests."""
 
     def __init__(self, workload: Workload) -> None:
         self.depth = workload.depth

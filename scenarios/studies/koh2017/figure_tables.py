@@ -1,8 +1,7 @@
-"""Tables that the study's ``figures.toml`` queries, and which claims stand beside which figure."""
+"""Tables that the study's ``figures.toml`` queries, and the claims of each figure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 from typing import Any, Final
 
 import polars as pl
@@ -14,8 +13,10 @@ from stripesim.scenarios.figures.captions import (
 )
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.claims_panel import claims_caption
+from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.koh2017.ablations import (
     ABLATIONS,
+    CHANGES,
     KINDS,
     SCHEMES,
 )
@@ -41,9 +42,9 @@ ABSOLUTE: Final = {
 }
 SCHEME_OF: Final = {"3-rep": "rep:3", "RS(6,3)": "rs:6,3", "RS(10,4)": "rs:10,4"}
 PATTERN_OF: Final = {"sequential": "seq", "random": "rand"}
-#: Block size of a claim → category; all others state a mean over the sizes.
+#: Block size of a claim → category. All others are means over the sizes.
 SIZE_OF: Final = {"1KB": "1", "4KB": "4"}
-#: Claim → what the paper's first figure compares, and how it becomes a factor of 3-replication.
+#: Claim → quantity in the paper's first figure, and its form relative to 3-replication.
 SUMMARY: Final = {
     "koh2017-032": ("read bandwidth", "drop"),
     "koh2017-034": ("write bandwidth", "drop"),
@@ -54,9 +55,9 @@ SUMMARY: Final = {
     "koh2017-037": ("device reads", "factor"),
     "koh2017-038": ("device writes", "factor"),
 }
-#: Nothing on the logarithmic axis of the summary lies below.
+#: Lower end of the summary's logarithmic axis.
 FLOOR: Final = 1e-3
-#: What Figure 20 shows: column, name, unit, factor.
+#: Panels of Figure 20: column, name, unit, factor.
 COURSES: Final = (
     ("cpu_utilisation", "CPU, all storage cores", "%", 100.0),
     ("context_switches_per_s", "Context switches", "million per s", 1e-6),
@@ -72,7 +73,7 @@ ABLATION_KEYS: Final = ("scheme", "op", "pattern", "image")
 
 
 def claims_of_figures(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """Return the judged claims that belong to each figure: those that name it, or are computed from it."""
+    """Return the judged claims of each figure, which name it or are computed from it."""
     return {
         f"fig{int(number):02d}": [entry for entry in entries if _belongs(entry, number)]
         for number in PAPER_FIGURES
@@ -130,7 +131,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def _table(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
-    """Return rows as a table that has all columns even if there is no row."""
+    """Return rows as a table with all columns, even without rows."""
     listed = [{name: row.get(name) for name in _SCHEMA} for row in rows]
     return pl.DataFrame(listed, schema=_SCHEMA)
 
@@ -139,7 +140,7 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def sheet_table(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return what Figures 5 to 18 draw: stem, panel, series, block size as x, value and interval."""
+    """Return the points of Figures 5 to 18: stem, panel, series, block size as x, value and interval."""
     if "cpu_user_fraction" in rows.columns:
         rows = rows.with_columns(
             switches_per_byte=pl.col("context_switches_per_op")
@@ -147,7 +148,7 @@ def sheet_table(rows: pl.DataFrame) -> pl.DataFrame:
             cpu_user=pl.col("cpu_utilisation") * pl.col("cpu_user_fraction"),
         )
     parts = [_table([])]
-    sheets = pl.read_csv((files(__package__) / "sheets.csv").read_bytes())
+    sheets = _sheets()
     for stem, entry, column, factor, panel in sheets.iter_rows():
         mine = rows_of(rows, entry)
         if column in mine.columns and mine.height:
@@ -169,6 +170,10 @@ def sheet_table(rows: pl.DataFrame) -> pl.DataFrame:
         if all(ratio.height for ratio in ratios):
             parts.append(_sheet(pl.concat(ratios), "fig18", f"{op}s", ["ratio"] * 3, 1))
     return pl.concat(parts, how="diagonal")
+
+
+def _sheets() -> pl.DataFrame:
+    return pl.read_csv((study_folder("koh2017") / "sheets.csv").read_bytes())
 
 
 def rows_of(
@@ -223,8 +228,8 @@ def _means(sheets: pl.DataFrame) -> dict[str, str]:
 
 
 def _overlays(entries: Sequence[Entry]) -> Iterable[dict[str, Any]]:
-    """Yield the published values that stand on sheets, with the tolerance as a band."""
-    sheets = pl.read_csv((files(__package__) / "sheets.csv").read_bytes())
+    """Yield the published values on sheets, with the tolerance as a band."""
+    sheets = _sheets()
     for stem, entry, column, factor, panel in sheets.iter_rows():
         for judged in claims_of_figures(entries)[stem]:
             claim = judged.claim
@@ -294,7 +299,7 @@ def _summary(entries: Iterable[Entry]) -> Iterable[dict[str, Any]]:
 
 
 def needed_pause_ns(series: pl.DataFrame) -> int | None:
-    """Return the shortest pause tried that gives periodic dips near zero [ns]; None if none does."""
+    """Return the shortest tried pause with periodic dips near zero [ns], or None."""
     for pause_ns in PAUSES_NS:
         if dips_of(series, pause_run(pause_ns)).says == "near-zero, periodic":
             return pause_ns
@@ -302,7 +307,7 @@ def needed_pause_ns(series: pl.DataFrame) -> int | None:
 
 
 def course_table(series: pl.DataFrame) -> pl.DataFrame:
-    """Return what Figures 19 and 20 draw: stem, panel, series, second, value."""
+    """Return the points of Figures 19 and 20: stem, panel, series, second, value."""
     rows: list[dict[str, Any]] = []
 
     def add(stem: str, panel: str, name: str, column: str, factor: float) -> None:
@@ -398,7 +403,7 @@ def compared(ablations: pl.DataFrame) -> pl.DataFrame:
         return_dtype=pl.String,
     )
     names = pl.col("ablation")
-    widths = [name for name, change in ABLATIONS.items() if change.stripe_bytes]
+    widths = [name for name, change in CHANGES.items() if change.stripe_bytes]
     return joined.with_columns(
         stem=pl.when(names.is_in(widths))
         .then(pl.lit("stripe-width"))

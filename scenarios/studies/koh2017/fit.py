@@ -1,7 +1,7 @@
-"""Fit the set `kraken` to the study's calibration rows, as ``fit.toml`` says.
+"""Fit the set `kraken` to the study's calibration rows in the stages of ``fit.toml``.
 
-``python -m stripesim.scenarios.studies.koh2017.fit`` prints what stands in ``kraken.toml``. A row is computed
-by the claim's own expression from the cells that it asks for.
+``python -m stripesim.scenarios.studies.koh2017.fit`` prints the numbers in ``kraken.toml``. A row is computed
+by the claim's own expression from the cells that it needs.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from stripesim.scenarios.studies.staged_fit import (
     run_stages,
 )
 
-SETS = ("cluster.parameters=kraken", "workload.requests=1500")
+SETS = {"cluster.parameters": "kraken", "workload.requests": 1500}
 CLAIMS = {claim.id: claim for claim in claims_of(STUDY)}
 
 
@@ -45,7 +45,10 @@ def simulator(
                     scheme, op, pattern, _, size_bytes = keys
                     cell = Cell(scheme, op, pattern, size_bytes)  # type: ignore[arg-type]
                     result = run_cell(scenario, cell, "compiled", models)
-                    rows[keys] = {**result.row, **dict(zip(KEYS, keys, strict=True))}
+                    rows[keys] = {
+                        **result.row.as_dict(),
+                        **dict(zip(KEYS, keys, strict=True)),
+                    }
         numbers = RowNumbers(pl.DataFrame(list(rows.values())))
         return {claim: _value(claim, numbers) for claim in stage.rows}
 
@@ -53,7 +56,7 @@ def simulator(
 
 
 def _value(claim_id: str, numbers: RowNumbers) -> float:
-    """Compute a claim; what lies below an upper bound counts as on it."""
+    """Compute a claim. A value below an upper bound counts as the bound."""
     value = evaluate(STUDY, CLAIMS[claim_id], vocabulary(numbers))
     assert isinstance(value, float)
     if CLAIMS[claim_id].compare == "at-most":

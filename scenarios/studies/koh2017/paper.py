@@ -1,4 +1,4 @@
-"""Which runs each figure of Koh et al. 2017 is taken from, and the groups its errors are averaged in."""
+"""The runs behind each figure of Koh et al. 2017."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 class Runs(NamedTuple):
     """The runs a figure was drawn from, one per scheme and block size.
 
-    ``bound`` says what ends a run: ``steady`` (anything long enough; the figure does not depend on it) or
-    ``time`` (the same simulated duration for every cell, because the figure does depend on it).
+    ``bound`` is the end of a run: ``steady`` (any sufficient length, the figure does not depend on it) or
+    ``time`` (the same simulated duration for every cell, because the figure depends on it).
     """
 
     op: Literal["read", "write"]
@@ -52,4 +52,4 @@ PAPER_FIGURES: Mapping[str, tuple[str, ...]] = {
     "19": (),
     "20": ("20-overwrite", "7"),
 }
-"""A figure of the paper → the entries of `FIGURES` it is drawn from; 19 and 20 are time series as well."""
+"""A figure of the paper → its entries of `FIGURES`. 19 and 20 are also time series."""

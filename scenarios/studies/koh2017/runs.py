@@ -1,8 +1,9 @@
-"""What the study runs, piece by piece: one task is one simulation, fit to be sent to a worker."""
+"""The simulations of the study: each is one task, which can be sent to a worker."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.base import chosen
 from stripesim.scenarios.studies.koh2017 import ablations as what_if
+from stripesim.scenarios.studies.koh2017.cells import Cell as RowCell
 from stripesim.scenarios.studies.koh2017.claims import required_cells
 from stripesim.scenarios.studies.koh2017.creation import CreationSource
 from stripesim.scenarios.studies.koh2017.paper import FIGURES, PAPER_FIGURES
@@ -22,7 +24,7 @@ from stripesim.scenarios.studies.koh2017.series import BLOCK_BYTES, RUNS
 from stripesim.scenarios.studies.parameters import (
     ParameterFile,
     changed_models,
-    scenario_sets,
+    scenario_changes,
     with_values,
 )
 from stripesim.scenarios.studies.tasks import Row
@@ -34,7 +36,7 @@ from stripesim.sim.run import RunResult, simulate
 
 PARAMETERS = ParameterFile("koh2017")
 SECOND_NS = 1_000_000_000
-# Two whole intervals: every pair pings twice, whatever its moment.
+# Two whole intervals: every pair pings twice.
 _HEARTBEAT_S = 12.0
 
 
@@ -42,10 +44,10 @@ _HEARTBEAT_S = 12.0
 class Simulation:
     """A task: one simulation.
 
-    ``kind`` is ``cell`` (a row), ``ablation`` (a row, something changed), ``series`` (a row per second) or
-    ``heartbeat`` (a row: what the pings carry); ``name`` is that of the series or the ablation. Without a
-    duration, in simulated time [s], it takes the scenario's number of requests. A series may pause at the
-    first write into each object [ns] (−1: as long as the object map takes), and fill objects, see
+    ``kind`` is ``cell`` (one row), ``ablation`` (one row with something changed), ``series`` (one row per
+    second) or ``heartbeat`` (one row: the pings' traffic). ``name`` names the series or the ablation. Without
+    a duration [simulated s] it takes the scenario's number of requests. A series may pause at the first write
+    into each object [ns] (−1: as long as an object map update) and fill objects, see
     `stripesim.scenarios.studies.koh2017.creation.CreationSource`.
     """
 
@@ -68,12 +70,12 @@ class Simulation:
 
     @property
     def weight(self) -> float:
-        """How long it takes compared with others: runs bounded by time are by far the longest."""
+        """Expected duration relative to the others. Runs bounded by time are by far the longest."""
         return (self.duration_s or 0.0) * (2.0 if self.scheme.startswith("rs") else 1.0)
 
     @property
     def cell(self) -> Cell:
-        """The cell that is simulated."""
+        """The simulated cell."""
         return Cell(self.scheme, self.op, self.pattern, self.size_bytes)  # type: ignore[arg-type]
 
     def perform(self) -> list[Row]:
@@ -84,7 +86,7 @@ class Simulation:
 
 
 class _FreeEncoding(Models):
-    """Models whose encoding and decoding take no time: what arithmetic alone costs is the difference."""
+    """Models without encoding and decoding times; the difference is the cost of the arithmetic alone."""
 
     def encode_ns(self, scheme: str, data_bytes: float) -> float:
         """Take no time."""
@@ -96,14 +98,23 @@ class _FreeEncoding(Models):
 
 
 @cache
-def base_models(settings: tuple[str, ...] = ()) -> tuple[Scenario, Models]:
-    """The study's scenario and its models, with what is changed in them."""
-    base = load_scenario("koh2017", sets=(*scenario_sets(), *settings))
-    return base, changed_models(build_models(base))
+def base_models(
+    ablation: str = "baseline", scheme: str = ""
+) -> tuple[Scenario, Models]:
+    """Return the study's scenario and models, with an ablation's changes for one scheme."""
+    sets = {**scenario_changes()}
+    change = what_if.CHANGES[ablation]
+    if scheme:
+        sets |= change.sets(scheme)
+    base = load_scenario("koh2017", sets=sets)
+    models = with_values(changed_models(build_models(base)), change.numbers)
+    if change.free_encoding:
+        models = _FreeEncoding(**vars(models))
+    return base, models
 
 
 def _merging(models: Models, size_bytes: int) -> Models:
-    """Let neighbouring requests that wait for a bare drive go to it as one transfer, each with its share."""
+    """Merge neighbouring requests that wait for a bare drive into one transfer; each takes its share."""
     merged = min(
         PARAMETERS.number("bare", "merged_requests"), TRANSFER_MAX_BYTES / size_bytes
     )
@@ -146,23 +157,19 @@ def _simulate(
 
 def _row(task: Simulation) -> list[Row]:
     base, models = base_models()
-    return [row_of(_setting(base, task), task.cell, _simulate(task, base, models))]
+    row = row_of(_setting(base, task), task.cell, _simulate(task, base, models))
+    return [row.as_dict()]
 
 
 def _ablated(task: Simulation) -> list[Row]:
-    ablation = what_if.ABLATIONS[task.name]
-    base, models = base_models(ablation.settings(task.scheme))
-    models = with_values(models, ablation.numbers)
-    if ablation.free_encoding:
-        models = _FreeEncoding(
-            **{each.name: getattr(models, each.name) for each in fields(models)}
-        )
-    result = _simulate(task, base, models, fill=ablation.fill)
-    return [{**row_of(_setting(base, task), task.cell, result), "ablation": task.name}]
+    base, models = base_models(task.name, task.scheme)
+    result = _simulate(task, base, models, fill=what_if.CHANGES[task.name].fill)
+    row = row_of(_setting(base, task), task.cell, result)
+    return [{**row.as_dict(), "ablation": task.name}]
 
 
 def _series(task: Simulation) -> list[Row]:
-    """One row per whole second of the run."""
+    """Return one row per whole second of the run."""
     base, models = base_models()
     pause_ns = (
         task.pause_ns
@@ -205,7 +212,7 @@ def _series(task: Simulation) -> list[Row]:
 
 
 def _object_map_ns(base: Scenario, models: Models, engine: str) -> int:
-    """Time of one update of the object map: a small write of the replicated metadata pool, alone [ns]."""
+    """Return the time of one object map update: a lone small write in the replicated metadata pool [ns]."""
     workload = base.workload.model_copy(update={"queue_depth": 1, "requests": 200})
     setting = build_cell(
         base.model_copy(update={"workload": workload}),
@@ -215,11 +222,12 @@ def _object_map_ns(base: Scenario, models: Models, engine: str) -> int:
     result = simulate(
         setting.pool, setting.workload, prefilled=True, seed=base.seed, engine=engine
     )
-    return round(float(result.row["latency_mean_ns"]))
+    assert result.row.latency_mean_ns is not None
+    return round(result.row.latency_mean_ns)
 
 
 def _heartbeat(task: Simulation) -> list[Row]:
-    """What the pings carry while clients read."""
+    """Return the traffic of pings while clients read."""
     assert task.duration_s is not None
     pings = partial(
         HeartbeatSource,
@@ -243,68 +251,66 @@ def tasks_for(
     ablations: Sequence[str] = (),
     engine: str = "compiled",
 ) -> list[Simulation]:
-    """List the simulations that the figures of the paper need, by number, and those of ablations.
+    """List the simulations that figures of the paper and ablations need.
 
-    Left out: all figures, or none if ablations are named. A ValueError says that there is no such figure or
-    ablation.
+    Parameters
+    ----------
+    figures
+        Numbers of figures. None selects all, or none if ablations are named.
+    ablations
+        Names of ablations.
+    engine
+        ``compiled`` or ``simpy``.
+
+    Raises
+    ------
+    ValueError
+        If a figure or an ablation does not exist.
     """
-    # Ablations alone have runs of their own and need no figure's.
-    wanted = (
-        ()
-        if figures is None and ablations
-        else chosen("--figure", figures, PAPER_FIGURES)
-    )
+    wanted = chosen("--figure", figures, PAPER_FIGURES)
+    if figures is None and ablations:
+        # Ablations alone run their own cells and no figure's.
+        wanted = ()
     kinds = {FIGURES[entry][:3] for number in wanted for entry in PAPER_FIGURES[number]}
-    new = partial(Simulation, engine=engine)
-    # How long runs of random writes on a pristine image last; the paper does not state it.
+    new = partial(_simulation, engine=engine)
+    # Length of random writes on a pristine image, which the paper does not state.
     bounded_s = PARAMETERS.number("study", "run_length_s")
     tasks: list[Simulation] = []
-    where: dict[str, Any]
-    for scheme, op, pattern, image, size_bytes in required_cells():
-        if "18" in wanted if scheme == "none" else (op, pattern, image) in kinds:
-            where = {
-                "scheme": scheme,
-                "op": op,
-                "pattern": pattern,
-                "image": image,
-                "size_bytes": size_bytes,
-            }
-            bounded = (op, pattern, image) == ("write", "rand", "pristine")
-            tasks.append(
-                new(kind="cell", duration_s=bounded_s if bounded else None, **where)
-            )
+    for cell in required_cells():
+        kind = cell[1:4]
+        needed = kind in kinds
+        if cell[0] == "none":
+            needed = "18" in wanted
+        if needed:
+            length_s = bounded_s if kind == ("write", "rand", "pristine") else None
+            tasks.append(new("cell", "", cell, duration_s=length_s))
     for name, run in RUNS.items():
         if run.figure in wanted:
-            how = {
-                key: value
-                for key, value in vars(run).items()
-                if key not in ("figure", "says")
-            }
-            tasks.append(
-                new(kind="series", name=name, op="write", size_bytes=BLOCK_BYTES, **how)
-            )
+            cell = (run.scheme, "write", run.pattern, run.image, BLOCK_BYTES)
+            how = {"pause_ns": run.pause_ns, "fill": run.fill}
+            tasks.append(new("series", name, cell, duration_s=run.duration_s, **how))
     if "17" in wanted:
-        where = {
-            "scheme": "rep:3",
-            "op": "read",
-            "pattern": "rand",
-            "image": "prefilled",
-        }
-        where |= {"size_bytes": 4096, "duration_s": _HEARTBEAT_S}
-        tasks.append(new(kind="heartbeat", name="heartbeats", **where))
+        cell = ("rep:3", "read", "rand", "prefilled", 4096)
+        tasks.append(new("heartbeat", "heartbeats", cell, duration_s=_HEARTBEAT_S))
+    shown = list(product(what_if.SCHEMES, what_if.KINDS, what_if.SIZES_BYTES))
     for name in what_if.named(ablations):
-        for scheme in what_if.SCHEMES:
-            for op, pattern, image in what_if.KINDS:
-                length_s = what_if.PRISTINE_DURATION_S if image == "pristine" else None
-                where = {"scheme": scheme, "op": op, "pattern": pattern, "image": image}
-                for size_bytes in what_if.SIZES_BYTES:
-                    tasks.append(
-                        new(
-                            kind="ablation",
-                            name=name,
-                            size_bytes=size_bytes,
-                            duration_s=length_s,
-                            **where,
-                        )
-                    )
+        for scheme, kind, size_bytes in shown:
+            length_s = what_if.PRISTINE_DURATION_S if "pristine" in kind else None
+            cell = (scheme, *kind, size_bytes)
+            tasks.append(new("ablation", name, cell, duration_s=length_s))
     return tasks
+
+
+def _simulation(kind: str, name: str, cell: RowCell, **further: Any) -> Simulation:
+    """Return the task of a cell: scheme, operation, pattern, image and block size."""
+    scheme, op, pattern, image, size_bytes = cell
+    return Simulation(
+        kind=kind,
+        name=name,
+        scheme=scheme,
+        op=op,
+        pattern=pattern,
+        image=image,
+        size_bytes=size_bytes,
+        **further,
+    )

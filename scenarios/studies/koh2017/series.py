@@ -1,4 +1,4 @@
-"""The time series of Figures 19 and 20: which runs they are, and what is read from them."""
+"""The time series of Figures 19 and 20: their runs and their evaluation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ Floats = npt.NDArray[np.float64]
 
 #: Second up to which the paper compares a pristine image with a written one.
 COMPARED_S: Final = 70
-#: The level between dips is this quantile of a series, which may spend more than half its time in dips.
+#: Quantile of a series that gives the level between dips, which may take more than half the time.
 LEVEL: Final = 0.9
 #: A dip is near zero below this share of that level.
 NEAR_ZERO: Final = 0.1
-#: Dips are periodic if there are at least so many of them …
+#: Periodic dips: minimum number.
 DIPS_MIN: Final = 3
-#: … and their distances vary by less than this (standard deviation over mean).
+#: Periodic dips: upper bound of the standard deviation of their distances over the mean.
 PERIODIC_SPREAD: Final = 0.5
-#: Two series behave alike while their moving means differ by less than this share …
+#: Two series agree while their moving means differ by less than this share.
 ALIKE: Final = 0.2
-#: … taken over so many seconds.
+#: Window of the moving means [s].
 SMOOTH_S: Final = 5
 #: Pauses at an object's first write that are tried [ns].
 PAUSES_NS: Final = (100_000_000, 500_000_000, 1_000_000_000, 2_000_000_000)
@@ -37,10 +37,10 @@ THROUGHPUT: Final = "throughput_bytes_per_s"
 
 @dataclass(frozen=True)
 class Run:
-    """One run of writes whose course in time is kept, by the paper's figure.
+    """One run of writes with a time series, for a figure of the paper.
 
-    The pause is that at the first write into each object [ns]; −1: as long as one update of the object map
-    takes. For the fill see `stripesim.scenarios.studies.koh2017.creation.CreationSource`.
+    The pause is taken at the first write into each object [ns], where −1 is the time of one update of the
+    object map. For the fill see `stripesim.scenarios.studies.koh2017.creation.CreationSource`.
     """
 
     figure: str
@@ -54,7 +54,7 @@ class Run:
 
 
 def pause_run(pause_ns: int) -> str:
-    """Name of the run with such a pause."""
+    """Return the name of the run with this pause."""
     return f"fig19-pause-{pause_ns // 1_000_000}ms"
 
 
@@ -78,11 +78,11 @@ RUNS: Final[Mapping[str, Run]] = {
         "20", "overwrites", pattern="rand", image="prefilled", duration_s=100.0
     ),
 }
-"""Name → run; all are writes of 16 KiB."""
+"""Name → run. All are writes of 16 KiB."""
 
 
 def dips(throughput: Floats) -> Observation:
-    """Say how a throughput per second [B/s] dips, and its lowest second as a share of the level between dips.
+    """Describe the dips of a throughput per second [B/s], and its lowest second relative to the level.
 
     >>> dips(np.array([9.0, 10, 0, 10, 10, 0, 10, 10, 0, 10])).says
     'near-zero, periodic'
@@ -106,7 +106,7 @@ def dips(throughput: Floats) -> Observation:
 
 
 def course(series: pl.DataFrame, name: str, column: str = THROUGHPUT) -> Floats:
-    """One column of one run, second by second; a `NotComputedError` if that run is not there."""
+    """Return one column of one run, second by second, or raise a `NotComputedError` without the run."""
     mine = (
         series.filter(pl.col("series") == name).sort("time_s")
         if series.width
@@ -119,12 +119,12 @@ def course(series: pl.DataFrame, name: str, column: str = THROUGHPUT) -> Floats:
 
 
 def dips_of(series: pl.DataFrame, name: str) -> Observation:
-    """How a run dips; its first second fills the pipeline."""
+    """Describe the dips of a run without its first second, which fills the pipeline."""
     return dips(course(series, name)[1:])
 
 
 def converged_s(pristine: Floats, overwrite: Floats) -> float:
-    """Second from which two series stay alike [s]; their length if they never do.
+    """Return the second from which two series agree [s], or their length if they never do.
 
     >>> converged_s(np.r_[np.full(20, 4.0), np.ones(20)], np.ones(40))
     24.0
@@ -138,7 +138,7 @@ def converged_s(pristine: Floats, overwrite: Floats) -> float:
 
 
 def pristine_over_overwrites(series: pl.DataFrame, column: str) -> float:
-    """Mean over the first 70 s of a pristine image, over that of overwrites."""
+    """Return the mean over the first 70 s of a pristine image relative to overwrites."""
     means = []
     for name in ("fig20-pristine", "fig20-overwrite"):
         values = course(series, name, column)
@@ -151,7 +151,7 @@ def pristine_over_overwrites(series: pl.DataFrame, column: str) -> float:
 
 
 def convergence_s(series: pl.DataFrame) -> float:
-    """Second from which all three quantities that the figure shows are alike [s]."""
+    """Return the second from which all three quantities of the figure agree [s]."""
     columns = ("cpu_utilisation", "context_switches_per_s", "private_net_bytes_per_s")
     pristine_over_overwrites(series, columns[0])
     return max(

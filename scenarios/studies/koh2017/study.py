@@ -1,28 +1,32 @@
-"""Run what the claims of Koh et al. 2017 need, and judge them."""
+"""Run the simulations that the claims of Koh et al. 2017 need, and judge them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stripesim.scenarios.studies.base import Option, Setting, Study, StudyResult, Table
-from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS
+import polars as pl
+
+from stripesim.calibration.ledger.verdicts import Entry
+from stripesim.scenarios.run.execute import parameters_of, provenance_of
+from stripesim.scenarios.run.results import rows_frame
+from stripesim.scenarios.studies.base import Setting, Study, StudyResult, Table
+from stripesim.scenarios.studies.koh2017.cells import RowNumbers
+from stripesim.scenarios.studies.koh2017.claims import vocabulary
+from stripesim.scenarios.studies.koh2017.runs import (
+    Simulation,
+    base_models,
+    tasks_for,
+)
 from stripesim.scenarios.studies.tasks import Row, Task
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from stripesim.calibration.ledger.verdicts import Entry
 
 
 @dataclass(frozen=True, kw_only=True)
 class KohResult(StudyResult):
-    """What the study gives: a row of ``rows`` is a cell, and there is more; empty if none was asked for."""
+    """Outcome of the study. A row of ``rows`` is a cell. Tables that were not requested are empty."""
 
-    series: (
-        pl.DataFrame
-    )  #: One row per second of each run whose course in time was kept
+    series: pl.DataFrame  #: One row per second of each time series
     ablations: pl.DataFrame  #: One row per cell and ablation
 
     def to_json(self) -> dict[str, Any]:
@@ -30,53 +34,21 @@ class KohResult(StudyResult):
         return {**super().to_json(), "ablations": self.ablations.to_dicts()}
 
     def terminal_tables(self) -> list[Table]:
-        """Return the ablations, if some were run."""
+        """Return the study's tables."""
         return list(STUDY.tables(self).values())
 
 
 class Koh2017(Study):
-    """Erasure coding on SSD arrays under Ceph; ablations run on cells of their own."""
+    """Erasure coding on SSD arrays under Ceph. Ablations run their own cells."""
 
     name = "koh2017"
-    summary = "erasure coding on SSD arrays under Ceph"
-    title = "Koh et al. 2017: online erasure coding on SSD arrays, simulated"
-    introduction = (
-        "Every number that S. Koh et al., “Understanding System Characteristics of Online Erasure "
-        "Coding on Scalable, Distributed and Large-Scale SSD Array Systems” (IISWC 2017), states, "
-        "beside what the simulated cluster does. Erasure coding is predicted, apart from the rows that "
-        "fitted parameters name."
-    )
-    options = (
-        Option(
-            name="figures",
-            flag="--figure",
-            several=True,
-            help="Only the runs of this figure of the paper; may be repeated, or all.",
-        ),
-    )
-    ablations = ABLATIONS
-    scenario = "koh2017"
-    fixed_keys = (
-        "schemes",
-        "workload.ops",
-        "workload.patterns",
-        "workload.block_sizes_bytes",
-        "workload.image",
-        "workload.duration_s",
-    )
-    jobs = None
 
     def parameters(self) -> list[Row]:
         """List the numbers of the cluster's models, the run's length and the heartbeats."""
-        from stripesim.scenarios.run.execute import parameters_of
-        from stripesim.scenarios.studies.koh2017.runs import base_models
-
         return [*parameters_of(base_models()[1]), *super().parameters()]
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
-        """List the simulations; claims that need other runs than those of the figures are not computed."""
-        from stripesim.scenarios.studies.koh2017.runs import tasks_for
-
+        """List the simulations of the requested figures. Other claims are not computed."""
         return tasks_for(
             figures=setting.options.get("figures"),
             ablations=setting.ablate,
@@ -87,13 +59,6 @@ class Koh2017(Study):
         self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]
     ) -> KohResult:
         """Judge the claims."""
-        import polars as pl
-
-        from stripesim.scenarios.run.execute import provenance_of
-        from stripesim.scenarios.run.results import rows_frame
-        from stripesim.scenarios.studies.koh2017.claims import ledger_for
-        from stripesim.scenarios.studies.koh2017.runs import Simulation, base_models
-
         by_kind: dict[str, list[Row]] = {}
         for task, part in zip(tasks, rows, strict=True):
             assert isinstance(task, Simulation)
@@ -105,16 +70,14 @@ class Koh2017(Study):
         ablations = pl.DataFrame()
         if "ablation" in by_kind:
             ablations = rows_frame(by_kind["ablation"])
-        pings = [
-            row["heartbeat_private_bytes_per_s"] for row in by_kind.get("heartbeat", [])
-        ]
+        heartbeat_bytes_per_s = None
+        for row in by_kind.get("heartbeat", []):
+            heartbeat_bytes_per_s = row["heartbeat_private_bytes_per_s"]
+        words = vocabulary(
+            RowNumbers(cells), series if series.width else None, heartbeat_bytes_per_s
+        )
         return KohResult(
-            ledger=ledger_for(
-                cells,
-                self.parameters(),
-                series=series if series.width else None,
-                heartbeat_bytes_per_s=pings[0] if pings else None,
-            ),
+            ledger=self.judged(words),
             rows=cells,
             series=series,
             ablations=ablations,
@@ -122,7 +85,7 @@ class Koh2017(Study):
         )
 
     def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
-        """Return what the paper's figures, the courses in time and the ablations draw."""
+        """Return the tables behind the paper's figures, the time series and the ablations."""
         from stripesim.scenarios.studies.koh2017.figure_tables import tables_for
 
         assert isinstance(result, KohResult)
@@ -136,7 +99,7 @@ class Koh2017(Study):
         return claims_of_figures(result.ledger.entries)
 
     def tables(self, result: StudyResult) -> Mapping[str, Table]:
-        """Return what a real Ceph measured where this study is wrong, and the ablations."""
+        """Return measurements of a real Ceph where this study is wrong, and the ablations."""
         from stripesim.scenarios.studies.koh2017.figure_tables import ablation_table
         from stripesim.scenarios.studies.koh2017.witness import HEADING, witness_table
 
@@ -147,7 +110,7 @@ class Koh2017(Study):
         return tables
 
     def files(self, result: StudyResult) -> Mapping[str, bytes]:
-        """Return the courses in time and the ablations as CSV."""
+        """Return the time series and the ablations as CSV."""
         assert isinstance(result, KohResult)
         frames = {"series.csv": result.series, "ablations.csv": result.ablations}
         return {

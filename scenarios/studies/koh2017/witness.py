@@ -1,4 +1,4 @@
-"""A second witness: what a real Ceph 16.2 measured for the ratios that this study gets wrong."""
+"""Measurements of a real Ceph 16.2 for the ratios that this study gets wrong."""
 
 import polars as pl
 
@@ -10,8 +10,8 @@ from stripesim.scenarios.studies.ceph16.runs import COLUMNS, CPU_COLUMNS
 from stripesim.scenarios.studies.koh2017.cells import KEYS
 from stripesim.scenarios.studies.koh2017.claims import koh_claims
 
-HEADING = "Wrong rows, and what a real Ceph 16.2 measured"
-# Processor time is a share of another machine, rates and latencies are noise there: counts alone testify.
+HEADING = "Wrong rows, with measurements of a real Ceph 16.2"
+# Only counts compare: processor time is a share of another machine, and rates and latencies are noise there.
 _COUNTED = {
     **COLUMNS,
     "context_switches_per_op": CPU_COLUMNS["context_switches_per_op"],
@@ -19,8 +19,8 @@ _COUNTED = {
 
 
 def measured_rows() -> pl.DataFrame:
-    """Return the counts of the study `ceph16` as rows of this one, one of each kind of run."""
-    found: dict[tuple[object, ...], dict[str, object]] = {}
+    """Return the counts of the study `ceph16` as rows of this study, one of each kind of run."""
+    rows: dict[tuple[object, ...], dict[str, object]] = {}
     for run in load().runs:
         image = "pristine" if run.op == "write" else "prefilled"
         op = "read" if run.op == "read" else "write"
@@ -29,12 +29,12 @@ def measured_rows() -> pl.DataFrame:
             counts = {
                 column: run.measured[metric] for metric, column in _COUNTED.items()
             }
-            found[cell] = {**dict(zip(KEYS, cell, strict=True)), **counts}
-    return pl.DataFrame(list(found.values()))
+            rows[cell] = {**dict(zip(KEYS, cell, strict=True)), **counts}
+    return pl.DataFrame(list(rows.values()))
 
 
 def witness_table(ledger: Ledger) -> Table:
-    """Column names and rows: each held-out claim that is wrong, and the same rule on measured rows."""
+    """Return each wrong held-out claim, with the same rule applied to measured rows."""
     measured, _ = koh_claims(measured_rows())
     columns = (
         "claim",
@@ -44,31 +44,15 @@ def witness_table(ledger: Ledger) -> Table:
         "simulated",
         "Ceph 16.2.15, measured",
     )
-    wrong = [
-        one
-        for one in ledger.entries
-        if one.verdict == "wrong" and one.claim.role == "held-out"
-    ]
     rows = []
-    for entry in wrong:
+    for entry in ledger.entries:
         claim = entry.claim
-        value = measured.get(entry.claim.id)
-        what = " ".join(
-            word
-            for word in (claim.metric.replace("_", " "), claim.pattern, claim.op)
-            if word
-        )
-        texts = [
-            number_text(one) if isinstance(one, float) else "–"
-            for one in (entry.simulated, value)
-        ]
-        rows.append(
-            (
-                claim.id,
-                what,
-                claim.scheme,
-                f"{claim.published_text} {claim.unit}",
-                *texts,
-            )
-        )
+        if entry.verdict != "wrong" or claim.role != "held-out":
+            continue
+        metric = claim.metric.replace("_", " ")
+        quantity = " ".join(filter(None, (metric, claim.pattern, claim.op)))
+        published = f"{claim.published_text} {claim.unit}"
+        numbers = (entry.simulated, measured.get(claim.id))
+        texts = [number_text(n) if isinstance(n, float) else "–" for n in numbers]
+        rows.append((claim.id, quantity, claim.scheme, published, *texts))
     return columns, rows

@@ -1,4 +1,4 @@
-"""One claim per measured number, and the ledger that judges them."""
+"""One claim per measured number, and their ledger."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ from stripesim.scenarios.studies.tasks import Row
 
 
 def claims_of(rows: Sequence[MeasuredRow]) -> tuple[Claim, ...]:
-    """Turn measured rows into claims; roles and tolerances are those of the rows."""
+    """Turn measured rows into claims with the rows' roles and tolerances."""
     return tuple(
         _claim(row, metric, value)
         for row in rows
@@ -17,11 +17,8 @@ def claims_of(rows: Sequence[MeasuredRow]) -> tuple[Claim, ...]:
 
 
 def _claim(row: MeasuredRow, metric: str, value: float) -> Claim:
-    what = " ".join(
-        word
-        for word in (row.part, "of a mixed load" if row.op == "mixed" else row.op)
-        if word
-    )
+    operation = "of a mixed load" if row.op == "mixed" else row.op
+    what = f"{row.part} {operation}".lstrip()
     groups = f", {row.pg_num} PGs" if row.pg_num else ""
     threads = (
         f", OSDs on {row.threads_per_node} threads per node"

@@ -1,8 +1,8 @@
-"""Fit the set `nvme` by least squares on rows of 3-replication with the role `calibration`, on nothing else.
+"""Fit the set `nvme` by least squares on calibration rows of 3-replication only.
 
-Run as ``python -m stripesim.scenarios.studies.nvme.fit``; it writes what it finds into the set and into the
-study's ``parameters.toml``. What is searched, from where and within which bounds stands in ``fit.toml``. With
-the argument ``erasure`` it searches nothing and carries over what the set `pacific` has (`erasure_costs`).
+``python -m stripesim.scenarios.studies.nvme.fit`` writes the numbers into the set and into the study's
+``parameters.toml``. ``fit.toml`` holds parameters, starts and bounds. With the argument ``erasure`` it only
+carries over the costs of the set `pacific` (`erasure_costs`).
 """
 
 import re
@@ -28,18 +28,18 @@ from stripesim.scenarios.studies.staged_fit import (
 )
 
 STUDY = "nvme"
-# What a row is judged by: the first that it has. Rates and mean latencies say the same in a closed loop.
+# The first of these that a row has is fitted. Rates and mean latencies are equivalent in a closed loop.
 METRICS = ("iops", "mb_s", "latency_mean_ms")
 # Processor time of a write of 4 KiB under 3-replication: measured on a real Ceph 16 (this run), and here
 # (upstream-mako-5x6-020: 3.65 hardware threads for each of 30 OSDs at 450,500 a second) [ns].
 CEPH16_RUN = "main-rep3-write-rand-4096-q64"
 WRITE_CPU_NS = 3.65e9 * 30 / 450_500
-# A search runs short simulations; how far each is from one as long as the study's is measured at its start.
+# A search runs short simulations, corrected by the ratio to the study's length at the start.
 SHORT_ROUNDS = 4
 
 
 def _measured(names: Sequence[str]) -> dict[str, MeasuredRow]:
-    """Return the rows of a stage; any that a fit may not see is refused."""
+    """Return the rows of a stage, and refuse those that a fit may not see."""
     rows = {row.id: row for row in load()[0] if row.id in names}
     for row in rows.values():
         assert row.role == "calibration", f"{row.id} is {row.role}"
@@ -56,7 +56,7 @@ def _metric(row: MeasuredRow) -> str:
 def simulated(
     rows: Mapping[str, MeasuredRow], values: Mapping[str, float], rounds: int
 ) -> dict[str, float]:
-    """Simulate rows with some numbers changed; rows of one run are simulated once."""
+    """Simulate rows with some numbers changed, and each shared run once."""
     found: dict[str, float] = {}
     runs: dict[object, list[MeasuredRow]] = {}
     for row in rows.values():
@@ -76,7 +76,7 @@ def simulator(
     stage: FitStage, known: Mapping[str, float]
 ) -> Callable[[Mapping[str, float]], RowValues]:
     """Return the function that simulates a stage's rows in short runs, corrected to long ones."""
-    # Numbers of later stages stand at their starts.
+    # Numbers of later stages have their starts.
     given: dict[str, float] = {}
     for each in fit_stages(STUDY):
         given |= each.start
@@ -93,13 +93,13 @@ def simulator(
 
 
 def measured(stage: FitStage) -> RowValues:
-    """Return what was measured of a stage's rows."""
+    """Return the measured values of a stage's rows."""
     rows = _measured(stage.rows)
     return {name: row.measured[_metric(row)] for name, row in rows.items()}
 
 
 def write(fits: Sequence[tuple[FitStage, Fit]]) -> None:
-    """Write what was found, where it came from and how well it is known into the files of parameters."""
+    """Write the numbers with source and interval into the files of parameters."""
     for stage, fit in fits:
         source = f"least squares on the 3-replication rows with the role calibration: {', '.join(stage.rows)}"
         for one in fit.parameters:
@@ -122,7 +122,7 @@ def write(fits: Sequence[tuple[FitStage, Fit]]) -> None:
 
 
 def write_erasure_costs() -> None:
-    """Write what an erasure code costs, as `pacific` has it now."""
+    """Write the costs of an erasure code, from the present `pacific`."""
     said = (
         "in the ratio that a real Ceph 16.2.15 shows to what {}; fitted on RS(6,3) there (set pacific, a "
         "stage by itself), on no row of this study"
@@ -135,10 +135,10 @@ def write_erasure_costs() -> None:
 
 
 def erasure_costs() -> tuple[float, float]:
-    """Carry over what an erasure code costs beyond replication on a real Ceph 16 [ns], [ns/B].
+    """Return the costs of an erasure code beyond replication, from a real Ceph 16 [ns], [ns/B].
 
-    There a transaction takes so much more than a replica's part of a write, and copies so much more than a
-    byte's way through messages and store; here it is as much of what those cost here.
+    A transaction keeps its ratio to a replica's part of a write, and a copied byte its ratio to a byte's way
+    through messages and store.
     """
     there = ParameterSet("pacific")
     here = ParameterSet(PARAMETERS)

@@ -1,12 +1,9 @@
-"""Hardware of a cluster as models: a drive by its data sheet, a processor by clock and architecture."""
+"""Models of a cluster's hardware: a drive by its data sheet, a processor by clock and architecture."""
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 from typing import Any, TypeVar
 
 from stripesim.calibration.parameters.sets import ParameterSet
@@ -14,6 +11,7 @@ from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.nic import NicModel
 from stripesim.models.provenance import Provenance
 from stripesim.models.ssd import SsdModel
+from stripesim.scenarios.studies.description import shipped_toml
 from stripesim.scenarios.studies.nvme.measured import MeasuredRow, NvmeDataError
 from stripesim.scenarios.studies.parameters import ParameterFile
 from stripesim.sim.ceph.cluster import Models
@@ -35,7 +33,7 @@ _SHEET = ("read_4k_iops", "write_4k_iops", "read_mb_s", "write_mb_s", "read_late
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """What a row ran on, beyond the counts in the row."""
+    """Hardware of a row, in addition to the counts in the row."""
 
     #: `threads_per_node`, `threads_per_core`: hardware threads of a node, and of one core, 1 or 2 [count]
     threads_per_node: int
@@ -51,12 +49,8 @@ class Hardware:
     sheet_source: str
 
 
-@cache
 def _processors() -> dict[str, Any]:
-    text = (
-        files("stripesim.scenarios.studies.nvme") / "data" / "processors.toml"
-    ).read_text("utf-8")
-    return tomllib.loads(text)
+    return shipped_toml("nvme", "data/processors.toml")
 
 
 def hardware_of(
@@ -67,7 +61,7 @@ def hardware_of(
     Raises
     ------
     NvmeDataError
-        If the table of its cluster lacks a number; one line for each.
+        If the table of its cluster lacks numbers, with one line for each.
     """
     table = clusters[row.hardware]
     where = f"{file}: [{row.hardware}]"
@@ -85,7 +79,7 @@ def hardware_of(
     if problems:
         raise NvmeDataError("\n".join(problems))
     networks = int(table.get("networks", 2))
-    # A row on fewer nodes than the cluster has leaves the others to the load generators.
+    # A row on some of the cluster's nodes leaves the others to the load generators.
     shares = bool(_SHARED.search(str(table.get("clients", "")))) and row.nodes >= int(
         table.get("nodes", row.nodes)
     )
@@ -120,7 +114,7 @@ def hardware_of(
 def _processor(
     name: str, table: Mapping[str, Any], where: str, problems: list[str]
 ) -> tuple[float, str]:
-    """Return the factor of a processor's times over those of the one that was fitted, and why."""
+    """Return the factor of a processor's times relative to the fitted one, and its source."""
     fitted = _processors()["fitted"]
     if name in fitted:
         return ParameterFile("nvme").number("cpu_factor", fitted[name]), "fitted"
@@ -219,7 +213,7 @@ def on_hardware(models: Models, hardware: Hardware, osds_per_drive: int) -> Mode
 
 
 def _scaled(model: Model, factor: float, source: str) -> Model:
-    """Return a model with its times multiplied, but for those per byte, which depend on the memory."""
+    """Return a model with scaled times, except those per byte, which depend on the memory."""
     if factor == 1:
         return model
     names = [name for name in model.number_names() if name.endswith("_ns")]

@@ -5,7 +5,6 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import polars as pl
 
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.ceph16.table import Row, read_rows
+from stripesim.scenarios.studies.description import study_folder
 
 #: Columns of a row that are claims, each with its unit.
 METRICS = {
@@ -26,7 +26,7 @@ ROLES = ("calibration", "held-out", "not-derivable")
 EC_GENERATIONS = ("classic", "partial-read", "fast-ec", "direct")
 #: Requests that a client of a saturating load has in flight where the source does not say.
 SATURATING_DEPTH = 128
-# A row needs these; what else is left out is not stated.
+# Required columns. Other missing columns are not stated.
 _COLUMNS = (
     "id",
     "cluster",
@@ -51,10 +51,10 @@ _RELEASES = {
 
 
 class NvmeDataError(ValueError):
-    """A folder of measurements that cannot be used; one line for each problem."""
+    """A folder of measurements that cannot be used, with one line for each problem."""
 
 
-#: What a row says of itself and of the outcome; the rest is what ran.
+#: Fields that do not describe the run.
 _OF_THE_ROW = (
     "id",
     "where",
@@ -71,7 +71,7 @@ _OF_THE_ROW = (
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRow:
-    """One measured row: what ran, on what, and what came of it."""
+    """One measured row: load, cluster and results."""
 
     #: `id`, `cluster`, `where`, `source`, `note`, `role`:
     id: str
@@ -91,7 +91,7 @@ class MeasuredRow:
     osds_per_drive: int
     threads_per_node: (
         int | None
-    )  #: Hardware threads that a node's OSDs are pinned to [count]; None: all
+    )  #: Hardware threads that a node's OSDs are pinned to [count], None for all
     scheme: str
     #: `stripe_unit_bytes`, `block_bytes`:
     stripe_unit_bytes: int
@@ -114,7 +114,7 @@ class MeasuredRow:
 
     @property
     def run_key(self) -> tuple[Any, ...]:
-        """What the simulation depends on: rows of one key share it."""
+        """Fields that the simulation depends on. Rows of one key share it."""
         return tuple(
             value for name, value in vars(self).items() if name not in _OF_THE_ROW
         )
@@ -126,7 +126,7 @@ class MeasuredRow:
 
 
 def measured_table(rows: Iterable[MeasuredRow]) -> pl.DataFrame:
-    """Return what figures show of measured rows."""
+    """Return the measured rows as a table for figures."""
     return pl.DataFrame(
         [
             {
@@ -156,7 +156,7 @@ def measured_table(rows: Iterable[MeasuredRow]) -> pl.DataFrame:
 
 
 def _label(row: MeasuredRow) -> str:
-    """Name a row's scheme, with what a release does for erasure codes."""
+    """Name a row's scheme, with its release's kind of erasure coding."""
     if row.scheme == "rep:3":
         return row.scheme
     if row.generation == "reef-partial-read":
@@ -169,7 +169,7 @@ def load(
 ) -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
     """Return the rows of a folder of measurements (None: the one that ships) and its tables of clusters.
 
-    `NvmeDataError` has one line for each problem.
+    An `NvmeDataError` has one line for each problem.
     """
     if data is None:
         return _shipped()
@@ -182,7 +182,7 @@ def load(
 
 @cache
 def _shipped() -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
-    return _load(files("stripesim.scenarios.studies.nvme") / "data")
+    return _load(study_folder("nvme") / "data")
 
 
 def _load(
@@ -236,7 +236,7 @@ def _row(row: Row, clusters: Mapping[str, Any], faults: list[str]) -> MeasuredRo
     drives = row.whole(
         "drives_per_node", 1, int(table.get("osds_per_node", 1)) // per_drive or 1
     )
-    found = MeasuredRow(
+    measured_row = MeasuredRow(
         id=row.text("id"),
         cluster=row.cells.get("cluster", ""),
         where=row.cells.get("where", ""),
@@ -267,16 +267,20 @@ def _row(row: Row, clusters: Mapping[str, Any], faults: list[str]) -> MeasuredRo
         texts=texts,
         tolerance=(row.number("tolerance_percent") or 25.0) / 100,
     )
-    if counted and len(faults) == before and parse_scheme(scheme).width > found.osds:
-        row.fault("scheme", f"at most {found.osds} shards, one for each OSD")
+    if (
+        counted
+        and len(faults) == before
+        and parse_scheme(scheme).width > measured_row.osds
+    ):
+        row.fault("scheme", f"at most {measured_row.osds} shards, one for each OSD")
     if not counted:
-        # What cannot be derived need not be complete.
+        # Rows that cannot be derived may be incomplete.
         del faults[before:]
-    return found
+    return measured_row
 
 
 def _hardware(cluster: str, clusters: Mapping[str, Any]) -> str:
-    """Return the longest name of a table that the cluster's begins with; empty if there is none."""
+    """Return the longest table name that begins the cluster's name, or an empty text."""
     fitting = [
         name for name in clusters if cluster == name or cluster.startswith(f"{name}-")
     ]
@@ -303,7 +307,7 @@ def _release(row: Row) -> tuple[str, bool, bool]:
 
 
 def _load_of(row: Row) -> tuple[int, int]:
-    """Return the clients and what each has in flight."""
+    """Return the clients and the requests that each has in flight."""
     clients = row.whole("clients", 1, 1)
     if not row.cells.get("queue_depth_total"):
         # A saturating load says how many clients make it.
@@ -313,7 +317,7 @@ def _load_of(row: Row) -> tuple[int, int]:
             )
         return clients, SATURATING_DEPTH
     total = row.whole("queue_depth_total", 1)
-    # Where they do not share it alike, the most clients, of half as many at least, that come nearest to it.
+    # If clients do not share the total equally, take the number, at least half of theirs, that fits best.
     most = min(clients, total)
     clients = min(
         range(most, (most - 1) // 2, -1),

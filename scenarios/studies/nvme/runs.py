@@ -1,4 +1,4 @@
-"""One measured row simulated: the same load on the same cluster, for a short while."""
+"""Simulate measured rows: the same load on the same cluster, for a short time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,25 +19,25 @@ from stripesim.sim.run import RunResult
 
 PARAMETERS = "nvme"
 OBJECT_BYTES = 4 << 20
-#: Requests of a run over those in flight: queues of what is busiest fill slowly, so the more the better up to
-#: a bound on the requests of a run, and never fewer than the last.
+#: Requests of a run over those in flight. The busiest queues fill slowly, so more is better, up to a bound on
+#: the requests of a run and not below a minimum.
 ROUNDS = 40
 REQUESTS_MAX = 300_000
 ROUNDS_MIN = 8
 REQUESTS_MIN = 6_000
-#: Requests of a run times the members of a placement group above which a part of the hosts stands for all,
-#: and the hosts that such a part has at least [count].
+#: A larger product of a run's requests and a placement group's members is simulated on a part of the hosts,
+#: with at least the second number of hosts [count].
 WORK_MAX = 1_800_000
 PART_HOSTS = 16
 _REPLICAS = 3
-#: Placement groups on an OSD that the autoscaler aims at where a source does not state their number.
+#: Placement groups per OSD that the autoscaler aims at, used if a source does not state their number.
 PGS_PER_OSD = 100
-# Objects of a placement group that the images hold at least.
+# Minimum objects per placement group in the images.
 _OBJECTS_PER_GROUP = 8
 
 
 def groups_of(row: MeasuredRow) -> int:
-    """Return the placement groups of a row; where they are not stated, the power of two of the autoscaler."""
+    """Return the placement groups of a row, by default the power of two of the autoscaler."""
     if row.pg_num is not None:
         return row.pg_num
     wanted = row.osds * PGS_PER_OSD / parse_scheme(row.scheme).width
@@ -45,9 +45,9 @@ def groups_of(row: MeasuredRow) -> int:
 
 
 def part_of(row: MeasuredRow) -> MeasuredRow:
-    """Return a row, or one on a half, a quarter, … of its hosts where all of them would take too long.
+    """Return a row, or one on a half, a quarter, … of its hosts if all of them would take too long.
 
-    Each has the load and groups that it had; what is lost is how busy the busiest of many OSDs is.
+    Each host keeps its load and groups. The load of the busiest of many OSDs is lost.
     """
     width = parse_scheme(row.scheme).width
     part = 1
@@ -134,7 +134,7 @@ def predict(
     """Simulate rows that share a run, and return a result row for each."""
     first = part_of(rows[0])
     scenario = scenario_of(first, hardware, rounds=rounds)
-    # What all hosts do together.
+    # Rates of all hosts.
     hosts_share = rows[0].nodes / first.nodes
     result = run_cell(
         scenario, cells(scenario)[0], engine, models_of(scenario, first, hardware)
@@ -142,7 +142,7 @@ def predict(
     assert result.window is not None
     found = []
     for row in rows:
-        numbers = result.row | (_part(result, row.part) if row.part else {})
+        numbers = result.row.as_dict() | (_part(result, row.part) if row.part else {})
         rates = {
             name: numbers[name] * hosts_share
             for name in ("iops", "throughput_bytes_per_s")

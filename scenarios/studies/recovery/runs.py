@@ -1,7 +1,8 @@
-"""What is simulated: one host under each scheduler, hung OSDs, and the repair of one shard."""
+"""Simulate one host under each scheduler, hung OSDs, and the repair of one shard."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +13,10 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table
+from stripesim.scenarios.studies.description import study_folder
+from stripesim.scenarios.studies.kernels import scaled_table
 from stripesim.scenarios.studies.nvme.hardware import Hardware, on_hardware
-from stripesim.scenarios.studies.parameters import ParameterFile, scenario_sets
+from stripesim.scenarios.studies.parameters import ParameterFile, scenario_changes
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import Models
@@ -23,18 +25,18 @@ from stripesim.sim.run import RunResult, simulate
 OBJECT_BYTES = 4 << 20
 QUEUE_DEPTH = 64
 
-BASE = str(files("stripesim.scenarios.studies.recovery") / "base.toml")
-WPQ = 'cluster.op_queue="wpq"'
-MCLOCK = 'cluster.op_queue="mclock_scheduler"'
+FOLDER = Path(str(study_folder("recovery")))
+WPQ = {"cluster.op_queue": "wpq"}
+MCLOCK = {"cluster.op_queue": "mclock_scheduler"}
 PROFILES = ("high_client_ops", "balanced", "high_recovery_ops")
-# Limits that the sources set, for WPQ in the second of its runs and for mClock always.
-LIFTED = ("faults.max_backfills=1000", "faults.recovery_max_active=1000")
-# The sources' recovery moves tens of thousands of objects while clients write for 420 s. Here fewer are in
-# as many placement groups, and both spans are shorter by the same factor; rates stay as they are.
+# Limits that the sources set: for WPQ in the second of its runs, for mClock always.
+LIFTED = {"faults.max_backfills": 1000, "faults.recovery_max_active": 1000}
+# The sources' recovery moves tens of thousands of objects while clients write for 420 s. Here the same number
+# of placement groups holds fewer objects, and both times are shorter by the same factor. Rates stay the same.
 OBJECTS = 3000
 CLIENTS_WRITE_S = 420.0
 WPQ_RUNS_S = 8.0
-#: What a code is compared with its rival by.
+#: Columns for comparing a code with its rival.
 COMPARED_COLUMNS = (
     "recovery_private_net_bytes_per_lost_byte",
     "recovery_device_read_bytes_per_lost_byte",
@@ -49,12 +51,11 @@ class Source(NamedTuple):
     pg_num: int
 
 
-# 2021, figure 4: recovery slows down where multiples of 3,125 objects are left; it is the default too.
-# 2022: 64 for the pool of the clients; steps of 469 objects in figure 15.
+# 2021, figure 4: recovery slows down at multiples of 3,125 objects left. 32 groups are also the default.
+# 2022: 64 for the pool of the clients, and steps of 469 objects in figure 15.
 SOURCES = {"mclock2021": Source(100_000, 32), "mclock2022": Source(30_000, 64)}
-HANGS_AT_S = 2.0
-# Claim's words → generation, whether the pool is optimised, shard whose OSD hangs. Clients write shard 0 and
-# 1 in turn, or shard 1 alone where it is the one that hangs.
+# Claim's words → generation, whether the pool is optimised, shard whose OSD hangs. Clients write shards 0 and
+# 1 in turn, or shard 1 alone where that one hangs.
 HUNG = {
     "optimised, written by delta; shard 2 hangs": ("umbrella", True, 2),
     "optimised, rewritten from all data; shard 2 hangs": ("tentacle", True, 2),
@@ -64,19 +65,16 @@ HUNG = {
 }
 
 
-def schedulers() -> list[tuple[str, str, float, tuple[str, ...]]]:
-    """List source, configuration in the claims' words, seconds to simulate, and settings."""
-    idle = (WPQ, f"faults.events=[{{osds=[3], at_s={WPQ_RUNS_S - 0.1}}}]")
-    found = [
-        ("mclock2021", "no recovery", WPQ_RUNS_S, idle),
-        ("mclock2021", "wpq, default limits", WPQ_RUNS_S, (WPQ,)),
-        ("mclock2021", "wpq, limits 1000", WPQ_RUNS_S, (WPQ, *LIFTED)),
-    ]
+def schedulers() -> Iterator[tuple[str, str, float, Mapping[str, Any]]]:
+    """Yield source, configuration in the claims' words, seconds to simulate, and changed scenario keys."""
+    late = {"faults.events": [{"osds": [3], "at_s": WPQ_RUNS_S - 0.1}]}
+    yield "mclock2021", "no recovery", WPQ_RUNS_S, {**WPQ, **late}
+    yield "mclock2021", "wpq, default limits", WPQ_RUNS_S, WPQ
+    yield "mclock2021", "wpq, limits 1000", WPQ_RUNS_S, {**WPQ, **LIFTED}
     for source in SOURCES:
         for profile in PROFILES:
-            mclock = (MCLOCK, f'cluster.mclock_profile="{profile}"', *LIFTED)
-            found.append((source, profile, 60.0, mclock))
-    return found
+            sets = {**MCLOCK, "cluster.mclock_profile": profile, **LIFTED}
+            yield source, profile, 60.0, sets
 
 
 def host_models(scenario: Scenario) -> Models:
@@ -101,18 +99,18 @@ def host_models(scenario: Scenario) -> Models:
 
 
 def scheduler_row(
-    source: str, name: str, seconds: float, sets: tuple[str, ...], engine: str
+    source: str, name: str, seconds: float, sets: Mapping[str, Any], engine: str
 ) -> list[Row]:
     """Fill an OSD while clients write, under one configuration."""
     scenario = load_scenario(
-        BASE,
-        sets=(
-            f"cluster.pg_num={SOURCES[source].pg_num}",
-            f"workload.image_bytes={OBJECTS * OBJECT_BYTES}",
-            f"workload.duration_s={seconds}",
-            *sets,
-            *scenario_sets(),
-        ),
+        FOLDER / "base.toml",
+        sets={
+            "cluster.pg_num": SOURCES[source].pg_num,
+            "workload.image_bytes": OBJECTS * OBJECT_BYTES,
+            "workload.duration_s": seconds,
+            **sets,
+            **scenario_changes(),
+        },
     )
     (cell,) = cells(scenario)
     result = run_cell(scenario, cell, engine, host_models(scenario))
@@ -121,9 +119,11 @@ def scheduler_row(
     if name == "no recovery":
         return [row | _clients(result, 0.0, seconds)]
     start_s = min(start for start, _ in result.timeline["phases"]["recovery"])
-    moved = result.row["recovery_operations"]
+    faults = result.row.faults
+    assert faults is not None
+    moved = faults.recovery.recovery_operations
     until_s = start_s + CLIENTS_WRITE_S * OBJECTS / SOURCES[source].objects
-    took_s = result.row["recovery_s"] or seconds - start_s
+    took_s = faults.recovery_s or seconds - start_s
     return [
         row
         | _clients(result, start_s, min(seconds, until_s))
@@ -132,9 +132,9 @@ def scheduler_row(
 
 
 def _clients(result: RunResult, start_s: float, stop_s: float) -> Row:
-    """Return rate and latencies of clients between two moments, without those in which a group peers.
+    """Return rate and latencies of clients between two moments, leaving out times when a group peers.
 
-    The sources' clients wrote to a pool of their own, no group of which peered; here they share the pool.
+    The sources' clients wrote to a separate pool, none of whose groups peered. Here they share the pool.
     """
     assert result.timeline is not None
     states = result.timeline["pg_states"]
@@ -149,100 +149,54 @@ def _clients(result: RunResult, start_s: float, stop_s: float) -> Row:
     iops = float(counted.sum() / np.diff(edges_s)[quiet].sum())
     return {
         "iops": iops,
-        # Little's law: what waited for groups that peered is not in it.
+        # By Little's law, which leaves out waits for groups that peer.
         "latency_mean_ms": 1e3 * QUEUE_DEPTH / iops,
         "latency_p99_ms": float(np.percentile(latencies_ms, 99)),
     }
 
 
 def hung_row(name: str, engine: str) -> list[Row]:
-    """Let one OSD hang while one client writes 4 KiB after another, and take the longest wait."""
+    """Simulate a hung OSD while one client writes block after block, and return the longest wait."""
     generation, optimised, shard = HUNG[name]
-    sets = (
-        f'generation="{generation}"',
-        'schemes=["rs:4,2"]',
-        "cluster.hosts=6",
-        "cluster.osds_per_host=1",
-        "cluster.pg_num=1",
-        f"cluster.ec_optimizations={str(optimised).lower()}",
-        "cluster.stripe_unit_bytes=4096",
-        "workload.queue_depth=1",
-        'workload.patterns=["seq"]',
-        f"workload.image_bytes={4096 * (2 if shard == 1 else 1)}",
-        "cluster.object_bytes=16384",
-        "workload.duration_s=60",
-    )
-    healthy = load_scenario(BASE, sets=sets)
-    pool = build_pool(healthy, parse_scheme("rs:4,2"), build_models(healthy))
+    sets: dict[str, Any] = {
+        "generation": generation,
+        "cluster.ec_optimizations": optimised,
+        "workload.image_bytes": 4096 * (2 if shard == 1 else 1),
+    }
+    any_hangs = load_scenario(FOLDER / "hung.toml", sets=sets)
+    pool = build_pool(any_hangs, parse_scheme("rs:4,2"), build_models(any_hangs))
     osd = int(pool.cluster.acting[0][shard])
-    event = f'faults.events=[{{osds=[{osd}], at_s={HANGS_AT_S}, return_s=50.0, kind="hang"}}]'
-    scenario = load_scenario(BASE, sets=(*sets, event))
+    assert any_hangs.faults is not None
+    hang = any_hangs.faults.events[0].model_dump() | {"osds": [osd]}
+    sets["faults.events"] = [hang]
+    scenario = load_scenario(FOLDER / "hung.toml", sets=sets)
     (cell,) = cells(scenario)
     result = run_cell(scenario, cell, engine)
     done = result.requested.done
     waits = result.requested.completed_ns[done] - result.requested.issued_ns[done]
-    after = result.requested.issued_ns[done] <= HANGS_AT_S * 1e9 + 1e9
+    after = result.requested.issued_ns[done] <= (hang["at_s"] + 1) * 1e9
     row = {"experiment": "hung", "configuration": name, "scheme": "rs:4,2"}
     return [row | {"acknowledgement_ms": float(waits[after].max()) / 1e6}]
 
 
 CLAY_OVER_RS = 17.7 / 10.5
-
-
-class Pair(NamedTuple):
-    """A repair of one lost OSD in an idle cluster, with a code and with its rival."""
-
-    rival: str
-    code: str
-    hosts: int
-    pg_num: int
-    objects: int
-    object_bytes: int
-    stripe_unit_bytes: int
-
-
-# Clay and RS as in the paper (tables 4 and 5, section 5.2): 25 OSDs, 8,192 objects and stripes of 64 MB, one
-# placement group. Assumed of both pairs: links of 1 Gb/s; of the other also placement groups and objects.
-PAIRS = {
-    "clay2018": Pair("rs:16,4", "clay:16,4,19", 25, 1, 8192, 64 << 20, 4 << 20),
-    "xorbas2013": Pair("rs:10,4", "lrc:10,6,5", 35, 128, 1280, 16 << 20, 64 << 10),
-}
+#: Repairs of one lost OSD in an idle cluster: a scenario each, with a code and its rival.
+PAIRS = ("clay2018", "xorbas2013")
 
 
 def pair_row(paper: str, engine: str) -> list[Row]:
-    """Rebuild one lost OSD with Reed-Solomon and with the other code, and compare times and bytes."""
-    pair = PAIRS[paper]
-    sets = (
-        'generation="pacific"',
-        'cluster.parameters="pacific"',
-        f'schemes=["{pair.rival}", "{pair.code}"]',
-        f"cluster.hosts={pair.hosts}",
-        "cluster.osds_per_host=1",
-        f"cluster.pg_num={pair.pg_num}",
-        "cluster.cores_per_host=4",
-        "cluster.public_gbit_per_s=1.0",
-        "cluster.private_gbit_per_s=1.0",
-        'cluster.drive="ebs-gp3"',
-        f"cluster.object_bytes={pair.object_bytes}",
-        f"cluster.stripe_unit_bytes={pair.stripe_unit_bytes}",
-        "workload.queue_depth=1",
-        "workload.duration_s=30000",
-        'workload.ops=["read"]',
-        f"workload.image_bytes={pair.objects * pair.object_bytes}",
-        "faults.down_out_interval_s=0",
-        "faults.events=[{osds=[0], at_s=0.0}]",
-    )
-    scenario = load_scenario(BASE, sets=sets)
+    """Rebuild one lost OSD with Reed-Solomon and with another code, and compare times and bytes."""
+    scenario = load_scenario(FOLDER / f"{paper}.toml")
     rival, code = (_until_clean(scenario, cell, engine) for cell in cells(scenario))
     ratios = {
         f"{column}_ratio": code[column] / rival[column] for column in COMPARED_COLUMNS
     }
-    row = {"experiment": "pairs", "configuration": paper, "scheme": pair.code}
+    row = {"experiment": "pairs", "configuration": paper, "scheme": scenario.schemes[1]}
     return [row | {"recovery_s": code["recovery_s"]} | ratios]
 
 
 def _models(scenario: Scenario) -> Models:
-    """Return the scenario's models; Clay(16,4,19), which was never timed, has the costs of RS(16,4), scaled.
+    """Return the scenario's models. Clay(16,4,19), which was never timed, takes scaled costs of RS(16,4).
 
     The factor is that of Clay(9,3,11) over RS(9,3) in Ceph's own tool: 17.7 ms and 10.5 ms a stripe
     (study.clay_kernel_factor of ecfault2024).
@@ -259,7 +213,7 @@ def _models(scenario: Scenario) -> Models:
 
 
 def _until_clean(scenario: Scenario, cell: Any, engine: str) -> Row:
-    """Return the result of a run to a clean cluster; clients read once."""
+    """Return the row of a run that ends with a clean cluster, where clients read once."""
     setting = build_cell(scenario, cell, _models(scenario))
     assert setting.faults is not None
     once = Synthetic(
@@ -270,6 +224,5 @@ def _until_clean(scenario: Scenario, cell: Any, engine: str) -> Row:
         requests=1,
         queue_depth=1,
     )
-    return simulate(
-        setting.pool, once.start(), faults=setting.faults, engine=engine
-    ).row
+    result = simulate(setting.pool, once.start(), faults=setting.faults, engine=engine)
+    return result.row.as_dict()

@@ -1,35 +1,24 @@
-"""Set published recoveries beside simulated ones: schedulers, hung OSDs, what codes save."""
+"""Compare published recoveries with simulated ones: schedulers, hung OSDs, savings of codes."""
 
-from collections.abc import Sequence
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import polars as pl
+
+from stripesim.calibration.ledger.verdicts import Claim
 from stripesim.scenarios.studies.base import Setting, Study
+from stripesim.scenarios.studies.claim_rules import NotComputedError
+from stripesim.scenarios.studies.recovery import runs
 from stripesim.scenarios.studies.tasks import Call, Task
 
 
 class Recovery(Study):
-    """Recovery beside clients; one factor of the host is fitted to the row without recovery."""
+    """Recovery next to clients. One factor of the host is fitted to the row without recovery."""
 
     name = "recovery"
-    summary = "recovery beside clients under WPQ and mClock, hung OSDs, repair of codes"
-    title = "Recovery as clients feel it, published and simulated"
-    introduction = (
-        "Published rates of clients and of recovery under Ceph's two schedulers, how long a write waits "
-        "for a hung OSD, and what codes save in a repair, beside what the simulated cluster does. Roles and "
-        "tolerances were fixed before the first run; one factor of the host is fitted."
-    )
-    scenario = str(files("stripesim.scenarios.studies.recovery") / "base.toml")
-    fixed_keys = (
-        "schemes",
-        "faults.events",
-        "cluster.op_queue",
-        "cluster.mclock_profile",
-    )
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
         """List one task for each configuration."""
-        from stripesim.scenarios.studies.recovery import runs
-
         engine = setting.engine
         return [
             *(
@@ -46,6 +35,32 @@ class Recovery(Study):
                 for paper in runs.PAIRS
             ),
         ]
+
+    def vocabulary(self, rows: pl.DataFrame) -> Mapping[str, Any]:
+        """Return the names that expressions know: result rows by experiment and configuration."""
+        results = {
+            (row["experiment"], row["configuration"]): row
+            for row in rows.iter_rows(named=True)
+        }
+
+        def run(experiment: str, configuration: str) -> Mapping[str, Any]:
+            if (experiment, configuration) not in results:
+                raise NotComputedError
+            return results[experiment, configuration]
+
+        def configuration(claim: Claim) -> Mapping[str, Any]:
+            if claim.role == "not-derivable":
+                raise NotComputedError(claim.note)
+            return run(claim.paper, claim.baseline)
+
+        def rate_ratio(names: str) -> float:
+            first, second = names.split(" against ")
+            rate = "objects_per_s"
+            return float(
+                run("mclock2021", first)[rate] / run("mclock2021", second)[rate]
+            )
+
+        return {"run": run, "configuration": configuration, "rate_ratio": rate_ratio}
 
 
 STUDY = Recovery()

@@ -1,1 +1,1 @@
-"""The compiled engine, in Numba: equal to the SimPy engine to the nanosecond."""
+"""The fast engine, compiled by numba. Start with `kernel`, next to the reference engine."""

@@ -1,15 +1,15 @@
-"""What steps of the compiled engine account, and when they end. Part of the inner loop."""
+"""Accounting of steps in the compiled engine. Part of the inner loop."""
 
 from typing import Any
 
-from stripesim.sim.engine.compiled.opcodes import at, bound_to, inlined
-from stripesim.sim.engine.compiled.world import NOBODY, World
+from stripesim.sim.engine.compiled.opcodes import at, bound_to, inlined, number_of
+from stripesim.sim.engine.compiled.world import NOTHING, World
 from stripesim.sim.engine.graph import USE
 
 
 @inlined
 def account(world: World, request: Any, step: Any, number_of_step: int) -> None:
-    """Add what a step accounts to the bin of the current time."""
+    """Add a step's amounts to the bin of the current time."""
     if step.role >= 0 and bound_to(world, request, step.role) < 0:
         return
     clock = world.clock[0]
@@ -22,9 +22,9 @@ def account(world: World, request: Any, step: Any, number_of_step: int) -> None:
 
 @inlined
 def account_service(world: World, request: Any, cell: int) -> None:
-    """Account what a step accounts once for a service; the calendar holds the one that does."""
+    """Account a step's amounts per service. The calendar holds the step that accounts them."""
     clock = world.clock[0]
-    amounts = world.once[request.first_step + (cell & ((1 << clock.cell_bits) - 1))]
+    amounts = world.once[request.first_step + number_of(world, cell)]
     if clock.bin_ns:
         clock.bins_used = max(clock.bins_used, clock.bin + 1)
     for counter in range(len(amounts)):
@@ -35,7 +35,7 @@ def account_service(world: World, request: Any, cell: int) -> None:
 
 @inlined
 def account_taken(world: World, request: Any, step: Any, number_of_step: int) -> None:
-    """Add up what a completed step of a template with branches accounts."""
+    """Add the amounts of a completed step of a template with branches."""
     if step.role >= 0 and bound_to(world, request, step.role) < 0:
         return
     amounts = world.amounts[request.first_step + number_of_step]
@@ -47,11 +47,11 @@ def account_taken(world: World, request: Any, step: Any, number_of_step: int) ->
 
 @inlined
 def note_end(world: World, request: Any, number_of_step: int) -> None:
-    """Note the end of a step of a request that is followed."""
+    """Record the end of a step of a followed request."""
     number = request.number
     streams = len(world.streams)
     if number % streams or number // streams >= len(world.followed):
         return
     row = world.followed[at(number // streams)]
-    if row != NOBODY:
+    if row != NOTHING:
         world.ends_ns[row, number_of_step] = world.clock[0].now_ns

@@ -1,6 +1,7 @@
-"""What a director does to the world of the compiled engine, between two calls of its kernel.
+"""Compiled effects of a director's actions, applied between two calls of the kernel.
 
-Read beside ``simpy/director.py``; `cut_off` and `void_services` are what each resource does by itself there.
+Read with ``simpy/director.py``. There, each resource does the work of `cut_off` and
+`void_services` for its own steps.
 """
 
 from typing import Any
@@ -16,42 +17,42 @@ from stripesim.sim.engine.compiled.opcodes import (
     change_pins,
     inlined,
     pass_tickets,
+    request_of,
+    step_of,
 )
 from stripesim.sim.engine.compiled.queues import first, set_look
 from stripesim.sim.engine.compiled.requests import start
 from stripesim.sim.engine.compiled.servers import dispatch, hand_over
-from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, Array, World
+from stripesim.sim.engine.compiled.world import NEVER_NS, NOTHING, Array, World
 from stripesim.sim.engine.graph import ACQUIRE, ENTER, RELEASE, USE
 from stripesim.sim.engine.program import BATCH, FIFO, GATE, PENDING, POOL
 
 
 @inlined
 def _server(world: World, cell: int) -> int:
-    """Return the server of a cell in the calendar, `NOBODY` if it has none."""
-    clock = world.clock[0]
-    request = world.requests[at(cell >> clock.cell_bits)]
-    step = world.steps[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
+    """Return the server of a cell in the calendar, or none."""
+    step = step_of(world, cell)
     if step.word != USE:
-        return NOBODY
-    return int(bound_to(world, request, step.role))
+        return NOTHING
+    return int(bound_to(world, request_of(world, cell), step.role))
 
 
 @inlined
 def _without(world: World, marked: Array, cell: int) -> int:
-    """Take the cells of marked slots out of a chain of links; return its first cell."""
+    """Remove the cells of marked slots from a chain of links, and return its first cell."""
     bits = world.clock[0].cell_bits
-    head = last = NOBODY
-    while cell != NOBODY:
+    head = last = NOTHING
+    while cell != NOTHING:
         behind = world.links[at(cell)]
         if not marked[at(cell >> bits)]:
-            if head == NOBODY:
+            if head == NOTHING:
                 head = cell
             else:
                 world.links[at(last)] = cell
             last = cell
         cell = behind
-    if last != NOBODY:
-        world.links[at(last)] = NOBODY
+    if last != NOTHING:
+        world.links[at(last)] = NOTHING
     return int(head)
 
 
@@ -59,21 +60,21 @@ def _without(world: World, marked: Array, cell: int) -> int:
 def _leave_services(
     world: World, marked: Array, times_ns: Array, cells: Array, lost: Array
 ) -> int:
-    """Lay the calendar out again without marked slots; return the number of services lost."""
+    """Rebuild the calendar without marked slots, and return the number of lost services."""
     clock = world.clock[0]
     clock.calendar_end = layout.ROOT
     count = 0
     for position in range(len(cells)):
         cell = int(cells[position])
         server = _server(world, cell)
-        if server != NOBODY and world.resources[at(server)].discipline == BATCH:
-            # The first that is left stands for the service now.
+        if server != NOTHING and world.resources[at(server)].discipline == BATCH:
+            # The first remaining member leads the batch.
             cell = _without(world, marked, cell)
         elif marked[at(cell >> clock.cell_bits)]:
-            cell = NOBODY
-        if cell != NOBODY:
+            cell = NOTHING
+        if cell != NOTHING:
             push(world, times_ns[position], cell)
-        elif server != NOBODY:
+        elif server != NOTHING:
             lost[count].end_ns = times_ns[position]
             lost[count].resource = server
             count += 1
@@ -82,7 +83,7 @@ def _leave_services(
 
 @inlined
 def _leave_lines(world: World, marked: Array, resource: Any) -> None:
-    """Take marked slots out of a queue that classes share; the tags stay with a class."""
+    """Remove marked slots from a queue shared by classes. Tags stay with the class."""
     clock = world.clock[0]
     share = world.shares[at(resource.share - 1)]
     for number in range(share.first_line, share.first_line + share.lines):
@@ -93,7 +94,7 @@ def _leave_lines(world: World, marked: Array, resource: Any) -> None:
         resource.waited_ns += line.waiting * clock.now_ns
         line.waiting = 0
         line.first = cell = _without(world, marked, line.first)
-        while cell != NOBODY:
+        while cell != NOTHING:
             line.last = cell
             line.waiting += 1
             cell = world.links[at(cell)]
@@ -103,13 +104,13 @@ def _leave_lines(world: World, marked: Array, resource: Any) -> None:
 
 @inlined
 def _leave_queue(world: World, marked: Array, resource: Any) -> None:
-    """Take marked slots out of a resource's queue, or their tickets off a gate's list."""
+    """Remove marked slots from a resource's queue, or their tickets from a gate's list."""
     clock = world.clock[0]
     if resource.share > 0:
         _leave_lines(world, marked, resource)
         return
     cell = resource.first
-    while cell != NOBODY:
+    while cell != NOTHING:
         if marked[at(cell >> clock.cell_bits)]:
             state = world.pending[at(cell)]
             if resource.discipline != GATE or state <= layout.TICKET_WAITS:
@@ -117,14 +118,14 @@ def _leave_queue(world: World, marked: Array, resource: Any) -> None:
                 resource.waited_ns += clock.now_ns
         cell = world.links[at(cell)]
     resource.first = cell = _without(world, marked, resource.first)
-    while cell != NOBODY:
+    while cell != NOTHING:
         resource.last = cell
         cell = world.links[at(cell)]
 
 
 @inlined
 def _give_back(world: World, slot: int, touched: Array) -> None:
-    """Give back what a request holds and mark the resources; serve no queue yet."""
+    """Return the units, tickets and pins of a request, and mark the resources to serve."""
     clock = world.clock[0]
     request = world.requests[at(slot)]
     cell = slot << clock.cell_bits
@@ -161,17 +162,36 @@ def cut_off(
     cells: Array,
     lost: Array,
 ) -> int:
-    """Drop the requests of marked slots everywhere."""
+    """Drop the requests of marked slots everywhere.
+
+    Parameters
+    ----------
+    world
+        The world.
+    marked
+        1 for each slot to drop, shape (slots,).
+    touched
+        Set to 1 for each resource whose queue has to be served, shape (resources,).
+    times_ns, cells
+        Copy of the calendar.
+    lost
+        Receives the services that only occupy their servers from now, shape (entries of the calendar,).
+
+    Returns
+    -------
+    int
+        Number of lost services.
+    """
     clock = world.clock[0]
     count = _leave_services(world, marked, times_ns, cells, lost)
     for number in range(len(world.resources)):
         resource = world.resources[at(number)]
-        gate = resource.discipline == GATE and resource.first != NOBODY
+        gate = resource.discipline == GATE and resource.first != NOTHING
         if gate or resource.waiting:
             waiting = resource.waiting
             _leave_queue(world, marked, resource)
             if resource.share > 0 and resource.waiting < waiting:
-                # When to look at it may have changed.
+                # The time of the next look may have changed.
                 touched[at(number)] = 1
     for slot in range(len(marked)):
         if marked[slot]:
@@ -183,11 +203,14 @@ def cut_off(
 
 @cached
 def void_services(world: World, times_ns: Array, cells: Array) -> None:
-    """Lay the calendar out again without the services of servers that have stopped."""
+    """Rebuild the calendar without the services of stopped servers."""
     world.clock[0].calendar_end = layout.ROOT
     for position in range(len(cells)):
         server = _server(world, cells[position])
-        if server == NOBODY or not world.resources[at(server)].stopped & layout.STOPPED:
+        if (
+            server == NOTHING
+            or not world.resources[at(server)].stopped & layout.STOPPED
+        ):
             push(world, times_ns[position], cells[position])
     for number in range(len(world.shares)):
         if world.resources[at(world.shares[at(number)].resource)].stopped:
@@ -196,10 +219,10 @@ def void_services(world: World, times_ns: Array, cells: Array) -> None:
 
 @inlined
 def _wake_one(world: World, resource: Any) -> None:
-    """Serve the queue of a resource that got something back or was started."""
+    """Serve the queue of a resource that was started or received something back."""
     clock = world.clock[0]
     if resource.share > 0:
-        # What a director gives back is awake.
+        # Units returned by a director are awake.
         dispatch(
             world, world.shares[at(resource.share - 1)].resource, resource.capacity
         )
@@ -224,7 +247,7 @@ def _wake_one(world: World, resource: Any) -> None:
 
 @cached
 def wake(world: World, touched: Array) -> None:
-    """Serve the queues of marked resources, ascending."""
+    """Serve the queues of marked resources in ascending order."""
     for number in range(len(touched)):
         resource = world.resources[at(number)]
         if touched[number] and (not resource.stopped or resource.discipline == POOL):
@@ -233,19 +256,29 @@ def wake(world: World, touched: Array) -> None:
 
 @cached
 def free_server(world: World, number: int) -> None:
-    """End a service that nobody waits for."""
+    """End a service whose steps were cut off."""
     hand_over(world, world.resources[at(number)])
 
 
 @cached
-def start_again(world: World, parked: Array, chosen: Array) -> None:
-    """Start requests that were cut off or that waited; there is room for them."""
+def start_again(world: World, parked: Array, plans: Array) -> None:
+    """Start requests that were cut off or waited. The caller provides the room.
+
+    Parameters
+    ----------
+    world
+        The world.
+    parked
+        The requests, as `PARKED` records.
+    plans
+        Template, binding and number of retries of each request, shape (requests, 3).
+    """
     for position in range(len(parked)):
         request = parked[position]
         entry = world.log[at(parked[position].entry)]
-        template = chosen[position, 0]
-        row = chosen[position, 1]
-        retries = chosen[position, 2]
+        template = plans[position, 0]
+        row = plans[position, 1]
+        retries = plans[position, 2]
         entry.template = template
         entry.binding = row
         slot = start(
@@ -260,7 +293,7 @@ def start_again(world: World, parked: Array, chosen: Array) -> None:
 
 @cached
 def oldest_pending(world: World, index: int, entry: int) -> int:
-    """Return the first position in the log, from one on, of an unfinished request of a stream."""
+    """Return the first log row, from `entry`, of an unfinished request of a stream."""
     while entry < world.clock[0].logged:
         row = world.log[at(entry)]
         if row.stream == index and row.completed_ns == PENDING:

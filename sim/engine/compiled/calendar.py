@@ -1,4 +1,4 @@
-"""The calendar of the compiled engine: a heap with four children a node. Part of the inner loop."""
+"""The calendar of the compiled engine: a heap with four children per node. Part of the inner loop."""
 
 from stripesim.sim.engine.compiled.opcodes import at, inlined, wide
 from stripesim.sim.engine.compiled.world import NEVER_NS, ROOT, World
@@ -6,7 +6,7 @@ from stripesim.sim.engine.compiled.world import NEVER_NS, ROOT, World
 
 @inlined
 def precedes(world: World, cell: int, other: int) -> bool:
-    """Return True if a cell comes before another of the same time: by request, then step."""
+    """Return True if a cell precedes another of the same time, by request, then step."""
     bits = world.clock[0].cell_bits
     number = world.requests[at(cell >> bits)].number
     other_number = world.requests[at(other >> bits)].number

@@ -1,6 +1,6 @@
-"""Cores and the threads on them in the compiled engine. Part of the inner loop.
+"""Cores and their threads in the compiled engine. Part of the inner loop.
 
-Read beside ``simpy/cores.py``: slices, fair shares, pairs, warm caches, and batches that threads serve.
+Read with ``simpy/cores.py``: slices, fair shares, pairs, warm caches, and batches run by threads.
 """
 
 from typing import Any
@@ -12,40 +12,38 @@ from stripesim.sim.engine.compiled.opcodes import (
     at,
     bound_to,
     inlined,
+    number_of,
     outlined,
+    request_of,
+    special_of,
+    step_of,
     wide,
 )
 from stripesim.sim.engine.compiled.queues import first, first_of_line
 from stripesim.sim.engine.compiled.service import serve_batch, service_ns, sleep
-from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, World
+from stripesim.sim.engine.compiled.world import NEVER_NS, NOTHING, World
 from stripesim.sim.engine.program import PAIRED_UNIT
 
 
 @inlined
 def thread_pool(world: World, cell: int) -> int:
-    """Return the pool of the thread that does a use, `NOBODY` if there is none."""
-    clock = world.clock[0]
-    request = world.requests[at(cell >> clock.cell_bits)]
-    number_of_step = cell & ((1 << clock.cell_bits) - 1)
-    thread = world.specials[at(request.first_step + number_of_step)].thread
-    if world.steps[at(request.first_step + number_of_step)].spread < layout.ON_THREAD:
-        return NOBODY
-    return bound_to(world, request, world.steps[at(request.first_step + thread)].role)
+    """Return the pool of the thread that performs a use, or none."""
+    if step_of(world, cell).spread < layout.ON_THREAD:
+        return NOTHING
+    request = request_of(world, cell)
+    acquire = world.steps[at(request.first_step + special_of(world, cell).thread)]
+    return bound_to(world, request, acquire.role)
 
 
 @outlined
 def core_ns(world: World, cell: int, demand_ns: int) -> int:
-    """Return a use's time on a core; its thread's wake-up costs less if its process has just run."""
+    """Return the time of a use on a core, including its thread's wake-up unless its process is warm."""
     clock = world.clock[0]
     pool = thread_pool(world, cell)
     world.since_ns[at(cell)] = clock.now_ns
     if pool < 0:
         return demand_ns
-    number_of_step = cell & ((1 << clock.cell_bits) - 1)
-    special = world.specials[
-        at(world.requests[at(cell >> clock.cell_bits)].first_step + number_of_step)
-    ]
-    thread = cell - number_of_step + special.thread
+    thread = cell - number_of(world, cell) + special_of(world, cell).thread
     process = world.processes[at(pool)]
     if world.pending[at(thread)] == layout.UNIT_AWAKE:
         demand_ns -= world.resources[at(pool)].wake_ns
@@ -68,7 +66,7 @@ def core_ns(world: World, cell: int, demand_ns: int) -> int:
 
 @inlined
 def paired_ns(world: World, resource: Any, demand_ns: int) -> int:
-    """Return the time of a service on cores that two threads share; its own is already taken."""
+    """Return the time of a service on cores shared by two threads. Its own core is already taken."""
     if not resource.paired:
         return demand_ns
     busy = resource.capacity - resource.free
@@ -81,7 +79,7 @@ def paired_ns(world: World, resource: Any, demand_ns: int) -> int:
 
 @inlined
 def serve_on_core(world: World, resource: Any, cell: int, demand_ns: int) -> int:
-    """Begin a use on a core that is taken; return when it ends."""
+    """Begin a use on a core already taken, and return its end."""
     if resource.slice_ns:
         demand_ns = core_ns(world, cell, demand_ns)
     demand_ns = paired_ns(world, resource, demand_ns)
@@ -106,12 +104,15 @@ def keep(world: World, index: int, cell: int) -> bool:
 
 @outlined
 def go_on(world: World, index: int, cell: int) -> int:
-    """Begin a use on the core that its thread keeps; return when it ends, `NEVER_NS` if it keeps none."""
+    """Begin a use on the core that its thread keeps, and return its end.
+
+    `NEVER_NS` if the thread keeps no core.
+    """
     clock = world.clock[0]
     resource = world.resources[at(index)]
     if clock.kept != index or clock.kept_pool != thread_pool(world, cell):
         return NEVER_NS
-    clock.kept = NOBODY
+    clock.kept = NOTHING
     end_ns = serve_on_core(world, resource, cell, service_ns(world, cell))
     world.since_ns[at(cell)] = clock.kept_since_ns
     return end_ns
@@ -119,20 +120,20 @@ def go_on(world: World, index: int, cell: int) -> int:
 
 @outlined
 def take_fair(world: World, index: int) -> int:
-    """Take the step whose process has had least from the queue of cores; `NOBODY` if none waits."""
+    """Dequeue the step with the earliest virtual start from a queue of cores, if any."""
     resource = world.resources[at(index)]
     if resource.waiting == 0:
-        return NOBODY
+        return NOTHING
     share = world.shares[at(resource.share - 1)]
     line = world.lines[at(share.first_line)]
     start_ns = NEVER_NS
-    best_flow = NOBODY
-    before_best = NOBODY
-    before = NOBODY
+    best_flow = NOTHING
+    before_best = NOTHING
+    before = NOTHING
     cell = wide(line.first)
-    while cell != NOBODY:
+    while cell != NOTHING:
         own_ns = world.joined_ns[at(cell)]
-        flow = NOBODY
+        flow = NOTHING
         pool = thread_pool(world, cell)
         if pool >= 0:
             flow = wide(world.flows[at(pool)])
@@ -146,7 +147,7 @@ def take_fair(world: World, index: int) -> int:
     share.virtual_ns = max(share.virtual_ns, start_ns)
     if best_flow >= 0:
         world.had_ns[at(best_flow)] = start_ns
-    if before_best == NOBODY:
+    if before_best == NOTHING:
         return first_of_line(world, resource, line)
     best = wide(world.links[at(before_best)])
     world.links[at(before_best)] = world.links[at(best)]
@@ -167,7 +168,7 @@ def threads_idle(world: World, server: Any) -> bool:
 
 @outlined
 def serve_by(world: World, pool: Any) -> None:
-    """Begin a batch if the threads that run its server are all idle."""
+    """Begin a batch if all threads of its pool are idle."""
     if not pool.partner:
         return
     server = world.resources[at(pool.partner - 1)]
@@ -178,7 +179,7 @@ def serve_by(world: World, pool: Any) -> None:
 
 @inlined
 def begin_flush(world: World, server: Any) -> None:
-    """Begin a batch by threads; its server is already taken."""
+    """Begin a batch run by threads. Its server is already taken."""
     world.resources[at(server.partner - 1)].stopped |= layout.FLUSHING
     leader = wide(server.first)
     push(world, serve_batch(world, server), leader)

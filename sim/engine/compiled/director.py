@@ -1,70 +1,51 @@
-"""A director at work on the compiled engine: the Python side, between two calls of the kernel.
+"""The director in a run of the compiled engine: the Python side, between two calls of the kernel.
 
-Read beside ``simpy/director.py``; methods of one name do the same thing. What goes through all that is in
-flight is compiled too (``compiled/actions.py``).
+Read with ``simpy/director.py``. Methods of the same name do the same work. Passes over all
+requests in flight are compiled (``actions.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
 from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.checks import Consulted, check_replanned, planning
 from stripesim.sim.engine.compiled import world as layout
-from stripesim.sim.engine.compiled.world import NEVER_NS, Array, World
+from stripesim.sim.engine.compiled.state import RunState
+from stripesim.sim.engine.compiled.world import NEVER_NS, Array
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import PENDING
 
 
-class RunInProgress(Protocol):
-    """What a director needs of a run: `stripesim.sim.engine.compiled.engine.CompiledRun`."""
-
-    program: machine.Program
-    planning_s: float
-    world: World
-
-    @property
-    def actions(self) -> Any:
-        """Compiled functions that act on the world."""
-
-    def set_clock(self, time_ns: int) -> None:
-        """Set the time, as the kernel does."""
-
-    def more_slots(self) -> None:
-        """Make room for more requests in flight."""
-
-    def more_parked(self) -> None:
-        """Make room for more requests that wait for their placement groups."""
-
-    def follow_again(self, numbers: Array) -> None:
-        """Forget the ends of steps of requests that start over."""
-
-    def learn(self) -> None:
-        """Take over templates and bindings that the book got since the last time."""
-
-
 class DirectedRun:
-    """A director at work on a run."""
+    """A director in a run of the compiled engine."""
 
-    def __init__(self, run: RunInProgress, director: machine.Director) -> None:
-        self.run = run
+    def __init__(self, state: RunState, director: machine.Director) -> None:
+        self.state = state
         self.director = director
-        self._consulted = Consulted(director, run.program, run)
-        # How often requests were cut off to be issued again, by their entry in the log.
+        self._consulted = Consulted(director, state.program, state)
+        # Retries of each request, by its row in the log.
         self.retries: dict[int, int] = {}
         self._next_ns: int | None = None
-        # Services that nobody waits for: when they end, where.
+        # Services whose steps were all cut off: time of the end, server.
         self._lost: list[tuple[int, int]] = []
-        # Place in the log before which every request of a stream has ended.
-        self._oldest = [0] * len(run.program.streams)
+        # Row of the log before which every request of a stream has ended.
+        self._oldest = [0] * len(state.program.streams)
+
+    @property
+    def _actions(self) -> Any:
+        """The compiled effects of actions."""
+        from stripesim.sim.engine.compiled import actions
+
+        return actions
 
     def begin(self) -> None:
-        """Act before any request is issued, if the director wants to."""
+        """Perform the director's actions before any request is issued."""
         self.director.begin(self)
         self._next_ns = self._ask()
         if self._next_ns == 0:
@@ -73,16 +54,16 @@ class DirectedRun:
 
     def completed_ns(self, stream: int) -> IntArray:
         """Return the completion times of a stream's requests issued so far."""
-        log = self.run.world.log[: int(self.run.world.clock["logged"][0])]
+        log = self.state.world.log[: int(self.state.world.clock["logged"][0])]
         completed_ns: IntArray = log["completed_ns"][log["stream"] == stream].astype(
             np.int64
         )
         return completed_ns
 
     def begun(self, stream: int) -> Iterator[machine.Begun]:
-        """Yield what has begun of each of a stream's requests in flight."""
-        world = self.run.world
-        bits = int(self.run.world.clock["cell_bits"][0])
+        """Yield the begun steps of each of a stream's requests in flight."""
+        world = self.state.world
+        bits = int(self.state.world.clock["cell_bits"][0])
         for slot in self._in_flight().tolist():
             request = world.requests[slot]
             log = world.log[request["entry"]]
@@ -97,37 +78,37 @@ class DirectedRun:
                 )
 
     def step(self) -> bool:
-        """Do what is due first; False if that lies behind the time bound."""
-        world = self.run.world
+        """Process the first due event. Return False past the end time."""
+        world = self.state.world
         clock = world.clock[0]
         asked_ns = int(clock["direct_ns"])
         self._look_at_timeouts(asked_ns)
         time_ns = int(clock["now_ns"]) if clock["reported"] else self._due_ns()
         if time_ns > asked_ns:
-            # A timeout that nobody needs any more; the clock does not show that it was there.
+            # An obsolete timeout does not advance the clock.
             self._expect()
             return True
         if time_ns > clock["until_ns"]:
             clock["now_ns"] = clock["until_ns"]
             return False
-        self.run.set_clock(time_ns)
+        self.state.set_clock(time_ns)
         if clock["reported"] or self._next_ns == time_ns:
             self._act()
         elif self._lost and self._lost[0][0] == time_ns:
-            self.run.actions.free_server(self.run.world, heappop(self._lost)[1])
+            self._actions.free_server(self.state.world, heappop(self._lost)[1])
         else:
             self._time_out(int(np.flatnonzero(world.streams["look_ns"] == time_ns)[0]))
         self._expect()
         return True
 
     def _due_ns(self) -> int:
-        """Return when the next thing happens that the kernel leaves to us [ns]."""
+        """Return the time of the next event that the kernel leaves to Python [ns]."""
         due = [NEVER_NS if self._next_ns is None else self._next_ns]
         due += [self._lost[0][0]] if self._lost else []
-        return int(min(due + self.run.world.streams["look_ns"].tolist()))
+        return int(min(due + self.state.world.streams["look_ns"].tolist()))
 
     def _expect(self) -> None:
-        world = self.run.world
+        world = self.state.world
         due_ns = self._due_ns()
         world.clock["direct_ns"] = due_ns
         world.clock["signal_ns"] = min(
@@ -139,21 +120,20 @@ class DirectedRun:
         )
 
     def _ask(self) -> int | None:
-        return self._consulted.next_ns(int(self.run.world.clock["now_ns"][0]))
+        return self._consulted.next_ns(int(self.state.world.clock["now_ns"][0]))
 
     def _act(self) -> None:
-        world = self.run.world
+        world = self.state.world
         clock = world.clock[0]
-        found = world.reports[: int(clock["reported"])].tolist()
+        reported = world.reports[: int(clock["reported"])].tolist()
+        reports = tuple(machine.Report(*report) for report in reported)
         clock["reported"] = 0
-        actions = self._consulted.act(
-            int(clock["now_ns"]), tuple(machine.Report(*one) for one in found)
-        )
+        actions = self._consulted.act(int(clock["now_ns"]), reports)
         self._next_ns = self._ask()
         self._apply(actions)
 
     def _apply(self, actions: Iterable[machine.Action]) -> None:
-        world = self.run.world
+        world = self.state.world
         groups: set[int] = set()
         interrupted: set[int] = set()
         touched = np.zeros(len(world.resources), dtype=np.uint8)
@@ -172,15 +152,15 @@ class DirectedRun:
                     world.streams["ended"][stream] = 0
         if interrupted:
             self._interrupt(interrupted, touched)
-        self.run.actions.wake(world, touched)
+        self._actions.wake(world, touched)
         self._issue_waiting(groups)
         self._go_on()
 
     def _go_on(self) -> None:
-        self.run.world.clock["streams_filled"] = 0
+        self.state.world.clock["streams_filled"] = 0
 
     def _stop(self, stopped: list[int], touched: Array) -> None:
-        world = self.run.world
+        world = self.state.world
         world.resources["stopped"][stopped] |= layout.STOPPED
         servers = np.isin(
             world.resources["discipline"], (machine.FIFO, machine.BATCH)
@@ -194,12 +174,12 @@ class DirectedRun:
         world.resources["stopped"][pools] &= ~layout.FLUSHING
         touched[pools] = 1
         world.resources["free"][servers] = 0
-        self.run.actions.void_services(world, *self._calendar())
+        self._actions.void_services(world, *self._calendar())
         self._lost = [lost for lost in self._lost if not servers[lost[1]]]
         heapify(self._lost)
 
     def _start(self, started: list[int], touched: Array) -> None:
-        resources = self.run.world.resources
+        resources = self.state.world.resources
         for resource in started:
             if resources["stopped"][resource] & layout.STOPPED:
                 resources["stopped"][resource] &= ~layout.STOPPED
@@ -208,64 +188,61 @@ class DirectedRun:
                     resources["free"][resource] = resources["capacity"][resource]
 
     def _calendar(self) -> tuple[Array, Array]:
-        world = self.run.world
+        world = self.state.world
         entries = slice(layout.ROOT, int(world.clock["calendar_end"][0]))
         return world.times_ns[entries].copy(), world.cells[entries].copy()
 
     def _in_flight(self) -> Array:
-        """Return the slots that are taken."""
-        world = self.run.world
+        """Return the occupied slots."""
+        world = self.state.world
         taken = np.ones(len(world.requests), dtype=bool)
         taken[world.free_slots[: int(world.clock["slots_free"][0])]] = False
         return np.flatnonzero(taken)
 
     def _interrupt(self, groups: set[int], touched: Array) -> None:
-        world = self.run.world
-        log = self.run.world.log
+        world = self.state.world
+        log = world.log
         wanted = np.fromiter(groups, dtype=np.int64)
-        streams = world.streams["feed"] == 1
-        parked = world.parked[: int(world.clock["parked"][0])]
-        feeds = np.append(streams, np.zeros(len(streams), dtype=bool))[
-            log["stream"][parked["entry"]]
-        ]
-        self._drop_parked(
-            feeds & np.isin(log["group"][parked["entry"]], wanted), machine.CUT
-        )
+        # In the log, the streams of spawned requests follow those of the program.
+        spawned = np.zeros(len(world.streams), dtype=bool)
+        is_feed = np.append(world.streams["feed"] == 1, spawned)
+        is_client = np.append(world.streams["feed"] == 0, spawned)
+        parked = world.parked["entry"][: int(world.clock["parked"][0])]
+        of_feeds = is_feed[log["stream"][parked]]
+        self._drop_parked(of_feeds & np.isin(log["group"][parked], wanted), machine.CUT)
         slots = self._in_flight()
-        slots = slots[np.isin(log["group"][world.requests["entry"][slots]], wanted)]
-        open_slots = slots[
-            log["completed_ns"][world.requests["entry"][slots]] == PENDING
-        ]
-        of = world.requests["stream"][open_slots]
-        clients = np.append(~streams, np.zeros(len(streams), dtype=bool))[of]
-        self._park(open_slots[clients])
-        self._end(world.requests["entry"][open_slots[~clients]], machine.CUT)
-        self._cut_off(slots, touched)
+        entries = world.requests["entry"][slots]
+        is_hit = np.isin(log["group"][entries], wanted)
+        is_open = is_hit & (log["completed_ns"][entries] == PENDING)
+        of_clients = is_client[world.requests["stream"][slots]]
+        self._park(slots[is_open & of_clients])
+        self._end(entries[is_open & ~of_clients], machine.CUT)
+        self._cut_off(slots[is_hit], touched)
 
     def _end(self, entries: Array, outcome: int) -> None:
-        world = self.run.world
+        world = self.state.world
         world.log["completed_ns"][entries] = outcome
         of = world.log["stream"][entries]
         np.subtract.at(world.streams["outstanding"], of[of < len(world.streams)], 1)
 
     def _drop_parked(self, dropped: Array, outcome: int) -> None:
-        world = self.run.world
+        world = self.state.world
         parked = world.parked[: len(dropped)].copy()
         self._end(parked["entry"][dropped], outcome)
         self._set_parked(parked[~dropped])
 
     def _set_parked(self, parked: Array) -> None:
-        world = self.run.world
+        world = self.state.world
         world.parked[: len(parked)] = parked
         world.clock["parked"] = len(parked)
 
     def _park(self, slots: Array) -> None:
-        """Let requests wait that are cut off to be issued again."""
-        known = int(self.run.world.clock["parked"][0])
+        """Park cut-off requests until they are issued again."""
+        known = int(self.state.world.clock["parked"][0])
         count = len(slots)
-        while len(self.run.world.parked) < known + count + 1:
-            self.run.more_parked()
-        world = self.run.world
+        while len(self.state.world.parked) < known + count + 1:
+            self.state.more_parked()
+        world = self.state.world
         rows = world.parked[known : known + count]
         rows["number"] = world.requests["number"][slots]
         rows["entry"] = world.requests["entry"][slots]
@@ -279,46 +256,50 @@ class DirectedRun:
     def _cut_off(self, slots: Array, touched: Array) -> None:
         if not len(slots):
             return
-        world = self.run.world
+        world = self.state.world
         marked = np.zeros(len(world.requests), dtype=np.uint8)
         marked[slots] = 1
         times_ns, cells = self._calendar()
         lost = np.zeros(len(cells), dtype=layout.LOST)
-        count = self.run.actions.cut_off(world, marked, touched, times_ns, cells, lost)
-        for one in lost[:count].tolist():
-            heappush(self._lost, one)
+        count = self._actions.cut_off(world, marked, touched, times_ns, cells, lost)
+        for service in lost[:count].tolist():
+            heappush(self._lost, service)
 
     def _issue_waiting(self, groups: set[int]) -> None:
-        run = self.run
-        count = len(self.run.world.streams)
+        state = self.state
+        count = len(self.state.world.streams)
         open_groups = np.array(
-            [group for group in groups if not run.world.held[group]], dtype=np.int64
+            [group for group in groups if not state.world.held[group]], dtype=np.int64
         )
         if not len(open_groups):
             return
-        parked = run.world.parked[: int(run.world.clock["parked"][0])].copy()
-        going = np.isin(run.world.log["group"][parked["entry"]], open_groups)
+        parked = state.world.parked[: int(state.world.clock["parked"][0])].copy()
+        going = np.isin(state.world.log["group"][parked["entry"]], open_groups)
         self._set_parked(parked[~going])
         parked = parked[going]
         parked = parked[np.argsort(parked["number"])]
-        chosen = np.zeros((len(parked), 3), dtype=np.int64)
-        chosen[:, 2] = [
-            self.retries.get(entry, 0) for entry in parked["entry"].tolist()
-        ]
+        plans = np.zeros((len(parked), 3), dtype=np.int64)
+        plans[:, 2] = [self.retries.get(entry, 0) for entry in parked["entry"].tolist()]
         for stream in range(count):
             own = np.flatnonzero(parked["number"] % count == stream)
-            chosen[own, :2] = self._replan(stream, parked[own], open_groups)
+            plans[own, :2] = self._replan(stream, parked[own], open_groups)
         if not len(parked):
             return
-        while run.world.clock["slots_free"][0] < len(parked):
-            run.more_slots()
-        run.actions.start_again(run.world, parked, chosen)
-        run.follow_again(parked["number"])
+        while state.world.clock["slots_free"][0] < len(parked):
+            state.more_slots()
+        self._actions.start_again(state.world, parked, plans)
+        state.follow_again(parked["number"])
 
     def _replan(self, stream: int, parked: Array, groups: Array) -> Array:
-        """Plan again what waits of a stream and what it has planned and not issued; shape (waiting, 2)."""
-        run = self.run
-        world = self.run.world
+        """Plan waiting and planned requests of a stream again.
+
+        Returns
+        -------
+        Array
+            Template and binding of each waiting request, shape (waiting, 2).
+        """
+        state = self.state
+        world = self.state.world
         at, planned, issued = (
             int(world.streams[name][stream]) for name in ("at", "planned", "issued")
         )
@@ -326,42 +307,42 @@ class DirectedRun:
         indices = np.append(parked["number"] // len(world.streams), issued + later)
         if not len(indices):
             return np.zeros((0, 2), dtype=np.int64)
-        source = cast(machine.DirectedSource, run.program.streams[stream])
-        with planning(run):
+        source = cast(machine.DirectedSource, state.program.streams[stream])
+        with planning(state):
             again = source.replan(indices)
-        run.learn()
+        state.learn()
         check_replanned(
-            run.program, stream, again, self._known(stream, parked, at + later)
+            state.program, stream, again, self._known(stream, parked, at + later)
         )
         pairs: Array = np.stack([again.templates, again.bindings], axis=1)
-        run.world.plan[stream, at + later, 2:] = pairs[len(parked) :]
+        state.world.plan[stream, at + later, 2:] = pairs[len(parked) :]
         return pairs[: len(parked)]
 
     def _known(self, stream: int, parked: Array, later: Array) -> machine.RequestChunk:
-        world = self.run.world
+        world = self.state.world
         groups = np.append(
             world.log["group"][parked["entry"]], world.plan[stream, later, 0]
         )
         keys = None
         if len(world.keys):
             keys = np.zeros((len(groups), KEY_RANGES, 2), dtype=np.int64)
-            found: Sequence[Array] = (parked, world.plan_keys[stream, later])
+            planned = world.plan_keys[stream, later]
             for side, name in enumerate(("first", "stop")):
-                keys[:, :, side] = np.concatenate([rows[name] for rows in found])
+                keys[:, :, side] = np.concatenate([parked[name], planned[name]])
         nothing = np.zeros(len(groups), dtype=np.int64)
         return machine.RequestChunk(
             nothing, nothing, groups.astype(np.int64), keys=keys
         )
 
     def _look_at_timeouts(self, time_ns: int) -> None:
-        """Find whose time is out by a time; look again later where it is nobody's."""
-        world = self.run.world
+        """Update the next timeout of each stream whose check is due."""
+        world = self.state.world
         for stream in np.flatnonzero(world.streams["look_ns"] <= time_ns).tolist():
             self._look(stream)
 
     def _look(self, stream: int) -> None:
-        world = self.run.world
-        oldest = self._oldest[stream] = self.run.actions.oldest_pending(
+        world = self.state.world
+        oldest = self._oldest[stream] = self._actions.oldest_pending(
             world, stream, self._oldest[stream]
         )
         look_ns = NEVER_NS
@@ -372,7 +353,7 @@ class DirectedRun:
         world.streams["look_ns"][stream] = look_ns
 
     def _time_out(self, stream: int) -> None:
-        world = self.run.world
+        world = self.state.world
         logged = int(world.clock["logged"][0])
         first = self._oldest[stream]
         stop = first
@@ -392,13 +373,13 @@ class DirectedRun:
         self._drop_parked(np.isin(parked, entries), machine.FAILED)
         touched = np.zeros(len(world.resources), dtype=np.uint8)
         self._cut_off(slots, touched)
-        self.run.actions.wake(world, touched)
+        self._actions.wake(world, touched)
         self._go_on()
         self._look(stream)
 
     def check_end(self) -> None:
-        """Assert that no request was lost, and that nothing is held if nothing is in flight."""
-        world = self.run.world
+        """Assert that no request was lost, and that an idle cluster holds nothing."""
+        world = self.state.world
         slots = self._in_flight()
         log = world.log[: int(world.clock["logged"][0])]
         parked = world.parked["entry"][: int(world.clock["parked"][0])]

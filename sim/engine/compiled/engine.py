@@ -1,107 +1,91 @@
 """The compiled engine: the machine of ENGINE.md in Numba, equal to the SimPy engine to the nanosecond.
 
-Here stands what surrounds the inner loop (``compiled/kernel.py``): tables from templates and
-bindings, room that grows, chunks of the streams, the answer. Numba is imported by the first
-`run`, so that a command which simulates nothing starts fast.
+This module surrounds the inner loop (``kernel.py``): it calls the kernel, provides what the kernel
+lacks (``state.py``) and collects the result. The first `run` imports Numba, so commands that simulate
+nothing start fast.
 """
 
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from threading import Timer
 from time import perf_counter
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
-from stripesim.sim.engine.checks import check_chunk, check_program, planning
+from stripesim.sim.engine.checks import check_program
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.director import DirectedRun
-from stripesim.sim.engine.compiled.tables import Tables, grown
-from stripesim.sim.engine.compiled.world import Array, World, empty_world
-from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.compiled.state import RunState
+from stripesim.sim.engine.compiled.world import Array, World
 from stripesim.sim.engine.program import (
-    CHUNK,
     GATE,
     PENDING,
     POOL,
     EngineRun,
     Program,
-    RequestChunk,
     StreamRun,
 )
 
-_SLOTS = 64
-_LOG = 4096
-_PINS = 1024
-# A kernel from numba's cache loads faster than this; compiling takes longer.
+# Loading the kernel from numba's cache is faster than this, compiling is slower.
 _NOTICE_AFTER_S = 2.0
 
 
 def run(program: Program) -> EngineRun:
     """Execute a program on the compiled engine.
 
-    Memory: 32 bytes a request while it runs, 40 in the answer, and what is planned ahead; a
-    request in flight costs about 30 bytes a step on top.
+    Parameters
+    ----------
+    program
+        The program.
+
+    Returns
+    -------
+    EngineRun
+        The result, equal to the SimPy engine's except for `wall_s`.
+
+    Raises
+    ------
+    ProgramError
+        If the program, a chunk or an action of the director is invalid.
+    ValueError
+        If more requests run, or are in flight, than 32-bit indices can number.
+
+    Notes
+    -----
+    Memory: 32 bytes per request during the run and 40 bytes in the result, plus the planned chunks.
+    A request in flight takes about 30 bytes per step.
     """
     return CompiledRun(program).execute()
 
 
-def _power_of_two(size: int) -> int:
-    return 1 << (size - 1).bit_length()
-
-
-def _places(keys: Array, size: int) -> list[int]:
-    """Return where keys stand in an empty hash table of the kernel; see ``opcodes._scatter``."""
-    homes = (keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
-    taken: set[int] = set()
-    places = []
-    for home in homes.tolist():
-        position = home & (size - 1)
-        while position in taken:
-            position = (position + 1) & (size - 1)
-        taken.add(position)
-        places.append(position)
-    return places
-
-
 class CompiledRun:
-    """One run: the world that the kernel works on, and what it lacks."""
+    """One run: calls of the kernel, and its result."""
 
     def __init__(self, program: Program) -> None:
         check_program(program)
         self.program = program
-        self.planning_s = 0.0
-        self.last_arrivals_ns = [0] * len(program.streams)
-        self.direction = (
-            DirectedRun(self, program.director) if program.director else None
-        )
-        self.world = empty_world(program, _LOG)
-        self._tables = Tables(program)
+        self.state = RunState(program)
+        self.direction: DirectedRun | None = None
+        if program.director:
+            self.direction = DirectedRun(self.state, program.director)
 
     def execute(self) -> EngineRun:
-        """Run to the end, providing what the kernel asks for."""
-        provide = {
-            layout.MORE_REQUESTS: self._more_requests,
-            layout.MORE_SLOTS: self.more_slots,
-            layout.MORE_LOG: self._more_log,
-            layout.MORE_BINS: self._more_bins,
-            layout.MORE_PINS: self._more_pins,
-            layout.MORE_PARKED: self.more_parked,
-            layout.MORE_REPORTS: self._more_reports,
-        }
+        """Run to the end, providing room and requests as the kernel needs them."""
         run_machine = self._compiled()
         start_s = perf_counter()
         if self.direction:
             self.direction.begin()
-        while (status := run_machine(self.world)) != layout.DONE:
+        while (status := run_machine(self.state.world)) != layout.DONE:
             if status != layout.DIRECT:
-                provide[status]()
+                self.state.provide(status)
             elif not self.direction or not self.direction.step():
                 break
-        return self._result(perf_counter() - start_s - self.planning_s)
+        return self._result(perf_counter() - start_s - self.state.planning_s)
 
     def _compiled(self) -> Callable[[World], int]:
-        """Return the kernel, compiled or from numba's cache; tell people on a terminal who wait for it."""
+        """Return the kernel, compiled or from numba's cache. Users at a terminal see a notice."""
         notice = Timer(
             _NOTICE_AFTER_S,
             print,
@@ -116,228 +100,13 @@ class CompiledRun:
             from stripesim.sim.engine.compiled.kernel import run_machine
 
             if not run_machine.signatures:
-                run_machine.compile((typeof(self.world),))  # type: ignore[no-untyped-call]
+                run_machine.compile((typeof(self.state.world),))  # type: ignore[no-untyped-call]
         finally:
             notice.cancel()
         return cast(Callable[[World], int], run_machine)
 
-    def _more_requests(self) -> None:
-        """Put the next chunk of the stream that wants one behind what it has not issued yet."""
-        index = int(self.world.clock["wanting"][0])
-        stream = self.world.streams[index : index + 1]
-        with planning(self):
-            chunk = self.program.streams[index].take(CHUNK)
-        self.learn()
-        stream["ended"] = len(chunk) == 0
-        if not len(chunk):
-            return
-        check_chunk(self.program, index, chunk, self.last_arrivals_ns[index])
-        kept = self.world.plan[index, stream["at"][0] : stream["planned"][0]].copy()
-        planned = len(kept) + len(chunk)
-        self._lengthen_plan(planned)
-        rows = self.world.plan[index]
-        rows[: len(kept)] = kept
-        rows = rows[len(kept) : planned]
-        rows[:, 0] = chunk.groups
-        if chunk.arrivals_ns is not None:
-            rows[:, 1] = chunk.arrivals_ns
-            self.last_arrivals_ns[index] = int(chunk.arrivals_ns[-1])
-        rows[:, 2] = chunk.templates
-        rows[:, 3] = chunk.bindings
-        self._plan_keys(
-            index, chunk, int(stream["at"][0]), int(stream["planned"][0]), planned
-        )
-        stream["at"] = 0
-        stream["planned"] = planned
-
-    def _plan_keys(
-        self, index: int, chunk: RequestChunk, start: int, stop: int, planned: int
-    ) -> None:
-        """Put the key ranges of a chunk beside its plan; from the first chunk that has some on."""
-        world = self.world
-        if chunk.keys is None and not len(world.keys):
-            return
-        plan_keys = world.plan_keys
-        if plan_keys.shape != world.plan.shape[:2]:
-            plan_keys = np.zeros(world.plan.shape[:2], dtype=layout.KEYS)
-            plan_keys[:, : world.plan_keys.shape[1]] = world.plan_keys
-        kept = plan_keys[index, start:stop].copy()
-        plan_keys[index, : len(kept)] = kept
-        rows = plan_keys[index, len(kept) : planned]
-        if chunk.keys is not None:
-            rows["first"] = chunk.keys[:, :, 0]
-            rows["stop"] = chunk.keys[:, :, 1]
-        else:
-            rows[:] = np.zeros((), dtype=layout.KEYS)
-        keys = world.keys
-        if not len(keys):
-            # What was issued so far has no keys, nor what waits to be.
-            keys = np.zeros(max(1, len(world.requests)), dtype=layout.KEYS)
-            world.parked["first"] = world.parked["stop"] = 0
-        self.world = self.world._replace(plan_keys=plan_keys, keys=keys)
-
-    def _lengthen_plan(self, requests: int) -> None:
-        plan = self.world.plan
-        if requests > plan.shape[1]:
-            longer = np.zeros((len(plan), requests, plan.shape[2]), dtype=np.int64)
-            longer[:, : plan.shape[1]] = plan
-            self.world = self.world._replace(plan=longer)
-
-    def more_slots(self) -> None:
-        """Let more requests be in flight."""
-        bits = int(self.world.clock["cell_bits"][0])
-        self._resize_cells(max(_SLOTS, 2 * len(self.world.requests)), bits)
-
-    def _more_log(self) -> None:
-        log = self.world.log
-        if len(log) > np.iinfo(np.int32).max // 2:
-            raise ValueError(
-                f"got more than {len(log)} requests in a run, wanted fewer"
-            )
-        self.world = self.world._replace(log=grown(log, len(log) + len(log) // 2 + 1))
-
-    def more_parked(self) -> None:
-        """Let more requests wait for their placement groups."""
-        self.world = self.world._replace(
-            parked=grown(self.world.parked, 2 * len(self.world.parked))
-        )
-
-    def _more_reports(self) -> None:
-        self.world = self.world._replace(
-            reports=grown(self.world.reports, 2 * len(self.world.reports))
-        )
-
-    def set_clock(self, time_ns: int) -> None:
-        """Let it be a time, as the kernel does."""
-        clock = self.world.clock[0]
-        bin_ns = self.program.bin_ns
-        clock["now_ns"] = time_ns
-        if bin_ns:
-            clock["bin"] = time_ns // bin_ns
-            if time_ns >= clock["bins_end_ns"]:
-                clock["wanting"] = clock["bin"]
-                self._more_bins()
-
-    def follow_again(self, numbers: Array) -> None:
-        """Forget the ends of steps of requests that start over."""
-        world = self.world
-        places = numbers[numbers % len(world.streams) == 0] // len(world.streams)
-        rows = world.followed[places[places < len(world.followed)]]
-        world.ends_ns[rows[rows != layout.NOBODY]] = PENDING
-
-    def _more_bins(self) -> None:
-        clock = self.world.clock
-        bins = self.world.bins
-        larger = np.zeros(
-            (max(2 * len(bins), int(clock["wanting"][0]) + 1), bins.shape[1]),
-            dtype=np.int64,
-        )
-        larger[: len(bins)] = bins
-        clock["bins_end_ns"] = min(len(larger) * self.program.bin_ns, layout.NEVER_NS)
-        sleeps = np.zeros((len(larger), self.world.sleep_bins.shape[1]), dtype=np.int64)
-        sleeps[: len(bins)] = self.world.sleep_bins
-        self.world = self.world._replace(bins=larger, sleep_bins=sleeps)
-
-    def _more_pins(self) -> None:
-        """Make room for so many pins as are wanted; insert the existing ones again."""
-        world = self.world
-        pins = world.pins[world.pins["count"] != 0]
-        size = _power_of_two(max(_PINS, 4 * int(world.clock["wanting"][0])))
-        places = _places(pins["key"], size)
-        table = np.zeros(size, dtype=layout.PIN)
-        table[places] = pins
-        self.world = world._replace(pins=table)
-
-    def _resize_cells(self, slots: int, bits: int) -> None:
-        """Give room to so many requests of ``2**bits`` steps in flight; move what is in flight.
-
-        The new slots are taken in ascending order; which slot a request has shows nowhere.
-        """
-        world = self.world
-        clock = world.clock[0]
-        old_slots = len(world.requests)
-        old_bits = int(clock["cell_bits"])
-        cells = slots << bits
-        if cells > np.iinfo(np.int32).max:
-            raise ValueError(
-                f"got {slots} requests of up to {1 << bits} steps in flight, wanted fewer"
-            )
-
-        def moved(old: Array) -> Array:
-            if bits == old_bits:
-                return old
-            # A skipped step stands in the ready list as ~cell; `NOBODY` is ~0 and stays so.
-            cell = np.where(old >= 0, old, ~old)
-            cell = (cell >> old_bits) << bits | cell & ((1 << old_bits) - 1)
-            return np.where(old >= 0, cell, ~cell).astype(np.int32)
-
-        def relaid(old: Array) -> Array:
-            new = np.empty(cells, dtype=old.dtype)
-            steps = 1 << old_bits
-            new.reshape(slots, 1 << bits)[:old_slots, :steps] = old.reshape(
-                old_slots, steps
-            )
-            return new
-
-        end, ready_from, ready_to = (
-            int(clock[name]) for name in ("calendar_end", "ready_from", "ready_to")
-        )
-        times_ns = np.empty(cells + layout.ROOT + 4, dtype=np.int64)
-        calendar = np.empty(cells + layout.ROOT + 4, dtype=np.int32)
-        filled = min(len(world.times_ns), (end + 3) & ~3)
-        times_ns[:filled] = world.times_ns[:filled]
-        calendar[:end] = moved(world.cells[:end])
-        ready = np.empty(cells, dtype=np.int32)
-        waiting = np.arange(ready_from, ready_to) & (len(world.ready) - 1)
-        ready[: len(waiting)] = moved(world.ready[waiting])
-        clock["ready_from"] = 0
-        clock["ready_to"] = len(waiting)
-        free = int(clock["slots_free"])
-        free_slots = np.empty(slots, dtype=np.int32)
-        free_slots[: slots - old_slots] = np.arange(old_slots, slots)[::-1]
-        free_slots[slots - old_slots : slots - old_slots + free] = world.free_slots[
-            :free
-        ]
-        clock["slots_free"] = free + slots - old_slots
-        clock["cell_bits"] = bits
-        for name in ("first", "last"):
-            world.resources[name] = moved(world.resources[name])
-            world.lines[name] = moved(world.lines[name])
-        self.world = world._replace(
-            requests=grown(world.requests, slots),
-            keys=grown(world.keys, slots) if len(world.keys) else world.keys,
-            free_slots=free_slots,
-            pending=relaid(world.pending),
-            links=moved(relaid(world.links)),
-            joined_ns=relaid(world.joined_ns) if len(world.shares) else world.joined_ns,
-            since_ns=relaid(world.since_ns)
-            if world.resources["slice_ns"].any()
-            else world.since_ns,
-            ready=ready,
-            times_ns=times_ns,
-            cells=calendar,
-            ends_ns=np.pad(
-                world.ends_ns,
-                ((0, 0), (0, (1 << bits) - world.ends_ns.shape[1])),
-                constant_values=PENDING,
-            ),
-        )
-
-    @property
-    def actions(self) -> Any:
-        """What a director does, compiled."""
-        from stripesim.sim.engine.compiled import actions as compiled_actions
-
-        return compiled_actions
-
-    def learn(self) -> None:
-        """Learn what the book has got since it was looked at last."""
-        self.world, bits = self._tables.learn(self.world)
-        if bits > self.world.clock["cell_bits"][0]:
-            self._resize_cells(len(self.world.requests), bits)
-
     def _result(self, wall_s: float) -> EngineRun:
-        world = self.world
+        world = self.state.world
         clock = world.clock[0]
         resources = world.resources
         end_ns = int(clock["now_ns"])
@@ -346,18 +115,28 @@ class CompiledRun:
         taken = self.program.resources.capacities - resources["free"]
         held = np.isin(resources["discipline"], (POOL, GATE))
         count = len(world.streams)
-        alone = count == 1 and not world.spawned.any()
-        # The log by stream, sorted once: streams may be thousands.
-        order = np.argsort(log["stream"], kind="stable")
-        borders = np.searchsorted(log["stream"][order], np.arange(2 * count + 1))
+        rows: list[slice | Array]
+        if count == 1 and not world.spawned.any():
+            # Without a copy, because the log may be the largest array of a run.
+            rows = [slice(None), slice(0)]
+        else:
+            order = np.argsort(log["stream"], kind="stable")
+            borders = np.searchsorted(log["stream"][order], np.arange(2 * count + 1))
+            rows = [order[start:stop] for start, stop in pairwise(borders)]
+        retries = self._retries(len(log))
         runs = [
-            self._stream_run(
-                index,
-                (log[:0] if index else log)
-                if alone
-                else log[order[borders[index] : borders[index + 1]]],
+            StreamRun(
+                issued_ns=log["issued_ns"][own].astype(np.int64),
+                completed_ns=self._completed_ns(log["completed_ns"][own]),
+                templates=log["template"][own].astype(np.int64),
+                bindings=log["binding"][own].astype(np.int64),
+                groups=log["group"][own].astype(np.int64),
+                taken=world.taken[index, :-1].copy(),
+                taken_uses=int(world.taken[index, -1]),
+                counted=self.direction is not None,
+                retries=retries[own] if self.direction else retries,
             )
-            for index in range(2 * count)
+            for index, own in enumerate(rows)
         ]
         return EngineRun(
             streams=runs[:count],
@@ -380,34 +159,19 @@ class CompiledRun:
             ],
         )
 
-    def _stream_run(self, index: int, own: Array) -> StreamRun:
-        world = self.world
-        return StreamRun(
-            issued_ns=own["issued_ns"].astype(np.int64),
-            completed_ns=self._completed_ns(own),
-            templates=own["template"].astype(np.int64),
-            bindings=own["binding"].astype(np.int64),
-            groups=own["group"].astype(np.int64),
-            taken=world.taken[index, :-1].copy(),
-            taken_uses=int(world.taken[index, -1]),
-            counted=self.direction is not None,
-            retries=self._retries(index),
-        )
+    def _completed_ns(self, completed_ns: Array) -> Array:
+        """Return completion times. A completion that its client has not noticed is pending."""
+        if self.program.newest_only:
+            return np.maximum(completed_ns, PENDING)
+        return completed_ns.astype(np.int64)
 
-    def _completed_ns(self, log: Array) -> IntArray:
-        """Return when requests were complete; what no client has looked at is not."""
-        found: IntArray = log["completed_ns"].astype(np.int64)
-        return np.maximum(found, PENDING) if self.program.newest_only else found
-
-    def _retries(self, index: int) -> Array:
-        """Return how often each request of a stream was cut off to be issued again."""
+    def _retries(self, logged: int) -> Array:
+        """Return the number of retries of each request in the log, if there is a director."""
         if not self.direction:
             return np.zeros(0, dtype=np.int64)
-        log = self.world.log[: int(self.world.clock["logged"][0])]
-        retries = np.zeros(len(log), dtype=np.int64)
+        retries = np.zeros(logged, dtype=np.int64)
         retries[list(self.direction.retries)] = list(self.direction.retries.values())
-        own: Array = retries[log["stream"] == index]
-        return own
+        return retries
 
     def _check_end(self, end_ns: int, log: Array) -> None:
         if self.direction:
@@ -415,10 +179,10 @@ class CompiledRun:
             return
         if self.program.until_ns is not None and end_ns >= self.program.until_ns:
             return
-        resources = self.world.resources
+        resources = self.state.world.resources
         assert (resources["free"] == resources["capacity"]).all(), (
             "a server or a lock is held after the end"
         )
-        assert not self.world.clock["pinned"][0], "a key is pinned after the end"
+        assert not self.state.world.clock["pinned"][0], "a key is pinned after the end"
         assert not resources["waiting"].any(), "a request waits after the end"
         assert not (log["completed_ns"] < 0).any(), "a request was lost"

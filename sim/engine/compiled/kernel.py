@@ -1,9 +1,9 @@
-"""The inner loop of the compiled engine: the machine of sim/engine/ENGINE.md over flat arrays.
+"""The inner loop of the compiled engine: the machine of ENGINE.md over flat arrays.
 
 Read it next to ``simpy/engine.py``:
 
 =====================  =========================================================
-here                   there
+this engine            SimPy engine
 =====================  =========================================================
 ``run_machine``        ``SimpyEngine.execute``, ``Kernel.work_off``
 ``_fill``              ``Stream.fill``
@@ -13,8 +13,8 @@ here                   there
 ``_pass_on``           ``SimpyEngine.complete``
 ``skip``               ``SimpyEngine._skip_all``
 ``_begin``             ``SimpyEngine._begin``
-``_pool``              ``Pool.begin``
-``_pool_shared``       ``Pool.begin``
+``_pool``              ``UnitPool.begin``
+``_pool_shared``       ``UnitPool.begin``
 ``wait``               ``Queued.arrive``
 ``serve``              ``Fifo.serve``
 ``dispatch``           ``Queued.dispatch``
@@ -36,10 +36,10 @@ here                   there
 ``spawn``              ``SimpyEngine._spawn``
 =====================  =========================================================
 
-``calendar.py`` holds the calendar, ``queues.py`` the queues. ``service.py`` says how long a service takes,
-``servers.py`` who is served next, ``cores.py`` what threads do on cores. ``requests.py`` issues requests,
-``accounting.py`` counts, ``opcodes.py`` has the words that few templates use, ``actions.py`` what a director
-does. ``world.py`` explains cells, records and the arrays of `World`.
+Other modules of this folder: ``calendar.py``, ``queues.py``, ``service.py`` (duration of
+services), ``servers.py`` (choice of the next step to serve), ``cores.py`` (threads on cores),
+``requests.py`` (issue and completion), ``accounting.py`` (counters), ``opcodes.py`` (rarely used
+words), ``actions.py`` (effects of a director). ``world.py`` defines cells, records and `World`.
 """
 
 from collections.abc import Callable
@@ -78,8 +78,12 @@ from stripesim.sim.engine.compiled.opcodes import (
     holds,
     inlined,
     lacks_room,
+    number_of,
+    request_of,
     skip,
+    special_of,
     step_done,
+    step_of,
     wide,
 )
 from stripesim.sim.engine.compiled.queues import (
@@ -100,19 +104,19 @@ from stripesim.sim.engine.compiled.requests import (
 )
 from stripesim.sim.engine.compiled.servers import dispatch, give_up, hand_over, serve
 from stripesim.sim.engine.compiled.service import sleep
-from stripesim.sim.engine.compiled.world import GO_ON, NEVER_NS, NOBODY, World
+from stripesim.sim.engine.compiled.world import GO_ON, NEVER_NS, NOTHING, World
 from stripesim.sim.engine.graph import ACQUIRE, DELAY, NONE, RELEASE, USE
 from stripesim.sim.engine.program import BATCH
 
 
 @inlined
 def _end_of_service(world: World, cell: int) -> None:
-    """Hand over or free the server of a calendar entry that is a use."""
-    clock = world.clock[0]
-    request = world.requests[at(cell >> clock.cell_bits)]
-    step = world.steps[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
+    """Free the server of a calendar entry that is a use."""
+    step = step_of(world, cell)
     if step.word != USE:
         return
+    clock = world.clock[0]
+    request = request_of(world, cell)
     clock.uses += 1
     if step.special & layout.ONCE:
         account_service(world, request, cell)
@@ -124,7 +128,7 @@ def _end_of_service(world: World, cell: int) -> None:
     if resource.discipline == BATCH:
         # The other members depend on their leader, which the caller completes first.
         member = world.links[at(cell)]
-        while member != NOBODY:
+        while member != NOTHING:
             clock.uses += 1
             append(world, wide(member))
             member = world.links[at(member)]
@@ -147,7 +151,7 @@ def _pool(world: World, word: int, pool: Any, cell: int) -> None:
         append(world, cell)
         return
     if pool.waiting and not pool.stopped:
-        # The unit changes hands and stays held.
+        # The unit passes to the waiting step and stays out.
         waiter = first(world, pool)
         world.pending[at(waiter)] = layout.UNIT_MOVED
         append(world, waiter)
@@ -163,7 +167,7 @@ def _pool(world: World, word: int, pool: Any, cell: int) -> None:
 
 @inlined
 def _pool_shared(world: World, word: int, pool: Any, cell: int) -> None:
-    """Acquire or release a unit of a pool that classes share."""
+    """Acquire or release a unit of a pool shared by classes."""
     index = world.shares[at(pool.share - 1)].resource
     if word == ACQUIRE:
         join(world, index, cell)
@@ -179,16 +183,16 @@ def _pool_shared(world: World, word: int, pool: Any, cell: int) -> None:
 
 @inlined
 def _begin(world: World, request: Any, step: Any, cell: int) -> int:
-    """Start a step whose predecessors have all completed; return when it ends.
+    """Begin a step whose predecessors have all completed, and return its end.
 
-    `NEVER_NS` if that is not known yet (it waits) or if it has completed at once.
+    `NEVER_NS` for a step that waits or has completed immediately.
     """
     clock = world.clock[0]
     word = step.word
-    bound = NOBODY
+    bound = NOTHING
     if step.role >= 0:
         bound = bound_to(world, request, step.role)
-    # Words that need a role and have none are `NONE` here.
+    # Words that need a role are `NONE` here if they have none.
     if word == NONE or (bound < 0 and step.role >= 0):
         append(world, cell)
     elif word == DELAY:
@@ -214,8 +218,8 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
                         wait(world, resource, cell)
                         return NEVER_NS
                     world.resources[at(resource.partner - 1)].stopped |= layout.FLUSHING
-                # A batch of one: nobody depends on its leader.
-                world.links[at(cell)] = NOBODY
+                # A batch of one has no further members.
+                world.links[at(cell)] = NOTHING
             resource.free -= 1
             return serve(world, resource, cell, wide(resource.wake_ns))
     elif word <= RELEASE:
@@ -227,18 +231,15 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
 
 @inlined
 def _lacks_for(world: World, request: Any, step: Any, cell: int, room: int) -> int:
-    """Return what is missing to complete a step with special words, `GO_ON` if nothing."""
+    """Return the resource missing to complete a step with special words, `GO_ON` if none."""
     clock = world.clock[0]
     if step.special & layout.NAMES_KEYS:
         slot = cell >> clock.cell_bits
-        special = world.specials[
-            at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))
-        ]
-        missing = lacks_room(world, slot, special)
+        missing = lacks_room(world, slot, special_of(world, cell))
         if missing != GO_ON:
             return missing
     if step.special & layout.SPAWNS:
-        # As a reply it may let its stream issue more.
+        # A reply may also let its stream issue more requests.
         if clock.slots_free < 1 + room:
             return layout.MORE_SLOTS
         if clock.logged + 1 + room > len(world.log):
@@ -262,7 +263,7 @@ def _pass_on(world: World, cell: int) -> None:
     clock = world.clock[0]
     slot = cell >> clock.cell_bits
     request = world.requests[at(slot)]
-    step = world.steps[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
+    step = step_of(world, cell)
     first_position = wide(step.successors_from)
     last_position = wide(step.successors_to)
     _skip_all(world, request, slot << clock.cell_bits, first_position, last_position)
@@ -271,15 +272,15 @@ def _pass_on(world: World, cell: int) -> None:
 
 @inlined
 def _complete(world: World, cell: int) -> int:
-    """Complete a step and start what it makes ready.
+    """Complete a step and begin the steps that it makes ready.
 
-    Returns what is missing, with nothing changed, if its stream cannot issue yet.
+    If its stream cannot issue yet, nothing changes, and the missing resource is returned.
     """
     clock = world.clock[0]
     slot = cell >> clock.cell_bits
-    number_of_step = cell & ((1 << clock.cell_bits) - 1)
+    number_of_step = number_of(world, cell)
     request = world.requests[at(slot)]
-    step = world.steps[at(request.first_step + number_of_step)]
+    step = step_of(world, cell)
     index = room = 0
     if step.is_reply:
         index = int(request.stream)
@@ -312,8 +313,8 @@ def _complete(world: World, cell: int) -> int:
     first_position = wide(step.successors_from)
     last_position = wide(step.successors_to)
     if step.special & (layout.BRANCHES | layout.SPAWNS):
-        special = world.specials[at(request.first_step + number_of_step)]
-        bound = bound_to(world, request, step.role) if step.role >= 0 else NOBODY
+        special = special_of(world, cell)
+        bound = bound_to(world, request, step.role) if step.role >= 0 else NOTHING
         if step.special & layout.SPAWNS:
             spawn(world, request, slot, special, bound)
         else:
@@ -346,12 +347,12 @@ def _complete(world: World, cell: int) -> int:
 
 @inlined
 def _arriving(world: World) -> int:
-    """Return the stream whose arrival is due: the one of the smallest request number."""
+    """Return the stream with the arrival due, by the smallest request number."""
     clock = world.clock[0]
-    due = NOBODY
+    due = NOTHING
     for index in range(len(world.streams)):
         if world.streams[at(index)].arrival_ns == clock.signal_ns and (
-            due == NOBODY
+            due == NOTHING
             or world.streams[at(index)].issued < world.streams[at(due)].issued
         ):
             due = index
@@ -360,7 +361,7 @@ def _arriving(world: World) -> int:
 
 @inlined
 def _signal(world: World) -> int:
-    """Process the look or the arrival that is due; return what is missing to do so."""
+    """Process the due look or arrival. Return the resource missing for it, `GO_ON` if none."""
     clock = world.clock[0]
     if clock.look_ns == clock.signal_ns:
         dispatch(world, looked_at(world), wide(0))
@@ -399,9 +400,9 @@ def _fill(world: World) -> int:
 
 
 def sources() -> str:
-    """Return what changes with what is compiled from other files: their text, and constants of others.
+    """Return a digest of what numba's cache does not notice: other files and their constants.
 
-    Numba's cache notices neither. The layout of records is part of the signature.
+    The layout of records is part of the signature.
     """
     digest = sha256()
     for compiled in (
@@ -429,13 +430,24 @@ _SOURCES = sources()
 
 
 def cached(function: Callable[..., Any]) -> Any:
-    """Compile a function with all that it is made of, and keep what was compiled."""
+    """Compile and cache a function with everything that it calls."""
     return jit.compiled(function, sources=_SOURCES, **OPTIONS)
 
 
 @cached
 def run_machine(world: World) -> int:
-    """Run until the end or until something is missing; call again to go on where it stopped."""
+    """Run until the end or until something is missing.
+
+    Parameters
+    ----------
+    world
+        The state, changed in place.
+
+    Returns
+    -------
+    int
+        `DONE`, or the resource to provide before the next call, which continues the run.
+    """
     clock = world.clock[0]
     missing = _fill(world)
     if missing != GO_ON:
@@ -449,7 +461,7 @@ def run_machine(world: World) -> int:
                 continue
         else:
             clock.ready_from = clock.ready_to = 0
-            if clock.kept != NOBODY:
+            if clock.kept != NOTHING:
                 # The thread that kept its core has no more work.
                 give_up(world)
             if clock.calendar_hole:
@@ -483,7 +495,7 @@ def run_machine(world: World) -> int:
             clock.calendar_hole = 1
             cell = wide(world.cells[at(layout.ROOT)])
             _end_of_service(world, cell)
-        # The first step of the ready list or, if that was empty, of the calendar.
+        # The first step of the ready list, or of the calendar if the list was empty.
         missing = _complete(world, cell)
         if missing != GO_ON:
             # Back to the head of the list, for the next call.

@@ -1,7 +1,7 @@
-"""The words of the compiled engine that few templates use: gates, pins, tests.
+"""Compiler options of the inner loop, and rarely used words: gates, pins, tests.
 
-Part of the inner loop, read beside ``simpy/opcodes.py``; `enter` is part of ``_gate`` there,
-`change_pins` is ``pin``.
+Read with ``simpy/resources.py`` (`Gate`) and ``simpy/pins.py`` (`Pins`). `enter` is part of
+`_gate` here, and `change_pins` does the work of `pin` and `unpin`.
 """
 
 from collections.abc import Callable
@@ -11,23 +11,26 @@ import numpy as np
 from numba import njit
 
 from stripesim.sim.engine.compiled import world as layout
-from stripesim.sim.engine.compiled.world import NOBODY, World
+from stripesim.sim.engine.compiled.world import NOTHING, World
 from stripesim.sim.engine.conditions import ALONE, ALWAYS, IDLE
 from stripesim.sim.engine.graph import ENTER, LEAVE, PIN, TURN, UNPIN
 from stripesim.sim.engine.program import BY_CLIENT
 
-# Every index goes through this: numba counts a signed index from the end where it is negative,
-# and that test at each access costs a fifth of the speed.
+# Type of every array index. Numba wraps a negative signed index around, and that test at each
+# access costs a fifth of the speed.
 at = np.uintp
-# What comes out of an array of fewer bits, and a bare number, goes through this to another function: for each
-# type of an argument numba compiles the function, and all that it calls, once more.
+# Type of values from narrower arrays, and of literals, when they are passed on. Numba compiles
+# a function and all its callees once per combination of argument types.
 wide: Any = np.int64
+# Increment of SplitMix64, also a multiplier of hashes.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 # No reference counts: all arrays outlive a call, and counting at each access to `World` costs
-# two thirds of the speed. Division by zero need not be looked for: nothing divides by data.
+# two thirds of the speed. No test for division by zero: no divisor comes from data.
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
-# Of what Python never calls: a way in from Python, which unpacks all of `World`, takes half of a compilation.
+# For functions never called from Python: an entry point, which unpacks all of `World`, takes
+# half of the compilation time.
 INNER: dict[str, Any] = {
     **OPTIONS,
     "no_cpython_wrapper": True,
@@ -41,33 +44,68 @@ def inlined(function: _F) -> _F:
 
 
 def outlined(function: _F) -> _F:
-    """Compile a function apart from its callers."""
+    """Compile a function separately from its callers."""
     return cast(_F, njit(**INNER)(function))
 
 
 @inlined
 def append(world: World, cell: int) -> None:
-    """Put a cell at the end of the ready list; ``~cell`` if its step is skipped."""
+    """Append a cell to the ready list, or ``~cell`` if its step is skipped."""
     clock = world.clock[0]
     world.ready[at(clock.ready_to & (len(world.ready) - 1))] = cell
     clock.ready_to += 1
 
 
 @inlined
+def request_of(world: World, cell: int) -> Any:
+    """Return the request of a cell."""
+    return world.requests[at(cell >> world.clock[0].cell_bits)]
+
+
+@inlined
+def number_of(world: World, cell: int) -> int:
+    """Return the step number of a cell within its template."""
+    return int(cell & ((1 << world.clock[0].cell_bits) - 1))
+
+
+@inlined
+def step_of(world: World, cell: int) -> Any:
+    """Return the step of a cell."""
+    first_step = request_of(world, cell).first_step
+    return world.steps[at(first_step + number_of(world, cell))]
+
+
+@inlined
+def special_of(world: World, cell: int) -> Any:
+    """Return the attributes of a cell's step beyond the plain words."""
+    first_step = request_of(world, cell).first_step
+    return world.specials[at(first_step + number_of(world, cell))]
+
+
+@inlined
+def mixed(word: np.uint64) -> np.uint64:
+    """Return one output of SplitMix64, as `draws.splitmix64`."""
+    word = word + GOLDEN
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@inlined
 def bound_to(world: World, request: Any, role: int) -> int:
-    """Return the resource that a request's role is bound to, `NOBODY` if to none."""
+    """Return the resource bound to a request's role, or none."""
     roles = world.clock[0].roles
     bound = world.bindings[at(request.row * roles + role)]
     if bound == BY_CLIENT:
         if request.client_row < 0:
-            return NOBODY
+            return NOTHING
         bound = world.bindings[at(request.client_row * roles + role)]
     return int(bound)
 
 
 @inlined
 def step_done(world: World, slot: int) -> None:
-    """Release one use of a request's slot; free the slot after the last."""
+    """Count one completed step of a request, and free its slot after the last."""
     request = world.requests[at(slot)]
     request.steps_left -= 1
     if request.steps_left == 0:
@@ -78,7 +116,7 @@ def step_done(world: World, slot: int) -> None:
 
 @inlined
 def skip(world: World, waits_for: int, cell: int) -> None:
-    """Process a step of which a predecessor does not run."""
+    """Process a step that has a predecessor that does not run."""
     pending = world.pending[at(cell)]
     if waits_for == layout.MERGE:
         pending -= 1
@@ -94,9 +132,9 @@ def skip(world: World, waits_for: int, cell: int) -> None:
 
 @inlined
 def pass_tickets(world: World, gate: Any) -> None:
-    """Grant turns, the earliest ticket first, until one has not asked for its turn yet."""
+    """Grant turns to the earliest tickets, up to one that does not wait for its turn yet."""
     clock = world.clock[0]
-    while gate.first != NOBODY and not gate.stopped:
+    while gate.first != NOTHING and not gate.stopped:
         ticket = wide(gate.first)
         state = world.pending[at(ticket)]
         if state == layout.TICKET_IN:
@@ -113,10 +151,10 @@ def pass_tickets(world: World, gate: Any) -> None:
 
 @inlined
 def _enter(world: World, gate: Any, request: Any, cell: int) -> None:
-    """Take the next ticket. A ticket is the cell of its enter, whose slot stays taken as long."""
-    world.links[at(cell)] = NOBODY
+    """Take the next ticket. A ticket is the cell of its enter, and it keeps the slot occupied."""
+    world.links[at(cell)] = NOTHING
     world.pending[at(cell)] = layout.TICKET_IN
-    if gate.first == NOBODY:
+    if gate.first == NOTHING:
         gate.first = cell
     else:
         world.links[at(gate.last)] = cell
@@ -136,8 +174,7 @@ def _gate(
         append(world, cell)
         return
     if word == TURN:
-        number_of_step = cell & ((1 << clock.cell_bits) - 1)
-        world.pending[at(ticket)] = layout.TICKET_WAITS - number_of_step
+        world.pending[at(ticket)] = layout.TICKET_WAITS - number_of(world, cell)
         gate.waiting += 1
         gate.waited_ns -= clock.now_ns
     else:
@@ -153,12 +190,12 @@ def _gate(
 
 @inlined
 def _scatter(key: int) -> int:
-    return int((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32))
+    return int((np.uint64(key) * GOLDEN) >> np.uint64(32))
 
 
 @inlined
 def _pin_position(world: World, key: int) -> int:
-    """Return the position of a key in the table of pins, or the free one where it belongs."""
+    """Return the position of a key in the table of pins, or the free position for it."""
     mask = len(world.pins) - 1
     position = _scatter(key) & mask
     while world.pins[at(position)].count != 0 and world.pins[at(position)].key != key:
@@ -168,7 +205,7 @@ def _pin_position(world: World, key: int) -> int:
 
 @inlined
 def _unpin_position(world: World, hole: int) -> None:
-    """Free a position of the table of pins and move up displaced keys."""
+    """Free a position of the table of pins and move displaced keys back."""
     mask = len(world.pins) - 1
     position = hole
     while True:
@@ -215,14 +252,14 @@ def _pinned(world: World, keys: Any, which: int) -> bool:
 
 @inlined
 def lacks_room(world: World, slot: int, special: Any) -> int:
-    """Return what is missing for the pins that may follow a step, `GO_ON` if nothing."""
+    """Return `MORE_PINS` if the pins that may follow a step lack room, otherwise `GO_ON`."""
     clock = world.clock[0]
     keys = world.keys[at(slot)]
     pins = 0
     for which in range(2):
         length = keys.stop[which] - keys.first[which]
         pins += special.pins[which] * length
-    # Tables of no size at all are not enough to look something up either.
+    # A table of size 0 does not allow a look-up.
     if 2 * (clock.pinned + pins) >= len(world.pins):
         clock.wanting = clock.pinned + pins + 1
         return layout.MORE_PINS
@@ -231,7 +268,7 @@ def lacks_room(world: World, slot: int, special: Any) -> int:
 
 @inlined
 def holds(world: World, slot: int, special: Any, bound: int) -> bool:
-    """Evaluate the test of a step; `bound` is the resource that it asks, `NOBODY` if none."""
+    """Evaluate a step's test of a resource."""
     test = special.test
     held = True
     if test == IDLE:
@@ -251,9 +288,7 @@ def act(world: World, word: int, bound: int, request: Any, cell: int) -> None:
     """Begin a step with a word beyond the plain ones."""
     clock = world.clock[0]
     slot = cell >> clock.cell_bits
-    special = world.specials[
-        at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))
-    ]
+    special = special_of(world, cell)
     if word in (ENTER, TURN, LEAVE):
         ticket = (slot << clock.cell_bits) + special.ticket
         _gate(world, word, world.resources[at(bound)], request, cell, ticket)

@@ -1,18 +1,25 @@
-"""Queues of the compiled engine, in order of arrival and shared by classes. Part of the inner loop.
+"""Queues of the compiled engine, in order of arrival or shared by classes. Part of the inner loop.
 
-Read beside ``simpy/queues.py``.
+Read with ``simpy/queues.py``.
 
-When to look at a queue that classes share stands in a tree of minima, `World.looks`: leaf by leaf the time of
-each queue, each node the lesser of its two children, the root at 1. Few runs have such queues, so nothing of
-them is inlined.
+`World.looks` is a tree of minima that holds when to look at each shared queue. Its leaves are
+the times of the queues, and each node is the lesser of its two children. The root has index 1.
+Few runs have such queues, so their functions are not inlined.
 """
 
 from typing import Any
 
 import numpy as np
 
-from stripesim.sim.engine.compiled.opcodes import at, inlined, outlined, wide
-from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, World
+from stripesim.sim.engine.compiled.opcodes import (
+    at,
+    inlined,
+    mixed,
+    outlined,
+    special_of,
+    wide,
+)
+from stripesim.sim.engine.compiled.world import NEVER_NS, NOTHING, World
 from stripesim.sim.engine.shares import (
     FAIR,
     IDLE_AGE_NS,
@@ -30,7 +37,7 @@ _WEIGHT_SCALE = 1 << WEIGHT_BITS
 def wait(world: World, resource: Any, cell: int) -> None:
     """Enqueue a step."""
     resource.waited_ns -= world.clock[0].now_ns
-    world.links[at(cell)] = NOBODY
+    world.links[at(cell)] = NOTHING
     if resource.waiting:
         world.links[at(resource.last)] = cell
     else:
@@ -51,13 +58,13 @@ def first(world: World, resource: Any) -> int:
 
 @inlined
 def _increment(cost: int, rate: int, scale: int) -> int:
-    """Return by how much a tag moves on, as `shares.increment`."""
+    """Return the increment of a tag, as `shares.increment`."""
     return int((cost * scale + (rate >> 1)) // rate)
 
 
 @inlined
 def _weight_clock(now_ns: int) -> int:
-    """Return a time in the units of tags of weights, as `shares.weight_clock`."""
+    """Convert a time to the unit of weight tags, as `shares.weight_clock`."""
     return int(
         (now_ns // NS_PER_S << WEIGHT_BITS)
         + ((now_ns % NS_PER_S) << WEIGHT_BITS) // NS_PER_S
@@ -65,18 +72,8 @@ def _weight_clock(now_ns: int) -> int:
 
 
 @inlined
-def _special(world: World, cell: int) -> Any:
-    """Return what a cell's step has beyond the plain words."""
-    clock = world.clock[0]
-    request = world.requests[at(cell >> clock.cell_bits)]
-    return world.specials[
-        at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))
-    ]
-
-
-@inlined
 def _tag(world: World, line: Any) -> None:
-    cost = _special(world, wide(line.first)).cost
+    cost = special_of(world, wide(line.first)).cost
     joined_ns = world.joined_ns[at(line.first)]
     line.seen_ns = world.clock[0].now_ns
     if line.reservation:
@@ -107,11 +104,11 @@ def _catch_up(world: World, share: Any, own: int) -> None:
 
 @outlined
 def join(world: World, index: int, cell: int) -> None:
-    """Enqueue a step at a resource that classes share."""
+    """Enqueue a step at a resource shared by classes."""
     clock = world.clock[0]
     resource = world.resources[at(index)]
     share = world.shares[at(resource.share - 1)]
-    special = _special(world, cell)
+    special = special_of(world, cell)
     own = share.first_line + (0 if share.kind == FAIR else special.share_class)
     line = world.lines[at(own)]
     tagged = not line.strict and share.kind == MCLOCK
@@ -122,7 +119,7 @@ def join(world: World, index: int, cell: int) -> None:
     resource.waited_ns -= clock.now_ns
     resource.waiting += 1
     world.joined_ns[at(cell)] = share.virtual_ns if share.kind == FAIR else clock.now_ns
-    world.links[at(cell)] = NOBODY
+    world.links[at(cell)] = NOTHING
     if line.waiting:
         world.links[at(line.last)] = cell
     else:
@@ -145,26 +142,17 @@ def first_of_line(world: World, resource: Any, line: Any) -> int:
 
 
 @inlined
-def _mixed(word: np.uint64) -> np.uint64:
-    """Return one output of SplitMix64, as `draws.splitmix64`."""
-    word = word + np.uint64(0x9E3779B97F4A7C15)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
-
-
-@inlined
 def _next_draw(world: World, share: Any) -> int:
     """Return the next draw of a queue, as `draws.share_draw`."""
     share.drawn += 1
-    own = _mixed(np.uint64(share.resource << 40 | share.drawn))
-    return np.int64(_mixed(world.clock[0].seed_state ^ own) >> np.uint64(1))  # type: ignore[return-value]
+    own = mixed(np.uint64(share.resource << 40 | share.drawn))
+    return np.int64(mixed(world.clock[0].seed_state ^ own) >> np.uint64(1))  # type: ignore[return-value]
 
 
 @inlined
 def _draw(world: World, share: Any) -> int:
     total = waiting = 0
-    last = NOBODY
+    last = NOTHING
     for number in range(share.first_line, share.first_line + share.lines):
         if world.lines[at(number)].waiting:
             total += world.lines[at(number)].weight
@@ -180,7 +168,7 @@ def _draw(world: World, share: Any) -> int:
                     break
         worth = (
             share.cost_max
-            - _special(world, wide(world.lines[at(last)].first)).cost * 9 // 10
+            - special_of(world, wide(world.lines[at(last)].first)).cost * 9 // 10
         )
         if share.cost_max == 0 or _next_draw(world, share) % share.cost_max <= worth:
             break
@@ -190,53 +178,53 @@ def _draw(world: World, share: Any) -> int:
 @inlined
 def _take_tagged(world: World, resource: Any, share: Any) -> int:
     now_ns = world.clock[0].now_ns
-    reserved = ready = NOBODY
+    reserved = ready = NOTHING
     for number in range(share.first_line, share.first_line + share.lines):
         line = world.lines[at(number)]
         if line.waiting == 0:
             continue
         due = line.reservation and line.reservation_ns <= now_ns
         if due and (
-            reserved == NOBODY
+            reserved == NOTHING
             or line.reservation_ns < world.lines[at(reserved)].reservation_ns
         ):
             reserved = number
         if line.weight and line.limit_ns <= now_ns:
-            if ready == NOBODY:
+            if ready == NOTHING:
                 ready = number
             else:
                 best = world.lines[at(ready)]
                 if line.proportion + line.ahead < best.proportion + best.ahead:
                     ready = number
-    if reserved == NOBODY and ready == NOBODY:
-        return NOBODY
-    line = world.lines[at(ready if reserved == NOBODY else reserved)]
+    if reserved == NOTHING and ready == NOTHING:
+        return NOTHING
+    line = world.lines[at(ready if reserved == NOTHING else reserved)]
     cell = first_of_line(world, resource, line)
     if line.waiting:
         _tag(world, line)
-    if reserved == NOBODY and line.reservation:
-        # What was served by weight is not taken from the reservation.
+    if reserved == NOTHING and line.reservation:
+        # Service by weight does not count against the reservation.
         line.reservation_ns -= _increment(
-            _special(world, cell).cost, line.reservation, NS_PER_S
+            special_of(world, cell).cost, line.reservation, NS_PER_S
         )
     return cell
 
 
 @outlined
 def take(world: World, index: int) -> int:
-    """Dequeue the step that may be served now; `NOBODY` if there is none."""
+    """Dequeue the next step that may be served now, or none."""
     resource = world.resources[at(index)]
     share = world.shares[at(resource.share - 1)]
     if resource.waiting == 0:
-        return NOBODY
-    strict = NOBODY
+        return NOTHING
+    strict = NOTHING
     for number in range(share.first_line, share.first_line + share.lines):
         line = world.lines[at(number)]
         if not line.waiting or not line.strict:
             continue
-        if strict == NOBODY or line.strict > world.lines[at(strict)].strict:
+        if strict == NOTHING or line.strict > world.lines[at(strict)].strict:
             strict = number
-    if strict == NOBODY:
+    if strict == NOTHING:
         if share.kind != WPQ:
             return _take_tagged(world, resource, share)
         strict = _draw(world, share)
@@ -245,7 +233,7 @@ def take(world: World, index: int) -> int:
 
 @outlined
 def next_ns(world: World, index: int) -> int:
-    """Return when a step may be served, if none may now."""
+    """Return when a step may be served, if none may be now."""
     share = world.shares[at(world.resources[at(index)].share - 1)]
     least_ns = NEVER_NS
     for number in range(share.first_line, share.first_line + share.lines):
@@ -259,7 +247,10 @@ def next_ns(world: World, index: int) -> int:
 
 @inlined
 def next_signal(world: World) -> None:
-    """Find the time of the next look, arrival or act of the director; they are not in the calendar."""
+    """Update the time of the next look, arrival or moment of the director.
+
+    The calendar does not hold these.
+    """
     clock = world.clock[0]
     least_ns = min(clock.direct_ns, clock.look_ns)
     for index in range(len(world.streams)):
@@ -269,7 +260,7 @@ def next_signal(world: World) -> None:
 
 @outlined
 def set_look(world: World, number: int, time_ns: int) -> None:
-    """Set the next look at a queue, by its index among `World.shares`; `NEVER_NS`: none."""
+    """Set the next look at a queue, by its index in `World.shares`. `NEVER_NS` for none."""
     looks = world.looks
     node = len(looks) // 2 + number
     if looks[at(node)] == time_ns:
@@ -285,7 +276,7 @@ def set_look(world: World, number: int, time_ns: int) -> None:
 
 @inlined
 def looked_at(world: World) -> int:
-    """Return the resource whose queue is to be looked at next, the first of those of one time."""
+    """Return the resource of the next queue to look at, the first of equal times."""
     looks = world.looks
     node = 1
     while 2 * node < len(looks):

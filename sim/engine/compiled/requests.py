@@ -1,11 +1,18 @@
-"""How requests of the compiled engine are issued, spawned and reported. Part of the inner loop."""
+"""Issue, spawn and completion of requests in the compiled engine. Part of the inner loop."""
 
 from typing import Any
 
 import numpy as np
 
 from stripesim.sim.engine.compiled import world as layout
-from stripesim.sim.engine.compiled.opcodes import append, at, holds, inlined, wide
+from stripesim.sim.engine.compiled.opcodes import (
+    GOLDEN,
+    append,
+    at,
+    holds,
+    inlined,
+    wide,
+)
 from stripesim.sim.engine.compiled.world import NEVER_NS, World
 from stripesim.sim.engine.graph import STEP_BITS
 from stripesim.sim.engine.program import ROW_BITS, SPAWNED_FROM
@@ -15,9 +22,9 @@ ROW_MASK = (1 << ROW_BITS) - 1
 
 @inlined
 def lacks(world: World, stream: Any, wanted: int) -> int:
-    """Return what is missing to issue a stream's next requests, `GO_ON` if nothing.
+    """Return the resource missing to issue a stream's next requests, `GO_ON` if none.
 
-    An open stream wants two planned requests: one to issue and one whose arrival is next.
+    An open stream needs two planned requests: the one to issue and the one that arrives next.
     """
     clock = world.clock[0]
     if stream.at + wanted > stream.planned and not stream.ended:
@@ -34,7 +41,7 @@ def lacks(world: World, stream: Any, wanted: int) -> int:
 
 @inlined
 def issue(world: World, index: int) -> None:
-    """Issue the next planned request of a stream; one to a group that is held waits."""
+    """Issue the next planned request of a stream. It waits if its group is held."""
     clock = world.clock[0]
     stream = world.streams[at(index)]
     planned = world.plan[index, stream.at]
@@ -91,7 +98,7 @@ def start(
     binding: int,
     retries: int,
 ) -> int:
-    """Start a request, client's or spawned, at its step 0; return its slot."""
+    """Start a client's or spawned request at its step 0, and return its slot."""
     clock = world.clock[0]
     clock.slots_free -= 1
     slot = world.free_slots[at(clock.slots_free)]
@@ -101,9 +108,7 @@ def start(
     request.row = binding & ROW_MASK
     request.client_row = (binding >> ROW_BITS) - 1
     request.stream = index
-    request.draw = np.uint64(number << STEP_BITS) ^ (
-        np.uint64(retries) * np.uint64(0x9E3779B97F4A7C15)
-    )
+    request.draw = np.uint64(number << STEP_BITS) ^ (np.uint64(retries) * GOLDEN)
     first_step = world.templates[at(template)].first_step
     steps = world.templates[at(template)].steps
     request.first_step = first_step
@@ -117,7 +122,7 @@ def start(
 
 @inlined
 def lets_issue(world: World, request: Any, stream: Any) -> int:
-    """Return how many requests its closed loop may issue after a reply."""
+    """Return the number of requests that a closed loop may issue after a reply."""
     if not stream.newest_only or stream.drained:
         return 1
     if request.number // len(world.streams) != stream.issued - 1:
@@ -129,8 +134,8 @@ def lets_issue(world: World, request: Any, stream: Any) -> int:
 def notice(world: World, request: Any, index: int, room: int) -> None:
     """Record a completion and continue a closed loop.
 
-    Completions that the client has not noticed form a chain: instead of its time, each holds the entry of the
-    previous one, counted down from `LAST_UNNOTICED`.
+    Completions that the client has not noticed form a chain. In place of a time, each holds the
+    entry of the previous one, counted down from `LAST_UNNOTICED`.
     """
     clock = world.clock[0]
     stream = world.streams[at(index)]

@@ -1,4 +1,4 @@
-"""How servers of the compiled engine begin services and are handed over. Part of the inner loop."""
+"""Start of services and transfer of servers in the compiled engine. Part of the inner loop."""
 
 from typing import Any
 
@@ -8,28 +8,28 @@ from stripesim.sim.engine.compiled.cores import end_flush, serve_on_core, take_f
 from stripesim.sim.engine.compiled.opcodes import append, at, inlined, outlined, wide
 from stripesim.sim.engine.compiled.queues import first, next_ns, set_look, take
 from stripesim.sim.engine.compiled.service import serve_batch, service_ns, sleep
-from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, World
+from stripesim.sim.engine.compiled.world import NEVER_NS, NOTHING, World
 from stripesim.sim.engine.program import POOL
 from stripesim.sim.engine.shares import FAIR
 
 
 @inlined
 def serve(world: World, resource: Any, cell: int, wake_ns: int) -> int:
-    """Begin a service by a server that is taken and may have to be woken; return when it ends."""
+    """Begin a service on a server already taken, and return its end."""
     demand_ns = service_ns(world, cell) + wake_ns
     return serve_on_core(world, resource, cell, demand_ns)
 
 
 @outlined
 def dispatch(world: World, index: int, awake: int) -> int:
-    """Serve all that may be served from a queue that classes share; return how many."""
+    """Serve a queue shared by classes, and return the number of steps served."""
     clock = world.clock[0]
     resource = world.resources[at(index)]
     is_fair = world.shares[at(resource.share - 1)].kind == FAIR
     taken = 0
     while resource.free > 0 and not resource.stopped:
         cell = take_fair(world, index) if is_fair else take(world, index)
-        if cell == NOBODY:
+        if cell == NOTHING:
             break
         resource.free -= 1
         woken = taken >= awake
@@ -53,7 +53,7 @@ def dispatch(world: World, index: int, awake: int) -> int:
 
 @inlined
 def hand_over(world: World, resource: Any) -> None:
-    """Pass a server on to the queue, or let it sleep."""
+    """Pass a server to the queue, or let it sleep."""
     if resource.partner:
         end_flush(world, resource)
         return
@@ -77,7 +77,7 @@ def hand_over(world: World, resource: Any) -> None:
 
 @outlined
 def give_up(world: World) -> None:
-    """Free the core of a thread that has no more work."""
+    """Free the core of a thread without further work."""
     index = world.clock[0].kept
-    world.clock[0].kept = NOBODY
+    world.clock[0].kept = NOTHING
     hand_over(world, world.resources[at(index)])

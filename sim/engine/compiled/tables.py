@@ -1,4 +1,4 @@
-"""Templates and bindings as the tables of the compiled engine. No numba here."""
+"""Templates and bindings as tables of the compiled engine. This module does not use numba."""
 
 import numpy as np
 
@@ -26,34 +26,43 @@ def grown(array: Array, size: int) -> Array:
 
 
 def appended(array: Array, used: int, rows: Array) -> Array:
-    """Put rows behind the first `used` of an array, which doubles when it is full."""
+    """Write rows after the first `used` rows of an array, doubling it when full."""
     if used + len(rows) > len(array):
         array = grown(array[:used], max(2 * len(array), used + len(rows)))
     array[used : used + len(rows)] = rows
     return array
 
 
-class Tables:
-    """The tables of a run; they grow with its book."""
+class ProgramTables:
+    """The tables of a run, which grow with its book."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        # With a director every step is counted, whatever the plan could tell.
+        # With a director, every step is counted, even if the plan states its amounts.
         self._counted = program.director is not None
         self._templates_known = self._steps_known = self._successors_known = (
             self._rows_known
         ) = 0
-        # Templates by identity; steps whose spawned template was not yet in the book.
-        self._places_of: dict[int, int] = {}
+        # Template numbers by identity, and steps whose spawned template is not in the book
+        # yet.
+        self._index_of: dict[int, int] = {}
         self._unresolved: list[tuple[int, Template]] = []
 
     def learn(self, world: World) -> tuple[World, int]:
-        """Append the book's new templates and bindings to the tables."""
+        """Append the book's new templates and bindings to the tables.
+
+        Returns
+        -------
+        World
+            The world with the longer tables.
+        int
+            Bits needed for the step number of the longest new template.
+        """
         self._world = world
         known = self._program.book.templates
         steps_max = 1
         for index in range(self._templates_known, len(known)):
-            self._places_of[id(known[index])] = index
+            self._index_of[id(known[index])] = index
             self._learn_template(known[index])
             steps_max = max(steps_max, known[index].steps)
         self._learn_spawned()
@@ -69,14 +78,15 @@ class Tables:
         )
         rows["successors_to"] = self._successors_known + template.successor_starts[1:]
         rows["role"] = template.roles
-        # Without a role there is nothing to take or to give back: such a step completes at once.
+        # Without a role, there is nothing to take or return, so the step completes
+        # immediately.
         idle = (template.roles < 0) & ~np.isin(
             template.words, (DELAY, PIN, UNPIN, BRANCH, SPAWN)
         )
         rows["word"] = np.where(idle, NONE, template.words)
         rows["spread"] = template.spreads
         rows["is_reply"][template.reply] = 1
-        # A director may ask which steps have begun.
+        # A director may request which steps have begun.
         alone = 0 if self._counted else 1
         rows["waits_for"] = np.where(
             template.predecessors > alone, layout.ALL, layout.ONE
@@ -108,7 +118,7 @@ class Tables:
         self._successors_known += len(template.successors)
 
     def _specials(self, template: Template, rows: Array) -> Array:
-        """Return what steps have beyond the plain words, and mark them in `rows`."""
+        """Return the attributes beyond the plain words, and set the flags in `rows`."""
         specials = np.zeros(template.steps, dtype=layout.SPECIAL)
         specials["cost"] = 1
         dynamics = template.dynamics
@@ -135,8 +145,8 @@ class Tables:
             np.int16
         )
         for step in np.flatnonzero(dynamics.spawns >= 0).tolist():
-            other = dynamics.spawned[dynamics.spawns[step]]
-            self._unresolved.append((self._steps_known + step, other))
+            spawned = dynamics.spawned[dynamics.spawns[step]]
+            self._unresolved.append((self._steps_known + step, spawned))
         before = np.repeat(
             np.arange(template.steps), np.diff(template.successor_starts)
         )
@@ -151,17 +161,17 @@ class Tables:
         return specials
 
     def _learn_spawned(self) -> None:
-        """Find the templates that steps spawn; what the book has not got yet it may get later."""
+        """Look up the templates that steps spawn. The book may receive missing ones later."""
         left = []
-        for step, other in self._unresolved:
-            index = self._places_of.get(id(other), -1)
+        for step, spawned in self._unresolved:
+            index = self._index_of.get(id(spawned), -1)
             self._world.specials["spawns"][step] = index
             if index < 0:
-                left.append((step, other))
+                left.append((step, spawned))
         self._unresolved = left
 
     def _learn_bindings(self) -> None:
-        """Append the book's new binding rows; lay all of them out again if they got wider."""
+        """Append the book's new binding rows. Lay out all rows again if they got wider."""
         bindings = self._program.book.bindings
         clock = self._world.clock
         rows, roles = bindings.shape

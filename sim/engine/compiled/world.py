@@ -1,8 +1,8 @@
-"""What the compiled engine works on: flat arrays of records. No numba here.
+"""The state of the compiled engine: flat arrays of records. This module does not use numba.
 
 A *cell* is a step of a request in flight: ``slot << cell_bits | step``. Each cell is in at
-most one place (calendar, ready list, a queue), so a calendar and a ready list of as many
-places as there are cells never overflow, and queues are links between cells.
+most one place (calendar, ready list or a queue). So a calendar and a ready list with room for
+all cells never overflow, and queues are links between cells.
 """
 
 from typing import Any, NamedTuple
@@ -14,42 +14,44 @@ from stripesim.sim.engine.graph import COUNTERS
 from stripesim.sim.engine.program import BATCH, GATE, PENDING, DirectedSource, Program
 from stripesim.sim.engine.shares import TAG_BEFORE
 
-# Why the kernel came back to Python.
+# Reasons for the kernel to return to Python.
 DONE, MORE_REQUESTS, MORE_SLOTS, MORE_LOG, MORE_BINS, MORE_PINS = range(6)
 MORE_PARKED, MORE_REPORTS, DIRECT = range(6, 9)
 GO_ON = -1
 
 NEVER_NS = (1 << 63) - 1
-NOBODY = -1
-# In the place of a completion that its client has not looked at, the first of a chain.
+# In place of a cell, a resource or another index.
+NOTHING = -1
+# Completions that the client has not noticed form a chain. This marks the first of them.
 LAST_UNNOTICED = -2
 
-# How a step waits: for its one predecessor, for all, for those that run.
+# A step waits for its single predecessor, for all of them, or for those that run.
 ONE, ALL, MERGE = range(3)
-# Predecessors outstanding of a step that is skipped: never 0 again, however many report.
+# Outstanding predecessors of a skipped step. It stays negative however many predecessors
+# complete.
 SKIPPED = -(1 << 13)
 # Added to a merge's outstanding predecessors once one of them has run.
 LIVE = 1 << 13
 
-# What stands in the place of an enter's outstanding predecessors once it has entered: the
-# state of its ticket. One that waits for its turn adds the number of its turn step.
+# State of a ticket, held in place of the outstanding predecessors of its `enter`. A waiting
+# ticket subtracts the number of its turn step.
 TICKET_PASSED = -1
 TICKET_LEFT = -2
 TICKET_IN = -3
 TICKET_WAITS = -4
-# The same of an acquire that has its unit, and of a release that has given one back.
+# The same for an acquire that has its unit and for a release that has returned one.
 UNIT_MOVED = -1
-# Of an acquire that found its unit idle: its thread had to be woken.
+# An acquire that found its unit idle, so that its thread had to be woken.
 UNIT_WOKEN = -2
-# The same once a core has spent the time of waking it.
+# The same after a core has spent the wake-up time.
 UNIT_AWAKE = -3
-# What stops a pool: the director, or that its threads serve their batch server.
+# Reasons for a pool to give out no unit: the director, or a batch that its threads run.
 STOPPED = 1
 FLUSHING = 2
 # Added to the spread of a use that takes longer if its thread had to be woken.
 ON_THREAD = 1 << 8
 
-# What a step has beyond the plain words; a sum of these.
+# Flags of a step that uses more than the plain words.
 TAKEN = 1
 ONCE = 2
 BRANCHES = 4
@@ -57,14 +59,14 @@ SPAWNS = 8
 NAMES_KEYS = 16
 FOLLOWED = 32
 
-# The root's place in the calendar: with it the four children of a node share a cache line.
+# Index of the calendar's root. With 3, the four children of a node share a cache line.
 ROOT = 3
 
 Array = np.ndarray[Any, Any]
 
 
 def _record(*fields: str) -> np.dtype[Any]:
-    """Make a record of fields in this order, each text a type, with its shape, and the names that have it."""
+    """Create a record type from texts of a type and the names of its fields."""
     return np.dtype(
         [(name, kind) for kind, *names in map(str.split, fields) for name in names]
     )
@@ -75,8 +77,8 @@ STEP = _record(
     "i4 successors_from successors_to role",
     "i2 word spread is_reply waits_for accounts special",
 )
-# `thread` is the acquire of the thread that does a use; `share_class` and `cost` count at a resource that
-# classes share; `pins` is how many of the successors pin each key range.
+# `thread` is the acquire of the thread that performs a use. `share_class` and `cost` apply to
+# queues shared by classes. `pins` counts the successors that pin each key range.
 SPECIAL = _record(
     "i2 test keys ticket yes_count",
     "i4 spawns",
@@ -84,20 +86,20 @@ SPECIAL = _record(
     "i8 cost",
     "2i2 pins",
 )
-# Of a request in flight: its key ranges, how often it has pinned each.
+# Key ranges of a request in flight, and the number of times it has pinned each.
 KEYS = _record("2i8 first stop held")
 PIN = _record("i8 key count")
-# `spent_ns`: service time begun at a server; time for which units of a pool, or tickets of a gate, were out.
-# `slice_ns`: how long a thread keeps one of these cores while others wait. `partner`: of a batch server that
-# threads serve, one more than their pool, and the other way round; 0: none. `share`: above 0 one more than
-# its place among the shares; 0 has none, −1 is a batch server. `stopped`: `STOPPED`, `FLUSHING` or both.
-# A resource fills one cache line.
+# `spent_ns`: service time begun at a server, or time for which units of a pool or tickets of a
+# gate were out. `slice_ns`: time for which a thread keeps a core while others wait. `partner`:
+# 1 + the pool whose threads run a batch server, or 1 + that server, 0 for none. `share`: 1 +
+# the index of its queue in `World.shares`, 0 for a plain queue, −1 for a batch server.
+# `stopped`: a sum of `STOPPED` and `FLUSHING`. A record fills one cache line.
 RESOURCE = _record(
     "i8 spent_ns waited_ns sleeps",
     "i4 free first last waiting capacity wake_ns slice_ns partner share",
     "i1 kind paired discipline stopped",
 )
-# The queue of a resource that classes share, and what waits of each class.
+# The queue of a resource shared by classes, and the waiting steps of one class.
 SHARE = _record(
     "i8 resource drawn cost_max virtual_ns", "i4 first_line", "i2 lines kind"
 )
@@ -106,24 +108,25 @@ LINE = _record(
     "i4 first last",
     "i8 waiting",
 )
-# `draw`: what its random draws begin with, beside the seed: its number, mixed with its retries.
-# `client_row`: row of its client, `NOBODY` if it has none.
+# `draw`: the key of its random draws, apart from the seed: its number mixed with its retries.
+# `client_row`: binding row of its client, or none.
 REQUEST = _record(
     "i8 number", "u8 draw", "i4 entry row client_row first_step stream steps_left"
 )
 TEMPLATE = _record("i4 first_step steps")
-# `look_ns`: when to look at the oldest unfinished request, whose time may be out then.
+# `look_ns`: when to check the oldest unfinished request for a timeout.
 STREAM = _record(
     "i8 depth issued at planned ended arrival_ns outstanding feed reports timeout_ns look_ns newest_only",
     "i8 drained unnoticed last_unnoticed",
 )
-# A request that waits to be issued, for the first time or again.
+# A request waiting to be issued, for the first time or again.
 PARKED = _record("i8 number entry", "2i8 first stop")
 REPORT = _record("i8 stream index")
 # A service whose steps were all cut off.
 LOST = _record("i8 end_ns resource")
 LOG = _record("i8 issued_ns completed_ns binding", "i4 template group stream")
-# `kept`: the core that a thread keeps just now (`NOBODY`: none), then its pool, and since when it has it.
+# `kept`: the core that a thread keeps at the moment, or none. The next two fields are that
+# thread's pool and the time since when it has had the core.
 CLOCK = _record(
     "i8 now_ns until_ns bin_ns bin bins_used bins_end_ns signal_ns direct_ns look_ns uses",
     "i8 calendar_end calendar_hole ready_from ready_to cell_bits slots_free roles streams_filled logged",
@@ -134,74 +137,157 @@ CLOCK = _record(
 
 
 class World(NamedTuple):
-    """All that the kernel touches; see the dtypes above for the records."""
+    """All arrays that the kernel works on. The types above describe the records.
 
-    clock: Array  # Shape (1,). Scalars.
-    steps: Array  # Steps of all templates, one template after the other.
-    predecessors: Array  # Number of predecessors of each of `steps`.
-    successors: Array  # Successors of all steps, as steps of their template.
-    amounts: Array  # Shape (steps, counters). What each of `steps` accounts.
+    Attributes
+    ----------
+    clock
+        Scalars, shape (1,).
+    steps
+        Steps of all templates, one template after another.
+    predecessors
+        Number of predecessors of each of `steps`.
+    successors
+        Successors of all steps, as step numbers within their template.
+    amounts
+        Amounts accounted by each of `steps`, shape (steps, counters).
+    templates
+        First step and number of steps of each template.
+    bindings
+        Resource of each role, row after row of ``clock.roles`` entries.
+    factors
+        Random factors, shape (distributions, FACTOR_POINTS).
+    resources
+        The resources.
+    requests
+        Requests in flight, shape (slots,).
+    free_slots
+        Unused slots of `requests`. The first ``clock.slots_free`` entries are valid.
+    pending
+        Outstanding predecessors, shape (cells,).
+    links
+        Next cell in the queue where a cell waits, shape (cells,).
+    ready
+        The ready list, a ring of shape (cells,).
+    times_ns, cells
+        The calendar, a heap with four children per node.
+    held
+        1 for each placement group whose requests wait, shape (groups,).
+    streams
+        The streams.
+    plan
+        Planned requests not issued yet, shape (streams, requests, 4): group, arrival time,
+        template, binding.
+    log
+        One row per request, in the order of issue over all streams.
+    bins
+        Counters by time, shape (bins, counters).
+    sleep_bins
+        Number of times that servers and units became idle, shape (bins, kinds).
+    specials
+        Attributes of `steps` that use more than the plain words, shape (steps,).
+    once
+        Amounts that each of `steps` accounts once per service, shape (steps, counters).
+    taken
+        Amounts and number of uses accounted by steps of templates that are not planned, shape
+        (2 * streams, counters + 1): by stream, then by the stream whose requests spawned them.
+    spawned
+        Number of requests that each stream's requests have spawned, shape (streams,).
+    plan_keys
+        Key ranges of the requests in `plan`, shape (streams, requests), or (streams, 0) if no
+        chunk has any.
+    keys
+        Key ranges of the requests in flight, shape (slots,), or (0,) if no chunk has any.
+    pins
+        Hash table of the pinned keys, at most half full. An entry with count 0 is free.
+    parked
+        Requests waiting for their placement group. The first ``clock.parked`` rows are valid.
+    reports
+        Completions not reported to the director yet. The first ``clock.reported`` rows are valid.
+    followed
+        Row in `ends_ns` of each request of the first stream up to the last followed one, −1 if
+        it is not followed.
+    ends_ns
+        Completion time of each step, shape (followed requests, steps).
+    shares
+        The queues shared by classes.
+    lines
+        The classes of all `shares`, one share after another.
+    looks
+        Tree of the next look at each of `shares` (see ``queues.py``), shape (power of two,).
+    joined_ns
+        Time at which each cell joined its shared queue, shape (cells,). A fair queue uses its
+        virtual time. Empty if no queue is shared.
+    since_ns
+        Time since when a thread has had the core that serves a cell, shape (cells,). Empty if no
+        core has a slice.
+    processes
+        Process of each pool's threads, −1 for none, shape (resources,).
+    spared_ns
+        Wake-up time that each pool's threads have saved, shape (resources,).
+    flows
+        Flow of each pool, shape (resources,). See `Resources.flows`.
+    had_ns
+        Virtual time up to which each flow has received its share of the cores, shape (flows,).
+    runs_until_ns
+        End of the latest service of each process, shape (processes,).
+    """
+
+    clock: Array
+    steps: Array
+    predecessors: Array
+    successors: Array
+    amounts: Array
     templates: Array
-    bindings: Array  # Resource of each role, row after row, ``clock.roles`` a row.
-    factors: Array  # Shape (distributions, FACTOR_POINTS).
+    bindings: Array
+    factors: Array
     resources: Array
-    requests: Array  # Shape (slots,). Requests in flight.
-    # Shape (slots,). Slots of `requests` that nobody has; the first ``clock.slots_free`` count.
+    requests: Array
     free_slots: Array
-    pending: Array  # Shape (cells,). Predecessors outstanding.
-    links: Array  # Shape (cells,). The next cell of the queue that a cell waits in.
-    ready: Array  # Shape (cells,). The ready list, a ring.
-    # The calendar, a heap with four children a node.
+    pending: Array
+    links: Array
+    ready: Array
     times_ns: Array
     cells: Array
-    held: Array  # Shape (groups,). Whether requests to a placement group wait.
+    held: Array
     streams: Array
-    # Shape (streams, requests, 4). What is planned and not yet issued: group, arrival time, template,
-    # binding.
     plan: Array
-    log: Array  # A row a request, in order of issue over all streams.
-    bins: Array  # Shape (bins, counters).
-    sleep_bins: Array  # Shape (bins, kinds). How often servers and units became idle, by kind of resource.
-    specials: Array  # Shape (steps,). What each of `steps` has beyond the plain words.
-    once: Array  # Shape (steps, counters). What each of `steps` accounts once per service.
-    # Shape (2 * streams, counters + 1). What steps of templates that are not planned accounted, and their
-    # uses; by stream, then by the stream of what each spawned.
+    log: Array
+    bins: Array
+    sleep_bins: Array
+    specials: Array
+    once: Array
     taken: Array
-    spawned: (
-        Array  # Shape (streams,). How many requests those of each stream have spawned.
-    )
-    # Shape (streams, requests). Key ranges of what stands in `plan`; no requests if no chunk has any.
+    spawned: Array
     plan_keys: Array
-    keys: Array  # Shape (slots,). Key ranges of the requests in flight; empty if no chunk has any.
-    pins: Array  # A hash table of the keys pinned, at most half full; a count of 0 is a free place.
-    parked: Array  # Requests that wait for their placement group; the first ``clock.parked`` count.
-    reports: Array  # What the director has not yet heard of; the first ``clock.reported`` count.
-    # Row of `ends_ns` of each request of the first stream, `NOBODY` where it is not followed; as long as the
-    # last one that is.
+    keys: Array
+    pins: Array
+    parked: Array
+    reports: Array
     followed: Array
-    ends_ns: Array  # Shape (followed requests, steps). When their steps completed.
-    shares: Array  # The queues that classes share.
-    lines: Array  # The classes of each of `shares`, one share after the other.
-    # Shape (power of two,). A tree of when to look at which of `shares`; see ``compiled/shares.py``.
+    ends_ns: Array
+    shares: Array
+    lines: Array
     looks: Array
-    # Shape (cells,). When each cell that waits in one of `shares` has joined it, by the queue's virtual time
-    # where it is fair; empty if there are none.
     joined_ns: Array
-    # Shape (cells,). Since when the thread has had the core on which a cell is in service; empty if no core
-    # has a slice.
     since_ns: Array
-    # Shape (resources,). Process of each pool's threads, `NOBODY` if none; what their wake-ups were spared.
     processes: Array
     spared_ns: Array
-    flows: Array  # Shape (resources,). See `Resources.flows`.
-    had_ns: Array  # Shape (flows,). Virtual time up to which each has had its share of the cores.
-    runs_until_ns: (
-        Array  # Shape (processes,). Until when the last service of each process lasts.
-    )
+    flows: Array
+    had_ns: Array
+    runs_until_ns: Array
 
 
 def empty_world(program: Program, log_rows: int) -> World:
-    """Return the world of a run that has not begun."""
+    """Create the world of a run that has not begun.
+
+    Parameters
+    ----------
+    program
+        The program.
+    log_rows
+        Requests that the log has room for at first.
+    """
     resources = np.zeros(len(program.resources), dtype=RESOURCE)
     resources["free"] = program.resources.capacities
     resources["discipline"] = program.resources.disciplines
@@ -212,12 +298,12 @@ def empty_world(program: Program, log_rows: int) -> World:
     resources["kind"] = program.resources.kind_indices
     resources["paired"] = program.resources.paired
     for end in ("first", "last"):
-        resources[end][program.resources.disciplines == GATE] = NOBODY
+        resources[end][program.resources.disciplines == GATE] = NOTHING
     streams = np.zeros(len(program.streams), dtype=STREAM)
     streams["depth"] = [stream.depth for stream in program.streams]
     streams["arrival_ns"] = streams["look_ns"] = NEVER_NS
     streams["newest_only"][list(program.newest_only)] = 1
-    streams["last_unnoticed"] = NOBODY
+    streams["last_unnoticed"] = NOTHING
     for index, source in enumerate(program.streams if program.director else ()):
         assert isinstance(source, DirectedSource)
         streams[index]["feed"] = source.feed
@@ -228,7 +314,7 @@ def empty_world(program: Program, log_rows: int) -> World:
     clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
     clock["calendar_end"] = ROOT
     clock["seed_state"] = seed_state(program.seed)
-    clock["kept"] = NOBODY
+    clock["kept"] = NOTHING
     clock["paired_slowdown"] = program.resources.paired_slowdown
     clock["warm_ns"] = program.resources.warm_ns
     clock["cool_ns"] = program.resources.cool_ns
@@ -266,7 +352,7 @@ def empty_world(program: Program, log_rows: int) -> World:
         plan_keys=np.zeros((len(streams), 0), dtype=KEYS),
         keys=np.zeros(0, dtype=KEYS),
         pins=np.zeros(0, dtype=PIN),
-        # Where nobody has to wait or reports, there is room enough.
+        # One row suffices until the first request waits or reports.
         parked=np.zeros(1, dtype=PARKED),
         reports=np.zeros(1, dtype=REPORT),
         followed=_followed(program),
@@ -279,7 +365,7 @@ def empty_world(program: Program, log_rows: int) -> World:
         joined_ns=np.zeros(0, dtype=np.int64),
         since_ns=np.zeros(0, dtype=np.int64),
         processes=np.where(
-            program.resources.processes < 0, NOBODY, program.resources.processes
+            program.resources.processes < 0, NOTHING, program.resources.processes
         ),
         spared_ns=np.zeros(len(resources), dtype=np.int64),
         flows=program.resources.flows,
@@ -309,10 +395,10 @@ def _shares(program: Program) -> tuple[Array, Array]:
 
 
 def _followed(program: Program) -> Array:
-    """Return the row of each request that is followed, by its number in the first stream."""
+    """Return the row of each followed request, by its number in the first stream."""
     followed = program.followed
     rows = np.full(
-        int(followed[-1]) + 1 if len(followed) else 0, NOBODY, dtype=np.int32
+        int(followed[-1]) + 1 if len(followed) else 0, NOTHING, dtype=np.int32
     )
     rows[followed] = np.arange(len(followed))
     return rows

@@ -1,1 +1,1 @@
-"""The reference engine, on SimPy's environment: read it first, extend it here."""
+"""The reference engine, on SimPy. Read it first and extend it here, starting with `engine`."""

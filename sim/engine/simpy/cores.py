@@ -1,25 +1,25 @@
-"""Cores and the threads on them in the SimPy engine: slices, fair shares, pairs, warm caches, batches.
+"""Cores and their threads in the SimPy engine: slices, fair shares, pairs, warm caches, batches.
 
-A thread is a unit of a pool. The `use` steps that name it (`GraphBuilder.on_thread`) are its work.
+A thread is a unit of a pool. Its work consists of the `use` steps that name it (`GraphBuilder.on_thread`).
 """
 
 from collections.abc import Collection, Iterator, Sequence
 
 from stripesim.sim.engine.program import PAIRED_UNIT, Resources
 from stripesim.sim.engine.simpy.kernel import Kernel
-from stripesim.sim.engine.simpy.paths import Request, Station, Step
+from stripesim.sim.engine.simpy.paths import PathStep, RequestInFlight, Station
 from stripesim.sim.engine.simpy.queues import Queue, Visit
 from stripesim.sim.engine.simpy.resources import (
-    Batch,
+    BatchServer,
     Fifo,
-    Pool,
     Resource,
     Service,
+    UnitPool,
 )
 
 
-def thread_pool(request: Request, step: Step) -> Station | None:
-    """Return the pool of the thread that does a use; None if none does."""
+def thread_pool(request: RequestInFlight, step: PathStep) -> Station | None:
+    """Return the pool of the thread that performs a use, or None."""
     return request.row[step.thread.role] if step.thread else None
 
 
@@ -29,17 +29,17 @@ class Processes:
     def __init__(self, resources: Resources) -> None:
         self._warm_ns = resources.warm_ns
         self._cool_ns = resources.cool_ns
-        # Of each pool, its process (−1: none) and its flow.
+        # Process and flow of each pool. A pool without a process has −1.
         self._processes: list[int] = resources.processes.tolist()
         self._flows: list[int] = resources.flows.tolist()
-        # Virtual time up to which each flow has had its share.
+        # Virtual time up to which each flow has received its share.
         self._had_ns = [0] * (max(self._flows, default=0) + 1)
-        # Until when each process runs.
+        # End of the latest service of each process.
         processes = max(self._processes, default=-1) + 1
         self._runs_until_ns = [-self._cool_ns] * processes
 
     def spared_ns(self, pool: Station, now_ns: int) -> int:
-        """Return the time that a wake-up is spared because its process has just run."""
+        """Return the wake-up time saved because the process has just run."""
         process = self._processes[pool.index]
         if process < 0 or not self._cool_ns:
             return 0
@@ -56,25 +56,27 @@ class Processes:
             self._runs_until_ns[process] = until_ns
 
     def had_ns(self, pool: Station | None) -> int:
-        """Return the virtual time up to which a flow has had its share; 0 for work without a thread."""
+        """Return the virtual time up to which a flow has received its share, 0 without a thread."""
         return self._had_ns[self._flows[pool.index]] if pool else 0
 
     def begin_share(self, pool: Station | None, start_ns: int) -> None:
-        """Record the virtual time at which a flow gets its next share."""
+        """Record the virtual start of a flow's next share."""
         if pool:
             self._had_ns[self._flows[pool.index]] = start_ns
 
 
 class FairQueue:
-    """The queue of cores that processes share: the process that has had least goes first.
+    """Queue of cores shared by processes. The process with the smallest share so far goes first.
 
+    References
+    ----------
     Goyal, Vin, Cheng: Start-time fair queueing, SIGCOMM 1996.
     """
 
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
         self._virtual_ns = 0
-        # Each with the virtual time at which it joined.
+        # Visits with the virtual time at which they joined.
         self._items: list[tuple[int, Visit]] = []
 
     def __len__(self) -> int:
@@ -88,7 +90,7 @@ class FairQueue:
         self._items.append((self._virtual_ns, visit))
 
     def take(self, now_ns: int) -> Visit | None:
-        """Dequeue the visit with the earliest virtual start; ties go to the first that joined."""
+        """Dequeue the visit with the earliest virtual start. Ties go to the first that joined."""
         if not self._items:
             return None
         item = min(self._items, key=self._start_ns)
@@ -105,15 +107,15 @@ class FairQueue:
         return max(joined_ns, self._processes.had_ns(pool))
 
     def next_ns(self) -> None:
-        """Return None: a visit waits for nothing but a core."""
+        """Return None, because visits wait only for cores."""
 
-    def leave(self, cut: Collection[Request]) -> None:
+    def leave(self, cut: Collection[RequestInFlight]) -> None:
         """Drop the visits of some requests."""
         self._items = [item for item in self._items if item[1].request not in cut]
 
 
 class Cores(Fifo):
-    """Cores, on which threads wake up, which they keep for a slice, and which two may share."""
+    """Cores: threads wake up on them and keep them for a slice, and two threads may share one."""
 
     def __init__(
         self, kernel: Kernel, index: int, queue: Queue, processes: Processes
@@ -121,15 +123,15 @@ class Cores(Fifo):
         super().__init__(kernel, index, queue)
         resources = kernel.program.resources
         self.processes = processes
-        # How long a thread keeps a core while others wait for it; 0: no longer than one use.
+        # Time for which a thread keeps a core while others wait. 0 releases it after each use.
         self.slice_ns = int(resources.slice_ns[index])
         self.paired = bool(resources.paired[index])
         self.slowdown = resources.paired_slowdown
-        # The service that has just ended on a core that its thread keeps.
+        # The service that has just ended on a core kept by its thread.
         self._kept: Service | None = None
 
-    def begin(self, request: Request, step: Step) -> None:
-        """Continue on the core that the thread keeps; otherwise take a core or wait for one."""
+    def begin(self, request: RequestInFlight, step: PathStep) -> None:
+        """Continue on the core that the thread keeps. Otherwise take a core or wait for one."""
         if self._kept and self._keeper() is thread_pool(request, step):
             now_ns = self.kernel.now_ns
             demand_ns = self.demand_ns(request, step)
@@ -159,16 +161,16 @@ class Cores(Fifo):
             self.free_server()
 
     def _give_up(self) -> None:
-        """Free the core of a thread that has no more work."""
+        """Free the core of a thread without further work."""
         self._kept = None
         self.free_server()
 
-    def waking_ns(self, request: Request, step: Step) -> int:
-        """Return 0 on cores with a slice: they add wake-ups as services begin."""
+    def waking_ns(self, request: RequestInFlight, step: PathStep) -> int:
+        """Return 0 on cores with a slice. They add wake-ups when services begin."""
         return 0 if self.slice_ns else super().waking_ns(request, step)
 
     def begin_service(self, visit: Visit, demand_ns: int, since_ns: int) -> None:
-        """Begin a use on a core that is taken."""
+        """Begin a use on a core already taken."""
         if self.slice_ns:
             demand_ns = self._on_thread(visit, demand_ns)
         if self.paired:
@@ -176,7 +178,7 @@ class Cores(Fifo):
         super().begin_service(visit, demand_ns, since_ns)
 
     def _on_thread(self, visit: Visit, demand_ns: int) -> int:
-        """Return the time of a use and of waking its thread; record that the thread runs."""
+        """Return the time of a use and its thread's wake-up, and record that the thread runs."""
         request = visit.request
         thread = visit.step.thread
         pool = thread_pool(request, visit.step)
@@ -184,7 +186,7 @@ class Cores(Fifo):
             return demand_ns
         if thread in request.woken and thread not in request.awake:
             request.awake.add(thread)
-            assert isinstance(pool, Pool)
+            assert isinstance(pool, UnitPool)
             spared_ns = self.processes.spared_ns(pool, self.kernel.now_ns)
             pool.warm_ns += spared_ns
             demand_ns += pool.wake_ns - spared_ns
@@ -192,14 +194,14 @@ class Cores(Fifo):
         return demand_ns
 
     def _slower_ns(self, demand_ns: int) -> int:
-        """Return the time that sharing cores adds to a use whose own core is already taken."""
+        """Return the time that sharing adds to a use whose own core is already taken."""
         busy = self.capacity - self.free
         sharing = max(0, 2 * (busy - (self.capacity + 1) // 2))
         return demand_ns * sharing * self.slowdown // (busy * PAIRED_UNIT)
 
 
-class ServedBatch(Batch):
-    """A batch server that the threads of a pool run when they have no other work."""
+class ServedBatch(BatchServer):
+    """A batch server run by the threads of a pool when they have no other work."""
 
     threads: "ServingPool"
 
@@ -221,13 +223,13 @@ class ServedBatch(Batch):
             self.sleep()
 
     def stop(self) -> Sequence[Resource]:
-        """Lose the service; the threads resume."""
+        """Lose the service, and let the threads resume."""
         super().stop()
         return [self.threads]
 
 
-class ServingPool(Pool):
-    """The threads that run a batch server, and nothing else meanwhile."""
+class ServingPool(UnitPool):
+    """The threads that run a batch server. They do nothing else meanwhile."""
 
     server: ServedBatch
 

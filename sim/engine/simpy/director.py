@@ -1,4 +1,4 @@
-"""The director at work on the SimPy engine: stops, starts, interruptions, timeouts, replanning."""
+"""The director in a run of the SimPy engine: stops, starts, interruptions, timeouts, replanning."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from stripesim.sim.engine.checks import Consulted, check_replanned, planning
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import PENDING
-from stripesim.sim.engine.simpy.kernel import DIRECTOR, Call, Kernel
+from stripesim.sim.engine.simpy.kernel import DIRECTOR, Kernel, ScheduledCall
 from stripesim.sim.engine.simpy.logs import Log
-from stripesim.sim.engine.simpy.paths import Request
+from stripesim.sim.engine.simpy.paths import RequestInFlight
 from stripesim.sim.engine.simpy.pins import Pins
 from stripesim.sim.engine.simpy.resources import Delays, Resource
 from stripesim.sim.engine.simpy.streams import Stream
 
 
 class DirectedKernel(Kernel):
-    """The state that a director's actions change."""
+    """The part of the engine that a director's actions change."""
 
     planning_s: float
     resources: Sequence[Resource]
     delays: Delays
     pins: Pins
     streams: Sequence[Stream]
-    # Whether requests to each placement group wait.
+    # True for each placement group whose requests wait.
     held: list[bool]
     # Requests in flight, by number.
-    flying: dict[int, Request]
+    flying: dict[int, RequestInFlight]
 
-    def start(self, log: Log, place: int, keys: Sequence[range]) -> None:
+    def start(self, log: Log, position: int, keys: Sequence[range]) -> None:
         """Start a request at its step 0."""
         raise NotImplementedError
 
 
 class Direction:
-    """A director at work on an engine."""
+    """A director in a run of the SimPy engine."""
 
     def __init__(self, engine: DirectedKernel, director: machine.Director) -> None:
         self.engine = engine
         self.director = director
-        # Requests that wait for their placement group, by number, with their key ranges.
+        # Key ranges of the requests that wait for their placement group, by number.
         self.waiting: dict[int, Sequence[range]] = {}
         self._consulted = Consulted(director, engine.program, engine)
-        # Not yet reported to the director.
+        # Completions not reported to the director yet.
         self._reports: list[machine.Report] = []
         self._begun = False
-        self._moment: Call | None = None
+        self._moment: ScheduledCall | None = None
 
     def begin(self) -> None:
-        """Act before any request is issued, if the director wants to."""
+        """Perform the director's actions before any request is issued."""
         self.director.begin(self)
         self._expect()
         if self._moment and self._moment.time_ns == 0:
@@ -69,19 +69,19 @@ class Direction:
         """Yield the begun steps of each of a stream's requests in flight."""
         log = self.engine.streams[stream]
         for request in self.engine.flying.values():
-            place = request.place
-            if request.log is log and log.completed_ns[place] == PENDING:
+            position = request.position
+            if request.log is log and log.completed_ns[position] == PENDING:
                 steps = np.array(request.pending) == 0
-                yield machine.Begun(place, log.templates[place], steps)
+                yield machine.Begun(position, log.templates[position], steps)
 
-    def report(self, stream: int, place: int) -> None:
+    def report(self, stream: int, position: int) -> None:
         """Report a completion to the director as soon as the ready list is empty."""
         if not self._reports:
             self.engine.when_quiet.append(self._act_unasked)
-        self._reports.append(machine.Report(stream, place))
+        self._reports.append(machine.Report(stream, position))
 
     def _act_unasked(self) -> None:
-        """Ask the director to act at a moment that it has not named."""
+        """Call the director at a moment that it has not named."""
         if self._moment:
             self.engine.cancel(self._moment)
         self._act()
@@ -141,35 +141,35 @@ class Direction:
             resource.resume()
 
     def _interrupt(self, groups: Collection[int]) -> list[Resource]:
-        """Cut off the requests of groups; return the resources to resume."""
+        """Cut off the requests of groups, and return the resources to resume."""
         for number in list(self.waiting):
-            stream, place = self._at(number)
-            if stream.feed and stream.groups[place] in groups:
+            stream, position = self._at(number)
+            if stream.feed and stream.groups[position] in groups:
                 del self.waiting[number]
-                stream.end(place, machine.CUT)
+                stream.end(position, machine.CUT)
         cut = set()
         for request in self.engine.flying.values():
             log = request.log
-            place = request.place
-            if log.groups[place] not in groups:
+            position = request.position
+            if log.groups[position] not in groups:
                 continue
             cut.add(request)
-            if log.completed_ns[place] != PENDING:
+            if log.completed_ns[position] != PENDING:
                 continue
             if isinstance(log, Stream) and not log.feed:
                 self.waiting[request.number] = request.keys
-                log.retries[place] += 1
+                log.retries[position] += 1
             else:
-                log.end(place, machine.CUT)
+                log.end(position, machine.CUT)
         return self._cut_off(cut)
 
     def _at(self, number: int) -> tuple[Stream, int]:
-        """Return the stream of a request and its place there."""
-        place, stream = divmod(number, len(self.engine.streams))
-        return self.engine.streams[stream], place
+        """Return the stream of a request and the request's position there."""
+        position, stream = divmod(number, len(self.engine.streams))
+        return self.engine.streams[stream], position
 
-    def _cut_off(self, cut: Collection[Request]) -> list[Resource]:
-        """Drop requests everywhere; return the resources to resume."""
+    def _cut_off(self, cut: Collection[RequestInFlight]) -> list[Resource]:
+        """Drop requests everywhere, and return the resources to resume."""
         engine = self.engine
         assert not engine.ready, "requests are cut off before anything goes on"
         if not cut:
@@ -180,12 +180,12 @@ class Direction:
         engine.delays.cut_off(cut)
         return [resource for resource in engine.resources if resource.cut_off(cut)]
 
-    def time_out(self, stream: Stream, places: Sequence[int]) -> None:
+    def time_out(self, stream: Stream, positions: Sequence[int]) -> None:
         """Cut off requests of a stream that have timed out."""
         cut = set()
-        for place in places:
-            number = stream.number(place)
-            stream.end(place, machine.FAILED)
+        for position in positions:
+            number = stream.number(position)
+            stream.end(position, machine.FAILED)
             self.waiting.pop(number, None)
             if number in self.engine.flying:
                 cut.add(self.engine.flying[number])
@@ -193,44 +193,46 @@ class Direction:
         self._fill()
 
     def _issue_waiting(self, groups: Collection[int]) -> None:
-        """Replan unissued requests of groups that are not held; issue those that wait."""
+        """Replan unissued requests of groups that are not held, and issue the waiting ones."""
         open_groups = [group for group in groups if not self.engine.held[group]]
         if not open_groups:
             return
         waiting = []
         for number in sorted(self.waiting):
-            stream, place = self._at(number)
-            if stream.groups[place] in open_groups:
+            stream, position = self._at(number)
+            if stream.groups[position] in open_groups:
                 waiting.append(number)
         for stream in self.engine.streams:
-            places = [place for log, place in map(self._at, waiting) if log is stream]
-            self._replan(stream, places, open_groups)
+            positions = [
+                position for log, position in map(self._at, waiting) if log is stream
+            ]
+            self._replan(stream, positions, open_groups)
         for number in waiting:
-            stream, place = self._at(number)
-            self.engine.start(stream, place, self.waiting.pop(number))
+            stream, position = self._at(number)
+            self.engine.start(stream, position, self.waiting.pop(number))
 
     def _replan(
-        self, stream: Stream, places: list[int], groups: Collection[int]
+        self, stream: Stream, positions: list[int], groups: Collection[int]
     ) -> None:
-        """Replan waiting requests of a stream, by place, and planned ones not issued yet."""
+        """Replan waiting and planned requests of a stream."""
         later: list[int] = []
         if stream.chunk is not None:
             later = np.flatnonzero(np.isin(stream.chunk.groups, list(groups))).tolist()
             later = [row for row in later if row >= stream.chunk_issued]
-        next_place = len(stream.issued_ns) - stream.chunk_issued
-        indices = [*places, *(next_place + row for row in later)]
+        next_position = len(stream.issued_ns) - stream.chunk_issued
+        indices = [*positions, *(next_position + row for row in later)]
         if not indices:
             return
         source = cast(machine.DirectedSource, stream.source)
         with planning(self.engine):
             again = source.replan(np.array(indices, dtype=np.int64))
-        known = self._known(stream, places, later)
+        known = self._known(stream, positions, later)
         check_replanned(self.engine.program, stream.index, again, known)
         templates = again.templates.tolist()
         bindings = again.bindings.tolist()
-        for place in places:
-            stream.templates[place] = templates.pop(0)
-            stream.bindings[place] = bindings.pop(0)
+        for position in positions:
+            stream.templates[position] = templates.pop(0)
+            stream.bindings[position] = bindings.pop(0)
         if later:
             assert stream.chunk is not None
             stream.chunk = replace(
@@ -240,11 +242,11 @@ class Direction:
             )
 
     def _known(
-        self, stream: Stream, places: list[int], later: list[int]
+        self, stream: Stream, positions: list[int], later: list[int]
     ) -> machine.RequestChunk:
-        """Return what replanning does not change: groups and keys."""
-        groups = [stream.groups[place] for place in places]
-        waiting = [self.waiting[stream.number(place)] for place in places]
+        """Return the groups and keys of requests, which replanning does not change."""
+        groups = [stream.groups[position] for position in positions]
+        waiting = [self.waiting[stream.number(position)] for position in positions]
         ranges = [[[keys.start, keys.stop] for keys in own] for own in waiting]
         chunk = stream.chunk
         if later and chunk is not None:
@@ -261,7 +263,7 @@ class Direction:
         )
 
     def check_end(self) -> None:
-        """Assert that what is taken of pools, gates and pins belongs to requests in flight."""
+        """Assert that all units, tickets and pins that are out belong to requests in flight."""
         engine = self.engine
         flying = set(engine.flying.values())
         for resource in engine.resources:
@@ -276,8 +278,8 @@ class Direction:
         assert pins.counts == engine.pins.counts, "a pin was lost"
         for stream in engine.streams:
             pending = {
-                stream.number(place)
-                for place, time_ns in enumerate(stream.completed_ns)
+                stream.number(position)
+                for position, time_ns in enumerate(stream.completed_ns)
                 if time_ns == PENDING
             }
             assert len(pending) == stream.outstanding, "a request was lost"

@@ -1,8 +1,8 @@
-"""The reference engine, on SimPy: the machine of sim/engine/ENGINE.md, to be read and extended.
+"""The reference engine, on SimPy: a readable implementation of the machine of ENGINE.md.
 
-Read ``kernel.py`` first: the calendar and the ready list. Then ``resources.py`` and ``cores.py``: one class
-for each discipline. Then this file: what a completed step makes ready. ``paths.py`` holds templates and
-requests, ``streams.py`` issues requests, ``director.py`` stops resources and cuts requests off.
+Read ``kernel.py`` first (calendar and ready list), then ``resources.py`` and ``cores.py`` (one class
+per discipline), then this file (completion of steps). ``paths.py`` holds templates
+and requests, ``streams.py`` issues requests, ``director.py`` stops resources and cuts requests off.
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,22 +44,22 @@ from stripesim.sim.engine.simpy.cores import (
 )
 from stripesim.sim.engine.simpy.director import DirectedKernel, Direction
 from stripesim.sim.engine.simpy.logs import Log
-from stripesim.sim.engine.simpy.paths import Path, Request, Step
+from stripesim.sim.engine.simpy.paths import Path, PathStep, RequestInFlight
 from stripesim.sim.engine.simpy.pins import Pins
 from stripesim.sim.engine.simpy.queues import FifoQueue, MClockQueue, Queue, WpqQueue
 from stripesim.sim.engine.simpy.resources import (
-    Batch,
+    BatchServer,
     Delays,
     Fifo,
     Gate,
-    Pool,
     Resource,
+    UnitPool,
 )
 from stripesim.sim.engine.simpy.streams import Stream
 
 
 class SimpyEngine(DirectedKernel):
-    """A SimPy environment in which the requests of a program run."""
+    """A SimPy environment that runs the requests of a program."""
 
     def __init__(self, program: Program) -> None:
         check_program(program)
@@ -73,9 +73,10 @@ class SimpyEngine(DirectedKernel):
         self.flying = {}
         self.direction = Direction(self, program.director) if program.director else None
         self.streams = [Stream(self, index) for index in range(len(program.streams))]
-        # The ends of the steps of the requests that are followed, by number.
+        # Completion times of the steps of followed requests, by number.
         self._followed_ns: dict[int, list[int]] = {
-            place * len(program.streams): [] for place in program.followed.tolist()
+            position * len(program.streams): []
+            for position in program.followed.tolist()
         }
         self._seed = seed_state(program.seed)
         self._paths: dict[int, Path] = {}
@@ -99,7 +100,7 @@ class SimpyEngine(DirectedKernel):
         return self._result(end_ns, wall_s)
 
     def _run_to(self, bound_ns: int | None) -> int:
-        """Process all events up to a bound; return the time of the end [ns]."""
+        """Process all events up to a bound, and return the time of the end [ns]."""
         while (next_ns := self.peek()) < inf:
             if bound_ns is not None and next_ns > bound_ns:
                 self.now_ns = bound_ns
@@ -134,7 +135,7 @@ class SimpyEngine(DirectedKernel):
         return table
 
     def _check_end(self, end_ns: int) -> None:
-        """Assert that a run which came to its end left nothing behind."""
+        """Assert that a run that reached its end left nothing behind."""
         if self.direction:
             self.direction.check_end()
             return
@@ -151,37 +152,37 @@ class SimpyEngine(DirectedKernel):
 
     # ---------------------------------------------------------------------- requests
 
-    def issue(self, stream: Stream, place: int, keys: Sequence[range]) -> None:
+    def issue(self, stream: Stream, position: int, keys: Sequence[range]) -> None:
         """Start a request, or hold it for its placement group."""
-        if self.held[stream.groups[place]]:
+        if self.held[stream.groups[position]]:
             assert self.direction is not None
-            self.direction.waiting[stream.number(place)] = keys
+            self.direction.waiting[stream.number(position)] = keys
         else:
-            self.start(stream, place, keys)
+            self.start(stream, position, keys)
 
-    def start(self, log: Log, place: int, keys: Sequence[range]) -> None:
+    def start(self, log: Log, position: int, keys: Sequence[range]) -> None:
         """Start a request at its step 0."""
-        number = log.number(place)
-        path = self._path(log.templates[place])
-        row = self._row(log.bindings[place])
-        retries = log.retries[place]
+        number = log.number(position)
+        path = self._path(log.templates[position])
+        row = self._row(log.bindings[position])
+        retries = log.retries[position]
         seed = retried_state(self._seed, retries) if retries else self._seed
-        request = Request(number, path, row, keys, log, place, seed)
+        request = RequestInFlight(number, path, row, keys, log, position, seed)
         if number in self._followed_ns:
             request.follow(self._followed_ns[number])
         if self.direction:
             self.flying[number] = request
         self.ready.append((request, path.steps[0]))
 
-    def report(self, stream: int, place: int) -> None:
+    def report(self, stream: int, position: int) -> None:
         """Report a completion to the director."""
         assert self.direction is not None
-        self.direction.report(stream, place)
+        self.direction.report(stream, position)
 
-    def time_out(self, stream: Stream, places: Sequence[int]) -> None:
+    def time_out(self, stream: Stream, positions: Sequence[int]) -> None:
         """Cut off requests that have timed out."""
         assert self.direction is not None
-        self.direction.time_out(stream, places)
+        self.direction.time_out(stream, positions)
 
     def _path(self, template: int) -> Path:
         if template not in self._paths:
@@ -191,7 +192,7 @@ class SimpyEngine(DirectedKernel):
         return self._paths[template]
 
     def _row(self, binding: int) -> Sequence[Resource | None]:
-        """Return the resources that a binding binds; its last entry serves steps without a role."""
+        """Return the resources of a binding, with a last entry for steps without a role."""
         if binding not in self._rows:
             [bound] = bound_rows(self.program.book, np.array([binding], dtype=np.int64))
             row = [
@@ -203,8 +204,8 @@ class SimpyEngine(DirectedKernel):
 
     # ------------------------------------------------------------------------- steps
 
-    def complete(self, request: Request, step: Step) -> None:
-        """Complete a step and begin what it makes ready."""
+    def complete(self, request: RequestInFlight, step: PathStep) -> None:
+        """Complete a step and begin the steps that it makes ready."""
         if self.direction:
             self._count_down(request)
         if step in request.skipped:
@@ -219,7 +220,7 @@ class SimpyEngine(DirectedKernel):
         if request.ends_ns is not None:
             request.ends_ns[step.number] = self.now_ns
         if step is path.reply:
-            request.log.complete(request.place, self.now_ns)
+            request.log.complete(request.position, self.now_ns)
         following = step.following
         if step.word == BRANCH:
             following = self._branch(request, step)
@@ -234,7 +235,7 @@ class SimpyEngine(DirectedKernel):
             if not pending[number]:
                 self._begin(request, after)
 
-    def _begin(self, request: Request, step: Step) -> None:
+    def _begin(self, request: RequestInFlight, step: PathStep) -> None:
         """Begin a step whose predecessors have completed."""
         if step.at_resource:
             resource = request.row[step.role]
@@ -250,16 +251,16 @@ class SimpyEngine(DirectedKernel):
             self.pins.unpin(request, step.keys)
         self.ready.append((request, step))
 
-    def _branch(self, request: Request, step: Step) -> list[Step]:
-        """Skip the side that is not taken; return the successors on the other."""
+    def _branch(self, request: RequestInFlight, step: PathStep) -> list[PathStep]:
+        """Skip the side not taken, and return the successors on the other."""
         if self._holds(request, step):
             self._skip_all(request, step.otherwise)
             return step.following
         self._skip_all(request, step.following)
         return step.otherwise
 
-    def _skip_all(self, request: Request, steps: Sequence[Step]) -> None:
-        """Process steps of which a predecessor does not run."""
+    def _skip_all(self, request: RequestInFlight, steps: Sequence[PathStep]) -> None:
+        """Process steps that have a predecessor that does not run."""
         for step in steps:
             if step in request.skipped:
                 continue
@@ -271,17 +272,17 @@ class SimpyEngine(DirectedKernel):
                 request.skipped.add(step)
             self.ready.append((request, step))
 
-    def _spawn(self, request: Request, step: Step) -> None:
-        """Start a detached graph, if the test holds."""
+    def _spawn(self, request: RequestInFlight, step: PathStep) -> None:
+        """Start a detached graph if the test holds."""
         if not self._holds(request, step):
             return
         log = request.log.spawned
-        binding = request.log.bindings[request.place]
-        group = request.log.groups[request.place]
-        place = log.note(self.now_ns, step.spawned, binding, group)
-        self.start(log, place, request.keys)
+        binding = request.log.bindings[request.position]
+        group = request.log.groups[request.position]
+        position = log.note(self.now_ns, step.spawned, binding, group)
+        self.start(log, position, request.keys)
 
-    def _holds(self, request: Request, step: Step) -> bool:
+    def _holds(self, request: RequestInFlight, step: PathStep) -> bool:
         """Evaluate the test of a step."""
         if step.test == ALWAYS:
             return True
@@ -295,28 +296,28 @@ class SimpyEngine(DirectedKernel):
         assert isinstance(resource, Gate)
         return resource.alone(request, step.ticket)
 
-    def _count_down(self, request: Request) -> None:
-        """Count down the steps of a request that have not completed."""
+    def _count_down(self, request: RequestInFlight) -> None:
+        """Count one completed step, and forget the request after its last."""
         request.steps_left -= 1
         if not request.steps_left:
             del self.flying[request.number]
 
     # -------------------------------------------------------------------- accounting
 
-    def account(self, request: Request, step: Step) -> None:
-        """Add what a completed step accounts to the bin of the current time."""
+    def account(self, request: RequestInFlight, step: PathStep) -> None:
+        """Add a completed step's amounts to the bin of the current time."""
         if step.bound(request):
             bin_now = self.bins.at(self.now_ns)
             bin_now += step.amounts
 
-    def _account_taken(self, request: Request, step: Step) -> None:
-        """Add what a completed step accounts to its stream's totals."""
+    def _account_taken(self, request: RequestInFlight, step: PathStep) -> None:
+        """Add a completed step's amounts to its stream's totals."""
         if step.bound(request):
             request.log.taken += step.amounts
             request.log.taken_uses += step.word == USE and step.role != NO_ROLE
 
-    def account_service(self, request: Request, step: Step) -> None:
-        """Account what a step accounts once per service."""
+    def account_service(self, request: RequestInFlight, step: PathStep) -> None:
+        """Account a step's amounts per service."""
         assert step.once is not None
         request.log.taken += step.once
         if self.program.bin_ns:
@@ -325,7 +326,7 @@ class SimpyEngine(DirectedKernel):
 
 
 def make_resources(engine: SimpyEngine) -> list[Resource]:
-    """Make the resources of a program."""
+    """Create the resources of a program."""
     resources = engine.program.resources
     made = [_resource(engine, index) for index in range(len(resources))]
     for server, threads in enumerate(resources.served_by.tolist()):
@@ -345,11 +346,11 @@ def _resource(engine: SimpyEngine, index: int) -> Resource:
         return Gate(engine, index)
     if discipline == BATCH:
         is_served = resources.served_by[index] >= 0
-        return (ServedBatch if is_served else Batch)(engine, index)
+        return (ServedBatch if is_served else BatchServer)(engine, index)
     queue = _queue(engine, index)
     if discipline == POOL:
         serves = index in resources.served_by
-        return (ServingPool if serves else Pool)(engine, index, queue)
+        return (ServingPool if serves else UnitPool)(engine, index, queue)
     if resources.slice_ns[index] or resources.paired[index]:
         return Cores(engine, index, queue, engine.processes)
     return Fifo(engine, index, queue)
@@ -372,5 +373,21 @@ def _int64(values: Iterable[int]) -> IntArray:
 
 
 def run(program: Program) -> EngineRun:
-    """Execute a program on the reference engine."""
+    """Execute a program on the reference engine.
+
+    Parameters
+    ----------
+    program
+        The program.
+
+    Returns
+    -------
+    EngineRun
+        The result, equal to the compiled engine's except for `wall_s`.
+
+    Raises
+    ------
+    ProgramError
+        If the program, a chunk or an action of the director is invalid.
+    """
     return SimpyEngine(program).execute()

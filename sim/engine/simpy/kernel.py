@@ -1,4 +1,4 @@
-"""The kernel of the SimPy engine: the calendar and the ready list."""
+"""Kernel of the SimPy engine: the calendar and the ready list."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,10 +13,10 @@ import simpy
 from stripesim.sim.engine.draws import factor_index, scaled_ns
 from stripesim.sim.engine.graph import COUNTERS, IntArray
 from stripesim.sim.engine.program import Program
-from stripesim.sim.engine.simpy.paths import Request, Step
+from stripesim.sim.engine.simpy.paths import PathStep, RequestInFlight
 
-# Events of one time are processed by priority, the lowest first. SimPy's own events have the priorities 0
-# and 1. The priority of a step is its key, counted from `FIRST_STEP`.
+# Priorities of events at equal times, the lowest first. SimPy's own events have the priorities
+# 0 and 1. A step's priority is its key plus `FIRST_STEP`.
 DIRECTOR = -(5 << 60)
 LOST_SERVICE = -(4 << 60)
 TIMEOUT = -(3 << 60)
@@ -26,7 +26,7 @@ FIRST_STEP = 2
 
 
 class Moment:
-    """An event of the engine's own."""
+    """An event of the engine, as opposed to one of SimPy."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ class Moment:
         raise NotImplementedError
 
 
-class Call(Moment):
+class ScheduledCall(Moment):
     """A scheduled call of a function."""
 
     __slots__ = ("_action", "time_ns")
@@ -58,7 +58,7 @@ class Bins:
         self.rows: list[IntArray] = []
 
     def at(self, now_ns: int) -> IntArray:
-        """Return the sums of the bin that a time is in."""
+        """Return the sums of the bin that contains a time."""
         index = now_ns // self.bin_ns
         while len(self.rows) <= index:
             self.rows.append(np.zeros(self.columns, dtype=np.int64))
@@ -70,27 +70,27 @@ class Bins:
 
 
 class Kernel(simpy.Environment):
-    """A SimPy environment whose calendar also holds moments, and a ready list.
+    """A SimPy environment with a ready list. Its calendar also holds moments.
 
-    SimPy's own processes may run in it beside the requests.
+    SimPy processes may run in it alongside the requests.
     """
 
     def __init__(self, program: Program) -> None:
         super().__init__()
         self.program = program
         self.now_ns = 0
-        # Entries are (time, priority, number, moment or SimPy's event).
+        # Entries are (time, priority, number, moment or SimPy event).
         self._calendar: list[tuple[int, int, int, Any]] = []
         self._numbers = count()
         self._cancelled: set[Moment] = set()
-        # Steps that have completed, in order.
-        self.ready: deque[tuple[Request, Step]] = deque()
-        # Functions to call, one by one, whenever the ready list is empty.
+        # Completed steps, in order.
+        self.ready: deque[tuple[RequestInFlight, PathStep]] = deque()
+        # Functions to call one by one whenever the ready list is empty.
         self.when_quiet: deque[Callable[[], None]] = deque()
         self.uses = 0
         self.bins = Bins(program.bin_ns, len(COUNTERS))
         self.sleep_bins = Bins(program.bin_ns, len(program.resources.kind_names))
-        # Index of the kind of each resource.
+        # Kind of each resource, as an index.
         self.kinds: list[int] = program.resources.kind_indices.tolist()
         self._factors: list[list[int]] = program.factor_tables.tolist()
 
@@ -106,23 +106,25 @@ class Kernel(simpy.Environment):
         entry = (time_ns, priority, next(self._numbers), moment)
         heappush(self._calendar, entry)
 
-    def call_at(self, time_ns: int, priority: int, action: Callable[[], None]) -> Call:
-        """Call a function at a time, unless it is cancelled before."""
-        call = Call(time_ns, action)
+    def call_at(
+        self, time_ns: int, priority: int, action: Callable[[], None]
+    ) -> ScheduledCall:
+        """Schedule the call of a function."""
+        call = ScheduledCall(time_ns, action)
         self.put(time_ns, priority, call)
         return call
 
     def cancel(self, moment: Moment) -> None:
-        """Take a moment out of the calendar."""
+        """Remove a moment from the calendar."""
         self._cancelled.add(moment)
 
     def schedule(self, event: simpy.Event, priority: int = 1, delay: Any = 0) -> None:
-        """Put an event of SimPy's own into the calendar."""
+        """Insert a SimPy event into the calendar."""
         entry = (self.now_ns + delay, priority, next(self._numbers), event)
         heappush(self._calendar, entry)
 
     def peek(self) -> float:
-        """Return the time of the next event, infinity if there is none."""
+        """Return the time of the next event, or infinity if there is none."""
         while self._calendar:
             time_ns, _, _, event = self._calendar[0]
             if event not in self._cancelled:
@@ -158,23 +160,24 @@ class Kernel(simpy.Environment):
                 return
             self.when_quiet.popleft()()
 
-    def complete(self, request: Request, step: Step) -> None:
-        """Complete a step and begin what it makes ready."""
+    def complete(self, request: RequestInFlight, step: PathStep) -> None:
+        """Complete a step and begin the steps that it makes ready."""
         raise NotImplementedError
 
-    def account_service(self, request: Request, step: Step) -> None:
-        """Account what a step accounts once per service."""
+    def account_service(self, request: RequestInFlight, step: PathStep) -> None:
+        """Account a step's amounts per service."""
         raise NotImplementedError
 
-    def random_ns(self, request: Request, step: Step) -> int:
-        """Return the demand of a use, times its random factor."""
+    def random_ns(self, request: RequestInFlight, step: PathStep) -> int:
+        """Return the demand of a use multiplied by its random factor."""
         index = factor_index(request.seed, request.key | step.number)
         return scaled_ns(step.demand_ns, self._factors[step.spread][index])
 
 
 def _process(event: simpy.Event) -> None:
-    """Process an event of SimPy's own, as its environment does."""
-    callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
+    """Process a SimPy event, as its environment does."""
+    callbacks = event.callbacks
+    event.callbacks = None  # type: ignore[assignment]
     for callback in callbacks:
         callback(event)
     if not event.ok and not event.defused:

@@ -18,21 +18,21 @@ class Log:
         self.templates: list[int] = []
         self.bindings: list[int] = []
         self.groups: list[int] = []
-        # How often each request was cut off to be issued again.
+        # Number of retries of each request.
         self.retries: list[int] = []
         self.taken = np.zeros(len(COUNTERS), dtype=np.int64)
         self.taken_uses = 0
-        # The log of the requests that these spawn. Spawned requests share one log with what they spawn.
+        # The log of spawned requests. These share one log with the requests that they spawn.
         self.spawned = self
         self._streams = streams
         self._first_number = first_number
 
-    def number(self, place: int) -> int:
-        """Return the number of the request at a place of the order of issue."""
-        return self._first_number + place * self._streams + self.index
+    def number(self, position: int) -> int:
+        """Return the number of the request at a position of the log."""
+        return self._first_number + position * self._streams + self.index
 
     def note(self, now_ns: int, template: int, binding: int, group: int) -> int:
-        """Record the issue of a request; return its place."""
+        """Record the issue of a request, and return its position."""
         self.issued_ns.append(now_ns)
         self.completed_ns.append(PENDING)
         self.templates.append(template)
@@ -41,13 +41,13 @@ class Log:
         self.retries.append(0)
         return len(self.issued_ns) - 1
 
-    def complete(self, place: int, now_ns: int) -> None:
+    def complete(self, position: int, now_ns: int) -> None:
         """Process the reply of a request."""
-        self.end(place, now_ns)
+        self.end(position, now_ns)
 
-    def end(self, place: int, outcome: int) -> None:
-        """Record the completion time of a request, or why it has none."""
-        self.completed_ns[place] = outcome
+    def end(self, position: int, outcome: int) -> None:
+        """Record the completion time or the outcome of a request."""
+        self.completed_ns[position] = outcome
 
     def result(self, *, counted: bool) -> StreamRun:
         """Return the log as arrays."""

@@ -1,4 +1,4 @@
-"""Templates and requests as the SimPy engine reads them."""
+"""Templates and requests in the form that the SimPy engine executes."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _AT_RESOURCE = (USE, ACQUIRE, RELEASE, ENTER, TURN, LEAVE)
 
 
 class Station(Protocol):
-    """What a request needs to know of a resource."""
+    """The part of a resource that a request uses."""
 
     index: int
     wake_ns: int
 
     @property
     def idle(self) -> bool:
-        """Whether a server or a unit is free, or no ticket of a gate is out."""
+        """True if a server or unit is idle, or no ticket of a gate is out."""
 
-    def begin(self, request: Request, step: Step) -> None:
+    def begin(self, request: RequestInFlight, step: PathStep) -> None:
         """Begin a step whose predecessors have completed."""
 
 
 @dataclass(slots=True, eq=False)
-class Step:
-    """A step of a template; `stripesim.sim.engine.graph` explains the terms."""
+class PathStep:
+    """A step of a template. `stripesim.sim.engine.graph` defines the attributes."""
 
     number: int
     word: int
@@ -52,23 +52,23 @@ class Step:
     amounts: IntArray
     at_resource: bool
     # Its successors. Those on the no side of a branch are in `otherwise`.
-    following: list[Step] = field(default_factory=list)
-    otherwise: list[Step] = field(default_factory=list)
+    following: list[PathStep] = field(default_factory=list)
+    otherwise: list[PathStep] = field(default_factory=list)
     is_merge: bool = False
     test: int = NO_TEST
     keys: int = -1
-    # The step that entered the gate.
+    # The `enter` step of the ticket.
     ticket: int = -1
-    # Index of the template that it spawns.
+    # Index of the spawned template.
     spawned: int = -1
-    # What it accounts once per service.
+    # Amounts accounted once per service.
     once: IntArray | None = None
-    # The acquire of the thread that does it.
-    thread: Step | None = None
+    # The acquire of the thread that performs it.
+    thread: PathStep | None = None
     share_class: int = 0
     cost: int = 1
 
-    def bound(self, request: Request) -> bool:
+    def bound(self, request: RequestInFlight) -> bool:
         """Return True if the step has no role, or one that is bound to a resource."""
         return self.role == NO_ROLE or request.row[self.role] is not None
 
@@ -76,7 +76,14 @@ class Step:
 class Path:
     """A template as linked steps.
 
-    `counted`: the engine counts what each step takes, even where the plan states it.
+    Parameters
+    ----------
+    number
+        Index of the template.
+    templates
+        All templates of the book.
+    counted
+        True to count the amounts of each step, even if the plan states them.
     """
 
     def __init__(
@@ -87,7 +94,7 @@ class Path:
         self.predecessors: list[int] = template.predecessors.tolist()
         self.planned = template.planned and not counted
         self.steps = [
-            Step(step, word, role, demand_ns, spread, amounts, word in _AT_RESOURCE)
+            PathStep(step, word, role, demand_ns, spread, amounts, word in _AT_RESOURCE)
             for step, word, role, demand_ns, spread, amounts in zip(
                 range(template.steps),
                 template.words.tolist(),
@@ -131,7 +138,7 @@ class Path:
                 step.following = step.following[:yes]
 
 
-class Request:
+class RequestInFlight:
     """A request in flight."""
 
     __slots__ = (
@@ -144,7 +151,7 @@ class Request:
         "path",
         "pending",
         "pinned",
-        "place",
+        "position",
         "reached",
         "row",
         "seed",
@@ -160,7 +167,7 @@ class Request:
         row: Sequence[Station | None],
         keys: Sequence[range],
         log: Log,
-        place: int,
+        position: int,
         seed: int,
     ) -> None:
         self.number = number
@@ -169,26 +176,27 @@ class Request:
         # The resource of each role. The last entry, None, serves steps without a role.
         self.row = row
         self.keys = keys
-        # Its log, and its place there.
+        # Position of the request in its log.
         self.log = log
-        self.place = place
+        self.position = position
         self.seed = seed
-        # Predecessors of each step that have not completed; a skipped one stays among them, unless the step
-        # is a merge.
+        # Outstanding predecessors of each step. A skipped predecessor stays outstanding,
+        # except for a merge.
         self.pending = path.predecessors.copy()
-        self.skipped: set[Step] = set()
-        # Merges of which a predecessor has completed.
-        self.reached: set[Step] = set()
-        # Acquires that found their unit idle, so had to wake a thread; those whose wake-up a core has served.
-        self.woken: set[Step] = set()
-        self.awake: set[Step] = set()
-        # How often it has pinned each of its key ranges.
+        self.skipped: set[PathStep] = set()
+        # Merges that have a completed predecessor.
+        self.reached: set[PathStep] = set()
+        # Acquires that had to wake their thread, and those whose wake-up time a core has
+        # spent.
+        self.woken: set[PathStep] = set()
+        self.awake: set[PathStep] = set()
+        # Number of times it has pinned each of its key ranges.
         self.pinned = [0] * len(keys)
-        # When its steps ended, if it is followed.
+        # Completion times of its steps, if it is followed.
         self.ends_ns: list[int] | None = None
         self.steps_left = len(path.steps)
 
     def follow(self, ends_ns: list[int]) -> None:
-        """Record the ends of steps in a list, from now on."""
+        """Start to record the completion times of steps in a list."""
         ends_ns[:] = [PENDING] * len(self.path.steps)
         self.ends_ns = ends_ns

@@ -1,5 +1,7 @@
-"""The queues of the SimPy engine: in order of arrival, and as Ceph shares a resource between classes.
+"""Queues of the SimPy engine: in order of arrival, or shared by classes as in Ceph.
 
+References
+----------
 `WpqQueue`: Ceph v19.2.0, ``src/common/WeightedPriorityQueue.h``.
 
 `MClockQueue`: dmclock (github.com/ceph/dmclock), ``src/dmclock_server.h``, ``PullPriorityQueue`` with delayed
@@ -16,23 +18,23 @@ from typing import Protocol
 
 from stripesim.sim.engine import shares
 from stripesim.sim.engine.draws import share_draw
-from stripesim.sim.engine.simpy.paths import Request, Step
+from stripesim.sim.engine.simpy.paths import PathStep, RequestInFlight
 
 
 @dataclass(slots=True, eq=False)
 class Visit:
     """A step at a resource."""
 
-    request: Request
-    step: Step
+    request: RequestInFlight
+    step: PathStep
     demand_ns: int
     joined_ns: int
-    # Other members of its batch.
-    others: Sequence[Visit] = ()
+    # The members of its batch that it leads.
+    followers: Sequence[Visit] = ()
 
 
 class Queue(Protocol):
-    """The visits that wait for a resource."""
+    """The visits waiting for a resource."""
 
     def __len__(self) -> int: ...
 
@@ -42,17 +44,17 @@ class Queue(Protocol):
         """Enqueue a visit."""
 
     def take(self, now_ns: int) -> Visit | None:
-        """Dequeue the next visit that may be served now; None if there is none."""
+        """Dequeue the next visit that may be served now, or return None."""
 
     def next_ns(self) -> int | None:
-        """Return when a visit may be served, if none may now; None if time does not matter."""
+        """Return when a visit may be served if none may now. None if time makes no difference."""
 
-    def leave(self, cut: Collection[Request]) -> None:
+    def leave(self, cut: Collection[RequestInFlight]) -> None:
         """Drop the visits of some requests."""
 
 
 class FifoQueue(deque[Visit]):
-    """First come, first served."""
+    """A queue in order of arrival."""
 
     join = deque.append
 
@@ -61,9 +63,9 @@ class FifoQueue(deque[Visit]):
         return self.popleft() if self else None
 
     def next_ns(self) -> None:
-        """Return None: visits wait only for servers."""
+        """Return None, because visits wait only for servers."""
 
-    def leave(self, cut: Collection[Request]) -> None:
+    def leave(self, cut: Collection[RequestInFlight]) -> None:
         """Drop the visits of some requests."""
         kept = [visit for visit in self if visit.request not in cut]
         self.clear()
@@ -71,15 +73,15 @@ class FifoQueue(deque[Visit]):
 
 
 class BatchQueue(FifoQueue):
-    """All waiting visits are served together."""
+    """A queue that serves all waiting visits together."""
 
     def take(self, now_ns: int) -> Visit | None:
-        """Dequeue all visits as a batch, which takes as long as the longest."""
+        """Dequeue all visits as one batch with the longest demand."""
         if not self:
             return None
         leader = self.popleft()
         if self:
-            leader.others = list(self)
+            leader.followers = list(self)
             longest_ns = max(visit.demand_ns for visit in self)
             leader.demand_ns = max(leader.demand_ns, longest_ns)
             self.clear()
@@ -87,20 +89,20 @@ class BatchQueue(FifoQueue):
 
 
 @dataclass(slots=True, eq=False)
-class Line:
-    """The visits of one class. Its tags are those of its first visit, or of the last one that it had."""
+class ClassLine:
+    """The visits of one class. Its tags are those of its first visit, or of its last one when empty."""
 
     rates: shares.ShareClass
     visits: deque[Visit] = field(default_factory=deque)
     reservation_ns: int = shares.TAG_BEFORE
     limit_ns: int = shares.TAG_BEFORE
     proportion: int = shares.TAG_BEFORE
-    # Added to the tag of the weight of a class that was idle.
+    # Offset of the weight tag of a class that was idle.
     ahead: int = 0
     seen_ns: int = shares.TAG_BEFORE
 
     def tag(self, now_ns: int) -> None:
-        """Move the tags on to the first visit."""
+        """Advance the tags to the first visit."""
         visit = self.visits[0]
         cost = visit.step.cost
         self.seen_ns = now_ns
@@ -121,10 +123,10 @@ class Line:
 
 
 class ClassQueue:
-    """A queue that several classes share. Strict classes go first, the highest first."""
+    """A queue shared by classes. Strict classes go first, the highest first."""
 
     def __init__(self, share: shares.Share) -> None:
-        self.lines = [Line(rates) for rates in share.classes]
+        self.lines = [ClassLine(rates) for rates in share.classes]
 
     def __len__(self) -> int:
         return sum(len(line.visits) for line in self.lines)
@@ -141,15 +143,15 @@ class ClassQueue:
             self.joined(line, visit)
 
     def next_ns(self) -> int | None:
-        """Return when a visit may be served, if none may now; None if time does not matter."""
+        """Return when a visit may be served if none may now. None if time makes no difference."""
         return None
 
-    def joined(self, line: Line, visit: Visit) -> None:
-        """Process a visit that has joined a line that is not strict."""
+    def joined(self, line: ClassLine, visit: Visit) -> None:
+        """Process a visit that has joined a non-strict line."""
         raise NotImplementedError
 
     def take(self, now_ns: int) -> Visit | None:
-        """Dequeue the next visit that may be served now; None if there is none."""
+        """Dequeue the next visit that may be served now, or return None."""
         waiting = [line for line in self.lines if line.visits]
         strict = [line for line in waiting if line.rates.strict]
         if strict:
@@ -157,12 +159,12 @@ class ClassQueue:
             return highest.visits.popleft()
         return self.take_shared(waiting, now_ns) if waiting else None
 
-    def take_shared(self, waiting: list[Line], now_ns: int) -> Visit | None:
-        """Dequeue a visit of lines that are not strict; None if none may be served."""
+    def take_shared(self, waiting: list[ClassLine], now_ns: int) -> Visit | None:
+        """Dequeue a visit of the non-strict lines, or return None if none may be served."""
         raise NotImplementedError
 
-    def leave(self, cut: Collection[Request]) -> None:
-        """Drop the visits of some requests. Tags stay with a class."""
+    def leave(self, cut: Collection[RequestInFlight]) -> None:
+        """Drop the visits of some requests. Tags stay with their class."""
         for line in self.lines:
             kept = [visit for visit in line.visits if visit.request not in cut]
             line.visits = deque(kept)
@@ -178,12 +180,12 @@ class WpqQueue(ClassQueue):
         self._draws = 0
         self._cost_max = 0
 
-    def joined(self, line: Line, visit: Visit) -> None:
-        """Update the highest cost so far."""
+    def joined(self, line: ClassLine, visit: Visit) -> None:
+        """Update the highest cost."""
         self._cost_max = max(self._cost_max, visit.step.cost)
 
-    def take_shared(self, waiting: list[Line], now_ns: int) -> Visit:
-        """Draw lines until one is accepted; a single line needs no draw."""
+    def take_shared(self, waiting: list[ClassLine], now_ns: int) -> Visit:
+        """Draw lines until one is accepted. A single line needs no draw."""
         while len(waiting) > 1:
             line = self._drawn_line(waiting)
             threshold = self._cost_max - line.visits[0].step.cost * 9 // 10
@@ -191,13 +193,13 @@ class WpqQueue(ClassQueue):
                 return line.visits.popleft()
         return waiting[0].visits.popleft()
 
-    def _drawn_line(self, waiting: list[Line]) -> Line:
+    def _drawn_line(self, waiting: list[ClassLine]) -> ClassLine:
         drawn = self._draw() % sum(line.rates.weight for line in waiting)
         for line in waiting:
             if drawn < line.rates.weight:
                 return line
             drawn -= line.rates.weight
-        raise AssertionError("a draw lies below the sum of the weights")
+        raise AssertionError("a draw is below the sum of the weights")
 
     def _draw(self) -> int:
         self._draws += 1
@@ -207,7 +209,7 @@ class WpqQueue(ClassQueue):
 class MClockQueue(ClassQueue):
     """Ceph's mClock queue: reservations first, then by weight within limits."""
 
-    def joined(self, line: Line, visit: Visit) -> None:
+    def joined(self, line: ClassLine, visit: Visit) -> None:
         """Tag a visit that is the first of its line."""
         if len(line.visits) > 1:
             return
@@ -215,21 +217,21 @@ class MClockQueue(ClassQueue):
             self._catch_up(line, visit.joined_ns)
         line.tag(visit.joined_ns)
 
-    def _catch_up(self, line: Line, now_ns: int) -> None:
+    def _catch_up(self, line: ClassLine, now_ns: int) -> None:
         """Align the weight tag of an idle class with the least of the others."""
-        others = [
-            other.competes_at()
-            for other in self.lines
-            if other is not line
-            and other.rates.weight
-            and not other.rates.strict
-            and (other.visits or now_ns - other.seen_ns < shares.IDLE_AGE_NS)
+        rivals = [
+            rival.competes_at()
+            for rival in self.lines
+            if rival is not line
+            and rival.rates.weight
+            and not rival.rates.strict
+            and (rival.visits or now_ns - rival.seen_ns < shares.IDLE_AGE_NS)
         ]
-        if others:
-            line.ahead = min(others) - shares.weight_clock(now_ns)
+        if rivals:
+            line.ahead = min(rivals) - shares.weight_clock(now_ns)
 
-    def take_shared(self, waiting: list[Line], now_ns: int) -> Visit | None:
-        """Dequeue the visit with the earliest due reservation, otherwise by weight within limits."""
+    def take_shared(self, waiting: list[ClassLine], now_ns: int) -> Visit | None:
+        """Dequeue the visit with the earliest due reservation, or the next by weight within limits."""
         due = [
             line
             for line in waiting
@@ -242,7 +244,7 @@ class MClockQueue(ClassQueue):
         ]
         if not within:
             return None
-        line = min(within, key=Line.competes_at)
+        line = min(within, key=ClassLine.competes_at)
         visit = self._first(line, now_ns)
         if line.rates.reservation:
             # Service by weight does not count against the reservation.
@@ -251,14 +253,14 @@ class MClockQueue(ClassQueue):
             )
         return visit
 
-    def _first(self, line: Line, now_ns: int) -> Visit:
+    def _first(self, line: ClassLine, now_ns: int) -> Visit:
         visit = line.visits.popleft()
         if line.visits:
             line.tag(now_ns)
         return visit
 
     def next_ns(self) -> int:
-        """Return when a visit may be served, if none may now."""
+        """Return when a visit may be served if none may be now."""
         times_ns = []
         for line in self.lines:
             if line.visits and line.rates.reservation:

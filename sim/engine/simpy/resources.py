@@ -1,4 +1,4 @@
-"""The resources of the SimPy engine, one class for each discipline; the cores have `cores.py`."""
+"""Resources of the SimPy engine, one class per discipline. ``cores.py`` adds cores."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from stripesim.sim.engine.simpy.kernel import (
     FIRST_STEP,
     LOOK,
     LOST_SERVICE,
-    Call,
     Kernel,
     Moment,
+    ScheduledCall,
 )
-from stripesim.sim.engine.simpy.paths import Request, Step
+from stripesim.sim.engine.simpy.paths import PathStep, RequestInFlight
 from stripesim.sim.engine.simpy.queues import BatchQueue, Queue, Visit
 
 
 class Level:
-    """A number that changes with time, and its integral."""
+    """A value that changes over time, and its integral."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -49,34 +49,34 @@ class Resource:
         self.stopped = False
         self.busy_ns = 0
         self.sleeps = 0
-        # What wake-ups of its threads were spared because their process had just run.
+        # Wake-up time that its threads saved because their process had just run.
         self.warm_ns = 0
         self._kind = kernel.kinds[index]
 
     @property
     def idle(self) -> bool:
-        """Whether a server or a unit is free, or no ticket of a gate is out."""
+        """True if a server or unit is idle, or no ticket of a gate is out."""
         raise NotImplementedError
 
-    def begin(self, request: Request, step: Step) -> None:
+    def begin(self, request: RequestInFlight, step: PathStep) -> None:
         """Begin a step whose predecessors have completed."""
         raise NotImplementedError
 
     def sleep(self) -> None:
-        """Count that a server or a unit becomes idle because nothing waits for it."""
+        """Count a server or unit that becomes idle because nothing waits for it."""
         self.sleeps += 1
         if self.kernel.sleep_bins.bin_ns:
             self.kernel.sleep_bins.at(self.kernel.now_ns)[self._kind] += 1
 
     def waited_ns(self, end_ns: int) -> int:
-        """Return the total time that steps have waited, up to the end of the run."""
+        """Return the time that steps have waited, summed until the end of the run."""
         raise NotImplementedError
 
     def held_ns(self, end_ns: int) -> int:
-        """Return the total time that units or tickets were held, up to the end of the run."""
+        """Return the time that units or tickets were out, summed until the end of the run."""
         return 0
 
-    def users(self) -> Iterable[Request]:
+    def users(self) -> Iterable[RequestInFlight]:
         """Yield the requests that hold a unit or a ticket."""
         return ()
 
@@ -85,25 +85,25 @@ class Resource:
         raise NotImplementedError
 
     def stop(self) -> Sequence[Resource]:
-        """Stop; return the resources to resume because of it."""
+        """Stop, and return the resources to resume as a consequence."""
         self.stopped = True
         return ()
 
     def start(self) -> None:
-        """Work again."""
+        """Resume work."""
         self.stopped = False
 
-    def cut_off(self, cut: Collection[Request]) -> bool:
-        """Drop some requests; return True if the resource has to be resumed."""
+    def cut_off(self, cut: Collection[RequestInFlight]) -> bool:
+        """Drop some requests. Return True if the resource has to be resumed."""
         raise NotImplementedError
 
     def resume(self) -> None:
-        """Serve waiting steps after something was given back or started."""
+        """Serve waiting steps after a start or a return."""
         raise NotImplementedError
 
 
 class Queued(Resource):
-    """A resource with a queue. Subclasses define what a visit gets."""
+    """A resource with a queue. Subclasses define how a visit is served."""
 
     def __init__(self, kernel: Kernel, index: int, queue: Queue) -> None:
         super().__init__(kernel, index)
@@ -111,21 +111,24 @@ class Queued(Resource):
         # Idle servers or units.
         self.free = self.capacity
         self._waited_ns = 0
-        self._look: Call | None = None
+        self._look: ScheduledCall | None = None
 
     @property
     def idle(self) -> bool:
-        """Whether a server or a unit is free."""
+        """True if a server or unit is idle."""
         return self.free > 0
 
     def arrive(self, visit: Visit) -> None:
-        """Enqueue a visit, which goes on at once if it may."""
+        """Enqueue a visit, and serve it immediately if possible."""
         self.queue.join(visit)
         if self.free:
             self.dispatch(awake=0)
 
     def dispatch(self, awake: int) -> int:
-        """Serve what may be served; return how many. All but the first `awake` wake a sleeper."""
+        """Serve the queue, and return the number of visits served.
+
+        All visits but the first `awake` wake a sleeping server or unit.
+        """
         queue = self.queue
         now_ns = self.kernel.now_ns
         served = 0
@@ -134,8 +137,8 @@ class Queued(Resource):
             if visit is None:
                 break
             self._waited_ns += now_ns - visit.joined_ns
-            for other in visit.others:
-                self._waited_ns += now_ns - other.joined_ns
+            for follower in visit.followers:
+                self._waited_ns += now_ns - follower.joined_ns
             self.serve(visit, woken=served >= awake)
             served += 1
         if queue or self._look:
@@ -143,15 +146,15 @@ class Queued(Resource):
         return served
 
     def can_serve(self) -> bool:
-        """Return True if an idle server or unit may be given out."""
+        """Return True if idle servers or units may be used."""
         return not self.stopped
 
     def serve(self, visit: Visit, *, woken: bool) -> None:
-        """Give a server or a unit to a visit, which may have to wake it."""
+        """Assign a server or unit, which may have to be woken, to a visit."""
         raise NotImplementedError
 
     def _look_again(self) -> None:
-        """Schedule the next look at a queue whose visits wait only for time to pass."""
+        """Schedule the next look at a queue that waits only for time to pass."""
         look_ns = None
         if self.queue and self.free and self.can_serve():
             look_ns = self.queue.next_ns()
@@ -169,7 +172,7 @@ class Queued(Resource):
         self.dispatch(awake=0)
 
     def waited_ns(self, end_ns: int) -> int:
-        """Return the total time that visits have waited."""
+        """Return the time that visits have waited, summed until the end of the run."""
         return self._waited_ns + sum(end_ns - visit.joined_ns for visit in self.queue)
 
     def at_rest(self) -> bool:
@@ -182,7 +185,7 @@ class Queued(Resource):
         self._look_again()
         return ()
 
-    def cut_off(self, cut: Collection[Request]) -> bool:
+    def cut_off(self, cut: Collection[RequestInFlight]) -> bool:
         """Drop visits from the queue. Only a queue that waits for a look has to be resumed."""
         dropped = [visit for visit in self.queue if visit.request in cut]
         if not dropped:
@@ -193,12 +196,12 @@ class Queued(Resource):
         return self._look is not None
 
     def resume(self) -> None:
-        """Serve waiting visits. What a director gives back is awake."""
+        """Serve waiting visits. Units returned by a director are awake."""
         self.dispatch(awake=self.capacity)
 
 
 class Service(Moment):
-    """A service in progress; as a moment, its end."""
+    """A service in progress. As a moment, it is the end of the service."""
 
     __slots__ = ("end_ns", "server", "since_ns", "visit")
 
@@ -206,7 +209,7 @@ class Service(Moment):
         self.server = server
         self.visit = visit
         self.end_ns = end_ns
-        # Since when the server works for the same thread.
+        # Time since when the server works for the same thread.
         self.since_ns = since_ns
         server.services[self] = None
         priority = FIRST_STEP + visit.request.key + visit.step.number
@@ -218,28 +221,28 @@ class Service(Moment):
 
 
 class Fifo(Queued):
-    """Servers that serve one visit after the other."""
+    """Servers that serve one visit after another."""
 
     def __init__(self, kernel: Kernel, index: int, queue: Queue) -> None:
         super().__init__(kernel, index, queue)
         self.services: dict[Service, None] = {}
-        # Services whose requests were all cut off. They occupy their servers to the end.
-        self.lost: dict[Call, None] = {}
+        # Services whose requests were all cut off. They occupy their servers until their end.
+        self.lost: dict[ScheduledCall, None] = {}
 
-    def begin(self, request: Request, step: Step) -> None:
+    def begin(self, request: RequestInFlight, step: PathStep) -> None:
         """Take a server or wait for one."""
         demand_ns = self.demand_ns(request, step)
         if step.thread in request.woken:
             demand_ns += self.waking_ns(request, step)
         self.arrive(Visit(request, step, demand_ns, self.kernel.now_ns))
 
-    def demand_ns(self, request: Request, step: Step) -> int:
-        """Return how long a use takes a server that is awake."""
+    def demand_ns(self, request: RequestInFlight, step: PathStep) -> int:
+        """Return the time of a use on a server that is awake."""
         if step.spread:
             return self.kernel.random_ns(request, step)
         return step.demand_ns
 
-    def waking_ns(self, request: Request, step: Step) -> int:
+    def waking_ns(self, request: RequestInFlight, step: PathStep) -> int:
         """Return the time that waking its thread adds to a use."""
         assert step.thread is not None
         pool = request.row[step.thread.role]
@@ -247,7 +250,7 @@ class Fifo(Queued):
         return pool.wake_ns
 
     def serve(self, visit: Visit, *, woken: bool) -> None:
-        """Begin a service by a free server."""
+        """Begin a service on an idle server."""
         self.free -= 1
         demand_ns = visit.demand_ns
         if woken:
@@ -255,12 +258,12 @@ class Fifo(Queued):
         self.begin_service(visit, demand_ns, self.kernel.now_ns)
 
     def begin_service(self, visit: Visit, demand_ns: int, since_ns: int) -> None:
-        """Begin a service by a server that is taken."""
+        """Begin a service on a server already taken."""
         self.busy_ns += demand_ns
         Service(self, visit, self.kernel.now_ns + demand_ns, since_ns)
 
     def end(self, service: Service) -> None:
-        """End a service: hand its server over before its steps complete."""
+        """End a service. Its server is free before its steps complete."""
         del self.services[service]
         visit = service.visit
         kernel = self.kernel
@@ -269,16 +272,16 @@ class Fifo(Queued):
             kernel.account_service(visit.request, visit.step)
         kernel.ready.append((visit.request, visit.step))
         self.hand_over(service)
-        for other in visit.others:
+        for follower in visit.followers:
             kernel.uses += 1
-            kernel.ready.append((other.request, other.step))
+            kernel.ready.append((follower.request, follower.step))
 
     def hand_over(self, service: Service) -> None:
-        """Pass on the server of a service that has ended."""
+        """Release the server of a service that has ended."""
         self.free_server()
 
     def free_server(self) -> None:
-        """Free a server that is awake."""
+        """Return a server, which is awake, to the queue."""
         self.free += 1
         if not self.dispatch(awake=1):
             self.sleep()
@@ -293,26 +296,26 @@ class Fifo(Queued):
         return super().stop()
 
     def start(self) -> None:
-        """Work again, with all servers free."""
+        """Resume work with all servers idle."""
         self.stopped = False
         self.free = self.capacity
 
-    def cut_off(self, cut: Collection[Request]) -> bool:
+    def cut_off(self, cut: Collection[RequestInFlight]) -> bool:
         """Drop visits in the queue and in service."""
         for service in list(self.services):
-            visits = [service.visit, *service.visit.others]
+            visits = [service.visit, *service.visit.followers]
             left = [visit for visit in visits if visit.request not in cut]
             if len(left) < len(visits):
                 self._leave_service(service, left)
         return super().cut_off(cut)
 
     def _leave_service(self, service: Service, left: list[Visit]) -> None:
-        """Continue a service for the visits that are left. Without any, it only occupies the server."""
+        """Continue a service for its remaining visits. Without any, it only occupies the server."""
         self.kernel.cancel(service)
         del self.services[service]
         if left:
-            leader, *others = left
-            leader.others = others
+            leader, *followers = left
+            leader.followers = followers
             Service(self, leader, service.end_ns, service.since_ns)
             return
 
@@ -325,24 +328,24 @@ class Fifo(Queued):
         self.lost[lost] = None
 
 
-class Batch(Fifo):
-    """Servers of which one service serves all visits that waited when it began."""
+class BatchServer(Fifo):
+    """Servers whose service serves all visits that waited when it began."""
 
     def __init__(self, kernel: Kernel, index: int) -> None:
         super().__init__(kernel, index, BatchQueue())
 
 
-class Pool(Queued):
+class UnitPool(Queued):
     """Units that requests acquire and release."""
 
     def __init__(self, kernel: Kernel, index: int, queue: Queue) -> None:
         super().__init__(kernel, index, queue)
         self._out = Level()
-        # How many units each request has.
-        self._units: defaultdict[Request, int] = defaultdict(int)
+        # Number of units of each request.
+        self._units: defaultdict[RequestInFlight, int] = defaultdict(int)
 
-    def begin(self, request: Request, step: Step) -> None:
-        """Take a unit or wait for one; or give one back."""
+    def begin(self, request: RequestInFlight, step: PathStep) -> None:
+        """Take a unit or wait for one, or return one."""
         if step.word == ACQUIRE:
             self.arrive(Visit(request, step, 0, self.kernel.now_ns))
             return
@@ -351,7 +354,7 @@ class Pool(Queued):
         self.kernel.ready.append((request, step))
 
     def serve(self, visit: Visit, *, woken: bool) -> None:
-        """Give a free unit to a visit."""
+        """Assign an idle unit to a visit."""
         request = visit.request
         self.free -= 1
         self._out.change(1, self.kernel.now_ns)
@@ -361,11 +364,11 @@ class Pool(Queued):
         self.kernel.ready.append((request, visit.step))
 
     def release(self) -> None:
-        """Pass on a unit that was given back."""
+        """Pass a returned unit to the queue."""
         if not self.dispatch(awake=1):
             self.sleep()
 
-    def _give_back(self, request: Request, units: int) -> None:
+    def _give_back(self, request: RequestInFlight, units: int) -> None:
         self.free += units
         self._out.change(-units, self.kernel.now_ns)
         self._units[request] -= units
@@ -373,15 +376,15 @@ class Pool(Queued):
             del self._units[request]
 
     def held_ns(self, end_ns: int) -> int:
-        """Return the total time that units were held."""
+        """Return the time that units were out, summed until the end of the run."""
         return self._out.integral_ns(end_ns)
 
-    def users(self) -> Iterable[Request]:
+    def users(self) -> Iterable[RequestInFlight]:
         """Yield the requests that have a unit."""
         return self._units
 
-    def cut_off(self, cut: Collection[Request]) -> bool:
-        """Drop visits in the queue and take units back."""
+    def cut_off(self, cut: Collection[RequestInFlight]) -> bool:
+        """Drop visits from the queue and take units back."""
         to_resume = super().cut_off(cut)
         holders = [request for request in self._units if request in cut]
         for request in holders:
@@ -390,13 +393,13 @@ class Pool(Queued):
 
 
 class Ticket:
-    """A request's place in a gate."""
+    """A ticket of a gate."""
 
-    def __init__(self, request: Request, entered_ns: int) -> None:
+    def __init__(self, request: RequestInFlight, entered_ns: int) -> None:
         self.request = request
-        # The turn that waits.
+        # The waiting turn.
         self.turn: Visit | None = None
-        # Whether it has had its turn or has been given back.
+        # True after its turn or its return.
         self.passed = False
 
 
@@ -407,23 +410,22 @@ class Gate(Resource):
         super().__init__(kernel, index)
         # Tickets that have not had their turn, the earliest first.
         self._tickets: deque[Ticket] = deque()
-        # Tickets not given back, by request and number of the enter step.
-        self._out: dict[tuple[Request, int], Ticket] = {}
+        # Tickets that are out, by request and number of the enter step.
+        self._out: dict[tuple[RequestInFlight, int], Ticket] = {}
         self._count = Level()
         self._waited_ns = 0
 
     @property
     def idle(self) -> bool:
-        """Whether every ticket was given back."""
+        """True if no ticket is out."""
         return not self._out
 
-    def alone(self, request: Request, enter: int) -> bool:
-        """Return True if no ticket is out except that of an enter step."""
-        others = len(self._out) - ((request, enter) in self._out)
-        return others == 0
+    def alone(self, request: RequestInFlight, enter: int) -> bool:
+        """Return True if no ticket is out except the one of an enter step."""
+        return self._out.keys() <= {(request, enter)}
 
-    def begin(self, request: Request, step: Step) -> None:
-        """Take a ticket, wait for its turn, or give it back."""
+    def begin(self, request: RequestInFlight, step: PathStep) -> None:
+        """Take a ticket, wait for its turn, or return it."""
         now_ns = self.kernel.now_ns
         if step.word == ENTER:
             ticket = Ticket(request, now_ns)
@@ -440,7 +442,7 @@ class Gate(Resource):
         self.kernel.ready.append((request, step))
 
     def _pass_tickets(self) -> None:
-        """Grant turns, the earliest ticket first, until one has not asked for its turn yet."""
+        """Grant turns to the earliest tickets, up to one that does not wait for its turn yet."""
         tickets = self._tickets
         while tickets and not self.stopped:
             ticket = tickets[0]
@@ -457,22 +459,22 @@ class Gate(Resource):
             self._waited_ns += self.kernel.now_ns - ticket.turn.joined_ns
             ticket.turn = None
 
-    def _give_back(self, request: Request, enter: int) -> None:
+    def _give_back(self, request: RequestInFlight, enter: int) -> None:
         ticket = self._out.pop((request, enter))
         self._end_wait(ticket)
         ticket.passed = True
         self._count.change(-1, self.kernel.now_ns)
 
     def waited_ns(self, end_ns: int) -> int:
-        """Return the total time that turns have waited."""
+        """Return the time that turns have waited, summed until the end of the run."""
         waiting = [ticket.turn for ticket in self._tickets if ticket.turn]
         return self._waited_ns + sum(end_ns - turn.joined_ns for turn in waiting)
 
     def held_ns(self, end_ns: int) -> int:
-        """Return the total time that tickets were out."""
+        """Return the time that tickets were out, summed until the end of the run."""
         return self._count.integral_ns(end_ns)
 
-    def users(self) -> Iterable[Request]:
+    def users(self) -> Iterable[RequestInFlight]:
         """Yield the requests that have a ticket."""
         return (ticket.request for ticket in self._out.values())
 
@@ -480,7 +482,7 @@ class Gate(Resource):
         """Return True if no ticket is out."""
         return not self._out
 
-    def cut_off(self, cut: Collection[Request]) -> bool:
+    def cut_off(self, cut: Collection[RequestInFlight]) -> bool:
         """Take tickets back, without granting turns yet."""
         dropped = [key for key in self._out if key[0] in cut]
         for request, enter in dropped:
@@ -499,7 +501,7 @@ class Delays:
         self._kernel = kernel
         self._running: dict[Delay, None] = {}
 
-    def begin(self, request: Request, step: Step) -> None:
+    def begin(self, request: RequestInFlight, step: PathStep) -> None:
         """Begin a delay."""
         delay = Delay(self, request, step)
         self._running[delay] = None
@@ -511,7 +513,7 @@ class Delays:
         del self._running[delay]
         self._kernel.ready.append((delay.request, delay.step))
 
-    def cut_off(self, cut: Collection[Request]) -> None:
+    def cut_off(self, cut: Collection[RequestInFlight]) -> None:
         """Drop the delays of some requests."""
         for delay in list(self._running):
             if delay.request in cut:
@@ -520,11 +522,13 @@ class Delays:
 
 
 class Delay(Moment):
-    """A delay in progress; as a moment, its end."""
+    """A delay in progress. As a moment, it is the end of the delay."""
 
     __slots__ = ("delays", "request", "step")
 
-    def __init__(self, delays: Delays, request: Request, step: Step) -> None:
+    def __init__(
+        self, delays: Delays, request: RequestInFlight, step: PathStep
+    ) -> None:
         self.delays = delays
         self.request = request
         self.step = step

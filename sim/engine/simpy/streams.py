@@ -1,4 +1,4 @@
-"""The streams of the SimPy engine: plan, issue and complete their requests."""
+"""Streams of the SimPy engine: planning, issue and completion of requests."""
 
 from __future__ import annotations
 
@@ -13,43 +13,45 @@ from stripesim.sim.engine.program import (
     Program,
     RequestChunk,
 )
-from stripesim.sim.engine.simpy.kernel import ARRIVAL, TIMEOUT, Call, Moment
+from stripesim.sim.engine.simpy.kernel import ARRIVAL, TIMEOUT, Moment, ScheduledCall
 from stripesim.sim.engine.simpy.logs import Log
 
 
 class Issuer(Protocol):
-    """The engine, as far as a stream sees it."""
+    """The part of the engine that a stream uses."""
 
     program: Program
     now_ns: int
     planning_s: float
 
-    def issue(self, stream: Stream, place: int, keys: Sequence[range]) -> None:
+    def issue(self, stream: Stream, position: int, keys: Sequence[range]) -> None:
         """Start a request, or hold it for its placement group."""
 
-    def call_at(self, time_ns: int, priority: int, action: Callable[[], None]) -> Call:
-        """Call a function at a time."""
+    def call_at(
+        self, time_ns: int, priority: int, action: Callable[[], None]
+    ) -> ScheduledCall:
+        """ScheduledCall a function at a time."""
 
     def cancel(self, moment: Moment) -> None:
         """Take a moment out of the calendar."""
 
-    def report(self, stream: int, place: int) -> None:
+    def report(self, stream: int, position: int) -> None:
         """Report a completion to the director."""
 
-    def time_out(self, stream: Stream, places: Sequence[int]) -> None:
+    def time_out(self, stream: Stream, positions: Sequence[int]) -> None:
         """Cut off requests that have timed out."""
 
 
 class Deadline:
-    """The moment at which requests time out that were issued at the same time."""
+    """The common deadline of requests issued at the same time."""
 
-    def __init__(self, moment: Call) -> None:
+    def __init__(self, moment: ScheduledCall) -> None:
         self.moment = moment
-        self.places: list[int] = []
+        self.positions: list[int] = []
 
 
 class Stream(Log):
-    """A stream's requests, as far as they are planned and issued."""
+    """A stream's requests, planned and issued."""
 
     def __init__(self, engine: Issuer, index: int) -> None:
         program = engine.program
@@ -59,12 +61,12 @@ class Stream(Log):
         self.source = program.streams[index]
         self.depth = self.source.depth
         self.chunk: RequestChunk | None = None
-        # Requests of the chunk that have been issued.
+        # Number of requests of the chunk that have been issued.
         self.chunk_issued = 0
-        # A feed may be woken after its end.
+        # A feed may be woken after this.
         self.ended = False
         self.outstanding = 0
-        # Places of completed requests that the client has not noticed yet.
+        # Positions of completed requests that the client has not noticed yet.
         self.unnoticed: list[int] = []
         self.newest_only = index in program.newest_only
         self.drained = False
@@ -77,11 +79,11 @@ class Stream(Log):
             self.feed = self.source.feed
             self.reports = self.source.reports
             self.timeout_ns = self.source.timeout_ns
-        # By time of issue.
+        # Deadlines by time of issue.
         self._deadlines: dict[int, Deadline] = {}
 
     def refill(self) -> bool:
-        """Plan more requests if needed; return False at the stream's end."""
+        """Plan more requests if needed. Return False at the stream's end."""
         if self.chunk is not None and self.chunk_issued < len(self.chunk):
             return True
         if self.ended:
@@ -109,7 +111,7 @@ class Stream(Log):
         row = self.chunk_issued
         assert chunk is not None
         self.chunk_issued += 1
-        place = self.note(
+        position = self.note(
             self.engine.now_ns,
             int(chunk.templates[row]),
             int(chunk.bindings[row]),
@@ -117,22 +119,22 @@ class Stream(Log):
         )
         self.outstanding += 1
         if self.timeout_ns:
-            self._watch(place)
+            self._watch(position)
         keys = [] if chunk.keys is None else chunk.keys[row].tolist()
-        self.engine.issue(self, place, [range(first, stop) for first, stop in keys])
+        self.engine.issue(self, position, [range(first, stop) for first, stop in keys])
 
-    def complete(self, place: int, now_ns: int) -> None:
+    def complete(self, position: int, now_ns: int) -> None:
         """Process a reply and continue a closed loop. Some clients notice replies late."""
         if self.reports:
-            self.engine.report(self.index, place)
+            self.engine.report(self.index, position)
         newest = len(self.issued_ns) - 1
-        if self.newest_only and not self.drained and place != newest:
-            self.unnoticed.append(place)
+        if self.newest_only and not self.drained and position != newest:
+            self.unnoticed.append(position)
             return
-        noticed = [place, *self.unnoticed]
+        noticed = [position, *self.unnoticed]
         self.unnoticed.clear()
-        for other in noticed:
-            self.end(other, now_ns)
+        for completed in noticed:
+            self.end(completed, now_ns)
         if not self.depth:
             return
         self.drained = self.newest_only and not self.refill()
@@ -140,22 +142,22 @@ class Stream(Log):
             if self.refill():
                 self.issue()
 
-    def end(self, place: int, outcome: int) -> None:
-        """Record the completion time of a request, or why it has none."""
-        self.completed_ns[place] = outcome
+    def end(self, position: int, outcome: int) -> None:
+        """Record the completion time or the outcome of a request."""
+        self.completed_ns[position] = outcome
         self.outstanding -= 1
-        issued_ns = self.issued_ns[place]
+        issued_ns = self.issued_ns[position]
         deadline = self._deadlines.get(issued_ns)
         if deadline is None:
             return
-        deadline.places.remove(place)
-        if not deadline.places:
+        deadline.positions.remove(position)
+        if not deadline.positions:
             self.engine.cancel(deadline.moment)
             del self._deadlines[issued_ns]
 
-    def _watch(self, place: int) -> None:
+    def _watch(self, position: int) -> None:
         """Set the deadline of a request."""
-        issued_ns = self.issued_ns[place]
+        issued_ns = self.issued_ns[position]
         if issued_ns not in self._deadlines:
             moment = self.engine.call_at(
                 issued_ns + self.timeout_ns,
@@ -163,11 +165,11 @@ class Stream(Log):
                 lambda: self._time_out(issued_ns),
             )
             self._deadlines[issued_ns] = Deadline(moment)
-        self._deadlines[issued_ns].places.append(place)
+        self._deadlines[issued_ns].positions.append(position)
 
     def _time_out(self, issued_ns: int) -> None:
         deadline = self._deadlines.pop(issued_ns)
-        self.engine.time_out(self, deadline.places)
+        self.engine.time_out(self, deadline.positions)
 
     def schedule_arrival(self) -> None:
         """Put the next arrival of an open stream into the calendar."""

@@ -1,1 +1,5 @@
-"""An encoding proxy in front of a cluster of key-value nodes (ErasureBench)."""
+"""An encoding proxy in front of a cluster of key-value nodes (ErasureBench).
+
+Start with `proxy` (the machine and its operations), then `plan` (operations of writes and reads) and
+`cluster` (nodes that come and go).
+"""

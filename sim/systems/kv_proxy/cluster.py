@@ -1,4 +1,4 @@
-"""Track slots and lost keys of a key-value cluster whose nodes come and go, and plan its repair."""
+"""Slots and lost keys of a key-value cluster whose nodes change, and its repair."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,22 +16,50 @@ from stripesim.sim.systems.kv_proxy.proxy import (
     StoreSystem,
 )
 
+# Maps lost positions to the positions to read, empty if they cannot be restored.
 RepairSources = Callable[[frozenset[int]], tuple[int, ...]]
-"""Lost positions → positions to read; empty where they cannot be restored."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdminCosts:
-    """Costs of the scripts around the store when a node comes or goes."""
+    """Costs of the store's scripts when a node joins or leaves.
 
-    # One command of the scripts to one node, each a process of its own [ns].
+    Attributes
+    ----------
+    command_ns
+        Time of one command to one node, each a separate process [ns].
+    line_bytes
+        Bytes of a node's answer per node of the store [B].
+    loads_count
+        Number of times that each node is queried for its view of the store.
+    """
+
     command_ns: float
-    line_bytes: int  # Bytes of a node's answer per node of the store [B].
-    loads_count: int  # Times that each node is asked for its view of the store.
+    line_bytes: int
+    loads_count: int
 
 
 class StoreCluster:
-    """The slots and keys of a store while its nodes change."""
+    """Slots and keys of a store while its nodes change.
+
+    Parameters
+    ----------
+    system
+        The proxy and its nodes.
+    keys
+        The keys in the store.
+    nodes
+        Nodes at the start.
+    admin
+        Costs of a change.
+    seed
+        Seed of the slots and of the nodes that leave.
+
+    Raises
+    ------
+    StoreError
+        If `nodes` is below 2 or exceeds the system's nodes.
+    """
 
     def __init__(
         self,
@@ -56,24 +84,46 @@ class StoreCluster:
 
     @property
     def nodes_of_keys(self) -> IntArray:
-        """Return the node of each key, lost or not, shape (rows, width)."""
+        """Node of each key, lost or not, shape (rows, width)."""
         placed: IntArray = self.owners[self.slots]
         return placed
 
     def leave(self) -> Operations:
-        """Kill a node: its keys are lost, others take its slots; return the operations of the scripts."""
+        """Kill a node. Its keys are lost, and other nodes take its slots.
+
+        Returns
+        -------
+        Operations
+            The operations of the scripts.
+
+        Raises
+        ------
+        StoreError
+            If only the first node is left.
+        """
         if len(self.alive) < 2:
             raise StoreError(
-                "cluster: got a node that leaves, wanted one beside the first"
+                "cluster: got a node that leaves, wanted another node than the first"
             )
         gone = self.alive.pop(1 + int(self._rng.integers(len(self.alive) - 1)))
         self.lost |= self.nodes_of_keys == gone
         orphans = np.flatnonzero(self.owners == gone)
         self.owners[orphans] = self._rng.choice(np.array(self.alive), size=len(orphans))
-        return self._asked_of_all()
+        return self._announce_change()
 
     def join(self) -> Operations:
-        """Add a node and move its share of the slots to it; return the operations of the scripts."""
+        """Add a node, and move its part of the slots to it.
+
+        Returns
+        -------
+        Operations
+            The operations of the scripts.
+
+        Raises
+        ------
+        StoreError
+            If the system has no further node.
+        """
         if self._next >= self.system.nodes:
             raise StoreError(
                 f"cluster: got node {self._next}, wanted below {self.system.nodes}"
@@ -92,14 +142,28 @@ class StoreCluster:
         moves = plan.operations_of(
             MIGRATE, np.full(len(moved), new), sent, self.system.reply_bytes
         )
-        return Operations.joined([self._asked_of_all(), moves])
+        return Operations.joined([self._announce_change(), moves])
 
     def repair(
         self, sources: RepairSources, *, work_ns_per_byte: float, data_blocks: int
     ) -> Operations:
-        """Look up every key of every file, restore what is lost, and write a row of keys for each file.
+        """Look up all keys of all files, restore lost ones, and write a row of keys for each file.
 
-        The program flushes every position's buffer after each file, full or empty.
+        The program flushes the buffer of each position after each file, whether full or empty.
+
+        Parameters
+        ----------
+        sources
+            Maps lost positions to the positions to read.
+        work_ns_per_byte
+            Time of the proxy per byte of data restored [ns/B].
+        data_blocks
+            Data blocks of a stripe.
+
+        Returns
+        -------
+        Operations
+            The operations of the repair.
         """
         system = self.system
         keys = self.keys
@@ -131,8 +195,8 @@ class StoreCluster:
                 self.lost[row, lost] = False
         return Operations.joined(parts)
 
-    def _asked_of_all(self) -> Operations:
-        """Tell every node of a change, then ask each for its view of all nodes."""
+    def _announce_change(self) -> Operations:
+        """Inform every node of a change, then query each for its view of all nodes."""
         nodes = np.tile(np.array(self.alive), self.admin.loads_count)
         answer = self.system.reply_bytes + self.admin.line_bytes * len(self.alive)
         asked = plan.operations_of(ADMIN, nodes, self.system.command_bytes, answer)

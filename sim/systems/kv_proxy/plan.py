@@ -1,4 +1,4 @@
-"""Plan the operations of the encoding proxy for writes, reads and repairs, and the slots of keys."""
+"""Operations of the encoding proxy for writes, reads and repairs, and the slots of keys."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,18 +16,29 @@ from stripesim.sim.systems.kv_proxy.proxy import (
     StoreSystem,
 )
 
+# Hash slots of a Redis cluster.
 SLOTS = 1 << 14
-"""Hash slots of a Redis cluster."""
 
 
 @dataclass(frozen=True)
 class Writes:
-    """Writes of the file system, in order."""
+    """Writes of the file system, in order.
 
-    files: IntArray  # Shape (writes,). File of each write, ascending.
-    size_bytes: IntArray  # Shape (writes,). Data of each write [B].
-    stripes: IntArray  # Shape (writes,). Stripes that it touches, whole or in part.
-    # Shape (writes,). Blocks of an earlier write in its first stripe, which have to be read back.
+    Attributes
+    ----------
+    files
+        File of each write, ascending, shape (writes,).
+    size_bytes
+        Data of each write [B], shape (writes,).
+    stripes
+        Stripes that each write touches, in full or in part, shape (writes,).
+    restored
+        Blocks of an earlier write in each write's first stripe, which are read back, shape (writes,).
+    """
+
+    files: IntArray
+    size_bytes: IntArray
+    stripes: IntArray
     restored: IntArray
 
     def __len__(self) -> int:
@@ -37,9 +48,25 @@ class Writes:
 def extraction(file_bytes: IntArray, model: AggregationModel, *, k: int) -> Writes:
     """Plan the writes of extracting an archive.
 
-    An archive is a sequence of headers and files, each rounded up to a block. It is read a record at a time,
-    and each write is the part of a file in one record. A write that begins inside a stripe reads back the
-    earlier part and rewrites the whole stripe.
+    Parameters
+    ----------
+    file_bytes
+        Sizes of the files [B].
+    model
+        Sizes of records and blocks of the archive.
+    k
+        Data blocks of a stripe.
+
+    Returns
+    -------
+    Writes
+        The writes.
+
+    Notes
+    -----
+    An archive is a sequence of headers and files, each rounded up to a block. It is read one record at a
+    time, and each write is the part of a file in one record. A write that begins inside a stripe reads the
+    earlier part back and rewrites the whole stripe.
     """
     record = int(model.extract_record_bytes)
     block = int(model.extract_block_bytes)
@@ -58,7 +85,22 @@ def extraction(file_bytes: IntArray, model: AggregationModel, *, k: int) -> Writ
 
 
 def sequential(file_bytes: int, write_bytes: int, *, k: int) -> Writes:
-    """Plan the writes of a file from its beginning, so many bytes at a time."""
+    """Plan the sequential writes of one file.
+
+    Parameters
+    ----------
+    file_bytes
+        Size of the file [B].
+    write_bytes
+        Size of each write [B].
+    k
+        Data blocks of a stripe.
+
+    Returns
+    -------
+    Writes
+        The writes.
+    """
     starts = np.arange(0, file_bytes, write_bytes, dtype=np.int64)
     ends = np.minimum(starts + write_bytes, file_bytes)
     stripes = -(-ends // k) - starts // k
@@ -67,29 +109,51 @@ def sequential(file_bytes: int, write_bytes: int, *, k: int) -> Writes:
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys that writes make: rows of one key for each position."""
+    """Keys created by writes, in rows of one key per position.
 
-    writes: IntArray  # Shape (rows,). Write of each row.
-    files: IntArray  # Shape (rows,). File of each row, ascending.
-    stripes: IntArray  # Shape (rows,). Stripes under each key of the row.
-    width: int  # Positions of a stripe.
+    Attributes
+    ----------
+    writes
+        Write of each row, shape (rows,).
+    files
+        File of each row, ascending, shape (rows,).
+    stripes
+        Stripes under each key of the row, shape (rows,).
+    width
+        Positions of a stripe.
+    """
+
+    writes: IntArray
+    files: IntArray
+    stripes: IntArray
+    width: int
 
     @property
     def count(self) -> int:
-        """Return the number of keys."""
+        """Number of keys."""
         return len(self.stripes) * self.width
 
     def binary_bytes(self, model: AggregationModel) -> int:
-        """Return the bytes of all values before Base64 [B]."""
+        """Return the size of all values before Base64 [B]."""
         return self.width * int(model.key_bytes(self.stripes).sum())
 
     def stored_bytes(self, model: AggregationModel) -> int:
-        """Return the bytes of all values in the store [B]."""
+        """Return the size of all values in the store [B]."""
         return self.width * int(model.value_bytes(self.stripes).sum())
 
 
 def keys_of(writes: Writes, model: AggregationModel, *, width: int) -> Keys:
-    """Return the keys that writes make, buffer by buffer."""
+    """Return the keys that writes create, buffer by buffer.
+
+    Parameters
+    ----------
+    writes
+        The writes.
+    model
+        Sizes of buffers.
+    width
+        Positions of a stripe.
+    """
     rows = [
         (index, part)
         for index, stripes in enumerate(writes.stripes.tolist())
@@ -100,12 +164,12 @@ def keys_of(writes: Writes, model: AggregationModel, *, width: int) -> Keys:
 
 
 def even_owners(nodes: int) -> IntArray:
-    """Return the node of each slot, in equal contiguous runs, shape (SLOTS,)."""
+    """Return the node of each slot, in contiguous runs of equal length, shape (SLOTS,)."""
     return np.arange(SLOTS, dtype=np.int64) * nodes // SLOTS
 
 
 def draw_slots(rows: int, width: int, rng: np.random.Generator) -> IntArray:
-    """Draw slots of keys, shape (rows, width): uniformly from each position's own run of slots."""
+    """Draw slots of keys uniformly from each position's run of slots, shape (rows, width)."""
     each = SLOTS // width
     drawn = rng.integers(0, each, size=(rows, width))
     return np.arange(width, dtype=np.int64) * each + drawn
@@ -120,7 +184,26 @@ def write_operations(
     code: str,
     fuse: bool = True,
 ) -> Operations:
-    """Plan writes: work, blocks read back, then every key of every position."""
+    """Plan writes: work, blocks read back, then each key of each position.
+
+    Parameters
+    ----------
+    system
+        The proxy and its nodes.
+    writes, keys
+        The writes and the keys that they create.
+    nodes
+        Node of each key, shape (rows, width).
+    code
+        Name of the code in the source: NC, RS or LRC.
+    fuse
+        True to include the kernel's file system.
+
+    Returns
+    -------
+    Operations
+        The operations.
+    """
     model = system.model
     width = keys.width
     entry_bytes = int(system.aggregation.list_entry_bytes)
@@ -157,7 +240,30 @@ def read_operations(
     sources: Sequence[Sequence[int]],
     fuse: bool = True,
 ) -> Operations:
-    """Plan reads: look up every position of each row of keys, then get the values of its sources."""
+    """Plan reads: look up each position of each row of keys, then get the values of its sources.
+
+    Parameters
+    ----------
+    system
+        The proxy and its nodes.
+    keys
+        The keys to read.
+    nodes
+        Node of each key, shape (rows, width).
+    code
+        Name of the code in the source: NC, RS or LRC.
+    data_bytes
+        Data in each row [B], shape (rows,).
+    sources
+        Positions to read in each row.
+    fuse
+        True to include the kernel's file system.
+
+    Returns
+    -------
+    Operations
+        The operations.
+    """
     model = system.model
     per_byte = model.read_ns_per_byte(code)
     if fuse:
@@ -174,7 +280,7 @@ def read_operations(
 
 
 def working(work_ns: float) -> Operations:
-    """Return work of the proxy's thread [ns]."""
+    """Return one operation of the proxy's thread [ns]."""
     return operations_of(WORK, np.zeros(1, dtype=np.int64), 0, 0, round(work_ns))
 
 
@@ -202,7 +308,7 @@ def exists(system: StoreSystem, nodes: IntArray) -> Operations:
 
 
 def _stripes_so_far(writes: Writes) -> IntArray:
-    """Return the stripes of the file after each write, shape (writes,)."""
+    """Return the number of stripes of the file after each write, shape (writes,)."""
     total = np.cumsum(writes.stripes)
     first = np.flatnonzero(np.diff(writes.files, prepend=-1))
     counts = np.diff(np.append(first, len(writes)))

@@ -1,8 +1,8 @@
-"""Run a proxy that encodes files over a cluster of key-value nodes.
+"""A proxy that encodes files over a cluster of key-value nodes.
 
-The proxy has one thread: it works, sends one request to one node, waits for the answer, and goes on. A run is
-thus a sequence of *operations* (planned by `stripesim.sim.systems.kv_proxy.plan`); each is an op graph of its
-own, and all of them form one closed stream of depth one.
+The proxy has one thread. It works, sends one request to one node, waits for the answer, and continues. So a
+run is a sequence of *operations* (planned by `stripesim.sim.systems.kv_proxy.plan`). Each operation is an op
+graph, and together they form one closed stream of depth one.
 """
 
 from __future__ import annotations
@@ -33,45 +33,72 @@ WORK, SET, GET, EXISTS, MIGRATE, ADMIN = range(6)
 KINDS = ("work", "write", "read", "check", "move", "cluster")
 """Names of the kinds of operations, by index."""
 
-
-# Messages are smaller than 64 MiB, so that one number holds an operation's kind and both sizes.
+# Messages are smaller than 64 MiB, so one number holds an operation's kind and both sizes.
 _SIZE_BITS = 26
 
 
 class StoreError(ValueError):
-    """A store or a schedule of its nodes that contradicts itself."""
+    """Report a store, or a schedule of its nodes, that contradicts itself."""
 
 
 @dataclass(frozen=True)
 class Operations:
-    """A sequence of the proxy's operations."""
+    """A sequence of the proxy's operations.
 
-    kinds: IntArray  # Shape (operations,). `WORK`, `SET`, `GET`, `EXISTS`, `MIGRATE` or `ADMIN`.
-    nodes: IntArray  # Shape (operations,). Node that is asked; 0 for `WORK`.
-    # Shape (operations,). Payload to the node and back [B]; 0 for `WORK`.
+    Attributes
+    ----------
+    kinds
+        `WORK`, `SET`, `GET`, `EXISTS`, `MIGRATE` or `ADMIN`, shape (operations,).
+    nodes
+        Node that receives the request, 0 for `WORK`, shape (operations,).
+    sent_bytes, answered_bytes
+        Payload to the node and back [B], 0 for `WORK`, shape (operations,).
+    work_ns
+        Time of the proxy's thread for `WORK` [ns], otherwise 0, shape (operations,).
+    """
+
+    kinds: IntArray
+    nodes: IntArray
     sent_bytes: IntArray
     answered_bytes: IntArray
-    work_ns: IntArray  # Shape (operations,). Time of the proxy's thread for `WORK` [ns], else 0.
+    work_ns: IntArray
 
     def __len__(self) -> int:
         return len(self.kinds)
 
     @staticmethod
     def joined(parts: list[Operations]) -> Operations:
-        """Return one sequence after another."""
+        """Concatenate sequences.
+
+        Parameters
+        ----------
+        parts
+            The sequences.
+        """
         columns = zip(*(vars(part).values() for part in parts), strict=True)
         return Operations(*map(np.concatenate, columns))
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoreSystem:
-    """A proxy and the nodes of a key-value store on one network."""
+    """A proxy and the nodes of a key-value store on one network.
+
+    Attributes
+    ----------
+    model, aggregation
+        Times of the proxy, and the mapping of blocks to keys.
+    nic
+        Model of every interface.
+    nodes
+        Nodes of the store, at least 1.
+    command_bytes, reply_bytes
+        Bytes of a command without its value, and of an answer without a value [B].
+    """
 
     model: ProxyModel
     aggregation: AggregationModel
-    nic: NicModel  # Every interface.
-    nodes: int  # Nodes of the store, at least 1.
-    # Bytes of a command beside its value, and of an answer without one [B].
+    nic: NicModel
+    nodes: int
     command_bytes: int
     reply_bytes: int
 
@@ -81,7 +108,7 @@ class StoreSystem:
 
     @cached_property
     def resources(self) -> Resources:
-        """Return the threads and interfaces of the proxy and of each node."""
+        """Threads and interfaces of the proxy and of each node."""
         owners = [("proxy", kind) for kind in _PROXY_KINDS]
         owners += [
             (f"node.{i}", kind) for i in range(self.nodes) for kind in _NODE_KINDS
@@ -95,13 +122,19 @@ class StoreSystem:
 
     @cached_property
     def bindings(self) -> IntArray:
-        """Return the resource of each role, a row for each node, shape (nodes, roles)."""
+        """Resource of each role, one row per node, shape (nodes, roles)."""
         proxy = np.tile(np.arange(len(_PROXY_KINDS)), (self.nodes, 1))
         node = len(_PROXY_KINDS) + len(_NODE_KINDS) * np.arange(self.nodes)[:, None]
         return np.hstack([proxy, node + np.arange(len(_NODE_KINDS))]).astype(np.int64)
 
     def work_template(self, work_ns: int) -> Template:
-        """Compile work of the proxy's thread [ns]."""
+        """Compile work of the proxy's thread.
+
+        Parameters
+        ----------
+        work_ns
+            Time of the work [ns].
+        """
         graph = GraphBuilder("proxy at work")
         step = graph.use(
             PROXY_CPU, work_ns, after=[graph.issue], label="work", cpu_ns=work_ns
@@ -111,7 +144,15 @@ class StoreSystem:
     def request_template(
         self, kind: int, sent_bytes: int, answered_bytes: int
     ) -> Template:
-        """Compile one request to a node and its answer [B of payload]."""
+        """Compile one request to a node and its answer.
+
+        Parameters
+        ----------
+        kind
+            Kind of the operation.
+        sent_bytes, answered_bytes
+            Payload to the node and back [B].
+        """
         name = KINDS[kind]
         graph = GraphBuilder(name)
         _, arrived = send_message(
@@ -139,8 +180,8 @@ class StoreSystem:
         return graph.finish(reply=answered)
 
 
-class _Book:
-    """Templates of the operations of one run, each once, and the nodes' bindings."""
+class _OperationBook:
+    """The distinct templates of the operations of one run, and the nodes' bindings."""
 
     def __init__(self, system: StoreSystem, operations: Operations) -> None:
         sent = operations.sent_bytes
@@ -149,7 +190,8 @@ class _Book:
             raise StoreError(
                 f"run: got a message of more than {(1 << _SIZE_BITS) - 1} bytes"
             )
-        # One number for each kind of operation: sorting rows of four would take longer than the run.
+        # One number per kind of operation, because sorting rows of four would take longer than
+        # the run.
         sizes = (sent << _SIZE_BITS) + answered
         amounts = np.where(operations.kinds == WORK, operations.work_ns, sizes)
         _, first, index = np.unique(
@@ -173,22 +215,44 @@ class _Book:
 
 @dataclass(frozen=True)
 class SequenceRun:
-    """The result of a sequence of operations."""
+    """The result of a sequence of operations.
+
+    Attributes
+    ----------
+    operations
+        The operations.
+    completed_ns
+        Completion time of each operation from the start of the run [ns], shape (operations,).
+    traffic_bytes
+        Bytes of each operation on the proxy's interface, in both directions, with headers and
+        acknowledgements [B], shape (operations,).
+    engine_run
+        The engine's result.
+    """
 
     operations: Operations
-    completed_ns: IntArray  # Shape (operations,). When each was done, from the start of the run [ns].
-    # Shape (operations,). Bytes of each on the proxy's interface, both directions, with headers and
-    # acknowledgements [B].
+    completed_ns: IntArray
     traffic_bytes: IntArray
     engine_run: EngineRun
 
     @property
     def elapsed_ns(self) -> int:
-        """Return the time from the first issue to the last answer [ns]."""
+        """Time from the first issue to the last answer [ns]."""
         return int(self.completed_ns[-1])
 
     def binned(self, bin_ns: int) -> IntArray:
-        """Return the traffic of each time bin [B], shape (bins,)."""
+        """Return the traffic over time.
+
+        Parameters
+        ----------
+        bin_ns
+            Width of the time bins [ns].
+
+        Returns
+        -------
+        ndarray of int64
+            Traffic in each bin [B], shape (bins,).
+        """
         count = self.elapsed_ns // bin_ns + 1
         bins = np.bincount(
             self.completed_ns // bin_ns, weights=self.traffic_bytes, minlength=count
@@ -199,7 +263,27 @@ class SequenceRun:
 def run_operations(
     system: StoreSystem, operations: Operations, *, engine: str = "compiled"
 ) -> SequenceRun:
-    """Run a sequence of operations on an engine."""
+    """Run a sequence of operations on an engine.
+
+    Parameters
+    ----------
+    system
+        The proxy and its nodes.
+    operations
+        The operations, at least one.
+    engine
+        Name of the engine.
+
+    Returns
+    -------
+    SequenceRun
+        The result.
+
+    Raises
+    ------
+    StoreError
+        If there are no operations, a node does not exist, or a message is too large.
+    """
     if not len(operations):
         raise StoreError("run: got no operations, wanted at least one")
     if operations.nodes.min() < 0 or operations.nodes.max() >= system.nodes:
@@ -207,7 +291,7 @@ def run_operations(
             f"run: nodes: got {operations.nodes.min()} to {operations.nodes.max()}, "
             f"wanted 0 to {system.nodes - 1}"
         )
-    book = _Book(system, operations)
+    book = _OperationBook(system, operations)
     run = engine_named(engine)(
         Program(
             resources=system.resources,
@@ -224,14 +308,40 @@ def run_operations(
 
 
 def traffic_of(nic: NicModel, size_bytes: IntArray) -> IntArray:
-    """Return the bytes that interface counters show for messages [B]; see `NicModel.traffic_bytes`."""
+    """Return the bytes that interface counters show for messages. See `NicModel.traffic_bytes`.
+
+    Parameters
+    ----------
+    nic
+        The interface.
+    size_bytes
+        Payload of each message [B].
+
+    Returns
+    -------
+    ndarray of int64
+        Traffic of each message [B].
+    """
     return size_bytes + _frames(nic, size_bytes) * nic.frame_header_bytes
 
 
 def acknowledged_bytes(
     nic: NicModel, sent_bytes: IntArray, answered_bytes: IntArray
 ) -> IntArray:
-    """Return the bytes of TCP's pure acknowledgements: of every second frame, and of an answer's end."""
+    """Return the bytes of TCP's pure acknowledgements: for every second frame, and at the end of an answer.
+
+    Parameters
+    ----------
+    nic
+        The interface.
+    sent_bytes, answered_bytes
+        Payload of each message and of its answer [B].
+
+    Returns
+    -------
+    ndarray of int64
+        Acknowledgements of each operation [B].
+    """
     asked = _frames(nic, sent_bytes) // 2
     answered = (_frames(nic, answered_bytes) + 1) // 2
     return (asked + answered) * nic.frame_header_bytes

@@ -1,4 +1,4 @@
-"""Compute the costs of a write in a file system whose data servers encode, step by step."""
+"""Costs of a write in a file system whose data servers encode, step by step."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -23,9 +23,9 @@ class VolumeGeometry:
     #: `k`, `m`: data and parity blocks of a stripe
     k: int
     m: int
-    #: Bytes of one block [B]; a stripe holds ``k * block_bytes`` of data, the encoding unit
+    #: Size of one block [B]. A stripe holds ``k * block_bytes`` of data, the encoding unit
     block_bytes: int = 1024
-    #: Bytes of one server's file that a chunk set fills before the next one is allocated [B]
+    #: Bytes of one server's file that a chunk set fills before the next chunk set is allocated [B]
     chunk_bytes: int = 64 << 20
 
     def __post_init__(self) -> None:
@@ -36,16 +36,27 @@ class VolumeGeometry:
 
     @property
     def width(self) -> int:
-        """Return the blocks of a stripe, data and parity."""
+        """Number of blocks of a stripe, data and parity."""
         return self.k + self.m
 
     @property
     def encoding_unit_bytes(self) -> int:
-        """Return the data of one stripe [B]."""
+        """Data of one stripe [B]."""
         return self.k * self.block_bytes
 
     def stripes(self, record_bytes: int) -> int:
-        """Return the stripes of one record, which zeros fill to whole encoding units."""
+        """Return the stripes of one record, padded with zeros to whole encoding units.
+
+        Parameters
+        ----------
+        record_bytes
+            Size of the record [B].
+
+        Raises
+        ------
+        ValueError
+            If the record is empty.
+        """
         if record_bytes < 1:
             raise ValueError(
                 f"volume: record: got {record_bytes} bytes, wanted at least 1"
@@ -53,7 +64,7 @@ class VolumeGeometry:
         return -(-record_bytes // self.encoding_unit_bytes)
 
     def shard_bytes(self, record_bytes: int) -> int:
-        """Return the bytes of a record that each server stores, zeros included [B]."""
+        """Return the bytes of a record on each server, including padding [B]."""
         return self.stripes(record_bytes) * self.block_bytes
 
     def stored_bytes(self, record_bytes: int) -> int:
@@ -61,7 +72,7 @@ class VolumeGeometry:
         return self.width * self.shard_bytes(record_bytes)
 
     def records_per_chunk_set(self, record_bytes: int) -> int:
-        """Return the records in a chunk set; at least 1."""
+        """Return the records per chunk set, at least 1."""
         return max(1, self.chunk_bytes // self.shard_bytes(record_bytes))
 
 
@@ -83,12 +94,14 @@ class StripedWriteModel(MeasuredModel):
 
     Equation (3): record, copy and parity together fill the cache :math:`C`. Equation (4) is not
     computed here: the engine sends messages over interfaces of the rate :math:`\text{rate} \cdot e`.
-    Equations (1) and (5) describe the calibration rows; no mechanism is known for the exponents, so
-    they have little meaning beyond the measured range. The client's time grows with the network's
-    rate in Tables 1 and 2, at every size, and the source does not explain why. An effect without
-    explanation is not extrapolated: beyond the fastest calibrated rate it is constant.
-    Only one measured size lies beyond the knee of equation (2).
-    For other codes and geometries parity is scaled, see `parity_ns`.
+
+    Equations (1) and (5) describe the calibration rows. No mechanism is known for the exponents, so
+    they have little meaning outside the measured range. The client's time grows with the network's
+    rate in Tables 1 and 2 at every size, and the source does not explain why. An unexplained effect
+    is not extrapolated: above the fastest calibrated rate, the client's time is constant.
+
+    Only one measured size is above the knee of equation (2). `parity_ns` scales parity to other codes
+    and geometries.
 
     References
     ----------
@@ -97,33 +110,33 @@ class StripedWriteModel(MeasuredModel):
     """
 
     positive: ClassVar = ("network_efficiency_fraction", "cache_bytes", "cores_count")
-    #: Client's own work on a record of 4 KiB with a network of 1 Gb/s [ns]
+    #: Client's work on a record of 4 KiB with a network of 1 Gb/s [ns]
     client_base_ns: float
     client_growth_exponent: float  #: Exponent of its growth with the record
     client_rate_exponent: float  #: Exponent of its growth with the network's rate
-    #: Rate up to which it grows: the fastest that was calibrated [bit/s]
+    #: Rate up to which it grows: the fastest calibrated rate [bit/s]
     client_rate_max_bits_per_s: float
-    #: One exchange with the metadata server, its work included [ns]
+    #: One exchange with the metadata server, including the server's work [ns]
     mds_round_trip_ns: float
     mds_round_trips_per_chunk_set: float  #: Exchanges per new chunk set of a file
-    master_record_ns: float  #: Master: lock, memory, hand-over of a record [ns]
+    master_record_ns: float  #: Master: lock, memory and transfer of a record [ns]
     #: `master_stripe_ns`, `master_stripe_uncached_ns`: master: per stripe, within the processor's cache and
     #: beyond it [ns]
     master_stripe_ns: float
     master_stripe_uncached_ns: float
     #: `parity_record_ns`, `parity_stripe_ns`, `parity_stripe_uncached_ns`: parity calculation: the same three
-    #: [ns], for 4+2 with the measured kernel
+    #: times for 4+2 with the measured kernel [ns]
     parity_record_ns: float
     parity_stripe_ns: float
     parity_stripe_uncached_ns: float
     cache_bytes: float  #: Cache of one core that a record's working set can fill [B]
     #: Distribution: constant time of a record at any network rate [ns]
     distribution_record_ns: float
-    #: Share of the line rate that transfers between servers reach, above 0 to 1
+    #: Part of the line rate that transfers between servers reach, above 0 to 1
     network_efficiency_fraction: float
     slave_base_ns: float  #: Slave: recording, logging and locking of 1 KiB [ns]
     slave_growth_exponent: float  #: Exponent of its growth with the bytes
-    #: Bytes of a message without its payload; all of a reply [B]
+    #: Size of a message without its payload, and of a reply [B]
     message_header_bytes: float
     cores_count: float  #: Cores of a server, and of a client
 
@@ -136,7 +149,15 @@ class StripedWriteModel(MeasuredModel):
             )
 
     def client_ns(self, record_bytes: int, network_bits_per_s: float) -> float:
-        """Return the client's own work on a record at a network rate [ns], equation (1)."""
+        """Return the client's work on a record [ns], equation (1).
+
+        Parameters
+        ----------
+        record_bytes
+            Size of the record [B].
+        network_bits_per_s
+            Line rate of the network [bit/s].
+        """
         size = (record_bytes / REFERENCE_RECORD_BYTES) ** self.client_growth_exponent
         rate_bits_per_s = min(network_bits_per_s, self.client_rate_max_bits_per_s)
         relative_rate = rate_bits_per_s / REFERENCE_RATE_BITS_PER_S
@@ -149,15 +170,22 @@ class StripedWriteModel(MeasuredModel):
         return float(self.slave_base_ns * relative**self.slave_growth_exponent)
 
     def knee_stripes(self, geometry: VolumeGeometry) -> float:
-        """Return the stripes whose record, copy and parity together fill the cache, equation (3)."""
+        """Return the stripes whose record, copy and parity fill the cache, equation (3)."""
         return self.cache_bytes / (geometry.block_bytes * (2 * geometry.k + geometry.m))
 
     def master_ns(self, geometry: VolumeGeometry, record_bytes: int) -> float:
         """Return the master's work on a record without parity calculation [ns], equation (2).
 
+        Parameters
+        ----------
+        geometry
+            The volume.
+        record_bytes
+            Size of the record [B].
+
         Notes
         -----
-        The work of a stripe is copying, so it grows with the stripe's data.
+        The work per stripe is copying, so it grows with the stripe's data.
         """
         scale = geometry.encoding_unit_bytes / REFERENCE_RECORD_BYTES
         times_ns = (
@@ -172,10 +200,24 @@ class StripedWriteModel(MeasuredModel):
     ) -> float:
         """Return the time of the encode calls of a record [ns], equation (2).
 
+        Parameters
+        ----------
+        geometry
+            The volume.
+        record_bytes
+            Size of the record [B].
+        kernel_factor
+            Time of the encoding kernel relative to the calibrated kernel.
+
+        Raises
+        ------
+        ValueError
+            If the factor is negative.
+
         Notes
         -----
         Each of the m parity blocks reads all k data blocks once, so a stripe's time is scaled by
-        k m b over that of the measured 4+2 with blocks of 1 KiB.
+        k m b relative to the measured 4+2 with blocks of 1 KiB.
         """
         if kernel_factor < 0:
             raise ValueError(
@@ -208,23 +250,28 @@ class StripedWriteModel(MeasuredModel):
 
 @dataclass(frozen=True, kw_only=True)
 class SlaveDiskModel(MeasuredModel):
-    """The disk on which a slave stores a chunk."""
+    """The disk that stores a slave's chunk."""
 
     positive: ClassVar = ("rate_bytes_per_s", "burst_bytes", "disks_count")
     rate_bytes_per_s: float  #: Sequential write rate [B/s]
     positioning_ns: float  #: Seek and half a rotation before a burst [ns]
     burst_bytes: float  #: Bytes that write-back gathers into one burst [B]
-    #: Bytes of one server's memory that may wait for its disks [B]; 0: each record waits for the disk
+    #: Bytes of one server's memory that may wait for its disks [B]. With 0, each record waits for the disk
     dirty_bytes: float
-    disks_count: float  #: Disks of a server; a chunk lies on one of them
+    disks_count: float  #: Disks of a server. A chunk is on one of them
 
     def write_ns(self, size_bytes: int) -> float:
-        """Return the time of a disk for so many bytes [ns].
+        """Return the time of a disk for one write [ns].
+
+        Parameters
+        ----------
+        size_bytes
+            Size of the write [B].
 
         Notes
         -----
-        Gathered bytes share the positioning of their burst; without memory to gather in, each
-        write positions for itself.
+        Gathered bytes share the positioning of their burst. Without memory to gather them in, each write
+        positions the disk again.
         """
         bursts = 1.0
         if self.dirty_bytes:
@@ -232,5 +279,5 @@ class SlaveDiskModel(MeasuredModel):
         return size_bytes * 1e9 / self.rate_bytes_per_s + bursts * self.positioning_ns
 
     def records_dirty(self, size_bytes: int) -> int:
-        """Return how many writes a server's memory holds; at least 1."""
+        """Return the number of writes that a server's memory holds, at least 1."""
         return max(1, int(self.dirty_bytes // size_bytes))

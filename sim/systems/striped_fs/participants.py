@@ -1,7 +1,7 @@
-"""Describe a file system whose data servers encode: its resources, and the roles that a write binds to them.
+"""Participants of a file system whose data servers encode: resources, and the roles of a write.
 
-A client, a metadata server, a master that encodes, and slaves that store, on the engines of the Ceph-like
-system. `stripesim.sim.systems.striped_fs.write` builds the op graph of a record.
+A client, a metadata server, a master that encodes, and slaves that store run on the same engines as the
+Ceph-like system. `stripesim.sim.systems.striped_fs.write` builds the op graph of a record.
 """
 
 from collections.abc import Sequence
@@ -22,18 +22,19 @@ from stripesim.sim.systems.striped_fs.costs import (
 
 ENCODERS = ("master", "client")
 
-# Roles of one file's writes. The home encodes and distributes: the master, or the client itself.
+# Roles of one file's writes. The home encodes and distributes. It is the master, or the client
+# itself.
 CLIENT_CPU, CLIENT_TX, CLIENT_RX, MDS, MASTER_TX, MASTER_RX = range(6)
 HOME_CPU, HOME_TX, HOME_RX, LOCK = range(6, 10)
 _FIXED_ROLES = 10
-# Once per shard; the interfaces are unbound where the shard is at home.
+# Roles of each shard. The interfaces are unbound for the shard that stays at home.
 SHARD_CPU, SHARD_RX, SHARD_TX, SHARD_REPLY, SHARD_DISK, SHARD_DIRTY = range(6)
 _SHARD_ROLES = 6
 
 _CLIENT_KINDS = ("client.cpu", "client.tx", "client.rx")
 _SERVER_KINDS = ("server.cpu", "server.tx", "server.rx", "server.dirty")
+# Kinds of resources that are held, not busy.
 POOL_KINDS = ("file.lock", "server.dirty")
-"""Kinds of resources that are held, not busy."""
 
 # Frames of TCP over Ethernet with an MTU of 1500, as in the other studies.
 _FRAME_PAYLOAD_BYTES = 1448
@@ -47,35 +48,60 @@ def shard_role(shard: int, part: int) -> int:
 
 
 class StripedSystemError(ValueError):
-    """A system or a set of files that contradicts itself."""
+    """Report a system or a set of files that contradicts itself."""
 
 
 @dataclass(frozen=True)
 class FileStream:
-    """One file, written record by record."""
+    """One file, written record by record.
 
-    client: int = 0  # Client that writes it.
-    # Server that encodes it and keeps the first block of each stripe; block j lies on server ``(master + j) %
-    # servers``.
+    Attributes
+    ----------
+    client
+        Client that writes it.
+    master
+        Server that encodes it and keeps the first block of each stripe. Block j is on server
+        ``(master + j) % servers``.
+    """
+
+    client: int = 0
     master: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class StripedSystem:
-    """Clients, a metadata server and data servers on one network."""
+    """Clients, a metadata server and data servers on one network.
+
+    Attributes
+    ----------
+    model
+        Times of the steps of a write.
+    geometry
+        The volume.
+    network_bits_per_s
+        Line rate of every interface [bit/s].
+    servers
+        Data servers, at least k + m.
+    clients
+        Clients, at least 1.
+    kernel_factor
+        Time of the encoding kernel relative to the calibrated kernel, 0 for no encoding.
+    encode_at
+        ``master``: the client sends a record once. ``client``: it encodes and sends k + m blocks.
+    write_back
+        True if a record's transfer to the master overlaps with the distribution of the previous record.
+    hdd
+        Disks of the slaves. None for slaves that answer from memory that never fills.
+    """
 
     model: StripedWriteModel
     geometry: VolumeGeometry
-    network_bits_per_s: float  # Line rate of every interface [bit/s].
-    # Data servers, at least k + m; clients, at least 1.
+    network_bits_per_s: float
     servers: int = 6
     clients: int = 1
-    kernel_factor: float = 1.0  # Time of the code's kernel over the calibrated one's; 0: nothing is encoded.
-    # ``master``: the client sends a record once; ``client``: it encodes and sends k + m blocks.
+    kernel_factor: float = 1.0
     encode_at: str = "master"
-    # A record's transfer to the master overlaps with the distribution of the record before it.
     write_back: bool = True
-    # Disks under the slaves; None: slaves answer from memory that never fills.
     hdd: SlaveDiskModel | None = None
 
     def __post_init__(self) -> None:
@@ -104,7 +130,7 @@ class StripedSystem:
 
     @cached_property
     def nic(self) -> NicModel:
-        """Return the model of every interface, at the rate that transfers reach."""
+        """Model of every interface, at the rate that transfers reach."""
         model = self.model
         return NicModel(
             rate_bits_per_s=self.network_bits_per_s * model.network_efficiency_fraction,
@@ -128,7 +154,15 @@ class StripedSystem:
         )
 
     def resources(self, files: Sequence[FileStream], record_bytes: int) -> Resources:
-        """Return all resources: clients, metadata server, servers, locks of files, disks."""
+        """Return all resources: clients, metadata server, servers, locks of files, disks.
+
+        Parameters
+        ----------
+        files
+            The files to write.
+        record_bytes
+            Size of a record [B].
+        """
         cores = int(self.model.cores_count)
         dirty = 1
         if self.hdd is not None:
@@ -163,7 +197,23 @@ class StripedSystem:
         )
 
     def bindings(self, files: Sequence[FileStream]) -> IntArray:
-        """Bind roles to resources, one row per file, shape (files, roles)."""
+        """Bind roles to resources.
+
+        Parameters
+        ----------
+        files
+            The files to write.
+
+        Returns
+        -------
+        ndarray of int64
+            One row per file, shape (files, roles).
+
+        Raises
+        ------
+        StripedSystemError
+            If a file names a client or server that does not exist.
+        """
         width = self.geometry.width
         at_master = self.encode_at == "master"
         first_lock = (
@@ -191,7 +241,7 @@ class StripedSystem:
                 server = (file.master + shard) % self.servers
                 row[shard_role(shard, SHARD_CPU)] = self._server(server, "server.cpu")
                 if self.hdd is not None:
-                    # A chunk lies on one disk; files are spread over the disks of a server.
+                    # A chunk is on one disk. Files are spread over the disks of a server.
                     disk = server * self._disks + index % self._disks
                     row[shard_role(shard, SHARD_DISK)] = first_disk + disk
                     dirty = self._server(server, "server.dirty")

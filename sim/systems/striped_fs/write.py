@@ -1,7 +1,7 @@
-"""Build the five-step write of a record as an op graph, and run it on the engines.
+"""The five-step write of a record as an op graph, and its execution on the engines.
 
 The steps are client overhead, master process, parity calculation, data distribution and slave process. As in
-their source, they are differences of times: `step_times` runs records that reply at each mark of the graph in
+their source, each is a difference of times: `step_times` runs records that reply at each mark of the graph in
 turn.
 """
 
@@ -28,13 +28,13 @@ STEP_NAMES = {
     "slave": "Slave Process",
 }
 
-# Far enough apart that one record never meets another, near enough for the engines' range of times.
+# Separates records so that they never meet, within the engines' range of times.
 _APART_NS = 10_000_000_000
 
 
 @dataclass
 class _Graph:
-    """A record's graph with its marks: steps whose completion bounds one of the five parts."""
+    """A record's graph and its marks: steps whose completion bounds one of the five parts."""
 
     builder: GraphBuilder
     reply: int = 0
@@ -48,7 +48,24 @@ def record_template(
     allocates: bool = False,
     mark: str = "replied",
 ) -> Template:
-    """Compile the write of one record."""
+    """Compile the write of one record.
+
+    Parameters
+    ----------
+    system
+        The system.
+    record_bytes
+        Size of the record [B].
+    allocates
+        True if the record begins a chunk set.
+    mark
+        Mark of the graph at which the record replies.
+
+    Returns
+    -------
+    Template
+        The compiled write.
+    """
     graph = _build(system, record_bytes, allocates)
     return graph.builder.finish(reply=graph.marks[mark])
 
@@ -75,7 +92,8 @@ def _build(system: StripedSystem, record_bytes: int, allocates: bool) -> _Graph:
         )
     sent = step
     if system.encode_at == "master":
-        # Under write-back the wire carries the next record's data meanwhile: as much, at the same time.
+        # With write-back, the wire carries the same amount of the next record's data at the
+        # same time.
         ends = (roles.CLIENT_TX, roles.MASTER_RX)
         _, sent = _transfer(system, builder, record_bytes, step, ends, "record")
     if not system.write_back:
@@ -116,7 +134,7 @@ def _transfer(
     ends: tuple[int, int],
     name: str,
 ) -> tuple[int, int]:
-    """Add a message with data; return the steps at which it has left and, a frame later, has arrived."""
+    """Add a message with data, and return the steps at which it has left and its last frame has arrived."""
     at_client = system.encode_at == "client" or roles.CLIENT_TX in ends
     return send_message(
         builder,
@@ -136,7 +154,7 @@ def _answer(
     ends: tuple[int, int],
     name: str,
 ) -> int:
-    """Add a message without data, at the line's rate and without queueing; return its arrival."""
+    """Add a message without data, at the line rate and without queueing, and return its arrival."""
     header_ns = system.nic.serialise_ns(round(system.model.message_header_bytes))
     time_ns = header_ns * system.model.network_efficiency_fraction
     step = builder.delay(ends[0], time_ns, after=[after], label=f"{name} sent")
@@ -146,7 +164,7 @@ def _answer(
 def _distribute(
     system: StripedSystem, graph: _Graph, record_bytes: int, encoded: int
 ) -> int:
-    """Send blocks to the slaves; return the step at which all of them have answered."""
+    """Send blocks to the slaves, and return the step at which all of them have answered."""
     builder = graph.builder
     shard_bytes = system.geometry.shard_bytes(record_bytes)
     # The constant of a record is elapsed time, not work: calls and wake-ups on both sides.
@@ -161,13 +179,13 @@ def _distribute(
         is_remote = shard > 0 or system.encode_at == "client"
         begin = encoded
         if is_remote:
-            # A block goes out when the one before it has left.
+            # A block leaves after the previous one.
             ends = (roles.HOME_TX, roles.shard_role(shard, roles.SHARD_RX))
             left, begin = _transfer(
                 system, builder, shard_bytes, left, ends, f"block {shard}"
             )
         end = _store(system, builder, shard, shard_bytes, begin)
-        # All slaves are equal, so the record waits for the last to be served.
+        # All slaves are equal, so the record waits for the last one to be served.
         graph.marks["stored from"] = begin
         graph.marks["stored"] = end
         if is_remote:
@@ -189,7 +207,7 @@ def _store(
     shard_bytes: int,
     begin: int,
 ) -> int:
-    """Store a block; return the step at which the slave answers."""
+    """Store a block, and return the step at which the slave answers."""
     hdd = system.hdd
     dirty = roles.shard_role(shard, roles.SHARD_DIRTY)
     work_ns = system.model.slave_ns(shard_bytes)
@@ -222,13 +240,27 @@ def step_times(
     *,
     engine: str = "compiled",
 ) -> list[dict[str, float]]:
-    """Return the times of the five steps of lone records on an engine [ns], one row per record size.
+    """Return the times of the five steps of single records.
+
+    Parameters
+    ----------
+    system
+        The system.
+    record_sizes_bytes
+        Sizes of the records [B].
+    engine
+        Name of the engine.
+
+    Returns
+    -------
+    list of dict
+        Time of each step [ns], one row per record.
 
     Notes
     -----
-    Steps are separated as in the source: parity and slave process are measured directly; distribution is the
-    time from encoding to the last answer without the slave process; master process is the rest of the time at
-    the data servers; client overhead is the remainder, in which a record waits for its own transfer. Chunk
+    Steps are separated as in the source. Parity and slave process are measured directly. Distribution is the
+    time from encoding to the last answer without the slave process. Master process is the remaining time at
+    the data servers. Client overhead is the remainder, in which a record waits for its own transfer. Chunk
     allocation is spread over the records of a chunk set.
     """
     file = FileStream()
@@ -283,22 +315,42 @@ def _steps(
 
 @dataclass(frozen=True)
 class FilesRun:
-    """The result of files written at the same time."""
+    """The result of files written at the same time.
 
-    elapsed_ns: int  # From the first issue to the last reply [ns].
-    finished_ns: tuple[int, ...]  # When each file was done [ns].
-    latency_mean_ns: float  # Mean time of a record [ns].
-    throughput_bytes_per_s: float  # Data bytes over `elapsed_ns` [B/s].
-    # By kind of resource: busy time of the busiest one over its capacity and `elapsed_ns`.
+    Attributes
+    ----------
+    elapsed_ns
+        Time from the first issue to the last reply [ns].
+    finished_ns
+        Completion time of each file [ns].
+    latency_mean_ns
+        Mean time of a record [ns].
+    throughput_bytes_per_s
+        Data bytes over `elapsed_ns` [B/s].
+    utilisation
+        Utilisation of the busiest resource of each kind, 0 to 1.
+    bottleneck
+        Kind of the busiest resource, or `WAITING` if none is busy half of the time.
+    server_cpu_fraction
+        Mean utilisation of the cores of the files' masters, or of the clients if they encode.
+    public_net_bytes, private_net_bytes
+        Traffic per data byte, with and without a client at one end. Messages without data are excluded.
+    sha256
+        Fingerprint of the completion times.
+    engine_run
+        The engine's result.
+    """
+
+    elapsed_ns: int
+    finished_ns: tuple[int, ...]
+    latency_mean_ns: float
+    throughput_bytes_per_s: float
     utilisation: dict[str, float]
-    # Kind of the busiest resource; `WAITING` if none is busy half of the time.
     bottleneck: str
-    # Mean utilisation of the cores of the files' masters (of the clients, where they encode).
     server_cpu_fraction: float
-    # Traffic per data byte, with and without a client at one end; messages without data are left out.
     public_net_bytes: float
     private_net_bytes: float
-    sha256: str  # Fingerprint of the completion times.
+    sha256: str
     engine_run: EngineRun
 
 
@@ -314,7 +366,25 @@ def write_files(
     records: int,
     engine: str = "compiled",
 ) -> FilesRun:
-    """Write files at the same time, a record at a time, from offsets spread evenly over chunk sets.
+    """Write files at the same time, one record at a time, from offsets spread evenly over chunk sets.
+
+    Parameters
+    ----------
+    system
+        The system.
+    files
+        The files to write.
+    record_bytes
+        Size of a record [B].
+    records
+        Records per file.
+    engine
+        Name of the engine.
+
+    Returns
+    -------
+    FilesRun
+        The result.
 
     Raises
     ------

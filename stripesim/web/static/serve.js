@@ -1,4 +1,4 @@
-// After an update the error of a field may have come or gone: the field itself says so too.
+// An update may add or remove the error of a field: mark the field itself accordingly.
 document.addEventListener("htmx:afterSettle", () => {
   for (const error of document.querySelectorAll(".field .error")) {
     const field = document.getElementById(error.id.replace(/-error$/, ""));

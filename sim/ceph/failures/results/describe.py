@@ -21,15 +21,16 @@ from stripesim.sim.ceph.failures.results.recovery_results import (
 )
 from stripesim.sim.engine.program import FAILED, PENDING
 from stripesim.sim.observe.recording import account
+from stripesim.sim.observe.result_row import FaultNumbers
 
 
-def describe_faults(run: FaultRun) -> tuple[dict[str, Any], dict[str, Any]]:
+def describe_faults(run: FaultRun) -> tuple[FaultNumbers, dict[str, Any]]:
     """Describe a run under faults.
 
     Returns
     -------
-    row
-        Numbers for the result row.
+    numbers
+        Columns of the result row.
     document
         ``events``, ``pg_states``, ``phases``, ``end_s``, ``foreground``, ``recovery``, ``unavailable``,
         ``interrupted``, ``lost``, ``blocked`` and ``recovery_waits``.
@@ -37,20 +38,17 @@ def describe_faults(run: FaultRun) -> tuple[dict[str, Any], dict[str, Any]]:
     spans = phase_spans(run.timeline, run.end_ns)
     phases, blocked = describe_phases(run, spans)
     limited_by, waits = recovery_pace(run, spans)
-    row = {
+    numbers = FaultNumbers(
         **_endings(run),
         **_moments(run),
-        **phases,
-        **describe_recovery(run),
-        **limited_by,
+        phases=phases,
+        recovery=describe_recovery(run, limited_by),
         **_reach(run),
-    }
-    if run.plan.scrubs:
-        row |= _scrubs(run)
-    if run.plan.lost_osds:
-        row |= describe_repair(run)
+        **_scrubs(run),
+        repair=describe_repair(run) if run.plan.lost_osds else None,
+    )
     document = _document(run, spans)
-    return row, {**document, "blocked": blocked, "recovery_waits": waits}
+    return numbers, {**document, "blocked": blocked, "recovery_waits": waits}
 
 
 def _endings(run: FaultRun) -> dict[str, Any]:
@@ -117,6 +115,8 @@ def _reach(run: FaultRun) -> dict[str, Any]:
 
 
 def _scrubs(run: FaultRun) -> dict[str, Any]:
+    if not run.plan.scrubs:
+        return {}
     taken = account(run.scrubs, run.book)
     return {
         "deep_scrubs": run.deep_scrubs,

@@ -12,6 +12,7 @@ from stripesim.sim.ceph.failures.results.fault_run import BoolArray, FaultRun
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import FAILED
 from stripesim.sim.observe.client_requests import ClientRequests
+from stripesim.sim.observe.result_row import PhaseNumbers
 
 # State of a PG → why its requests wait: for a dead member to be noticed, for peering, for the last read
 # lease of a member that may still run, for `min_size` members.
@@ -87,7 +88,7 @@ def held_ns(
 
 def describe_phases(
     run: FaultRun, phases: PhaseSpans
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+) -> tuple[dict[str, PhaseNumbers], dict[str, dict[str, Any]]]:
     """Return rates and latencies by phase, and the blocked requests by phase and reason.
 
     Rates and latencies are of requests that were not blocked. A request counts for the rate when it
@@ -100,17 +101,22 @@ def describe_phases(
     ran = held.sum(axis=1) == 0
     reasons = held.argmax(axis=1)
     waits_ns = np.where(requested.done, completed, run.end_ns) - issued
-    row: dict[str, Any] = {}
+    numbers: dict[str, PhaseNumbers] = {}
     blocked: dict[str, dict[str, Any]] = {}
     for phase, spans in phases.items():
         asked = _within(issued, spans)
         seconds = sum(stop_ns - start_ns for start_ns, stop_ns in spans) / 1e9
-        row[f"iops_{phase}"] = float((_within(completed, spans) & ran).sum()) / seconds
-        row |= _latencies(phase, waits_ns[asked & ran & requested.done])
+        latencies_ns = waits_ns[asked & ran & requested.done]
         stuck = asked & ~ran & (completed != FAILED)
         blocked[phase] = _by_reason(reasons[stuck], waits_ns[stuck])
-        row |= _blocked(phase, waits_ns[stuck], blocked[phase])
-    return row, blocked
+        numbers[phase] = PhaseNumbers(
+            iops=float((_within(completed, spans) & ran).sum()) / seconds,
+            **_latencies(latencies_ns),
+            blocked=int(stuck.sum()),
+            blocked_longest_ns=int(waits_ns[stuck].max()) if stuck.any() else None,
+            blocked_by=_blocked_text(blocked[phase]),
+        )
+    return numbers, blocked
 
 
 def _first_fault_ns(timeline: FaultTimeline, end_ns: int) -> int:
@@ -138,14 +144,14 @@ def _within(times_ns: IntArray, spans: Sequence[Span]) -> BoolArray:
     return inside
 
 
-def _latencies(phase: str, latencies_ns: IntArray) -> dict[str, float]:
+def _latencies(latencies_ns: IntArray) -> dict[str, float]:
     if not len(latencies_ns):
         return {}
     p50_ns, p99_ns = np.percentile(latencies_ns, [50, 99])
     return {
-        f"latency_mean_{phase}_ns": float(latencies_ns.mean()),
-        f"latency_p50_{phase}_ns": float(p50_ns),
-        f"latency_p99_{phase}_ns": float(p99_ns),
+        "latency_mean_ns": float(latencies_ns.mean()),
+        "latency_p50_ns": float(p50_ns),
+        "latency_p99_ns": float(p99_ns),
     }
 
 
@@ -162,14 +168,7 @@ def _by_reason(reasons: IntArray, waits_ns: IntArray) -> dict[str, dict[str, Any
     return by_reason
 
 
-def _blocked(
-    phase: str, waits_ns: IntArray, by_reason: dict[str, dict[str, Any]]
-) -> dict[str, Any]:
-    counts = [
+def _blocked_text(by_reason: dict[str, dict[str, Any]]) -> str:
+    return ", ".join(
         f"{reason} {blocked['requests']}" for reason, blocked in by_reason.items()
-    ]
-    return {
-        f"blocked_{phase}": len(waits_ns),
-        f"blocked_longest_{phase}_ns": int(waits_ns.max()) if len(waits_ns) else None,
-        f"blocked_by_{phase}": ", ".join(counts),
-    }
+    )

@@ -1,6 +1,7 @@
 """Bytes moved and rebuilt by recovery, and the limit of its pace."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray, Templa
 from stripesim.sim.engine.program import StreamRun, bound_rows
 from stripesim.sim.observe.critical_path import predecessors_of
 from stripesim.sim.observe.recording import account
+from stripesim.sim.observe.result_row import RecoveryNumbers, RepairNumbers
 
 # An object that takes this many times its time alone is delayed by other work.
 _CROWDED = 2.0
@@ -40,7 +42,7 @@ def operation_totals(stream: StreamRun, book: Book) -> IntArray:
     return totals
 
 
-def describe_recovery(run: FaultRun) -> dict[str, Any]:
+def describe_recovery(run: FaultRun, limited_by: str | None) -> RecoveryNumbers:
     """Sum the recovery: operations, bytes rebuilt, and bytes moved with what members noted while they peered.
 
     ``recovery_bytes`` counts every shard that recovery wrote, shards that CRUSH only moved included;
@@ -48,24 +50,26 @@ def describe_recovery(run: FaultRun) -> dict[str, Any]:
     """
     shard_bytes = run.shard_bytes
     lost_bytes = run.lost_shards * shard_bytes
-    row: dict[str, Any] = {
-        "recovery_operations": int(run.operations_done.sum()),
-        "recovery_operations_cut": int((~run.rounds_done).sum()),
-        "recovery_bytes": int(run.shards_done.sum()) * shard_bytes,
-        "recovery_lost_bytes": lost_bytes,
-    }
     taken = account(run.recovery, run.book)
     noted = account(run.notes, run.book)
+    moved: dict[str, Any] = {}
     for counter in MOVED_COUNTERS:
-        moved = taken[counter] + noted[counter]
-        row[f"recovery_{counter}"] = moved
-        row[f"recovery_{counter}_per_lost_byte"] = (
-            moved / lost_bytes if lost_bytes else None
+        moved_bytes = taken[counter] + noted[counter]
+        moved[f"recovery_{counter}"] = moved_bytes
+        moved[f"recovery_{counter}_per_lost_byte"] = (
+            moved_bytes / lost_bytes if lost_bytes else None
         )
-    return row
+    return RecoveryNumbers(
+        recovery_operations=int(run.operations_done.sum()),
+        recovery_operations_cut=int((~run.rounds_done).sum()),
+        recovery_bytes=int(run.shards_done.sum()) * shard_bytes,
+        recovery_lost_bytes=lost_bytes,
+        **moved,
+        recovery_limited_by=limited_by,
+    )
 
 
-def describe_repair(run: FaultRun) -> dict[str, Any]:
+def describe_repair(run: FaultRun) -> RepairNumbers:
     """Sum the rebuild of OSDs lost before the run: objects, time, bytes per byte lost.
 
     Shards that CRUSH moved and that were merely copied are left out. Costs that are accounted once per
@@ -80,29 +84,30 @@ def describe_repair(run: FaultRun) -> dict[str, Any]:
     repair_s = None
     if objects and not pending_count:
         repair_s = float(run.recovery.completed_ns[done].max()) / 1e9
-    row: dict[str, Any] = {
-        "repair_objects": len(objects),
-        "repair_objects_pending": pending_count,
-        "repair_lost_bytes": lost_bytes,
-        "repair_s": repair_s,
-    }
+    numbers = RepairNumbers(
+        repair_objects=len(objects),
+        repair_objects_pending=pending_count,
+        repair_lost_bytes=lost_bytes,
+        repair_s=repair_s,
+    )
     if not lost_bytes or pending_count:
-        return row
+        return numbers
     totals = operation_totals(run.recovery, run.book)
     taken = account(run.recovery, run.book)
     share = int(done.sum()) / len(done)
+    moved: dict[str, Any] = {}
     for counter in MOVED_COUNTERS:
         planned = totals[:, COUNTER_INDEX[counter]]
         per_service = max(0, taken[counter] - int(planned.sum()))
         repaired = int(planned[done].sum()) + share * per_service
-        row[f"repair_{counter}_per_lost_byte"] = repaired / lost_bytes
-    return row
+        moved[f"repair_{counter}_per_lost_byte"] = repaired / lost_bytes
+    return replace(numbers, **moved)
 
 
 def recovery_pace(
     run: FaultRun, phases: PhaseSpans
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the limit of the recovery and the waits of its PGs, both empty without recovery.
+) -> tuple[str | None, dict[str, Any]]:
+    """Return the limit of the recovery and the waits of its PGs; None and empty without recovery.
 
     A PG with its reservations waits for its primary's pause (``sleep``), for other PGs' objects
     (``max_active``) or for its own. If that takes twice as long as alone or longer, it is ``contention``
@@ -112,7 +117,7 @@ def recovery_pace(
     it is that (``lease``).
     """
     if not run.rounds_done.any():
-        return {}, {}
+        return None, {}
     spans = phases.get("recovery", [])
     span_ns = max(1, sum(stop_ns - start_ns for start_ns, stop_ns in spans))
     waiting = {
@@ -122,7 +127,7 @@ def recovery_pace(
     limit = _limit(waiting, is_crowded=object_ns >= _CROWDED * alone_ns)
     if 2 * _longest_lease_ns(run) >= span_ns:
         limit = "lease"
-    return {"recovery_limited_by": limit}, {
+    return limit, {
         "groups_mean": waiting,
         "object_s": object_ns / 1e9,
         "object_alone_s": alone_ns / 1e9,

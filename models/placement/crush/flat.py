@@ -1,8 +1,10 @@
-"""From a map's dataclasses to the compiled kernels and back: the only way to them.
+"""Convert CRUSH maps to flat tables and run the compiled kernels, which no other module calls.
 
 Straw lengths and other tables of algorithms older than straw2 follow from weights, as in Ceph's builder.
 
-See S. Weil, S. Brandt, E. Miller, C. Maltzahn, SC 2006, section 3.4. Ceph v16.2.15, src/crush/builder.c
+References
+----------
+S. Weil, S. Brandt, E. Miller, C. Maltzahn, SC 2006, section 3.4. Ceph v16.2.15, src/crush/builder.c
 (crush_make_tree_bucket, crush_calc_straw), for numbering and rounding.
 """
 
@@ -11,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.placement.crush.draw import Tables, padded_size
+from stripesim.models.placement.crush.draw import MapTables, padded_size
 from stripesim.models.placement.crush.elements import (
     Alg,
     Bucket,
@@ -26,8 +28,8 @@ from stripesim.models.placement.crush.kernel import map_rows
 from stripesim.models.placement.crush.msr import map_rows_msr
 from stripesim.models.placement.crush.straw2_log import straw2_log_table
 
-# Hashes that one call may take: what a map takes by far, and less than tries near 2**31 would (about
-# 10 s at 5 ns each), grown with the work that any map could ask for.
+# Budget of hashes per call: far above the need of any reasonable map, and below that of tries near 2**31
+# (about 10 s at 5 ns each). It grows with the work that a map may require.
 _BUDGET = 2_000_000_000
 _BUDGET_TRIES = 1000
 _MSR_KINDS = ("msr_firstn", "msr_indep")
@@ -38,8 +40,18 @@ def flatten(
     buckets: Sequence[Bucket],
     changes: Sequence[BucketArgs] = (),
     straw_calc_version: int = 1,
-) -> Tables:
-    """Lay buckets out as flat arrays, indexed by −1 − id."""
+) -> MapTables:
+    """Convert buckets to flat arrays, indexed by −1 − id.
+
+    Parameters
+    ----------
+    buckets
+        Buckets of a map, including shadows.
+    changes
+        choose_args to apply to them.
+    straw_calc_version
+        Tunable for the straw lengths of old buckets, 0 or 1.
+    """
     count = max((-bucket.id for bucket in buckets), default=1)
     index = np.zeros((6, count), dtype=np.int64)
     first, size, kind, alg, weight_first, more_first = index
@@ -69,7 +81,7 @@ def flatten(
             weights.extend([*weight_set, *padding])
         more.extend(_more(bucket, straw_calc_version))
     weight = np.array(weights, dtype=np.int64)
-    return Tables(
+    return MapTables(
         first=first,
         size=size,
         kind=kind,
@@ -100,14 +112,20 @@ def _more(bucket: Bucket, straw_calc_version: int) -> list[int]:
 
 
 def run_rule(
-    tables: Tables,
+    tables: MapTables,
     tunables: Tunables,
     rule: Rule,
     xs: npt.NDArray[np.uint32],
     num_rep: int,
     reweights: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Run a rule on checked arguments; the results are those of `CrushMap.map_with_lengths`."""
+    """Run a rule on checked arguments. The results are those of `CrushMap.map_with_lengths`.
+
+    Raises
+    ------
+    PlacementError
+        If the steps do not fit an MSR rule, or the rule does not finish within its budget of hashes.
+    """
     largest = int(tables.size.max())
     budget = _BUDGET + xs.size * _BUDGET_TRIES * num_rep * (largest + 4)
     out = np.empty((xs.size, num_rep), dtype=np.int32)
@@ -137,7 +155,7 @@ def run_rule(
             scratch,
         )
     else:
-        # Steps of MSR rules mean nothing in another rule.
+        # Steps of MSR rules have no effect in other rules.
         rows = [
             (step.op, step.count, step.type_id)
             for step in rule.steps
@@ -164,7 +182,7 @@ def run_rule(
         x = int(xs[lengths.argmin()])
         raise PlacementError(
             f"rule {rule.name!r}: got no result for x = {x} within {budget:.1e} hashes, wanted a rule and "
-            "tunables that end (choose_total_tries, set_choose_tries and their like are that high)"
+            "tunables that terminate (choose_total_tries, set_choose_tries and similar are too high)"
         )
     return out, lengths
 
@@ -172,7 +190,7 @@ def run_rule(
 def _msr_blocks(
     rule: Rule, tunables: Tunables
 ) -> tuple[npt.NDArray[np.int64], list[int]]:
-    """Return an MSR rule's blocks (``take, choosemsr …, emit``), descents and tries after a collision."""
+    """Return the blocks (``take, choosemsr …, emit``), descents and collision tries of an MSR rule."""
     settings = {
         StepOp.SET_MSR_DESCENTS: tunables.msr_descents,
         StepOp.SET_MSR_COLLISION_TRIES: tunables.msr_collision_tries,
@@ -207,14 +225,18 @@ def _msr_blocks(
 def _is_block(steps: list[Step]) -> bool:
     match steps:
         case [Step(op=StepOp.TAKE, count=item), *chooses, _] if chooses:
-            whole = all(step.op is StepOp.CHOOSE_MSR for step in chooses)
-            return whole and item < 0 and chooses[-1].type_id == 0
+            only_msr = all(step.op is StepOp.CHOOSE_MSR for step in chooses)
+            return only_msr and item < 0 and chooses[-1].type_id == 0
     return False
 
 
 def tree_nodes(weights: Sequence[int]) -> list[int]:
-    """Return the weights of a binary tree's nodes in order: leaf i is node 2i + 1, the root a power of 2.
+    """Return the weights of a binary tree's nodes in order.
 
+    Leaf i is node 2i + 1, and the root is a power of 2.
+
+    Examples
+    --------
     >>> tree_nodes([3, 4, 5])
     [0, 3, 7, 4, 12, 5, 5, 0]
     """
@@ -232,11 +254,22 @@ def tree_nodes(weights: Sequence[int]) -> list[int]:
 
 
 def straw_lengths(weights: Sequence[int], version: int) -> list[int]:
-    """Return straw lengths (v1) of a bucket's items, 16.16 fixed point, by the tunable straw_calc_version.
+    """Return the straw (v1) lengths of a bucket's items in 16.16 fixed point.
 
-    A map does not carry the lengths in its text or JSON, only the weights: a bucket that was last changed
-    under another version of the calculation keeps lengths that cannot be known.
+    Parameters
+    ----------
+    weights
+        Weights of the items, 16.16 fixed point.
+    version
+        The tunable straw_calc_version, 0 or 1.
 
+    Notes
+    -----
+    Maps in text or JSON contain only weights, not lengths. A bucket that was last changed under another
+    version of the calculation keeps its old lengths, which are unknown.
+
+    Examples
+    --------
     >>> straw_lengths([65536, 131072, 0], 1)
     [65536, 98304, 0]
     """
@@ -259,7 +292,7 @@ def straw_lengths(weights: Sequence[int], version: int) -> list[int]:
         if version == 0 and following == weight:
             continue
         below += (weight - last) * left
-        # Version 0 takes all items of the next weight off at once.
+        # Version 0 removes all items of the next weight together.
         left -= 1 if version >= 1 else sum(1 for other in weights if other == following)
         above = float(left * (following - weight) % _WORD)
         if left > 0:

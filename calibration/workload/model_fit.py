@@ -1,4 +1,4 @@
-"""A workload model fitted to a block trace (arrivals, sizes, places), and new traces drawn from it."""
+"""Fit a workload model (arrivals, sizes, offsets) to a block trace, and score its synthetic traces."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,39 +21,39 @@ from stripesim.traces.locality import first_touch, stack_distances
 from stripesim.traces.statistics import follows_before
 
 REQUESTS_MIN = 200
-"""Fewer than this and halves, chains and quantiles mean nothing."""
+"""With fewer requests, halves, chains and quantiles are meaningless."""
 
 GAP_CLASSES = 12
-"""Classes of gaps between which a chain moves: enough to tell within a burst, its end, and idling apart."""
+"""Classes of gaps in the chain: enough to distinguish gaps within a burst, at its end, and idle times."""
 
 GAP_CELLS = 512
-"""Steps of the table of gaps."""
+"""Cells of the table of gaps."""
 
 RATE_EPOCHS = 64
-"""Parts of equally many requests whose rates tell the slow ups and downs."""
+"""Epochs with equal numbers of requests, whose rates show slow changes."""
 
 REGIMES = 8
-"""Kinds of epochs, from the idlest to the busiest eighth, each with its own gaps."""
+"""Groups of epochs, from the idlest to the busiest eighth, each with its own gaps."""
 
 SIZES_KEPT = 24
-"""Pairs of operation and size with separate states; rarer ones share a state per operation."""
+"""Pairs of operation and size with separate states. Rarer pairs share one state per operation."""
 
 REGIONS_MAX = 1024
 WEIGHTS_MAX = 1 << 18
-"""Parts of equal length of each device's range, for places touched for the first time; and of all devices."""
+"""Regions of equal length per device, for offsets touched the first time; and the limit for all devices."""
 
 
 @dataclass(frozen=True)
 class WorkloadFit:
-    """A model fitted to the first part of a trace, and how its traces compare."""
+    """A model fitted to the first half of a trace, with scores of a synthetic trace."""
 
     model: WorkloadModel  # The model
     scores: tuple[WorkloadScore, ...]  # One per characteristic
-    source: str  # The trace
-    seed: int  # Seed of the synthetic trace that was scored
+    source: str  # Name of the trace
+    seed: int  # Seed of the scored synthetic trace
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: the scores, and the model's size."""
+        """Return plain values for JSON: the scores, and the size of the model."""
         keys = (
             "name",
             "fitted",
@@ -100,7 +100,20 @@ class WorkloadFit:
 
 
 def fit_workload(trace: BlockTrace, *, seed: int = 1) -> WorkloadFit:
-    """Fit a model to the first half of a trace and score one synthetic trace on both halves."""
+    """Fit a model to the first half of a trace, and score a synthetic trace on both halves.
+
+    Parameters
+    ----------
+    trace
+        Block trace.
+    seed
+        Seed of the synthetic trace.
+
+    Raises
+    ------
+    WorkloadError
+        If the trace has fewer than 400 requests, or no usable times.
+    """
     half = len(trace) // 2
     if half < REQUESTS_MIN:
         raise WorkloadError(
@@ -118,16 +131,25 @@ def fit_workload(trace: BlockTrace, *, seed: int = 1) -> WorkloadFit:
 def model_of(trace: BlockTrace) -> WorkloadModel:
     """Fit a workload model to a whole trace.
 
-    Arrivals: epochs of equally many requests fall into regimes by rate, in a random order with the memory of
-    the recorded one; within a regime gaps follow a Markov chain over classes of equal frequency, with an
-    empirical distribution within. Where rates change no more than one such chain makes them, there is one
-    regime.
+    Raises
+    ------
+    WorkloadError
+        If the trace has fewer than 200 requests, or all arrive at one time.
 
-    Operations and sizes: a Markov chain over (operation, size, follows). Places: a request that does not
-    follow starts at an earlier start, by LRU stack depth, or at a new one, by region.
+    Notes
+    -----
+    Arrivals: epochs with equal numbers of requests are grouped into regimes by rate, and follow each other in
+    random order with the autocorrelation of the recorded rates. Within a regime, gaps follow a Markov chain
+    over equally frequent classes, with an empirical distribution in each class. If rates vary no more than
+    one such chain explains, there is only one regime.
 
-    Ganger: Generating representative synthetic workloads, CMG 1995 (what such a model misses);
-    Mattson et al.: Evaluation techniques for storage hierarchies, IBM Systems Journal 1970 (stack distances).
+    Operations and sizes: a Markov chain over (operation, size, follows). Offsets: a request that does not
+    follow the previous one starts at an earlier start, by LRU stack depth, or at a new one, by region.
+
+    References
+    ----------
+    Ganger: Generating representative synthetic workloads, CMG 1995 (limits of such models); Mattson et al.:
+    Evaluation techniques for storage hierarchies, IBM Systems Journal 1970 (stack distances).
     """
     requests = trace.requests
     issue = requests["issue_ns"].to_numpy()
@@ -137,8 +159,8 @@ def model_of(trace: BlockTrace) -> WorkloadModel:
         )
     if issue[-1] == issue[0]:
         raise WorkloadError(
-            f"{trace.source}: got {len(issue)} requests at one time, wanted times of arrival: "
-            "this trace records none, or too coarse ones"
+            f"{trace.source}: got {len(issue)} requests at one time, wanted arrival times: "
+            "this trace has none, or its clock is too coarse"
         )
     follows = follows_before(requests).to_numpy()
     states, is_write, state_follows, sizes = _states(requests, follows)
@@ -182,7 +204,7 @@ def _arrivals(issue: Ints) -> dict[str, Any]:
 
 
 def _changes_slowly(rate: Floats, gaps: Floats) -> bool:
-    """Return True if the rates of epochs spread at least twice as much as one chain of gaps explains."""
+    """Return True if the rates of epochs vary at least twice as much as one chain of gaps explains."""
     if len(rate) < REGIMES:
         return False
     own = _log_rates(
@@ -193,9 +215,9 @@ def _changes_slowly(rate: Floats, gaps: Floats) -> bool:
 
 
 def _log_rates(gaps: Floats, epochs: int) -> Floats:
-    """Return the logarithm of each epoch's rate; epochs hold equally many requests."""
+    """Return the logarithm of each epoch's rate. Epochs have equal numbers of requests."""
     means = np.array([part.mean() for part in np.array_split(gaps, epochs)])
-    # All requests of an epoch may come at one time.
+    # All requests of an epoch may arrive at one time.
     out: Floats = -np.log(np.maximum(means, gaps.mean() * 1e-6) / gaps.mean())
     return out
 
@@ -203,7 +225,7 @@ def _log_rates(gaps: Floats, epochs: int) -> Floats:
 def _gap_chain(gaps: Floats) -> tuple[Floats, Floats]:
     cells = np.array_split(np.sort(gaps), min(GAP_CELLS, len(gaps)))
     table = np.array([cell.mean() for cell in cells])
-    # Ties are broken by order, so that all classes are equally frequent.
+    # Break ties by order, so that all classes are equally frequent.
     rank = np.argsort(np.argsort(gaps, kind="stable"), kind="stable")
     return table, _chain(
         (rank * GAP_CLASSES // len(gaps)).astype(np.int64), GAP_CLASSES
@@ -246,7 +268,7 @@ def _states(
 
 
 def _chain(states: Ints, count: int) -> Floats:
-    """Count transitions. The last state leads on to the first: every state has a way out."""
+    """Count transitions. The last state is followed by the first, so that every state has a successor."""
     flat = np.bincount(states * count + np.roll(states, -1), minlength=count * count)
     table = flat.reshape(count, count).astype(np.float64)
     total = table.sum(axis=1, keepdims=True)

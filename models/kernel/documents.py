@@ -1,4 +1,4 @@
-"""Kernel tables as JSON documents: written, read, checked, joined."""
+"""Write, read, check and merge kernel tables as JSON documents."""
 
 import json
 import math
@@ -18,9 +18,9 @@ FORMAT = "stripesim-kernel-table-1"
 
 
 def table_to_json(table: KernelTable) -> str:
-    """Return the table as a JSON document; an infinite knee is written as null."""
+    """Return the table as a JSON document, with an infinite knee as null."""
     head = {"format": FORMAT, "name": table.name, "provenance": dict(table.provenance)}
-    # A line per cost keeps a large table readable and its differences small.
+    # One line per cost keeps a large table readable and its diffs small.
     lines = ",\n  ".join(
         json.dumps(_finite(asdict(cost)), allow_nan=False) for cost in table.costs
     )
@@ -29,7 +29,20 @@ def table_to_json(table: KernelTable) -> str:
 
 
 def table_from_json(text: str, *, where: str = "kernel table") -> KernelTable:
-    """Read a table that `table_to_json` wrote; a `KernelTableError` names `where` and the problem."""
+    """Parse a table written by `table_to_json`.
+
+    Parameters
+    ----------
+    text
+        JSON document.
+    where
+        Name of the document for error messages.
+
+    Raises
+    ------
+    KernelTableError
+        If the document is not a kernel table. The message names `where` and the problem.
+    """
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
@@ -52,7 +65,13 @@ def table_from_json(text: str, *, where: str = "kernel table") -> KernelTable:
 
 
 def load_table(path: Path) -> KernelTable:
-    """Read a table from a file; errors as `table_from_json`."""
+    """Read a table from a file.
+
+    Raises
+    ------
+    KernelTableError
+        If the file cannot be read or is not a kernel table.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -61,7 +80,7 @@ def load_table(path: Path) -> KernelTable:
 
 
 def merge_tables(name: str, tables: Iterable[KernelTable]) -> KernelTable:
-    """Merge tables: costs of the first win, the provenance of the others is under ``merged``."""
+    """Merge at least one table. Earlier costs win, and later provenance is kept under ``merged``."""
     ordered = list(tables)
     costs: dict[tuple[str, str, str, int], KernelCost] = {}
     for table in ordered:
@@ -81,7 +100,7 @@ def _finite(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _typed(raw: Any, key: str, kind: type) -> Any:
-    """Return the value of a key, of the kind wanted; an int will do for a float."""
+    """Return a value of the expected type, accepting an int for a float."""
     if not isinstance(raw, dict) or key not in raw:
         raise KernelTableError(f"{key}: missing")
     value = raw[key]
@@ -92,7 +111,7 @@ def _typed(raw: Any, key: str, kind: type) -> Any:
 
 
 def _cost(raw: Any) -> KernelCost:
-    """Return a cost from its JSON form: fields by kind, fits as objects, perhaps without knees."""
+    """Build a cost from its JSON form, in which knees are optional."""
     values: dict[str, Any] = {}
     for name, kind in get_type_hints(KernelCost).items():
         if kind in (str, int, float):

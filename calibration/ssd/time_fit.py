@@ -1,4 +1,4 @@
-"""Service times of an SSD, fitted to a block trace: a line in size, a distribution around it, channels."""
+"""Fit service times of an SSD to a block trace: a line in size, a spread around it, and channels."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +9,9 @@ import scipy
 
 from stripesim.calibration.ssd.concurrency import fit_concurrency
 from stripesim.calibration.ssd.result import (
-    Candidate,
+    FactorDistribution,
     Floats,
-    Line,
+    MeanLine,
     Operation,
     Quantity,
     Score,
@@ -20,22 +20,22 @@ from stripesim.calibration.ssd.result import (
 from stripesim.traces import BlockTrace
 
 COMMANDS_MIN = 64
-"""Fewer than this and halves, bootstrap blocks and the 99th percentile mean nothing."""
+"""With fewer commands, halves, bootstrap blocks and the 99th percentile are meaningless."""
 
 TABLE_POINTS = 256
-"""Cells of the factor table: with the trace at hand three commands fall into one."""
+"""Cells of the factor table. With the calibration trace, three commands fall into each."""
 
 KS_CRITICAL_5_PERCENT = 1.358
-"""Divided by sqrt(n): the Kolmogorov distance that independent draws of a model pass once in twenty times."""
+"""Times 1 / sqrt(n), the Kolmogorov distance that independent draws exceed once in twenty times."""
 
 
 class FitError(ValueError):
-    """A trace lacks the data that a fit needs; the text says what was got and wanted."""
+    """Raised if a trace lacks the data for a fit. The message states what it has and what is needed."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Times that a fit looks at, in order of their start."""
+    """Times to fit, ordered by start."""
 
     # Shape (commands,), float64 [ns], [ns], [B].
     start_ns: Floats
@@ -58,18 +58,42 @@ def fit_times(
 ) -> ServiceFit:
     """Fit the recorded times of one direction.
 
-    Service: a device command's dispatch to completion, whatever the device did meanwhile; where commands
-    overlap, part of it is waiting for one another inside the device, which `isolated_line` and `concurrency`
-    tell apart. Response: a request's issue to completion, the host's queue included; that is all the MSR
-    format records, and it is never taken for a service time unasked.
+    Parameters
+    ----------
+    trace
+        Block trace.
+    operation
+        ``read`` or ``write``.
+    quantity
+        ``service``: from dispatch to completion of a device command, including any wait for other commands
+        inside the device, which `isolated_line` and `concurrency` separate. ``response``: from issue to
+        completion of a request, including the host's queue. The MSR format records only responses, and they
+        are never used as service times unless requested.
+    seed
+        Seed of the bootstrap.
+    bootstrap
+        Number of resamplings, at least 20.
 
-    Model: T = (b + a·size) · F with F independent of size, E[F] = 1. The line's direction is fitted robustly
-    (soft L1 of log residuals), because a single 13 ms read among reads of 0.14 ms would turn a least-squares
-    line; line and F are then scaled so that the model's mean is the data's. The table holds the mean of F in
-    equally likely cells, so that its mean is exact; within the last cell (0.4 %) the spread is lost.
+    Returns
+    -------
+    ServiceFit
+        Line, factor table, intervals and scores.
 
-    The first half of the commands, by start, is fitted; the second is only scored. Intervals come from a
-    moving-block bootstrap, since neighbours in a trace resemble each other.
+    Raises
+    ------
+    FitError
+        If the trace has fewer than 64 such times, or `bootstrap` is too small.
+
+    Notes
+    -----
+    The model is T = (b + a·size) · F, with F independent of size and E[F] = 1. The direction of the line is
+    fitted robustly (soft L1 of log residuals), because a single 13 ms read among reads of 0.14 ms would turn
+    a least-squares line. Line and F are then scaled such that the model's mean is that of the data. The table
+    holds the mean of F in equally likely cells, so its mean is exact, but the spread within the last cell
+    (0.4 %) is lost.
+
+    The first half of the commands, by start, is fitted. The second half is only scored. Intervals come from a
+    moving-block bootstrap, since neighbouring commands of a trace are similar.
     """
     if bootstrap < 20:
         raise FitError(f"bootstrap: got {bootstrap}, wanted at least 20")
@@ -107,7 +131,13 @@ def fit_times(
 
 
 def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sample:
-    """Return the completed commands (service) or requests (response) of one direction that took any time."""
+    """Return the completed commands (service) or requests (response) of one direction with non-zero times.
+
+    Raises
+    ------
+    FitError
+        If there are fewer than 64.
+    """
     start = "dispatch_ns" if quantity == "service" else "issue_ns"
     rows = trace.commands if quantity == "service" else trace.requests
     count = 0
@@ -115,7 +145,7 @@ def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sa
         rows = rows.filter(rows["is_write"] == (operation == "write")).drop_nulls(
             [start, "complete_ns"]
         )
-        # The clock of a trace can be too coarse for a cached read: a time of 0 has no logarithm.
+        # The clock of a trace may be too coarse for a cached read, and a time of 0 has no logarithm.
         rows = rows.filter(rows["complete_ns"] > rows[start])
         count = rows.height
     if rows is None or count < COMMANDS_MIN:
@@ -135,12 +165,16 @@ def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sa
 
 
 def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:
-    """Return the mean of a positive sample in each of equally likely cells, ascending, divided by their mean.
+    """Return the mean of a positive sample in each of `points` equally likely cells, scaled to mean 1.
 
+    Notes
+    -----
     With L(p) the integral of the empirical quantile function from 0 to p, cell j holds
-    points·(L((j+1)/points) - L(j/points)). Quantiles at cell middles would drop the
-    largest values and with them part of the mean.
+    points·(L((j+1)/points) - L(j/points)). Quantiles at cell centres would drop the largest values and with
+    them part of the mean.
 
+    Examples
+    --------
     >>> factor_table(np.array([1.0, 1.0, 2.0, 4.0]), 2).tolist()
     [0.5, 1.5]
     """
@@ -149,22 +183,37 @@ def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:
     at = np.interp(
         np.linspace(0, 1, points + 1), np.linspace(0, 1, len(ordered) + 1), integral
     )
-    # Rounding may leave neighbours of equal value out of order by one unit in the last place.
+    # Rounding may put equal neighbours out of order by one unit in the last place.
     cells: Floats = np.maximum.accumulate(np.diff(at) * points)
     scaled: Floats = cells / cells.mean()
     return scaled
 
 
-def model_times_ns(line: Line, table: Floats, size_bytes: Floats) -> Floats:
-    """Return the model's times for given sizes [ns], every cell of the table once per size, sorted."""
+def model_times_ns(line: MeanLine, table: Floats, size_bytes: Floats) -> Floats:
+    """Return the model's times, sorted, with every cell of the table once per size.
+
+    Parameters
+    ----------
+    line
+        Mean time by size.
+    table
+        Factors of mean 1, shape (cells,).
+    size_bytes
+        Sizes [B], shape (n,).
+
+    Returns
+    -------
+    ndarray
+        Times [ns], float64 of shape (n * cells,).
+    """
     return np.sort(np.outer(line.mean_ns(size_bytes), table), axis=None)
 
 
 def _line_through(size: Floats, times: Floats) -> tuple[float, float]:
-    """Fit b + a·size robustly, then scale it so that the mean of time / line is 1."""
+    """Fit b + a·size robustly, then scale it such that the mean of time / line is 1."""
     if np.all(size == size[0]):
         return float(times.mean()), 0.0
-    # In units of the median time and the largest size both parameters are near 1.
+    # In units of the median time and the largest size, both parameters are near 1.
     unit_ns = float(np.median(times))
     unit_bytes = float(size.max())
     x = size / unit_bytes
@@ -182,7 +231,7 @@ def _line_through(size: Floats, times: Floats) -> tuple[float, float]:
     return float(base * scale * unit_ns), float(slope * scale * unit_ns / unit_bytes)
 
 
-def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> Line:
+def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> MeanLine:
     base, slope = _line_through(size, times)
     rng = np.random.default_rng(seed)
     count = len(size)
@@ -195,10 +244,10 @@ def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> Line:
     (base_low, base_high), (slope_low, slope_high) = np.quantile(
         draws, [0.025, 0.975], axis=0
     ).T.tolist()
-    return Line(
+    return MeanLine(
         base,
         slope,
-        # Percentiles of a skewed bootstrap may all lie on one side of the estimate.
+        # Percentiles of a skewed bootstrap may all be on one side of the estimate.
         (min(base_low, base), max(base_high, base)),
         (min(slope_low, slope), max(slope_high, slope)),
         count,
@@ -206,7 +255,7 @@ def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> Line:
     )
 
 
-def _candidates(train: Floats, held_out: Floats) -> tuple[Candidate, ...]:
+def _candidates(train: Floats, held_out: Floats) -> tuple[FactorDistribution, ...]:
     candidates = []
     for name, family in (
         ("lognormal", scipy.stats.lognorm),
@@ -219,11 +268,15 @@ def _candidates(train: Floats, held_out: Floats) -> tuple[Candidate, ...]:
             float(scipy.stats.kstest(part, fitted.cdf).statistic)
             for part in (train, held_out)
         ]
-        candidates.append(Candidate(name, float(shape), float(scale), aic, *distances))
+        candidates.append(
+            FactorDistribution(name, float(shape), float(scale), aic, *distances)
+        )
     return tuple(candidates)
 
 
-def _score(part: str, line: Line, table: Floats, size: Floats, times: Floats) -> Score:
+def _score(
+    part: str, line: MeanLine, table: Floats, size: Floats, times: Floats
+) -> Score:
     model = model_times_ns(line, table, size)
     levels = [0.5, 0.9, 0.99]
     errors = (np.quantile(model, levels) / np.quantile(times, levels) - 1).tolist()
@@ -240,11 +293,11 @@ def _score(part: str, line: Line, table: Floats, size: Floats, times: Floats) ->
 
 
 def _isolated(trace: BlockTrace, sample: Sample) -> npt.NDArray[np.bool_]:
-    """Mark the commands of the sample that never shared the device with another."""
+    """Mark the commands of the sample that never shared the device with another command."""
     assert trace.commands is not None
     spans = trace.commands.drop_nulls("dispatch_ns")
     start = np.sort(spans["dispatch_ns"].to_numpy().astype(np.float64))
-    # A command that never completed occupies the device to the end.
+    # A command that never completed occupies the device until the end.
     end = np.sort(spans["complete_ns"].cast(float).fill_null(float("inf")).to_numpy())
     begun = np.searchsorted(start, sample.end_ns, side="left")
     over = np.searchsorted(end, sample.start_ns, side="right")

@@ -1,12 +1,10 @@
-"""What the expressions of ``claims.toml`` call: numbers from result rows, by what they are."""
+"""Numbers of recoveries and of storage that the expressions in ``claims.toml`` call."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Observation
-from stripesim.scenarios.studies.claim_rules import public_methods
 from stripesim.scenarios.studies.ecfault2024.profiles import CODES
 from stripesim.scenarios.studies.lookup import select
 
@@ -16,13 +14,8 @@ SWEPT = ("stripe unit", "placement groups", "cache")
 RS, CLAY = CODES
 
 
-def vocabulary(rows: pl.DataFrame) -> Mapping[str, Any]:
-    """Return the names that expressions know."""
-    return public_methods(RecoveryNumbers(rows))
-
-
 class RecoveryNumbers:
-    """Numbers from result rows, by what they are; the public methods are words of expressions."""
+    """Numbers from result rows. Expressions call the public methods."""
 
     def __init__(self, rows: pl.DataFrame) -> None:
         self._recovered = {
@@ -51,7 +44,7 @@ class RecoveryNumbers:
         return float(PERCENT * max(effects))
 
     def shares(self) -> tuple[float, float]:
-        """Return the least and largest share of the checking period over the swept dimensions [%]."""
+        """Return the smallest and the largest share of the checking period over the swept dimensions [%]."""
         shares = [
             PERCENT * row["checking_share"]
             for dimension in SWEPT
@@ -65,7 +58,7 @@ class RecoveryNumbers:
         return self._recovered["base", code]
 
     def worst_cache(self) -> Observation:
-        """Name the cache scheme that is the worst for Clay, and worse than RS under any."""
+        """Name the cache scheme that is worst for Clay, and worse than RS under any scheme."""
         clay = {
             label: row["total_s"]
             for label, row in self.of_dimension("cache", CLAY).items()
@@ -89,7 +82,7 @@ class RecoveryNumbers:
         )
 
     def clay_advantage(self) -> Observation:
-        """Say whether Clay's advantage over RS is there, and gone with three failures on different hosts."""
+        """State whether Clay's advantage over RS disappears with three failures on different hosts."""
         before = [
             self.advantage(name) for name in ("1", "2-same", "3-same", "2-different")
         ]
@@ -107,7 +100,7 @@ class RecoveryNumbers:
         return float(self._stored[code][f"stored_{what}"])
 
     def beyond(self, code: str) -> float:
-        """Return what is stored beyond n / k [%]."""
+        """Return the stored bytes beyond n / k [%]."""
         return PERCENT * (
             self.stored(code, "total") / self.stored(code, "redundancy") - 1
         )

@@ -1,4 +1,4 @@
-"""Fit measured kernel times: a line with one knee, by relative least squares."""
+"""Fit measured kernel times: a line with at most one knee, by relative least squares."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -12,9 +12,9 @@ from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
 
 Floats = npt.NDArray[np.float64]
 
-#: A knee has two parameters more than a line: below this number of sizes it is not looked for.
+#: A knee adds two parameters, so it needs at least this number of sizes.
 KNEE_POINTS_MIN = 6
-#: A knee must cut the sum of squared relative residuals to this share, else the line stands.
+#: A knee is kept only if it reduces the sum of squared relative residuals to this share.
 KNEE_GAIN_MAX = 0.5
 
 
@@ -24,14 +24,33 @@ def fit_affine(
     *,
     relative_to_s: npt.ArrayLike | None = None,
 ) -> AffineKnee:
-    """Fit a duration [s] that is linear in the data's size [B], with a knee if the data requires one.
+    """Fit a duration that is affine in the data size, with a knee if the data requires one.
 
-    Minimises the sum of ((fit - measured) / scale)^2 over non-negative coefficients (non-negative least
-    squares). The scale is the measured duration itself unless `relative_to_s` gives another (for a small
-    difference of two large durations), so a stripe of 24 KiB weighs as much as 4 MiB. The knee is sought on a
-    logarithmic scale between the second and the last but one size, from a grid and then by bounded scalar
-    minimisation; it is kept only where it at least halves the sum. With one size the line passes through the
-    origin. `ValueError` for different lengths, or a size or scale that is not positive.
+    Parameters
+    ----------
+    size_bytes
+        Data sizes [B], greater than 0, shape (n,) with n of at least 1.
+    seconds
+        Measured durations [s], shape (n,).
+    relative_to_s
+        Scale of each residual [s], shape (n,). The default is the measured duration, so that a stripe of 24
+        KiB weighs as much as 4 MiB. Pass it for a small difference of two long durations.
+
+    Returns
+    -------
+    AffineKnee
+        The fitted duration. With a single size, the line passes through the origin.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, or a size or scale is not positive.
+
+    Notes
+    -----
+    The fit minimises the sum of ((fit - measured) / scale)^2 over non-negative coefficients. The knee is
+    searched on a logarithmic scale between the second smallest and second largest size, first on a grid and
+    then by bounded scalar minimisation. It is kept only if it at least halves the sum.
     """
     x = np.asarray(size_bytes, dtype=np.float64)
     y_ns = np.asarray(seconds, dtype=np.float64) * 1e9
@@ -63,7 +82,20 @@ def fit_affine(
 def relative_residuals(
     fit: AffineKnee, size_bytes: npt.ArrayLike, seconds: npt.ArrayLike
 ) -> Floats:
-    """Return |fit / measured - 1| for each measurement, shape (n,)."""
+    """Return the relative residuals |fit / measured - 1|.
+
+    Parameters
+    ----------
+    fit
+        Fitted duration.
+    size_bytes, seconds
+        Measured data sizes [B] and durations [s], shape (n,).
+
+    Returns
+    -------
+    ndarray
+        float64 of shape (n,).
+    """
     x = np.asarray(size_bytes, dtype=np.float64)
     fitted_ns = np.array([fit.duration_ns(size) for size in x], dtype=np.float64)
     return np.asarray(
@@ -72,13 +104,19 @@ def relative_residuals(
 
 
 def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
-    """Return the costs of all operations in measured rows, in order; refuse rows that failed verification."""
+    """Return the cost of each operation in measured rows, in order of appearance.
+
+    Raises
+    ------
+    ValueError
+        If a row failed verification.
+    """
     groups: dict[tuple[str, str, str, int], list[Mapping[str, Any]]] = {}
     for row in rows:
         key = (row["backend"], row["scheme"], row["op"], row["erasures"])
         if row["verified"] is False:
             raise ValueError(
-                f"kernel fit: {key}: the result was wrong, so its time means nothing"
+                f"kernel fit: {key}: got a wrong result, so its time is meaningless"
             )
         groups.setdefault(key, []).append(row)
     return tuple(_fit_group(key, group) for key, group in groups.items())
@@ -87,7 +125,22 @@ def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
 def table_from_rows(
     rows: Iterable[Mapping[str, Any]], *, name: str, provenance: Mapping[str, Any]
 ) -> KernelTable:
-    """Return the table fitted to measured rows; the fits' residuals are added to its provenance."""
+    """Return the kernel table fitted to measured rows.
+
+    Parameters
+    ----------
+    rows
+        Rows as from `stripesim.calibration.kernels.timing.row_of`.
+    name
+        Name of the table.
+    provenance
+        Provenance of the rows. The relative residuals of the fits are added to it.
+
+    Raises
+    ------
+    ValueError
+        If a row failed verification.
+    """
     costs = fit_rows(rows)
     residuals = {
         "cost_count": len(costs),
@@ -137,7 +190,7 @@ def _solve(
     if math.isfinite(knee_bytes):
         columns.append(x - below)
     design = np.stack(columns, axis=1) / scale_ns[:, None]
-    # Columns of like size keep the solver's tolerances meaningful.
+    # Columns of similar magnitude keep the solver's tolerances meaningful.
     norms = np.linalg.norm(design, axis=0)
     norms[norms == 0] = 1.0
     coefficients, norm = scipy.optimize.nnls(design / norms, y_ns / scale_ns)

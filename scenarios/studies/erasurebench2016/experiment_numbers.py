@@ -1,6 +1,5 @@
-"""What the expressions of ``claims.toml`` call: numbers of experiments, and what Table I counts."""
+"""Numbers of experiments and of Table I that the expressions in ``claims.toml`` call."""
 
-from collections.abc import Mapping
 from itertools import product
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, MEG
 from stripesim.scenarios.studies.erasurebench2016.source import value_of
 from stripesim.scenarios.studies.lookup import number
 
-#: What Table I counts of an archive: column, unit, and the claim of the first archive's number without code.
+#: Counts of an archive in Table I: column, unit, and the claim of the first archive's number without code.
 STORED: Final = {
     "redis_keys": ("keys", 1, 302),
     "binary_blocks": ("binary_bytes", MEGABYTE, 303),
@@ -22,20 +21,8 @@ STORED: Final = {
 CLAIMS_PER_ARCHIVE: Final = 11
 
 
-def vocabulary(rows: pl.DataFrame) -> Mapping[str, Any]:
-    """Return the names that expressions know."""
-    numbers = ExperimentNumbers(rows)
-    return {
-        "MB": MEGABYTE,
-        "size_bytes": size_bytes,
-        "number": numbers.number,
-        "storage": numbers.storage,
-        "slowdown": numbers.slowdown,
-    }
-
-
 def size_bytes(claim: Claim) -> int:
-    """Return the file's size that a claim is about."""
+    """Return the file size of a claim [B]."""
     return int(claim.block_size.removesuffix("MB")) * MEGABYTE
 
 
@@ -53,7 +40,7 @@ class ExperimentNumbers:
         return number(self._rows, column, experiment=experiment, **where)
 
     def storage(self, claim: Claim, counted: str, archive: str) -> float:
-        """Return keys or bytes of an archive; those of a code from the published number without one."""
+        """Return keys or bytes of an archive, with a code from the published number without one."""
         column, unit, first = STORED[counted]
         where = {"archive": archive, "code": claim.scheme}
         if claim.scheme == "NC":
@@ -62,7 +49,7 @@ class ExperimentNumbers:
         return uncoded * self.number("storage", "storage_overhead", **where)
 
     def slowdown(self, op: str) -> str:
-        """Return least and most that a code slows a file down, over all sizes and both ways [%]."""
+        """Return the range of slow-downs by a code, over all sizes and both ways [%]."""
         changes = []
         cases = product(("LRC", "RS"), ("FUSE", "Direct"), (4, 16, 64))
         for code, way, megabytes in cases:
