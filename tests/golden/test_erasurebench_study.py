@@ -316,9 +316,7 @@ def test_a_trace_that_is_no_trace_is_refused_in_one_line(tmp_path):
     path = tmp_path / replay.TRACE
     path.parent.mkdir(parents=True)
     path.write_bytes(gzip.compress(b"0,116\n5,many\n"))
-    with pytest.raises(
-        replay.ReplayDataError, match=r":2: got '5,many', wanted seconds,nodes"
-    ):
+    with pytest.raises(replay.ReplayDataError, match=":2: got '5,many'"):
         replay.traced_events(tmp_path)
 
 
@@ -327,7 +325,7 @@ def test_a_trace_that_is_no_trace_is_refused_in_one_line(tmp_path):
     [
         ([], "got none"),
         ([(-1, 5)], "event 0: got 5 nodes at -1 s"),
-        ([(0, 5), (9, 4), (3, 5)], "event 2: got 3 s, wanted no earlier than 9"),
+        ([(0, 5), (9, 4), (3, 5)], r"event 2: got 3 s.*9\b"),
         ([(0, 5), (9, 1)], "event 1: got 1 nodes"),
     ],
 )
@@ -347,7 +345,5 @@ def test_an_archive_keeps_its_files_and_bytes():
 
 
 def test_missing_parts_are_refused():
-    with pytest.raises(
-        ValueError, match="--experiment: got storage, wanted encoders and"
-    ):
+    with pytest.raises(ValueError, match="--experiment: got storage"):
         STUDY.run(experiments=["storage"])

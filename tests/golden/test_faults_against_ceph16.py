@@ -53,9 +53,7 @@ def test_the_timeline_of_a_real_repair(data, number):
 def test_a_repair_without_times_has_no_phases(data):
     repair = replace(load(data / "ceph16").repairs[0], times_s={})
     assert not timed(repair)
-    with pytest.raises(
-        ValueError, match=r"repair.csv:2: got no times, wanted .*t_restarted"
-    ):
+    with pytest.raises(ValueError, match=r"repair.csv:2: got .*.*t_restarted"):
         simulate_repair(repair)
 
 

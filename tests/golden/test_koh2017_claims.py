@@ -24,6 +24,7 @@ from stripesim.scenarios.studies.koh2017.claims import (
 )
 from stripesim.scenarios.studies.koh2017.paper import FIGURES, Runs
 from stripesim.scenarios.studies.lookup import claims_of
+from support.messages import states
 
 STUDY = Path(__file__).resolve().parents[2] / "scenarios/studies/koh2017"
 PUBLISHED = (
@@ -239,9 +240,7 @@ def test_only_the_cells_asked_for_are_needed():
     one = ("rs:6,3", "write", "seq", "prefilled", 8192)
     values, reasons = koh_claims(make_rows(drop=[one]))
     assert values["koh2017-041"] is None
-    assert reasons["koh2017-041"] == (
-        "not computed from these rows: no row for rs:6,3 seq write of 8192 B on a prefilled image"
-    )
+    assert states(reasons["koh2017-041"], "rs:6,3 seq write ... 8192 B ... prefilled")
     assert values["koh2017-042"] == pytest.approx(20)
 
 
@@ -440,11 +439,9 @@ def test_a_missing_column_leaves_the_other_claims():
 
 def test_missing_keys_and_repeated_cells_are_refused():
     rows = make_rows()
-    with pytest.raises(RowsError, match="got no column image"):
+    with pytest.raises(RowsError, match=r"got .*image"):
         koh_claims(rows.drop("image"))
-    with pytest.raises(
-        RowsError, match="two rows for rep:3 seq write of 1024 B on a prefilled image"
-    ):
+    with pytest.raises(RowsError, match=r"two rows.*rep:3 seq write.*1024"):
         koh_claims(pl.concat([rows, rows.head(1)]))
 
 

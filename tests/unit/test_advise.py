@@ -74,5 +74,5 @@ def test_many_cells_are_refused() -> None:
     scenario = parse_scenario(
         TEXT.replace('["4k"]', str([f"{size}k" for size in range(1, 15)]))
     )
-    with pytest.raises(ValueError, match="--advise: got 14 cells, wanted at most 12"):
+    with pytest.raises(ValueError, match=r"--advise: got 14 cells.*12\b"):
         advise(scenario)

@@ -161,7 +161,7 @@ def test_without_a_rating_wear_is_bytes_alone():
 
 
 def test_a_full_ratio_below_the_nearfull_one_is_refused():
-    with pytest.raises(ValueError, match=r"full_ratio: got 0.8, wanted 0.9 to 1"):
+    with pytest.raises(ValueError, match=r"full_ratio: got 0.8.*0.9.*1\b"):
         FillLimits(
             full_ratio=0.8,
             nearfull_ratio=0.9,
@@ -224,7 +224,7 @@ def test_an_image_larger_than_the_pool_is_refused():
     asked = cluster("cluster.drive_bytes=1GB", "workload.image_bytes=10GB")
     with pytest.raises(
         ValueError,
-        match=r"image_bytes: got 0.01 TB of images, wanted at most 0.0076 TB.*rep:3",
+        match=r"image_bytes: got 0.01 TB of images.*0.0076.*rep:3",
     ):
         storage_warnings(asked, build_models(asked))
 

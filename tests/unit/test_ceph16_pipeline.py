@@ -151,7 +151,5 @@ def test_small_overwrites_read_a_unit_once_and_defer_it_once():
 
 
 def test_a_code_that_does_not_fit_is_told_in_one_line():
-    with pytest.raises(
-        ValueError, match="rs:14,3: got 17 shards, wanted at most the cluster's 16 OSDs"
-    ):
+    with pytest.raises(ValueError, match=r"rs:14,3: got 17 shards.*16\b"):
         build_pool("rs:14,3", UNIT)

@@ -9,6 +9,7 @@ import pytest
 
 from stripesim.__main__ import main
 from stripesim.cli.output import warn_outside
+from support.messages import states
 
 SCENARIO = """\
 schemes = ["rep:3"]
@@ -76,9 +77,8 @@ def test_outside_the_calibrated_range_the_terminal_counts_and_the_document_says_
     status, _, err = run("run", "s.toml")
     assert status == 0
     (line,) = [line for line in err.splitlines() if line.startswith("warning")]
-    assert line == (
-        "warning: outside the calibrated range in 2 respects: cluster.osds_per_host, workload.queue_depth; "
-        "in full: --out DIR --report, or --json -"
+    assert states(
+        line, "2 ... cluster.osds_per_host, workload.queue_depth ... --report"
     )
     _, out, err = run("run", "s.toml", "--json", "-")
     assert err == ""
@@ -93,16 +93,11 @@ def test_one_warning_stands_in_full_and_several_name_the_report(capsys, tmp_path
     warn_outside([])
     assert capsys.readouterr().err == ""
     warn_outside(["repair: never seen"])
-    assert (
-        capsys.readouterr().err
-        == "warning: outside the calibrated range: repair: never seen\n"
-    )
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(": repair: never seen")
     warn_outside(["repair: one", "repair: two", "faults: three"], report=tmp_path)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == (
-        "warning: outside the calibrated range in 3 respects: repair, faults; "
-        f"in full: {tmp_path / 'report.html'}"
-    )
+    assert states(line, f"3 ... repair, faults ... {tmp_path / 'report.html'}")
 
 
 def test_a_sweep_has_a_report_too(run, refused, tmp_path):
@@ -115,9 +110,8 @@ def test_a_sweep_has_a_report_too(run, refused, tmp_path):
         assert line.split(":")[0] in page
     assert page.count("<figure") == 1 and "workload.queue_depth" in page
     assert page.count(">rand<") == len(json.loads(out)["aggregated"]) == 2
-    assert refused(*asked, "--report") == [
-        "--report: got no --out, wanted the folder to write report.html into"
-    ]
+    (line,) = refused(*asked, "--report")
+    assert states(line, "--report: got ... --out")
 
 
 def test_a_report_lands_beside_the_results(run, tmp_path):
@@ -130,7 +124,7 @@ def test_a_report_lands_beside_the_results(run, tmp_path):
 
 def test_a_report_needs_a_folder(refused):
     (line,) = refused("run", "s.toml", "--report")
-    assert line == "--report: got no --out, wanted the folder to write report.html into"
+    assert states(line, "--report: got ... --out")
 
 
 def test_json_is_one_document_with_the_promised_keys(run):
@@ -338,21 +332,21 @@ def test_python_m_gives_the_same_errors(tmp_path):
     [
         (
             ["workload.request=5"],
-            'workload.request: got unknown key "request", wanted "requests"',
+            'workload.request: got unknown key "request" ... "requests"',
         ),
         (
             ["workload.requests=many"],
-            'workload.requests: got "many", wanted a whole number',
+            'workload.requests: got "many"',
         ),
         (
             ["workload.requests=0"],
-            "workload.requests: got 0, wanted a number of at least 1",
+            "workload.requests: got 0 ... 1",
         ),
         (
             ["workload.queue_depth=2.5"],
-            "workload.queue_depth: got 2.5, wanted a whole number",
+            "workload.queue_depth: got 2.5",
         ),
-        (['cluster.hosts="four"'], 'cluster.hosts: got "four", wanted a whole number'),
+        (['cluster.hosts="four"'], 'cluster.hosts: got "four"'),
         (['schemes="raid:5"'], "schemes: got"),
         (
             ['schemes="rs:6,3"', "cluster.failure_domain_erasure=host"],
@@ -362,13 +356,13 @@ def test_python_m_gives_the_same_errors(tmp_path):
             ['schemes="rs:6,3"'],
             "schemes: got rs:6,3 (9 shards) with failure_domain osd (8 osds)",
         ),
-        (["cluster.kernel_table=nope"], "kernel table: got 'nope', wanted one of"),
+        (["cluster.kernel_table=nope"], "kernel table: got 'nope'"),
         (
             ["cluster.parameters=nope"],
-            'got "nope", wanted a parameter set of a cluster: ',
+            'got "nope"',
         ),
-        (["cluster.ssd=nope"], 'got "nope", wanted a device: '),
-        (["cluster.ssd=koh2017"], 'got "koh2017", wanted a device: '),
+        (["cluster.ssd=nope"], 'got "nope"'),
+        (["cluster.ssd=koh2017"], 'got "koh2017"'),
         (['schemes="shec:5,3,2"'], "no encode of shec:5,3,2"),
         (
             ["cluster.crush_map=nothere.txt"],
@@ -376,16 +370,16 @@ def test_python_m_gives_the_same_errors(tmp_path):
         ),
         (
             ["repair.lost_osds=99"],
-            "repair.lost_osds: got 99, wanted an OSD from 0 to 7",
+            "repair.lost_osds: got 99 ... 0 ... 7",
         ),
-        (["degraded.missing_osds=[0, 2, 4]"], "OSDs down in 3 hosts"),
-        (["seed=-1"], "seed: got -1, wanted a number of at least 0"),
-        (["nonsense"], 'got no "=", wanted key=value'),
+        (["degraded.missing_osds=[0, 2, 4]"], "3 hosts"),
+        (["seed=-1"], "seed: got -1 ... 0"),
+        (["nonsense"], 'got no "="'),
     ],
 )
 def test_a_bad_scenario_is_told_in_one_line(refused, overrides, said):
     (line,) = refused("run", "s.toml", *sets(*overrides))
-    assert said in line
+    assert states(line, said)
 
 
 def test_faults_in_a_file_come_with_their_lines_all_at_once(refused, tmp_path):
@@ -399,9 +393,9 @@ def test_faults_in_a_file_come_with_their_lines_all_at_once(refused, tmp_path):
         "bad.toml:12",
         "bad.toml:14",
     ]
-    assert "cluster.hosts: got -4, wanted a number of at least 1" in lines[0]
+    assert states(lines[0], "cluster.hosts: got -4 ... 1")
     assert 'got "zigzag"' in lines[1]
-    assert 'unknown key "queue_dept", wanted "queue_depth"' in lines[2]
+    assert states(lines[2], '"queue_dept" ... "queue_depth"')
 
 
 def test_a_faulty_list_is_told_once_and_nothing_else_is_missed(refused):
@@ -429,8 +423,8 @@ def test_reading_needs_no_kernel_costs(run):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["run", "nothere"], "nothere: got no scenario of this name, wanted one of"),
-        (["run", "quickstar"], 'wanted "quickstart"'),
+        (["run", "nothere"], "nothere: got no scenario of this name"),
+        (["run", "quickstar"], '"quickstart"'),
         (["run", "nothere.toml"], "nothere.toml: got no such file"),
         (["run"], "Missing argument"),
         (
@@ -442,9 +436,9 @@ def test_reading_needs_no_kernel_costs(run):
         (["study", "nope"], "No such command 'nope'"),
         (
             ["kernel", "--scheme", "rs:6,3", "--size", "4k", "--backend", "nope"],
-            "backend: got 'nope', wanted one of",
+            "backend: got 'nope'",
         ),
-        (["kernel", "--scheme", "rs:6"], "scheme: got 'rs:6', wanted the form rs:k,m"),
+        (["kernel", "--scheme", "rs:6"], "scheme: got 'rs:6' ... rs:k,m"),
         (["kernel", "--scheme", "rs:2,1", "--size", "big"], "big"),
         (["trace", "info", "nothere.csv"], "nothere.csv"),
         (["crush", "nothere.txt", "--rule", "0", "--num-rep", "3"], "nothere.txt"),
@@ -453,12 +447,12 @@ def test_reading_needs_no_kernel_costs(run):
             "--json: got no/such/folder.json",
         ),
         (["explain", "write", "--html", "-"], "--html: got -"),
-        (["explain", "write", "--html", "."], "--html: got the folder ."),
+        (["explain", "write", "--html", "."], "--html: got ... ."),
         (["explain", "write", "--out", "s.toml"], "--out: s.toml"),
         (["kernel", "--scheme", "rs:2,1", "--size", "1m"], "--size: got '1m'"),
         (
             ["study", "koh2017", "--set", "write.network_efficiency_fraction=0.9"],
-            "--set: write.network_efficiency_fraction: got no parameter of study",
+            "--set: write.network_efficiency_fraction: got ... koh2017",
         ),
         (["run", "s.toml", "--set", "nothing.here=1"], "--set: nothing: got unknown"),
         (["cook"], "No such command 'cook'"),
@@ -466,7 +460,7 @@ def test_reading_needs_no_kernel_costs(run):
 )
 def test_a_bad_command_is_told_in_one_line(refused, arguments, said):
     (line,) = refused(*arguments)
-    assert said in line
+    assert states(line, said)
 
 
 TRACE = ["workload.kind=trace", "workload.trace=t.csv"]
@@ -497,11 +491,11 @@ def test_a_good_trace_is_replayed(run, replayed):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "t.csv: got an empty file, wanted a block trace"),
+        (b"", "t.csv: got an empty file"),
         (GOOD[:-40], "t.csv:50: got"),
         (
             b"once upon a time\n",
-            "t.csv:1: got 'once upon a time', wanted a block trace",
+            "t.csv:1: got 'once upon a time'",
         ),
         (b"\x00\x01\x02\x03" * 100, "t.csv"),
     ],
@@ -509,7 +503,7 @@ def test_a_good_trace_is_replayed(run, replayed):
 )
 def test_a_bad_trace_is_told_in_one_line(refused, replayed, content, said):
     (line,) = refused("run", replayed(content))
-    assert said in line
+    assert states(line, said)
 
 
 def test_a_truncated_compressed_trace_is_told(refused, replayed, tmp_path):
@@ -580,18 +574,18 @@ rule rep {
         (
             CRUSH,
             ("cluster.crush_rule=gone",),
-            "rule: got 'gone', wanted one of 0 (rep)",
+            "rule: got 'gone' ... 0",
         ),
-        (CRUSH, (), "places at most 2 of the 3 shards of rep:3"),
+        (CRUSH, (), "2 ... 3 ... rep:3"),
         (
             CRUSH,
             ('schemes="rep:2"', "degraded.missing_osds=7"),
-            "got no OSD 7, wanted OSDs of the map",
+            "got no OSD 7",
         ),
         (
             CRUSH.replace("host", "shelf"),
             ('schemes="rep:2"',),
-            "got no bucket of type host",
+            "got ... host",
         ),
         ("", (), "m.txt"),
         ("\x00\x00\x01", (), "m.txt"),
@@ -600,7 +594,7 @@ rule rep {
 def test_a_bad_crush_map_is_told_in_one_line(refused, tmp_path, text, more, said):
     (tmp_path / "m.txt").write_text(text)
     (line,) = refused("run", "s.toml", *sets("cluster.crush_map=m.txt", *more))
-    assert said in line
+    assert states(line, said)
 
 
 def test_a_good_crush_map_is_used(run, tmp_path):
@@ -627,15 +621,18 @@ def test_a_good_crush_map_is_used(run, tmp_path):
         ),
         (
             ["--rule", "rep", "--num-rep", "2", "--weight", "0:1"],
-            "--weight: got '0:1', wanted an OSD",
+            "--weight: got '0:1'",
         ),
         (["--rule", "--1", "--num-rep", "2"], "--1"),
         (["--rule", "²", "--num-rep", "2"], "rule: got '²'"),
         (
             ["--rule", "rep", "--num-rep", "5000"],
-            "num_rep: got 5000, wanted a whole number from 1 to 4096",
+            "num_rep: got 5000 ... 1 ... 4096",
         ),
-        (["--rule", "rep", "--num-rep", "2", "--max-x", "9" * 23], "--max-x: got 999"),
+        (
+            ["--rule", "rep", "--num-rep", "2", "--max-x", "9" * 23],
+            "--max-x: got 99999999999999999999999 ... -2147483648 ... 4294967295",
+        ),
         (
             ["--rule", "rep", "--num-rep", "2", "--min-x", "-2147483649"],
             "--min-x: got -2147483649",
@@ -647,7 +644,7 @@ def test_a_good_crush_map_is_used(run, tmp_path):
 def test_crush_refuses_in_one_line(refused, tmp_path, more, said):
     (tmp_path / "m.txt").write_text(CRUSH)
     (line,) = refused("crush", "m.txt", *more)
-    assert said in line
+    assert states(line, said)
 
 
 def test_a_weight_is_one_word_or_two(run, tmp_path):
@@ -704,7 +701,7 @@ def test_a_bug_is_not_dressed_up_as_a_users_error(monkeypatch, run):
 def test_debugging_shows_the_traceback(monkeypatch, tmp_path):
     monkeypatch.setenv("STRIPESIM_DEBUG", "1")
     monkeypatch.setattr(sys, "argv", ["stripesim", "run", "nothere"])
-    with pytest.raises(ValueError, match="got no scenario of this name"):
+    with pytest.raises(ValueError, match="got no scenario"):
         main()
 
 

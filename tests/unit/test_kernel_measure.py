@@ -100,7 +100,7 @@ def test_a_kernel_that_returns_wrong_data_is_found_out(
     ("arguments", "error", "wanted"),
     [
         ({"schemes": ["foo"]}, SchemeError, "got 'foo'"),
-        ({"schemes": ["rep:3"]}, SchemeError, "got 'rep:3', wanted an erasure code"),
+        ({"schemes": ["rep:3"]}, SchemeError, "got 'rep:3'"),
         ({"sizes_bytes": [0]}, KernelMeasureError, "size: got 0 bytes"),
         (
             {"sizes_bytes": [1 << 40]},

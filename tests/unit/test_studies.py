@@ -24,6 +24,7 @@ from stripesim.scenarios.studies.parameters import (
 )
 from stripesim.scenarios.studies.registry import STUDIES, study_named
 from stripesim.scenarios.studies.tasks import Call, StudyError, run_tasks
+from support.messages import states
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios" / "studies"
 CLAIM = "dachary2013-142"
@@ -36,7 +37,7 @@ def doubled(value):
 
 
 def failing():
-    raise ValueError("got nothing, wanted something")
+    raise ValueError("got nothing")
 
 
 class Small(Study):
@@ -94,7 +95,7 @@ def test_the_registry_names_every_folder_and_each_has_the_same_files():
 
 
 def test_a_study_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match="study: got 'nothing', wanted one of koh2017"):
+    with pytest.raises(ValueError, match="study: got 'nothing'"):
         study_named("nothing")
 
 
@@ -150,16 +151,16 @@ def test_a_changed_study_is_written_with_its_ablations(tmp_path):
     [
         (
             ["hdd.disk=3"],
-            "hdd.disk: got no parameter of study exstorus2019, wanted one of its 24, such as hdd.disks",
+            "hdd.disk: got ... exstorus2019 ... 24",
         ),
-        (["hdd.disks_count=many"], "hdd.disks_count: got many, wanted a number"),
-        (["hdd"], "got 'hdd', wanted KEY=VALUE"),
+        (["hdd.disks_count=many"], "hdd.disks_count: got many"),
+        (["hdd"], "got 'hdd' ... KEY=VALUE"),
     ],
 )
 def test_a_wrong_setting_is_refused(sets, says):
     with pytest.raises(ValueError, match=r"^--set: ") as caught:
         Small().run(sets=sets)
-    assert says in str(caught.value)
+    assert states(str(caught.value), says)
 
 
 def test_all_wrong_settings_are_reported_at_once():
@@ -182,9 +183,7 @@ def test_a_scenario_key_is_checked_by_the_loader():
 
 
 def test_an_option_of_another_study_is_refused():
-    with pytest.raises(
-        ValueError, match="figures: study exstorus2019 has no such option, wanted"
-    ):
+    with pytest.raises(ValueError, match=r"figures: .*exstorus2019.*wanted"):
         Small().run(figures=["13"])
 
 
@@ -195,9 +194,9 @@ def test_names_are_chosen_in_the_order_in_which_they_are_known():
         == chosen("--x", None, ("a", "b"))
         == ("a", "b")
     )
-    with pytest.raises(ValueError, match="--x: got 'd', wanted one of a, b, all"):
+    with pytest.raises(ValueError, match="--x: got 'd'"):
         chosen("--x", ["d"], ("a", "b"))
-    with pytest.raises(ValueError, match="--x: got a, wanted b too"):
+    with pytest.raises(ValueError, match="--x: got a"):
         chosen("--x", ["a"], ("a", "b"), ("b",))
 
 
@@ -232,8 +231,8 @@ def test_every_task_that_cannot_run_says_why():
     with pytest.raises(StudyError) as caught:
         run_tasks([Call("a", failing), Call("b", doubled, (1,)), Call("c", failing)])
     assert str(caught.value).splitlines() == [
-        "a: got nothing, wanted something",
-        "c: got nothing, wanted something",
+        "a: got nothing",
+        "c: got nothing",
     ]
 
 

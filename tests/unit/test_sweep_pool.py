@@ -13,6 +13,7 @@ import time
 import pytest
 
 from stripesim.scenarios.sweep.pool import Death, PoolError, cores_usable, run_pool
+from support.messages import states
 
 
 def test_each_item_is_done_once() -> None:
@@ -35,7 +36,7 @@ def test_an_item_that_kills_its_workers_is_given_up_and_the_others_are_done() ->
     )
     death = answers[int(signal.SIGKILL)]
     assert isinstance(death, Death)
-    assert death.reason == "2 workers died over it, the last killed by SIGKILL"
+    assert states(death.reason, "2 workers ... SIGKILL")
     assert len(answers) == 2
 
 
@@ -69,7 +70,7 @@ def test_workers_that_cannot_start_are_reported_at_once() -> None:
         def __reduce__(self) -> tuple[object, ...]:
             return os._exit, (7,)
 
-    with pytest.raises(PoolError, match="got exit status 7 before they were ready"):
+    with pytest.raises(PoolError, match=r"exit status 7\b"):
         list(run_pool(Unloadable(), [1, 2, 3], jobs=2))  # type: ignore[arg-type]
 
 

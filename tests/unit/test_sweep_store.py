@@ -108,14 +108,14 @@ def test_what_a_kill_left_half_written_is_cleared_away(tmp_path: Path) -> None:
 
 def test_rows_are_not_mixed_with_those_of_another_sweep_unasked(tmp_path: Path) -> None:
     fill(tmp_path, range(1))
-    with pytest.raises(SweepError, match="wanted --resume to go on"):
+    with pytest.raises(SweepError, match="--resume"):
         PartStore(tmp_path, resume=False)
 
 
 def test_a_folder_has_one_writer(tmp_path: Path) -> None:
     with (
         PartStore(tmp_path, resume=False),
-        pytest.raises(SweepError, match="another sweep is writing"),
+        pytest.raises(SweepError, match="another sweep"),
     ):
         PartStore(tmp_path, resume=True)
     # The first one has let go.
@@ -124,5 +124,5 @@ def test_a_folder_has_one_writer(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SweepError, match="wanted a folder results can be written to"):
+    with pytest.raises(SweepError, match="wanted"):
         PartStore(tmp_path / "file", resume=False)

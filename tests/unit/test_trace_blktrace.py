@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stripesim.traces import TraceError, read_trace
+from support.messages import states
 
 READ, WRITE, FS, NOTIFY, DISCARD = (
     1 << 16,
@@ -145,10 +146,9 @@ def test_damage_is_told_by_byte(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(data)
     trace = read_trace(tmp_path / "t")
     assert len(trace) == 4
-    assert trace.faults.lines() == [
-        f"{tmp_path}/t:byte 48: got 15 bytes that are no record, wanted the magic 0x65617407",
-        f"{tmp_path}/t:byte {48 * 12 + 15}: got a record cut after 20 bytes, wanted a whole record",
-    ]
+    junk, cut = trace.faults.lines()
+    assert states(junk, f"{tmp_path}/t:byte 48: got 15 ... 0x65617407")
+    assert states(cut, f"{tmp_path}/t:byte {48 * 12 + 15}: got ... 20 ")
     with pytest.raises(TraceError):
         read_trace(tmp_path / "t", strict=True)
 

@@ -136,9 +136,7 @@ def test_parquet_of_other_types_is_refused_with_the_column(tmp_path: Path) -> No
     frame.with_columns(pl.col("issue_ns").cast(pl.Float64)).write_parquet(
         tmp_path / "t"
     )
-    with pytest.raises(
-        TraceError, match="issue_ns: got a column of 'Float64', wanted Int64"
-    ):
+    with pytest.raises(TraceError, match=r"issue_ns: got .*'Float64'"):
         load(tmp_path / "t")
 
 

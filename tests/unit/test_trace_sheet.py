@@ -132,12 +132,10 @@ def test_failures_are_written_as_events_and_spans(tmp_path: Path) -> None:
     events, spans = convert(trace, tmp_path / "f.parquet")
     assert pl.read_parquet(events).equals(trace.events)
     assert spans.name == "f.spans.parquet"
-    with pytest.raises(
-        TraceError, match=r"got a failure trace, wanted \.parquet or \.csv"
-    ):
+    with pytest.raises(TraceError, match="got a failure trace"):
         convert(trace, tmp_path / "f.txt")
-    with pytest.raises(TraceError, match=r"got suffix '\.xls', wanted one of"):
+    with pytest.raises(TraceError, match=r"got suffix '\.xls'"):
         convert(trace, tmp_path / "f.xls")
-    with pytest.raises(TraceError, match="wanted a file that can be written"):
+    with pytest.raises(TraceError, match="wanted"):
         convert(trace, tmp_path / "no" / "f.csv")
     assert load(tmp_path / "f").format == "fta"
