@@ -1,7 +1,7 @@
 """Bytes are conserved and no request beats its own path, on random small clusters and both engines."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stripesim.sim.ceph.clients.workload import Synthetic
@@ -53,7 +53,6 @@ def made(shape, models, change, make_pool):
     return pool, workload
 
 
-@settings(max_examples=60, deadline=None)
 @given(shape=shapes)
 def test_what_steps_account_as_they_complete_is_what_the_plan_says(
     sleepless, change, make_pool, shape
@@ -108,7 +107,6 @@ def test_what_steps_account_as_they_complete_is_what_the_plan_says(
     assert (result.engine_run.busy_ns[sync] <= served[sync]).all()
 
 
-@settings(max_examples=60, deadline=None)
 @given(shape=shapes)
 def test_no_request_ends_before_its_critical_path(sleepless, change, make_pool, shape):
     pool, workload = made(shape, sleepless, change, make_pool)

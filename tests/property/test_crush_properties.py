@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -25,7 +25,6 @@ SIXTEEN_BITS = 1 << 16
 WEIGHTS = st.sampled_from([0, 1, 6553, 32768, 65536, 65536, 98304, 655360])
 
 # The first mapping of a process loads compiled code, or compiles it, and no single time means anything.
-untimed = settings(deadline=None)
 
 
 @st.composite
@@ -61,7 +60,6 @@ def parents(crush):
 rules = st.sampled_from(["rep", "rep_osd", "ec", "ec_osd"])
 
 
-@untimed
 @given(maps(), rules, st.integers(1, 8), st.data())
 def test_what_weighs_nothing_is_never_chosen_and_nothing_is_chosen_twice(
     crush, rule, num_rep, data
@@ -75,7 +73,6 @@ def test_what_weighs_nothing_is_never_chosen_and_nothing_is_chosen_twice(
         assert len(row) == num_rep if rule.startswith("ec") else NONE not in row
 
 
-@untimed
 @given(maps(), st.integers(1, 8), st.data())
 def test_failure_domains_hold_at_most_one(crush, num_rep, data):
     rule = data.draw(
@@ -89,7 +86,6 @@ def test_failure_domains_hold_at_most_one(crush, num_rep, data):
         assert len(set(domains)) == len(domains)
 
 
-@untimed
 @given(maps(), st.integers(1, 8), st.data())
 def test_an_osd_that_goes_out_moves_only_what_it_must(crush, num_rep, data):
     """Indep: inputs without the OSD stay as they are; elsewhere every slot stays that its first draw filled.
@@ -147,7 +143,6 @@ def flat(weights):
     )
 
 
-@untimed
 @given(flat_maps(), st.data())
 def test_a_changed_weight_moves_data_only_to_or_from_its_item(crush, data):
     (bucket,) = crush.buckets
@@ -199,7 +194,6 @@ def test_reweight_is_the_share_an_osd_keeps():
     assert np.all(half[full != 2] == full[full != 2])
 
 
-@untimed
 @given(maps())
 def test_a_map_comes_back_from_its_text(crush):
     # Bucket weights here stay below 256, so that their 16.16 form fits the 24 bits of the text's floats.

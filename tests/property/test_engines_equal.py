@@ -184,7 +184,7 @@ def test_a_director_that_does_nothing_changes_only_who_counts(kind: str) -> None
         np.testing.assert_array_equal(taken, plain.bins.sum(axis=0))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False))
 def test_programs_that_hypothesis_draws_run_equally_on_both_engines(
     random: Random,

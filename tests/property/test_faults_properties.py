@@ -22,6 +22,7 @@ from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.engine.program import FAILED, PENDING
 from stripesim.sim.run import simulate
+from support.examples import SLOW
 
 KIB = 1024
 MS = 1_000_000
@@ -200,8 +201,7 @@ def directors(monkeypatch):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @settings(
-    max_examples=20,
-    deadline=None,
+    max_examples=SLOW,
     suppress_health_check=list(HealthCheck),
     phases=PHASES,
 )
@@ -247,8 +247,7 @@ def test_no_request_is_lost_and_bytes_add_up_whatever_fails(
 
 @pytest.mark.parametrize("engine", ENGINES)
 @settings(
-    max_examples=10,
-    deadline=None,
+    max_examples=SLOW,
     suppress_health_check=list(HealthCheck),
     phases=PHASES,
 )
@@ -277,8 +276,7 @@ def test_degraded_templates_run_only_while_the_group_is_not_clean(
 
 
 @settings(
-    max_examples=40,
-    deadline=None,
+    max_examples=SLOW,
     suppress_health_check=list(HealthCheck),
     phases=PHASES,
 )

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stripesim.models.clock import round_ns
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.run import simulate
+from support.examples import SLOW
 
 KIB = 1024
 
@@ -71,7 +72,7 @@ def latencies_ns(models, make_pool, scheme, *, read, block=4 * KIB, engine="comp
     return result.requested.latencies_ns.tolist()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=SLOW)
 @given(
     found=numbers,
     block=st.sampled_from([4 * KIB, 64 * KIB]),
@@ -103,7 +104,7 @@ def test_alone_a_read_takes_the_sum_of_its_demands(
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=SLOW)
 @given(found=numbers, engine=st.sampled_from(["compiled", "simpy"]))
 def test_alone_a_write_of_one_copy_takes_the_sum_of_its_demands(
     sleepless, change, make_pool, found, engine
@@ -136,7 +137,7 @@ def test_alone_a_write_of_one_copy_takes_the_sum_of_its_demands(
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=SLOW)
 @given(
     found=numbers,
     name=st.sampled_from([name for names in PARTS.values() for name in names]),

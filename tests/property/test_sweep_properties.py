@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stripesim.scenarios.sweep.plan import split_values
@@ -47,7 +47,6 @@ ROW: dict[str, Any] = {
 }  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 255))
 def test_a_changed_byte_never_changes_a_row(position: int, mask: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -62,7 +61,6 @@ def test_a_changed_byte_never_changes_a_row(position: int, mask: int) -> None:
             assert store.damaged == 1
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("ab"), st.floats(-1e12, 1e12)),

@@ -48,6 +48,7 @@ from stripesim.sim.engine.graph import (
     GraphBuilder,
 )
 from stripesim.sim.observe.critical_path import STEPS, PathSplitter
+from support.examples import SLOW
 
 FIXED = np.full((1, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
 
@@ -147,7 +148,7 @@ def test_a_request_without_a_reply_has_no_path():
         PathSplitter(template, FIXED, 0).split(0, 0, [0, -1])
 
 
-@settings(max_examples=8)
+@settings(max_examples=SLOW)
 @given(
     scheme=st.sampled_from(["none", "rep:3", "rs:4,2", "lrc:4,3,2", "clay:4,2,5"]),
     generation=st.sampled_from(["kraken", "pacific"]),

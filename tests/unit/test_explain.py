@@ -31,6 +31,7 @@ from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.engine.graph import COUNTERS, GraphBuilder
 from stripesim.sim.engine.program import FIFO, Program, RequestChunk, Resources
 from stripesim.sim.run import simulate
+from support.examples import SLOW
 
 SCENARIO = """
 schemes = ["rep:3", "rs:4,2"]
@@ -94,7 +95,7 @@ def test_latency_and_bytes_are_those_of_a_whole_run(
     assert row["cpu_ns_per_op"] == totals["cpu_ns"] + woken_ns
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=SLOW)
 @given(
     op=st.sampled_from(["write", "read"]),
     scheme=st.sampled_from(["rep:2", "rep:3", "rs:4,2"]),

@@ -19,6 +19,7 @@ from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.observe.recording import account
 from stripesim.sim.run import simulate
+from support.examples import SLOW
 
 KIB = 1024
 MIB = 1 << 20
@@ -97,7 +98,7 @@ def same(left, right):
     ("scheme", "unit"),
     [("rep:3", 4 * KIB), ("rs:4,2", 4 * KIB), ("rs:6,3", KIB), ("rs:6,3", 6 * KIB)],
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=SLOW)
 @given(
     requests=st.lists(
         st.tuples(st.booleans(), st.integers(0, 500_000), st.integers(1, 130_000)),
@@ -140,7 +141,7 @@ def test_requests_alike_up_to_whole_stripes_share_a_template(uncached, make_pool
 
 
 @pytest.mark.parametrize("down", [None, 0, 2])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=SLOW)
 @given(
     requests=st.lists(
         st.tuples(st.booleans(), st.integers(0, 120_000), st.integers(1, 60_000)),
