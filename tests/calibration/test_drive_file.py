@@ -70,7 +70,7 @@ def test_a_scenario_on_the_written_drive_takes_the_times_of_the_trace(
             assert rows[size]["latency_mean_ns"] == pytest.approx(wanted_ns, rel=0.03)
 
 
-def test_what_the_trace_does_not_show_is_said_to_be_assumed(tmp_path: Path) -> None:
+def test_parameters_missing_from_the_trace_are_marked_assumed(tmp_path: Path) -> None:
     trace = trace_of(np.full(400, 4096), 0.2)
     write_fit(fit_trace(trace), trace, tmp_path, like="sata-tlc")
     (tmp_path / "own.toml").write_text(SCENARIO)
@@ -217,7 +217,7 @@ def test_a_damaged_drive_file_is_one_line_with_its_place(
 
 
 @needs_data
-def test_whole_channels_lie_in_the_interval_of_the_file(tmp_path: Path) -> None:
+def test_whole_channels_are_in_the_interval_of_the_file(tmp_path: Path) -> None:
     trace = load_trace(REAL)
     write_fit(fit_trace(trace), trace, tmp_path)
     drive = tomllib.loads((tmp_path / "drive.toml").read_text())["ssd"]

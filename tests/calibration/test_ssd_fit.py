@@ -163,7 +163,7 @@ def test_same_seed_same_fit() -> None:
     assert fit_times(made(), bootstrap=20) == fit_times(made(), bootstrap=20)
 
 
-def test_what_cannot_be_fitted_says_so() -> None:
+def test_impossible_fits_are_reported() -> None:
     few = made(count=30)
     with pytest.raises(
         FitError,
@@ -246,7 +246,7 @@ def test_a_fit_that_misses_the_unseen_half_is_called_poor() -> None:
     assert "poor" not in good.summary()
 
 
-def test_no_estimate_lies_outside_its_interval() -> None:
+def test_every_estimate_is_inside_its_interval() -> None:
     # Heavy tails and two sizes: the bootstrap's percentiles need not contain the estimate.
     for seed in range(6):
         rng = np.random.default_rng(seed)

@@ -123,7 +123,7 @@ def test_same_seed_same_trace() -> None:
     assert synthesise(model, 1, 1).requests.height == 1
 
 
-def test_what_is_too_little_is_told() -> None:
+def test_too_few_observations_are_reported() -> None:
     with pytest.raises(WorkloadError, match=r"got 100 requests.*400\b"):
         fit_workload(poisson(100))
     one_time = made(

@@ -121,7 +121,7 @@ def ask(browser, call):
     return browser.execute_script(f"{CHECKS}\nreturn {call};")
 
 
-def test_a_report_logs_nothing_and_fetches_nothing(opened):
+def test_a_report_neither_logs_nor_fetches(opened):
     _, logged, asked = opened
     assert logged == []
     assert asked == []
@@ -158,7 +158,7 @@ def test_a_report_is_legible(opened, width, theme):
     assert found["faint"] == []
 
 
-def test_the_checks_find_what_they_look_for(opened):
+def test_the_checks_find_planted_faults(opened):
     browser, _, _ = opened
     show(browser, 360, "light")
     browser.execute_script(

@@ -161,7 +161,7 @@ def test_every_control_is_reached_by_tab_and_has_a_label(page):
     assert unlabelled == []
 
 
-def test_a_mistake_is_said_and_goes_when_it_is_mended(page):
+def test_an_error_appears_and_disappears_when_fixed(page):
     field = page.find_element("name", "b.scheme")
     field.clear()
     field.send_keys("rs:9,9")
@@ -200,7 +200,7 @@ def test_a_ceph_report_is_uploaded_by_a_click(page):
 
 @pytest.mark.parametrize("typed", ["-3", "", "9999", "4.5"])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_a_bad_value_is_said_next_to_its_field_while_the_field_keeps_the_focus(
+def test_a_bad_value_is_reported_next_to_its_field_which_keeps_the_focus(
     page, typed, width
 ):
     metrics = {

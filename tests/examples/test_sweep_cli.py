@@ -147,7 +147,7 @@ def test_serial_and_parallel_give_the_same_rows_to_the_bit(
     } <= {path.name for path in (tmp_path / "out").iterdir()}
 
 
-def test_a_point_of_a_sweep_is_what_run_gives(tiny: Path) -> None:
+def test_a_point_of_a_sweep_equals_a_run(tiny: Path) -> None:
     rows = sweep(tiny, "--over", "workload.queue_depth=4,8", "--jobs", "1")["rows"]
     # A sweep does not break down the latency of requests into costs.
     arguments = [

@@ -26,7 +26,7 @@ def runs():
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_what_devices_are_given_is_mixed_alike(runs, cell):
+def test_placement_mixes_equally_for_all_devices(runs, cell):
     files = [
         path
         for path in sorted(REAL.glob(f"{cell}.loop*.txt.gz"))

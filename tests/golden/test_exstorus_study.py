@@ -68,7 +68,7 @@ def test_the_fit_sees_tables_1_and_2_and_nothing_held_out():
     assert {len([c for c in seen if c.step == step]) for step in fit.STEPS} == {10}
 
 
-def test_parameters_that_ship_are_what_the_fit_gives():
+def test_shipped_parameters_equal_the_fit():
     fits = fit.fit_all()
     rows = {row["name"]: row for row in write_model().parameters()}
     fitted = {name for each in fits for name in each.values}
@@ -128,7 +128,7 @@ def test_verdicts_of_this_version(result, entries):
     assert wrong == {"exstorus-262", "exstorus-263", "exstorus-266", "exstorus-267"}
 
 
-def test_every_claim_is_computed_or_says_why_not(result, entries):
+def test_every_claim_is_computed_or_has_a_reason(result, entries):
     not_computed = claim_rules(STUDY.name).not_computed
     for key, entry in entries.items():
         assert (entry.simulated is None) == (key in not_computed)
@@ -173,7 +173,7 @@ def test_engines_give_the_same_rows():
     assert listed[0] == listed[1]
 
 
-def test_kernel_ratios_say_where_they_come_from():
+def test_kernel_ratios_have_a_source():
     assert {"basis", "command", "cpu", "date"} <= set(kernel_ratios()["provenance"])
     assert kernel_factors()["NONE"] == 0 and kernel_factors()["AVX2:CRS"] == 1
     names = {row["name"] for row in STUDY.parameters()}
@@ -249,7 +249,7 @@ def test_unknown_and_missing_experiments_are_refused():
         STUDY.run(experiments=["steps"])
 
 
-def test_a_wrong_parameter_file_is_told_in_one_line():
+def test_a_wrong_parameter_file_is_reported_in_one_line():
     with pytest.raises(ParametersError, match=r"parameters\.toml: ") as caught:
         model_from(
             SlaveDiskModel,

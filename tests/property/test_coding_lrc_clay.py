@@ -38,7 +38,7 @@ def random_bytes(seed, *shape):
 
 
 @given(st.data())
-def test_lrc_repairs_from_what_the_plan_reads(data):
+def test_lrc_repairs_from_the_planned_reads(data):
     code = parse_scheme(data.draw(st.sampled_from(LRCS)))
     shards = matrix_product(
         code.generator, random_bytes(data.draw(st.integers(0, 99)), code.k, 12)
@@ -130,7 +130,7 @@ def test_clay_encode_erase_decode(data):
 
 
 @given(st.data())
-def test_clay_repairs_from_what_the_plan_reads(data):
+def test_clay_repairs_from_the_planned_reads(data):
     code = Clay(*data.draw(st.sampled_from(CLAYS)))
     geometry = code.geometry(1)
     unit, stripes = geometry.stripe_unit_bytes, data.draw(st.integers(1, 2))

@@ -81,7 +81,9 @@ def fill_bytes(plan: WritePlan, r: Request, offset: int) -> int:
 
 
 @given(requests())
-def test_writes_cover_the_request_once_and_every_shard_alike(request: Request) -> None:
+def test_writes_cover_the_request_once_and_every_shard_equally(
+    request: Request,
+) -> None:
     r = request
     plan = r.scheme.plan_write(
         offset_bytes=r.offset,
@@ -127,7 +129,7 @@ def test_write_conserves_bytes(request: Request) -> None:
 
 
 @given(requests())
-def test_what_a_write_must_preserve_is_read_and_nothing_beyond_the_end(
+def test_a_write_reads_the_bytes_to_preserve_but_none_past_the_end(
     request: Request,
 ) -> None:
     r = request

@@ -54,9 +54,7 @@ def made(shape, models, change, make_pool):
 
 
 @given(shape=shapes)
-def test_what_steps_account_as_they_complete_is_what_the_plan_says(
-    sleepless, change, make_pool, shape
-):
+def test_steps_account_the_planned_bytes(sleepless, change, make_pool, shape):
     pool, workload = made(shape, sleepless, change, make_pool)
     result = simulate(
         pool,

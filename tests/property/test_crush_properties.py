@@ -61,9 +61,7 @@ rules = st.sampled_from(["rep", "rep_osd", "ec", "ec_osd"])
 
 
 @given(maps(), rules, st.integers(1, 8), st.data())
-def test_what_weighs_nothing_is_never_chosen_and_nothing_is_chosen_twice(
-    crush, rule, num_rep, data
-):
+def test_zero_weights_are_never_chosen_and_no_item_twice(crush, rule, num_rep, data):
     weights = osd_weights(crush)
     out = data.draw(st.sets(st.sampled_from(sorted(weights))))
     for row in crush.mappings(rule, XS, num_rep, dict.fromkeys(out, 0.0)):
@@ -87,7 +85,7 @@ def test_failure_domains_hold_at_most_one(crush, num_rep, data):
 
 
 @given(maps(), st.integers(1, 8), st.data())
-def test_an_osd_that_goes_out_moves_only_what_it_must(crush, num_rep, data):
+def test_an_osd_marked_out_moves_only_the_necessary_shards(crush, num_rep, data):
     """Indep: inputs without the OSD stay as they are; elsewhere every slot stays that its first draw filled.
 
     The second is exact because a first round of draws runs the same with the OSD out, but for the OSD's own

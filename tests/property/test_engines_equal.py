@@ -156,7 +156,7 @@ def test_a_fixed_corpus_of_programs_runs_equally_on_both_engines(
 
 
 @pytest.mark.parametrize("kind", ["plain", "dynamic"])
-def test_a_director_that_does_nothing_changes_only_who_counts(kind: str) -> None:
+def test_an_idle_director_changes_only_where_uses_are_counted(kind: str) -> None:
     for seed in range(40):
         program = replace(
             KINDS[kind](Random(seed)), bin_ns=100, newest_only=frozenset()

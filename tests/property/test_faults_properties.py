@@ -206,7 +206,7 @@ def directors(monkeypatch):
     phases=PHASES,
 )
 @given(story=stories)
-def test_no_request_is_lost_and_bytes_add_up_whatever_fails(
+def test_no_request_is_lost_and_bytes_add_up_under_any_failure(
     models, change, make_pool, directors, engine, story
 ):
     directors.clear()
@@ -329,7 +329,7 @@ def test_an_osd_that_comes_back_empty_is_filled_again(
     assert result.row["clean_at_end"]
 
 
-def test_a_run_that_ends_at_the_moment_of_clean_tells_how_long_it_took(
+def test_a_run_that_ends_when_clean_reports_the_recovery_time(
     models, change, make_pool
 ):
     story = {
@@ -359,7 +359,7 @@ def test_a_run_that_ends_at_the_moment_of_clean_tells_how_long_it_took(
         assert cut.row[key] == whole.row[key] > 0
 
 
-def test_more_failures_than_the_code_bears_are_told_as_loss(
+def test_more_failures_than_the_code_tolerates_are_reported_as_loss(
     models, change, make_pool, directors
 ):
     dead = Failure(osds=tuple(range(0, OSDS, 2)), time_ns=200 * MS, kind="process")

@@ -109,7 +109,7 @@ def test_failure_traces(data: bytes, name: str | None) -> None:
 
 
 @given(data=spoilt(FAILURE_LINES, b"\r\n"))
-def test_failures_read_alike_with_either_line_end(data: bytes) -> None:
+def test_failures_are_read_equally_with_either_line_end(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         seen = []
         for index, text in enumerate((data, data.replace(b"\r\n", b"\n"))):

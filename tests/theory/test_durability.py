@@ -120,7 +120,7 @@ def test_pools_are_independent_and_time_is_additive():
 
 
 @pytest.mark.parametrize("policy", ["serial", "parallel"])
-def test_a_state_for_each_pattern_gives_what_counts_give(policy):
+def test_states_by_pattern_give_the_same_result_as_states_by_count(policy):
     system = clustered("rs:4,2", 6, afr=0.5, policy=policy)
     missing = np.bitwise_count(np.arange(64)).astype(int)
     by_pattern = replace(
@@ -133,7 +133,7 @@ def test_a_state_for_each_pattern_gives_what_counts_give(policy):
     assert patterns.mttdl_s == pytest.approx(counts.mttdl_s, rel=1e-9)
 
 
-def test_lrc_lies_between_its_guaranteed_tolerance_and_its_parities():
+def test_lrc_is_between_its_guaranteed_tolerance_and_its_parities():
     code = code_of("lrc:10,6,5")
     assert code.tolerated == 4
     decodable = sum(
@@ -245,7 +245,7 @@ def test_the_chain_of_groups_in_turn_agrees_with_splitting(name):
 # Counting.
 
 
-def test_pools_lost_is_what_enumeration_finds():
+def test_pools_lost_agrees_with_enumeration():
     code = code_of("rs:2,1")
     pools = [{0, 1, 2}, {3, 4, 5}]
     for dead in (2, 3):
@@ -352,7 +352,7 @@ def test_a_loss_that_is_never_seen_ends_early_with_a_bound():
     assert found.nines[1] == pytest.approx(-log10(found.high))
 
 
-def test_walks_are_no_more_than_their_states_fit_in_memory(monkeypatch):
+def test_walks_are_limited_by_the_memory_for_their_states(monkeypatch):
     system = grouped(groups=64)
     all_walks = split(system, walks=200).walks
     state_bytes = sum(
@@ -400,7 +400,7 @@ def test_splitting_agrees_with_plain_monte_carlo_where_loss_is_frequent(name):
     assert max(sigmas) < 0.1
 
 
-def test_walks_belong_to_their_seed_and_to_nothing_else():
+def test_walks_depend_only_on_their_seed():
     system = grouped()
     first, again, other = (split(system, seed=seed, walks=200) for seed in (1, 1, 2))
     backwards = split(

@@ -255,9 +255,7 @@ def test_an_idle_cluster_repairs_at_the_rate_of_the_targets_network(
     assert result.row["recovery_limited_by"] == "contention"
 
 
-def test_who_comes_back_before_it_is_out_recovers_only_what_it_missed(
-    make_pool, models
-):
+def test_an_osd_back_before_out_recovers_only_missed_writes(make_pool, models):
     _, result = story(make_pool, models, back_ns=60 * SECOND_NS)
     # Nothing was written meanwhile: nothing moves, and a map or two later all is clean.
     assert result.row["recovery_operations"] == 0
@@ -268,14 +266,14 @@ def test_who_comes_back_before_it_is_out_recovers_only_what_it_missed(
     )
 
 
-def test_min_size_is_what_ceph_gives_a_new_pool():
+def test_min_size_is_the_default_of_a_new_ceph_pool():
     assert min_size(kind="replicated", k=1, width=3) == 2
     assert min_size(kind="replicated", k=1, width=2) == 1
     assert min_size(kind="erasure", k=4, width=6) == 5
     assert min_size(kind="erasure", k=2, width=3) == 2
 
 
-def test_a_group_with_a_hole_from_the_beginning_keeps_nobody_from_being_clean(
+def test_a_group_with_an_initial_hole_does_not_prevent_a_clean_cluster(
     make_pool, models
 ):
     acting = np.array([[0, 1], [1, 2], [2, NO_OSD]], dtype=np.int64)

@@ -68,7 +68,7 @@ def test_a_limit_binds_exactly_while_the_server_is_idle(run: Run) -> None:
 
 
 @both
-def test_what_is_left_is_divided_by_weight_once_reservation_and_limit_have_had_theirs(
+def test_weights_divide_the_capacity_left_by_reservations_and_limits(
     run: Run,
 ) -> None:
     # Of 1,000: class 2 is limited to 100; the other 900 go 2 to 1, each above its reservation.
@@ -108,7 +108,7 @@ def test_weights_of_wpq_divide_a_saturated_server(run: Run) -> None:
 
 
 @both
-def test_wpq_draws_again_what_costs_much(run: Run) -> None:
+def test_wpq_redraws_expensive_items(run: Run) -> None:
     # Equal weights. An item of the highest cost goes on with 1 - 0.9 = 0.1 (0.11 with the coin's own
     # rounding on a cost of 100), one of cost 1 always: 0.11 to 1.
     classes = (ShareClass(weight=10), ShareClass(weight=10))
@@ -117,7 +117,7 @@ def test_wpq_draws_again_what_costs_much(run: Run) -> None:
 
 
 @both
-def test_what_is_strict_goes_before_everything(run: Run) -> None:
+def test_strict_items_precede_all_others(run: Run) -> None:
     classes = (ShareClass(weight=1000), ShareClass(strict=196), ShareClass(strict=255))
     counts = served(Share(WPQ, classes), [1, 1, 1], demand_ns=1_000_000, run=run)
     # The first item of class 0 found the server idle.

@@ -55,7 +55,7 @@ def test_timelines_as_text_belong_to_lessons():
         ("study --help", {"typer", "pydantic", "numpy", "polars", "scipy"}),
     ],
 )
-def test_help_and_version_load_nothing_heavy(words, may):
+def test_help_and_version_import_no_heavy_module(words, may):
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "stripesim", *words.split()],
         capture_output=True, text=True, check=True,

@@ -95,7 +95,7 @@ CLUSTERS = {
 
 @pytest.mark.parametrize("name", CLUSTERS)
 @pytest.mark.parametrize("size", ["4k", "64k"])
-def test_the_bound_is_what_saturation_reaches(name, size):
+def test_saturation_reaches_the_bound(name, size):
     # Given a load of 1,024 requests in flight, which saturates each of these clusters.
     cluster, load = CLUSTERS[name]
     scenario = scenario_of(

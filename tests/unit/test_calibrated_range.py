@@ -40,7 +40,7 @@ def test_a_question_inside_gets_the_notes_alone(written):
     assert written(RANGE).warnings(asked) == ["mine: time is assumed"]
 
 
-def test_each_key_outside_is_reported_with_what_was_got_and_what_is_covered(written):
+def test_each_key_outside_is_reported_with_its_value_and_the_range(written):
     asked = {
         "schemes": ["rep:3", "rs:4,2"],
         "workload": {"queue_depth": 65},
@@ -56,7 +56,7 @@ def test_each_key_outside_is_reported_with_what_was_got_and_what_is_covered(writ
     assert all(map(states, warnings, expected)) and len(warnings) == len(expected)
 
 
-def test_a_set_that_says_nothing_of_its_range_warns_of_that(written):
+def test_a_set_without_a_range_warns_about_it(written):
     (line,) = written("").warnings({"schemes": ["rep:3"]})
     assert line.startswith("mine: ")
 
@@ -96,16 +96,16 @@ def test_ranges_that_ship_name_keys_of_a_scenario(name):
             model = getattr(inner, "model_fields", {})
 
 
-def test_the_study_lies_inside_its_own_range():
+def test_the_study_is_inside_its_range():
     assert warnings_of(load_scenario("koh2017")) == []
 
 
 @pytest.mark.parametrize("name", ["quickstart", "faults", "repair", "koh2017"])
-def test_a_shipped_scenario_lies_inside(name):
+def test_a_shipped_scenario_is_inside_its_calibrated_range(name):
     assert warnings_of(load_scenario(name)) == []
 
 
-def test_every_candidate_of_the_shipped_plan_lies_inside():
+def test_every_candidate_of_the_shipped_plan_is_inside_the_range():
     scenario = load_scenario("plan")
     candidates = [
         one.scenario for one in candidates_of(scenario, scenario.plan) if one.scenario
@@ -138,7 +138,7 @@ def test_a_scenario_outside_names_each_key():
     assert keys == ["schemes", "cluster.osds_per_host", "workload.queue_depth"]
 
 
-def test_what_a_workload_does_not_use_is_not_asked_about():
+def test_the_form_hides_unused_keys_of_a_workload():
     text = (
         'schemes = ["rep:3"]\n[workload]\nkind = "open"\n'
         "rate_per_s = 10.0\nqueue_depth = 999\nrequests = 1\n"
@@ -147,7 +147,7 @@ def test_what_a_workload_does_not_use_is_not_asked_about():
     assert keys == ["workload.kind"]
 
 
-def test_several_scenarios_tell_each_line_once():
+def test_several_scenarios_give_each_line_once():
     sets = ['schemes=["rs:5,3"]', "cluster.osds_per_host=9"]
     one, other = (
         load_scenario("quickstart", sets=[*sets, f"workload.queue_depth={depth}"])

@@ -81,7 +81,7 @@ def test_stripes_pad_the_last_one_of_an_object(scenario, models):
     assert held.failures_tolerated == 3
 
 
-def test_the_fullest_osd_bounds_what_the_pool_takes(scenario, models):
+def test_the_fullest_osd_limits_the_pool(scenario, models):
     from stripesim.models.coding import parse_scheme
 
     held = capacity_of(scenario, "rep:3", models, drives())
@@ -143,7 +143,7 @@ def test_wear_spreads_the_writes_over_all_drives():
     assert wear.life_years == pytest.approx(365e12 / 864e9 / 365.25)
 
 
-def test_what_writes_nothing_wears_nothing():
+def test_without_writes_there_is_no_wear():
     row = {"device_write_bytes_per_client_byte": 0.0, "throughput_bytes_per_s": 1e6}
     assert wear_of(row, 6, drives()) is None
     assert wear_of({}, 6, drives()) is None
@@ -195,7 +195,7 @@ def test_full_and_safe_capacity_follow_from_ratios_domains_and_overhead(
     assert held.steps[-1].left_bytes <= held.usable_bytes_safe
 
 
-def test_one_drive_is_behind_an_osd_unless_the_set_says_otherwise():
+def test_an_osd_has_one_drive_unless_the_set_states_more():
     assert build_models(cluster()).ssd.raid0_drives == 1
     assert build_models(cluster('cluster.ssd="intel-730-raid0"')).ssd.raid0_drives == 2
 

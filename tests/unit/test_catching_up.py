@@ -54,7 +54,7 @@ def catching_up(result):
 
 
 @pytest.mark.parametrize("scheme", ["rs:4,2", "rep:3"])
-def test_who_returns_serves_each_object_that_it_has(models, make_pool, scheme):
+def test_a_returning_osd_serves_each_object_that_it_has(models, make_pool, scheme):
     result = returning(models, make_pool, scheme)
     assert result.row["clean_at_end"]
     # One object a second is whole again, so on average half of those that were written are yet to come.
@@ -71,9 +71,7 @@ def test_who_returns_serves_each_object_that_it_has(models, make_pool, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["rs:4,2", "rep:3"])
-def test_who_is_recovered_beside_the_acting_set_serves_nothing(
-    models, make_pool, scheme
-):
+def test_an_async_recovery_target_serves_no_request(models, make_pool, scheme):
     result = returning(models, make_pool, scheme, async_recovery_min_count=0)
     assert catching_up(result).mean() > 0.95
 

@@ -36,7 +36,7 @@ def folder_with(tmp_path, *run_ids, change=None):
     return tmp_path
 
 
-def test_what_ships_is_complete():
+def test_the_shipped_data_is_complete():
     measured = load()
     assert (len(measured.runs), len(measured.repairs), len(measured.degraded)) == (
         150,
@@ -84,7 +84,7 @@ def test_claims_bear_the_ids_that_others_rely_on():
 
 
 @pytest.mark.parametrize("change", [{"N_cl_net_per_client_byte": "6.3"}, {"k": "4"}])
-def test_a_row_measured_otherwise_is_held_out_whatever_its_name(tmp_path, change):
+def test_a_row_measured_differently_is_held_out_despite_its_name(tmp_path, change):
     folder = folder_with(tmp_path, RUN, change=change)
     assert {claim.role for claim in claims_of(load(folder))} == {"held-out"}
 
@@ -108,13 +108,13 @@ def test_a_row_measured_otherwise_is_held_out_whatever_its_name(tmp_path, change
         ({"op": "write"}, f"{RUN}.log.gz:4: got "),
     ],
 )
-def test_a_bad_cell_is_told_with_its_place(tmp_path, change, found):
+def test_a_bad_cell_is_reported_with_its_position(tmp_path, change, found):
     with pytest.raises(Ceph16DataError) as caught:
         load(folder_with(tmp_path, RUN, change=change))
     assert states(str(caught.value), found)
 
 
-def test_all_faults_are_told_at_once(tmp_path):
+def test_all_faults_are_reported_together(tmp_path):
     folder = folder_with(tmp_path, RUN, change={"k": "0", "qd": ""})
     (folder / "iolog" / f"{RUN}.log.gz").write_bytes(b"no gzip")
     with pytest.raises(Ceph16DataError) as caught:

@@ -56,7 +56,7 @@ def test_in_flight_stripes_are_not_read():
     assert row["device_read_bytes_per_client_byte"] == pytest.approx(2 * 6 / 12)
 
 
-def test_a_write_past_the_end_fills_what_lies_between():
+def test_a_write_past_the_end_fills_the_gap():
     # 41 whole stripes of 24 KiB lie before the one that holds byte 1,000,000.
     row = ran("rs:6,3", writes([244 * UNIT], UNIT), 1).row
     stripes = 244 * UNIT // (6 * UNIT) + 1
@@ -150,6 +150,6 @@ def test_small_overwrites_read_a_unit_once_and_defer_it_once():
     assert row["device_data_write_bytes_per_client_byte"] == 3
 
 
-def test_a_code_that_does_not_fit_is_told_in_one_line():
+def test_a_code_that_does_not_fit_is_reported_in_one_line():
     with pytest.raises(ValueError, match=r"rs:14,3: got 17 shards.*16\b"):
         build_pool("rs:14,3", UNIT)

@@ -71,7 +71,7 @@ def sets(*overrides):
 # What is printed.
 
 
-def test_outside_the_calibrated_range_the_terminal_counts_and_the_document_says_all(
+def test_range_warnings_are_counted_on_the_terminal_and_listed_in_the_document(
     run,
 ):
     status, _, err = run("run", "s.toml")
@@ -89,7 +89,9 @@ def test_outside_the_calibrated_range_the_terminal_counts_and_the_document_says_
     ]
 
 
-def test_one_warning_stands_in_full_and_several_name_the_report(capsys, tmp_path):
+def test_one_warning_is_printed_in_full_and_several_refer_to_the_report(
+    capsys, tmp_path
+):
     warn_outside([])
     assert capsys.readouterr().err == ""
     warn_outside(["repair: never seen"])
@@ -114,7 +116,7 @@ def test_a_sweep_has_a_report_too(run, refused, tmp_path):
     assert states(line, "--report: got ... --out")
 
 
-def test_a_report_lands_beside_the_results(run, tmp_path):
+def test_a_report_is_written_next_to_the_results(run, tmp_path):
     status, out, err = run("run", "s.toml", "--out", "kept", "--report", "--json", "-")
     assert (status, err) == (0, "")
     page = (tmp_path / "kept" / "report.html").read_text(encoding="utf-8")
@@ -273,7 +275,7 @@ def test_crush_prints_what_crushtool_printed(run, data):
     assert [line.split() for line in text.splitlines()] == expected
 
 
-def test_a_crush_map_says_which_host_an_osd_is_on(run, data):
+def test_a_crush_map_gives_the_host_of_each_osd(run, data):
     crush = f"cluster.crush_map={data / 'ceph16/crush/A.decompiled.txt'}"
     # Map A is 4 hosts of 6: more OSDs than the counts in the scenario's file, which it replaces.
     status, out, _ = run("run", "s.toml", *sets(crush), "--json", "-")
@@ -377,12 +379,12 @@ def test_python_m_gives_the_same_errors(tmp_path):
         (["nonsense"], 'got no "="'),
     ],
 )
-def test_a_bad_scenario_is_told_in_one_line(refused, overrides, said):
+def test_a_bad_scenario_is_reported_in_one_line(refused, overrides, said):
     (line,) = refused("run", "s.toml", *sets(*overrides))
     assert states(line, said)
 
 
-def test_faults_in_a_file_come_with_their_lines_all_at_once(refused, tmp_path):
+def test_faults_in_a_file_are_reported_together_with_their_lines(refused, tmp_path):
     text = SCENARIO.replace("hosts = 4", "hosts = -4").replace(
         "queue_depth = 8", "queue_dept = 8"
     )
@@ -398,12 +400,12 @@ def test_faults_in_a_file_come_with_their_lines_all_at_once(refused, tmp_path):
     assert states(lines[2], '"queue_dept" ... "queue_depth"')
 
 
-def test_a_faulty_list_is_told_once_and_nothing_else_is_missed(refused):
+def test_a_faulty_list_is_reported_once_with_no_follow_up_faults(refused):
     (line,) = refused("run", "s.toml", *sets('workload.patterns=["zigzag"]'))
     assert 'got "zigzag"' in line
 
 
-def test_every_scheme_without_kernel_costs_is_told_before_anything_runs(refused):
+def test_schemes_without_kernel_costs_are_reported_before_any_run(refused):
     lines = refused(
         "run", "s.toml", *sets('schemes=["rep:3", "shec:5,3,2", "shec:4,2,2"]')
     )
@@ -458,7 +460,7 @@ def test_reading_needs_no_kernel_costs(run):
         (["cook"], "No such command 'cook'"),
     ],
 )
-def test_a_bad_command_is_told_in_one_line(refused, arguments, said):
+def test_a_bad_command_is_reported_in_one_line(refused, arguments, said):
     (line,) = refused(*arguments)
     assert states(line, said)
 
@@ -501,12 +503,12 @@ def test_a_good_trace_is_replayed(run, replayed):
     ],
     ids=["empty", "truncated", "no trace", "binary"],
 )
-def test_a_bad_trace_is_told_in_one_line(refused, replayed, content, said):
+def test_a_bad_trace_is_reported_in_one_line(refused, replayed, content, said):
     (line,) = refused("run", replayed(content))
     assert states(line, said)
 
 
-def test_a_truncated_compressed_trace_is_told(refused, replayed, tmp_path):
+def test_a_truncated_compressed_trace_is_reported(refused, replayed, tmp_path):
     import gzip
 
     scenario = replayed(GOOD)
@@ -515,14 +517,14 @@ def test_a_truncated_compressed_trace_is_told(refused, replayed, tmp_path):
     assert any("breaks off" in line for line in lines)
 
 
-def test_a_trace_of_another_format_is_told(refused, replayed):
+def test_a_trace_of_another_format_is_reported(refused, replayed):
     lines = refused("run", replayed(GOOD), *sets("workload.trace_format=blkparse"))
     assert "t.csv" in lines[0] and "wanted" in lines[0]
     (line,) = refused("run", replayed(GOOD), *sets("workload.trace_format=papyrus"))
     assert "papyrus" in line
 
 
-def test_a_missing_trace_is_told(refused, replayed):
+def test_a_missing_trace_is_reported(refused, replayed):
     (line,) = refused("run", replayed(GOOD), *sets("workload.trace=gone.csv"))
     assert "workload.trace: got gone.csv (no such file)" in line
 
@@ -591,7 +593,7 @@ rule rep {
         ("\x00\x00\x01", (), "m.txt"),
     ],
 )
-def test_a_bad_crush_map_is_told_in_one_line(refused, tmp_path, text, more, said):
+def test_a_bad_crush_map_is_reported_in_one_line(refused, tmp_path, text, more, said):
     (tmp_path / "m.txt").write_text(text)
     (line,) = refused("run", "s.toml", *sets("cluster.crush_map=m.txt", *more))
     assert states(line, said)

@@ -241,7 +241,7 @@ def test_the_primary_is_the_first_shard_that_is_there(models):
     assert pool.views.tolist() == [0, 1, 2]
 
 
-def test_groups_that_look_alike_share_a_context(models):
+def test_equal_groups_share_a_context(models):
     acting = np.array([[0, 1, 2], [2, 1, 0], [NO_OSD, 1, 2]])
     pool = pool_of(Cluster(osd_hosts=np.arange(3), acting=acting, models=models))
     assert len(pool.contexts) == 2
@@ -269,7 +269,7 @@ def test_a_group_that_lost_too_much_is_refused(models, scheme, missing, said):
         _ = pool.contexts
 
 
-def test_images_have_object_names_of_their_own(models):
+def test_images_have_separate_object_names(models):
     assert image_prefix(0) != image_prefix(1)
     acting = np.tile([[0, 1, 2]], (64, 1))
     pool = pool_of(Cluster(osd_hosts=np.arange(3), acting=acting, models=models))

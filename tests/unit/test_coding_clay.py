@@ -123,7 +123,7 @@ def test_fewer_helpers_than_shards_leave_room_for_one_that_is_away():
     assert len(repair(code, {0}, (5, 6)).reads) == 8
 
 
-def test_nothing_lost_or_nothing_there_is_nothing_to_do():
+def test_an_empty_repair_has_an_empty_plan():
     assert repair(CLAY, ()).reads == repair(CLAY, {0}, stripes=0).reads == ()
     with pytest.raises(DataLossError, match="at least 9 of 12"):
         repair(CLAY, {0, 1, 2, 3})
@@ -173,7 +173,7 @@ def test_names_are_read_back():
     assert (code.kind, code.width, code.failures_tolerated) == ("erasure", 12, 3)
 
 
-def test_the_coder_refuses_what_does_not_fit():
+def test_the_coder_refuses_wrong_shapes():
     coder = coder_of(ClayShape(4, 2, 5))
     assert coder is coder_of(ClayShape(4, 2, 5))
     data = np.zeros((4, 16), dtype=np.uint8)

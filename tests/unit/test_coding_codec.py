@@ -131,7 +131,7 @@ def test_too_few_or_foreign_fragments_are_an_error() -> None:
         codec.encode(b"")
 
 
-def test_without_pyeclib_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyeclib_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     real_import = builtins.__import__
 
     def no_pyeclib(name: str, *args: Any, **kwargs: Any) -> Any:

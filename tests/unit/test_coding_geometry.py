@@ -29,7 +29,7 @@ def test_shards_hold_whole_chunks(size: int, shard: int) -> None:
     assert GEOMETRY.shard_size_bytes(size) == shard
 
 
-def test_bad_geometry_says_what_was_got() -> None:
+def test_bad_geometry_is_reported_with_its_value() -> None:
     with pytest.raises(SchemeError, match=r"k: got 0.*1\b"):
         StripeGeometry(k=0, stripe_unit_bytes=4096)
     with pytest.raises(SchemeError, match="stripe_unit_bytes: got -1"):

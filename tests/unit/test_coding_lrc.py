@@ -66,7 +66,7 @@ def readable(generator: list[list[int]], k: int, missing: tuple[int, ...]) -> bo
 @pytest.mark.parametrize(
     "numbers", [(10, 6, 5), (6, 4, 3), (9, 6, 3), (5, 4, 2), (7, 3, 4)]
 )
-def test_what_can_be_decoded_is_the_rank_of_the_matrix(numbers):
+def test_decodability_equals_full_rank_of_the_matrix(numbers):
     k, m, locality = numbers
     code = LRC(k=k, m=m, locality=locality)
     generator = code.generator.tolist()
@@ -151,7 +151,7 @@ def test_where_a_repair_reads(lost, unavailable, sources, erasures):
     assert plan.decode_data_bytes == 3 * 4096 * len(sources)
 
 
-def test_nothing_lost_or_nothing_there_is_nothing_to_do():
+def test_an_empty_repair_has_an_empty_plan():
     assert repair(XORBAS, ()).reads == repair(XORBAS, {0}, stripes=0).reads == ()
 
 
@@ -168,7 +168,7 @@ def test_a_degraded_read_takes_the_local_parity():
     assert (plan.decode_stripes, plan.erasures) == (1, 1)
 
 
-def test_what_cannot_be_decoded_is_an_error():
+def test_undecodable_data_is_an_error():
     with pytest.raises(
         DataLossError, match=r"lrc:10,6,5: missing shards: got \[0, 1, 2, 3, 4\]"
     ):

@@ -94,7 +94,7 @@ def test_rs_4k_overwrite_reads_six_chunks_and_writes_nine() -> None:
     assert plan.write_stripes == (1, 2)
 
 
-def test_rs_append_reads_the_stripe_the_old_end_lies_in() -> None:
+def test_rs_append_reads_the_stripe_with_the_old_end() -> None:
     # The object ends inside stripe 0, whose chunks exist: what is there must be read.
     plan = write(4096, 4096, 4096)
     assert total(plan.reads) == 24576
@@ -144,7 +144,7 @@ def test_rs_fill_starts_at_the_stripe_after_the_old_end() -> None:
     assert plan.reads == ()
 
 
-def test_rs_degraded_write_decodes_what_it_reads_and_skips_missing_shards() -> None:
+def test_rs_degraded_write_decodes_its_reads_and_skips_missing_shards() -> None:
     plan = write(0, 4096, MIB4, frozenset({2, 7}))
     assert [extent.shard for extent in plan.reads] == [0, 1, 3, 4, 5, 6]
     assert [extent.shard for extent in plan.writes] == [0, 1, 3, 4, 5, 6, 8]

@@ -189,7 +189,7 @@ def test_a_reply_that_the_client_sees_late_is_waiting_for_the_client():
     assert late["cost_client_wait_ns"] > 1.2 * soon["cost_client_wait_ns"]
 
 
-def test_both_engines_tell_the_same_costs():
+def test_both_engines_report_the_same_costs():
     one, other = rows_of(), rows_of(engine="simpy")
     for ours, theirs in zip(one, other, strict=True):
         assert [ours[key] for key in COST_KEYS] == [theirs[key] for key in COST_KEYS]
@@ -205,14 +205,14 @@ def test_a_long_run_is_sampled_and_the_sample_is_like_the_run():
     )
 
 
-def test_following_changes_nothing_else():
+def test_following_requests_does_not_change_a_run():
     result = quickstart()
     with_costs, without = run_scenario(result), run_scenario(result, costs=False)
     assert with_costs.completions_sha256 == without.completions_sha256
     assert not set(COST_KEYS) & set(without.rows.columns)
 
 
-def test_a_request_alone_waits_for_nobody_but_itself():
+def test_a_single_request_waits_only_for_its_own_steps():
     for row in rows_of("workload.queue_depth=1"):
         assert row["cost_client_wait_ns"] + row["cost_public_net_wait_ns"] == 0
 
@@ -253,7 +253,7 @@ def test_a_slower_kernel_shows_in_encoding_and_in_no_other_service():
             assert rows[1][key] == pytest.approx(rows[0][key], rel=0.05, abs=200), key
 
 
-def test_a_cell_in_which_nothing_completes_has_no_costs():
+def test_a_cell_without_completions_has_no_costs():
     sets = [
         "workload.duration_s=0.0001",
         'schemes=["rs:4,2"]',
@@ -277,7 +277,7 @@ def test_open_loops_and_repairs_have_costs_too():
         assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
 
 
-def test_attempts_that_faults_cut_off_are_hung_and_nothing_else_is():
+def test_only_attempts_interrupted_by_faults_hang():
     sets = ['schemes=["rs:4,2"]', "workload.duration_s=60", "cluster.pg_num=16"]
     slow = [
         "workload.kind=open",

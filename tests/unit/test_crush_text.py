@@ -262,7 +262,7 @@ def test_msr_rules_of_another_form_are_refused(line):
         crush.mappings("msr", range(4), 2)
 
 
-def test_all_faults_come_at_once_in_the_order_of_lines():
+def test_all_faults_are_reported_together_in_line_order():
     text = (
         SOUND.replace("weight 2.000", "weight x")
         .replace("device 1 ", "device 0 ")

@@ -194,7 +194,7 @@ def test_wrong_software_codes_are_refused():
         kernel_software.liberation_bits(4, 6)
 
 
-def test_copies_are_timed_and_stand_under_the_roof():
+def test_copies_are_timed_and_below_the_roof():
     rows = kernel_bench.memcpy_rows([4096, 65536], rounds=2, sample_s=0.0)
     encode = rows[0] | {
         "op": "encode",
@@ -282,7 +282,7 @@ def test_recorded_output_of_cephs_benchmark():
         ("\n0.000000 1 isa 6 2 encode 1 1024 0", "output:2: got 1 KB in 0.0 s"),
     ],
 )
-def test_output_that_cannot_be_read_says_where(text, words):
+def test_unreadable_output_is_reported_with_its_line(text, words):
     with pytest.raises(AgainstError, match=words) as caught:
         parse_output(text)
     assert "\n" not in str(caught.value)
@@ -310,7 +310,7 @@ def test_a_benchmark_binary_is_run_with_the_right_options(tmp_path):
     )
 
 
-def test_a_benchmark_that_fails_or_is_not_there_says_so(tmp_path):
+def test_a_failing_or_missing_benchmark_is_reported(tmp_path):
     failing = write_program(
         tmp_path / "bench", "import sys; sys.exit('no such plugin')"
     )
@@ -360,7 +360,7 @@ def test_buffers_cost_per_shard_and_per_parity_byte():
         )
 
 
-def test_fit_of_buffers_finds_what_was_put_in():
+def test_the_fit_of_buffers_recovers_its_input():
     def row(backend, k, m, size, seconds):
         return {
             "backend": backend,
@@ -411,5 +411,5 @@ def test_simulated_encode_adds_buffers_only_to_a_kernel_without_copies():
         assert difference_ns == pytest.approx(added_ns)
 
 
-def test_shipped_buffers_say_where_they_come_from():
+def test_shipped_buffers_have_a_source():
     assert {row["provenance"] for row in ceph_buffers().parameters()} == {"fitted"}

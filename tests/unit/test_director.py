@@ -138,7 +138,7 @@ def retries(result: EngineRun, stream: int = 0) -> list[int]:
 
 
 @both
-def test_a_server_that_stops_loses_its_service_and_takes_nobody(run: Run) -> None:
+def test_a_stopped_server_loses_its_service_and_accepts_no_work(run: Run) -> None:
     source = Source(0, [0] * 3, [0] * 3, arrivals_ns=[0, 1, 60])
     result = run(
         directed(
@@ -157,7 +157,7 @@ def test_a_server_that_stops_loses_its_service_and_takes_nobody(run: Run) -> Non
 
 
 @both
-def test_a_server_that_starts_goes_on_with_its_queue(run: Run) -> None:
+def test_a_restarted_server_continues_with_its_queue(run: Run) -> None:
     source = Source(0, [0] * 3, [0] * 3, arrivals_ns=[0, 1, 60])
     director = Script({50: [Stop((0,))], 200: [Start((0,))]})
     result = run(directed([single(100)], [(FIFO, 1)], [source], director))
@@ -167,7 +167,7 @@ def test_a_server_that_starts_goes_on_with_its_queue(run: Run) -> None:
 
 
 @both
-def test_a_batch_server_that_starts_serves_all_that_waited_at_once(run: Run) -> None:
+def test_a_starting_batch_server_serves_all_waiting_work_together(run: Run) -> None:
     source = Source(0, [0] * 4, [0] * 4, arrivals_ns=[0, 1, 60, 70])
     director = Script({50: [Stop((0,))], 200: [Start((0,))]})
     result = run(directed([single(100)], [(BATCH, 1)], [source], director))
@@ -223,7 +223,7 @@ def test_an_interrupted_request_is_issued_again_on_the_path_of_now(run: Run) -> 
 
 
 @both
-def test_a_live_server_stays_occupied_by_what_was_cut_off(run: Run) -> None:
+def test_a_live_server_stays_occupied_by_interrupted_work(run: Run) -> None:
     source = Source(1, [0, 0], [0, 0])
     director = Script({30: [SetGroup(0, held=False, interrupt=True)]})
     result = run(
@@ -279,7 +279,7 @@ def test_requests_to_a_held_group_wait_in_order_and_count_as_outstanding(
 
 
 @both
-def test_what_a_cut_request_held_goes_to_those_that_wait(run: Run) -> None:
+def test_resources_of_a_cut_request_go_to_waiting_ones(run: Run) -> None:
     graph = GraphBuilder("locked")
     lock = graph.acquire(0, after=[0], label="lock")
     step = graph.use(1, 100, after=[lock], label="work")
@@ -300,7 +300,7 @@ def test_what_a_cut_request_held_goes_to_those_that_wait(run: Run) -> None:
 
 
 @both
-def test_a_cut_ticket_keeps_nobody_waiting(run: Run) -> None:
+def test_a_cut_ticket_blocks_no_other_request(run: Run) -> None:
     graph = GraphBuilder("pipelined")
     ticket = graph.enter(0, after=[0], label="enter")
     step = graph.use(1, 100, after=[ticket], label="work")
@@ -320,7 +320,7 @@ def test_a_cut_ticket_keeps_nobody_waiting(run: Run) -> None:
 
 
 @both
-def test_a_cut_request_pins_nothing_any_more(run: Run) -> None:
+def test_a_cut_request_releases_its_pins(run: Run) -> None:
     graph = GraphBuilder("pin")
     pin = graph.pin(0, after=[0], label="pin")
     step = graph.use(0, 100, after=[pin], label="work")
@@ -385,7 +385,7 @@ def test_spawned_requests_are_cut_for_good(run: Run) -> None:
 
 
 @both
-def test_a_retry_draws_anew_and_a_first_attempt_as_ever(run: Run) -> None:
+def test_a_retry_draws_new_factors_and_a_first_attempt_the_usual_ones(run: Run) -> None:
     graph = GraphBuilder("random")
     template = graph.finish(reply=graph.use(0, 1000, after=[0], label="use", spread=1))
     tables = np.full((2, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
@@ -414,7 +414,7 @@ def test_a_retry_draws_anew_and_a_first_attempt_as_ever(run: Run) -> None:
 
 
 @both
-def test_a_request_whose_time_is_out_fails_and_the_loop_goes_on(run: Run) -> None:
+def test_a_timed_out_request_fails_and_the_loop_continues(run: Run) -> None:
     source = Source(1, [0, 1, 0], [0, 1, 0], timeout_ns=200)
     director = Script({50: [Stop((0,))]})
     result = run(
@@ -446,7 +446,7 @@ def test_time_runs_on_over_retries_and_while_a_request_waits(run: Run) -> None:
 
 
 @both
-def test_a_timeout_that_nobody_needs_moves_no_clock(run: Run) -> None:
+def test_an_unused_timeout_does_not_advance_the_clock(run: Run) -> None:
     source = Source(1, [0, 0], [0, 0], timeout_ns=5000)
     result = run(directed([single(100)], [(FIFO, 1)], [source], Script()))
     assert completed(result) == [100, 200]
@@ -495,7 +495,7 @@ def test_a_feed_is_asked_again_after_a_wake_and_its_completions_are_reported(
 
 
 @both
-def test_what_is_cut_of_a_feed_is_not_issued_again(run: Run) -> None:
+def test_cut_requests_of_a_feed_are_not_reissued(run: Run) -> None:
     feed = Feed(9, [0, 1, 0], [0, 0, 0], feed=True, reports=True)
     director = Script({5: [SetGroup(0, True, True)], 50: [SetGroup(0, False, False)]})
     result = run(directed([single(10)], [(FIFO, 9)], [feed], director))
@@ -505,7 +505,7 @@ def test_what_is_cut_of_a_feed_is_not_issued_again(run: Run) -> None:
 
 
 @both
-def test_reports_come_at_once_and_before_later_entries_of_the_same_time(
+def test_reports_come_immediately_and_before_later_entries_of_the_same_time(
     run: Run,
 ) -> None:
     feed = Feed(9, [0, 1], [0, 0], feed=True, reports=True)
@@ -549,7 +549,7 @@ def test_a_moment_in_the_past_is_refused(run: Run) -> None:
 
 
 @both
-def test_a_plan_that_cannot_be_is_refused_when_it_is_made_anew(run: Run) -> None:
+def test_an_impossible_replan_is_refused(run: Run) -> None:
     source = Source(1, [0, 0], [0, 0])
     source.now = {0: (3, 0)}
     with pytest.raises(
@@ -566,7 +566,7 @@ def test_a_plan_that_cannot_be_is_refused_when_it_is_made_anew(run: Run) -> None
 
 
 @both
-def test_streams_that_cannot_plan_anew_are_refused_where_there_is_a_director(
+def test_streams_that_cannot_replan_are_refused_with_a_director(
     run: Run,
 ) -> None:
     class Plain:

@@ -176,7 +176,7 @@ def test_a_rack_that_goes_down_takes_groups_below_min_size_with_it():
         (("afr", "arf"), 'unknown key "arf" ... "afr"'),
     ],
 )
-def test_what_is_wrong_is_said_with_its_key(change, said):
+def test_errors_name_their_key(change, said):
     with pytest.raises(ScenarioError) as caught:
         parse_scenario(CLUSTERED.replace(*change))
     assert states(str(caught.value).replace("[0]", ""), said.replace("[0]", ""))
@@ -241,7 +241,7 @@ def test_lifetimes_are_those_that_were_given():
     assert lived == pytest.approx((ages[-1] / 3e7) ** 0.7)
 
 
-def test_a_repair_begins_when_ceph_marks_the_osd_out_unless_the_scenario_says_when():
+def test_a_repair_begins_when_ceph_marks_the_osd_out_or_at_the_given_time():
     # 20 s of silence (osd_heartbeat_grace) and 600 s down (mon_osd_down_out_interval).
     left_out = parse_scenario(CRUSH)
     assert system_of(left_out, "rep:3").repair.detection_s == 20 + 600 == DETECTION_S

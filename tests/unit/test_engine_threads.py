@@ -62,7 +62,7 @@ def worked(demand_ns: int) -> Template:
 
 
 @both
-def test_a_server_sleeps_when_nothing_waits_and_only_then(run: Run) -> None:
+def test_a_server_sleeps_only_when_its_queue_is_empty(run: Run) -> None:
     # Two cores, 10 ns each: the third waits for the first core, the fourth finds both asleep.
     result = run(program(single(10, CPU), [0, 0, 0, 100], [0, 0, 0], bin_ns=50))
     assert result.sleeps.tolist() == [3, 0, 0]
@@ -79,7 +79,7 @@ def test_a_server_that_is_woken_takes_longer_and_one_that_finds_work_does_not(
 
 
 @both
-def test_threads_that_share_cores_slow_each_other_down(run: Run) -> None:
+def test_threads_that_share_cores_slow_down(run: Run) -> None:
     # Two cores of two threads, 50 % slower in pairs. Of four services of 100 ns the first two have a core
     # alone, the third begins as two of three share one, the fourth as all do; the fifth finds four at work.
     book = FixedTemplates([single(100, CPU)], np.array([[CPU, SYNC, WORKERS]]))
@@ -172,7 +172,7 @@ def test_a_thread_keeps_its_core_while_it_finds_work(run: Run) -> None:
 
 
 @both
-def test_the_process_that_has_had_least_gets_a_fair_core_first(run: Run) -> None:
+def test_a_fair_core_goes_to_the_process_with_least_service(run: Run) -> None:
     found = resources(
         [(FIFO, 1)] + 3 * [(POOL, 1)], shares=(Share(FAIR, (ShareClass(),)),)
     )
@@ -199,7 +199,7 @@ def test_the_process_that_has_had_least_gets_a_fair_core_first(run: Run) -> None
 
 
 @both
-def test_work_without_a_thread_waits_for_nothing_that_other_cores_have_done(
+def test_work_without_a_thread_does_not_wait_for_other_cores(
     run: Run,
 ) -> None:
     """Fair queues of two cores; only threads have had something, wherever they had it."""
@@ -277,7 +277,7 @@ class At:
 
 
 @both
-def test_threads_serve_their_batch_when_they_have_nothing_else_to_do(run: Run) -> None:
+def test_idle_threads_serve_their_batch(run: Run) -> None:
     graph = GraphBuilder("commit")
     thread = graph.acquire(WORKERS, after=[0], label="thread")
     work = graph.use(CPU, 10, after=[thread], label="submit")

@@ -120,7 +120,7 @@ def pinning(keys: int, hold_ns: int) -> Template:
 
 
 @both
-def test_work_in_a_gate_overlaps_but_none_overtakes(run: Run) -> None:
+def test_work_in_a_gate_overlaps_without_overtaking(run: Run) -> None:
     templates = [pipelined(100), pipelined(10), pipelined(30)]
     result = run(program(templates, arrivals((0, 0), (5, 1), (6, 2), (200, 1))))
     # The second is ready at 15 and the third at 36; both have their turn when the first has, at 100.
@@ -130,7 +130,7 @@ def test_work_in_a_gate_overlaps_but_none_overtakes(run: Run) -> None:
 
 
 @both
-def test_a_ticket_given_back_without_a_turn_keeps_nobody_waiting(run: Run) -> None:
+def test_a_ticket_returned_without_a_turn_blocks_no_other_request(run: Run) -> None:
     templates = [pipelined(100), pipelined(10, turns=False), pipelined(10)]
     result = run(program(templates, arrivals((0, 0), (1, 1), (2, 2))))
     # The second leaves at 12, amid the gate's list; the third still waits for the first.
@@ -141,7 +141,7 @@ def test_a_ticket_given_back_without_a_turn_keeps_nobody_waiting(run: Run) -> No
 
 
 @both
-def test_turns_that_come_together_go_on_in_the_order_of_the_tickets(run: Run) -> None:
+def test_simultaneous_turns_continue_in_ticket_order(run: Run) -> None:
     graph = GraphBuilder("turn, then queue")
     ticket = graph.enter(GATES, after=[0], label="enter")
     step = graph.delay(-1, 50, after=[ticket], label="work")
@@ -193,7 +193,7 @@ def test_a_branch_takes_one_side_and_accounts_only_that(run: Run) -> None:
 
 
 @both
-def test_alone_counts_every_ticket_but_ones_own(run: Run) -> None:
+def test_alone_ignores_only_the_own_ticket(run: Run) -> None:
     graph = GraphBuilder("last one")
     ticket = graph.enter(GATES, after=[0], label="enter")
     step = graph.delay(-1, 10, after=[ticket], label="work")
@@ -206,7 +206,9 @@ def test_alone_counts_every_ticket_but_ones_own(run: Run) -> None:
 
 
 @both
-def test_a_merge_waits_for_the_side_taken_and_for_what_runs_anyway(run: Run) -> None:
+def test_a_merge_waits_for_the_chosen_side_and_for_unconditional_steps(
+    run: Run,
+) -> None:
     def template(outside_ns: int) -> Template:
         graph = GraphBuilder("merge")
         outside = graph.delay(-1, outside_ns, after=[0], label="outside")
@@ -249,7 +251,7 @@ def test_nested_branches_are_skipped_as_a_whole(run: Run) -> None:
 
 
 @both
-def test_a_test_and_what_follows_it_are_one(run: Run) -> None:
+def test_a_test_and_the_steps_behind_it_are_atomic(run: Run) -> None:
     graph = GraphBuilder("test and set")
     yes, no = graph.branch(conditions.idle(GATES), after=[0], label="free?")
     ticket = graph.enter(GATES, after=[yes], label="enter")
@@ -318,7 +320,7 @@ def test_pinned_holds_while_others_have_every_key(run: Run) -> None:
 
 
 @both
-def test_ones_own_pins_do_not_count_for_pinned(run: Run) -> None:
+def test_own_pins_do_not_count_as_pinned(run: Run) -> None:
     graph = GraphBuilder("pins and asks")
     pins = [graph.pin(keys, after=[0], label="pin") for keys in (0, 1)]
     yes, no = graph.branch(conditions.pinned(0), after=pins, label="branch")
@@ -407,7 +409,7 @@ def test_a_spawn_asks_its_test_and_has_its_requests_keys(run: Run) -> None:
 
 
 @both
-def test_spawned_graphs_spawn_and_each_stream_counts_its_own(run: Run) -> None:
+def test_spawned_graphs_spawn_and_each_stream_counts_separately(run: Run) -> None:
     apart = background(1)
     between = spawning(apart)
     templates = [spawning(between), between, apart]
@@ -419,7 +421,7 @@ def test_spawned_graphs_spawn_and_each_stream_counts_its_own(run: Run) -> None:
 
 
 @both
-def test_what_is_spawned_comes_after_clients_requests_of_the_same_time(
+def test_spawned_work_follows_client_requests_of_the_same_time(
     run: Run,
 ) -> None:
     graph = GraphBuilder("apart")
@@ -439,7 +441,7 @@ def test_what_is_spawned_comes_after_clients_requests_of_the_same_time(
 
 
 @both
-def test_what_is_accounted_per_service_is_accounted_once_for_a_batch(run: Run) -> None:
+def test_costs_per_service_are_accounted_once_per_batch(run: Run) -> None:
     graph = GraphBuilder("sync")
     step = graph.use(0, 100, after=[0], label="sync", cpu_ns=3)
     graph.per_service(step, device_write_bytes=4096)
@@ -469,7 +471,7 @@ def test_what_is_accounted_per_service_is_accounted_once_for_a_batch(run: Run) -
 
 
 @both
-def test_spawned_requests_account_on_their_own(run: Run) -> None:
+def test_spawned_requests_are_accounted_separately(run: Run) -> None:
     apart = probe(conditions.always())
     result = run(program([spawning(apart), apart], arrivals((0, 0), (50, 1))))
     assert taken(result, "cpu_ns") == 100
@@ -477,7 +479,7 @@ def test_spawned_requests_account_on_their_own(run: Run) -> None:
     assert result.spawned[0].taken_uses == 1
 
 
-def test_a_template_says_whether_its_plan_tells_all() -> None:
+def test_a_template_knows_if_its_plan_is_complete() -> None:
     assert pipelined(10).planned
     assert spawning(background(1)).planned
     assert not probe(conditions.always()).planned
@@ -594,7 +596,7 @@ def test_a_graph_that_cannot_be_is_refused(
         graph.finish(reply=build(graph))
 
 
-def test_what_is_given_back_on_either_side_balances() -> None:
+def test_releases_on_both_sides_of_a_branch_balance() -> None:
     graph = GraphBuilder("either side")
     ticket = graph.enter(GATES, after=[0], label="enter")
     sides = graph.branch(conditions.alone(ticket), after=[ticket], label="branch")
@@ -638,7 +640,7 @@ def test_a_spawned_template_has_to_be_in_the_book(run: Run) -> None:
 
 
 @both
-def test_a_role_has_to_be_bound_to_what_its_word_uses(run: Run) -> None:
+def test_a_role_must_be_bound_to_the_resource_kind_of_its_word(run: Run) -> None:
     rows = [[FREE, ONE, POOLS, OTHER_GATE, POOLS]]
     with pytest.raises(ProgramError, match="role 2 is 'r4', a pool"):
         run(program([pipelined(1)], arrivals((0, 0)), rows=rows))
@@ -682,14 +684,14 @@ def test_a_client_that_waits_for_its_newest_request_looks_at_the_others_then(run
 
 
 @both
-def test_a_client_that_takes_each_completion_goes_on_at_once(run):
+def test_a_client_notified_of_each_completion_continues_immediately(run):
     done = run(program([after(10), after(50)], Loop([0, 0, 1, 0], 3))).streams[0]
     assert done.issued_ns.tolist() == [0, 0, 0, 10]
     assert done.completed_ns.tolist() == [10, 10, 50, 20]
 
 
 @both
-def test_what_a_client_has_not_looked_at_is_pending_at_the_bound(run):
+def test_unseen_completions_are_pending_at_the_bound(run):
     changed = replace(
         program([after(10), after(50)], Loop([0, 1], 2)),
         until_ns=40,

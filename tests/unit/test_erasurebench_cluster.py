@@ -108,7 +108,7 @@ def test_lrc_mends_one_lost_key_from_five():
     assert sources_of("LRC")(frozenset(range(7))) == ()
 
 
-def test_groups_of_two_read_two_and_give_up_where_the_table_says():
+def test_groups_of_two_read_two_and_stop_as_the_table_states():
     sizes = [len(local_first_sources(5, 1, frozenset({lost}))) for lost in range(16)]
     assert sorted(sizes) == [2] * 15 + [5]
     survives = explanations()["groups of two, else 10 of 11"].survives

@@ -67,7 +67,7 @@ def test_writes_of_128_kib_need_one_buffer_without_parity_and_two_with():
     ] == [1, 2, 2]
 
 
-def test_a_write_inside_a_stripe_reads_back_what_was_there():
+def test_a_write_inside_a_stripe_reads_the_old_data():
     writes = sequential(25, 13, k=K)
     assert writes.stripes.tolist() == [2, 2] and writes.restored.tolist() == [0, 3]
     _, _, _, operations = planned(writes, 14)
@@ -87,7 +87,7 @@ def test_extraction_writes_every_byte_once_and_never_past_a_record(sizes):
 
 
 @given(nodes=st.integers(1, 200), width=st.sampled_from([10, 14, 16]))
-def test_positions_have_slots_of_their_own_and_slots_are_dealt_evenly(nodes, width):
+def test_positions_have_separate_slots_that_are_spread_evenly(nodes, width):
     slots = draw_slots(50, width, np.random.default_rng(nodes))
     each = SLOTS // width
     assert (slots // each == np.arange(width)).all()

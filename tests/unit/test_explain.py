@@ -237,7 +237,7 @@ def test_a_lock_spans_the_commit_or_the_dispatch() -> None:
     assert held["commit"] > held["dispatch"] > held["none"] == 0
 
 
-def test_a_write_in_a_pipeline_is_told_from_entering_to_leaving() -> None:
+def test_a_write_in_a_pipeline_is_explained_from_entry_to_exit() -> None:
     timeline = one("write", "rs:4,2", generation="pacific")
     entered = [step.step.end_ns for step in timeline.steps if step.step.word == "enter"]
     left = [step.step.end_ns for step in timeline.steps if step.step.word == "leave"]
@@ -319,7 +319,7 @@ def test_a_scenario_that_ships_can_be_the_cluster() -> None:
         ({"state": "degraded", "schemes": "rep:1"}, "rep:1|wanted"),
     ],
 )
-def test_what_cannot_be_explained_is_refused(
+def test_impossible_explanations_are_refused(
     asked: dict[str, object], message: str
 ) -> None:
     full = {"op": "write", "schemes": "rep:3", "size_bytes": 4096, **asked}
@@ -352,7 +352,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("scenario", [None, *shipped_scenarios()])
-def test_every_scenario_is_explained_or_refused_by_key_whatever_the_option(
+def test_every_scenario_is_explained_or_refused_by_key_under_any_option(
     scenario: str | None,
     option: str,
     capsys: pytest.CaptureFixture[str],
@@ -390,7 +390,7 @@ def test_the_schemes_of_a_scenario_are_explained_on_its_cluster(scenario: str) -
     assert [one.scheme for one in timelines] == list(load_scenario(scenario).schemes)
 
 
-def test_a_number_of_clients_changes_nothing_for_one_request() -> None:
+def test_the_number_of_clients_does_not_affect_a_single_request() -> None:
     alone, among = (
         one("write", "rep:3", scenario="quickstart", sets={"workload.clients": clients})
         for clients in (1, 2)
@@ -455,7 +455,7 @@ def program(requests: int) -> Program:
     return Program(resources=server, book=_Book(), streams=[_Requests(requests)])
 
 
-def test_the_recording_tells_waits_and_service_apart() -> None:
+def test_the_recording_separates_waits_and_service() -> None:
     steps, reply_ns, graphs = record(program(1))
     assert (reply_ns, graphs) == (200, [0])
     pieces = [step for step in steps if step.label == "piece"]

@@ -73,14 +73,14 @@ def test_answers_are_judged(answer: object, given_answer: object, judged: str) -
     assert ("right" in question.record) == (judged == "right")
 
 
-def test_what_is_no_answer_is_refused() -> None:
+def test_invalid_answers_are_refused() -> None:
     with pytest.raises(ValueError, match="wanted"):
         Question("q", "?", lambda: float("nan")).reveal()
     with pytest.raises(ValueError, match="wanted"):
         Question("q", "?", lambda: 1.0, tolerance=1.0)
 
 
-def test_a_lesson_hands_results_over_and_its_sheets_tell_students_and_teachers_apart(
+def test_a_lesson_passes_results_on_and_only_the_teachers_sheet_has_answers(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def write(d):

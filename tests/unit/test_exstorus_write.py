@@ -179,7 +179,7 @@ def test_client_encoding_sends_all_blocks_and_masters_encoding_one_record():
     assert at["master"].private_net_bytes == pytest.approx(1.25, rel=0.05)
 
 
-def test_files_with_one_master_share_its_interface_and_others_do_not():
+def test_only_files_with_the_same_master_share_its_interface():
     def rate(files):
         # Interfaces are all that takes time here.
         bare = model(client_base_ns=0.0, distribution_record_ns=0.0, slave_base_ns=0.0)
@@ -230,7 +230,7 @@ def test_mds_is_asked_once_for_a_chunk_set():
     assert run.elapsed_ns - plain.elapsed_ns == 8 * 300_000
 
 
-def test_all_blocks_of_a_stripe_lie_on_different_servers():
+def test_all_blocks_of_a_stripe_are_on_different_servers():
     here = system(servers=9)
     rows = here.bindings([FileStream(master=7)])
     template = record_template(here, 4096)
@@ -251,7 +251,7 @@ def test_all_blocks_of_a_stripe_lie_on_different_servers():
         ({"encode_at": "slave"}, "encode_at: got 'slave'"),
     ],
 )
-def test_a_system_that_cannot_be_says_why(changed, words):
+def test_an_impossible_system_is_refused_with_the_reason(changed, words):
     with pytest.raises(StripedSystemError, match=words):
         system(**changed)
 

@@ -125,7 +125,7 @@ def test_an_axis_is_logarithmic_only_where_values_span_far(rows: pl.DataFrame) -
     assert near.axes[0].get_ylim()[0] == 0
 
 
-def test_published_values_stand_beside_the_simulated_ones(rows: pl.DataFrame) -> None:
+def test_published_values_are_next_to_the_simulated_ones(rows: pl.DataFrame) -> None:
     overlay = [
         Overlay("rs:6,3", 4096, 2e6, "a paper", low=1e6, high=3e6),
         Overlay("rep:3", None, 5e6, "its text"),
@@ -164,7 +164,7 @@ def test_published_values_stand_beside_the_simulated_ones(rows: pl.DataFrame) ->
     ]
 
 
-def test_the_caption_says_means_and_factors_of_the_rows(rows: pl.DataFrame) -> None:
+def test_the_caption_states_means_and_factors_of_the_rows(rows: pl.DataFrame) -> None:
     mean = np.mean([value("rep:3", "read", "rand", size) for size in SIZES]) / 1e6
     _, caption = draw_cell_figure(rows, pattern="rand", op="read")
     assert caption.startswith("Random reads of 1KiB to 128KiB, simulated.")

@@ -45,7 +45,7 @@ def test_steps_keep_their_words_roles_and_demands():
     assert template.labels == ("issue", "left", "right", "join", "reply", "afterwards")
 
 
-def test_predecessors_and_successors_say_the_same():
+def test_predecessors_and_successors_agree():
     template, _ = diamond()
     assert template.predecessors.tolist() == [0, 1, 1, 2, 1, 1]
     starts = template.successor_starts
@@ -144,7 +144,7 @@ def test_refuses_more_steps_than_a_key_can_name():
 
 
 @pytest.mark.parametrize("width", [1, 3, 14])
-def test_every_role_has_a_name_of_its_own(width):
+def test_every_role_has_a_unique_name(width):
     names = [roles.role_name(role) for role in range(roles.role_count(width))]
     assert len(set(names)) == len(names) == roles.role_count(width)
     assert names[roles.shard_role(width - 1, roles.SSD)] == f"shard[{width - 1}].ssd"

@@ -65,7 +65,7 @@ def held(scenario: Scenario) -> tuple[float, ...]:
     ("domain", "domains", "largest_tb"),
     [("osd", 20, 8), ("host", 8, 24), ("rack", 3, 48)],
 )
-def test_capacity_is_what_the_groups_add_up_to(
+def test_capacity_is_the_sum_over_groups(
     domain: str, domains: int, largest_tb: int
 ) -> None:
     scenario = parse_scenario(
@@ -216,7 +216,7 @@ def test_equal_groups_are_the_regular_cluster() -> None:
     assert one.hash() != groups.hash()
 
 
-def test_what_contradicts_groups_is_refused_with_its_line() -> None:
+def test_keys_that_contradict_groups_are_refused_with_their_line() -> None:
     text = TEXT.replace("osds = 2", 'osds = "x"\nfoo = 1').replace(
         "pg_num = 256", "racks = 2"
     )
@@ -287,7 +287,7 @@ def test_groups_describe_the_hosts_of_a_map(mapped: Callable[..., Scenario]) -> 
     assert mapped(groups).cluster.osd_count == 6
 
 
-def test_a_domain_chooses_the_rule_of_a_map_where_none_is_named(
+def test_without_a_named_rule_the_failure_domain_selects_one_of_the_map(
     mapped: Callable[..., Scenario],
 ) -> None:
     text = MAPPED.format('failure_domain_replicated = "osd"', "").replace(

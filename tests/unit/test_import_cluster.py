@@ -85,7 +85,7 @@ def test_each_group_is_where_the_cluster_has_it(cluster):
                 )
 
 
-def test_the_report_holds_what_it_is_a_test_of(cluster):
+def test_the_report_contains_the_studied_cases(cluster):
     osd_map = cluster.osd_map
     assert osd_map.pg_upmap_items and osd_map.pg_temp
     assert [index for index, _ in osd_map.crush.choose_args] == [-1, 4]
@@ -175,7 +175,7 @@ def test_capacity_adds_up(cluster):
     )
 
 
-def test_a_locally_repairable_pool_keeps_cephs_own_numbers():
+def test_a_locally_repairable_pool_keeps_the_numbers_of_ceph():
     profile = checked(
         ErasureProfile, {"plugin": "lrc", "k": "4", "m": "2", "l": "3"}, "r.json"
     )
@@ -229,7 +229,7 @@ def test_hosts_that_differ_become_groups(cluster, tmp_path):
     )
 
 
-def test_the_scenario_loads_and_maps_by_the_pools_own_rule(cluster, tmp_path):
+def test_the_scenario_loads_and_maps_by_the_rule_of_the_pool(cluster, tmp_path):
     from stripesim.scenarios.schema.loader import load_scenario
 
     (pool,) = chosen_pools(cluster, ["ec21"])
@@ -256,7 +256,7 @@ def test_the_scenario_loads_and_maps_by_the_pools_own_rule(cluster, tmp_path):
         ("[" * 5000, "nested too deeply"),
     ],
 )
-def test_what_is_no_report_is_refused_in_one_line(tmp_path, text, said):
+def test_invalid_reports_are_refused_in_one_line(tmp_path, text, said):
     path = tmp_path / "r.json"
     path.write_text(text)
     with pytest.raises(ClusterImportError) as caught:
@@ -327,7 +327,7 @@ FIO = {
 }
 
 
-def test_a_fio_job_is_a_workload_with_what_it_measured(tmp_path):
+def test_a_fio_job_is_a_workload_with_its_measurements(tmp_path):
     (tmp_path / "json_output.0").write_text("fio: starting\n" + json.dumps(FIO))
     (row,) = import_fio(tmp_path / "json_output.0")
     assert row["workload"] == {
@@ -353,7 +353,7 @@ def test_a_report_of_a_cluster_of_others():
     assert found.counts == found.reported and found.version == "15.2.14"
 
 
-def test_the_page_has_every_number_of_the_document_and_what_it_rests_on(
+def test_the_page_has_every_number_of_the_document_and_its_assumptions(
     cluster, tmp_path
 ):
     document, _ = answer(cluster)
@@ -389,7 +389,7 @@ def test_the_page_has_every_number_of_the_document_and_what_it_rests_on(
         assert words in page
 
 
-def test_a_page_is_written_beside_the_scenario(tmp_path, monkeypatch, capsys):
+def test_a_page_is_written_next_to_the_scenario(tmp_path, monkeypatch, capsys):
     asked = ["stripesim", "import", "ceph-report", str(REPORT), "--report"]
     monkeypatch.setattr("sys.argv", asked)
     with pytest.raises(SystemExit) as ended:

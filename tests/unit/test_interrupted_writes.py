@@ -64,7 +64,7 @@ SLOW = {
         ("rs:4,2", 5, 1, 3),
     ],
 )
-def test_what_enough_members_have_is_recovered_and_the_rest_taken_back(
+def test_writes_on_enough_members_are_recovered_and_others_rolled_back(
     models, make_pool, change, scheme, dead, recovered, rolled_back
 ):
     slow = change(models, private_nic=SLOW)
@@ -88,7 +88,7 @@ def test_what_enough_members_have_is_recovered_and_the_rest_taken_back(
     assert one.row["checking_s"] > 40
 
 
-def test_reads_leave_nothing_behind(models, make_pool):
+def test_reads_leave_no_interrupted_writes(models, make_pool):
     result = cut(models, make_pool, "rep:3", read_fraction=1.0)
     assert result.timeline["interrupted"] == {"recovered": 0, "rolled back": 0}
     assert result.row["recovery_operations"] == 0

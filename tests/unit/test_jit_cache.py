@@ -41,7 +41,7 @@ def cache_files(path, suffix):
     return sorted((path.parent / "__pycache__").glob(f"probe.twice*{suffix}"))
 
 
-def test_what_was_compiled_is_loaded_by_the_next_process(source):
+def test_compiled_code_is_loaded_by_the_next_process(source):
     first = load(source)
     assert first(4) == 8
     assert sum(first.stats.cache_misses.values()) == 1

@@ -62,7 +62,7 @@ def test_a_knee_changes_the_slope_once() -> None:
     assert AffineKnee(7.0, 2.0).duration_ns(10**9) == 7.0 + 2e9
 
 
-def test_copy_cost_stands_apart() -> None:
+def test_the_copy_cost_is_separate() -> None:
     assert cost().duration_ns(400) == 300.0
     assert cost().duration_ns(400, without_copy=True) == 140.0
     with pytest.raises(KernelTableError, match="copy"):
@@ -84,7 +84,7 @@ def test_look_up_takes_the_first_backend_that_has_it() -> None:
     assert t.schemes("b1") == ("rs:6,3",)
 
 
-def test_what_is_absent_is_reported_with_what_is_there() -> None:
+def test_missing_costs_are_reported_with_the_available_ones() -> None:
     t = table(cost())
     with pytest.raises(
         KernelTableError,

@@ -42,7 +42,7 @@ def test_a_knee_is_found() -> None:
     assert relative_residuals(fit, SIZES, durations_s(truth)).max() < 0.005
 
 
-def test_noise_on_a_line_stays_within_its_own_size() -> None:
+def test_noise_on_a_line_stays_within_its_amplitude() -> None:
     noise = 1 + 0.05 * np.random.default_rng(3).standard_normal(SIZES.size)
     seconds = durations_s(AffineKnee(3000.0, 0.15)) * noise
     assert relative_residuals(fit_affine(SIZES, seconds), SIZES, seconds).max() < 0.15

@@ -27,7 +27,7 @@ def test_any_code_has_a_cost_near_its_neighbours(scheme):
     assert found.error_median < 0.1 < found.error_max
 
 
-def test_timed_codes_and_other_kinds_are_left_alone():
+def test_timed_codes_and_other_kinds_are_not_interpolated():
     assert interpolated(default_table(), "rs:6,3") is None
     assert interpolated(default_table(), "clay:5,2,6") is None
 

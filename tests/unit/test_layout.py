@@ -76,7 +76,7 @@ def test_every_folder_with_modules_is_a_package():
             )
 
 
-def test_every_package_says_what_lives_there():
+def test_every_package_describes_its_contents():
     for package in packages_on_disk() - {"stripesim", "stripesim.cli", "stripesim.web"}:
         init = ROOT.joinpath(*package.split(".")[1:], "__init__.py")
         assert init.read_text("utf-8").startswith('"""'), (

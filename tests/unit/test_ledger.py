@@ -138,7 +138,7 @@ def test_words_are_compared_as_words(compare, simulated, verdict):
     assert entry.error is None
 
 
-def test_observed_numbers_are_kept_beside_the_words():
+def test_observed_numbers_are_kept_with_their_labels():
     entry = only(
         claim(published=None, compare="trend", text="decreasing"),
         Observation("decreasing", (3.0, 1.0)),
@@ -166,7 +166,7 @@ def test_a_list_of_numbers_is_compared_member_by_member():
     assert only(sizes, [1, 3]).verdict == "wrong"
 
 
-def test_nothing_computed_is_not_derivable_with_the_reason_given():
+def test_missing_values_are_not_derivable_with_their_reason():
     ledger = judge([claim("a"), claim("b")], {"a": None}, reasons={"a": "no such runs"})
     assert [entry.verdict for entry in ledger.entries] == ["not-derivable"] * 2
     assert ledger.entries[0].reason == "no such runs"

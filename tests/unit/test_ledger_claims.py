@@ -82,7 +82,7 @@ def test_bad_rows_are_named_by_line(tmp_path, bad, message):
     assert states(str(caught.value), message)
 
 
-def test_all_faults_are_reported_at_once(tmp_path):
+def test_all_faults_are_reported_together(tmp_path):
     path = write(tmp_path, row(role="guess"), row(key="k-2"), row(key="k-2"))
     with pytest.raises(LedgerError) as caught:
         load_claims(path)

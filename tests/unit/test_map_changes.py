@@ -34,7 +34,7 @@ def crush(out):
         (False, [(3, 0, 2), (3, 2, 0)]),
     ],
 )
-def test_a_map_tells_the_up_sets_before_and_after(is_replicated, after):
+def test_a_map_change_gives_the_up_sets_before_and_after(is_replicated, after):
     cluster_map = ClusterMap(4, crush, is_replicated=is_replicated)
     update = cluster_map.apply([MapChange("out", 1)])
     assert update.epoch == 2

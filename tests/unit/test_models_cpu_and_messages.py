@@ -135,6 +135,6 @@ def test_clock_rounds_halves_to_even(duration_ns, whole_ns):
 @pytest.mark.parametrize(
     "duration_ns", [-1, -1e-9, 2.0**53, float("inf"), float("nan")]
 )
-def test_clock_refuses_what_is_no_duration(duration_ns):
+def test_the_clock_refuses_invalid_durations(duration_ns):
     with pytest.raises(ValueError, match=r"^duration: got .* ns.*0.*2\*\*53"):
         round_ns(duration_ns)

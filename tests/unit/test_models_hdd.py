@@ -66,7 +66,7 @@ def test_an_extent_is_sought_once_for_each_run():
     assert found.pieces_bytes(1000) == [1000]
 
 
-def test_what_lies_near_costs_a_track_and_half_a_revolution():
+def test_a_near_access_costs_a_track_seek_and_half_a_revolution():
     found = disk(
         read_track_seek_ns=3.0,
         read_mean_seek_ns=80.0,

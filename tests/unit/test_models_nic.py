@@ -39,7 +39,7 @@ def test_rate_is_in_bits():
     assert nic(rate_bits_per_s=1e9).serialise_ns(1000) == pytest.approx(8000)
 
 
-def test_overhead_takes_time_once_per_frame_but_is_no_traffic():
+def test_overhead_takes_time_once_per_frame_but_is_not_traffic():
     card = nic(frame_overhead_bytes=90)
     assert card.serialise_ns(2500) == pytest.approx(2500 + 3 * 90)
     assert card.traffic_bytes(2500) == 2500
@@ -51,7 +51,7 @@ def test_headers_are_traffic_once_per_frame_but_take_no_further_time():
     assert card.traffic_bytes(2500) == 2500 + 3 * 52
 
 
-def test_latency_is_no_part_of_serialisation():
+def test_latency_is_separate_from_serialisation():
     assert nic(latency_ns=10_000.0).serialise_ns(1000) == nic().serialise_ns(1000)
 
 

@@ -86,7 +86,7 @@ def test_metadata_is_logged_once_per_transaction_with_or_without_data():
     existing=st.integers(0, 80_000),
     unit=st.sampled_from([512, 4096, 16384]),
 )
-def test_whatever_is_written_lands_in_whole_units_once(offset, length, existing, unit):
+def test_writes_cover_whole_units_once(offset, length, existing, unit):
     found = store(unit).write_io(offset, length, existing_bytes=existing)
     touched = -(-(offset + length) // unit) - offset // unit
     # Each unit touched is written once in place, directly or deferred.

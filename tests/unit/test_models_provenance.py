@@ -35,7 +35,7 @@ def test_refuses_a_number_without_provenance():
         lamp()
 
 
-def test_refuses_provenance_for_what_is_not_there():
+def test_refuses_provenance_for_unknown_fields():
     with pytest.raises(ValueError, match=r"^Lamp: .* colour, watts$"):
         lamp(warm_up_ns=ORIGIN, bulbs_count=ORIGIN, watts=ORIGIN, colour=ORIGIN)
 
@@ -49,7 +49,7 @@ def test_refuses_an_unknown_kind_and_an_empty_source():
     assert {Provenance(kind, "x").kind for kind in KINDS} == set(KINDS)
 
 
-def test_rows_say_name_value_unit_and_origin():
+def test_rows_have_name_value_unit_and_origin():
     rows = list(
         lamp(warm_up_ns=ORIGIN, bulbs_count=Provenance("given", "the box")).parameters(
             "lamp."

@@ -37,7 +37,7 @@ def times(ssd, size_bytes=1024):
     return ssd.read_ns(size_bytes), ssd.write_ns(size_bytes), ssd.sync_ns(size_bytes)
 
 
-def test_with_all_terms_zero_nothing_takes_time():
+def test_with_all_terms_zero_all_durations_are_zero():
     assert times(drive()) == (0, 0, 0)
 
 
@@ -94,7 +94,7 @@ def test_servers_are_channels_over_all_drives():
     ],
 )
 @pytest.mark.parametrize("value", [0, -1])
-def test_refuses_what_must_be_above_zero(name, value):
+def test_refuses_values_that_are_not_positive(name, value):
     with pytest.raises(ValueError, match=rf"^SsdModel: {name}: got {value}.*0$"):
         drive(**{name: value})
 
@@ -153,6 +153,6 @@ def test_one_request_is_spread_over_the_channels_without_loss(models, size_bytes
     assert max(parts) - min(parts) < 2 * models.ssd.block_bytes
 
 
-def test_parts_are_no_more_than_there_are_servers(models, change):
+def test_parts_do_not_exceed_the_servers(models, change):
     lone = change(models, ssd={"channels": 1, "raid0_drives": 1}).ssd
     assert lone.parts_bytes(131072) == [131072]

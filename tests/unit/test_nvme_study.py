@@ -168,7 +168,7 @@ def test_a_new_cluster_enters_by_data_sheet_and_clock(tmp_path):
         ),
     ],
 )
-def test_what_is_missing_is_one_line(tmp_path, changes, clusters, message):
+def test_missing_values_are_reported_in_one_line(tmp_path, changes, clusters, message):
     with pytest.raises(NvmeDataError) as error:
         tasks(folder(tmp_path, changes, clusters))
     assert states(str(error.value), message)
@@ -184,9 +184,7 @@ def test_what_is_missing_is_one_line(tmp_path, changes, clusters, message):
         ("3", "8", (3, 1)),
     ],
 )
-def test_clients_have_together_in_flight_what_a_row_states(
-    tmp_path, total, clients, found
-):
+def test_clients_share_the_stated_queue_depth(tmp_path, total, clients, found):
     row = load(folder(tmp_path, {"queue_depth_total": total, "clients": clients}))[0][0]
     assert (row.clients, row.depth_per_client) == found
 
@@ -276,7 +274,7 @@ def test_costs_of_erasure_codes_follow_from_the_set_pacific():
     assert found == pytest.approx(erasure_costs(), rel=0.1)
 
 
-def test_a_part_of_the_hosts_stands_for_many_with_the_load_of_each(tmp_path):
+def test_some_hosts_represent_many_at_the_same_load_per_host(tmp_path):
     many = {
         "nodes": "64",
         "clients": "512",

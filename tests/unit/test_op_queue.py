@@ -63,9 +63,7 @@ def test_before_reef_an_object_counts_20_mib_once() -> None:
     assert mclock("reef").recovery_item_bytes == 0
 
 
-def test_an_osd_takes_what_its_drive_measures_for_its_capacity_unless_it_is_beyond_belief() -> (
-    None
-):
+def test_an_osd_uses_the_measured_capacity_unless_it_is_implausible() -> None:
     limit = mclock("quincy", measured_iops=3000).share.classes[RECOVERY].limit
     assert limit == 3000
     assert mclock("quincy", measured_iops=400_000).share == mclock("quincy").share

@@ -113,7 +113,7 @@ def test_shard_0_gets_the_object_info_and_other_untouched_shards_nothing():
     assert write("rs:6,2", 16 * KIB, 0, 4 * KIB).metadata_shards == ()
 
 
-def test_a_growing_object_updates_every_shard_and_reads_only_what_is_stored():
+def test_a_growing_object_updates_every_shard_and_reads_only_stored_data():
     plan = write("rs:6,2", 16 * KIB, 20 * KIB, 4 * KIB, size=20 * KIB)
     # Shard 1 ends after one page; the page that is appended has shard 0 beside it.
     assert plan.method == "reconstruct"
@@ -125,7 +125,7 @@ def test_a_growing_object_updates_every_shard_and_reads_only_what_is_stored():
     assert plan.metadata_shards == (0, 2, 3, 4, 5)
 
 
-def test_a_new_object_is_written_without_a_read_and_without_filling_what_lies_before():
+def test_a_new_object_is_written_without_a_read_and_without_filling_earlier_stripes():
     plan = write("rs:4,2", 16 * KIB, 1 << 20, 4 * KIB, size=0)
     assert plan.reads == ()
     assert shards(plan.writes) == {0, 4, 5}

@@ -177,7 +177,7 @@ def test_numbers_keep_value_provenance_and_interval(written):
     assert model.provenance["submit_threads_count"].confidence_interval is None
 
 
-def test_what_the_scenario_gives_wins_and_says_so(written):
+def test_values_of_the_scenario_take_precedence_and_are_marked(written):
     model = written(CLIENT).model(ClientModel, "client", {"submit_ns": 7.0})
     assert model.submit_ns == 7
     assert model.provenance["submit_ns"].kind == "given"

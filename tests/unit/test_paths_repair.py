@@ -75,7 +75,7 @@ def test_two_copies_are_pushed_from_one_read(models, make_context, counted):
     assert found["device_write_bytes"] == 2 * (4 * MIB + models.store.metadata_bytes)
 
 
-def test_two_shards_are_decoded_at_once(models, make_context, counted):
+def test_two_shards_are_decoded_together(models, make_context, counted):
     one, two = (
         counted(repair(make_context, models, "rs:6,3", lost), 9)
         for lost in ([8], [7, 8])
@@ -85,7 +85,7 @@ def test_two_shards_are_decoded_at_once(models, make_context, counted):
     assert two["encode_bytes"] == one["encode_bytes"]
 
 
-def test_what_is_missing_besides_is_neither_read_nor_written(
+def test_other_missing_shards_are_neither_read_nor_written(
     models, make_context, counted
 ):
     path = repair(make_context, models, "rs:6,3", [8], missing={1})
@@ -95,9 +95,7 @@ def test_what_is_missing_besides_is_neither_read_nor_written(
 
 
 @pytest.mark.parametrize("name", ["amd-epyc-family25-model17", "ceph-16.2.15"])
-def test_rebuilding_costs_what_the_kernel_table_says(
-    models, make_context, counted, name
-):
+def test_rebuild_costs_follow_the_kernel_table(models, make_context, counted, name):
     """A table without a reconstruct of its own gives that of a decode of one erasure."""
     kernel = shipped_table(name)
     free = replace(models, kernel=kernel)
@@ -176,7 +174,7 @@ def test_two_lost_osds_whose_targets_cross_do_not_block_each_other(
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
-def test_rounds_of_an_object_are_graphs_of_their_own(models, make_pool, scheme):
+def test_rounds_of_an_object_are_separate_graphs(models, make_pool, scheme):
     """Many rounds need no larger graph, and both engines take them alike."""
     acting = [[0, 1, 2, 3, 4, 5][: 3 if scheme == "rep:3" else 6]]
     targets = [[6, *acting[0][1:]]]
@@ -202,7 +200,9 @@ def test_rounds_of_an_object_are_graphs_of_their_own(models, make_pool, scheme):
 
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
-def test_bytes_per_lost_byte_count_what_the_failed_osd_held(models, make_pool, engine):
+def test_bytes_per_lost_byte_refer_to_the_contents_of_the_failed_osd(
+    models, make_pool, engine
+):
     """OSD 0 dies; CRUSH gives its shard a new OSD, and moves another shard that was not lost."""
     acting = np.array([[0, 1, 2, 3, 4, 5]])
     after_out = np.array([[6, 1, 2, 3, 4, 7]])
@@ -222,7 +222,7 @@ def test_bytes_per_lost_byte_count_what_the_failed_osd_held(models, make_pool, e
     assert row["recovery_device_read_bytes_per_lost_byte"] == 4 + 1
 
 
-def test_what_the_log_covers_takes_a_reservation_at_every_member(models, make_pool):
+def test_log_recovery_reserves_at_every_member(models, make_pool):
     """Two groups that share a member, not a target: by log one after the other, as backfill together."""
     acting, targets = [[0, 1, 2], [3, 4, 2]], [[5, 1, 2], [6, 4, 2]]
     pool = make_pool(models, "rep:3", osds=8, acting=acting, object_bytes=MIB)
@@ -344,7 +344,7 @@ def test_scrubs_read_all_that_there_is_once_in_an_interval(models, make_pool, sc
     )
 
 
-def test_a_scrub_gives_way_to_a_failure_and_finds_what_is_bad(models, make_pool):
+def test_a_scrub_yields_to_a_failure_and_finds_corruption(models, make_pool):
     acting = [[0, 1, 2]]
     pool = make_pool(models, "rep:3", osds=4, acting=acting, object_bytes=MIB)
     model = recovery_model("pacific").given(

@@ -18,7 +18,7 @@ def test_a_read_fills_and_a_write_drops():
     assert cache.read(0, 4) == (4, 0)
 
 
-def test_head_and_tail_are_told_and_the_middle_is_read_again():
+def test_head_and_tail_are_cached_and_the_middle_is_read_again():
     cache = ReadCache(100)
     cache.read(0, 2)
     cache.read(5, 6)

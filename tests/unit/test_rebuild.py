@@ -84,7 +84,7 @@ def test_throttles_of_the_scenario_hold(scenario):
         ("rs:6,2", "no new OSD"),
     ],
 )
-def test_what_cannot_be_rebuilt_says_why(scenario, scheme, outcome):
+def test_impossible_rebuilds_report_the_reason(scenario, scheme, outcome):
     found = idle_rebuild(scenario, scheme, sample_objects=20)
     assert outcome in found.reason
     assert (found.seconds, found.bytes_per_s, found.seconds_for(1e9)) == (

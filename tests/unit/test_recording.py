@@ -199,7 +199,7 @@ def test_the_fingerprint_is_that_of_all_completions_in_order_of_issue(
 
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
-def test_a_bounded_run_counts_what_completed(models, make_pool, engine):
+def test_a_bounded_run_counts_completed_requests(models, make_pool, engine):
     pool = make_pool(models, "rep:3", groups=8)
     result = simulate(
         pool, load(requests=None, depth=8), until_ns=50_000_000, engine=engine
@@ -211,7 +211,7 @@ def test_a_bounded_run_counts_what_completed(models, make_pool, engine):
     assert (asked.completed_ns[asked.done] <= 50_000_000).all()
 
 
-def test_a_run_too_short_for_any_request_says_so(models, make_pool):
+def test_a_run_too_short_for_any_request_is_reported(models, make_pool):
     result = simulate(
         make_pool(models, "rep:3"), load(requests=None, depth=8), until_ns=10
     )

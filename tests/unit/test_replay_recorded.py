@@ -69,7 +69,7 @@ def test_a_replay_too_short_for_any_request_is_reported_without_latencies(
         assert row["latency_mean_ns"] is None
 
 
-def test_recorded_and_simulated_latencies_stand_side_by_side():
+def test_recorded_and_simulated_latencies_are_side_by_side():
     names = ("mean", "p50", "p95", "p99")
     row = {
         f"{kind}latency_{name}_ns": 2e6 for name in names for kind in ("", "recorded_")

@@ -50,7 +50,7 @@ def test_cells_that_are_done_are_kept(monkeypatch):
     assert part.rows["latency_mean_ns"][0] == whole.rows["latency_mean_ns"][0]
 
 
-def test_with_no_cell_done_there_is_nothing_to_keep(monkeypatch):
+def test_without_a_completed_cell_no_result_is_kept(monkeypatch):
     interrupted_after(monkeypatch, 0)
     with pytest.raises(KeyboardInterrupt):
         execute.run_scenario(parse_scenario(TINY), costs=False)
@@ -91,7 +91,7 @@ def test_names_of_parameter_sets_are_those_that_fit_the_key(line, key, words):
     assert ", hdd-7200" not in str(caught.value) or key == "ssd"
 
 
-def test_reads_of_nothing_are_warned_of():
+def test_reads_of_an_empty_image_give_a_warning():
     reads = ["workload.ops=read", "workload.image=pristine"]
     assert pristine_warnings(parse_scenario(TINY)) == []
     (line,) = pristine_warnings(parse_scenario(TINY, sets=reads))

@@ -84,7 +84,7 @@ def problems(*sets, text=BASE):
         ),
     ],
 )
-def test_what_cannot_end_or_fit_is_refused_with_its_key(sets, key, words):
+def test_endless_or_oversized_runs_are_refused_with_the_key(sets, key, words):
     lines = problems(*sets)
     assert len(lines) == 1, lines
     assert f": {key}" in lines[0]
@@ -215,7 +215,9 @@ def test_control_characters_do_not_reach_the_terminal():
         ),
     ],
 )
-def test_a_missing_key_says_what_it_takes_and_nothing_else_is_said(faults, key, wanted):
+def test_a_missing_key_is_reported_with_its_form_and_no_other_fault(
+    faults, key, wanted
+):
     text = BASE.replace(
         "requests = 100", "duration_s = 10\ntimeout_s = 1.0\nqueue_depth = 4"
     )

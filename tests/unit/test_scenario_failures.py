@@ -97,7 +97,7 @@ def said(faults: str, *sets: str) -> list[str]:
         ("[repair]\nlost_osds = [0]\n[faults]", "faults", "[faults] ... [repair]"),
     ],
 )  # fmt: skip
-def test_faults_that_cannot_be_are_told_with_their_place(
+def test_impossible_faults_are_reported_with_their_line(
     faults: str, place: str, words: str
 ) -> None:
     lines = said(faults)
@@ -280,7 +280,7 @@ def test_the_shipped_scenario_loads_and_its_faults_fit_its_cluster() -> None:
         ),
     ],
 )
-def test_on_a_map_of_ones_own_faults_are_told_with_their_place_too(
+def test_faults_on_a_custom_map_are_reported_with_their_line(
     data, faults, sets, said
 ) -> None:
     crush = f"crush_map = '{data / 'ceph16/crush/A.decompiled.txt'}'\n"
@@ -294,7 +294,7 @@ def test_on_a_map_of_ones_own_faults_are_told_with_their_place_too(
     assert "\n" not in str(caught.value)
 
 
-def test_where_a_scenario_was_written_is_no_part_of_it() -> None:
+def test_a_scenario_does_not_include_its_line_numbers() -> None:
     events = "[[faults.events]]\nosds = [1]\nat_s = 1"
     one, other = (
         parse_scenario(text + events, label="s.toml") for text in (BASE, "\n\n" + BASE)

@@ -23,7 +23,7 @@ def faults(
     return caught.value.faults
 
 
-def test_all_faults_come_at_once_with_their_lines() -> None:
+def test_all_faults_are_reported_together_with_their_lines() -> None:
     text = """generation = "krakn"
 schemes = ["rep:3",
   "rs:x"]
@@ -134,7 +134,7 @@ def test_workload_faults(workload: str, said: str) -> None:
     assert states(line, said)
 
 
-def test_schemes_wider_than_the_cluster_say_how_to_fit_them() -> None:
+def test_schemes_wider_than_the_cluster_are_refused_with_a_remedy() -> None:
     text = 'schemes = [\n"rep:3",\n"rs:6,3",\n]\nworkload.requests = 1\n'
     (line,) = faults(text)
     assert states(
@@ -202,7 +202,7 @@ def test_syntax_errors_have_their_line(text: str, line: int, written: str) -> No
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "1" * 5000])
-def test_limits_of_the_parser_are_no_tracebacks(text: str) -> None:
+def test_limits_of_the_parser_give_no_traceback(text: str) -> None:
     (said,) = faults(text)
     assert said.startswith("s.toml:1: syntax: got ")
 

@@ -49,14 +49,14 @@ def scenario(load: str, sets: tuple[str, ...] = ()):
     )
 
 
-def test_one_client_is_the_default_and_is_what_it_was() -> None:
+def test_one_client_is_the_default_with_unchanged_results() -> None:
     plain = scenario("requests = 100")
     setting = build_cell(plain, cells(plain)[0])
     assert setting.pool.cluster.one_client
     assert (plain.clients, plain.images_bytes) == (1, 1 << 30)
 
 
-def test_clients_share_machines_and_have_images_of_their_own() -> None:
+def test_clients_share_machines_but_not_images() -> None:
     several = scenario(
         "requests = 100\nclients = 5\nclients_per_host = 2", sets=("client.threads=3",)
     )
@@ -76,7 +76,7 @@ def test_clients_can_run_on_the_storage_hosts() -> None:
     assert cluster.client_hosts.tolist() == [0, 1, 2, 0, 1]
 
 
-def test_workloads_at_once_have_a_row_each_and_one_together() -> None:
+def test_simultaneous_workloads_have_a_row_each_and_one_in_total() -> None:
     both = parse_scenario(TWO)
     assert cells(both) == [Cell("rep:3", "mixed", "mixed", None)]
     assert both.clients == 5
@@ -121,7 +121,7 @@ def test_problems_of_several_workloads_name_the_key(
     assert states(str(error.value), problem)
 
 
-def test_an_open_loop_beyond_capacity_says_what_it_serves() -> None:
+def test_an_open_loop_beyond_capacity_reports_its_served_rate() -> None:
     rows = {}
     for rate in (1000, 30_000):
         result = run_scenario(
@@ -139,7 +139,7 @@ def test_an_open_loop_beyond_capacity_says_what_it_serves() -> None:
     assert load_sentences(rows.values())[0].startswith("rep:3: saturated: serves ")
 
 
-def test_more_clients_serve_what_one_could_not() -> None:
+def test_more_clients_reach_a_rate_beyond_one_client() -> None:
     load = 'kind = "open"\nrate_per_s = 30_000\nduration_s = 0.3\nclients = 8'
     row = run_scenario(scenario(load), costs=False).rows.to_dicts()[0]
     assert row["saturated"] is False

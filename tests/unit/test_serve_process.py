@@ -165,7 +165,7 @@ def test_a_form_is_bounded_in_size():
     assert anyio.run(read) == (200, 413)
 
 
-def test_forms_of_slow_senders_are_given_up():
+def test_forms_of_slow_senders_are_abandoned():
     async def read():
         reader = FormReader(wall_s_max=0.05)
         return await status_of(reader, form_request(b"a=1", delay_s=5))

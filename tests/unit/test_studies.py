@@ -107,7 +107,7 @@ def test_every_setting_of_an_ablation_names_something_of_its_study(name):
         assert len(changes.numbers) + len(changes.scenario) == len(ablation.sets)
 
 
-def test_a_parameter_changes_what_is_simulated_and_is_listed_as_changed():
+def test_a_changed_parameter_affects_the_simulation_and_is_listed():
     result = Small().run(sets=["hdd.disks_count=3"])
     assert simulated(result) == 6
     (row,) = (
@@ -118,7 +118,7 @@ def test_a_parameter_changes_what_is_simulated_and_is_listed_as_changed():
     assert simulated(Small().run()) == 20
 
 
-def test_an_ablation_stands_beside_the_whole():
+def test_an_ablation_is_shown_next_to_the_full_run():
     result = Small().run(ablate=["all"])
     assert (simulated(result), simulated(result.ablated["none"])) == (20, 1)
     (row,) = (row for row in result.to_json()["ablations"] if row["id"] == CLAIM)
@@ -163,7 +163,7 @@ def test_a_wrong_setting_is_refused(sets, says):
     assert states(str(caught.value), says)
 
 
-def test_all_wrong_settings_are_reported_at_once():
+def test_all_wrong_settings_are_reported_together():
     with pytest.raises(ValueError, match="\n") as caught:
         Small().run(sets=["a=1", "b=2"])
     assert len(str(caught.value).splitlines()) == 2
@@ -227,7 +227,7 @@ def test_workers_see_the_changes():
     assert rows == [[{"disks": 4.0}]] * 2
 
 
-def test_every_task_that_cannot_run_says_why():
+def test_every_task_that_cannot_run_reports_the_reason():
     with pytest.raises(StudyError) as caught:
         run_tasks([Call("a", failing), Call("b", doubled, (1,)), Call("c", failing)])
     assert str(caught.value).splitlines() == [

@@ -138,7 +138,7 @@ def test_faults_of_a_list_come_with_their_lines(tiny: Path, tmp_path: Path) -> N
     assert states(fault, f"{listed}:3: workload.queue_depth: got 0 ... 1")
 
 
-def test_all_faults_come_at_once(tiny: Path) -> None:
+def test_all_faults_are_reported_together(tiny: Path) -> None:
     said = faults(
         tiny,
         over=[
@@ -204,7 +204,7 @@ def test_a_fault_of_some_points_names_one(tiny: Path) -> None:
         ({"list_file": "nowhere.csv"}, "wanted"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(
+def test_contradictory_options_are_refused(
     tiny: Path, options: dict[str, object], words: str
 ) -> None:
     assert any(states(line, words) for line in faults(tiny, **options))
@@ -248,7 +248,7 @@ def test_a_sweep_widened_later_keeps_the_names_of_its_tasks(tiny: Path) -> None:
     }
 
 
-def test_the_name_covers_what_the_row_depends_on(tiny: Path) -> None:
+def test_the_name_covers_all_inputs_of_the_row(tiny: Path) -> None:
     def ids(**options: object) -> set[str]:
         return {task.task_id for task in plan_sweep(tiny, **options).tasks}  # type: ignore[arg-type]
 
@@ -476,7 +476,7 @@ def test_a_list_that_is_not_csv_is_refused_with_its_line(
     assert "wanted" in line
 
 
-def test_a_scheduler_file_that_is_none_is_refused_at_once(tmp_path: Path) -> None:
+def test_an_invalid_scheduler_file_is_refused_immediately(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     path = tmp_path / "scheduler.json"
     path.write_text('{"address": 3}')

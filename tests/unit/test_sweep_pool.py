@@ -27,7 +27,7 @@ def test_workers_have_one_thread_each_and_are_other_processes() -> None:
     assert dict(run_pool(os.getenv, names, jobs=1)) == wanted
 
 
-def test_an_item_that_kills_its_workers_is_given_up_and_the_others_are_done() -> None:
+def test_an_item_that_kills_its_workers_is_abandoned_and_the_others_complete() -> None:
     # Signal 0 only asks whether one may send signals.
     answers = dict(
         run_pool(
@@ -65,7 +65,7 @@ def test_a_worker_killed_in_the_middle_of_its_answer_loses_no_item() -> None:
     assert list(answers) == [(5_000_000, bytes(5_000_000))]
 
 
-def test_workers_that_cannot_start_are_reported_at_once() -> None:
+def test_workers_that_cannot_start_are_reported_immediately() -> None:
     class Unloadable:
         def __reduce__(self) -> tuple[object, ...]:
             return os._exit, (7,)

@@ -33,7 +33,7 @@ def test_the_interval_is_students() -> None:
     )
 
 
-def test_the_interval_covers_as_often_as_it_says() -> None:
+def test_the_interval_has_its_nominal_coverage() -> None:
     # 1,000 intervals of 5 normal values each: 950 expected, standard deviation 6.9; 4 of those allowed.
     draws = np.random.default_rng(1).normal(100.0, 20.0, size=(1000, 5))
     rows = pl.concat(
@@ -131,17 +131,17 @@ def test_a_short_transient_is_cut_off() -> None:
     assert verdict(draws) is None
 
 
-def test_a_run_that_never_settles_is_told() -> None:
+def test_a_run_that_never_settles_is_reported() -> None:
     draws = np.random.default_rng(5).normal(1e6, 1e5, 500) * np.linspace(1, 20, 500)
     assert verdict(draws) is not None
 
 
-def test_too_few_requests_are_told() -> None:
+def test_too_few_requests_are_reported() -> None:
     assert states(str(verdict(np.full(49, 1e6))), "49 ... 50")
     assert verdict(np.full(60, 1e6) + np.arange(60) % 7) is None
 
 
-def test_a_loop_that_runs_dry_at_once_is_told() -> None:
+def test_a_loop_without_reissues_is_reported() -> None:
     # All requests are in flight from the start: none completes before the last is issued.
     assert "last issue" in str(verdict(np.full(200, 1e6), depth=200))
 

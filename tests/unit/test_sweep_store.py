@@ -99,7 +99,7 @@ def test_a_damaged_file_is_found_set_aside_and_counted(
     assert len(list((tmp_path / "parts").glob("*.damaged"))) == 1
 
 
-def test_what_a_kill_left_half_written_is_cleared_away(tmp_path: Path) -> None:
+def test_partial_files_of_a_killed_sweep_are_removed(tmp_path: Path) -> None:
     fill(tmp_path, range(2))
     (tmp_path / "parts" / ".x.parquet.abc.tmp").write_bytes(b"PAR1half")
     assert len(kept(tmp_path)) == 2
@@ -122,7 +122,7 @@ def test_a_folder_has_one_writer(tmp_path: Path) -> None:
     PartStore(tmp_path, resume=True).__exit__(None, None, None)
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SweepError, match="wanted"):
         PartStore(tmp_path / "file", resume=False)

@@ -83,7 +83,7 @@ d = '''{opaque} '' '''
     assert values["b"] == f'{opaque} " \\'
 
 
-def test_what_reaches_every_bound_is_read():
+def test_input_at_every_bound_is_read():
     deepest = "x" + ".x" * (KEY_PARTS_MAX - 1) + " = 1\n"
     nested = "y = " + "[" * (DEPTH_MAX - 1) + "]" * (DEPTH_MAX - 1) + "\n"
     longest = "k" * (WORD_MAX - 1) + " = 1\n"
@@ -111,7 +111,7 @@ def test_many_problems_are_counted_beyond_the_first(text):
     assert max(map(len, lines)) < 1000
 
 
-def test_the_problems_left_out_are_counted():
+def test_omitted_problems_are_counted():
     lines = lines_of_refusal(
         HEAD + "".join(f"k{number} = 1\n" for number in range(1060))
     )

@@ -206,7 +206,7 @@ def test_a_dispatch_whose_first_part_was_queued_before_the_trace(
     assert rows(trace) == [(0, 1 * US, 4 * US, 108 * 512, 4096, False)]
 
 
-def test_blkparse_summary_is_no_fault(tmp_path: Path) -> None:
+def test_the_blkparse_summary_is_accepted(tmp_path: Path) -> None:
     trace = read(
         tmp_path,
         "Input file sda.blktrace.0 added",

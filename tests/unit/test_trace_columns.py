@@ -86,7 +86,7 @@ def test_columns_that_are_not_needed_may_be_missing_and_others_present(
     assert row == (0, None, None, "0", 1024, 512, True)
 
 
-def test_damaged_rows_of_own_files_are_located(tmp_path: Path) -> None:
+def test_damaged_rows_of_converted_files_are_located(tmp_path: Path) -> None:
     path, commands = convert(block_trace(), tmp_path / "t.csv")
     with path.open("a") as file:
         # One cell too few; a length of 0; odd quotes; a completion that is no number.
@@ -140,7 +140,7 @@ def test_parquet_of_other_types_is_refused_with_the_column(tmp_path: Path) -> No
         load(tmp_path / "t")
 
 
-def test_commands_of_another_trace_are_not_left_beside_a_converted_one(
+def test_a_conversion_removes_commands_of_another_trace(
     tmp_path: Path,
 ) -> None:
     convert(block_trace(), tmp_path / "t.csv")
@@ -165,7 +165,7 @@ def test_any_csv_is_read_by_the_names_of_its_columns(
     assert load(path, columns=ROLES, strict=True).requests.rows() == ROWS
 
 
-def test_columns_have_numbers_where_there_is_no_heading(tmp_path: Path) -> None:
+def test_columns_without_headings_are_numbered(tmp_path: Path) -> None:
     path = put(tmp_path, PLAIN.partition("\n")[2])
     roles = {"time_us": "2", "offset": "3", "size": "4", "op": "5"}
     assert load(path, columns=roles, strict=True).requests.rows() == ROWS

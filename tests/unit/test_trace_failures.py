@@ -83,7 +83,7 @@ def test_fta_gives_an_outage_the_reason_that_ended_the_time_before(
     ]  # fmt: skip
 
 
-def test_fta_takes_racks_from_the_node_table_beside(tmp_path: Path) -> None:
+def test_fta_takes_racks_from_the_adjacent_node_table(tmp_path: Path) -> None:
     path = put(tmp_path, FTA, "event_trace.tab")
     put(
         tmp_path,
@@ -153,7 +153,7 @@ def test_backblaze_drives_are_censored_where_they_are_last_seen(tmp_path: Path) 
     assert failure_info(trace)["rate_per_year"] == pytest.approx(365.25 / 4)
 
 
-def test_lanl_spans_lie_between_outages_and_end_with_the_node(tmp_path: Path) -> None:
+def test_lanl_spans_are_between_outages_and_end_with_the_node(tmp_path: Path) -> None:
     trace = read_failures(put(tmp_path, LANL), strict=True)
     assert trace.spans is not None
     hours = ((pl.col("stop_s") - pl.col("start_s")) / 3600).alias("hours")
@@ -202,7 +202,7 @@ def test_lanl_spans_lie_between_outages_and_end_with_the_node(tmp_path: Path) ->
         (LANL, '2,"cluster', "quotes in pairs"),
     ],
 )
-def test_damage_is_told_with_its_line(
+def test_damage_is_reported_with_its_line(
     tmp_path: Path, text: str, bad: str, said: str
 ) -> None:
     path = put(tmp_path, text + bad + "\n")

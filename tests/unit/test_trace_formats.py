@@ -143,7 +143,7 @@ def test_fio_unknown_version(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [MSR, BLK, IOLOG3])
 @pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, bz2.compress])
-def test_compression_is_told_by_content(
+def test_compression_is_detected_from_content(
     tmp_path: Path, text: str, compress: object
 ) -> None:
     assert callable(compress)
@@ -153,7 +153,7 @@ def test_compression_is_told_by_content(
     assert read_trace(path, strict=True).requests.equals(plain.requests)
 
 
-def test_a_truncated_gzip_keeps_what_came_through_and_says_where_it_broke(
+def test_a_truncated_gzip_keeps_the_intact_part_and_reports_the_break(
     tmp_path: Path,
 ) -> None:
     lines = [

@@ -73,7 +73,7 @@ def test_a_bomb_of_valid_lines_is_read_in_part_and_reported(
     assert " MiB " in last.got
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_cell(tmp_path: Path) -> None:
+def test_a_byte_order_mark_does_not_belong_to_the_first_cell(tmp_path: Path) -> None:
     marked = load(put(tmp_path, "marked.csv", "\ufeff" + MSR_ROWS))
     plain = load(put(tmp_path, "plain.csv", MSR_ROWS))
     assert marked.faults.count == 0

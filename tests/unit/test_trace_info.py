@@ -48,7 +48,7 @@ def test_footprint_is_the_union_per_device() -> None:
     assert footprint_bytes(requests) == 110 + 1 + 7
 
 
-def test_what_was_not_recorded_is_null() -> None:
+def test_missing_recordings_are_null() -> None:
     trace = BlockTrace(frame((0, "a", 0, 512)), None, "fio-iolog", "x")
     summary = info(trace)
     assert (

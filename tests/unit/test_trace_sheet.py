@@ -99,7 +99,7 @@ def trace_of(count: int = 500) -> BlockTrace:
 
 
 @pytest.mark.parametrize("count", [1, 2, 500])
-def test_the_sheet_is_drawn_for_any_length_and_alike_each_time(
+def test_the_sheet_is_drawn_reproducibly_for_any_length(
     tmp_path: Path, count: int
 ) -> None:
     trace = trace_of(count)

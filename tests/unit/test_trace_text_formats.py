@@ -72,7 +72,9 @@ def test_times_are_exact_to_the_last_digit(
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_each_kind_of_damage_is_told_with_its_line(tmp_path: Path, name: str) -> None:
+def test_each_kind_of_damage_is_reported_with_its_line(
+    tmp_path: Path, name: str
+) -> None:
     line = LINES[name][0]
     separator = next(mark for mark in ",; " if mark in line.strip())
     cells = line.strip().split(separator)
@@ -150,7 +152,7 @@ def test_other_scsi_commands_are_counted(tmp_path: Path) -> None:
     assert trace.counts["commands of other kinds"] == 1
 
 
-def test_mixed_formats_keep_one_and_tell_the_other(tmp_path: Path) -> None:
+def test_mixed_formats_keep_one_and_report_the_other(tmp_path: Path) -> None:
     text = LINES["spc"][0] * 5 + LINES["alibaba"][0] * 2 + "938513000 4 8 16 0\n"
     trace = read_trace(put(tmp_path, text))
     assert (trace.format, len(trace), trace.faults.count) == ("spc", 5, 3)
@@ -181,7 +183,7 @@ def test_vscsi(tmp_path: Path, version: int) -> None:
     )
 
 
-def test_vscsi_faults_are_told_by_record(tmp_path: Path) -> None:
+def test_vscsi_faults_are_reported_with_their_record(tmp_path: Path) -> None:
     data = bytearray(vscsi(1, 6) + b"tail!")
     struct.pack_into("<H", data, 32 * 2 + 14, 0x700)
     struct.pack_into("<I", data, 32 * 3 + 4, 0)
@@ -230,7 +232,7 @@ def test_names_do_not_decide(tmp_path: Path) -> None:
     )
 
 
-def test_what_expands_beyond_reason_is_left_off(
+def test_decompression_bombs_are_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source_module, "EXPANDED_BYTES_MAX", 1 << 20)

@@ -69,7 +69,7 @@ def test_offsets_do_not_depend_on_the_mix_and_seeds_differ():
     assert (stream(seed=1).take(500).offsets_bytes != reads.offsets_bytes).any()
 
 
-def test_an_unbounded_stream_goes_on():
+def test_an_unbounded_stream_continues():
     source = stream(requests=None)
     assert [len(source.take(1000)) for _ in range(5)] == [1000] * 5
 
@@ -97,7 +97,7 @@ def test_poisson_arrivals_have_their_rate_and_spread():
         ({"rate_per_s": 5.0}, "wanted"),
     ],
 )
-def test_refuses_what_cannot_be(found, said):
+def test_refuses_impossible_values(found, said):
     with pytest.raises(ValueError, match=said):
         stream(**found)
 
@@ -192,7 +192,7 @@ def test_speed_and_closed_replay_of_a_real_trace(data):
     assert issued("workload.requests=100").row["requests"] == 100
 
 
-def test_devices_of_a_trace_are_images_of_their_own(tmp_path):
+def test_devices_of_a_trace_are_separate_images(tmp_path):
     rows = [
         f"{128166372000000000 + index * 1000},host,{index % 3},Read,8192,4096,100"
         for index in range(9)
