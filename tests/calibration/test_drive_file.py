@@ -65,7 +65,7 @@ def test_a_scenario_on_the_written_drive_takes_the_times_of_the_trace(
     rows = {row["block_size_bytes"]: row for row in run(scenario).rows.to_dicts()}
     for size in sizes:
         if size in rows:
-            # 4,000 draws of a spread of 0.3 leave half a percent in the fit and as much in the run.
+            # With 4,000 draws at a spread of 0.3, fit and run each deviate by half a percent.
             wanted_ns = BASE_NS + NS_PER_BYTE * size
             assert rows[size]["latency_mean_ns"] == pytest.approx(wanted_ns, rel=0.03)
 
@@ -160,7 +160,7 @@ def test_the_published_trace_gives_a_drive(data: Path, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Text of a drive's file, which tests damage."""
-    # Sizes of up to 32 KiB are one part, so that base and slope have intervals of their own.
+    # Sizes up to 32 KiB are one part, so base and slope have separate intervals.
     trace = trace_of(
         np.random.default_rng(2).choice(np.array([4096, 16_384]), 400), 0.2
     )

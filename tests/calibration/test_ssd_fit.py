@@ -121,7 +121,7 @@ def test_channels_of_a_known_queue_are_found(servers: int) -> None:
     found = fit_concurrency(trace_of(start, end, np.full(6000, 4096)))
     assert found.channels is not None
     assert found.channels_ci95 is not None
-    # A 95 % interval may miss; half a channel must not.
+    # A 95 % interval may miss, but an error of half a channel may not occur.
     assert found.channels == pytest.approx(servers, abs=0.5)
     assert found.channels_ci95[0] <= found.channels <= found.channels_ci95[1]
     # Over seeds the estimate has a standard deviation of 2.5 %, and no bias: four of them.
@@ -216,7 +216,7 @@ def test_nvme_reads_held_out_error_stays_inside_its_stated_bound(
 
 
 def slowed(factor: float) -> BlockTrace:
-    """A trace whose second half takes `factor` times as long."""
+    """Return a trace whose second half is slower by `factor`."""
     trace = made()
     assert trace.commands is not None
     late = pl.int_range(pl.len()) >= trace.commands.height // 2

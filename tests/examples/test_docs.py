@@ -30,7 +30,7 @@ from generate import commands, parameters, readme, results, scenario, stage, tru
 
 
 def cells(page: str) -> set[str]:
-    """What stands as code in the first column of a page's tables."""
+    """Return the code in the first column of a page's tables."""
     return set(re.findall(r"^\| `([^`]+)`", page, flags=re.MULTILINE))
 
 
@@ -102,7 +102,7 @@ def test_the_count_of_each_recorded_ledger_is_on_the_page() -> None:
     for name, ledger in trust.recorded().items():
         found = ledger["summary"]
         assert f"**{found['right']} of {found['held_out']}**" in trust.summary()
-        # What is not right is all there, and listed.
+        # The page lists all claims that are not right.
         assert len(ledger["not_right"]) == found["wrong"] + found["not_derivable"]
         assert f"### {name}\n" in trust.wrong()
         assert (

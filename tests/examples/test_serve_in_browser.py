@@ -90,7 +90,7 @@ def chrome():
 
 @pytest.fixture
 def page(chrome, address):
-    """The page opened afresh; what the browser logs must be nothing."""
+    """Open the page, and fail if the browser logs anything."""
     chrome.get_log("browser")
     chrome.get(address)
     yield chrome
@@ -258,7 +258,7 @@ def test_the_page_fits_and_is_legible(page, width, theme):
         "mobile": width < 500,
     }
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    # With an error next to a field, which has a colour of its own.
+    # Show an error next to a field, because errors have a separate colour.
     page.get(f"{page.current_url}?a.hosts=-3")
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
     shades = page.execute_script(

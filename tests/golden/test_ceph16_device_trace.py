@@ -1,4 +1,4 @@
-"""Block traces of simulated devices beside those recorded on the real ones."""
+"""Compare block traces of simulated devices with those recorded on the real ones."""
 
 from pathlib import Path
 

@@ -144,7 +144,7 @@ def test_the_shipped_model_of_buffers_follows_from_the_shipped_rows():
     )
     shipped = {name: getattr(ceph_buffers(), name) for name in found}
     assert shipped == pytest.approx(found, rel=1e-3)
-    # What the README says of its errors.
+    # Errors that the README states.
     assert max(map(abs, errors.values())) < 0.20
 
 

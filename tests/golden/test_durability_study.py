@@ -1,4 +1,4 @@
-"""The ledger of published durability: what is right stays right, and nothing is fitted."""
+"""The ledger of published durability keeps its right verdicts, and no value is fitted."""
 
 import pytest
 

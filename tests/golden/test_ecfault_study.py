@@ -1,4 +1,4 @@
-"""The study of Han et al. 2024: its claims, its profiles, the verdicts it reaches and what they hang on."""
+"""The study of Han et al. 2024: its claims, profiles and verdicts, and the assumptions behind them."""
 
 import csv
 import json
@@ -111,7 +111,7 @@ def test_mechanisms_add_up_and_the_log_is_a_constant_of_the_cluster():
 
 
 def test_padding_and_the_published_share_give_the_published_effect():
-    # A consistency check of the source with itself: 53.7 % and 426 %.
+    # The source is consistent: 53.7 % and 426 %.
     assert implied_effect(0.537) == pytest.approx(4.241, abs=1e-3)
     assert implied_effect(1.0) == 1
     assert implied_effect(0.0) == 8

@@ -1,4 +1,4 @@
-"""The study of Vaucher et al. 2016: what it may see, what its fit gives, and the verdicts it reaches."""
+"""The study of Vaucher et al. 2016: the rows of its fit, the fitted values and the verdicts."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""The study of Kim et al. 2019: what it may see, what its fit gives, and the verdicts it reaches."""
+"""The study of Kim et al. 2019: the rows of its fit, the fitted values and the verdicts."""
 
 import csv
 from importlib.resources import files
@@ -77,7 +77,7 @@ def test_shipped_parameters_equal_the_fit():
     }
     for each in fits:
         for name, value in each.values.items():
-            # The search stops where a step changes nothing that matters; its last digits are noise.
+            # The search stops at negligible improvements, so its last digits are noise.
             assert rows[name]["value"] == pytest.approx(value, rel=1e-3), name
             assert rows[name]["confidence_interval"] == pytest.approx(
                 list(each.confidence_intervals[name]), rel=1e-2
@@ -238,7 +238,7 @@ def test_layout_zeros_and_disks_are_drawn_as_they_came_out():
     assert drawn == pytest.approx(
         [values[f"file {index} together"] for index in range(1, 5)]
     )
-    # Half a KiB fills an eighth of an encoding unit, of which one and a half are stored.
+    # Half a KiB fills an eighth of an encoding unit, and the code stores 1.5 units.
     assert zeros.lines[0].get_ydata()[0] == 12
     assert len(disks.patches) == 9
     assert caption.endswith(".")

@@ -31,7 +31,7 @@ def test_the_timeline_of_a_real_repair(data, number):
     assert values["failure to down"][0] == pytest.approx(
         values["failure to down"][1], abs=tolerance_s
     )
-    # 30 s, and up to one tick of 5 s; both began anywhere in a tick.
+    # 30 s and up to one tick of 5 s. Both runs began at a random point of a tick.
     assert values["down to out"][0] == pytest.approx(values["down to out"][1], abs=5)
     assert values["restart to up"][0] == pytest.approx(
         values["restart to up"][1], abs=1.9

@@ -163,7 +163,7 @@ EXPECTED = {
 
 
 def make_rows(changes=None, drop=()):
-    """Rows from CONSTANTS; `changes` maps (cell, column) to eight values, one per block size."""
+    """Return rows from CONSTANTS. `changes` maps (cell, column) to eight values, one per block size."""
     rows = []
     for cell, numbers in CONSTANTS.items():
         throughput, latency, cpu, user, switches, read, written, private = numbers
@@ -211,7 +211,7 @@ def simulated():
 def test_every_rule_has_a_hand_made_expectation():
     ours = {f"koh2017-{number:03d}" for number in EXPECTED}
     rules = claim_rules("koh2017")
-    # What series and heartbeats answer has an expression and, without them, a reason.
+    # Claims on series and heartbeats have an expression and, without data, a reason.
     assert ours == set(rules.expressions) - set(rules.not_computed)
 
 
@@ -458,7 +458,7 @@ def test_no_rows_leave_every_held_out_claim_in_the_count():
 def test_shipped_claims_are_the_published_ones():
     if not PUBLISHED.exists():
         pytest.skip(
-            "published claims are missing: no shared/data/published/claims.csv beside the checkout"
+            "published claims are missing: no shared/data/published/claims.csv next to the checkout"
         )
     with PUBLISHED.open(newline="") as file:
         published = [row for row in csv.DictReader(file) if row["paper"] == "koh2017"]

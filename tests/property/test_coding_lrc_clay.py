@@ -1,4 +1,4 @@
-"""Plans against bytes: what a plan reads, cut out of really encoded shards, gives back what was lost."""
+"""Plans against bytes: the planned reads from encoded shards suffice to restore the lost data."""
 
 import numpy as np
 from hypothesis import given

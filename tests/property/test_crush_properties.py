@@ -1,4 +1,4 @@
-"""What CRUSH promises for any map: shown on random small maps, exactly where the promise is exact."""
+"""Guarantees of CRUSH for any map, checked on small random maps."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ WEIGHTS = st.sampled_from([0, 1, 6553, 32768, 65536, 65536, 98304, 655360])
 
 @st.composite
 def maps(draw):
-    """Regular maps with random OSD weights; buckets weigh what they hold."""
+    """Draw regular maps with random OSD weights. A bucket weighs the sum of its items."""
     racks = draw(st.none() | st.integers(1, 3))
     hosts = (racks or 1) * draw(st.integers(1, 4))
     crush = build_map(hosts=hosts, osds_per_host=draw(st.integers(1, 6)), racks=racks)
@@ -163,7 +163,7 @@ def chi_square_p(weights, xs):
 
 
 def test_shares_are_proportional_to_weight():
-    # Inputs are fixed, so the outcome is; 0.001 would refuse one sound set of inputs in a thousand.
+    # Inputs and outcome are fixed. At 0.001, one sound set of inputs in a thousand would fail.
     for weights in (
         [SIXTEEN_BITS] * 10,
         [32768, 65536, 98304, 131072, 655360],
@@ -188,7 +188,7 @@ def test_reweight_is_the_share_an_osd_keeps():
     half = crush.map_many("rep_osd", xs, 1, {2: 0.25})[:, 0]
     kept = np.sum((full == 2) & (half == 2))
     assert stats.binomtest(int(kept), int(np.sum(full == 2)), 0.25).pvalue > 0.001
-    # What another OSD held stays there: only OSD 2 refuses inputs.
+    # Shards of other OSDs stay, because only OSD 2 rejects inputs.
     assert np.all(half[full != 2] == full[full != 2])
 
 

@@ -1,4 +1,4 @@
-"""Same seed, same run, to the nanosecond; both engines give it, on real scenarios of every kind."""
+"""The same seed gives the same run to the nanosecond on both engines, for scenarios of every kind."""
 
 import numpy as np
 import pytest

@@ -74,7 +74,7 @@ def assert_conserved(program: Program, run: EngineRun) -> None:
         )
 
 
-# What a run tells, and what it tells of each stream.
+# Results of a run and of each stream.
 RUN_ARRAYS = (
     "busy_ns",
     "held_ns",
@@ -121,7 +121,7 @@ def assert_equal_runs(reference: EngineRun, compiled: EngineRun) -> None:
 
 
 def check(program: Program) -> None:
-    """Run a program on both engines; the copy has streams and a book of its own."""
+    """Run a program on both engines. The copy has separate streams and a separate book."""
     copy = deepcopy(program)
     reference = engine_simpy.run(program)
     assert_equal_runs(reference, engine_compiled.run(copy))

@@ -29,7 +29,7 @@ MS = 1_000_000
 HOSTS, OSDS_PER_HOST = 5, 2
 OSDS = HOSTS * OSDS_PER_HOST
 ENGINES = ["compiled"]
-# A story is short enough to read; making it shorter still would take minutes.
+# Stories are short enough to read, and shrinking them further would take minutes.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 # Clocks a hundred times as fast, so that a whole story takes seconds.
@@ -179,7 +179,7 @@ def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
         timeout_ns=story["timeout_ns"],
         seed=story["seed"],
         engine=engine,
-        # Scrubs go on for ever.
+        # Scrubs never end.
         until_ns=4_000 * MS if plan.scrubs else until_ns,
     )
     return pool, plan, result
@@ -221,8 +221,8 @@ def test_no_request_is_lost_and_bytes_add_up_under_any_failure(
     )
     if not story["timeout_ns"]:
         assert row["requests_failed"] == 0
-    # Everyone comes back with what they had, so nothing stays out of reach and nothing is lost for good
-    # but what has rotted in too many places.
+    # All OSDs return with their data, so no object stays unavailable, and none is lost
+    # unless too many of its shards are corrupt.
     director = directors[-1]
     if row["objects_lost"] == 0:
         assert row["requests_pending"] == 0
@@ -234,7 +234,7 @@ def test_no_request_is_lost_and_bytes_add_up_under_any_failure(
                 not group.copy_of(osd, shard).missing
                 for shard, osd in enumerate(group.up)
             )
-    # What recovery wrote is what it rebuilt, and logs.
+    # Recovery wrote the rebuilt data and its logs.
     stream = run.streams[1]
     done = stream.completed_ns >= 0
     assert row["recovery_device_write_bytes"] >= row["recovery_bytes"]

@@ -1,4 +1,4 @@
-"""Erasure coding by release: both engines agree, whoever leads, and bytes follow the plans."""
+"""Erasure coding by release: both engines agree for any primary, and bytes follow the plans."""
 
 import pytest
 

@@ -16,7 +16,7 @@ from stripesim.scenarios.sweep.stats import aggregate
 from stripesim.scenarios.sweep.store import PartStore
 
 WORDS = st.text("abc019.:_-", min_size=1, max_size=6)
-# What json.dumps writes of these is TOML too.
+# The output of json.dumps for these values is valid TOML.
 QUOTED = st.text(max_size=8).map(json.dumps)
 LITERALS = st.text('ab,[]{}" ', max_size=8).map(lambda text: f"'{text}'")
 LISTS = st.lists(WORDS.map(json.dumps) | QUOTED | LITERALS, max_size=4).map(
@@ -36,7 +36,7 @@ def test_any_text_is_split_without_loss_or_refused(text: str) -> None:
         values = split_values(text)
     except ValueError:
         return
-    # Blanks aside, what is missing are the commas between.
+    # Apart from blanks, only the separating commas are missing.
     assert "".join(",".join(values).split()) == "".join(text.split())
     assert all(value == value.strip() for value in values)
 

@@ -57,7 +57,7 @@ TEXT_NAMES = [name for name in NAMES if name not in NOT_IN_BLOCKS]
 
 @st.composite
 def traces(draw: st.DrawFn) -> BlockTrace:
-    """Requests on extents of their own, each served whole by one command or still in flight at the end."""
+    """Draw requests on separate extents, each served by one command or still in flight at the end."""
     count = draw(st.integers(1, 12))
     gaps = draw(st.lists(st.integers(0, 10**7), min_size=count, max_size=count))
     slots = draw(st.permutations(range(count)))

@@ -1,4 +1,4 @@
-"""Check what a message states without checking its wording, which golden files hold."""
+"""Check the facts in a message without its wording."""
 
 import re
 
@@ -6,7 +6,7 @@ WORDING = " ... "
 
 
 def states(message: str, expected: str) -> bool:
-    """Return True if a message states the expected facts in order; ``...`` skips its wording.
+    """Return True if a message states the expected facts in order, where ``...`` skips its wording.
 
     Numbers count as a whole: 4 is not found in 40 or in 0.4.
     """

@@ -179,7 +179,7 @@ def scattered(scheme, drives, groups, detection_s=0.0, **repair):
 
 
 def test_a_second_failure_meets_only_the_groups_that_still_wait():
-    # 300 drives of 20 groups, each shared with another drive: nearly as many partners as groups wait.
+    # 300 drives of 20 groups, each shared with another drive: nearly one partner per waiting group.
     levels = turn_levels(scattered("rep:2", 300, 3000, detection_s=5000.0))
     time_s = 5000 + 20 * 1000
     assert levels.times_s == [pytest.approx(time_s, rel=0.01)]
@@ -237,7 +237,7 @@ def test_the_chain_of_groups_in_turn_agrees_with_splitting(name):
     simulated = split(system, walks=300)
     low, high = (-log10(probability) for probability in (simulated.high, simulated.low))
     nines = -log10(chain_of(system).loss_probability(YEAR_S))
-    # What the documentation states of the approximation.
+    # The documentation states this about the approximation.
     assert low - 0.15 <= nines <= high + 0.15
     assert high - low < 0.3
 
@@ -343,7 +343,7 @@ def test_a_horizon_shorter_than_a_rebuild_is_resolved():
 
 
 def test_a_loss_that_is_never_seen_ends_early_with_a_bound():
-    # Ten stripes on 500 drives: five failures hardly ever meet one of them within a rebuild.
+    # Ten stripes on 500 drives: five failures within a rebuild rarely hit the same stripe.
     system = declustered("rs:8,4", 500, afr=0.01, pace=1e10, stripes=10.0)
     found = split(system)
     assert found.probability == 0

@@ -51,7 +51,7 @@ def test_silence_is_noticed_a_grace_after_the_last_answer_or_the_first_ping_with
 
 
 def ring(make_pool, models, groups, spare=None):
-    """A pool of rep:2 in which OSD 0 holds every group with a partner, and is replaced by `spare`."""
+    """Make a rep:2 pool where OSD 0 holds every group with a partner and `spare` replaces it."""
     acting = [[0, 1 + group % 3] for group in range(groups)]
     pool = make_pool(
         models, "rep:2", hosts=[0, 1, 2, 3, 4, 5], acting=acting, object_bytes=4 * MIB
@@ -111,7 +111,7 @@ def test_a_killed_daemon_is_down_after_one_map_and_out_at_the_first_tick_after_t
     _, result = story(make_pool, models)
     when = moments(result)
     assert when["down"] == pytest.approx(10 + 0.05)
-    # 610.05 s is no multiple of the monitors' tick of 5 s; the next map follows 0.05 s later.
+    # 610.05 s is not a multiple of the monitors' tick of 5 s. The next map follows 0.05 s later.
     assert when["out"] == pytest.approx(615.05)
     # Stand-ins, and the primary's life in this interval, take a map each, a second apart.
     assert when["recovering"] == pytest.approx(617.05, abs=0.01)
@@ -133,7 +133,7 @@ def test_a_map_waits_an_interval_after_the_last_digest(make_pool, models, seed):
     monitor.propose("out", 0)
     due_ns = state.clock.next_ns()
     assert due_ns is not None
-    # What one OSD reports at any time is seen at a digest, one report and one digest later at most.
+    # A report of an OSD is seen at a digest, at most one report and one digest later.
     digest_ns = monitor.status.seen_ns(0) % (2 * SECOND_NS)
     last_ns = now_ns - (now_ns - digest_ns) % (2 * SECOND_NS)
     for osd in range(6):
@@ -186,7 +186,7 @@ def test_osds_ping_those_of_their_groups_and_their_neighbours(make_pool, models)
 
 
 def test_the_peers_of_many_osds_take_memory_for_the_pairs_alone():
-    """A table of 100,000 × 100,000 would take 10 GB; 200,002 pairs take 3 MB."""
+    """A table of 100,000 × 100,000 would take 10 GB. 200,002 pairs take 3 MB."""
     cluster = SimpleNamespace(osds=100_000, width=2, acting=np.array([[0, 50_000]]))
     tracemalloc.start()
     pairs = heartbeat_peers(cluster)
@@ -242,7 +242,7 @@ def test_an_idle_cluster_repairs_at_the_rate_of_the_targets_network(
         down_out_interval_ns=0, max_backfills_count=12
     )
     _, result = story(make_pool, slow, model=model, objects=60)
-    # One target receives all; 10^8 bit/s carry 12.5 MB/s less the frames' share.
+    # One target receives all data. 10^8 bit/s carry 12.5 MB/s minus the frame overhead.
     bytes_sent = result.row["recovery_private_net_bytes"]
     least_s = bytes_sent * 8 / 1e8
     stream = result.engine_run.streams[1]
@@ -315,8 +315,8 @@ def test_members_note_intervals_activations_and_deletions(make_pool, models):
     _, result = story(make_pool, models)
     assert syncs(result, 2) == 12 * expected
     assert syncs(result, 1) == 60
-    # Who gets a log gets its deletions too, two transactions each, before the objects. What it lacks is
-    # little enough to be a member at once: one interval instead of three.
+    # A member that gets a log also gets its deletions, two transactions each, before the objects. It lacks
+    # few enough objects to be a member immediately: one interval instead of three.
     _, result = story(make_pool, models, object_writes_count=1, log_deletions_count=5)
     assert syncs(result, 2) == 12 * ((1 + 2) + 2 * (1 + 2 + 1))
     assert syncs(result, 1) == 60 + 12 * 5 * 2

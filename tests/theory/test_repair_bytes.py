@@ -85,7 +85,7 @@ def test_no_code_reads_less_than_the_cut_set_allows(text):
 
 @pytest.mark.parametrize(
     ("text", "unit"),
-    # Chunks whose sub-chunks are whole allocation units: nothing is read beside what is needed.
+    # Sub-chunks are whole allocation units, so only the needed bytes are read.
     [
         ("rs:6,3", 4 * KIB),
         ("lrc:10,6,5", 4 * KIB),

@@ -1,4 +1,4 @@
-"""What a purchase would bring is simulated, alone and in pairs."""
+"""Purchases are simulated alone and in pairs."""
 
 import pytest
 

@@ -50,7 +50,7 @@ def test_timelines_as_text_belong_to_lessons():
     [
         ("--version", set()),
         ("--help", {"typer"}),
-        # Typer reads the options of a command by pydantic; studies have theirs in tables of numbers.
+        # Typer imports pydantic for options, and studies keep their numbers in tables.
         ("sweep --help", {"typer", "pydantic"}),
         ("study --help", {"typer", "pydantic", "numpy", "polars", "scipy"}),
     ],

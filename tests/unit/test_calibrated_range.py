@@ -1,4 +1,4 @@
-"""What lies outside the calibrated range is said, key by key; what lies inside is not."""
+"""Every key outside the calibrated range is reported, and no key inside."""
 
 import pytest
 
@@ -115,7 +115,7 @@ def test_every_candidate_of_the_shipped_plan_is_inside_the_range():
 
 
 def test_the_shipped_question_about_durability_asks_for_no_calibrated_number():
-    # Its one answer by the chain is exact arithmetic on what the scenario itself gives.
+    # The chain computes its answer exactly from the scenario alone.
     scenario = load_scenario("durability")
     (row,) = answer(scenario, "markov")["rows"]
     assert row["exact"]

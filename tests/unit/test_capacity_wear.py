@@ -1,4 +1,4 @@
-"""Usable capacity follows from scheme, placement and full ratio; wear from bytes, rate and rating."""
+"""Usable capacity follows from scheme, placement and full ratio, and wear from bytes, rate and rating."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Members that are recovered by log serve what they have, object by object."""
+"""Members in log recovery serve each object that they already have."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ OBJECTS = 40
 
 
 def returning(models, make_pool, scheme, *, engine="compiled", **limits):
-    """The first OSD is away for ten seconds; 50 requests/s on 40 objects of one group, a tenth are writes."""
+    """Run 50 requests/s, a tenth writes, on 40 objects of one group while OSD 0 is away for ten seconds."""
     width = {"rs:4,2": 6, "rep:3": 3}[scheme]
     acting = np.arange(width, dtype=np.int64)[None, :]
     pool = make_pool(

@@ -1,4 +1,4 @@
-"""Reading folders of measured counts: what ships, and each kind of fault told in one line."""
+"""Reading folders of measured counts: the shipped folder, and one line for each kind of fault."""
 
 import gzip
 import shutil
@@ -20,7 +20,7 @@ RUN = "main-ec63-read-rand-4096-q64"
 
 
 def folder_with(tmp_path, *run_ids, change=None):
-    """Make a folder that holds some of the shipped runs, each cell of which may be changed."""
+    """Make a folder with some of the shipped runs, with changed cells."""
     header, *lines = (SHIPPED / "runs.csv").read_text().splitlines()
     names = header.split(",")
     kept = [line.split(",") for line in lines if line.split(",")[0] in run_ids]
@@ -54,7 +54,7 @@ def test_the_shipped_data_is_complete():
     assert len(run.requests) == 600
     assert not run.requests.is_write.any()
     assert by_id["main-rep3-write-seq-4096-q256"].coded.name == "rep:3"
-    # The offsets are those of as many operations as were counted.
+    # The number of offsets equals the counted operations.
     for one in measured.runs:
         assert (one.requests.lengths_bytes == one.block_bytes).all()
         assert (one.requests.offsets_bytes + one.block_bytes <= one.image_bytes).all()

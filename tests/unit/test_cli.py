@@ -1,4 +1,4 @@
-"""The command line: what it prints, what it imports, and how it tells a user what is wrong."""
+"""The command line: its output, its imports and its error messages."""
 
 import json
 import subprocess
@@ -34,7 +34,7 @@ MSR_ROW = "1281663720000{0:05d},host,0,Read,{1},4096,1000\n"
 
 @pytest.fixture
 def run(monkeypatch, capsys, tmp_path):
-    """Call the entry point in a folder of its own; return status, standard output and error."""
+    """Call the entry point in a separate folder, and return status, standard output and error."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STRIPESIM_DEBUG", raising=False)
     (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
@@ -68,7 +68,7 @@ def sets(*overrides):
     return [part for override in overrides for part in ("--set", override)]
 
 
-# What is printed.
+# Output.
 
 
 def test_range_warnings_are_counted_on_the_terminal_and_listed_in_the_document(
@@ -326,7 +326,7 @@ def test_python_m_gives_the_same_errors(tmp_path):
     assert done.stderr.startswith("nothere: got no scenario of this name")
 
 
-# What is wrong: one line for each fault.
+# Errors: one line for each fault.
 
 
 @pytest.mark.parametrize(

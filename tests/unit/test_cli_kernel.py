@@ -1,4 +1,4 @@
-"""`stripesim kernel`: its rows, Ceph's benchmark beside them, what it keeps. No time is asserted."""
+"""`stripesim kernel`: rows, comparison with Ceph's benchmark, and saved costs, but not their times."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RECORDED = "0.238322\t1048576\tjerasure\t6\t2\tencode\t4096\t262144\t0\n"
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    """Little memory and short samples: what is tested is the form."""
+    """Use little memory and short samples, because tests check only the form."""
     monkeypatch.setattr(kernel_bench, "COLD_BYTES", 1 << 18)
 
 

@@ -96,7 +96,7 @@ def test_each_client_submits_and_receives_its_own_requests() -> None:
 
 
 def test_several_clients_serve_more_than_one_whose_thread_is_the_limit() -> None:
-    # One client at depth 64 is limited by its submission thread; four of them are not.
+    # Its submission thread limits one client at depth 64, but not four clients.
     one = run(
         pool_of("rep:3", [0]), load(1, requests=2000, read_fraction=1.0, queue_depth=64)
     )

@@ -48,7 +48,7 @@ def test_counts(cluster):
 
 def test_resources_have_unique_names_and_the_capacities_of_the_models(cluster, models):
     resources = cluster.resources
-    # Of an OSD: five queues of operations; messengers, drive, kv, sync, finisher; aio and reader.
+    # Each OSD has five op queues, messengers, drive, kv, sync, finisher, aio and reader.
     of_osd = 5 + 5 + 2
     total = 3 + 3 * 5 + 6 * of_osd + 3 * 3
     assert len(set(resources.names)) == len(resources) == total
@@ -134,11 +134,11 @@ def test_every_thread_of_a_lone_write_is_woken_once_a_step_and_sleeps_again(
     # The request, two sub-writes, two answers and the reply: ten ends of messages on OSDs, and what
     # acknowledges the four between them.
     assert sleeps["messenger"] == 10 + 4
-    # Dispatch, send, two answers and the finish at the primary; three transactions.
+    # Dispatch, send, two replies and the finish at the primary, and three transactions.
     assert sleeps["worker"] == 5 + 3
-    # Of each transaction: before its sync; when it is finished.
+    # Each transaction wakes two threads: before its sync and when it finishes.
     assert sleeps["kv"] == sleeps["finisher"] == 3
-    # Each write of data wakes the thread that collects it; nobody waits for a read.
+    # Each data write wakes the thread that collects it. No thread waits for a read.
     assert sleeps["aio"] == 3 and sleeps["reader"] == 0
     # Each sync wakes 20 more, and of the workers each item wakes two.
     assert found.row["context_switches_per_op"] == 14 + 2 * 8 + 3 + 3 + 3 + 3 * 20

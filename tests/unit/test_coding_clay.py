@@ -1,4 +1,4 @@
-"""Clay: the grid, what a repair reads and when it cannot, and the chunk that holds whole sub-chunks."""
+"""Clay codes: the grid, the reads of a repair, impossible repairs, and chunks of whole sub-chunks."""
 
 import numpy as np
 import pytest
@@ -78,7 +78,7 @@ def test_a_repair_reads_a_third_of_eleven_chunks(lost):
     # The same runs in every stripe and on every helper.
     runs = len(CLAY.shape.repair_runs(lost))
     assert len(plan.reads) == 11 * 2 * runs
-    # Runs of one shard never touch, so each is a read of its own.
+    # Runs of one shard never touch, so each is a separate read.
     ends = {}
     for extent in sorted(plan.reads):
         assert extent.offset_bytes > ends.get(extent.shard, -1)
@@ -115,7 +115,7 @@ def test_fewer_helpers_than_shards_leave_room_for_one_that_is_away():
         10,
         11,
     ]
-    # Shards 1 and 2 stand in the column of shard 0 and cannot be replaced.
+    # Shards 1 and 2 are in the column of shard 0 and cannot be replaced.
     assert code.helpers(frozenset({0}), frozenset({1})) == []
     assert code.helpers(frozenset({0}), frozenset({5, 6})) == []
     # The column goes first even where its numbers are the last.

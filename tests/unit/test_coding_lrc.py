@@ -53,7 +53,7 @@ def rank(rows: list[list[int]]) -> int:
 
 
 def readable(generator: list[list[int]], k: int, missing: tuple[int, ...]) -> bool:
-    """Whether the parities left determine the data lost, the data left being known."""
+    """Return True if the remaining parities determine the lost data, given the remaining data."""
     lost = [shard for shard in missing if shard < k]
     left = [
         row

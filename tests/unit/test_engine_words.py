@@ -215,7 +215,7 @@ def test_a_merge_waits_for_the_chosen_side_and_for_unconditional_steps(
         yes, no = graph.branch(conditions.idle(GATES), after=[0], label="branch")
         left = [graph.delay(-1, ns, after=[yes], label="yes") for ns in (20, 30)]
         right = graph.delay(-1, 500, after=[no], label="no")
-        # It would run only after what is outside, but the branch decides at once that it does not.
+        # It would run only after the steps outside, but the branch decides immediately that it does not.
         right = graph.join([right, graph.delay(-1, 900, after=[outside], label="late")])
         return graph.finish(reply=graph.merge([*left, right, outside]))
 
@@ -374,7 +374,7 @@ def background(demand_ns: int) -> Template:
 def test_a_spawned_graph_runs_apart_from_the_request_that_spawned_it(run: Run) -> None:
     apart = background(100)
     result = run(program([spawning(apart), apart], arrivals((0, 0), (5, 0), (300, 0))))
-    # The second's work, waiting since 5, is served from 10 to 20; then both spawned graphs in turn.
+    # The work of the second waits from 5 and is served from 10 to 20, followed by both spawned graphs.
     assert completed(result) == [10, 20, 310]
     assert result.spawned[0].issued_ns.tolist() == [10, 20, 310]
     assert result.spawned[0].completed_ns.tolist() == [120, 220, 410]
@@ -459,7 +459,7 @@ def test_costs_per_service_are_accounted_once_per_batch(run: Run) -> None:
         :, [COUNTER_INDEX["device_write_bytes"], COUNTER_INDEX["cpu_ns"]]
     ]
     assert bins.tolist() == [[0, 0], [4096, 3], [4096, 9], [4096, 3]]
-    # Where nobody shares a service, each accounts it; where nothing is bound, none does.
+    # Separate services are each accounted. Unbound roles are not accounted.
     alone = run(program([template], arrivals(*requests), resources=[(FIFO, 1)]))
     assert taken(alone, "device_write_bytes") == 5 * 4096
     unbound = run(
@@ -708,7 +708,7 @@ def test_a_stream_that_is_not_there_cannot_wait(run):
 
 
 def names_in(package: ModuleType) -> dict[str, Any]:
-    """Return what the modules of a package define, by name."""
+    """Return the functions that the modules of a package define, by name."""
     names: dict[str, Any] = {}
     for module in iter_modules(package.__path__):
         loaded = import_module(f"{package.__name__}.{module.name}")

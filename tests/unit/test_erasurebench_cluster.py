@@ -49,7 +49,7 @@ def test_any_schedule_keeps_slots_owned_and_loses_no_operation(schedule, seed):
                 sources_of("RS"), work_ns_per_byte=1.0, data_blocks=10
             )
             readable = before.sum(axis=1) <= 4
-            # What can be mended is; what cannot stays lost.
+            # Repairable data is repaired, and other data stays lost.
             assert not cluster.lost[readable].any()
             assert (cluster.lost[~readable] == before[~readable]).all()
             assert (operations.kinds == GET).sum() == 10 * (

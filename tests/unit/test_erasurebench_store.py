@@ -118,7 +118,7 @@ def test_time_is_the_sum_of_work_requests_and_wire(size, code):
             for n in (sent, answered)
         )
         total += work if kind == WORK else served + wire
-    # Each step is rounded to a nanosecond for itself.
+    # Each step is rounded to a nanosecond separately.
     assert run.elapsed_ns == pytest.approx(total, abs=3 * len(operations))
     assert run.binned(10**8).sum() == run.traffic_bytes.sum()
 

@@ -138,7 +138,7 @@ def test_a_timeline_is_consistent(
         assert all(
             ends.get((step.graph, i), 0) <= step.ready_ns for i in step.predecessors
         )
-        # What takes time says where the time comes from, unless it is a fraction of a nanosecond.
+        # Each duration has a source, unless it is a fraction of a nanosecond.
         assert found.shares or step.duration_ns <= 1, step
         assert all(share.parameter in timeline.parameters for share in found.shares)
     for index, after in zip(timeline.path, timeline.path[1:], strict=False):
@@ -360,7 +360,7 @@ def test_every_scenario_is_explained_or_refused_by_key_under_any_option(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    # Which parameters a step comes from takes most of the time and depends on none of this.
+    # Finding the parameters of each step takes most of the time and does not affect this test.
     monkeypatch.setattr(shares_module, "_doubled", lambda models: ())
     # Each kind of request meets each option with some scenario.
     combination = list(OPTIONS).index(option) + len(scenario or "")
@@ -372,7 +372,7 @@ def test_every_scenario_is_explained_or_refused_by_key_under_any_option(
             standalone_mode=False,
         )
     except ValueError as refusal:
-        # One line for each problem: who gave the value or which key it is, what it was, what is wanted.
+        # One line for each problem, with its option or key, its value and the expected form.
         for line in str(refusal).splitlines():
             assert re.match(r"\S.*: got .+, wanted .+", line), line
         return
@@ -399,7 +399,7 @@ def test_the_number_of_clients_does_not_affect_a_single_request() -> None:
 
 
 def test_of_a_plan_the_largest_cluster_that_it_tries_is_taken() -> None:
-    # The file gives no number of hosts; its plan tries up to ten of up to eight OSDs.
+    # The file has no number of hosts. Its plan tries up to ten hosts with up to eight OSDs.
     (timeline,) = explain("write", "rs:6,2", scenario="plan")
     assert len(set(timeline.osds)) == 8
     with pytest.raises(ValueError, match=r"cluster.hosts: got 6 hosts.*rs:6,2"):
@@ -427,7 +427,7 @@ def test_a_scenario_object_is_a_cluster_too() -> None:
 
 
 class _Requests:
-    """A stream of so many requests."""
+    """A stream with a given number of requests."""
 
     depth = 1
 

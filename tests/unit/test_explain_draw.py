@@ -243,7 +243,7 @@ def test_importing_the_package_imports_no_heavy_module() -> None:
 
 
 class _Page(HTMLParser):
-    """What a page holds: its steps, the addresses that it names, and whether its tags match."""
+    """Parser that collects the steps and addresses of a page and checks that its tags match."""
 
     def __init__(self):
         super().__init__()
@@ -282,7 +282,7 @@ def test_the_page_that_plays_a_request_holds_its_steps_and_loads_nothing():
                 row.what in text and row.lane in text for _, text in page.steps
             ), row.what
     assert [time for time, _ in page.steps] == sorted(time for time, _ in page.steps)
-    # What is counted at the end is what the timeline counts.
+    # The counts at the end equal those of the timeline.
     counted = json.loads(page.scripts[0])["counted"]
     for timeline, events in zip(timelines, counted, strict=True):
         sums = [
@@ -300,5 +300,5 @@ def test_a_page_marks_the_time_of_the_reply():
     reply_us = timeline.latency_ns / 1e3
     times_us = [time for time, _ in page.steps]
     assert any("reply" in text for time, text in page.steps if time == reply_us)
-    # Work after the reply is on the page, too.
+    # The page also shows work after the reply.
     assert max(times_us) > reply_us

@@ -1,4 +1,4 @@
-"""The five-step write by hand: each term of the cost alone, both engines, who waits for whom."""
+"""The five-step write by hand: each cost term alone, waits between requests, and both engines."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ NUMBERS = {
     "cores_count": 8.0,
 }
 GEOMETRY = VolumeGeometry(k=4, m=2)
-# A frame of 1,448 bytes takes 1,538 on the wire; at 1 Gb/s and efficiency one half that is 16 ns a byte.
+# A frame of 1,448 bytes takes 1,538 on the wire. At 1 Gb/s and efficiency 0.5, a byte takes 16 ns.
 NS_PER_WIRE_BYTE = 16.0
 
 

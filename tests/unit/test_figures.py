@@ -145,7 +145,7 @@ def test_published_values_are_next_to_the_simulated_ones(rows: pl.DataFrame) -> 
         for axes in figure.axes
     ]
     assert [sorted(panel) for panel in marks] == [[2.0, 5.0], [7.0]]
-    # Beside a published mean stands the simulated one, so that like is compared with like.
+    # Published means are compared with simulated means.
     means = [
         np.mean([value(scheme, "write", "seq", size) for size in SIZES]) / 1e6
         for scheme in SCHEMES

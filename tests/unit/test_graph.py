@@ -1,4 +1,4 @@
-"""Op graphs: what the builder compiles, what it refuses, what a template sums."""
+"""Op graphs: compiled steps, refused graphs, and sums over a template."""
 
 import numpy as np
 import pytest

@@ -95,7 +95,7 @@ def test_osds_get_groups_by_their_capacity() -> None:
     )
     pool = build_pool(scenario, parse_scheme("rep:3"), build_models(scenario))
     placed = np.bincount(pool.cluster.acting.ravel(), minlength=20)
-    # 8 TB against 4 TB; that copies lie on distinct OSDs evens it out a little.
+    # 8 TB against 4 TB. Replicas on distinct OSDs reduce the difference slightly.
     assert 1.8 < placed[8:].mean() / placed[:8].mean() < 2.0
     cores = [
         c
@@ -107,7 +107,7 @@ def test_osds_get_groups_by_their_capacity() -> None:
     assert cores == [24] * 4 + [8] * 2 + [24] * 2
 
 
-# Two hosts of 1 TB a drive, two that say nothing: what an nvme-tlc holds, or what the cluster says.
+# Two hosts have 1 TB drives. The other two use the capacity of nvme-tlc or of the cluster.
 PARTLY = """schemes = ["rep:2"]
 [cluster]
 pg_num = 4096
@@ -175,7 +175,7 @@ def test_a_group_without_any_capacity_is_refused_with_its_key() -> None:
 def test_drives_too_small_for_a_weight_are_refused_by_their_key(
     text, sets, place
 ) -> None:
-    # Half of TiB / 65,536 is 8 MiB: what is no larger would weigh nothing.
+    # Half of TiB / 65,536 is 8 MiB. Smaller drives would have a weight of 0.
     with pytest.raises(ValueError, match=place):
         crush_of(parse_scenario(text, sets=sets, label="s.toml"))
     just = [one.replace("1000", '"9MiB"') for one in sets]

@@ -1,4 +1,4 @@
-"""What an import says of a made-up cluster: use, capacity, cores, load and plan, each counted by hand.
+"""Import of an invented cluster: use, capacity, cores, load and plan, each counted by hand.
 
 The cluster of `support.reports` has 6 hosts in 3 racks, with 4 disks of 4.096 TB each: 98.304 TB raw.
 """

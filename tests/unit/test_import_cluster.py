@@ -1,4 +1,4 @@
-"""Importing a cluster: placement as the cluster has it, capacity, a scenario that loads, and what is refused.
+"""Importing a cluster: its placement, its capacity, a scenario that loads, and refused input.
 
 ``data/ceph16-report.json`` and ``ceph16-pgs.json`` are what our own Ceph 16.2.15 of eight OSDs printed
 (``ceph report`` and ``ceph pg dump pgs_brief``), cut to the keys that count: two classes, replicated and
@@ -132,7 +132,7 @@ def test_a_down_osd_leaves_a_hole_or_makes_room(cluster, tmp_path):
             acting.shape[1],
         )
         filled = (acting != NONE).sum(axis=1)
-        # Replicas move up; shards keep their places.
+        # Replicas move up, while shards keep their positions.
         assert (filled == first_empty).all() == (pool.kind == "replicated") or not (
             acting == NONE
         ).any()

@@ -1,4 +1,4 @@
-"""Writes that a failure cuts off: what some members have and others lack is recovered, or taken back."""
+"""Writes interrupted by a failure are recovered, or rolled back if too few members have them."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ OBJECTS = 64
 
 
 def cut(models, make_pool, scheme, *, engine="compiled", dead=0, read_fraction=0.0):
-    """An OSD dies while clients write; until the map that says so the network carries a few sub-writes."""
+    """Kill an OSD while clients write, with a few sub-writes on the network until the new map."""
     width = {"rs:4,2": 6, "rep:3": 3}[scheme]
     acting = np.tile(np.arange(width, dtype=np.int64), (4, 1))
     pool = make_pool(
@@ -80,7 +80,7 @@ def test_writes_on_enough_members_are_recovered_and_others_rolled_back(
     }
     assert one.row["clean_at_end"]
     assert one.row["requests_pending"] == one.row["requests_failed"] == 0
-    # What the survivors lack is recovered long before the dead OSD is back, and is no recovery of its data.
+    # Data missing on survivors is recovered long before the dead OSD returns, so it is not its data.
     early = one.engine_run.streams[1].issued_ns < 40 * SECOND_NS
     assert early.sum() == {("rep:3", 0): 1, ("rep:3", 2): 3, ("rs:4,2", 5): 1}.get(
         (scheme, dead), 0

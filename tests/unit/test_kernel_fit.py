@@ -30,7 +30,7 @@ def test_a_line_is_found_exactly_and_no_knee_invented() -> None:
     fit = fit_affine(SIZES, durations_s(AffineKnee(4000.0, 0.2)))
     assert fit.fixed_ns == pytest.approx(4000.0, rel=1e-6)
     assert fit.per_byte_ns == pytest.approx(0.2, rel=1e-6)
-    # A numerically perfect line may carry a knee between equal slopes; what counts is the duration.
+    # A numerically perfect line may have a knee between equal slopes. Only the duration matters.
     assert fit.duration_ns(10**7) == pytest.approx(2_004_000.0, rel=1e-3)
 
 

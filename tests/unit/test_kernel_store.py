@@ -1,4 +1,4 @@
-"""Tables on disk: those that ship hold what they say, and measured ones find their place."""
+"""Tables on disk: the shipped tables are complete, and measured ones are saved and found."""
 
 from dataclasses import asdict, replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""setup.cfg, the symlinks and the disk name the same packages, and what is data ships with them."""
+"""setup.cfg, the symlinks and the disk have the same packages, and data files ship with them."""
 
 import configparser
 import fnmatch
@@ -85,7 +85,7 @@ def test_every_package_describes_its_contents():
 
 
 def test_files_that_are_data_are_package_data(setup_cfg):
-    """What an installed stripesim opens must be listed: TOML, CSV, JSON and the texts beside studies."""
+    """Files that an installed stripesim opens must be listed: TOML, CSV, JSON and the READMEs of studies."""
     listed = {
         package: [glob.strip() for glob in globs.split(",")]
         for package, globs in setup_cfg["options.package_data"].items()

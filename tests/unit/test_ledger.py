@@ -275,7 +275,7 @@ def test_summary_errors_leave_out_upper_bounds_and_other_roles():
 
 
 def test_rank_correlation_by_hand():
-    # Published ranks of a, b, c, e are 4, 2, 1, 3; simulated 110, 15, 0.5, 1 rank 4, 3, 1, 2:
+    # Published ranks of a, b, c, e are 4, 2, 1, 3. Simulated 110, 15, 0.5, 1 rank 4, 3, 1, 2:
     # 1 - 6·(0 + 1 + 0 + 1) / (4·15) = 0.8.
     summary = held_out_ledger().summary()
     assert summary["spearman"] == pytest.approx(0.8)

@@ -1,4 +1,4 @@
-"""Reading a claims file: what is taken over, and what is refused with its place."""
+"""Reading a claims file: accepted rows, and refused rows with their line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New maps: what they change, and that data follows whatever changed them."""
+"""New maps and their changes. Data follows any change."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ OBJECTS = 40
 
 
 def crush(out):
-    """Two PGs on OSDs 0 to 2; OSD 3 replaces one that is out, and CRUSH lists it first."""
+    """Return up sets of two PGs on OSDs 0 to 2. OSD 3 replaces one that is out, and CRUSH lists it first."""
     up_sets = [[0, 1, 2], [1, 2, 0]]
     for row in up_sets:
         if out and out[0] in row:

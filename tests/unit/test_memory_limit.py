@@ -87,7 +87,7 @@ def test_a_process_beyond_its_limit_has_no_memory_left(machine):
             4 - 1,
         ),
         ("0::/a/b", {"a/b/memory.max": "max"}, 100 - 1),
-        # In a container the group is the root of what is mounted.
+        # In a container the group is the root of the mount.
         ("0::/", {"memory.max": str(6 * GB)}, 6 - 1),
         ("0::/docker/123", {"memory.max": str(6 * GB)}, 6 - 1),
         # Version 1, among other controllers; a huge number means none.

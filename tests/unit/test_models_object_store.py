@@ -1,4 +1,4 @@
-"""What a shard's write and read cost its store, counted by hand."""
+"""Costs of a shard's write and read in its store, counted by hand."""
 
 from dataclasses import fields
 
@@ -91,7 +91,7 @@ def test_writes_cover_whole_units_once(offset, length, existing, unit):
     touched = -(-(offset + length) // unit) - offset // unit
     # Each unit touched is written once in place, directly or deferred.
     assert found.data_bytes + found.deferred_bytes == touched * unit
-    # What is deferred is logged in full, and padding is what the write does not cover of it.
+    # Deferred data is logged in full, and the part not covered by the write is padding.
     assert found.log_bytes == found.deferred_bytes
     assert found.deferred_bytes in (0, unit, 2 * unit)
     assert 0 <= found.read_bytes < max(1, found.deferred_bytes)

@@ -1,4 +1,4 @@
-"""Study nvme: measured rows, hardware by data sheet, and what a folder of one's own may lack."""
+"""Study nvme: measured rows, hardware by data sheet, and optional columns of user data."""
 
 import csv
 import shutil

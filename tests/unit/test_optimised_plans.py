@@ -1,4 +1,4 @@
-"""Which shards a request of an erasure-coded object moves, by release: published counts, rules, an oracle."""
+"""Shards read and written by requests under each release: published counts, rules and an oracle."""
 
 import csv
 from pathlib import Path
@@ -102,7 +102,7 @@ def test_a_tie_goes_the_way_of_the_release():
 
 
 def test_a_delta_of_k_shards_is_never_taken():
-    # 8+6, two units: the delta reads 8 shards, the reconstruction 6; 3+2, one unit: 3 against 2.
+    # 8+6, two units: the delta reads 8 shards, the reconstruction 6. 3+2, one unit: 3 against 2.
     assert write("rs:3,2", 16 * KIB, 0, 4 * KIB, policy=DELTA).method == "reconstruct"
 
 
@@ -115,7 +115,7 @@ def test_shard_0_gets_the_object_info_and_other_untouched_shards_nothing():
 
 def test_a_growing_object_updates_every_shard_and_reads_only_stored_data():
     plan = write("rs:6,2", 16 * KIB, 20 * KIB, 4 * KIB, size=20 * KIB)
-    # Shard 1 ends after one page; the page that is appended has shard 0 beside it.
+    # Shard 1 ends after one page. The appended page is in the same row as data of shard 0.
     assert plan.method == "reconstruct"
     assert [
         (extent.shard, extent.offset_bytes, extent.length_bytes)

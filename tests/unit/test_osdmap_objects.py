@@ -1,4 +1,4 @@
-"""Object names to placement groups: one at a time, many at once, and what stable_mod promises."""
+"""Map object names to placement groups, one by one and in bulk, with the guarantees of stable_mod."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_every_length_of_name_is_hashed_whole():
 
 
 def test_the_compiled_hash_is_the_readable_one():
-    # The kernel's own hash shows through the reweight test and straw2; here it is called by itself.
+    # The reweight test and straw2 use the kernel's hash indirectly. This test calls it directly.
     import numba
 
     from stripesim.models.placement.crush import draw

@@ -32,7 +32,7 @@ from stripesim.scenarios.schema.loader import (
 )
 from support.messages import states
 
-# The model that each table of a parameter set feeds, with what the scenario adds to it.
+# The model of each table of a parameter set, with additions of the scenario.
 TABLES = {
     "client": (ClientModel, {}),
     "cpu": (CpuModel, {"cores_per_host": 1}),
@@ -48,7 +48,7 @@ TABLES = {
     "endurance": (DriveEndurance, {}),
     "fill": (FillLimits, {}),
 }
-# A table of no model: what the set was measured on.
+# A table without a model: the origin of the set.
 RANGE = "calibrated"
 # Numbers without a unit in their names: plain counts.
 COUNTS = {"channels", "raid0_drives", "cores_per_host"}
@@ -95,7 +95,7 @@ def tables_of(name):
 
 @pytest.fixture
 def written(tmp_path, monkeypatch):
-    """Put parameter sets into a folder of their own."""
+    """Write parameter sets into a separate folder."""
     monkeypatch.setattr(parameter_sets, "files", lambda _package: tmp_path)
 
     def write(text, name="mine.toml"):
@@ -338,6 +338,6 @@ def test_lognormal_factors_are_a_lognormal_of_mean_one(sigma):
     assert len(factors) == FACTOR_POINTS
     assert factors.mean() == pytest.approx(1)
     assert (np.diff(factors) >= 0).all()
-    # The middle of a lognormal of mean 1 lies at exp(-sigma²/2); 256 points cut the tail by under 2 %.
+    # The median of a lognormal with mean 1 is exp(-sigma²/2). 256 points cut less than 2 % of the tail.
     assert np.median(factors) == pytest.approx(np.exp(-(sigma**2) / 2), rel=0.02)
     assert np.log(factors).std() == pytest.approx(sigma, rel=0.02, abs=1e-12)

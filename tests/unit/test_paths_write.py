@@ -173,7 +173,7 @@ def test_a_write_past_the_end_fills_encodes_and_ships_every_stripe_before_it(
     models, make_context, counted, scheme, k, m
 ):
     stripe = k * 4 * KIB
-    # The object ends in its second stripe, the write lies in the seventh: five stripes, none read.
+    # The object ends in its second stripe, and the write is in the seventh: five stripes, none read.
     found = counted(
         write(make_context, models, scheme, offset=6 * stripe, size=stripe + 1), k + m
     )
@@ -313,7 +313,7 @@ def test_the_scope_determines_when_the_lock_is_released(
         in {roles.shard_role(shard, roles.SYNC) for shard in range(width)}
     ]
     before = ancestors(path, back)
-    # The first transaction of each member is the write's own; any later one rolls forward.
+    # The first transaction of each member is the write, and any later one rolls forward.
     own = [step for step in commits if step < path.reply]
     assert len(own) == width
     assert all((step in before) == (scope == "commit") for step in own)
@@ -340,7 +340,7 @@ def test_each_pool_is_taken_before_it_is_given_back(
             for index in ancestors(path, step)
             if path.roles[index] == path.roles[step]
         ]
-        # On every way there, the pool was taken once more than given back.
+        # On every path to it, the pool was acquired once more than released.
         assert before.count(ACQUIRE) > before.count(RELEASE)
         pairs += 1
     assert pairs == (path.words == ACQUIRE).sum() > 0

@@ -150,7 +150,7 @@ def test_an_impossible_rate_is_refused_by_the_bound_alone():
 
 
 def test_table_and_reasons_name_the_same_rate(document):
-    # 200 requests a second are asked for and served; Poisson arrivals of 400 requests are not exactly that.
+    # 200 requests/s are offered and served, up to the randomness of 400 Poisson arrivals.
     best = document["recommended"]
     assert best["iops"] == 200.0
     assert any("200 " in line for line in document["reasons"])

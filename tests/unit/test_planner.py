@@ -1,4 +1,4 @@
-"""From requests to templates: what shares one is alike, what crosses objects is split and rejoined."""
+"""From requests to templates: equal requests share one, and requests across objects are split and joined."""
 
 from functools import partial
 
@@ -268,7 +268,7 @@ def test_pristine_and_prefilled_images(models, make_pool):
     pristine = simulate(pool, listed(last), prefilled=False).row
     prefilled = simulate(pool, listed(last), prefilled=True).row
     meta = models.store.metadata_bytes + models.store.roll_forward_log_bytes
-    # Ten stripes are filled; over existing data one stripe is read and written.
+    # Ten stripes are filled. Over existing data, one stripe is read and written.
     assert pristine["device_write_bytes_per_client_byte"] == 9 * (
         10 * 4 * KIB + meta
     ) / (4 * KIB)

@@ -28,9 +28,9 @@ def test_replication_rebuilds_whole_objects_over_the_network(scenario):
     assert rebuild.reason is None
     assert rebuild.lost_osds == (0,)
     assert rebuild.lost_bytes == rebuild.objects * (4 << 20)
-    # A copy to the new home, headers and frames beside it; half of the primaries are on that host.
+    # A copy to the new OSD plus headers and frames. Half of the primaries are on that host.
     assert 0.5 < rebuild.network_bytes_per_lost_byte < 1.2
-    # What is left goes at the pace under way, within its interval.
+    # The rest continues at the current rate, within its interval.
     whole_s, ends_s = (
         rebuild.seconds_for(10 * rebuild.lost_bytes),
         rebuild.seconds_interval(10 * rebuild.lost_bytes),

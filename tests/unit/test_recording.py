@@ -1,4 +1,4 @@
-"""What a run says of itself: bottleneck, utilisation, Little's law, the window, the fingerprint."""
+"""Results of a run: bottleneck, utilisation, Little's law, the window, the fingerprint."""
 
 import hashlib
 
@@ -28,7 +28,7 @@ def load(*, read=0.0, depth=64, requests=600, block=4 * KIB, rate=None, pattern=
 
 @pytest.fixture(scope="module")
 def fast(models, change):
-    """A cluster on which nothing takes long, to slow one thing down; its threads outnumber the requests."""
+    """Make a fast cluster with more threads than requests, to slow down one resource at a time."""
     quick = {name: 100 for name in models.cpu.number_names() if name.endswith("_ns")}
     return change(
         models,
@@ -65,7 +65,7 @@ def fast(models, change):
 def test_the_slowed_resource_is_the_bottleneck(
     fast, change, make_pool, kind, numbers, read
 ):
-    # So many groups that two requests hardly ever meet in one.
+    # With this many groups, two requests rarely share one.
     pool = make_pool(change(fast, **numbers), "rep:3", groups=2048, osds=4)
     row = simulate(pool, load(read=read)).row
     if kind == "public.tx":
@@ -73,7 +73,7 @@ def test_the_slowed_resource_is_the_bottleneck(
         assert row["bottleneck"] in ("public.tx", "client.rx")
     else:
         assert row["bottleneck"] == kind
-    # Who waits for it may hold a lock or a thread that others wait for in turn.
+    # A waiting request may hold a lock or a thread that others wait for.
     assert row["bottleneck_wait_fraction"] > 0.4
     assert 0.5 < row["bottleneck_utilisation"] <= 1
 
@@ -242,7 +242,7 @@ def test_bins_sum_to_the_account(models, make_pool):
         "public_net_bytes",
     ):
         assert sums[name] == simulated.row[f"{name}_per_client_byte"] * client_bytes
-    # Bins hold what steps account. What waking threads takes, the run counts beside them.
+    # Bins hold the counters of steps. The run counts the time to wake threads separately.
     wakes_ns = simulated.engine_run.sleeps * pool.cluster.resources.wake_ns
     woken_ns = int(wakes_ns.sum())
     assert woken_ns > 0

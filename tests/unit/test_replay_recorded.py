@@ -1,4 +1,4 @@
-"""A replay's row carries what the trace itself recorded."""
+"""The row of a replay includes the latencies recorded in the trace."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A report stands alone, says what it must, and escapes what it is given."""
+"""A report is self-contained and complete, and it escapes user text."""
 
 import base64
 import hashlib
@@ -57,7 +57,7 @@ LEADS = {
 
 
 class Page(HTMLParser):
-    """What stands on a page: its elements, its names, where it leads, and whether every element ends."""
+    """Parser that collects elements, names and links of a page and checks that every element is closed."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)

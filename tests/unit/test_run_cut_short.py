@@ -1,4 +1,4 @@
-"""A run that is interrupted keeps the cells that are done; what cannot be written to is refused before."""
+"""An interrupted run keeps its completed cells, and unwritable folders are refused before the run."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What cannot end or fit is refused when a scenario is read, with what it would take."""
+"""Endless or oversized runs are refused when a scenario is read, with their estimated size."""
 
 import re
 import time
@@ -126,7 +126,7 @@ def test_series_have_the_bins_that_were_asked_for_or_are_refused():
 
 
 def test_scrubs_that_take_days_are_refused():
-    # A day in which 1,024 groups are scrubbed seven times a second.
+    # A day with seven scrubs per second of each of 1,024 groups.
     day = ["workload.duration_s=86400", "faults.scrub_interval_s=1"]
     (line,) = problems(*day, text=FAULTS)
     assert ": faults.scrub_interval_s: got 1 s (6.19e+08 scrubs" in line
@@ -228,7 +228,7 @@ def test_a_missing_key_is_reported_with_its_form_and_no_other_fault(
 
 @pytest.fixture
 def leave_memory(monkeypatch):
-    """Let a run have so many bytes."""
+    """Set the available memory."""
 
     def leave(left_bytes):
         monkeypatch.setattr(
@@ -297,7 +297,7 @@ def test_a_run_that_does_not_fit_is_refused_and_the_value_that_fits_is_named(
         ",", ""
     )
     assert parse_scenario(BASE, sets=[*sets, f"{key}={value}"]).schemes
-    # It is no less than is needed: two thirds of the memory are too few for it.
+    # The proposed size is not too small: it would not fit into two thirds of the memory.
     leave_memory(measured_bytes / 4 / 1.5)
     with pytest.raises(ScenarioError):
         parse_scenario(BASE, sets=[*sets, f"{key}={value}"])
@@ -325,5 +325,5 @@ def test_a_closed_loop_bounded_by_time_is_refused_by_the_rate_that_it_has(leave_
         }
     )
     requests = run_scenario(second, costs=False).requests
-    # What is said to fit needs the memory that there is, within a factor of two.
+    # The largest accepted run uses the available memory within a factor of two.
     assert 12_000_000 / 2 < 4 * requests * 215 < 12_000_000 * 2

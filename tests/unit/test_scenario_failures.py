@@ -1,4 +1,4 @@
-"""Faults in scenarios: what is refused and where, what is drawn, what is replayed, what is warned of."""
+"""Faults in scenarios: refused faults with their lines, drawn and replayed faults, and warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every fault of a scenario is reported, at its place, in one line, and all at once."""
+"""All faults of a scenario are reported together, each in one line with its location."""
 
 import pickle
 from pathlib import Path
@@ -142,7 +142,7 @@ def test_schemes_wider_than_the_cluster_are_refused_with_a_remedy() -> None:
     )
     parse_scenario(text, sets=["cluster.failure_domain_erasure=osd"])
     parse_scenario(text, sets=["cluster.hosts=9"])
-    # Where not even single OSDs are enough, that way out is not offered.
+    # If even single OSDs are too few, this remedy is not offered.
     (said,) = faults(text, sets=["cluster.osds_per_host=2"])
     assert "failure_domain_erasure" not in said
 

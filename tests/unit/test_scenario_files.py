@@ -1,4 +1,4 @@
-"""Files that a scenario names count by what they hold."""
+"""Files named by a scenario are identified by their content."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""What a scenario says of load: clients, several workloads, offered and served rates."""
+"""Load in scenarios: clients, several workloads, offered and served rates."""
 
 import json
 
@@ -96,7 +96,7 @@ def test_simultaneous_workloads_have_a_row_each_and_one_in_total() -> None:
         == result.requests
     )
     assert rows[0]["offered_iops"] == pytest.approx(2000, rel=0.15)
-    # A closed loop offers nothing: it asks for more when it is served.
+    # A closed loop has no offered rate: it issues a request per completion.
     assert rows[1]["offered_iops"] is None
     assert rows[2]["offered_iops"] is None
     assert json.loads(json.dumps(result.to_json()))["rows"][1]["workload"] == "backup"
@@ -132,7 +132,7 @@ def test_an_open_loop_beyond_capacity_reports_its_served_rate() -> None:
     assert rows[1000]["saturated"] is False
     assert rows[1000]["iops"] == pytest.approx(rows[1000]["offered_iops"], rel=0.03)
     assert rows[30_000]["saturated"] is True
-    # One client's thread serves about as many as its submission takes.
+    # The submission time limits the rate of one client's thread.
     submit_ns = build_models(scenario("requests = 1")).client.submit_ns
     assert rows[30_000]["iops"] < 1e9 / submit_ns * 1.02 < 30_000
     assert rows[30_000]["offered_iops"] == pytest.approx(30_000, rel=0.05)

@@ -136,7 +136,7 @@ def test_an_empty_field_means_the_capacity_of_the_drive_model():
     raw = {n.key: n.value for n in option_of(base, {"a.drive_tb": ""}, "a").numbers}[
         "raw"
     ]
-    # 8 hosts of 4 drives of 3.84 TB, which is what the data sheet of nvme-tlc says.
+    # 8 hosts with 4 drives of 3.84 TB, from the data sheet of nvme-tlc.
     assert raw == 8 * 4 * 3.84e12
 
 

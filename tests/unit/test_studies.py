@@ -31,7 +31,7 @@ CLAIM = "dachary2013-142"
 
 
 def doubled(value):
-    """What the small study simulates."""
+    """Simulate the small study."""
     cell = {"scheme": "none", "op": "write", "pattern": "seq", "block_size_bytes": 4096}
     return [{**cell, "value": 2 * value}]
 

@@ -1,4 +1,4 @@
-"""What studies share: look-ups of claims and rows, rules of claims, and the shapes of their figures."""
+"""Shared parts of studies: look-ups of claims and rows, rules of claims, and the shapes of figures."""
 
 import re
 

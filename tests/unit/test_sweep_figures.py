@@ -1,4 +1,4 @@
-"""The figure of a sweep: what it draws, and when there is none."""
+"""The figure of a sweep, and the conditions for drawing it."""
 
 import itertools
 from typing import Any
@@ -12,7 +12,7 @@ DEPTH = "workload.queue_depth"
 
 
 def means(**columns: list[Any]) -> pl.DataFrame:
-    """Means of two replications over every combination of the columns' values; throughput counts upwards."""
+    """Return means of two replications for every combination of values, with increasing throughput."""
     names = list(columns)
     rows = []
     for number, values in enumerate(itertools.product(*columns.values())):

@@ -1,4 +1,4 @@
-"""What is to run: values split, grids and lists laid out, every fault said; tasks named by content."""
+"""Plans of sweeps: values, grids and lists, reports of every fault, and task names from content."""
 
 import json
 import pickle
@@ -132,7 +132,7 @@ def test_faults_of_a_list_come_with_their_lines(tiny: Path, tmp_path: Path) -> N
     listed.write_text("workload.queue_depth,cluster.hosts\n4\n0,4\n")
     said = faults(tiny, list_file=listed)
     assert any(states(fault, f"{listed}:2: got 1 ... 2") for fault in said)
-    # The other points are still read, though what the file alone says is held back.
+    # The other points are still read, and their follow-up faults are suppressed.
     listed.write_text("workload.queue_depth,cluster.hosts\n4,4\n0,4\n")
     (fault,) = faults(tiny, list_file=listed)
     assert states(fault, f"{listed}:3: workload.queue_depth: got 0 ... 1")
@@ -411,7 +411,7 @@ for name, module in sorted(sys.modules.items()):
             for name in done.stdout.decode().split()
             if not name.startswith("stripesim.calibration")
         ]
-        # Packages of scenarios hold a sentence each; the version has a place of its own in the name.
+        # Packages of scenarios hold one docstring each. The name includes the version separately.
         assert set(left) == {
             "stripesim._version",
             "stripesim.scenarios",

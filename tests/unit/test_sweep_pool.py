@@ -1,6 +1,6 @@
-"""Workers that die: their items are done by others, or given up with a reason, and never lost.
+"""Items of killed workers are completed by others or abandoned with a reason, and never lost.
 
-What workers do here comes from the standard library, since a fresh interpreter must be able to import it.
+Workers here run functions of the standard library, which a fresh interpreter can import.
 """
 
 import math
@@ -45,7 +45,7 @@ def test_the_item_of_a_killed_worker_is_done_by_another() -> None:
     first = next(answers)
     victims = multiprocessing.active_children()
     assert victims
-    # One of them sleeps, the other may; both die.
+    # Both workers die, at least one of them while sleeping.
     for victim in victims:
         assert victim.pid is not None
         os.kill(victim.pid, signal.SIGKILL)
@@ -58,7 +58,7 @@ def test_a_worker_killed_in_the_middle_of_its_answer_loses_no_item() -> None:
     answers = run_pool(bytes, [10, 5_000_000], jobs=1)
     assert next(answers) == (10, bytes(10))
     (worker,) = multiprocessing.active_children()
-    # The worker writes until the pipe is full, since nobody reads; then half of an answer is in it.
+    # Without a reader, the worker writes until the pipe is full. The pipe then holds half an answer.
     time.sleep(0.5)
     assert worker.pid is not None
     os.kill(worker.pid, signal.SIGKILL)

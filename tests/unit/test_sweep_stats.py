@@ -34,7 +34,7 @@ def test_the_interval_is_students() -> None:
 
 
 def test_the_interval_has_its_nominal_coverage() -> None:
-    # 1,000 intervals of 5 normal values each: 950 expected, standard deviation 6.9; 4 of those allowed.
+    # 1,000 intervals of 5 normal values: 950 expected, standard deviation 6.9, four of them allowed.
     draws = np.random.default_rng(1).normal(100.0, 20.0, size=(1000, 5))
     rows = pl.concat(
         [
@@ -121,7 +121,7 @@ def verdict(latencies: np.ndarray, depth: int = 4) -> str | None:
 def test_a_stationary_run_is_steady() -> None:
     draws = np.random.default_rng(3)
     verdicts = [verdict(draws.exponential(1e6, 500)) for _ in range(50)]
-    # MSER-5 sometimes cuts at the end of its search by chance; that must stay rare.
+    # By chance, MSER-5 sometimes cuts at the end of its search. This must stay rare.
     assert verdicts.count(None) >= 45
 
 

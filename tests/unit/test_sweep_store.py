@@ -1,4 +1,4 @@
-"""Rows on disk: what was kept is found again to the bit, what is damaged is found out."""
+"""Rows on disk are restored bit by bit, and damaged rows are detected."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -29,7 +29,7 @@ from stripesim.scenarios.schema.toml_bounds import (
 
 HEAD = 'schemes = ["rep:3"]\n[workload]\nrequests = 10\n'
 #: Processor time that a document within the bounds may take [s]: some tenths, with room for a slow machine.
-#: Each of the documents below took ten times as long where the time grew with the square of its length.
+#: Quadratic parsing would take ten times as long for each document below.
 SECONDS_MAX = 3.0
 
 

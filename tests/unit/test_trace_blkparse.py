@@ -70,7 +70,7 @@ def test_a_split_request_ends_with_its_last_part(tmp_path: Path) -> None:
         tmp_path,
         event(0, "Q", "R", "0 + 16 [a]"),
         event(1, "X", "R", "0 / 8 [a]"),
-        # Some kernels queue the rest again; it is no further request.
+        # Some kernels queue the rest again, which is not a new request.
         event(1, "Q", "R", "8 + 8 [a]"),
         event(2, "D", "R", "8 + 8 [a]"),
         event(3, "D", "R", "0 + 8 [a]"),
@@ -280,6 +280,6 @@ def test_a_completion_before_its_dispatch_is_a_fault(tmp_path: Path) -> None:
     trace = read(tmp_path, *lines, strict=False)
     (fault,) = trace.faults.lines()
     assert states(fault, f"{tmp_path}/t.txt:3: got ... 0.000002000 s")
-    # The request stays, as if it had ended at once.
+    # The request stays, with zero duration.
     assert trace.requests["complete_ns"].to_list() == [5000]
     assert trace.counts["completions put off to their dispatch"] == 1

@@ -1,4 +1,4 @@
-"""Binary blktrace: one file, several CPUs, both byte orders, damage; Debian's blkparse as a witness."""
+"""Binary blktrace: one file, several CPUs, both byte orders, damage, and a comparison with blkparse."""
 
 import random
 import shutil

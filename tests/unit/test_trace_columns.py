@@ -1,4 +1,4 @@
-"""The project's own CSV and Parquet are read as they were written; any other CSV is read with `--columns`."""
+"""The project's CSV and Parquet files are read back unchanged, and other CSV files with `--columns`."""
 
 from pathlib import Path
 
@@ -89,7 +89,7 @@ def test_columns_that_are_not_needed_may_be_missing_and_others_present(
 def test_damaged_rows_of_converted_files_are_located(tmp_path: Path) -> None:
     path, commands = convert(block_trace(), tmp_path / "t.csv")
     with path.open("a") as file:
-        # One cell too few; a length of 0; odd quotes; a completion that is no number.
+        # One cell too few, a length of 0, unbalanced quotes, and a completion that is not a number.
         file.write('9,,,8,0\n9,,,a,0,0,true\n9,,,"a,0,512,true\n9,,x,a,0,512,true\n')
     with commands.open("a") as file:
         file.write("9,,a,0,512,maybe\n")
@@ -150,7 +150,7 @@ def test_a_conversion_removes_commands_of_another_trace(
 
 ROLES = {"time_us": "ts", "offset": "lba", "size": "bytes", "op": "rw"}
 PLAIN = 'id,ts,"lba",bytes,rw\n1,1.5,4096,512,R\n2,4,8192,1024,"Write"\n'
-#: Times from the first, 1.5 µs; 4 - 1.5 µs = 2500 ns.
+#: Times relative to the first, 1.5 µs: 4 - 1.5 µs = 2500 ns.
 ROWS = [
     (0, None, None, "0", 4096, 512, False),
     (2500, None, None, "0", 8192, 1024, True),

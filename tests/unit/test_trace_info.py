@@ -74,7 +74,7 @@ def test_published_statistics(name: str) -> None:
     lengths = requests["length_bytes"]
     assert summary["requests"] == wanted["requests"]
     assert summary["devices"] == wanted["devices"]
-    # Each published value is rounded; half a unit of its last place is the tolerance.
+    # Published values are rounded. The tolerance is half a unit of the last place.
     assert summary["duration_s"] == pytest.approx(wanted["duration_s"], abs=5e-4)
     assert summary["iops"] == pytest.approx(wanted["iops"], abs=5e-3)
     assert summary["read_ratio"] == pytest.approx(wanted["read_ratio"], abs=5e-5)

@@ -1,4 +1,4 @@
-"""Every reader on published files, against statistics counted apart from it; skipped where absent."""
+"""Every reader on published files, compared with separately counted statistics; skipped without the files."""
 
 import gzip
 import json

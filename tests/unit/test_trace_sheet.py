@@ -48,7 +48,7 @@ def test_stack_distances_equal_those_of_a_plain_stack() -> None:
 
 
 def test_reuse_looks_at_blocks_not_at_requests() -> None:
-    # 8 KiB at 0 touch blocks 0 and 1; 4 KiB at 4096 is block 1 again, with nothing else between.
+    # 8 KiB at 0 touch blocks 0 and 1. 4 KiB at 4096 is block 1 again, with no block between.
     frame = requests(
         [
             (0, None, None, "a", 0, 8192, False),
@@ -76,7 +76,7 @@ def test_depth_by_hand() -> None:
 
 def test_dispersion_of_even_and_of_grouped_arrivals() -> None:
     assert dispersion(np.arange(1000) * 10, 100) == 0
-    # Ten at once in every tenth window of one: mean 1, variance 9.
+    # Ten requests in every tenth window: mean 1, variance 9.
     grouped = np.repeat(np.arange(101) * 100, 10)
     assert dispersion(grouped, 10) == pytest.approx(9)
 

@@ -1,4 +1,4 @@
-"""Columns, units and faults of the delimited text formats; archives that are no trace."""
+"""Columns, units and faults of the delimited text formats, and archives without a trace."""
 
 import gzip
 import lzma
@@ -12,7 +12,7 @@ from stripesim.traces import TraceError, read_trace
 from stripesim.traces import source as source_module
 from stripesim.traces.lines import BACKWARD_COUNT
 
-# name, one line, and what it must become: complete - issue, device, offset, length, is_write.
+# Name, one line, and the expected row: complete - issue, device, offset, length, is_write.
 LINES = {
     "spc": ("1,20,3584,W,0.5\n", (None, "1", 10240, 3584, True)),
     "systor": (
@@ -114,7 +114,7 @@ def test_time_going_backwards_is_a_fault_where_a_format_is_in_order(
     }[name]
     path = put(tmp_path, f"{line}\n{line.replace(first, late)}\n{line}\n{line}\n")
     trace = read_trace(path)
-    # The row stays; one step back is one fault, however many rows follow.
+    # The row stays. One step back is one fault, regardless of the following rows.
     assert len(trace) == 4
     (fault,) = trace.faults.first
     assert fault.line == 3

@@ -26,7 +26,7 @@ def stream(**found):
 
 def test_sequential_goes_through_the_image_and_around_its_end():
     got = stream(pattern="seq", image_bytes=10 * KIB, requests=6).take(100)
-    # Two whole blocks fit; what is left at the end is never addressed.
+    # Two whole blocks fit, and the rest of the image is never addressed.
     assert got.offsets_bytes.tolist() == [0, 4096, 0, 4096, 0, 4096]
 
 
@@ -78,7 +78,7 @@ def test_poisson_arrivals_have_their_rate_and_spread():
     got = stream(queue_depth=0, rate_per_s=10_000.0, requests=50_000).take(50_000)
     gaps = np.diff(got.arrivals_ns)
     assert (gaps >= 0).all()
-    # An exponential's mean and standard deviation are equal; 50,000 draws tell them to 0.5 %.
+    # Mean and standard deviation of an exponential are equal. 50,000 draws estimate them to 0.5 %.
     assert gaps.mean() == pytest.approx(1e5, rel=0.02)
     assert gaps.std() == pytest.approx(1e5, rel=0.03)
     # Memoryless: the counts of 10 ms are Poisson, variance equal to the mean.
