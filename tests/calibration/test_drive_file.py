@@ -16,7 +16,7 @@ DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"
 REAL = DATA / "blkparse_evelii_nvme_read.txt.gz"
 needs_data = pytest.mark.skipif(
     not REAL.is_file(),
-    reason=f"real trace {REAL.name} is missing beside the repository",
+    reason=f"real trace {REAL.name} is missing next to the repository",
 )
 BASE_NS, NS_PER_BYTE = 60_000.0, 1.0
 SCENARIO = """schemes = ["none"]

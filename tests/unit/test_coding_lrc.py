@@ -134,7 +134,7 @@ def repair(code, lost, unavailable=(), stripes=3):
         ({0, 14}, (), [1, 2, 3, 4, 10, 11, 12, 13, 15], 2),
         # Two of one group: the stripe is decoded from k shards, local parities before the others.
         ({0, 1}, (), [2, 3, 4, 5, 6, 7, 8, 9, 10, 14], 2),
-        # A shard that is only away damages the group as much, and is an erasure of the decode.
+        # An unavailable shard also damages the group, and is an erasure of the decode.
         ({0}, (1,), [2, 3, 4, 5, 6, 7, 8, 9, 10, 14], 2),
         ({0}, (5,), [1, 2, 3, 4, 14], 1),
     ],

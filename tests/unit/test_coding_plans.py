@@ -95,7 +95,7 @@ def test_rs_4k_overwrite_reads_six_chunks_and_writes_nine() -> None:
 
 
 def test_rs_append_reads_the_stripe_with_the_old_end() -> None:
-    # The object ends inside stripe 0, whose chunks exist: what is there must be read.
+    # The object ends inside stripe 0, so its existing chunks must be read.
     plan = write(4096, 4096, 4096)
     assert total(plan.reads) == 24576
     assert plan.write_stripes == (0, 1)

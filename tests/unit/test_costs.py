@@ -170,7 +170,7 @@ def test_the_parts_add_up_to_the_mean_latency_of_the_requests_followed(
     for row in rows_of(*sets):
         assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
         assert min(row[key] for key in COST_KEYS) >= 0
-        # All requests of so short a run are followed, hence it is the row's own mean.
+        # All requests of this short run are followed, so the mean equals that of the row.
         assert row["cost_latency_mean_ns"] == pytest.approx(
             row["latency_mean_ns"], rel=1e-12
         )

@@ -1,4 +1,4 @@
-"""Reading and writing CRUSH maps: what is accepted, and every problem reported with its line."""
+"""Reading and writing CRUSH maps: accepted maps, and every problem reported with its line."""
 
 import re
 import subprocess
@@ -178,7 +178,7 @@ def test_weight_sets_are_read_and_written():
     change = BucketArgs(-1, ((1 << 16, 0), (0, 2 << 16)), (7, -9))
     assert crush.choose_args == ((0, (change,)),)
     assert parse_map(map_to_text(crush)) == crush
-    # The first replica may only be OSD 0, the second only OSD 1; pools other than 0 have no weight sets.
+    # The first replica may only be OSD 0, the second only OSD 1. Only pool 0 has weight sets.
     fast = Rule(
         1,
         "any",

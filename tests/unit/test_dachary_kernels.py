@@ -1,4 +1,4 @@
-"""Raw kernels, software codes, the benchmark around them and Ceph's own beside it. No time is asserted."""
+"""Raw kernels, software codes, their benchmark and the comparison with Ceph's, without asserting times."""
 
 import itertools
 import stat
@@ -154,7 +154,7 @@ def test_software_codes_compute_their_parity(code):
 
 
 def bears_two_losses(bits, k, w):
-    """Whether every loss of two of k + 2 blocks can be undone: the rest has full rank over GF(2)."""
+    """Return True if the code survives every loss of two of k + 2 blocks (full rank over GF(2))."""
     blocks = np.vstack([np.eye(k * w, dtype=np.uint8), bits]).reshape(k + 2, w, k * w)
     for lost in itertools.combinations(range(k + 2), 2):
         left = np.delete(blocks, lost, axis=0).reshape(-1, k * w)
@@ -251,7 +251,7 @@ def test_rows_in_the_columns_of_the_source():
         and found["KB"] == 1 << 20
         and found["iterations"] == 1024
     )
-    # What is written can be read again.
+    # Written output can be read again.
     (again,) = parse_output(kernel_bench.format_table([row]))
     assert (
         again["seconds_median"] == pytest.approx(0.001) and again["scheme"] == "rs:6,2"

@@ -1,4 +1,4 @@
-"""What a director does to requests, one thing at a time and checked by hand, on both engines."""
+"""Actions of a director on requests, one at a time and checked by hand on both engines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from support.engines import Run, both, completed, program, single
 
 @dataclass
 class Script:
-    """A director that does what is written down for a time, and notes what it hears."""
+    """A director that performs scripted actions and records its reports."""
 
     moments: dict[int, list[Action]] = field(default_factory=dict)
     heard: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)
@@ -150,7 +150,7 @@ def test_a_stopped_server_loses_its_service_and_accepts_no_work(run: Run) -> Non
         )
     )
     assert completed(result) == [PENDING] * 3
-    # One lost, two queued for ever.
+    # One request is lost, and two stay queued.
     assert result.waited_ns.tolist() == [59 + 0]
     assert result.uses == 0
     assert result.end_ns == 60
@@ -161,7 +161,7 @@ def test_a_restarted_server_continues_with_its_queue(run: Run) -> None:
     source = Source(0, [0] * 3, [0] * 3, arrivals_ns=[0, 1, 60])
     director = Script({50: [Stop((0,))], 200: [Start((0,))]})
     result = run(directed([single(100)], [(FIFO, 1)], [source], director))
-    # The first was in service when it stopped; nobody knows of it any more.
+    # The first was in service when the server stopped, and it is lost.
     assert completed(result) == [PENDING, 300, 400]
     assert result.waited_ns.tolist() == [199 + 240]
 
@@ -214,7 +214,7 @@ def test_an_interrupted_request_is_issued_again_on_the_path_of_now(run: Run) -> 
             director,
         )
     )
-    # What was planned and not issued is planned again with it.
+    # Planned requests that were not issued are replanned with it.
     assert completed(result) == [40, 50, 60]
     assert result.streams[0].issued_ns.tolist() == [0, 40, 50]
     assert result.streams[0].templates.tolist() == [1, 1, 1]
@@ -238,7 +238,7 @@ def test_a_live_server_stays_occupied_by_interrupted_work(run: Run) -> None:
 
 @both
 def test_a_dead_server_is_noticed_late_and_the_request_goes_elsewhere(run: Run) -> None:
-    """Die, hang until somebody notices, wait while the group peers, go on on what is left."""
+    """Die, hang until detection, wait while the group peers, continue on the remaining OSDs."""
     source = Source(2, [0, 1, 0], [0, 1, 0])
     source.now = {0: (1, 0)}
     director = Script(
@@ -256,7 +256,7 @@ def test_a_dead_server_is_noticed_late_and_the_request_goes_elsewhere(run: Run) 
             director,
         )
     )
-    # The second went through at once; the third queued at the dead server from 10 ns.
+    # The second passed immediately. The third queued at the dead server from 10 ns.
     assert completed(result) == [710, 10, 720]
     assert result.streams[0].issued_ns.tolist() == [0, 0, 10]
     assert retries(result) == [1, 0, 1]
@@ -272,7 +272,7 @@ def test_requests_to_a_held_group_wait_in_order_and_count_as_outstanding(
         {0: [SetGroup(0, held=True, interrupt=False)], 70: [SetGroup(0, False, False)]}
     )
     result = run(directed([single(10)], [(FIFO, 9)], [source], director))
-    # The loop of two: 0 waits, 1 completes, 2 waits; both go on at 70.
+    # The loop of two: 0 waits, 1 completes, 2 waits, and both continue at 70.
     assert completed(result) == [80, 10, 80, 90]
     assert result.streams[0].issued_ns.tolist() == [0, 0, 10, 80]
     assert retries(result) == [0, 0, 0, 0]
@@ -457,7 +457,7 @@ def test_an_unused_timeout_does_not_advance_the_clock(run: Run) -> None:
 
 
 class Feed(Source):
-    """A feed that gives what it has been given."""
+    """A feed that returns its given requests."""
 
     def give(self, groups: list[int], template: int) -> None:
         self.groups += groups
@@ -488,7 +488,7 @@ def test_a_feed_is_asked_again_after_a_wake_and_its_completions_are_reported(
             director,
         )
     )
-    # Two at a time; every report below 100 ns brings one more.
+    # Two at a time, and every report below 100 ns adds one.
     assert director.heard[:3] == [(30, [(1, 0)]), (30, [(1, 1)]), (60, [(1, 2)])]
     assert completed(result, 1) == [30, 30, 60, 60, 90, 90, 120, 120, 150]
     assert completed(result, 0) == [10, 20, 30]
@@ -515,7 +515,7 @@ def test_reports_come_immediately_and_before_later_entries_of_the_same_time(
     assert completed(result) == [10, CUT]
 
 
-# ------------------------------------------------------------------------ what is refused
+# ------------------------------------------------------------------------ refused input
 
 
 @both

@@ -1,4 +1,4 @@
-"""`stripesim durability`: the document, the rules of `[durability]`, what goes with what."""
+"""`stripesim durability`: the document, the rules of `[durability]`, and valid combinations."""
 
 import json
 import math
@@ -106,7 +106,7 @@ def test_crush_answers_by_every_method():
     assert not chain["exact"]
     assert chain["nines_low"] is chain["nines_high"] is None
     assert chain["nines"] == pytest.approx(walked["nines"], abs=0.3)
-    # Nobody loses data with the switch, but two of four racks' groups wait for it.
+    # The switch loses no data, but the groups of two of four racks wait for it.
     assert burst["nines"] is None
     assert burst["loss_probability"] == 0
     assert walked["unavailability"] > 0

@@ -1,6 +1,6 @@
 """The words and rules of sim/engine/ENGINE.md, one at a time and checked by hand, on both engines.
 
-What only the SimPy engine has, SimPy processes beside requests, stands at the end.
+Tests of SimPy processes, which only the SimPy engine has, are at the end.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def test_a_join_waits_for_its_last_branch_and_the_reply_need_not(run: Run) -> No
         program([graph.finish(reply=fast)], [(FIFO, 1), (FIFO, 1)], [closed(1, [0, 0])])
     )
     assert completed(result) == [10, 20]
-    # The second request's slow branch queues behind the first one's: 90, 180, then its last step.
+    # The slow branch of the second request queues behind that of the first: 90, 180, then its last step.
     assert result.end_ns == 185
 
 

@@ -105,7 +105,7 @@ def test_a_batch_thread_sleeps_once_for_all_that_it_took(run: Run) -> None:
 def test_a_thread_of_a_pool_charges_its_waking_to_the_use_that_names_it(
     run: Run,
 ) -> None:
-    # Woken at 0; the second item is found in the queue; asleep from 25 to 100.
+    # Woken at 0, finds the second item in the queue, sleeps from 25 to 100.
     result = run(program(worked(10), [0, 1, 100], [0, 0, 5]))
     assert completed(result) == [15, 25, 115]
     assert result.sleeps.tolist() == [3, 0, 2]
@@ -134,7 +134,7 @@ def one_core(templates: list[Template], order: list[int], slice_ns: int) -> Prog
 
 @dataclass
 class Chosen:
-    """A closed loop that issues requests on chosen templates, all at once."""
+    """A closed loop that issues all its requests together, on chosen templates."""
 
     order: list[int]
     depth: int = 100
@@ -186,7 +186,7 @@ def test_a_fair_core_goes_to_the_process_with_least_service(run: Run) -> None:
         on_core(name, pool, 10) for name, pool in zip("abc", (1, 2, 3), strict=True)
     ]
     book = FixedTemplates(templates, np.array([[0, 1, 2, 3]]))
-    # Of the one process a goes first; b waits until c, of the other, has had as much, and before it has more.
+    # Thread a of the first process runs first. b waits until c of the other process has had equal service.
     result = run(Program(resources=cores, book=book, streams=[Chosen([0, 1, 2, 2])]))
     assert completed(result) == [10, 30, 20, 40]
     # At 20 the third a, b and c wait: c's process has had nothing yet, and of the other b waits longest.
@@ -202,7 +202,7 @@ def test_a_fair_core_goes_to_the_process_with_least_service(run: Run) -> None:
 def test_work_without_a_thread_does_not_wait_for_other_cores(
     run: Run,
 ) -> None:
-    """Fair queues of two cores; only threads have had something, wherever they had it."""
+    """Fair queues of two cores count the service of threads on either core."""
     found = resources(
         2 * [(FIFO, 1)] + 2 * [(POOL, 1)], shares=(Share(FAIR, (ShareClass(),)),)
     )

@@ -33,7 +33,7 @@ from stripesim.sim.engine.program import (
 from support.engines import Run, both, completed, latencies
 from support.engines import program as program_of
 
-# Roles; every role is bound to the resource of its number unless a test says otherwise.
+# Roles. Each role is bound to the resource with its number unless a test binds it differently.
 FREE, ONE, GATES, OTHER_GATE, POOLS = range(5)
 RESOURCES = [(FIFO, 100), (FIFO, 1), (GATE, 1), (GATE, 1), (POOL, 1)]
 
@@ -123,7 +123,7 @@ def pinning(keys: int, hold_ns: int) -> Template:
 def test_work_in_a_gate_overlaps_without_overtaking(run: Run) -> None:
     templates = [pipelined(100), pipelined(10), pipelined(30)]
     result = run(program(templates, arrivals((0, 0), (5, 1), (6, 2), (200, 1))))
-    # The second is ready at 15 and the third at 36; both have their turn when the first has, at 100.
+    # The second is ready at 15 and the third at 36. Both get their turn after the first, at 100.
     assert completed(result) == [101, 101, 101, 211]
     assert result.waited_ns[GATES] == (100 - 15) + (100 - 36)
     assert result.held_ns[GATES] == 101 + 96 + 95 + 11
@@ -136,7 +136,7 @@ def test_a_ticket_returned_without_a_turn_blocks_no_other_request(run: Run) -> N
     # The second leaves at 12, amid the gate's list; the third still waits for the first.
     assert completed(result) == [101, 12, 101]
     result = run(program(templates, arrivals((0, 1), (1, 2))))
-    # What leaves at the head of the list lets the next have its turn.
+    # Leaving the head of the list gives the next its turn.
     assert completed(result) == [11, 12]
 
 
@@ -188,7 +188,7 @@ def test_a_branch_takes_one_side_and_accounts_only_that(run: Run) -> None:
     assert latencies(result, 1) == [1, 100]
     assert (taken(result, "cpu_ns", 1), taken(result, "messages", 1)) == (101, 1)
     assert result.streams[1].taken_uses == 2
-    # The plan tells what the first stream took.
+    # The plan shows the requests of the first stream.
     assert result.streams[0].taken_uses == 0 and not result.streams[0].taken.any()
 
 
@@ -201,7 +201,7 @@ def test_alone_ignores_only_the_own_ticket(run: Run) -> None:
     longer = graph.delay(-1, 100, after=[yes], label="alone")
     step = graph.leave(ticket, after=[graph.merge([longer, no])], label="leave")
     result = run(program([graph.finish(reply=step)], arrivals((0, 0), (5, 0), (8, 0))))
-    # At 10 and 15 the third is there too; at 18 it is alone.
+    # The third is also present at 10 and 15, and alone at 18.
     assert latencies(result) == [10, 10, 110]
 
 

@@ -60,7 +60,7 @@ SLOW = {
             4,
             0,
         ),  # The primary lives and has all four, the second copy one of them.
-        ("rs:4,2", 0, 0, 3),  # Fewer than four shards have what the primary sent.
+        ("rs:4,2", 0, 0, 3),  # Fewer than four shards have the new data.
         ("rs:4,2", 5, 1, 3),
     ],
 )

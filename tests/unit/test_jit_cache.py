@@ -87,7 +87,7 @@ def test_a_full_disk_costs_a_warning(source, monkeypatch, caplog):
 
 @pytest.fixture
 def _read_only(monkeypatch):
-    # The user who runs tests may be root, whom no mode of a folder stops: leave Numba the one locator that
+    # Tests may run as root, who ignores folder modes. So leave Numba the one locator that
     # needs a folder to be named.
     classes = caching.CompileResultCacheImpl._locator_classes
     monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", classes[:1])

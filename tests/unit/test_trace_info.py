@@ -14,7 +14,7 @@ from stripesim.traces.statistics import footprint_bytes, sequential_fraction
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data"
 needs_data = pytest.mark.skipif(
     not DATA.is_dir(),
-    reason=f"real traces not found: {DATA.name} is missing beside the repository",
+    reason=f"real traces not found: {DATA.name} is missing next to the repository",
 )
 
 
