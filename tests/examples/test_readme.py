@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from stripesim.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,23 +38,19 @@ def test_the_readme_has_commands() -> None:
 
 
 @pytest.mark.parametrize("command", commands())
-def test_a_command_of_the_readme_runs(command: str, tmp_path: Path) -> None:
+def test_a_command_of_the_readme_runs(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     more = [
         option
         for start, options in SMALL.items()
         if command.startswith(start)
         for option in options
     ]
-    done = subprocess.run(
-        [sys.executable, "-m", "stripesim", *shlex.split(command), *more],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, f"stripesim {command}\n{done.stderr[-2000:]}"
-    assert done.stdout.strip()
+    done = CliRunner().invoke(app, [*shlex.split(command), *more])
+    assert done.exit_code == 0, f"stripesim {command}\n{done.stderr[-2000:]}"
+    assert done.stdout.strip(), f"stripesim {command} printed no output"
     outside = re.findall(r"outside the calibrated range.*", done.stderr)
     if command.startswith("plan "):
         # A plan simulates Poisson arrivals. The README states that closed loops alone were checked.
@@ -62,24 +59,16 @@ def test_a_command_of_the_readme_runs(command: str, tmp_path: Path) -> None:
     assert outside == []
 
 
-def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
-    found = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert found is not None and len(found[1].strip().splitlines()) <= 12
-    script = tmp_path / "example.py"
-    # Its answer is inside of what the parameters were calibrated on.
-    script.write_text(
-        f"{found[1]}assert not stripesim.run(scenario).warnings\n", encoding="utf-8"
-    )
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.count("rs:4,2") == 3
+def test_the_python_example_of_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    example = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert example is not None and len(example[1].strip().splitlines()) <= 12
+    # The scenario of the example is inside the calibrated range, too.
+    checked = f"{example[1]}assert not stripesim.run(scenario).warnings\n"
+    exec(compile(checked, "README.md", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out.count("rs:4,2") == 3
 
 
 def test_files_that_the_readme_names_are_there() -> None:
