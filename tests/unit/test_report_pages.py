@@ -215,7 +215,7 @@ def test_every_figure_has_a_text_alternative(page):
 
 def test_the_page_names_the_quantities_of_a_plan(page):
     said = " ".join("".join(page.text).split())
-    for words in (
+    for term in (
         *(
             "usable capacity",
             "throughput [MB/s]",
@@ -385,9 +385,9 @@ def test_failures_are_reported_with_their_consequences():
     (row,) = result.rows.to_dicts()
     said = " ".join("".join(Page(report_of_run(scenario, result)).text).split())
     assert row["failure_to_clean_s"] is not None
-    for words in (
+    for term in (
         "failure until detection",
         "the scenario’s faults, until all data is rebuilt",
         "permanently lost",
     ):
-        assert words in said, words
+        assert term in said, term
