@@ -10,7 +10,7 @@ OUT ?= out
 help:
 	@echo "make demo   install into .venv and run the main job: Koh et al. 2017, tables and figures in $(OUT)/"
 	@echo "make test   run the tests (under ten minutes on two cores)"
-	@echo "make verify thousands of random programs through both engines, and every property on fresh draws"
+	@echo "make verify thousands of random programs through both engines, and many new examples of every property"
 	@echo "make fuzz   a minute of coverage-guided fuzzing of the trace readers"
 	@echo "make lint   ruff and mypy --strict"
 	@echo "make bench  speed, as ratios measured side by side (about ten minutes)"
@@ -32,7 +32,7 @@ test: $(STAMP)
 	$(BIN)/pytest -n auto --dist worksteal -q
 
 verify: $(STAMP)
-	STRIPESIM_HYPOTHESIS=fresh STRIPESIM_ENGINE_SEEDS=5000 $(BIN)/pytest -q tests/property
+	STRIPESIM_HYPOTHESIS=thorough STRIPESIM_ENGINE_SEEDS=5000 $(BIN)/pytest -q tests/property
 
 fuzz: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[fuzz]"
@@ -43,7 +43,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	MYPYPATH=docs $(BIN)/mypy docs/build.py docs/record.py docs/conf.py docs/generate
+	MYPYPATH=docs $(BIN)/mypy docs/build.py docs/record.py docs/screenshots.py docs/conf.py docs/generate
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py

@@ -14,7 +14,7 @@ def main(out: Path) -> int:
 
     source = out / "docs-source"
     stage(source)
-    # -E: what is generated may have changed while its file's time has not.
+    # -E: a generated page may have changed although its file's time has not.
     status: int = build_main(
         ["-W", "--keep-going", "-q", "-E", "-b", "html", "-d", str(out / "docs-doctrees"), str(source),
          str(out / "docs")]

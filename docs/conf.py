@@ -1,4 +1,4 @@
-"""Configuration of Sphinx; `docs/build.py` stages the pages and starts it."""
+"""Configure Sphinx, which `docs/build.py` starts on the staged pages."""
 
 from __future__ import annotations
 
@@ -43,9 +43,11 @@ pygments_dark_style = "monokai"
 
 
 def _numbered(tex: str) -> tuple[str, str]:
-    """Take the number off an equation: MathML has none."""
-    found = re.search(r"\\\\?tag\{(\d+)\}", tex)
-    return (tex, "") if found is None else (tex.replace(found[0], ""), f"({found[1]})")
+    """Separate the number from an equation, because MathML has none."""
+    tag = re.search(r"\\\\?tag\{(\d+)\}", tex)
+    if tag is None:
+        return tex, ""
+    return tex.replace(tag[0], ""), f"({tag[1]})"
 
 
 def _block(self: HTML5Translator, node: nodes.math_block) -> None:
@@ -62,6 +64,6 @@ def _inline(self: HTML5Translator, node: nodes.math) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Draw equations as MathML, which browsers know: no page loads a script from anywhere."""
+    """Render equations as MathML, so that no page loads a script."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
     return {"parallel_read_safe": True}

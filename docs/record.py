@@ -1,10 +1,9 @@
-"""Record the ledgers that the page "How far to trust it" shows: ``python docs/record.py [STUDY...]``.
+"""Record results that the documentation shows, because they take too long to compute in every build.
 
-``python docs/record.py readme`` rewrites the tables of the README, as recording does in the end; ``… pages
-[PAGE...]`` runs the commands that pages show with their output and writes what they print now.
-
-A study that takes minutes cannot run whenever the documentation is built, so its verdicts are kept in
-docs/ledgers/, each with the version that gave it and the day.
+- ``python docs/record.py [STUDY...]`` runs the named studies, or all, and writes their verdicts to
+  docs/ledgers/, with version and date.
+- ``python docs/record.py readme`` rewrites the README's table of errors, which recording does as well.
+- ``python docs/record.py pages [PAGE...]`` runs the commands whose output the pages and the README show.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from generate.readme import README, rewritten
 from generate.trust import FOLDER
 from stripesim import __version__, studies, study
 
-# What the page shows of a claim; all the rest stands in the study's own ledger.
+# Fields of a claim that the page shows; the study's own ledger has the others.
 KEPT = ("id", "metric", "role", "statement", "published_text", "unit", "simulated", "simulated_text", "error",
         "verdict", "reason")  # fmt: skip
 
 
 def _short(value: Any) -> Any:
-    """Keep six digits: more mean nothing here, and would change with every rounding."""
+    """Round to six digits: further digits change with the order of additions."""
     if isinstance(value, list):
         return [_short(part) for part in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def recorded(name: str) -> dict[str, Any]:
-    """Run a study and return what is kept of its ledger."""
+    """Run a study and return the recorded part of its ledger."""
     ledger = study(name).ledger.to_json()
     claims = [{key: _short(claim[key]) for key in KEPT} for claim in ledger["claims"]]
     return {
@@ -47,7 +46,7 @@ def recorded(name: str) -> dict[str, Any]:
 
 
 def main(names: list[str]) -> None:
-    """Record the named studies, or all; or the outputs that pages show."""
+    """Record the named studies, all studies, or the output that pages show."""
     if names[:1] == ["pages"]:
         for page in rewrite_pages(names[1:]):
             print(f"wrote {page}")

@@ -1,8 +1,10 @@
 """Convert the lessons from Markdown to notebooks, and run them.
 
-A lesson is written in Markdown with Python in fences, as jupytext reads it. ``python -m
-stripesim.notebooks.files`` rewrites the notebooks; ``… execute`` runs them in a kernel; ``… mark NAME SEED``
-prints marking sheets.
+A lesson is a Markdown file with fenced Python code, a format that jupytext reads.
+
+- ``python -m stripesim.notebooks.files`` rewrites the notebooks.
+- ``python -m stripesim.notebooks.files execute [NAME…]`` runs them in a kernel.
+- ``python -m stripesim.notebooks.files mark NAME SEED…`` prints marking sheets.
 """
 
 import contextlib
@@ -16,7 +18,7 @@ from typing import Any
 
 from stripesim.notebooks.teach import Lesson
 
-#: Longest time of a cell [s].
+#: Time limit for a cell [s].
 CELL_TIMEOUT_S = 900
 
 _FENCE = re.compile(r"^```python\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
@@ -24,17 +26,17 @@ _SEED = re.compile(r"(open_lesson\([^)]*seed=)1\)")
 
 
 def lessons() -> list[Path]:
-    """List the lessons, in order."""
+    """Return the files of all lessons, in order."""
     return sorted(Path(__file__).parent.glob("[0-9][0-9]-*.md"))
 
 
 def name_of(lesson: Path) -> str:
-    """Return the name of a lesson: that of its file without the number."""
+    """Return the name of a lesson: its file name without the number."""
     return lesson.stem.partition("-")[2]
 
 
 def cells_of(text: str) -> list[tuple[str, str]]:
-    r"""Split a lesson into cells: kind (``markdown`` or ``code``) and source.
+    r"""Split a lesson into cells, each a kind (``markdown`` or ``code``) and a source.
 
     >>> cells_of("# A *title*\n\n```python\nx = 1\n```\n")
     [('markdown', '# A *title*'), ('code', 'x = 1')]
@@ -69,7 +71,7 @@ def notebook_of(text: str) -> dict[str, Any]:
 
 
 def write_all() -> list[Path]:
-    """Write the notebook of each lesson next to it; return the files."""
+    """Write the notebook of each lesson next to it, and return the notebook files."""
     written = []
     for lesson in lessons():
         path = lesson.with_suffix(".ipynb")
@@ -81,12 +83,24 @@ def write_all() -> list[Path]:
 
 
 def solve(lesson: Path, seed: int | str = 1) -> Lesson:
-    """Run a lesson's code as a program, in its folder, and return it with the data for its answers.
+    """Run the code of a lesson as a program and return the lesson with the data for its answers.
+
+    Parameters
+    ----------
+    lesson
+        Markdown file of the lesson. The code runs in its folder.
+    seed
+        Seed that replaces the lesson's own.
+
+    Returns
+    -------
+    Lesson
+        The lesson after all its questions have been asked.
 
     Raises
     ------
     ValueError
-        If the lesson does not open itself with seed 1, exactly once.
+        If the lesson does not call ``open_lesson`` with seed 1 exactly once.
     """
     cells = cells_of(lesson.read_text(encoding="utf-8"))
     code = "\n".join(source for kind, source in cells if kind == "code")
@@ -103,9 +117,9 @@ def solve(lesson: Path, seed: int | str = 1) -> Lesson:
 
 
 def execute(notebook: Path) -> list[dict[str, Any]]:
-    """Run a notebook as Jupyter does and return the outputs of its cells, in nbformat.
+    """Run a notebook in a kernel and return the outputs of its cells, in nbformat.
 
-    It needs the extra ``notebooks`` (nbclient and a kernel) and writes no files.
+    This needs the extra ``notebooks`` (nbclient and a kernel) and writes no files.
     """
     nbformat = import_module("nbformat")
     nbclient = import_module("nbclient")
@@ -119,7 +133,7 @@ def execute(notebook: Path) -> list[dict[str, Any]]:
 
 
 def pictures(outputs: list[dict[str, Any]]) -> int:
-    """Count the outputs that are pictures."""
+    """Count the pictures among the outputs."""
     return sum("image/png" in out.get("data", {}) for out in outputs)
 
 

@@ -1,4 +1,4 @@
-"""Lessons for a class: numbers drawn by a seed, answers computed on demand, never typed in.
+"""Questions for lessons: the seed draws their numbers, and their answers are computed on demand.
 
 Start with `open_lesson`. The questions of a lesson live in `stripesim.notebooks.answers`.
 """
@@ -9,7 +9,6 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -21,7 +20,7 @@ from typing import Any, TypeVar
 __all__ = ["Draw", "Lesson", "Question", "open_lesson", "row_of", "show", "table"]
 
 Item = TypeVar("Item")
-#: An answer: a number with a unit, a word to choose, or yes and no.
+#: A number with a unit, a word to choose, or yes or no.
 Answer = float | int | str | bool
 
 #: Resolution of a figure in a notebook.
@@ -30,7 +29,7 @@ _SCREEN_DPI = 110
 
 @dataclass(frozen=True)
 class Draw:
-    """Draws that depend only on a seed and a name, not on earlier draws.
+    """Draw numbers that depend only on a seed and a name, not on earlier draws.
 
     Examples
     --------
@@ -38,17 +37,17 @@ class Draw:
     True
     """
 
-    #: Such as a student's number: each gets their own numbers, equal in every run
+    #: For example a student number, so that each student gets different numbers
     seed: int | str
 
     def choose(self, name: str, options: Sequence[Item]) -> Item:
-        """Choose one of several; a `ValueError` if there is nothing to choose from."""
+        """Choose one of the options; raise a `ValueError` if there are none."""
         if not options:
             raise ValueError(f"draw {name}: got no options, wanted at least one")
         return options[self.number(name, 0, len(options) - 1)]
 
     def number(self, name: str, low: int, high: int) -> int:
-        """Draw a whole number from `low` to `high`, both included; a `ValueError` if they are swapped."""
+        """Draw an integer from `low` to `high`, both included; raise a `ValueError` if `low` is larger."""
         if low > high:
             raise ValueError(
                 f"draw {name}: got {low} to {high}, wanted an ascending range"
@@ -59,20 +58,20 @@ class Draw:
 
 @dataclass(eq=False)
 class Question:
-    """A question whose answer is computed."""
+    """A question with a computed answer."""
 
-    name: str  #: By which a lesson asks it
+    name: str  #: Key for `Lesson.ask`
     text: str
-    #: Computes the answer; called at most once, on demand
+    #: Function that computes the answer, called at most once and on demand
     answer: Callable[[], Answer]
     unit: str = ""
-    #: Relative error of a number that still counts as right, 0 to below 1
+    #: Largest relative error of a right answer, from 0 to below 1
     tolerance: float = 0.1
-    hint: str = ""  #: A step towards the answer
-    #: One or two sentences of explanation, or a function that writes them from the answer
+    hint: str = ""  #: First step towards the answer
+    #: Explanation in one or two sentences, or a function that writes it from the answer
     why: str | Callable[[Any], str] = ""
-    points: int = 2  #: For a right answer
-    #: What the student did so far: right, hint, revealed
+    points: int = 2  #: Points for a right answer
+    #: Events so far: right, hint, revealed
     record: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -95,7 +94,7 @@ class Question:
         return answer
 
     def check(self, answer: Answer) -> str:
-        """Judge an answer in words; a number may be off by the tolerance."""
+        """Judge an answer in words, numbers within the tolerance."""
         verdict = self._judge(answer)
         if verdict == "right":
             self.record.add("right")
@@ -105,17 +104,17 @@ class Question:
         """Return the hint."""
         self.record.add("hint")
         if not self.hint:
-            return "There is no hint for this one: read the paragraph above once more."
+            return "There is no hint for this question. Read the paragraph above again."
         return self.hint
 
     def reveal(self) -> str:
-        """Return the answer and the reason for it."""
+        """Return the answer with its explanation."""
         self.record.add("revealed")
         return self.solution
 
     @property
     def solution(self) -> str:
-        """Return the answer, its unit and its reason, for the marking sheet."""
+        """Return the answer with its unit and its explanation."""
         text = f"{_answer_text(self.value)} {self.unit}".rstrip()
         why = self.why
         if not isinstance(why, str):
@@ -163,7 +162,7 @@ def _answer_text(value: Answer) -> str:
     return f"{value:,.0f}"
 
 
-#: The data of a lesson's answers: the numbers drawn, and results that the lesson passes on.
+#: Data for the answers of a lesson: the drawn numbers, and results that the lesson passes on.
 Given = SimpleNamespace
 Questions = Iterator[Question]
 
@@ -180,17 +179,17 @@ class Lesson:
     """
 
     title: str
-    seed: int | str  #: Of the numbers in the questions
-    #: Name → options that each seed draws one from
+    seed: int | str  #: Seed of the numbers in the questions
+    #: Options by name; the seed draws one of each
     numbers: Mapping[str, Sequence[Any]]
-    #: Writes the questions from the numbers drawn, and from results that the lesson passes on later
+    #: Function that writes the questions from the drawn numbers and from later results
     write: Callable[[Given], Iterable[Question]]
-    #: Criteria of the open exercise and their points
+    #: Criteria of the exercise and their points
     rubric: Sequence[tuple[str, int]] = ()
 
     def __post_init__(self) -> None:
         draw = Draw(self.seed)
-        #: The numbers drawn, and the results passed to `ask`.
+        #: Drawn numbers, and results passed to `ask`
         self.data = Given()
         for name, options in self.numbers.items():
             setattr(self.data, name, draw.choose(name, tuple(options)))
@@ -204,14 +203,14 @@ class Lesson:
         return self.questions[name]
 
     def ask(self, name: str, **results: Any) -> Question:
-        """Show a question, and pass on results from which its answer is computed."""
+        """Show a question, and pass on results for its answer."""
         vars(self.data).update(results)
         question = self[name]
         show(question)
         return question
 
     def progress(self) -> str:
-        """Return how many questions are answered, with a hint, and revealed."""
+        """Count the questions answered, helped by a hint and revealed."""
         counts = Counter(
             event for question in self.questions.values() for event in question.record
         )
@@ -221,12 +220,12 @@ class Lesson:
         )
 
     def sheet(self) -> str:
-        """Return the questions for handing out."""
+        """Return the questions as a handout."""
         heading = f"{self.title} (seed {self.seed})"
         return "\n".join([heading, *map(repr, self.questions.values())])
 
     def marking_sheet(self) -> str:
-        """Return the teacher's sheet in Markdown: answers, tolerances, points, criteria of the exercise."""
+        """Return answers, tolerances, points and exercise criteria for the teacher, in Markdown."""
         rows = [("question", "right answer", "within", "points")]
         total = 0
         for question in self.questions.values():
@@ -252,14 +251,19 @@ def open_lesson(name: str, *, seed: int | str = 1) -> Lesson:
     Parameters
     ----------
     name
-        Such as ``the-pg-lock``, as in the file's name.
+        Name of the lesson's file without its number, for example ``the-pg-lock``.
     seed
-        Each seed has other numbers.
+        Seed of the numbers in the questions.
+
+    Returns
+    -------
+    Lesson
+        The lesson with its questions.
 
     Raises
     ------
     ValueError
-        If there is no such lesson.
+        If no lesson has this name.
     """
     folder = Path(__file__).parent / "answers"
     known = sorted(path.stem.replace("_", "-") for path in folder.glob("[a-z]*.py"))
@@ -272,21 +276,52 @@ def open_lesson(name: str, *, seed: int | str = 1) -> Lesson:
 
 
 def row_of(rows: Any, **values: Any) -> dict[str, Any]:
-    """Return the first row, of a table or a list of rows, that has these values."""
+    """Return the first row with the given values from a table or a list of rows."""
     if hasattr(rows, "to_dicts"):
         rows = rows.to_dicts()
     return next(row for row in rows if values.items() <= row.items())
 
 
-def table(rows: Any, *columns: str) -> Any:
-    """Return columns of result rows as readable text: units in the heading, three digits.
+@dataclass(frozen=True)
+class Table:
+    """A table of text, displayed without quotation marks around its cells."""
+
+    columns: Mapping[str, Sequence[str]]  #: Cells by heading
+
+    def __str__(self) -> str:
+        widths = {
+            heading: max(map(len, [heading, *cells]))
+            for heading, cells in self.columns.items()
+        }
+        lines = [self.columns.keys(), *zip(*self.columns.values(), strict=True)]
+        return "\n".join(
+            "  ".join(map(str.rjust, line, widths.values())) for line in lines
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the table as HTML for a notebook."""
+        heading = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in zip(*self.columns.values(), strict=True)
+        )
+        return f"<table><thead><tr>{heading}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def table(rows: Any, *columns: str) -> Table:
+    """Format columns of result rows for people, with units in the headings.
 
     Parameters
     ----------
     rows : polars.DataFrame
-        Such as ``stripesim.run(…).rows``.
+        Result rows, for example ``stripesim.run(…).rows``.
     *columns
         Names of columns.
+
+    Returns
+    -------
+    Table
+        Numbers with three digits, as text.
     """
     import polars as pl
 
@@ -309,51 +344,37 @@ def table(rows: Any, *columns: str) -> Any:
         else:
             texts = [number_text(value) for value in values]
         shown[heading] = texts
-    return pl.DataFrame(shown)
+    return Table(shown)
 
 
 def show(item: Any) -> None:
-    """Show a question, a table or a figure: drawn in a notebook, elsewhere described in a line.
+    """Display a question, a table or a figure in a notebook, and print it elsewhere.
 
-    A figure with a caption shows both.
+    The caption of a figure follows it.
     """
     caption = getattr(item, "caption", None)
     if caption is not None:
         item = item.figure
-    with _table_for_people() if hasattr(item, "write_parquet") else nullcontext():
-        if _in_notebook():
-            _display(item)
-        else:
-            print(item)
+    if _in_notebook():
+        _display(item)
+    else:
+        print(item)
     if caption is not None:
         print(caption)
 
 
 def _display(item: Any) -> None:
-    # Only a notebook has this library.
+    # Only notebooks have this library.
     ipython = import_module("IPython.display")
     if hasattr(item, "savefig"):
-        # A figure made without pyplot displays itself as one line of text only.
+        # Without pyplot, a figure would display as one line of text.
         buffer = BytesIO()
         item.savefig(buffer, format="png", dpi=_SCREEN_DPI)
         item = ipython.Image(data=buffer.getvalue())
     ipython.display(item)
 
 
-def _table_for_people() -> AbstractContextManager[Any]:
-    """Show all rows and no data types while a table is printed, then restore the settings of Polars."""
-    import polars as pl
-
-    return pl.Config(
-        tbl_rows=-1,
-        tbl_hide_column_data_types=True,
-        tbl_hide_dataframe_shape=True,
-        tbl_width_chars=110,
-        fmt_str_lengths=60,
-    )
-
-
 def _in_notebook() -> bool:
-    """Return True if a kernel with a display runs this."""
+    """Return True if this runs in a kernel with a display."""
     module = sys.modules.get("IPython")
     return module is not None and hasattr(module.get_ipython(), "kernel")

@@ -1,4 +1,4 @@
-"""What tests of the simulator share: real models, small clusters, a way to run them."""
+"""Shared fixtures for tests of the simulator: real models, small clusters and a way to run them."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ from stripesim.sim.engine.graph import COUNTERS, Template
 from stripesim.sim.engine.program import FIFO
 from support.engines import engine_compiled, program, single
 
-# Tables have the width of a pipe, whatever the terminal says that tests are started in.
+# Print tables with the width of a pipe, regardless of the terminal.
 os.environ.pop("COLUMNS", None)
-# Nor do kernel costs matter that somebody has saved on this machine.
+# Ignore kernel costs saved on this machine.
 os.environ["XDG_DATA_HOME"] = str(Path(os.devnull) / "nothing-saved")
 
-# A commit passes or fails for what is in it, not for what was drawn that day; `make verify` draws anew.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.register_profile("fresh", deadline=None, print_blob=True)
-settings.load_profile(os.environ.get("STRIPESIM_HYPOTHESIS", "repeatable"))
+# `make test` draws the same examples each time, so that only a commit can change its result.
+# `make verify` draws many new ones.
+settings.register_profile("default", max_examples=40, derandomize=True, deadline=None)
+settings.register_profile("thorough", max_examples=400, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("STRIPESIM_HYPOTHESIS", "default"))
 
 
 def pytest_sessionstart() -> None:
-    """Let two workers compile one half each, on a machine that has compiled nothing yet.
+    """Compile half of the kernels in each of two workers if the machine has no compiled code yet.
 
-    Otherwise both compile the same at the same time, for most of a minute. What is compiled is kept.
+    Otherwise both workers would compile the same kernels for most of a minute. Numba caches the results.
     """
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker == "gw0":
@@ -51,20 +52,20 @@ def pytest_sessionstart() -> None:
         stripesim.durability("durability", method="splitting", walks=10)
 
 
-# The data that cannot ship lies beside the checkout.
+# Data that cannot ship is next to the checkout.
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    """Folder of the real data; a test that needs it is skipped where it is missing."""
+    """Return the folder of the real data, or skip the test if it is missing."""
     if not DATA.is_dir():
         pytest.skip(f"the real data is not there: {DATA}")
     return DATA
 
 
 def changed(model: Any, **numbers: Any) -> Any:
-    """Return a model with other numbers, which say that a test made them up."""
+    """Return a model with other numbers, whose provenance is this test."""
     values = {
         name: Provenance("assumed", "a test")
         for name, value in numbers.items()
@@ -75,7 +76,7 @@ def changed(model: Any, **numbers: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def models() -> Models:
-    """The models of the cluster of Koh et al., without spread in the service times, locked to the commit."""
+    """Return the models of the cluster of Koh et al. without spread, with the PG lock held until commit."""
     built = build_models(
         parse_scenario(
             'schemes = ["rep:3"]',
@@ -93,7 +94,7 @@ def models() -> Models:
 
 @pytest.fixture(scope="session")
 def sleepless(models: Models) -> Models:
-    """The same models where threads cost nothing to wake and keep no core: demands of steps add up."""
+    """Return the same models with free wake-ups and no time slices, so that the demands of steps add up."""
     free = {"wake_ns": 0, "sync_wakes_count": 0, "sync_ns": 0}
     threads = changed(models.threads, slice_ns=0, hand_over_ns=0, **free)
     return replace(models, threads=threads)
@@ -101,7 +102,7 @@ def sleepless(models: Models) -> Models:
 
 @pytest.fixture(scope="module")
 def quick_rebuilds() -> Iterator[None]:
-    """Let reports rebuild a small sample: of tests of what a report looks like, whatever the rate is."""
+    """Rebuild a small sample in reports, for tests that do not check the rate."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "stripesim.scenarios.report.data.idle_rebuild",
@@ -126,7 +127,7 @@ def change() -> Callable[..., Models]:
 
 @pytest.fixture(scope="session")
 def make_pool() -> Callable[..., Pool]:
-    """Make a pool with one OSD on each host unless `hosts` says otherwise.
+    """Make a pool with one OSD per host, unless `hosts` gives the host of each OSD.
 
     ``make_pool(models, "rs:4,2", groups=8)``: group g has OSDs g, g + 1, … around the cluster.
     """
@@ -168,7 +169,7 @@ def make_pool() -> Callable[..., Pool]:
 
 @pytest.fixture(scope="session")
 def make_context() -> Callable[..., PathContext]:
-    """Make what a path depends on: ``make_context(models, "rs:6,3", primary=0, missing={1})``."""
+    """Make the context of a path: ``make_context(models, "rs:6,3", primary=0, missing={1})``."""
 
     def make(
         models: Models,
@@ -194,7 +195,7 @@ def make_context() -> Callable[..., PathContext]:
 
 @pytest.fixture(scope="session")
 def counted() -> Callable[..., dict[str, int]]:
-    """Sum what a template accounts, every role bound except the given ones."""
+    """Sum the counters of a template with every role bound except the given ones."""
 
     def count(
         template: Template, width: int, unbound: Iterable[int] = ()

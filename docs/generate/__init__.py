@@ -1,1 +1,1 @@
-"""Writes the pages of the documentation that are made from the code, so that they cannot differ from it."""
+"""Generate the pages that come from the code, so that code and documentation cannot differ."""

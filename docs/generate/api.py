@@ -1,4 +1,4 @@
-"""The reference of the public face: one entry for each name of `stripesim.api`."""
+"""Generate the Python reference: one entry for each name of `stripesim.api`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from stripesim import api, teach
 INTRODUCTION = """\
 # Python API
 
-Generated from the docstrings. `import stripesim` is enough: every name below is `stripesim.NAME`,
-fetched at its first use, and stands in the module `stripesim.api`. What is not listed here may change
-from one version to the next.
+Generated from the docstrings. `import stripesim` is enough: every name below is `stripesim.NAME`, loaded at
+its first use from the module `stripesim.api`. Names that are not listed here may change between versions.
 
 ```python
 import stripesim
@@ -26,7 +25,7 @@ print(stripesim.run(scenario).rows.select("scheme", "op", "iops", "bottleneck"))
 
 """
 
-# In which order the parts of stripesim are listed, and under which title.
+# Parts of stripesim in the order of the page, with their titles.
 SECTIONS = (
     ("stripesim.api", "Run, sweep, study, building blocks"),
     ("stripesim.scenarios", "Scenarios, results, figures"),
@@ -37,18 +36,18 @@ SECTIONS = (
 )
 
 
-def _home(thing: Any) -> str:
-    return str(getattr(thing, "__module__", ""))
+def _home(value: Any) -> str:
+    return str(getattr(value, "__module__", ""))
 
 
-def _entry(name: str, thing: Any) -> str:
-    directive = "autoclass" if inspect.isclass(thing) else "autofunction"
-    target = f"{_home(thing)}.{thing.__qualname__}"
+def _entry(name: str, value: Any) -> str:
+    directive = "autoclass" if inspect.isclass(value) else "autofunction"
+    target = f"{_home(value)}.{value.__qualname__}"
     options = ["   :members:"] if directive == "autoclass" else []
-    if directive == "autoclass" and issubclass(thing, BaseModel):
-        # Its keys stand in a reference of their own.
+    if directive == "autoclass" and issubclass(value, BaseModel):
+        # The scenario reference lists its keys.
         target = f"{target}(**keys)"
-    if fields := getattr(thing, "_fields", None):
+    if fields := getattr(value, "_fields", None):
         options.append(f"   :exclude-members: {', '.join(fields)}")
     return "\n".join(
         ["```{eval-rst}", f".. {directive}:: {target}", *options, "```", ""]
@@ -56,30 +55,30 @@ def _entry(name: str, thing: Any) -> str:
 
 
 def page() -> str:
-    """Write the reference of all public names."""
+    """Return the page of all public names."""
     parts = [INTRODUCTION]
-    found = {name: getattr(api, name) for name in api.__all__}
-    documented = {name: thing for name, thing in found.items() if callable(thing)}
+    public = {name: getattr(api, name) for name in api.__all__}
+    documented = {name: value for name, value in public.items() if callable(value)}
     for prefix, title in SECTIONS:
         names = [
             name
-            for name, thing in documented.items()
-            if _home(thing).startswith(prefix)
+            for name, value in documented.items()
+            if _home(value).startswith(prefix)
         ]
         if names:
             parts += [
                 f"## {title}\n",
-                *(f"### {name}\n\n{_entry(name, found[name])}" for name in names),
+                *(f"### {name}\n\n{_entry(name, public[name])}" for name in names),
             ]
-    others = [
+    without_section = [
         name
-        for name, thing in documented.items()
-        if not _home(thing).startswith("stripesim.")
+        for name, value in documented.items()
+        if not _home(value).startswith("stripesim.")
     ]
-    assert not others, f"no section for {others}"
+    assert not without_section, f"no section for {without_section}"
     constants = [
-        (code(name), code(thing))
-        for name, thing in found.items()
+        (code(name), code(value))
+        for name, value in public.items()
         if name not in documented
     ]
     if constants:

@@ -1,4 +1,4 @@
-"""The reference of the command line, from the application itself, and reading commands out of pages."""
+"""Generate the reference of the command line, and find the commands that pages show."""
 
 from __future__ import annotations
 
@@ -19,24 +19,29 @@ PROGRAM = "stripesim"
 INTRODUCTION = """\
 # Command line
 
-Generated from the application. Every command takes `--json -`: one JSON document on standard output and
-nothing else; `--json FILE` writes it to a file and prints the tables as well. Progress and warnings go
-to standard error.
+Generated from the application. With `--json -`, a command prints one JSON document on standard output and
+nothing else. With `--json FILE` it writes the document to a file and prints the tables as well. Progress and
+warnings go to standard error.
 
-Exit status: 0 done; 1 some cells of a sweep failed; 2 something about the input is wrong, in one line
-that says where, what was got and what was wanted; 130 stopped by Ctrl-C. With `STRIPESIM_DEBUG=1` in the
-environment such an error comes with its traceback.
+| exit status | meaning |
+|---|---|
+| 0 | done |
+| 1 | some cells of a sweep failed |
+| 2 | invalid input, described in one line with the position, the value and the expected value |
+| 130 | stopped by Ctrl-C |
+
+With `STRIPESIM_DEBUG=1` in the environment an error includes its traceback.
 
 """
 
 
 def group() -> Any:
-    """Return the whole command line as a tree of commands."""
+    """Return the command line as a tree of commands."""
     return typer.main.get_command(app)
 
 
 def commands(node: Any = None, path: str = PROGRAM) -> Iterator[tuple[str, Any]]:
-    """Yield each command that does something: its words and the command."""
+    """Yield the path and the object of each command that is not a group."""
     node = group() if node is None else node
     children = getattr(node, "commands", None)
     if children is None:
@@ -50,7 +55,7 @@ _WORDS = {int: "whole number", float: "number", Path: "path", str: "text"}
 
 
 def _value(parameter: Any) -> str:
-    """Name what an option takes; nothing for a switch."""
+    """Describe the value of an option, or return an empty string for a switch."""
     if getattr(parameter, "is_bool_flag", False):
         return ""
     kind = parameter.type_descriptor.annotation
@@ -107,7 +112,7 @@ def _usage(path: str, command: Any) -> str:
 
 
 def page() -> str:
-    """Write the reference of all commands."""
+    """Return the page of all commands."""
     parts = [INTRODUCTION]
     for path, command in commands():
         parts += [
@@ -131,14 +136,14 @@ _COMMAND = re.compile(r"^(?: {4})?(?:\$ )?(?:\.venv/bin/)?stripesim (.+)$")
 def in_page(text: str) -> list[str]:
     """Find the commands that a page shows: lines of code blocks that begin with ``stripesim``.
 
-    A backslash at the end of a line continues the command on the next.
+    A backslash at the end of a line continues the command on the next line.
 
     Returns
     -------
     list of str
-        What follows ``stripesim``, remarks left out.
+        Arguments of each command, without comments.
     """
-    found = []
+    shown = []
     fence = ""
     for line in re.sub(r" *\\\n\s*", " ", text).splitlines():
         if line.startswith("```"):
@@ -150,22 +155,22 @@ def in_page(text: str) -> list[str]:
             and (fence or line.startswith("    "))
             and not fence.startswith("```{")
         ):
-            found.append(re.sub(r"\s+#.*$", "", match[1]).strip())
-    return found
+            shown.append(re.sub(r"\s+#.*$", "", match[1]).strip())
+    return shown
 
 
 def parse(command: str) -> None:
-    """Read a command's options as the application would, without running it.
+    """Parse a command as the application would, without running it.
 
     Parameters
     ----------
     command : str
-        What follows ``stripesim``.
+        Arguments of ``stripesim``.
 
     Raises
     ------
     Exception
-        What the application says of a command or an option that it does not know.
+        If the application does not know the command or an option.
     """
     words = shlex.split(command)
     node = group()
@@ -180,10 +185,3 @@ def parse(command: str) -> None:
         node, words = children[words[0]], words[1:]
     if words != ["--help"]:
         node.make_context(path, words)
-
-
-def pages_with_commands(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield each page of a folder with each command that it shows."""
-    for page_path in sorted(folder.rglob("*.md")):
-        for command in in_page(page_path.read_text(encoding="utf-8")):
-            yield page_path, command

@@ -1,4 +1,4 @@
-"""Pieces of markdown."""
+"""Format cells, tables and numbers as Markdown."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterable, Sequence
 
 
 def cell(text: object) -> str:
-    """Write a value so that it fits one cell of a table."""
+    """Return a value as text for one table cell."""
     return " ".join(str(text).split()).replace("|", "\\|")
 
 
 def code(text: object) -> str:
-    """Write text as code; nothing for nothing."""
+    """Return text as code, or an empty string for empty text."""
     return f"`{cell(text)}`" if str(text) else ""
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Write a table: one line per row, with an empty line after the last."""
+    """Return a table with one line per row and an empty line at the end."""
     lines = [headers, ["---"] * len(headers), *rows]
     return (
         "".join(f"| {' | '.join(cell(value) for value in line)} |\n" for line in lines)
@@ -25,7 +25,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def number(value: float | int | None, digits: int = 4) -> str:
-    """Write a number as people do: few digits, thousands apart, no exponent where it can be helped."""
+    """Return a number with few digits, thousands separators, and no exponent if possible."""
     if value is None:
         return ""
     if isinstance(value, int) or float(value).is_integer():

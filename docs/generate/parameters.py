@@ -1,4 +1,4 @@
-"""The reference of parameter sets and kernel tables: every number with its provenance."""
+"""Generate the reference of parameter sets and kernel tables: every number with its provenance."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ ROOT = Path(__file__).resolve().parents[2]
 INTRODUCTION = """\
 # Parameter sets
 
-Generated from the sets that ship. A scenario names its sets by `cluster.parameters`, `cluster.drive` and
-`cluster.kernel_table`; `parameters.json` of a run lists what was used. What each number means stands on
-the page of its model under [background](../background/index.md).
+Generated from the shipped sets. A scenario names its sets by `cluster.parameters`, `cluster.drive` and
+`cluster.kernel_table`. `parameters.json` of a run lists the numbers it used. The page of each model under
+[background](../background/index.md) explains its numbers.
 
-Kinds of provenance: *measured* (which command, which machine), *code* (a constant of the modelled
-system), *datasheet*, *published* (source and place), *fitted* (which rows, with a 95 % interval),
-*given* (configuration of the modelled cluster), *assumed* (no source found; the reason for the value
-stands beside it). **An assumed number is a guess.**
+Kinds of provenance: *measured* (command and machine), *code* (a constant of the modelled system),
+*datasheet*, *published* (source and position), *fitted* (rows, with a 95 % interval), *given* (configuration
+of the modelled cluster), *assumed* (no source found, with the reason for the value). **An assumed number is a
+guess.**
 
 """
 
 
 def sets() -> dict[str, Path]:
-    """Return the files that hold parameters: the shipped sets, then those of single studies."""
+    """Return the parameter files by name: the shipped sets, then those of studies."""
     shipped = sorted((ROOT / "calibration" / "parameters").glob("*.toml"))
     studies = sorted((ROOT / "scenarios").glob("studies/*/parameters.toml"))
     return {path.stem: path for path in shipped} | {
-        f"{path.parent.name} (its study's own)": path for path in studies
+        f"{path.parent.name} (of its study)": path for path in studies
     }
 
 
 def numbers(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield each number of a set: its dotted name and what is said of it."""
+    """Yield the dotted name and the table of each number of a set."""
 
     def walk(
         node: Mapping[str, Any], prefix: str
@@ -70,7 +70,7 @@ def _interval(row: Mapping[str, Any]) -> str:
 
 
 def _introduction(path: Path) -> str:
-    """Return the remark at the head of a set."""
+    """Return the comment at the head of a set."""
     lines = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
@@ -80,19 +80,19 @@ def _introduction(path: Path) -> str:
 
 
 def page() -> str:
-    """Write the reference of all sets."""
+    """Return the page of all sets."""
     parts = [INTRODUCTION]
     for name, path in sets().items():
-        found = list(numbers(path))
-        kinds = Counter(str(row["provenance"]) for _, row in found)
+        named_numbers = list(numbers(path))
+        kinds = Counter(str(row["provenance"]) for _, row in named_numbers)
         counted = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
         parts.append(
-            f"## {name}\n\n{_introduction(path)}\n\n{len(found)} numbers: {counted}.\n"
+            f"## {name}\n\n{_introduction(path)}\n\n{len(named_numbers)} numbers: {counted}.\n"
         )
         rows = [
             (code(key), _value(row), row.get("unit") or unit_of(key.rpartition(".")[2]), row["provenance"],
              _interval(row), row["source"])
-            for key, row in found
+            for key, row in named_numbers
         ]  # fmt: skip
         parts.append(
             table(("number", "value", "unit", "kind", "95 % interval", "source"), rows)
@@ -104,16 +104,17 @@ def _kernel_tables() -> str:
     parts = ["## Kernel tables\n\nMeasured times of encode, decode and reconstruct; see "
              "[kernel costs](../background/kernel-costs.md).\n"]  # fmt: skip
     for name in shipped_table_names():
-        found = shipped_table(name)
-        cpu = found.provenance["cpu"]
-        outcome = cpu.get("name", cpu) if isinstance(cpu, Mapping) else cpu
+        kernel_table = shipped_table(name)
+        provenance = kernel_table.provenance
+        cpu = provenance["cpu"]
+        cpu_name = cpu.get("name", cpu) if isinstance(cpu, Mapping) else cpu
         parts.append(
-            f"### {name}\n\n{outcome}; {found.provenance['basis']}, {found.provenance['date']}.\n\n"
+            f"### {name}\n\n{cpu_name}; {provenance['basis']}, {provenance['date']}.\n\n"
             + table(
                 ("backend", "schemes"),
                 [
-                    (code(backend), ", ".join(found.schemes(backend)))
-                    for backend in found.backends
+                    (code(backend), ", ".join(kernel_table.schemes(backend)))
+                    for backend in kernel_table.backends
                 ],
             )
         )

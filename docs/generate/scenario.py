@@ -1,4 +1,4 @@
-"""The reference of scenario keys, from the schema."""
+"""Generate the reference of scenario keys from the schema."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from stripesim.blocks import schema_json
 INTRODUCTION = """\
 # Scenario keys
 
-Generated from the schema of version {version}. A scenario is a TOML file; only `schemes` and a bound
+Generated from the schema of version {version}. A scenario is a TOML file. Only `schemes` and a bound
 (`workload.requests` or `workload.duration_s`) have no default. The same schema ships as
-`scenarios/schema.json`: with `#:schema` and its path in the first line, editors complete keys and mark
-mistakes. A wrong scenario ends with exit status 2 and one line for each fault, all at once: `file:line:
-key: got …, wanted …`.
+`scenarios/schema.json`. With `#:schema` and its path in the first line, editors complete keys and mark
+mistakes. An invalid scenario ends with exit status 2 and one line per problem: `file:line: key: got …,
+wanted …`.
 
 `--set KEY=VALUE` sets any of these keys from the command line (`--set cluster.hosts=12`), and `stripesim
-sweep --over KEY=V,V,…` runs through several values. Sizes are whole numbers of bytes or text such as
-`4k`, `4MiB`, `1GB` (k, Mi, Gi are powers of 1024; kB, MB, GB of 1000).
+sweep --over KEY=V,V,…` tries several values. Sizes are whole numbers of bytes or text such as `4k`, `4MiB`,
+`1GB`. The units k, Mi and Gi are powers of 1024, and kB, MB and GB are powers of 1000.
 
 A file may have 1 MiB, 100,000 lines, 20,000 keys and values, and 20 parts in a key. A run that does not fit
-in the memory left (of the machine, of `ulimit -v` and `ulimit -d`, of its cgroups) is refused before it
+in the remaining memory (of the machine, of `ulimit -v` and `ulimit -d`, of its cgroups) is refused before it
 starts, with the key that needs most and the value that fits. Estimates are for the compiled engine.
 
 """
@@ -32,14 +32,14 @@ starts, with the key that needs most and the value that fits. Estimates are for 
 
 def schema() -> dict[str, Any]:
     """Return the JSON schema of scenarios."""
-    found: dict[str, Any] = json.loads(schema_json())
-    return found
+    document: dict[str, Any] = json.loads(schema_json())
+    return document
 
 
 def _resolved(
     schema: Mapping[str, Any], definitions: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Follow a reference; what stands beside it (default, description) wins."""
+    """Resolve a reference. Keys next to it (default, description) take precedence."""
     if "$ref" not in schema:
         return dict(schema)
     return {
@@ -51,31 +51,31 @@ def _resolved(
 def _table_of(
     schema: Mapping[str, Any], definitions: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the table that a key holds, if it holds one."""
+    """Return the schema of a key's table, or None."""
     for option in [schema, *schema.get("anyOf", [])]:
-        found = _resolved(option, definitions)
-        if "properties" in found:
-            return found
+        resolved = _resolved(option, definitions)
+        if "properties" in resolved:
+            return resolved
     return None
 
 
 def all_keys(
     node: Mapping[str, Any] | None = None, prefix: str = ""
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each key of a scenario, dotted, with its schema; tables before what is in them.
+    """Yield each dotted key of a scenario with its schema, tables before their keys.
 
     A key inside a list of tables has ``[]`` after the list's name.
     """
-    whole = schema()
-    definitions = whole.get("$defs", {})
-    for name, value in (whole if node is None else node)["properties"].items():
-        found = _resolved(value, definitions)
-        yield f"{prefix}{name}", found
-        table_here = _table_of(value, definitions)
-        if table_here is not None:
-            yield from all_keys(table_here, f"{prefix}{name}.")
+    root = schema()
+    definitions = root.get("$defs", {})
+    for name, value in (root if node is None else node)["properties"].items():
+        resolved = _resolved(value, definitions)
+        yield f"{prefix}{name}", resolved
+        inner_table = _table_of(value, definitions)
+        if inner_table is not None:
+            yield from all_keys(inner_table, f"{prefix}{name}.")
             continue
-        for option in [found, *found.get("anyOf", [])]:
+        for option in [resolved, *resolved.get("anyOf", [])]:
             if option.get("type") == "array" and "items" in option:
                 inner = _table_of(option["items"], definitions)
                 if inner is not None:
@@ -88,7 +88,7 @@ _BOUNDS = (
     ("maximum", "≤"),
     ("exclusiveMaximum", "<"),
 )
-_NOT_SAID = 2**62
+_UNBOUNDED = 2**62
 _WORDS = {
     "integer": "whole number",
     "number": "number",
@@ -98,7 +98,7 @@ _WORDS = {
 
 
 def kind(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """Say in words what a key takes."""
+    """Describe the values that a key takes."""
     schema = _resolved(schema, definitions)
     if "properties" in schema:
         return "table"
@@ -120,13 +120,13 @@ def kind(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     bounds = [
         f"{sign} {schema[key]:g}"
         for key, sign in _BOUNDS
-        if key in schema and schema[key] < _NOT_SAID
+        if key in schema and schema[key] < _UNBOUNDED
     ]
     return f"{_WORDS.get(str(schema.get('type')), 'value')} {', '.join(bounds)}".strip()
 
 
 def default(schema: Mapping[str, Any], takes: str = "") -> str:
-    """Write the default as TOML would have it; nothing where there is none."""
+    """Return the default as TOML, or an empty string."""
     value = schema.get("default")
     if value is None or isinstance(value, dict):
         return ""
@@ -136,7 +136,7 @@ def default(schema: Mapping[str, Any], takes: str = "") -> str:
 
 
 def page(version: str) -> str:
-    """Write the reference of all keys: one table for each table of a scenario."""
+    """Return the page of all keys: one table for each table of a scenario."""
     definitions = schema().get("$defs", {})
     parts = [INTRODUCTION.format(version=version)]
     sections: dict[str, list[tuple[str, str, str, str]]] = {"": []}

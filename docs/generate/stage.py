@@ -1,4 +1,4 @@
-"""The folder that Sphinx builds from: the written pages, and the generated ones among them."""
+"""Stage the folder that Sphinx builds from: written and generated pages."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from stripesim import __version__
 DOCS = Path(__file__).resolve().parents[1]
 ROOT = DOCS.parent
 
-# Blocks whose commands are run while the documentation is built, so that what they print is true.
+# Blocks whose commands run during the build, so that their output is current.
 RUN_BLOCK = re.compile(r"^```\{run\}\n(.*?)^```\n", flags=re.MULTILINE | re.DOTALL)
-# Longer output is cut: a page shows what to look for.
+# Longer output is cut.
 OUTPUT_LINES_MAX = 28
-# As wide as the widest table of results.
+# Width of the widest table of results.
 COLUMNS = "160"
 
-# A line in a table of contents: the pages of the folder that the others do not name.
+# A line in a table of contents, replaced by the pages of the folder that it does not name.
 REST = "<!-- rest -->"
 
 # A file that a page asks the reader to save, for the commands below it.
@@ -32,12 +32,12 @@ SAVED = re.compile(
     flags=re.MULTILINE | re.DOTALL,
 )
 
-# What the page of a model says of measured errors: study, then group of metrics.
+# Marker for a measured error on the page of a model: study, then group of metrics.
 ERROR = re.compile(r"<!-- error (\S+) (.+?) -->")
 
 
 def generated() -> dict[str, str]:
-    """Return the pages that are made from the code: path under docs/ → markdown."""
+    """Return the generated pages: path under docs/ → Markdown."""
     return {
         "reference/cli.md": commands.page(),
         "reference/scenario.md": scenario.page(__version__),
@@ -47,7 +47,7 @@ def generated() -> dict[str, str]:
 
 
 def filled(text: str) -> str:
-    """Put generated tables in the place of their markers."""
+    """Replace markers by generated tables."""
     markers = {
         results.MARKER: results.columns, trust.ANSWERS: trust.kinds, trust.SUMMARY: trust.summary,
         trust.WRONG: trust.wrong,
@@ -55,11 +55,11 @@ def filled(text: str) -> str:
     for marker, write in markers.items():
         if marker in text:
             text = text.replace(marker, write())
-    return ERROR.sub(lambda found: trust.error(found[1], found[2]), text)
+    return ERROR.sub(lambda marker: trust.error(marker[1], marker[2]), text)
 
 
 def with_the_rest(path: Path, text: str) -> str:
-    """List, where a table of contents says so, the pages of its folder that it does not name."""
+    """Replace the marker in a table of contents by the pages of its folder that it does not name."""
     lines = text.splitlines()
     rest = sorted(
         page.stem
@@ -71,19 +71,19 @@ def with_the_rest(path: Path, text: str) -> str:
 
 def save_files(text: str, folder: Path) -> None:
     """Write the files that a page asks its reader to save."""
-    for found in SAVED.finditer(text):
-        (folder / found[1]).write_text(found[2], encoding="utf-8")
+    for saved in SAVED.finditer(text):
+        (folder / saved[1]).write_text(saved[2], encoding="utf-8")
 
 
 def run_commands(block: str, folder: Path) -> str:
-    """Run the commands of a block in a folder and show them with what they print.
+    """Run the commands of a block in a folder and return them with their output.
 
     Parameters
     ----------
     block : str
-        One command per line, as a user types it; a backslash carries on.
+        One command per line, as a user types it. A backslash continues a line.
     folder : Path
-        Where they run: files that one writes are there for the next.
+        Working directory. Files written by a command are available to the next.
 
     Raises
     ------
@@ -107,18 +107,18 @@ def run_commands(block: str, folder: Path) -> str:
             printed = [*printed[:OUTPUT_LINES_MAX], f"… and {more} more lines"]
         output = "\n".join(printed)
         shown.append(f"$ {' '.join(line.split()).removeprefix('$ ')}\n{output}\n")
-    # No language: output has signs that would be taken for prompts.
+    # No language: a highlighter would take signs in the output for prompts.
     return "```text\n" + "\n".join(shown) + "```\n"
 
 
 def stage(target: Path, *, run: bool = True) -> None:
-    """Write everything that Sphinx reads into a folder, which is emptied first.
+    """Empty a folder and write everything that Sphinx reads into it.
 
     Parameters
     ----------
     target : Path
     run : bool
-        Whether the commands of ``{run}`` blocks run; otherwise they are shown alone.
+        Run the commands of ``{run}`` blocks. If False, show them without output.
     """
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(
@@ -128,7 +128,7 @@ def stage(target: Path, *, run: bool = True) -> None:
     )
     for name, text in generated().items():
         (target / name).write_text(text, encoding="utf-8")
-    # A study's own page on what is right, what is wrong and why stands beside its code.
+    # Each study keeps its own page next to its code.
     notes = target / "studies"
     notes.mkdir(exist_ok=True)
     for path in sorted((ROOT / "scenarios").glob("studies/*/README.md")):
@@ -141,10 +141,10 @@ def stage(target: Path, *, run: bool = True) -> None:
             text = with_the_rest(path, filled(path.read_text(encoding="utf-8")))
             save_files(text, Path(folder))
             text = RUN_BLOCK.sub(
-                lambda found: (
-                    run_commands(found[1], Path(folder))
+                lambda block: (
+                    run_commands(block[1], Path(folder))
                     if run
-                    else f"```console\n{found[1]}```\n"
+                    else f"```console\n{block[1]}```\n"
                 ),
                 text,
             )

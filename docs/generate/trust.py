@@ -1,11 +1,10 @@
-"""How far to trust it: the ledgers of the studies, as they were last recorded."""
+"""Generate the trust page from the recorded ledgers of the studies."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 from generate.markdown import code, number, table
@@ -13,13 +12,13 @@ from stripesim import studies
 
 FOLDER = Path(__file__).resolve().parents[1] / "ledgers"
 
-# Markers in docs/trust/index.md: the tables and the list of wrong claims take their places.
+# Markers in docs/trust/index.md, replaced by tables and the list of wrong claims.
 ANSWERS, SUMMARY, WRONG = "<!-- answers -->", "<!-- summary -->", "<!-- wrong -->"
 
-# A list of more wrong rows than this is cut; the study itself prints all.
+# A longer list of wrong rows is cut. The study prints all.
 ROWS_MAX = 60
 
-# Kinds of answers and the groups of held-out rows that test each: study → groups; no group named means all.
+# Kinds of answers and the groups of held-out rows that test each: study → groups. No group means all.
 KINDS: dict[str, dict[str, tuple[str, ...]]] = {
     "capacity and stored bytes": {
         "erasurebench2016": ("storage (Table I)", "storage_overhead", "base64_overhead"),
@@ -72,7 +71,7 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
     "nines of durability": {"durability": ()},
 }  # fmt: skip
 
-# What each study measured, in a few words.
+# The system that each study measured.
 SYSTEMS = {
     "ceph16": "Ceph 16.2",
     "koh2017": "Ceph 11.2",
@@ -87,21 +86,23 @@ SYSTEMS = {
 
 
 def recorded() -> dict[str, dict[str, Any]]:
-    """Read the recorded ledgers, in the order in which the command line names the studies."""
-    found = {}
+    """Read the recorded ledgers in the order of the command line."""
+    ledgers = {}
     for name in studies():
         path = FOLDER / f"{name}.json"
         if path.exists():
-            found[name] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+            ledgers[name] = json.loads(path.read_text(encoding="utf-8"))
+    return ledgers
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f} %" if value < 1 else f"{value:.0f} %"
+    if value is None:
+        return "–"
+    return f"{value:.1f} %" if value < 1 else f"{value:.0f} %"
 
 
 def summary() -> str:
-    """Write one row per study: how many held-out claims are right, and with how many fitted numbers."""
+    """Return a table with one row per study: right held-out claims and fitted numbers."""
     rows: list[tuple[object, ...]] = []
     for name, ledger in recorded().items():
         total = ledger["summary"]
@@ -120,9 +121,9 @@ def summary() -> str:
 
 
 def _groups(kind: str) -> list[tuple[str, float, int]]:
-    """Return study, mean error [%] and rows of each group that tests a kind of answer."""
+    """Return study, mean error [%] and number of rows of each group that tests a kind of answer."""
     ledgers = recorded()
-    found = []
+    groups = []
     for study, names in KINDS[kind].items():
         by_metric = (
             ledgers[study]["summary"]["mape_percent_by_metric"]
@@ -131,10 +132,10 @@ def _groups(kind: str) -> list[tuple[str, float, int]]:
         )
         for name in names or by_metric:
             if name in by_metric:
-                found.append(
+                groups.append(
                     (study, by_metric[name]["mape_percent"], by_metric[name]["rows"])
                 )
-    return found
+    return groups
 
 
 def _mean(groups: Sequence[tuple[str, float, int]]) -> str:
@@ -145,7 +146,7 @@ def _mean(groups: Sequence[tuple[str, float, int]]) -> str:
 
 
 def kinds() -> str:
-    """Write one row per kind of answer: how far off on rows that no fit has seen, and on which systems."""
+    """Return a table with one row per kind of answer: mean error on held-out rows, also by system."""
     lines: list[tuple[object, ...]] = []
     for kind in KINDS:
         groups = _groups(kind)
@@ -161,15 +162,13 @@ def kinds() -> str:
 
 
 def in_short() -> str:
-    """Write the same in one paragraph, for the README."""
-    parts = []
+    """Return a table of mean error and number of rows per kind of answer, for the README."""
+    rows = []
     for kind in KINDS:
         groups = _groups(kind)
         if groups:
-            parts.append(
-                f"{kind} {_mean(groups)} ({sum(count for *_, count in groups)})"
-            )
-    return fill("; ".join(parts) + ".", 125) + "\n"
+            rows.append((kind, _mean(groups), sum(count for *_, count in groups)))
+    return table(("answer", "mean error", "held-out rows"), rows)
 
 
 def _shown(value: Any) -> str:
@@ -201,7 +200,13 @@ def _study(name: str, ledger: dict[str, Any]) -> str:
     if rows_bad:
         parts.append(
             table(
-                ("claim", "what the source says", "published", "simulated", "verdict"),
+                (
+                    "claim",
+                    "statement of the source",
+                    "published",
+                    "simulated",
+                    "verdict",
+                ),
                 rows_bad,
             )
         )
@@ -211,20 +216,22 @@ def _study(name: str, ledger: dict[str, Any]) -> str:
 
 
 def wrong() -> str:
-    """Write, study by study, every held-out claim that is wrong or could not be derived."""
+    """Return, by study, every held-out claim that is wrong or could not be derived."""
     return "\n".join(_study(name, ledger) for name, ledger in recorded().items())
 
 
 def error(study: str, group: str) -> str:
-    """Say how far off a study's held-out rows of one group of metrics are, for the page of a model."""
+    """Return the mean error of a study's held-out rows of one group, for the page of a model."""
     ledger = recorded().get(study)
     if ledger is None:
         return f"not recorded (study {code(study)})"
-    found = ledger["summary"]["mape_percent_by_metric"].get(group)
-    if found is None:
+    error_of_group = ledger["summary"]["mape_percent_by_metric"].get(group)
+    if error_of_group is None:
         have = ", ".join(ledger["summary"]["mape_percent_by_metric"])
         raise ValueError(
             f"docs: error {study} {group}: got no such group, wanted one of {have}"
         )
-    rows = f"{found['rows']} held-out rows" if found["rows"] > 1 else "one held-out row"
-    return f"mean error {_percent(found['mape_percent'])} over {rows} of [{study}](../trust/index.md#{study})"
+    count = error_of_group["rows"]
+    rows = f"{count} held-out rows" if count > 1 else "one held-out row"
+    error_percent = _percent(error_of_group["mape_percent"])
+    return f"mean error {error_percent} over {rows} of [{study}](../trust/index.md#{study})"

@@ -7,13 +7,13 @@ TITLE = "Anatomy of a write"
 NUMBERS = {"size_bytes": (1024, 4096, 8192), "k": (4, 8, 10)}
 RUBRIC = (
     ("all steps of the chosen path named in order, with the reason for each", 4),
-    ("the latency split by category compared with lesson 2's write", 3),
+    ("the latency by category, compared with the write of lesson 2", 3),
     ("one change proposed, predicted and simulated", 3),
 )
 
 
 def questions(d: Given) -> Questions:
-    """Questions; the lesson hands over `copies`, `coded`, `fresh` and `stripe`."""
+    """Return the questions. The lesson passes on `copies`, `coded`, `fresh` and `stripe`."""
     size = stripesim.format_size(d.size_bytes)
     yield Question(
         "bytes read",
@@ -28,12 +28,14 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "bytes read by another code",
-        f"And before RS({d.k},2) could, with the same chunks?",
+        f"And before RS({d.k},2) can overwrite as much, with the same chunk size?",
         lambda: d.k * 4096,
         unit="B",
         tolerance=0.01,
-        hint="The same rule with another k.",
-        why=lambda _: f"{d.k} chunks of 4 KiB. Wider codes store less and read more.",
+        hint="Apply the same rule with another k.",
+        why=lambda _: (
+            f"It reads {d.k} chunks of 4 KiB. Wider codes store less and read more."
+        ),
     )
     yield Question(
         "messages",
@@ -41,59 +43,59 @@ def questions(d: Given) -> Questions:
         lambda: int(d.coded.totals()["messages"]),
         unit="messages",
         tolerance=0.01,
-        hint="Count the pairs: with the client; with each other shard for the read, the write, the "
-        "roll-forward.",
+        hint="Count request–reply pairs: one with the client, and three with each other shard (read, write, "
+        "roll-forward).",
         why=lambda x: (
-            "Two with the client; with each other shard a sub-read, a sub-write and a roll-forward, each "
-            f"with its reply. Together {x}; 3-replication needs {int(d.copies.totals()['messages'])}."
+            "The client exchanges two. Each other shard gets a sub-read, a sub-write and a "
+            "roll-forward, each "
+            f"with a reply. The total is {x}. 3-replication needs {int(d.copies.totals()['messages'])}."
         ),
     )
     yield Question(
         "where the time goes",
-        "On what does the RS(6,3) write spend most of its latency? (client, network, cpu, coding, ssd, "
+        "Which category takes most of the latency of the RS(6,3) write? (client, network, cpu, coding, ssd, "
         "pause, wait)",
         lambda: max(
             d.coded.latency_by_category_ns(),
             key=lambda name: d.coded.latency_by_category_ns()[name],
         ),
-        hint="`coded.latency_by_category_ns()` has the numbers.",
+        hint="`coded.latency_by_category_ns()` returns the numbers.",
         why=lambda x: (
             f"{x}: {d.coded.latency_by_category_ns()[x] / 1e3:,.0f} µs of {d.coded.latency_ns / 1e3:,.0f} µs."
         ),
     )
     yield Question(
         "the arithmetic",
-        "Which share of the RS(6,3) latency is the arithmetic of the code itself?",
+        "What share of the RS(6,3) latency does the arithmetic of the code take?",
         lambda: 100 * d.coded.latency_by_category_ns()["coding"] / d.coded.latency_ns,
         unit="%",
         tolerance=0.3,
-        hint="The category coding over the whole latency.",
-        why="The code is cheap; what it does to the path is not.",
+        hint="Divide the category `coding` by the latency.",
+        why="The arithmetic is cheap. The extra steps that the code adds to the path are not.",
     )
     yield Question(
         "assumed",
-        "How many of the parameters in this timeline are assumed, because no source was found?",
+        "How many parameters of this timeline are assumed, for lack of a source?",
         lambda: sum(
             number["provenance"] == "assumed" for number in d.coded.parameters.values()
         ),
         tolerance=0.0,
         hint="Each entry of `coded.parameters` has a provenance.",
-        why=lambda x: (
-            f"{x} of {len(d.coded.parameters)}. A model is honest if it says so."
-        ),
+        why=lambda x: f"{x} of {len(d.coded.parameters)}. An honest model lists them.",
     )
     yield Question(
         "first write",
-        "By which factor is the first write into a new object faster than the overwrite?",
+        "By what factor is the first write into a new object faster than the overwrite?",
         lambda: d.coded.latency_ns / d.fresh.latency_ns,
-        hint="Two of the latencies just printed.",
-        why="No old stripe has to be read, nor kept for a roll-back.",
+        hint="Divide two of the latencies just printed.",
+        why="There is no old stripe to read, and none to keep for a rollback.",
     )
     yield Question(
         "bytes per byte",
-        "A full stripe of 24 KiB: how many bytes do the devices write for each byte of the client?",
+        "When the client writes a full stripe of 24 KiB, how many bytes do the devices write per "
+        "client byte?",
         lambda: d.stripe.totals()["device_write_bytes"] / (6 * 4096),
         unit="B/B",
-        hint="device_write_bytes of the full stripe, over its size.",
-        why="1.5 for data and parities, the rest is metadata and logs.",
+        hint="Divide `device_write_bytes` of the full stripe by its size.",
+        why="Data and parities account for 1.5. The rest is metadata and logs.",
     )

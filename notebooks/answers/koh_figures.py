@@ -8,8 +8,8 @@ from stripesim.notebooks.teach import Given, Question, Questions
 TITLE = "The figures of Koh et al."
 NUMBERS = {"op": ("write", "read"), "free": (4, 6, 10), "rows_": (20, 30, 50)}
 RUBRIC = (
-    ("the claim, its place in the paper, its role and tolerance", 2),
-    ("three possible causes: the paper, the model, the comparison", 4),
+    ("the claim, with its place in the paper, role and tolerance", 2),
+    ("three possible causes: in the paper, the model and the comparison", 4),
     ("a measurement or run that would decide between them", 4),
 )
 
@@ -32,7 +32,7 @@ def suspects(parameters: dict[str, Any]) -> list[str]:
 
 
 def questions(d: Given) -> Questions:
-    """Questions; the lesson hands over `claims`, `rows` and `parameters`."""
+    """Return the questions. The lesson passes on `claims`, `rows` and `parameters`."""
     yield Question(
         "held out",
         "How many of the paper's numbers are held out?",
@@ -40,34 +40,34 @@ def questions(d: Given) -> Questions:
         tolerance=0.0,
         hint="Count the roles just printed.",
         why=lambda _: (
-            f"Of {len(d.claims)}. On the contradicted ones the paper disagrees with itself."
+            f"The list has {len(d.claims)}. On the contradicted ones, the paper disagrees with itself."
         ),
     )
     yield Question(
         "chance",
-        f"A model guesses each of {d.rows_} held-out ratios between 0.1 and 10 at random, evenly on a "
-        "logarithmic scale. How many are within 10 % by chance?",
+        f"A model guesses {d.rows_} held-out ratios at random between 0.1 and 10, uniformly on a logarithmic "
+        "scale. How many are within 10 % by chance?",
         lambda: d.rows_ * (math.log(1.1 / 0.9) / math.log(100)),
         tolerance=0.1,
-        hint="The share of the interval from 0.9 to 1.1 times the truth, on a logarithmic scale of two "
-        "decades.",
-        why="Chance alone explains very few right rows.",
+        hint="Compare the interval from 0.9 to 1.1 times the true value with two decades, on a logarithmic "
+        "scale.",
+        why="Chance alone explains very few correct rows.",
     )
     yield Question(
         "copies over code",
-        f"Sequential {d.op}s: by which factor is 3-replication ahead of RS(10,4) (means over the block "
-        "sizes)?",
+        f"For sequential {d.op}s, by what factor is 3-replication faster than RS(10,4)? (Use means over the "
+        "block sizes.)",
         lambda: (
             throughput(d.rows, "rep:3", d.op, "seq")
             / throughput(d.rows, "rs:10,4", d.op, "seq")
         ),
         hint="`throughput(rows, scheme, op, pattern)` is defined above.",
-        why="Fewer sizes than in the paper: compare orders of magnitude, not digits.",
+        why="There are fewer sizes than in the paper, so compare orders of magnitude, not digits.",
     )
     yield Question(
         "a published number",
-        "Mean sequential write throughput of RS(6,3): how far off are we, in per cent of the published "
-        "value?",
+        "How far is our mean sequential write throughput of RS(6,3) from the published value, in per cent of "
+        "that value?",
         lambda: abs(
             100
             * (
@@ -79,31 +79,33 @@ def questions(d: Given) -> Questions:
         unit="%",
         tolerance=0.2,
         hint="Claim koh2017-041 holds the published value.",
-        why="Over four sizes instead of eight. What else differs?",
+        why="Our mean covers four sizes instead of eight. What else differs?",
     )
     yield Question(
         "random or sequential",
-        "Do random writes of RS(6,3) beat its sequential ones on average over these sizes? (True or False)",
+        "Averaged over these sizes, are random writes under RS(6,3) faster than sequential ones? "
+        "(True or False)",
         lambda: (
             throughput(d.rows, "rs:6,3", "write", "rand")
             > throughput(d.rows, "rs:6,3", "write", "seq")
         ),
-        hint="Two calls of `throughput`.",
+        hint="Call `throughput` twice.",
         why=lambda x: (
-            "Lesson 3 says why."
+            "Lesson 3 explains it."
             if x
             else "Large sequential writes fill many placement groups."
         ),
     )
     yield Question(
         "the exception",
-        "Which parameter of `cpu` was fitted to a row of RS(6,3) itself? (its name after the dot, or none)",
+        "One parameter of `cpu` may have been fitted to a row of RS(6,3). Which one? (its name after "
+        "the dot, or none)",
         lambda: (suspects(d.parameters) or ["none"])[0],
         hint="Read the sources just printed.",
         why=lambda x: (
-            "All keep to the rule."
+            "All parameters keep to the rule."
             if x == "none"
-            else "That row no longer counts as held out, in any table."
+            else "No table counts that row as held out any longer."
         ),
     )
     yield Question(
@@ -113,6 +115,6 @@ def questions(d: Given) -> Questions:
         lambda: 0.0,
         unit="%",
         tolerance=0.0,
-        hint="As many unknowns as equations.",
-        why="None, and it means nothing. Only numbers that the fit has not seen count.",
+        hint="There are as many unknowns as equations.",
+        why="It is zero, and that means nothing. Only held-out numbers count.",
     )

@@ -12,9 +12,9 @@ NUMBERS = {
     "percentile": (90, 95, 99),
 }
 RUBRIC = (
-    ("the formula, its assumptions, and the system it is applied to", 3),
+    ("the formula, its assumptions and the system it describes", 3),
     ("simulation and formula compared with a standard error", 4),
-    ("the assumption that breaks, shown by a run", 3),
+    ("the broken assumption, demonstrated by a run", 3),
 )
 
 
@@ -29,27 +29,27 @@ def erlang_c_wait(servers: int, load: float) -> float:
 
 
 def questions(d: Given) -> Questions:
-    """Questions; the lesson hands over times in mean service times."""
+    """Return the questions. The lesson passes on times, in mean service times."""
 
     def error() -> float:
         return float(d.times.reshape(50, -1).mean(axis=1).std(ddof=1) / math.sqrt(50))
 
     yield Question(
         "M/M/1",
-        f"M/M/1 at a load of {d.load}: mean time in the system, by theory, in service times?",
+        f"What is the theoretical mean time in an M/M/1 system at load {d.load}, in service times?",
         lambda: 1 / (1 - d.load),
         tolerance=0.01,
         hint="1/(1 − ρ).",
         why=lambda _: (
-            f"The simulation of {len(d.times):,} requests says {d.times.mean():.3f}."
+            f"The simulation of {len(d.times):,} requests gives {d.times.mean():.3f}."
         ),
     )
     yield Question(
         "standard errors",
-        "How many standard errors lie between simulation and theory?",
+        "By how many standard errors do simulation and theory differ?",
         lambda: abs(d.times.mean() - 1 / (1 - d.load)) / error(),
         tolerance=0.1,
-        hint="The standard error is the spread of the 50 batch means, over √50.",
+        hint="The standard error is the standard deviation of the 50 batch means divided by √50.",
         why=lambda x: (
             "Chance explains it."
             if x < 3
@@ -58,45 +58,50 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "as if independent",
-        "By which factor is the error underestimated by someone who takes the requests for independent?",
+        "If you treat the requests as independent, by what factor do you underestimate the standard error?",
         lambda: error() / float(d.times.std(ddof=1) / math.sqrt(len(d.times))),
-        hint="Divide the error from batches by the spread of single requests over √n.",
-        why="The correlation of neighbours is the whole point of a queue.",
+        hint="Without batches, the standard error is the standard deviation of all requests divided by √n.",
+        why="Neighbouring requests share a queue, so their times are strongly correlated.",
     )
     yield Question(
         "a percentile",
-        f"The time in an M/M/1 system is exponential. Its {d.percentile}th percentile, in service times?",
+        f"The time in an M/M/1 system is exponentially distributed. What is its {d.percentile}th "
+        "percentile, in "
+        "service times?",
         lambda: -math.log(1 - d.percentile / 100) / (1 - d.load),
         tolerance=0.02,
-        hint="Solve 1 − exp(−t/mean) = percentile for t; the mean is the one above.",
+        hint="Solve 1 − exp(−t/mean) = percentile/100 for t, with the mean from above.",
         why="So the p99 of an M/M/1 queue is 4.6 times its mean, at any load.",
     )
     yield Question(
         "half the wait",
-        "Mean wait of M/D/1 over that of M/M/1, simulated?",
+        "What is the ratio of the simulated mean waits, M/D/1 over M/M/1?",
         lambda: float((d.fixed.mean() - 1) / (d.times.mean() - 1)),
-        hint="The wait is the time in the system less one service time.",
-        why="Theory says 0.5: half of an M/M/1's queue is the spread of service times.",
+        hint="The wait is the time in the system minus one service time.",
+        why="Theory gives 0.5. The spread of service times causes half of the wait in an M/M/1 queue.",
     )
     yield Question(
         "Erlang",
-        f"{d.servers} servers at the same load each: mean wait in service times?",
+        f"What is the mean wait with {d.servers} servers at the same load per server, in service times?",
         lambda: erlang_c_wait(d.servers, d.load),
         tolerance=0.05,
-        hint="Erlang's C formula with c·ρ offered; a small program helps.",
+        hint="Use Erlang's C formula with an offered load of c·ρ. A small program helps.",
         why=lambda _: (
-            f"The simulation says {d.many.mean() - 1:.3f}. One queue for {d.servers} servers: that is what "
-            "an SSD's channels are."
+            f"The simulation gives {d.many.mean() - 1:.3f}. The channels of an SSD are such servers "
+            "with a shared "
+            "queue."
         ),
     )
     yield Question(
         "the slowest shard",
-        f"The slowest of {d.shards} shards without queues, in mean service times, by theory?",
+        f"By theory, how long does the slowest of {d.shards} shards take without queues, in mean "
+        "service times?",
         lambda: sum(1 / n for n in range(1, d.shards + 1)),
         tolerance=0.02,
         hint="The first of n finishes after 1/n on average, the next after another 1/(n − 1), …",
         why=lambda _: (
-            f"The simulation says {d.slowest.mean():.3f}. Under load there is no formula: this is where "
-            "simulation begins."
+            f"The simulation gives {d.slowest.mean():.3f}. Under load there is no formula, and "
+            "simulation becomes "
+            "necessary."
         ),
     )

@@ -8,13 +8,13 @@ TITLE = "Read a cluster"
 NUMBERS = {"hosts": (5, 8, 12), "used": (50, 60, 70), "pool": ("ec21", "ec22", "reps")}
 RUBRIC = (
     ("the waterfall from raw to usable bytes, each step with its reason", 3),
-    ("the OSD that fills first, and two ways to help, compared in bytes", 4),
-    ("a decision with what would change it", 3),
+    ("the OSD that fills first, and two remedies compared in bytes", 4),
+    ("a decision, and a fact that would change it", 3),
 )
 
 
 def questions(d: Given) -> Questions:
-    """Questions; the lesson hands over `report`."""
+    """Return the questions. The lesson passes on `report`."""
 
     def pool(name: str) -> dict[str, Any]:
         return row_of(d.report["capacity"]["pools"], name=name)
@@ -24,15 +24,16 @@ def questions(d: Given) -> Questions:
 
     yield Question(
         "overhead",
-        f"Pool {d.pool}: how many raw bytes does one byte of a client take?",
+        f"How many raw bytes does one client byte take in pool {d.pool}?",
         lambda: float(pool(d.pool)["overhead"]),
         unit="B/B",
         tolerance=0.01,
-        hint="(k + m)/k, or the number of copies.",
+        hint="(k + m)/k, or the number of replicas.",
     )
     yield Question(
         "usable",
-        f"Pool {d.pool}: how many GB could clients store until the full ratio, if data were spread evenly?",
+        f"With evenly spread data, how many GB could clients store in pool {d.pool} before the full ratio is "
+        "reached?",
         lambda: pool(d.pool)["usable_bytes_full"] / 1e9,
         unit="GB",
         tolerance=0.03,
@@ -40,41 +41,43 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "placement groups of the fullest",
-        "Class ssd: by which factor does its fullest OSD hold more than the mean?",
+        "By what factor does the fullest OSD of class ssd exceed the mean?",
         lambda: float(ssd()["now"]["fullest_over_mean"]),
         tolerance=0.02,
-        hint="The table of device classes.",
+        hint="See the table of device classes.",
         why=lambda _: (
-            f"It is osd.{ssd()['now']['fullest_osd']}. When it is full, writes stop in the whole pool."
+            f"The fullest is osd.{ssd()['now']['fullest_osd']}. When it is full, writes stop in the "
+            "whole pool."
         ),
     )
     yield Question(
         "stranded",
-        "Class ssd: which share of its bytes up to the full ratio is stranded by that imbalance?",
+        "What share of the bytes of class ssd, up to the full ratio, does that imbalance strand?",
         lambda: 100 * ssd()["now"]["stranded_bytes"] / ssd()["full_bytes"],
         unit="%",
-        hint="1 − 1/(fullest over mean).",
-        why="1 − 1/(fullest over mean): what the others still have free when the fullest is full.",
+        hint="Compute 1 − 1/(fullest over mean).",
+        why="1 − 1/(fullest over mean) is still free on the other OSDs when the fullest is full.",
     )
     yield Question(
         "balanced",
-        "Class ssd: how many GB does the balancer (upmap) win back?",
+        "How many GB does the balancer (upmap) regain in class ssd?",
         lambda: (
             (ssd()["now"]["stranded_bytes"] - ssd()["after_upmap"]["stranded_bytes"])
             / 1e9
         ),
         unit="GB",
-        hint="Stranded now less stranded after upmap.",
-        why="Not all: single placement groups are coarse on OSDs that hold so few.",
+        hint="Subtract the stranded bytes after upmap from those now.",
+        why="It does not regain all of it, because OSDs with few placement groups cannot be balanced finely.",
     )
     yield Question(
         "room to heal",
-        f"{d.hosts} equal hosts are {d.used} % full. One is lost for good. How full are the others "
-        "afterwards?",
+        f"Of {d.hosts} equal hosts that are {d.used} % full, one is lost for good. How full are the "
+        "others after "
+        "recovery?",
         lambda: d.used * d.hosts / (d.hosts - 1),
         unit="%",
         tolerance=0.02,
-        hint="The same bytes on one host less.",
+        hint="One host fewer holds the same bytes.",
         why=lambda x: (
             "Below the nearfull ratio of 85 %."
             if x < 85
@@ -83,21 +86,22 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "few big hosts",
-        "With 4 hosts and RS(2,2) over hosts, one host is lost for good. Onto how many hosts can its shards "
-        "be rebuilt?",
+        "A cluster with RS(2,2) over 4 hosts loses one host for good. Onto how many hosts can its shards be "
+        "rebuilt?",
         lambda: 0,
         tolerance=0.0,
-        hint="Each shard needs a host of its own.",
-        why="Four shards need four hosts; three are left. The pool stays degraded until a host comes back.",
+        hint="Each shard needs a separate host.",
+        why="Four shards need four hosts, and only three remain. The pool stays degraded until a "
+        "host returns.",
     )
     yield Question(
         "agreement",
-        "On how many OSDs do the placement groups that we computed equal those that the cluster counted?",
+        "On how many OSDs does the computed number of placement groups equal the cluster's own count?",
         lambda: sum(
             row["acting_pgs"] == row["reported_acting_pgs"]
             for row in d.report["pgs_by_osd"]
         ),
         tolerance=0.0,
-        hint="Compare acting_pgs and reported_acting_pgs.",
-        why="CRUSH is a function: with the same map and the same hash the result is the same, bit by bit.",
+        hint="Compare `acting_pgs` and `reported_acting_pgs`.",
+        why="CRUSH is a function: the same map and hash give the same result, bit for bit.",
     )

@@ -10,19 +10,19 @@ NUMBERS = {
     "weight": (2, 3, 4),
 }
 RUBRIC = (
-    ("a service level and the failure it is meant for", 2),
+    ("a service level and the failure it covers", 2),
     ("the trade-off curve with at least four points, both axes with units", 4),
-    ("a profile chosen, with what was given up for it", 4),
+    ("a chosen profile and its price", 4),
 )
 
 
 def questions(d: Given) -> Questions:
-    """Questions; the lesson hands over `rows`: result rows by scheduler."""
+    """Return the questions. The lesson passes on `rows`, the result rows by scheduler."""
     yield Question(
         "a reservation",
-        f"An OSD can do {d.capacity:,} requests/s. Recovery has a reservation of {d.reserved} %, clients "
-        "want all "
-        "they can get and have a weight so large that nothing else is left over. How many do clients get?",
+        f"An OSD serves {d.capacity:,} requests/s. Recovery has a reservation of {d.reserved} %. "
+        "Clients have "
+        "unlimited demand and a weight so large that they take all that remains. What rate do they get?",
         lambda: d.capacity * (1 - d.reserved / 100),
         unit="requests/s",
         tolerance=0.02,
@@ -31,58 +31,59 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "a limit",
-        f"The same OSD, no clients at all. Recovery has a limit of {d.limit} %. How many requests/s does "
-        "it do?",
+        f"The same OSD has no clients, and recovery has a limit of {d.limit} %. What rate does "
+        "recovery reach?",
         lambda: d.capacity * d.limit / 100,
         unit="requests/s",
         tolerance=0.02,
-        hint="A limit holds even when nobody else wants anything.",
-        why="The rest of the OSD idles. That is the price of a limit: the next client finds it free.",
+        hint="A limit holds even if there is no other demand.",
+        why="The rest of the capacity stays idle. In return, the next client finds the OSD free.",
     )
     yield Question(
         "weights",
-        f"No reservations, no limits; clients have weight {d.weight}, recovery weight 1, both want more than "
-        "there is. How many requests/s does recovery do?",
+        f"Now there are no reservations and no limits. Clients have weight {d.weight} and recovery "
+        "has weight 1. "
+        "Both have unlimited demand. What rate does recovery reach?",
         lambda: d.capacity / (d.weight + 1),
         unit="requests/s",
         tolerance=0.02,
-        hint="Weights divide what reservations leave, in proportion.",
+        hint="Weights divide the capacity that reservations leave.",
     )
     yield Question(
         "all three",
-        f"Recovery: reservation {d.reserved} %, weight 1; clients: no reservation, weight {d.weight}. Both "
-        "want more than there is. How many requests/s does recovery do?",
+        f"Recovery has a reservation of {d.reserved} % and weight 1. Clients have no reservation and weight "
+        f"{d.weight}. Both have unlimited demand. What rate does recovery reach?",
         lambda: d.capacity * max(d.reserved / 100, 1 / (d.weight + 1)),
         unit="requests/s",
         tolerance=0.02,
-        hint="What recovery gets by its reservation counts towards its share.",
-        why="The larger of the reservation and the share by weight: service under the reservation also "
-        "advances the weight's tag.",
+        hint="Service under the reservation counts towards the share.",
+        why="It gets the larger of its reservation and its share by weight, because service under "
+        "the reservation "
+        "also advances the weight tag.",
     )
     yield Question(
         "the fastest rebuild",
-        "Which of the four runs is clean first? (as in SCHEDULERS)",
+        "Which of the four runs becomes clean first? (as in SCHEDULERS)",
         lambda: min(d.rows, key=lambda name: d.rows[name]["recovery_s"]),
-        hint="The column recovery.",
+        hint="See the column `recovery`.",
     )
     yield Question(
         "what clients keep",
-        "Which share of the rate that they have before the failure do clients keep during recovery, under "
-        "high_client_ops?",
+        "Under high_client_ops, what share of their rate before the failure do clients keep during recovery?",
         lambda: (
             100
             * d.rows["high_client_ops"]["iops_recovery"]
             / d.rows["high_client_ops"]["iops_before"]
         ),
         unit="%",
-        hint="Two columns of its line.",
+        hint="Divide two columns of its line.",
         why=lambda _: (
             f"Under wpq it is {100 * d.rows['wpq']['iops_recovery'] / d.rows['wpq']['iops_before']:.0f} %."
         ),
     )
     yield Question(
         "reserved but idle",
-        "Nothing recovers. By how many per cent are clients slower under high_recovery_ops than under "
+        "While nothing recovers, by how many per cent are clients slower under high_recovery_ops than under "
         "high_client_ops?",
         lambda: (
             100
@@ -93,16 +94,16 @@ def questions(d: Given) -> Questions:
             )
         ),
         unit="%",
-        hint="The column before.",
-        why="Their limit holds although the OSD has time to spare.",
+        hint="See the column `before`.",
+        why="Their limit holds although the OSD has spare capacity.",
     )
     yield Question(
         "the trade",
-        "By which factor is recovery under high_client_ops slower than under high_recovery_ops?",
+        "By what factor is recovery slower under high_client_ops than under high_recovery_ops?",
         lambda: (
             d.rows["high_client_ops"]["recovery_s"]
             / d.rows["high_recovery_ops"]["recovery_s"]
         ),
-        hint="Divide two cells of the column recovery.",
-        why="A longer rebuild is a longer time with less redundancy: lesson 11 says what it costs in nines.",
+        hint="Divide two cells of the column `recovery`.",
+        why="A longer rebuild means more time with reduced redundancy. Lesson 11 expresses it in nines.",
     )

@@ -13,8 +13,8 @@ NUMBERS = {
 }
 RUBRIC = (
     ("a scheme chosen for the given limits, with bytes and times", 4),
-    ("one run that supports the choice and one that could have refuted it", 4),
-    ("what the choice costs elsewhere", 2),
+    ("one run that supports the choice, and one that could have refuted it", 4),
+    ("the cost of the choice elsewhere", 2),
 )
 
 
@@ -24,35 +24,35 @@ def read_ratio(need: dict[str, Any]) -> float:
 
 
 def questions(d: Given) -> Questions:
-    """Questions; the lesson hands over `needs`, `timelines`, `rows` and `story`."""
+    """Return the questions. The lesson passes on `needs`, `timelines`, `rows` and `story`."""
     yield Question(
         "bytes read",
-        f"How many bytes does {d.scheme} read for each byte that was lost?",
+        f"How many bytes does a repair under {d.scheme} read per lost byte?",
         lambda: read_ratio(d.needs[d.scheme]),
         unit="B/B",
         tolerance=0.02,
-        hint="The table above; or derive it from the code's parameters.",
+        hint="See the table above, or derive it from the parameters of the code.",
     )
     yield Question(
         "a share of each helper",
-        "Clay(9,3,11): which share of each helper's shard does it read?",
+        "What share of each helper's shard does a repair under Clay(9,3,11) read?",
         lambda: (
             100 * read_ratio(d.needs["clay:9,3,11"]) / d.needs["clay:9,3,11"]["helpers"]
         ),
         unit="%",
         tolerance=0.02,
         hint="1/(d − k + 1).",
-        why="1/(d − k + 1), from d helpers instead of k.",
+        why="It reads 1/(d − k + 1) from each of d helpers, instead of all of k helpers.",
     )
     yield Question(
         "first to finish",
-        "Which of the four rebuilds its shard of one object first? (as in SCHEMES)",
+        "Which of the four schemes rebuilds its shard first? (as in SCHEMES)",
         lambda: min(d.timelines, key=lambda one: one.latency_ns).scheme,
-        hint="The latencies just printed.",
+        hint="Compare the latencies just printed.",
     )
     yield Question(
         "what takes Clay's time",
-        "Clay reads little. On what does it spend most of its time? (client, network, cpu, coding, ssd, "
+        "Clay reads little. Which category takes most of its time? (client, network, cpu, coding, ssd, "
         "pause, wait)",
         lambda: max(
             (
@@ -62,28 +62,29 @@ def questions(d: Given) -> Questions:
             ).latency_by_category_ns(),
             key=clay.latency_by_category_ns().__getitem__,
         ),
-        hint="The line below the heading of Clay's timeline.",
-        why="Bytes saved on the wire are paid for elsewhere.",
+        hint="See the line below the heading of Clay's timeline.",
+        why="Clay pays elsewhere for the bytes that it saves on the wire.",
     )
     yield Question(
         "bytes to bring back",
-        "How many times as many bytes as RS(10,4) has 3-replication to bring back for one object?",
+        "To restore one object, how many times as many bytes does 3-replication rebuild as RS(10,4)?",
         lambda: d.needs["rep:3"]["rebuilt_bytes"] / d.needs["rs:10,4"]["rebuilt_bytes"],
         tolerance=0.05,
-        hint="A copy is the whole object.",
-        why="A copy is the whole object, a shard a tenth of it.",
+        hint="A replica holds the whole object.",
+        why="A replica holds the whole object, and a shard holds a tenth of it.",
     )
     yield Question(
         "private bytes",
-        "RS(6,2): how many bytes cross the private network of these 4 hosts for each byte lost?",
+        "Under RS(6,2), how many bytes cross the private network of these 4 hosts per lost byte?",
         lambda: float(
             row_of(d.rows, scheme="rs:6,2")["repair_private_net_bytes_per_lost_byte"]
         ),
         unit="B/B",
-        hint="A column of the table.",
-        why="Eight shards on four hosts: helpers beside the primary cross no wire. A real Ceph 16.2.15, "
-        "where each OSD had a network address of its own, sent 6.14 with RS(6,3) (measured for this "
-        "project).",
+        hint="The table has a column for it.",
+        why="Eight shards are on four hosts, so helpers on the host of the primary need no network. "
+        "A real Ceph "
+        "16.2.15, with a separate network address for each OSD, sent 6.14 B/B under RS(6,3) (measured for "
+        "this project).",
     )
     yield Question(
         "a drive by hand",
@@ -91,28 +92,30 @@ def questions(d: Given) -> Questions:
         lambda: d.drive_tb * 1e6 / d.mb_per_s / 3600,
         unit="h",
         tolerance=0.03,
-        hint="Bytes over bytes per second; an hour has 3,600 s.",
+        hint="Divide bytes by bytes per second. An hour has 3,600 s.",
     )
     yield Question(
         "noticing",
-        f"{d.lost}: how many seconds pass between the loss of power and the first OSD marked down?",
+        f"Under {d.lost}, how many seconds pass between the loss of power and the first OSD marked down?",
         lambda: float(d.story[d.lost]["detection_s"]),
         unit="s",
-        hint="Two events of the story.",
-        why="A host without power says nothing: peers wait for a grace of heartbeats. Had only the process "
-        "died, the refused connection would have shown it at once.",
+        hint="Compare two events of the printed timeline.",
+        why="A host without power is silent, so its peers wait for the heartbeat grace to pass. If only the "
+        "process had died, the refused connection would have revealed it at once.",
     )
     yield Question(
         "before data moves",
-        f"{d.lost}: from the failure until all is clean, which share passes before any data moves (noticing, "
-        "and waiting until down becomes out)?",
+        f"Under {d.lost}, what share of the time from failure to clean passes before any data moves "
+        "(detection, "
+        "and the down-out interval)?",
         lambda: (
             100
             * (d.story[d.lost]["detection_s"] + d.story[d.lost]["down_out_s"])
             / d.story[d.lost]["failure_to_clean_s"]
         ),
         unit="%",
-        hint="detection_s and down_out_s over failure_to_clean_s.",
-        why="And the wait was cut to 15 s here; Ceph's default is 600 s. A code that repairs with fewer "
-        "bytes shortens only the rest, which grows with what a drive holds.",
+        hint="Add `detection_s` and `down_out_s`, and divide by `failure_to_clean_s`.",
+        why="This run shortened the down-out interval to 15 s, and Ceph's default is 600 s. A code "
+        "that repairs "
+        "with fewer bytes shortens only the rest, which grows with the amount of data per drive.",
     )

@@ -32,7 +32,7 @@ CATEGORIES: Final = {
 #: Label and colour of each lock and slot that a request can hold.
 LOCKS: Final = {
     "pg.lock": ("PG lock held", "#0072B2"),
-    "pg.pipeline": ("in the PG’s write pipeline", "#7FB2D9"),
+    "pg.pipeline": ("write pipeline", "#7FB2D9"),
     "pg.exec": ("PG busy with one stage", "#00304D"),
     "primary.recovery": ("recovery slot held", "#0072B2"),
 }

@@ -10,12 +10,13 @@ import pytest
 
 from stripesim.api import Scenario, fit_trace, load_scenario, load_trace, run, write_fit
 from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace
+from support.messages import states
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"
 REAL = DATA / "blkparse_evelii_nvme_read.txt.gz"
 needs_data = pytest.mark.skipif(
     not REAL.is_file(),
-    reason=f"real trace {REAL.name} is missing beside the repository",
+    reason=f"real trace {REAL.name} is missing next to the repository",
 )
 BASE_NS, NS_PER_BYTE = 60_000.0, 1.0
 SCENARIO = """schemes = ["none"]
@@ -64,12 +65,12 @@ def test_a_scenario_on_the_written_drive_takes_the_times_of_the_trace(
     rows = {row["block_size_bytes"]: row for row in run(scenario).rows.to_dicts()}
     for size in sizes:
         if size in rows:
-            # 4,000 draws of a spread of 0.3 leave half a percent in the fit and as much in the run.
+            # With 4,000 draws at a spread of 0.3, fit and run each deviate by half a percent.
             wanted_ns = BASE_NS + NS_PER_BYTE * size
             assert rows[size]["latency_mean_ns"] == pytest.approx(wanted_ns, rel=0.03)
 
 
-def test_what_the_trace_does_not_show_is_said_to_be_assumed(tmp_path: Path) -> None:
+def test_parameters_missing_from_the_trace_are_marked_assumed(tmp_path: Path) -> None:
     trace = trace_of(np.full(400, 4096), 0.2)
     write_fit(fit_trace(trace), trace, tmp_path, like="sata-tlc")
     (tmp_path / "own.toml").write_text(SCENARIO)
@@ -78,9 +79,7 @@ def test_what_the_trace_does_not_show_is_said_to_be_assumed(tmp_path: Path) -> N
     }
     assert listed["ssd.read_base_ns"]["provenance"] == "fitted"
     assert listed["ssd.write_base_ns"]["provenance"] == "assumed"
-    assert listed["ssd.write_base_ns"]["source"].startswith(
-        "not in the trace: as sata-tlc"
-    )
+    assert "sata-tlc" in listed["ssd.write_base_ns"]["source"]
 
 
 def test_a_drive_given_inline_replaces_numbers_of_the_preset() -> None:
@@ -122,8 +121,9 @@ def test_a_drive_given_inline_replaces_numbers_of_the_preset() -> None:
 )
 def test_a_wrong_drive_is_one_line(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "own.toml").write_text(f'schemes = ["none"]\n[cluster]\n{text}\n')
-    with pytest.raises(ValueError, match=re.escape(said)) as problem:
+    with pytest.raises(ValueError, match=r"own\.toml") as problem:
         run(load_scenario(tmp_path / "own.toml", sets=["workload.requests=10"]))
+    assert states(str(problem.value), said)
     assert str(problem.value).startswith(f"{tmp_path}/own.toml:")
     assert "\n" not in str(problem.value)
 
@@ -162,7 +162,7 @@ def test_the_published_trace_gives_a_drive(data: Path, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Text of a drive's file, which tests damage."""
-    # Sizes of up to 32 KiB are one part, so that base and slope have intervals of their own.
+    # Sizes up to 32 KiB are one part, so base and slope have separate intervals.
     trace = trace_of(
         np.random.default_rng(2).choice(np.array([4096, 16_384]), 400), 0.2
     )
@@ -177,25 +177,25 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> str:
         (
             r"(\[ssd.channels\]\nvalue = )\S+",
             r"\g<1>2.5",
-            "channels: got 2.5, wanted a whole number",
+            "channels: got 2.5",
         ),
         (
             r"(\[ssd.read_base_ns\]\nvalue = )\S+",
             r"\g<1>inf",
-            "read_base_ns: value: got inf, wanted a finite",
+            "read_base_ns: value: got inf",
         ),
         (
             r"(\[ssd.read_base_ns\]\nvalue = )\S+",
             r"\g<1>1e15",
-            "got 1e+15, wanted at most 1e+12",
+            "1e+15 ... 1e+12",
         ),
         (
             r"lognormal_sigma = \S+",
             "lognormal_sigma = 1e9",
-            "got 1000000000.0, wanted 0 to 5",
+            "got 1000000000.0 ... 0 ... 5",
         ),
-        (r"factors = .*", 'factors = "abc"', "wanted a list of numbers"),
-        (r"factors = .*", "factors = [1, 2]", "wanted 256 points of mean 1"),
+        (r"factors = .*", 'factors = "abc"', "factors"),
+        (r"factors = .*", "factors = [1, 2]", "256 ... 1"),
         (
             r"confidence_interval = .*",
             "confidence_interval = 3",
@@ -209,8 +209,9 @@ def test_a_damaged_drive_file_is_one_line_with_its_place(
 ) -> None:
     (tmp_path / "drive.toml").write_text(re.sub(was, now, fitted, count=1))
     (tmp_path / "own.toml").write_text(SCENARIO)
-    with pytest.raises(ValueError, match=re.escape(said)) as problem:
+    with pytest.raises(ValueError, match=r"own\.toml") as problem:
         run(load_scenario(tmp_path / "own.toml"))
+    assert states(str(problem.value), said)
     assert str(problem.value).startswith(
         f"{tmp_path}/own.toml:3: cluster.drive: drive.toml: "
     )
@@ -218,7 +219,7 @@ def test_a_damaged_drive_file_is_one_line_with_its_place(
 
 
 @needs_data
-def test_whole_channels_lie_in_the_interval_of_the_file(tmp_path: Path) -> None:
+def test_whole_channels_are_in_the_interval_of_the_file(tmp_path: Path) -> None:
     trace = load_trace(REAL)
     write_fit(fit_trace(trace), trace, tmp_path)
     drive = tomllib.loads((tmp_path / "drive.toml").read_text())["ssd"]

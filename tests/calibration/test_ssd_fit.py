@@ -16,7 +16,7 @@ DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"
 REAL = DATA / "blkparse_evelii_nvme_read.txt.gz"
 needs_data = pytest.mark.skipif(
     not REAL.is_file(),
-    reason=f"real trace {REAL.name} is missing beside the repository",
+    reason=f"real trace {REAL.name} is missing next to the repository",
 )
 
 
@@ -121,7 +121,7 @@ def test_channels_of_a_known_queue_are_found(servers: int) -> None:
     found = fit_concurrency(trace_of(start, end, np.full(6000, 4096)))
     assert found.channels is not None
     assert found.channels_ci95 is not None
-    # A 95 % interval may miss; half a channel must not.
+    # A 95 % interval may miss, but an error of half a channel may not occur.
     assert found.channels == pytest.approx(servers, abs=0.5)
     assert found.channels_ci95[0] <= found.channels <= found.channels_ci95[1]
     # Over seeds the estimate has a standard deviation of 2.5 %, and no bias: four of them.
@@ -163,23 +163,23 @@ def test_same_seed_same_fit() -> None:
     assert fit_times(made(), bootstrap=20) == fit_times(made(), bootstrap=20)
 
 
-def test_what_cannot_be_fitted_says_so() -> None:
+def test_impossible_fits_are_reported() -> None:
     few = made(count=30)
     with pytest.raises(
         FitError,
-        match=r"^made: got 30 completed reads with a service time, wanted at least 64$",
+        match=r"^made: got 30 completed reads.*64\b",
     ):
         fit_times(few)
     with pytest.raises(FitError, match="got 0 completed writes"):
         fit_times(made(), operation="write")
-    with pytest.raises(FitError, match="bootstrap: got 3, wanted at least 20"):
+    with pytest.raises(FitError, match=r"bootstrap: got 3.*20\b"):
         fit_times(made(), bootstrap=3)
 
 
 @needs_data
 def test_response_times_are_not_taken_for_service_times() -> None:
     trace = read_trace(DATA / "msr-cambridge1-sample.csv")
-    with pytest.raises(FitError, match="records no service times, only responses"):
+    with pytest.raises(FitError, match="service times"):
         fit_times(trace)
     fit = fit_times(trace, operation="read", quantity="response", bootstrap=20)
     assert fit.quantity == "response"
@@ -216,7 +216,7 @@ def test_nvme_reads_held_out_error_stays_inside_its_stated_bound(
 
 
 def slowed(factor: float) -> BlockTrace:
-    """A trace whose second half takes `factor` times as long."""
+    """Return a trace whose second half is slower by `factor`."""
     trace = made()
     assert trace.commands is not None
     late = pl.int_range(pl.len()) >= trace.commands.height // 2
@@ -246,7 +246,7 @@ def test_a_fit_that_misses_the_unseen_half_is_called_poor() -> None:
     assert "poor" not in good.summary()
 
 
-def test_no_estimate_lies_outside_its_interval() -> None:
+def test_every_estimate_is_inside_its_interval() -> None:
     # Heavy tails and two sizes: the bootstrap's percentiles need not contain the estimate.
     for seed in range(6):
         rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""The workload model keeps what it claims to keep, on made traces and on published ones it saw half of."""
+"""The workload model preserves its stated statistics on synthetic traces and held-out halves of real ones."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_a_poisson_workload_passes_all() -> None:
 def test_runs_bursts_and_reuse_are_kept() -> None:
     rng = np.random.default_rng(2)
     count = 8000
-    # Bursts of 20 requests 10 us apart, 10 ms between bursts; runs of 8 on average; 300 places used again.
+    # Bursts of 20 requests 10 us apart, 10 ms between bursts, runs of 8 on average, 300 reused addresses.
     gaps = np.where(
         rng.random(count) < 1 / 20,
         rng.exponential(1e7, count),
@@ -86,7 +86,7 @@ def test_runs_bursts_and_reuse_are_kept() -> None:
 
 
 def test_the_score_has_teeth() -> None:
-    """A model whose gaps lost their order, or whose places their reuse, is told."""
+    """A model that lost the order of its gaps or the reuse of its addresses is reported."""
     rng = np.random.default_rng(3)
     count = 6000
     # Busy for 10 requests on average, idle for 10: without its order the mixture of gaps is the same.
@@ -123,8 +123,8 @@ def test_same_seed_same_trace() -> None:
     assert synthesise(model, 1, 1).requests.height == 1
 
 
-def test_what_is_too_little_is_told() -> None:
-    with pytest.raises(WorkloadError, match="got 100 requests, wanted at least 400"):
+def test_too_few_observations_are_reported() -> None:
+    with pytest.raises(WorkloadError, match=r"got 100 requests.*400\b"):
         fit_workload(poisson(100))
     one_time = made(
         np.zeros(500),
@@ -142,7 +142,7 @@ def test_what_is_too_little_is_told() -> None:
 @pytest.mark.parametrize(
     ("name", "fails"),
     [
-        # What the model is known to lose is named: whoever mends it should hear of it here.
+        # Known losses of the model are listed, so that this test fails when one of them is fixed.
         ("linux-mysql.load.gz", {"footprint / bytes", "reuse ratio"}),
         ("mqsim_wsrch-small.trace.gz", set()),
         ("ms_DTRS100M.ssdsim.trace.gz", set()),

@@ -30,7 +30,7 @@ from generate import commands, parameters, readme, results, scenario, stage, tru
 
 
 def cells(page: str) -> set[str]:
-    """What stands as code in the first column of a page's tables."""
+    """Return the code in the first column of a page's tables."""
     return set(re.findall(r"^\| `([^`]+)`", page, flags=re.MULTILINE))
 
 
@@ -102,7 +102,7 @@ def test_the_count_of_each_recorded_ledger_is_on_the_page() -> None:
     for name, ledger in trust.recorded().items():
         found = ledger["summary"]
         assert f"**{found['right']} of {found['held_out']}**" in trust.summary()
-        # What is not right is all there, and listed.
+        # The page lists all claims that are not right.
         assert len(ledger["not_right"]) == found["wrong"] + found["not_derivable"]
         assert f"### {name}\n" in trust.wrong()
         assert (
@@ -161,7 +161,7 @@ def test_a_ledger_that_takes_a_second_is_what_was_recorded() -> None:
     )
 
 
-def test_the_tables_of_the_readme_are_what_the_simulation_and_the_ledgers_say() -> None:
+def test_the_tables_of_the_readme_equal_simulation_and_ledgers() -> None:
     text = readme.README.read_text(encoding="utf-8")
     assert readme.rewritten(text) == text, "python docs/record.py readme"
 
@@ -239,7 +239,7 @@ def test_a_command_that_a_page_shows_is_one(command: str) -> None:
 @pytest.mark.parametrize(
     "command", ["run x --no-such-option", "no-such-command", "study no-such-study"]
 )
-def test_what_is_no_command_is_found_out(command: str) -> None:
+def test_invalid_commands_are_detected(command: str) -> None:
     with pytest.raises(Exception, match=r"(?i)no such|no command|not one of|invalid"):
         commands.parse(command)
 
@@ -274,7 +274,7 @@ def test_scenarios_that_pages_show_are_scenarios(tmp_path: Path) -> None:
         assert load_scenario(str(path)).schemes
 
 
-def test_what_the_pages_say_of_mistakes_is_what_is_said() -> None:
+def test_documented_errors_are_current() -> None:
     text = (DOCS / "howto" / "cluster.md").read_text(encoding="utf-8")
     shown = re.search(
         r"```console\n\$ stripesim (run cluster.toml .*?)\n(.*?)```", text, flags=re.S
@@ -312,9 +312,17 @@ def test_sphinx_builds_without_a_warning(tmp_path: Path) -> None:
     ] == []
 
 
-@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
-def test_every_file_that_the_map_names_exists(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    named = re.findall(r"`((?:[\w.]+/)+(?:[\w-]+\.\w+)?)`", text)
-    assert len(named) > 5
-    assert [path for path in named if not (ROOT / path).exists()] == []
+FOLDERS = "models|sim|scenarios|calibration|traces|notebooks|stripesim|tests|benchmarks"
+
+
+def test_every_file_that_a_page_names_exists() -> None:
+    pages = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    named = {
+        (page.name, path)
+        for page in pages
+        for path in re.findall(
+            rf"`((?:{FOLDERS})/[\w./-]+)`", page.read_text(encoding="utf-8")
+        )
+    }
+    assert len(named) > 100
+    assert [name for name in sorted(named) if not (ROOT / name[1]).exists()] == []

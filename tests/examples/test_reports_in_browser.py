@@ -21,7 +21,7 @@ WIDTHS = (360, 1280)
 THEMES = ("light", "dark")
 PAGES = ("run", "sizes", "study")
 
-# Contrast that WCAG 2.1 AA asks for: of text, and of large text.
+# Contrast required by WCAG 2.1 AA for text and for large text.
 TEXT_CONTRAST, LARGE_CONTRAST = 4.5, 3.0
 
 CHECKS = (Path(__file__).parent / "report_checks.js").read_text(encoding="utf-8")
@@ -52,7 +52,7 @@ def pages(tmp_path_factory, quick_rebuilds):
 
 @pytest.fixture(scope="module")
 def browser():
-    """A headless Chromium that notes what it logs and what it fetches."""
+    """Start a headless Chromium that records its log and its requests."""
     pytest.importorskip(
         "selenium", reason="selenium is not installed (pip install stripesim[test])"
     )
@@ -81,7 +81,7 @@ def browser():
 
 @pytest.fixture(params=PAGES)
 def opened(request, browser, pages):
-    """A page opened afresh; returns the browser, what it logged and which addresses it asked for."""
+    """Open a page and return the browser, its log and the requested addresses."""
     browser.get_log("browser")
     browser.get_log("performance")
     address = (pages / f"{request.param}.html").as_uri()
@@ -121,7 +121,7 @@ def ask(browser, call):
     return browser.execute_script(f"{CHECKS}\nreturn {call};")
 
 
-def test_a_report_logs_nothing_and_fetches_nothing(opened):
+def test_a_report_neither_logs_nor_fetches(opened):
     _, logged, asked = opened
     assert logged == []
     assert asked == []
@@ -158,7 +158,7 @@ def test_a_report_is_legible(opened, width, theme):
     assert found["faint"] == []
 
 
-def test_the_checks_find_what_they_look_for(opened):
+def test_the_checks_find_planted_faults(opened):
     browser, _, _ = opened
     show(browser, 360, "light")
     browser.execute_script(
@@ -241,7 +241,7 @@ def test_a_request_is_played_by_keyboard_alone(browser, played):
     assert browser.find_element(By.ID, "play").text == "Pause"
     press(Keys.SPACE)
     assert browser.find_element(By.ID, "play").text == "Play"
-    # The slider is a control of its own, with a name and the step in words.
+    # The slider is a separate control with a name and the step as text.
     slider = browser.find_element(By.ID, "at")
     slider.send_keys(Keys.ARROW_RIGHT)
     assert (

@@ -90,7 +90,7 @@ def chrome():
 
 @pytest.fixture
 def page(chrome, address):
-    """The page opened afresh; what the browser logs must be nothing."""
+    """Open the page, and fail if the browser logs anything."""
     chrome.get_log("browser")
     chrome.get(address)
     yield chrome
@@ -161,7 +161,7 @@ def test_every_control_is_reached_by_tab_and_has_a_label(page):
     assert unlabelled == []
 
 
-def test_a_mistake_is_said_and_goes_when_it_is_mended(page):
+def test_an_error_appears_and_disappears_when_fixed(page):
     field = page.find_element("name", "b.scheme")
     field.clear()
     field.send_keys("rs:9,9")
@@ -200,7 +200,7 @@ def test_a_ceph_report_is_uploaded_by_a_click(page):
 
 @pytest.mark.parametrize("typed", ["-3", "", "9999", "4.5"])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_a_bad_value_is_said_next_to_its_field_while_the_field_keeps_the_focus(
+def test_a_bad_value_is_reported_next_to_its_field_which_keeps_the_focus(
     page, typed, width
 ):
     metrics = {
@@ -258,7 +258,7 @@ def test_the_page_fits_and_is_legible(page, width, theme):
         "mobile": width < 500,
     }
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    # With an error next to a field, which has a colour of its own.
+    # Show an error next to a field, because errors have a separate colour.
     page.get(f"{page.current_url}?a.hosts=-3")
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
     shades = page.execute_script(

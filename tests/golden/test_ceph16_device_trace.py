@@ -1,4 +1,4 @@
-"""Block traces of simulated devices beside those recorded on the real ones."""
+"""Compare block traces of simulated devices with those recorded on the real ones."""
 
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def runs():
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_what_devices_are_given_is_mixed_alike(runs, cell):
+def test_placement_mixes_equally_for_all_devices(runs, cell):
     files = [
         path
         for path in sorted(REAL.glob(f"{cell}.loop*.txt.gz"))

@@ -105,7 +105,7 @@ def test_every_row_is_simulated_and_the_constants_are_few(result):
 
 
 @pytest.mark.slow
-def test_figures_show_what_was_judged(result, tmp_path):
+def test_figures_show_the_judged_values(result, tmp_path):
     names = {path.name for path in STUDY.save(result, tmp_path)}
     assert {
         "measured-simulated.svg",

@@ -45,7 +45,7 @@ def test_claims_are_those_fixed_beforehand():
     ] == wanted
 
 
-def test_every_claim_is_computed_or_says_why_not(result):
+def test_every_claim_is_computed_or_has_a_reason(result):
     rules = claim_rules(STUDY.name)
     assert {claim.id for claim in STUDY.claims()} == {
         *rules.expressions,
@@ -141,7 +141,7 @@ def test_shipped_measurements_were_verified_and_say_what_measured_them():
     assert {"command", "cpu", "date", "versions"} <= set(document)
 
 
-def test_shipped_model_of_buffers_is_what_the_shipped_rows_give():
+def test_the_shipped_model_of_buffers_follows_from_the_shipped_rows():
     found, errors = fit_buffers(
         *(
             kernels.shipped(STUDY.name, name).to_dicts()
@@ -150,7 +150,7 @@ def test_shipped_model_of_buffers_is_what_the_shipped_rows_give():
     )
     shipped = {name: getattr(ceph_buffers(), name) for name in found}
     assert shipped == pytest.approx(found, rel=1e-3)
-    # What the README says of its errors.
+    # Errors that the README states.
     assert max(map(abs, errors.values())) < 0.20
 
 
@@ -173,7 +173,7 @@ def test_buffers_predict_a_plugin_that_the_fit_has_not_seen():
         assert predicted == pytest.approx(row["seconds_median"], rel=0.25)
 
 
-def test_recorded_output_stands_in_for_cephs_rows(tmp_path):
+def test_recorded_output_replaces_the_rows_of_ceph(tmp_path):
     recorded = tmp_path / "bench.txt"
     recorded.write_text(
         "seconds KB plugin k m work. iter. size eras.\n"

@@ -1,4 +1,4 @@
-"""The ledger of published durability: what is right stays right, and nothing is fitted."""
+"""The ledger of published durability keeps its right verdicts, and no value is fitted."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_chains_and_combinatorics_are_right_to_four_digits(result):
     assert all(abs(entry.error) < 1e-4 and entry.verdict == "right" for entry in exact)
 
 
-def test_backblaze_is_right_but_for_what_its_program_rounds_away(result):
+def test_backblaze_is_right_up_to_rounding(result):
     wrong = {
         entry.claim.id
         for entry in rows(result, "backblaze")
@@ -41,7 +41,7 @@ def test_curves_that_were_never_fitted_are_predicted(result, curve):
     assert all(entry.verdict == "right" for entry in found)
 
 
-def test_what_is_known_to_be_wrong_is_no_more(result):
+def test_known_errors_are_not_exceeded(result):
     wrong = [
         entry.claim.id
         for entry in result.ledger.entries

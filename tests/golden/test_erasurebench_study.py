@@ -1,4 +1,4 @@
-"""The study of Vaucher et al. 2016: what it may see, what its fit gives, and the verdicts it reaches."""
+"""The study of Vaucher et al. 2016: the rows of its fit, the fitted values and the verdicts."""
 
 import csv
 import gzip
@@ -59,7 +59,7 @@ def test_claims_are_those_fixed_beforehand():
     assert list(csv.DictReader(text.splitlines())) == wanted
 
 
-def test_every_claim_is_computed_or_says_why_not(entries):
+def test_every_claim_is_computed_or_has_a_reason(entries):
     not_computed = claim_rules(STUDY.name).not_computed
     for key, entry in entries.items():
         assert (entry.simulated is None and entry.simulated_text is None) == (
@@ -73,7 +73,7 @@ def test_the_fits_see_no_row_that_is_held_out():
     assert {role[row] for row in seen} == {"calibration"}
 
 
-def test_parameters_that_ship_are_what_the_fit_gives():
+def test_shipped_parameters_equal_the_fit():
     fits = fit.fit_all()
     rows = {row["name"].partition(".")[2]: row for row in STUDY.parameters()}
     fitted = {name for each in fits for name in each.values}
@@ -150,12 +150,12 @@ def test_a_store_that_loses_all_or_nothing():
         assert survival(code, 100, 100) == 0
 
 
-def test_simulation_lies_within_three_points_of_the_exact_expectation(result):
+def test_simulation_is_within_three_points_of_the_exact_expectation(result):
     mine = result.rows.filter(pl.col("experiment") == "availability")
     assert (mine["available"] - mine["available_exact"]).abs().max() < 0.03
 
 
-def test_nc_and_rs_lie_within_five_points_of_the_data_but_for_the_small_archive(
+def test_nc_and_rs_are_within_five_points_of_the_data_except_for_the_small_archive(
     entries,
 ):
     far = {}
@@ -173,7 +173,7 @@ def test_nc_and_rs_lie_within_five_points_of_the_data_but_for_the_small_archive(
     assert set(far) <= set(low)
 
 
-def test_five_local_parities_explain_the_published_lrc_and_nothing_else_does(result):
+def test_only_five_local_parities_explain_the_published_lrc(result):
     distances = decoder_distances(result.rows)
     best = min(
         distances,
@@ -218,7 +218,7 @@ def test_same_seed_same_curve():
     assert (a == b).all()
 
 
-def test_reads_take_the_data_and_replace_what_is_lost():
+def test_reads_take_data_chunks_and_replace_lost_ones():
     assert read_positions("rs:10,4", frozenset()) == tuple(range(10))
     assert len(read_positions("rs:10,4", frozenset({0, 3}))) == 10
     assert read_positions("rs:10,4", frozenset(range(5))) == ()
@@ -253,7 +253,7 @@ def test_figures_and_report_need_only_the_rows(result, tmp_path):
     assert not re.search(r"https?:", page)
 
 
-def test_without_the_replay_its_claims_say_so(result):
+def test_without_the_replay_its_claims_have_a_reason(result):
     rows = result.rows.filter(~pl.col("experiment").str.starts_with("replay"))
     values, reasons = simulated_claims(STUDY, rows)
     left_out = {key for key, reason in reasons.items() if "left out" in reason}
@@ -307,7 +307,7 @@ def test_repairs_read_as_many_times_more_under_rs_as_groups_say(result):
     assert mine["repairs"].to_list() == [6, 6, 6]
 
 
-def test_a_trace_that_is_no_trace_is_refused_in_one_line(tmp_path):
+def test_a_file_without_a_trace_is_refused_in_one_line(tmp_path):
     with pytest.raises(
         replay.ReplayDataError, match=r"websites_size\.csv\.gz: cannot be read"
     ) as caught:
@@ -316,9 +316,7 @@ def test_a_trace_that_is_no_trace_is_refused_in_one_line(tmp_path):
     path = tmp_path / replay.TRACE
     path.parent.mkdir(parents=True)
     path.write_bytes(gzip.compress(b"0,116\n5,many\n"))
-    with pytest.raises(
-        replay.ReplayDataError, match=r":2: got '5,many', wanted seconds,nodes"
-    ):
+    with pytest.raises(replay.ReplayDataError, match=":2: got '5,many'"):
         replay.traced_events(tmp_path)
 
 
@@ -327,7 +325,7 @@ def test_a_trace_that_is_no_trace_is_refused_in_one_line(tmp_path):
     [
         ([], "got none"),
         ([(-1, 5)], "event 0: got 5 nodes at -1 s"),
-        ([(0, 5), (9, 4), (3, 5)], "event 2: got 3 s, wanted no earlier than 9"),
+        ([(0, 5), (9, 4), (3, 5)], r"event 2: got 3 s.*9\b"),
         ([(0, 5), (9, 1)], "event 1: got 1 nodes"),
     ],
 )
@@ -347,7 +345,5 @@ def test_an_archive_keeps_its_files_and_bytes():
 
 
 def test_missing_parts_are_refused():
-    with pytest.raises(
-        ValueError, match="--experiment: got storage, wanted encoders and"
-    ):
+    with pytest.raises(ValueError, match="--experiment: got storage"):
         STUDY.run(experiments=["storage"])

@@ -1,4 +1,4 @@
-"""The study of Kim et al. 2019: what it may see, what its fit gives, and the verdicts it reaches."""
+"""The study of Kim et al. 2019: the rows of its fit, the fitted values and the verdicts."""
 
 import csv
 from importlib.resources import files
@@ -67,7 +67,7 @@ def test_the_fit_sees_tables_1_and_2_and_nothing_held_out():
     assert {len([c for c in seen if c.step == step]) for step in fit.STEPS} == {10}
 
 
-def test_parameters_that_ship_are_what_the_fit_gives():
+def test_shipped_parameters_equal_the_fit():
     fits = fit.fit_all()
     rows = {row["name"]: row for row in write_model().parameters()}
     fitted = {name for each in fits for name in each.values}
@@ -76,7 +76,7 @@ def test_parameters_that_ship_are_what_the_fit_gives():
     }
     for each in fits:
         for name, value in each.values.items():
-            # The search stops where a step changes nothing that matters; its last digits are noise.
+            # The search stops at negligible improvements, so its last digits are noise.
             assert rows[name]["value"] == pytest.approx(value, rel=1e-3), name
             assert rows[name]["confidence_interval"] == pytest.approx(
                 list(each.confidence_intervals[name]), rel=1e-2
@@ -127,7 +127,7 @@ def test_verdicts_of_this_version(result, entries):
     assert wrong == {"exstorus-262", "exstorus-263", "exstorus-266", "exstorus-267"}
 
 
-def test_every_claim_is_computed_or_says_why_not(result, entries):
+def test_every_claim_is_computed_or_has_a_reason(result, entries):
     not_computed = claim_rules(STUDY.name).not_computed
     for key, entry in entries.items():
         assert (entry.simulated is None) == (key in not_computed)
@@ -172,7 +172,7 @@ def test_engines_give_the_same_rows():
     assert listed[0] == listed[1]
 
 
-def test_kernel_ratios_say_where_they_come_from():
+def test_kernel_ratios_have_a_source():
     assert {"basis", "command", "cpu", "date"} <= set(kernel_ratios()["provenance"])
     assert kernel_factors()["NONE"] == 0 and kernel_factors()["AVX2:CRS"] == 1
     names = {row["name"] for row in STUDY.parameters()}
@@ -239,18 +239,18 @@ def test_layout_zeros_and_disks_are_drawn_as_they_came_out():
     assert drawn == pytest.approx(
         [values[f"file {index} together"] for index in range(1, 5)]
     )
-    # Half a KiB fills an eighth of an encoding unit, of which one and a half are stored.
+    # Half a KiB fills an eighth of an encoding unit, and the code stores 1.5 units.
     assert zeros.lines[0].get_ydata()[0] == 12
     assert len(disks.patches) == 9
     assert caption.endswith(".")
 
 
 def test_unknown_and_missing_experiments_are_refused():
-    with pytest.raises(ValueError, match="--experiment: got steps, wanted codes too"):
+    with pytest.raises(ValueError, match="--experiment: got steps"):
         STUDY.run(experiments=["steps"])
 
 
-def test_a_wrong_parameter_file_is_told_in_one_line():
+def test_a_wrong_parameter_file_is_reported_in_one_line():
     with pytest.raises(ParametersError, match=r"parameters\.toml: ") as caught:
         model_from(
             SlaveDiskModel,

@@ -31,7 +31,7 @@ def test_the_timeline_of_a_real_repair(data, number):
     assert values["failure to down"][0] == pytest.approx(
         values["failure to down"][1], abs=tolerance_s
     )
-    # 30 s, and up to one tick of 5 s; both began anywhere in a tick.
+    # 30 s and up to one tick of 5 s. Both runs began at a random point of a tick.
     assert values["down to out"][0] == pytest.approx(values["down to out"][1], abs=5)
     assert values["restart to up"][0] == pytest.approx(
         values["restart to up"][1], abs=1.9
@@ -53,9 +53,7 @@ def test_the_timeline_of_a_real_repair(data, number):
 def test_a_repair_without_times_has_no_phases(data):
     repair = replace(load(data / "ceph16").repairs[0], times_s={})
     assert not timed(repair)
-    with pytest.raises(
-        ValueError, match=r"repair.csv:2: got no times, wanted .*t_restarted"
-    ):
+    with pytest.raises(ValueError, match=r"repair.csv:2: got .*.*t_restarted"):
         simulate_repair(repair)
 
 

@@ -23,6 +23,7 @@ from stripesim.scenarios.studies.koh2017.claims import (
 )
 from stripesim.scenarios.studies.koh2017.paper import FIGURES, Runs
 from stripesim.scenarios.studies.lookup import claims_of
+from support.messages import states
 
 STUDY = Path(__file__).resolve().parents[2] / "scenarios/studies/koh2017"
 PUBLISHED = (
@@ -161,7 +162,7 @@ EXPECTED = {
 
 
 def make_rows(changes=None, drop=()):
-    """Rows from CONSTANTS; `changes` maps (cell, column) to eight values, one per block size."""
+    """Return rows from CONSTANTS. `changes` maps (cell, column) to eight values, one per block size."""
     rows = []
     for cell, numbers in CONSTANTS.items():
         throughput, latency, cpu, user, switches, read, written, private = numbers
@@ -220,7 +221,7 @@ def simulated():
 def test_every_rule_has_a_hand_made_expectation():
     ours = {f"koh2017-{number:03d}" for number in EXPECTED}
     rules = claim_rules("koh2017")
-    # What series and heartbeats answer has an expression and, without them, a reason.
+    # Claims on series and heartbeats have an expression and, without data, a reason.
     assert ours == set(rules.expressions) - set(rules.not_computed)
 
 
@@ -249,9 +250,7 @@ def test_only_the_cells_asked_for_are_needed():
     one = ("rs:6,3", "write", "seq", "prefilled", 8192)
     values, reasons = koh_claims(make_rows(drop=[one]))
     assert values["koh2017-041"] is None
-    assert reasons["koh2017-041"] == (
-        "not computed from these rows: no row for rs:6,3 seq write of 8192 B on a prefilled image"
-    )
+    assert states(reasons["koh2017-041"], "rs:6,3 seq write ... 8192 B ... prefilled")
     assert values["koh2017-042"] == pytest.approx(20)
 
 
@@ -450,11 +449,9 @@ def test_a_missing_column_leaves_the_other_claims():
 
 def test_missing_keys_and_repeated_cells_are_refused():
     rows = make_rows()
-    with pytest.raises(RowsError, match="got no column image"):
+    with pytest.raises(RowsError, match=r"got .*image"):
         koh_claims(rows.drop("image"))
-    with pytest.raises(
-        RowsError, match="two rows for rep:3 seq write of 1024 B on a prefilled image"
-    ):
+    with pytest.raises(RowsError, match=r"two rows.*rep:3 seq write.*1024"):
         koh_claims(pl.concat([rows, rows.head(1)]))
 
 
@@ -471,7 +468,7 @@ def test_no_rows_leave_every_held_out_claim_in_the_count():
 def test_shipped_claims_are_the_published_ones():
     if not PUBLISHED.exists():
         pytest.skip(
-            "published claims are missing: no shared/data/published/claims.csv beside the checkout"
+            "published claims are missing: no shared/data/published/claims.csv next to the checkout"
         )
     with PUBLISHED.open(newline="") as file:
         published = [row for row in csv.DictReader(file) if row["paper"] == "koh2017"]

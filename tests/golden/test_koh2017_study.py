@@ -63,7 +63,7 @@ def series() -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def test_all_tasks_cover_what_the_claims_need():
+def test_all_tasks_cover_the_needs_of_the_claims():
     cells = {
         (t.scheme, t.op, t.pattern, t.image, t.size_bytes)
         for t in tasks_for()
@@ -94,8 +94,8 @@ def test_only_ablations():
 
 
 @pytest.mark.parametrize(("figures", "ablations"), [(["4"], ()), (None, ["no-such"])])
-def test_an_unknown_name_is_told(figures, ablations):
-    with pytest.raises(ValueError, match="wanted one of"):
+def test_an_unknown_name_is_reported(figures, ablations):
+    with pytest.raises(ValueError, match="wanted"):
         tasks_for(figures=figures, ablations=ablations)
 
 
@@ -121,7 +121,7 @@ def test_rows_do_not_depend_on_the_number_of_processes(bare):
         }
 
 
-def test_a_task_that_cannot_run_says_why():
+def test_a_task_that_cannot_run_reports_the_reason():
     task = Simulation(
         kind="cell", scheme="rs:6,3", op="read", pattern="rand", image="prefilled",
         size_bytes=4096, engine="no such engine",
@@ -180,7 +180,7 @@ def test_dips(values, says):
     assert dips(np.array(values, dtype=float)).says == says
 
 
-def test_series_that_never_part_converge_at_once_and_those_that_never_meet_at_their_end():
+def test_equal_series_converge_immediately_and_others_at_their_end():
     one = np.ones(50)
     assert converged_s(one, one) == 0
     assert converged_s(2 * one, one) == 50
@@ -236,7 +236,7 @@ def ablated() -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def test_ablations_change_what_they_name(ablated):
+def test_ablations_change_the_named_mechanism(ablated):
     over = dict(
         compared(ablated)
         .select("ablation", "throughput_bytes_per_s_over_baseline")
@@ -286,7 +286,7 @@ def test_summary_factors(value, kind, factor):
     assert as_factor(value, kind) == pytest.approx(factor)
 
 
-def test_claims_stand_at_the_figure_they_name(bare):
+def test_claims_are_at_their_figures(bare):
     ids = [entry.claim.id for entry in claims_of_figures(bare.ledger.entries)["fig13"]]
     assert "koh2017-091" in ids
     assert "koh2017-093" in ids

@@ -33,9 +33,9 @@ def test_a_write_waits_for_a_hung_osd_only_where_it_needs_it(name):
         assert row["acknowledgement_ms"] == pytest.approx(published, rel=0.25)
 
 
-def test_codes_read_what_their_plans_say():
+def test_codes_read_the_planned_bytes():
     (row,) = pair_row("xorbas2013", "compiled")
-    # A local group has 5 others; CRUSH also moves a few shards without need, which are copied.
+    # A local group has 5 others. CRUSH also moves a few surviving shards, which are copied.
     assert row["recovery_device_read_bytes_per_lost_byte_ratio"] == pytest.approx(
         5 / 10, rel=0.05
     )

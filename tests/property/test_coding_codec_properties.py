@@ -1,4 +1,4 @@
-"""Encode, lose, decode: for any data and any bearable loss, by library and oracle alike."""
+"""Encode, lose and decode any data under any tolerated loss, with the library and with an oracle."""
 
 import numpy as np
 import pytest

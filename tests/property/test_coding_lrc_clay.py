@@ -1,7 +1,7 @@
-"""Plans against bytes: what a plan reads, cut out of really encoded shards, gives back what was lost."""
+"""Plans against bytes: the planned reads from encoded shards suffice to restore the lost data."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stripesim.models.coding import LRC, Clay, DataLossError, ReedSolomon, parse_scheme
@@ -37,9 +37,8 @@ def random_bytes(seed, *shape):
     return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_lrc_repairs_from_what_the_plan_reads(data):
+def test_lrc_repairs_from_the_planned_reads(data):
     code = parse_scheme(data.draw(st.sampled_from(LRCS)))
     shards = matrix_product(
         code.generator, random_bytes(data.draw(st.integers(0, 99)), code.k, 12)
@@ -89,7 +88,6 @@ def solve(rows, wanted, symbols):
     return matrix_product(weights, symbols[basis])[0]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_lrc_decodes_from_the_sources_of_a_degraded_read(data):
     code = parse_scheme(data.draw(st.sampled_from(LRCS)))
@@ -115,7 +113,6 @@ def test_lrc_decodes_from_the_sources_of_a_degraded_read(data):
     ).all()
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_clay_encode_erase_decode(data):
     code = Clay(*data.draw(st.sampled_from(CLAYS)))
@@ -132,9 +129,8 @@ def test_clay_encode_erase_decode(data):
     assert (coder.decode(left) == shards).all()
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.data())
-def test_clay_repairs_from_what_the_plan_reads(data):
+def test_clay_repairs_from_the_planned_reads(data):
     code = Clay(*data.draw(st.sampled_from(CLAYS)))
     geometry = code.geometry(1)
     unit, stripes = geometry.stripe_unit_bytes, data.draw(st.integers(1, 2))
@@ -180,7 +176,6 @@ def test_clay_repairs_from_what_the_plan_reads(data):
             assert (coder.decode(here) == encoded[stripe]).all()
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     code=st.sampled_from(
         [*(parse_scheme(text) for text in LRCS), *(Clay(*numbers) for numbers in CLAYS)]
@@ -205,7 +200,6 @@ def test_whole_objects_are_written_and_read_as_by_reed_solomon(
     assert code.plan_read(**values) == plain.plan_read(**values)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     k=st.integers(2, 12),
     groups=st.integers(2, 4),

@@ -1,4 +1,4 @@
-"""What must hold of every plan, whatever the request."""
+"""Properties of every plan for any request."""
 
 from dataclasses import dataclass
 
@@ -81,7 +81,9 @@ def fill_bytes(plan: WritePlan, r: Request, offset: int) -> int:
 
 
 @given(requests())
-def test_writes_cover_the_request_once_and_every_shard_alike(request: Request) -> None:
+def test_writes_cover_the_request_once_and_every_shard_equally(
+    request: Request,
+) -> None:
     r = request
     plan = r.scheme.plan_write(
         offset_bytes=r.offset,
@@ -117,7 +119,7 @@ def test_write_conserves_bytes(request: Request) -> None:
         assert moved == present * r.length
         return
     assert moved * r.geometry.k == present * plan.encode_data_bytes
-    # What is encoded is fill, or a stripe the request touches.
+    # The encoded data is fill or a stripe of the request.
     first, stop = r.geometry.stripe_range(r.offset, r.length)
     assert (
         plan.encode_data_bytes
@@ -127,7 +129,7 @@ def test_write_conserves_bytes(request: Request) -> None:
 
 
 @given(requests())
-def test_what_a_write_must_preserve_is_read_and_nothing_beyond_the_end(
+def test_a_write_reads_the_bytes_to_preserve_but_none_past_the_end(
     request: Request,
 ) -> None:
     r = request
@@ -175,7 +177,7 @@ def test_an_object_is_filled_once(
         assert filled == 0
         return
     assert touched == set(range(r.geometry.stripe_count(size)))
-    # A byte is new once: what was filled is all that no request reached first, so at most the object.
+    # Each byte is new once: fill covers only bytes that no request wrote first, at most the object.
     assert filled < padded_bytes(r, size)
     repeat = r.scheme.plan_write(
         offset_bytes=0, length_bytes=size, object_size_bytes=size, geometry=r.geometry

@@ -1,7 +1,7 @@
 """Bytes are conserved and no request beats its own path, on random small clusters and both engines."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stripesim.sim.ceph.clients.workload import Synthetic
@@ -53,11 +53,8 @@ def made(shape, models, change, make_pool):
     return pool, workload
 
 
-@settings(max_examples=60, deadline=None)
 @given(shape=shapes)
-def test_what_steps_account_as_they_complete_is_what_the_plan_says(
-    sleepless, change, make_pool, shape
-):
+def test_steps_account_the_planned_bytes(sleepless, change, make_pool, shape):
     pool, workload = made(shape, sleepless, change, make_pool)
     result = simulate(
         pool,
@@ -72,7 +69,7 @@ def test_what_steps_account_as_they_complete_is_what_the_plan_says(
     chunk = planner.take(4096)
     rounds = result.engine_run.spawned[0].templates.size
     if rounds or not all(template.planned for template in book.templates):
-        # Where a branch stands or a round is spawned only the run knows; sums and bins are counted apart.
+        # Only the run knows branches and spawned rounds, but it counts sums and bins separately.
         stream, spawned = result.engine_run.streams[0], result.engine_run.spawned[0]
         counted = account(stream, book, spawned=spawned)
         assert result.engine_run.bins.sum(axis=0).tolist() == [
@@ -108,7 +105,6 @@ def test_what_steps_account_as_they_complete_is_what_the_plan_says(
     assert (result.engine_run.busy_ns[sync] <= served[sync]).all()
 
 
-@settings(max_examples=60, deadline=None)
 @given(shape=shapes)
 def test_no_request_ends_before_its_critical_path(sleepless, change, make_pool, shape):
     pool, workload = made(shape, sleepless, change, make_pool)
@@ -146,7 +142,7 @@ def test_no_request_ends_before_its_critical_path(sleepless, change, make_pool, 
 
 
 def longest_ns(path, row):
-    """The longest way to the reply: each step after the last of its predecessors, nobody in the way."""
+    """Return the longest path to the reply, without any queueing."""
     ends = np.zeros(path.steps, dtype=np.int64)
     if not path.planned:
         # A side of a branch may be the shorter one.
@@ -163,5 +159,5 @@ def longest_ns(path, row):
 
 
 def test_these_models_have_no_spread(sleepless, make_pool):
-    # What the properties above rest on.
+    # The properties above rely on this.
     assert (factor_tables(make_pool(sleepless, "rep:1")) == FACTOR_ONE).all()

@@ -1,9 +1,9 @@
-"""What CRUSH promises for any map: shown on random small maps, exactly where the promise is exact."""
+"""Guarantees of CRUSH for any map, checked on small random maps."""
 
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -25,12 +25,11 @@ SIXTEEN_BITS = 1 << 16
 WEIGHTS = st.sampled_from([0, 1, 6553, 32768, 65536, 65536, 98304, 655360])
 
 # The first mapping of a process loads compiled code, or compiles it, and no single time means anything.
-untimed = settings(deadline=None)
 
 
 @st.composite
 def maps(draw):
-    """Regular maps with random OSD weights; buckets weigh what they hold."""
+    """Draw regular maps with random OSD weights. A bucket weighs the sum of its items."""
     racks = draw(st.none() | st.integers(1, 3))
     hosts = (racks or 1) * draw(st.integers(1, 4))
     crush = build_map(hosts=hosts, osds_per_host=draw(st.integers(1, 6)), racks=racks)
@@ -61,11 +60,8 @@ def parents(crush):
 rules = st.sampled_from(["rep", "rep_osd", "ec", "ec_osd"])
 
 
-@untimed
 @given(maps(), rules, st.integers(1, 8), st.data())
-def test_what_weighs_nothing_is_never_chosen_and_nothing_is_chosen_twice(
-    crush, rule, num_rep, data
-):
+def test_zero_weights_are_never_chosen_and_no_item_twice(crush, rule, num_rep, data):
     weights = osd_weights(crush)
     out = data.draw(st.sets(st.sampled_from(sorted(weights))))
     for row in crush.mappings(rule, XS, num_rep, dict.fromkeys(out, 0.0)):
@@ -75,7 +71,6 @@ def test_what_weighs_nothing_is_never_chosen_and_nothing_is_chosen_twice(
         assert len(row) == num_rep if rule.startswith("ec") else NONE not in row
 
 
-@untimed
 @given(maps(), st.integers(1, 8), st.data())
 def test_failure_domains_hold_at_most_one(crush, num_rep, data):
     rule = data.draw(
@@ -89,9 +84,8 @@ def test_failure_domains_hold_at_most_one(crush, num_rep, data):
         assert len(set(domains)) == len(domains)
 
 
-@untimed
 @given(maps(), st.integers(1, 8), st.data())
-def test_an_osd_that_goes_out_moves_only_what_it_must(crush, num_rep, data):
+def test_an_osd_marked_out_moves_only_the_necessary_shards(crush, num_rep, data):
     """Indep: inputs without the OSD stay as they are; elsewhere every slot stays that its first draw filled.
 
     The second is exact because a first round of draws runs the same with the OSD out, but for the OSD's own
@@ -147,7 +141,6 @@ def flat(weights):
     )
 
 
-@untimed
 @given(flat_maps(), st.data())
 def test_a_changed_weight_moves_data_only_to_or_from_its_item(crush, data):
     (bucket,) = crush.buckets
@@ -170,7 +163,7 @@ def chi_square_p(weights, xs):
 
 
 def test_shares_are_proportional_to_weight():
-    # Inputs are fixed, so the outcome is; 0.001 would refuse one sound set of inputs in a thousand.
+    # Inputs and outcome are fixed. At 0.001, one sound set of inputs in a thousand would fail.
     for weights in (
         [SIXTEEN_BITS] * 10,
         [32768, 65536, 98304, 131072, 655360],
@@ -195,11 +188,10 @@ def test_reweight_is_the_share_an_osd_keeps():
     half = crush.map_many("rep_osd", xs, 1, {2: 0.25})[:, 0]
     kept = np.sum((full == 2) & (half == 2))
     assert stats.binomtest(int(kept), int(np.sum(full == 2)), 0.25).pvalue > 0.001
-    # What another OSD held stays there: only OSD 2 refuses inputs.
+    # Shards of other OSDs stay, because only OSD 2 rejects inputs.
     assert np.all(half[full != 2] == full[full != 2])
 
 
-@untimed
 @given(maps())
 def test_a_map_comes_back_from_its_text(crush):
     # Bucket weights here stay below 256, so that their 16.16 form fits the 24 bits of the text's floats.

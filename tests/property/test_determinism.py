@@ -1,4 +1,4 @@
-"""Same seed, same run, to the nanosecond; both engines give it, on real scenarios of every kind."""
+"""The same seed gives the same run to the nanosecond on both engines, for scenarios of every kind."""
 
 import numpy as np
 import pytest
@@ -119,7 +119,7 @@ def test_the_same_seed_gives_the_same_scenario_and_another_another():
     assert one.requests == 400
 
 
-def test_a_row_does_not_depend_on_what_else_the_scenario_runs():
+def test_a_row_does_not_depend_on_other_cells_of_the_scenario():
     both = [result.sha256 for _, result in run_cells(parse_scenario(SMALL), "compiled")]
     alone = [
         result.sha256

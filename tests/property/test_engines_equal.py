@@ -75,7 +75,7 @@ def assert_conserved(program: Program, run: EngineRun) -> None:
         )
 
 
-# What a run tells, and what it tells of each stream.
+# Results of a run and of each stream.
 RUN_ARRAYS = (
     "busy_ns",
     "held_ns",
@@ -122,7 +122,7 @@ def assert_equal_runs(reference: EngineRun, compiled: EngineRun) -> None:
 
 
 def check(program: Program) -> None:
-    """Run a program on both engines; the copy has streams and a book of its own."""
+    """Run a program on both engines. The copy has separate streams and a separate book."""
     copy = deepcopy(program)
     reference = engine_simpy.run(program)
     assert_equal_runs(reference, engine_compiled.run(copy))
@@ -157,7 +157,7 @@ def test_a_fixed_corpus_of_programs_runs_equally_on_both_engines(
 
 
 @pytest.mark.parametrize("kind", ["plain", "dynamic"])
-def test_a_director_that_does_nothing_changes_only_who_counts(kind: str) -> None:
+def test_an_idle_director_changes_only_where_uses_are_counted(kind: str) -> None:
     for seed in range(40):
         program = replace(
             KINDS[kind](Random(seed)), bin_ns=100, newest_only=frozenset()
@@ -185,7 +185,7 @@ def test_a_director_that_does_nothing_changes_only_who_counts(kind: str) -> None
         np.testing.assert_array_equal(taken, plain.bins.sum(axis=0))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False))
 def test_programs_that_hypothesis_draws_run_equally_on_both_engines(
     random: Random,

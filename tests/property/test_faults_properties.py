@@ -22,13 +22,14 @@ from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.engine.program import FAILED, PENDING
 from stripesim.sim.run import simulate
+from support.examples import SLOW
 
 KIB = 1024
 MS = 1_000_000
 HOSTS, OSDS_PER_HOST = 5, 2
 OSDS = HOSTS * OSDS_PER_HOST
 ENGINES = ["compiled"]
-# A story is short enough to read; making it shorter still would take minutes.
+# Stories are short enough to read, and shrinking them further would take minutes.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 # Clocks a hundred times as fast, so that a whole story takes seconds.
@@ -178,7 +179,7 @@ def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
         timeout_ns=story["timeout_ns"],
         seed=story["seed"],
         engine=engine,
-        # Scrubs go on for ever.
+        # Scrubs never end.
         until_ns=4_000 * MS if plan.scrubs else until_ns,
     )
     return pool, plan, result
@@ -200,13 +201,12 @@ def directors(monkeypatch):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @settings(
-    max_examples=20,
-    deadline=None,
+    max_examples=SLOW,
     suppress_health_check=list(HealthCheck),
     phases=PHASES,
 )
 @given(story=stories)
-def test_no_request_is_lost_and_bytes_add_up_whatever_fails(
+def test_no_request_is_lost_and_bytes_add_up_under_any_failure(
     models, change, make_pool, directors, engine, story
 ):
     directors.clear()
@@ -221,8 +221,8 @@ def test_no_request_is_lost_and_bytes_add_up_whatever_fails(
     )
     if not story["timeout_ns"]:
         assert row["requests_failed"] == 0
-    # Everyone comes back with what they had, so nothing stays out of reach and nothing is lost for good
-    # but what has rotted in too many places.
+    # All OSDs return with their data, so no object stays unavailable, and none is lost
+    # unless too many of its shards are corrupt.
     director = directors[-1]
     if row["objects_lost"] == 0:
         assert row["requests_pending"] == 0
@@ -234,7 +234,7 @@ def test_no_request_is_lost_and_bytes_add_up_whatever_fails(
                 not group.copy_of(osd, shard).missing
                 for shard, osd in enumerate(group.up)
             )
-    # What recovery wrote is what it rebuilt, and logs.
+    # Recovery wrote the rebuilt data and its logs.
     stream = run.streams[1]
     done = stream.completed_ns >= 0
     assert row["recovery_device_write_bytes"] >= row["recovery_bytes"]
@@ -247,8 +247,7 @@ def test_no_request_is_lost_and_bytes_add_up_whatever_fails(
 
 @pytest.mark.parametrize("engine", ENGINES)
 @settings(
-    max_examples=10,
-    deadline=None,
+    max_examples=SLOW,
     suppress_health_check=list(HealthCheck),
     phases=PHASES,
 )
@@ -277,8 +276,7 @@ def test_degraded_templates_run_only_while_the_group_is_not_clean(
 
 
 @settings(
-    max_examples=40,
-    deadline=None,
+    max_examples=SLOW,
     suppress_health_check=list(HealthCheck),
     phases=PHASES,
 )
@@ -331,7 +329,7 @@ def test_an_osd_that_comes_back_empty_is_filled_again(
     assert result.row.faults.clean_at_end
 
 
-def test_a_run_that_ends_at_the_moment_of_clean_tells_how_long_it_took(
+def test_a_run_that_ends_when_clean_reports_the_recovery_time(
     models, change, make_pool
 ):
     story = {
@@ -361,7 +359,7 @@ def test_a_run_that_ends_at_the_moment_of_clean_tells_how_long_it_took(
         assert getattr(cut.row.faults, key) == getattr(whole.row.faults, key) > 0
 
 
-def test_more_failures_than_the_code_bears_are_told_as_loss(
+def test_more_failures_than_the_code_tolerates_are_reported_as_loss(
     models, change, make_pool, directors
 ):
     dead = Failure(osds=tuple(range(0, OSDS, 2)), time_ns=200 * MS, kind="process")

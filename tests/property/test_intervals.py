@@ -27,7 +27,7 @@ MEASURES = {
     "throughput_bytes_per_s": ("throughput_ci_low", "throughput_ci_high"),
     "latency_mean_ns": ("latency_ci_low", "latency_ci_high"),
 }
-#: Where batches are independent draws, an interval is owed: a rule that never gives one would pass as well.
+#: Independent batches must give an interval. Otherwise a rule that never gives one would pass.
 OWED = {
     ("depth 1", "rep:3"),
     ("open", "rep:3"),
@@ -64,7 +64,7 @@ def test_intervals_are_as_wide_as_the_spread_over_seeds_or_not_given(
             continue
         half = float(np.median([row[high] - row[low] for row in given])) / 2
         spread = 1.96 * float(values.std(ddof=1))
-        # Eight seeds know the spread within a factor of 1.5, 19 times in 20; DESIGN asks for 1/3 to 3.
+        # Eight seeds estimate the spread within a factor of 1.5, 19 times in 20. The bound is 1/3 to 3.
         assert spread / 3 <= half <= 3 * spread, (
             f"{load}, {scheme}, {measure}: ±{half:g}, spread {spread:g}"
         )

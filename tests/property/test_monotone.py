@@ -1,4 +1,4 @@
-"""What must not get worse when hardware gets faster.
+"""Faster hardware must not make a single request slower.
 
 Throughput under load may get worse: a machine with locks and several servers has anomalies (a
 faster step reorders a queue). What must hold is tested: alone on the cluster, a chain of steps
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stripesim.models.clock import round_ns
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.run import simulate
+from support.examples import SLOW
 
 KIB = 1024
 
@@ -71,7 +72,7 @@ def latencies_ns(models, make_pool, scheme, *, read, block=4 * KIB, engine="comp
     return result.requested.latencies_ns.tolist()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=SLOW)
 @given(
     found=numbers,
     block=st.sampled_from([4 * KIB, 64 * KIB]),
@@ -103,12 +104,12 @@ def test_alone_a_read_takes_the_sum_of_its_demands(
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=SLOW)
 @given(found=numbers, engine=st.sampled_from(["compiled", "simpy"]))
 def test_alone_a_write_of_one_copy_takes_the_sum_of_its_demands(
     sleepless, change, make_pool, found, engine
 ):
-    # What the store does after its commit would delay the next write's commit: leave it out.
+    # Work of the store after the commit would delay the next write, so it is switched off.
     built = change(cluster_of(found, sleepless, change), cpu={"kv_finish_ns": 0})
     nic, cpu, sizes, ssd = built.public_nic, built.cpu, built.messages, built.ssd
     request, reply = sizes.request_header_bytes + 4 * KIB, sizes.reply_bytes
@@ -136,7 +137,7 @@ def test_alone_a_write_of_one_copy_takes_the_sum_of_its_demands(
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=SLOW)
 @given(
     found=numbers,
     name=st.sampled_from([name for names in PARTS.values() for name in names]),
@@ -149,7 +150,7 @@ def test_alone_no_request_gets_slower_on_faster_hardware(
 ):
     """Up to two copies nothing of one request queues behind itself, so no order can change.
 
-    The work after a commit is left out: the next request, sent sooner, would wait for what is left of it.
+    Work after a commit is switched off, because the next request, sent sooner, would wait for it.
     """
     better = dict(found)
     if name == "rate_bits_per_s":

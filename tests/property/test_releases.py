@@ -1,4 +1,4 @@
-"""Erasure coding by release: both engines agree, whoever leads, and bytes follow the plans."""
+"""Erasure coding by release: both engines agree for any primary, and bytes follow the plans."""
 
 import pytest
 
@@ -71,6 +71,6 @@ def test_a_classic_pool_of_a_new_release_runs_as_one_of_an_old_one():
     assert classic.completions_sha256 == squid.completions_sha256
 
 
-def test_a_run_of_several_clients_says_what_its_latency_consists_of():
+def test_a_run_of_several_clients_breaks_down_its_latency():
     result = run_scenario(scenario("generation=tentacle", "workload.clients=2"))
     assert result.rows["cost_latency_mean_ns"].min() > 0

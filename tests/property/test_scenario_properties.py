@@ -1,4 +1,4 @@
-"""Sizes survive writing and reading; every key of any TOML document is found on its line."""
+"""Sizes survive writing and reading, and every key of a TOML document is located on its line."""
 
 import tomllib
 from collections.abc import Iterator

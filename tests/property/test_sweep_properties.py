@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stripesim.scenarios.sweep.plan import split_values
@@ -16,7 +16,7 @@ from stripesim.scenarios.sweep.stats import aggregate
 from stripesim.scenarios.sweep.store import PartStore
 
 WORDS = st.text("abc019.:_-", min_size=1, max_size=6)
-# What json.dumps writes of these is TOML too.
+# The output of json.dumps for these values is valid TOML.
 QUOTED = st.text(max_size=8).map(json.dumps)
 LITERALS = st.text('ab,[]{}" ', max_size=8).map(lambda text: f"'{text}'")
 LISTS = st.lists(WORDS.map(json.dumps) | QUOTED | LITERALS, max_size=4).map(
@@ -36,7 +36,7 @@ def test_any_text_is_split_without_loss_or_refused(text: str) -> None:
         values = split_values(text)
     except ValueError:
         return
-    # Blanks aside, what is missing are the commas between.
+    # Apart from blanks, only the separating commas are missing.
     assert "".join(",".join(values).split()) == "".join(text.split())
     assert all(value == value.strip() for value in values)
 
@@ -47,7 +47,6 @@ ROW: dict[str, Any] = {
 }  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 255))
 def test_a_changed_byte_never_changes_a_row(position: int, mask: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -62,7 +61,6 @@ def test_a_changed_byte_never_changes_a_row(position: int, mask: int) -> None:
             assert store.damaged == 1
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("ab"), st.floats(-1e12, 1e12)),

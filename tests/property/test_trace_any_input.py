@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stripesim.traces import (
@@ -96,7 +96,6 @@ def check(data: bytes, name: str | None) -> None:
     data=spoilt([BLKTRACE, VSCSI_1, VSCSI_2], b"") | st.binary(max_size=300),
     name=st.sampled_from([None, *(form.name for form in FORMATS)]),
 )
-@settings(max_examples=300, deadline=None)
 def test_binary_block_traces(data: bytes, name: str | None) -> None:
     check(data, name)
 
@@ -105,14 +104,12 @@ def test_binary_block_traces(data: bytes, name: str | None) -> None:
     data=spoilt(FAILURE_LINES, b"\n"),
     name=st.sampled_from([None, *(form.name for form in FAILURE_FORMATS)]),
 )
-@settings(max_examples=300, deadline=None)
 def test_failure_traces(data: bytes, name: str | None) -> None:
     check(data, name)
 
 
 @given(data=spoilt(FAILURE_LINES, b"\r\n"))
-@settings(max_examples=50, deadline=None)
-def test_failures_read_alike_with_either_line_end(data: bytes) -> None:
+def test_failures_are_read_equally_with_either_line_end(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         seen = []
         for index, text in enumerate((data, data.replace(b"\r\n", b"\n"))):

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stripesim.traces import (
@@ -57,7 +57,7 @@ TEXT_NAMES = [name for name in NAMES if name not in NOT_IN_BLOCKS]
 
 @st.composite
 def traces(draw: st.DrawFn) -> BlockTrace:
-    """Requests on extents of their own, each served whole by one command or still in flight at the end."""
+    """Draw requests on separate extents, each served by one command or still in flight at the end."""
     count = draw(st.integers(1, 12))
     gaps = draw(st.lists(st.integers(0, 10**7), min_size=count, max_size=count))
     slots = draw(st.permutations(range(count)))
@@ -95,7 +95,6 @@ def canonical(frame: pl.DataFrame | None) -> list[tuple[object, ...]]:
 
 
 @given(trace=traces())
-@settings(max_examples=200, deadline=None)
 def test_blkparse_round_trip(trace: BlockTrace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.txt"
@@ -116,7 +115,6 @@ def test_blkparse_round_trip(trace: BlockTrace) -> None:
 
 
 @given(trace=traces(), suffix=st.sampled_from([".csv", ".parquet"]))
-@settings(max_examples=60, deadline=None)
 def test_columns_round_trip(trace: BlockTrace, suffix: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"t{suffix}"
@@ -143,7 +141,6 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 @given(data=damaged() | st.binary(max_size=300), name=st.sampled_from([None, *NAMES]))
-@settings(max_examples=400, deadline=None)
 def test_any_input_gives_a_trace_or_one_line_per_problem(
     data: bytes, name: str | None
 ) -> None:
@@ -176,7 +173,6 @@ def test_any_input_gives_a_trace_or_one_line_per_problem(
 
 
 @given(data=damaged(), block_bytes=st.integers(1, 200))
-@settings(max_examples=60, deadline=None)
 def test_chunking_changes_nothing(data: bytes, block_bytes: int) -> None:
     """The same requests, faults and counts whatever the block size, for each format."""
     with tempfile.TemporaryDirectory() as folder:
@@ -205,7 +201,6 @@ def test_chunking_changes_nothing(data: bytes, block_bytes: int) -> None:
         max_size=20,
     )
 )  # fmt: skip
-@settings(max_examples=100, deadline=None)
 def test_msr_values_come_through_on_the_fast_and_the_careful_path(
     rows: list[tuple[int, str, int, int, int]],
 ) -> None:

@@ -1,6 +1,6 @@
-"""What tests of the engines share: both engines as a parameter, small programs, what a run gave.
+"""Shared helpers for tests of the engines: both engines as a parameter, small programs and their results.
 
-Streams stay in the files of the tests, because what a stream asks for is part of the test.
+Streams stay in the test files, because their requests are part of each test.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def resources(
     kinds: tuple[str, ...] | None = None,
     **more: Any,
 ) -> Resources:
-    """Return resources r0, r1, … from pairs of discipline and capacity, each of its own kind by default."""
+    """Return resources r0, r1, … from (discipline, capacity) pairs, by default each of a separate kind."""
     names = tuple(f"r{index}" for index in range(len(pairs)))
     disciplines, capacities = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     return Resources(names, kinds or names, capacities, disciplines, **more)
@@ -51,7 +51,7 @@ def program(
     rows: list[list[int]] | None = None,
     **more: Any,
 ) -> Program:
-    """Resources are (discipline, capacity); role i is resource i unless rows are given."""
+    """Build a program from (discipline, capacity) pairs. Role i is resource i unless rows are given."""
     return Program(
         resources=resources(pairs),
         book=FixedTemplates(

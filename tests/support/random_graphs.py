@@ -30,7 +30,7 @@ def random_class(random: Random, graph: GraphBuilder, step: int) -> None:
 def flushed(
     random: Random, graph: GraphBuilder, after: Sequence[int], servers: int, role: int
 ) -> int:
-    """Let a thread work and then serve the batch server of its pool, whose roles are the last two."""
+    """Add work on a thread that then serves the batch server of its pool. Their roles are the last two."""
     thread = graph.acquire(role + 1, after=after, label="kv thread")
     work = graph.use(
         random.randrange(servers), random.choice(DEMANDS_NS), after=[thread], label="kv"
@@ -51,7 +51,7 @@ def flushed(
 def random_template(
     random: Random, name: str, servers: int, pools: int, spreads: int
 ) -> Template:
-    """Draw an op graph; pools are taken in ascending order, so that nothing can deadlock."""
+    """Draw an op graph that acquires pools in ascending order, so that it cannot deadlock."""
     graph = GraphBuilder(name)
     held: list[tuple[int, int]] = []
     pool = 0
@@ -187,7 +187,7 @@ class Growing:
 
     def fork(self, step: int, pool: int, gate: int) -> int:
         ends = [self.grow(step, pool, gate) for _ in range(self.random.randint(2, 3))]
-        # Now and then a part goes on by itself.
+        # Some parts continue independently.
         return self.graph.join(ends[: self.random.choice([1, 3, 3])])
 
     def test(self) -> Test:
@@ -253,7 +253,7 @@ class Growing:
 
 
 def random_dynamic_template(growing: Growing) -> Template:
-    """Draw an op graph with every word; its reply is the last step or one before a tail."""
+    """Draw an op graph with every word. Its reply is the last step or one before a tail."""
     graph, random = growing.graph, growing.random
     reply = growing.use(growing.grow(graph.issue), 0, 0)
     for _ in range(random.choice([0, 0, 1, 2])):

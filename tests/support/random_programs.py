@@ -167,7 +167,7 @@ def plain_program(random: Random) -> Program:
 
 
 def dynamic_program(random: Random) -> Program:
-    """Draw a program in which behaviour depends on time: gates, pins, branches, spawns."""
+    """Draw a program with time-dependent behaviour: gates, pins, branches, spawns."""
     servers, pools, gates = (random.randint(low, 3) for low in (1, 0, 0))
     kinds = [random.choice([FIFO, FIFO, BATCH]) for _ in range(random.randint(1, 4))]
     disciplines = [*kinds]
@@ -298,7 +298,7 @@ def random_resources(
 
 
 def random_share(random: Random) -> Share:
-    """Draw a queue that classes share; rates are such that tags move on by a few demands."""
+    """Draw a queue shared by classes, with rates that advance tags by a few demands."""
     kind = random.choice([WPQ, MCLOCK, MCLOCK, FAIR, FAIR])
     rates = [0, 0, 10**7, 10**8, 10**8, 3 * 10**8, 10**9]
     return Share(
@@ -327,7 +327,7 @@ def random_loops(random: Random, streams: list[Source]) -> frozenset[int]:
 
 
 def random_numbers(random: Random) -> IntArray:
-    """Draw the requests to follow, some of which are never issued; mostly none."""
+    """Draw the requests to follow, mostly none. Some are never issued."""
     count = random.choice([0, 0, 1, 5, 20])
     return np.array(sorted(random.sample(range(100), count)), dtype=np.int64)
 
@@ -359,7 +359,7 @@ def random_source(
 
 @dataclass
 class DirectedStream(Source):
-    """A stream that plans again at random; as a feed it has now and then nothing."""
+    """A stream that replans at random. As a feed, it is sometimes empty."""
 
     draws: int = 0
     reports: bool = False
@@ -394,11 +394,11 @@ class RandomDirector:
     resources: int
     groups: int
     feeds: list[int]
-    # Whether everything works again in the end.
+    # True if all servers work at the end.
     mends: bool
     streams: int
     templates: Sequence[Template] = ()
-    # What it heard at which time, how many requests of each stream had ended, what had begun of the others.
+    # Each report with its time, the ended requests of each stream and the begun requests of the others.
     acted: list[tuple[int, list[Report], list[int], list[Any]]] = field(
         default_factory=list
     )
@@ -432,7 +432,7 @@ class RandomDirector:
         elif random.random() < 0.5 or (self.mends and not self.moments):
             return []
         if self.moments and random.random() < 0.2:
-            # What it has heard of lets it come back earlier.
+            # A report lets it return earlier.
             self.moments.insert(0, random.randint(now_ns, max(now_ns, self.moments[0])))
         return [self.action() for _ in range(random.choice([0, 1, 1, 2, 5]))]
 
@@ -515,7 +515,7 @@ def directed_program(random: Random) -> Program:
     )
 
 
-# What a program has: plain words; behaviour that depends on time (gates, pins, branches, spawns); a director.
+# Kinds of programs: plain words, time-dependent behaviour (gates, pins, branches, spawns), a director.
 KINDS: dict[str, Callable[[Random], Program]] = {
     "plain": plain_program,
     "dynamic": dynamic_program,

@@ -42,7 +42,7 @@ def uncached(models, change):
 @pytest.mark.parametrize(("scheme", "k", "m"), SCHEMES)
 def test_random_4_kib_reads_cost_k_blocks(uncached, make_pool, scheme, k, m, engine):
     pool = make_pool(uncached, scheme, groups=32)
-    # With 4 KiB units a 4 KiB block lies in one stripe.
+    # With 4 KiB units, a 4 KiB block is in one stripe.
     row = simulate(pool, load("rand", 4 * KIB, read=True), engine=engine).row
     assert row.device_read_bytes_per_client_byte == k
     assert row.device_write_bytes_per_client_byte == 0
@@ -73,7 +73,7 @@ def test_random_4_kib_overwrites(uncached, make_pool, scheme, k, m, engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_1_kib_overwrites_under_replication_read_nine_times(models, make_pool, engine):
-    """Koh et al. 2017, section VI.A: 9 times; three replicas read 3 KiB of padding each."""
+    """Koh et al. 2017, section VI.A: 9 times, because each of three replicas reads 3 KiB of padding."""
     row = simulate(
         make_pool(models, "rep:3", groups=32),
         load("rand", KIB, read=False),
@@ -173,7 +173,7 @@ def test_one_group_serves_one_write_per_serial_time(
     sleepless, change, make_pool, scheme, engine, depth
 ):
     """A lock that spans the commit: whatever the depth, completions are one serial time apart."""
-    # What the store does after a commit delays no later commit, and the client is fast.
+    # Work of the store after a commit delays no later commit, and the client is fast.
     built = change(sleepless, cpu={"kv_finish_ns": 0}, client={"submit_ns": 1000})
     result = simulate(
         make_pool(built, scheme),
@@ -215,7 +215,7 @@ def test_rate_grows_with_the_groups_that_a_load_falls_on(models, change, make_po
 
 
 class Watching(SimpyEngine):
-    """Counts who has got a placement group's lock, and asserts that nobody else holds it then."""
+    """Count the holders of each PG lock, and assert that there is at most one."""
 
     def __init__(self, program, locks):
         super().__init__(program)
@@ -252,7 +252,7 @@ def test_a_lock_that_spans_the_commit_lets_one_write_of_a_group_through_at_a_tim
     run = engine.execute()
     assert engine.turns == 200
     assert not any(list(lock.users()) for lock in engine.locks)
-    # In one group, nobody replies while the next is already committing: completions keep a serial distance.
+    # In one group, commits do not overlap, so completions keep a serial distance.
     stream = run.streams[0]
     for group in range(3):
         done = np.sort(stream.completed_ns[stream.groups == group])

@@ -1,4 +1,4 @@
-"""What a run is said to need of memory is what it takes, within a factor of two."""
+"""The estimated memory of a run is right within a factor of two."""
 
 import json
 import subprocess
@@ -34,7 +34,7 @@ from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import parse_scenario
 
 def peak_bytes():
-    # Not of getrusage, which counts the process that started this one too.
+    # getrusage would include the parent process.
     status = open("/proc/self/status").read()
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
@@ -47,7 +47,7 @@ print(peak_bytes() - before_bytes)
 
 
 def growth_bytes(sets):
-    """Return by how much a process grows over a run, in a process of its own."""
+    """Return the growth of memory during a run, measured in a separate process."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         input=json.dumps([BASE, sets]),
@@ -60,7 +60,7 @@ def growth_bytes(sets):
 
 @pytest.fixture(scope="module")
 def compiled():
-    """The engine compiled and cached: compiling it takes memory too."""
+    """Compile and cache the engine first, because compilation takes memory."""
     growth_bytes([])
 
 

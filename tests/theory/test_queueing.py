@@ -223,7 +223,7 @@ def test_a_saturated_closed_loop_keeps_its_bottleneck_busy(run: Run) -> None:
 
 
 def random_graph(seed: int) -> tuple[Template, list[tuple[int, ...]], list[int]]:
-    """A random graph of up to 30 steps, step i of which accounts 2**i."""
+    """Draw a random graph of up to 30 steps. Step i accounts 2**i."""
     random = np.random.default_rng(seed)
     graph = GraphBuilder(f"random {seed}")
     for step in range(1, int(random.integers(2, 30))):

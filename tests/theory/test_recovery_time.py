@@ -51,7 +51,7 @@ def test_silence_is_noticed_a_grace_after_the_last_answer_or_the_first_ping_with
 
 
 def ring(make_pool, models, groups, spare=None):
-    """A pool of rep:2 in which OSD 0 holds every group with a partner, and is replaced by `spare`."""
+    """Make a rep:2 pool where OSD 0 holds every group with a partner and `spare` replaces it."""
     acting = [[0, 1 + group % 3] for group in range(groups)]
     pool = make_pool(
         models, "rep:2", hosts=[0, 1, 2, 3, 4, 5], acting=acting, object_bytes=4 * MIB
@@ -111,7 +111,7 @@ def test_a_killed_daemon_is_down_after_one_map_and_out_at_the_first_tick_after_t
     _, result = story(make_pool, models)
     when = moments(result)
     assert when["down"] == pytest.approx(10 + 0.05)
-    # 610.05 s is no multiple of the monitors' tick of 5 s; the next map follows 0.05 s later.
+    # 610.05 s is not a multiple of the monitors' tick of 5 s. The next map follows 0.05 s later.
     assert when["out"] == pytest.approx(615.05)
     # Stand-ins, and the primary's life in this interval, take a map each, a second apart.
     assert when["recovering"] == pytest.approx(617.05, abs=0.01)
@@ -133,7 +133,7 @@ def test_a_map_waits_an_interval_after_the_last_digest(make_pool, models, seed):
     monitor.propose("out", 0)
     due_ns = state.clock.next_ns()
     assert due_ns is not None
-    # What one OSD reports at any time is seen at a digest, one report and one digest later at most.
+    # A report of an OSD is seen at a digest, at most one report and one digest later.
     digest_ns = monitor.status.seen_ns(0) % (2 * SECOND_NS)
     last_ns = now_ns - (now_ns - digest_ns) % (2 * SECOND_NS)
     for osd in range(6):
@@ -186,7 +186,7 @@ def test_osds_ping_those_of_their_groups_and_their_neighbours(make_pool, models)
 
 
 def test_the_peers_of_many_osds_take_memory_for_the_pairs_alone():
-    """A table of 100,000 × 100,000 would take 10 GB; 200,002 pairs take 3 MB."""
+    """A table of 100,000 × 100,000 would take 10 GB. 200,002 pairs take 3 MB."""
     cluster = SimpleNamespace(osds=100_000, width=2, acting=np.array([[0, 50_000]]))
     tracemalloc.start()
     pairs = heartbeat_peers(cluster)
@@ -255,9 +255,7 @@ def test_an_idle_cluster_repairs_at_the_rate_of_the_targets_network(
     assert result.row.faults.recovery.recovery_limited_by == "contention"
 
 
-def test_who_comes_back_before_it_is_out_recovers_only_what_it_missed(
-    make_pool, models
-):
+def test_an_osd_back_before_out_recovers_only_missed_writes(make_pool, models):
     _, result = story(make_pool, models, back_ns=60 * SECOND_NS)
     # Nothing was written meanwhile: nothing moves, and a map or two later all is clean.
     assert result.row.faults.recovery.recovery_operations == 0
@@ -268,14 +266,14 @@ def test_who_comes_back_before_it_is_out_recovers_only_what_it_missed(
     )
 
 
-def test_min_size_is_what_ceph_gives_a_new_pool():
+def test_min_size_is_the_default_of_a_new_ceph_pool():
     assert min_size(kind="replicated", k=1, width=3) == 2
     assert min_size(kind="replicated", k=1, width=2) == 1
     assert min_size(kind="erasure", k=4, width=6) == 5
     assert min_size(kind="erasure", k=2, width=3) == 2
 
 
-def test_a_group_with_a_hole_from_the_beginning_keeps_nobody_from_being_clean(
+def test_a_group_with_an_initial_hole_does_not_prevent_a_clean_cluster(
     make_pool, models
 ):
     acting = np.array([[0, 1], [1, 2], [2, NO_OSD]], dtype=np.int64)
@@ -317,8 +315,8 @@ def test_members_note_intervals_activations_and_deletions(make_pool, models):
     _, result = story(make_pool, models)
     assert syncs(result, 2) == 12 * expected
     assert syncs(result, 1) == 60
-    # Who gets a log gets its deletions too, two transactions each, before the objects. What it lacks is
-    # little enough to be a member at once: one interval instead of three.
+    # A member that gets a log also gets its deletions, two transactions each, before the objects. It lacks
+    # few enough objects to be a member immediately: one interval instead of three.
     _, result = story(make_pool, models, object_writes_count=1, log_deletions_count=5)
     assert syncs(result, 2) == 12 * ((1 + 2) + 2 * (1 + 2 + 1))
     assert syncs(result, 1) == 60 + 12 * 5 * 2

@@ -40,7 +40,7 @@ THEORY = {
 
 
 @pytest.mark.parametrize("text", THEORY)
-def test_plans_read_what_theory_says(text):
+def test_plans_read_the_theoretical_bytes(text):
     code = parse_scheme(text)
     geometry = code.geometry(4096)
     for shard, ratio in enumerate(THEORY[text]):
@@ -85,7 +85,7 @@ def test_no_code_reads_less_than_the_cut_set_allows(text):
 
 @pytest.mark.parametrize(
     ("text", "unit"),
-    # Chunks whose sub-chunks are whole allocation units: nothing is read beside what is needed.
+    # Sub-chunks are whole allocation units, so only the needed bytes are read.
     [
         ("rs:6,3", 4 * KIB),
         ("lrc:10,6,5", 4 * KIB),
@@ -94,7 +94,7 @@ def test_no_code_reads_less_than_the_cut_set_allows(text):
         ("clay:9,3,11", 81 * 4 * KIB),
     ],
 )
-def test_devices_read_what_theory_says(models, make_context, counted, text, unit):
+def test_devices_read_the_theoretical_bytes(models, make_context, counted, text, unit):
     code = parse_scheme(text)
     for shard, ratio in enumerate(THEORY[text]):
         primary = 1 if shard == 0 else 0
@@ -154,7 +154,7 @@ def workload():
     ("text", "unit"),
     [("lrc:10,6,5", 4 * KIB), ("clay:4,2,5", 32 * KIB), ("rs:4,2", 4 * KIB)],
 )
-def test_a_simulated_repair_reads_what_theory_says(
+def test_a_simulated_repair_reads_the_theoretical_bytes(
     models, make_pool, engine, text, unit
 ):
     """Each group loses another shard, so all kinds of shards are rebuilt."""
@@ -185,7 +185,7 @@ def test_a_simulated_repair_reads_what_theory_says(
     assert row["repair_device_read_bytes_per_lost_byte"] == ratio
 
 
-def test_a_scenario_says_the_same():
+def test_a_scenario_gives_the_same_answer():
     """The shipped repair scenario, smaller, with a stripe unit whose sub-chunks fill allocation units."""
     sets = [
         'schemes=["rs:10,4", "lrc:10,6,5", "clay:4,2,5"]',

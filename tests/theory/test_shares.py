@@ -60,7 +60,7 @@ def test_a_reservation_binds_exactly_however_small_the_weight(run: Run) -> None:
 
 @both
 def test_a_limit_binds_exactly_while_the_server_is_idle(run: Run) -> None:
-    # A limit of 200 items a second of 1,000; nobody else wants anything, the server idles.
+    # A limit of 200 of 1,000 items/s: there is no other demand, and the server idles.
     (count,) = served(
         Share(MCLOCK, (ShareClass(limit=200),)), [1], demand_ns=1_000_000, run=run
     )
@@ -68,7 +68,7 @@ def test_a_limit_binds_exactly_while_the_server_is_idle(run: Run) -> None:
 
 
 @both
-def test_what_is_left_is_divided_by_weight_once_reservation_and_limit_have_had_theirs(
+def test_weights_divide_the_capacity_left_by_reservations_and_limits(
     run: Run,
 ) -> None:
     # Of 1,000: class 2 is limited to 100; the other 900 go 2 to 1, each above its reservation.
@@ -78,7 +78,7 @@ def test_what_is_left_is_divided_by_weight_once_reservation_and_limit_have_had_t
         ShareClass(weight=50, limit=100),
     )
     counts = served(Share(MCLOCK, classes), [1, 1, 1], demand_ns=1_000_000, run=run)
-    # A limited class may be in service at the end of the second; dividing is off by an item at either end.
+    # A limited class may be in service at the end, so the division is off by one item at either end.
     assert counts == [
         pytest.approx(600, abs=2),
         pytest.approx(300, abs=2),
@@ -88,7 +88,7 @@ def test_what_is_left_is_divided_by_weight_once_reservation_and_limit_have_had_t
 
 @both
 def test_costs_count_and_not_items(run: Run) -> None:
-    # Equal weights, one class with items that cost four times as much: a quarter as many of them.
+    # With equal weights, a class whose items cost four times as much gets a quarter of the items.
     counts = served(
         Share(MCLOCK, (ShareClass(), ShareClass())),
         [4, 1],
@@ -100,7 +100,7 @@ def test_costs_count_and_not_items(run: Run) -> None:
 
 @both
 def test_weights_of_wpq_divide_a_saturated_server(run: Run) -> None:
-    # Ceph's own numbers: clients at 63, recovery at 3 (5 in later releases); equal costs.
+    # Ceph's defaults: clients at 63, recovery at 3 (5 in later releases), equal costs.
     classes = (ShareClass(weight=63), ShareClass(weight=3))
     many, few = served(Share(WPQ, classes), [1, 1], demand_ns=50_000, run=run)
     # 20,000 draws: four standard deviations of the binomial's share are 0.006.
@@ -108,7 +108,7 @@ def test_weights_of_wpq_divide_a_saturated_server(run: Run) -> None:
 
 
 @both
-def test_wpq_draws_again_what_costs_much(run: Run) -> None:
+def test_wpq_redraws_expensive_items(run: Run) -> None:
     # Equal weights. An item of the highest cost goes on with 1 - 0.9 = 0.1 (0.11 with the coin's own
     # rounding on a cost of 100), one of cost 1 always: 0.11 to 1.
     classes = (ShareClass(weight=10), ShareClass(weight=10))
@@ -117,7 +117,7 @@ def test_wpq_draws_again_what_costs_much(run: Run) -> None:
 
 
 @both
-def test_what_is_strict_goes_before_everything(run: Run) -> None:
+def test_strict_items_precede_all_others(run: Run) -> None:
     classes = (ShareClass(weight=1000), ShareClass(strict=196), ShareClass(strict=255))
     counts = served(Share(WPQ, classes), [1, 1, 1], demand_ns=1_000_000, run=run)
     # The first item of class 0 found the server idle.
@@ -126,7 +126,7 @@ def test_what_is_strict_goes_before_everything(run: Run) -> None:
 
 @both
 def test_threads_of_a_pool_are_shared_like_servers(run: Run) -> None:
-    # Two threads, 1 ms each item: 2,000 a second; 500 promised to the class without much weight.
+    # Two threads at 1 ms per item serve 2,000 items/s. The class with little weight has 500 reserved.
     templates = []
     for number in range(2):
         graph = GraphBuilder(f"class {number}")

@@ -1,4 +1,4 @@
-"""What a purchase would bring is simulated, alone and in pairs."""
+"""Purchases are simulated alone and in pairs."""
 
 import pytest
 
@@ -27,7 +27,7 @@ image_bytes = "1GiB"
 """
 
 
-def test_doubling_changes_the_key_and_nothing_else() -> None:
+def test_doubling_changes_only_the_key() -> None:
     scenario = parse_scenario(TEXT)
     by_key = {one.key[-1]: one for one in PURCHASES}
     changed, models = with_doubled(
@@ -45,7 +45,7 @@ def test_doubling_changes_the_key_and_nothing_else() -> None:
     assert faster.ssd.servers == models.ssd.servers
 
 
-def test_the_thread_that_limits_reads_is_what_helps() -> None:
+def test_relieving_the_limiting_thread_helps_reads() -> None:
     scenario = parse_scenario(TEXT)
     done: list[str] = []
     gains = advise(scenario, replications=2, progress=done.append)
@@ -74,5 +74,5 @@ def test_many_cells_are_refused() -> None:
     scenario = parse_scenario(
         TEXT.replace('["4k"]', str([f"{size}k" for size in range(1, 15)]))
     )
-    with pytest.raises(ValueError, match="--advise: got 14 cells, wanted at most 12"):
+    with pytest.raises(ValueError, match=r"--advise: got 14 cells.*12\b"):
         advise(scenario)

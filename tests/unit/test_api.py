@@ -50,12 +50,12 @@ def test_timelines_as_text_belong_to_lessons():
     [
         ("--version", set()),
         ("--help", {"typer"}),
-        # Typer reads the options of a command by pydantic; studies have theirs in tables of numbers.
+        # Typer imports pydantic for options, and studies keep their numbers in tables.
         ("sweep --help", {"typer", "pydantic"}),
         ("study --help", {"typer", "pydantic", "numpy", "polars", "scipy"}),
     ],
 )
-def test_help_and_version_load_nothing_heavy(words, may):
+def test_help_and_version_import_no_heavy_module(words, may):
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "stripesim", *words.split()],
         capture_output=True, text=True, check=True,
@@ -153,9 +153,7 @@ def test_a_workload_without_an_end_is_refused():
 
     scenario = stripesim.Scenario(**SMALL)
     endless = replace(stripesim.workload(scenario).workload, requests=None).start()
-    with pytest.raises(
-        ValueError, match="got a workload without an end, wanted a number of requests"
-    ):
+    with pytest.raises(ValueError, match="workload"):
         stripesim.simulate(stripesim.pool(scenario), endless)
 
 
@@ -163,7 +161,7 @@ def test_claims_of_a_study_are_those_of_its_source():
     assert {"koh2017", "ceph16"} <= set(stripesim.studies())
     assert sum(claim.role == "held-out" for claim in stripesim.claims("koh2017")) == 63
     assert len(stripesim.claims("ceph16")) > 500
-    with pytest.raises(ValueError, match="study: got 'none', wanted one of"):
+    with pytest.raises(ValueError, match="study: got 'none'"):
         stripesim.claims("none")
 
 

@@ -11,7 +11,7 @@ from stripesim.sim.engine.program import PENDING
 from stripesim.sim.observe.client_requests import ClientRequests
 
 
-def test_a_request_was_held_for_what_it_shares_with_the_states_of_its_group():
+def test_a_request_was_blocked_while_its_group_was_not_active():
     timeline = FaultTimeline(2)
     for time_ns, state in (
         (100, State.STALE),

@@ -1,4 +1,4 @@
-"""The bound of a cluster's rate: by hand, and against what the simulation reaches."""
+"""The bound of a cluster's rate, compared with hand calculations and simulation."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_disks_serve_one_request_per_seek_and_half_turn():
     by_hand = 24 / (seek_s + half_turn_s + transfer_s)
     # The busiest disk of 24 with 170 placement groups each has some 10 to 25 % more than the mean.
     assert by_hand / 1.4 < iops <= by_hand
-    # 85 reads a second is what a disk does.
+    # A disk does 85 reads per second.
     assert 60 < by_hand / 24 < 120
 
 
@@ -95,7 +95,7 @@ CLUSTERS = {
 
 @pytest.mark.parametrize("name", CLUSTERS)
 @pytest.mark.parametrize("size", ["4k", "64k"])
-def test_the_bound_is_what_saturation_reaches(name, size):
+def test_saturation_reaches_the_bound(name, size):
     # Given a load of 1,024 requests in flight, which saturates each of these clusters.
     cluster, load = CLUSTERS[name]
     scenario = scenario_of(

@@ -1,4 +1,4 @@
-"""Usable capacity follows from scheme, placement and full ratio; wear from bytes, rate and rating."""
+"""Usable capacity follows from scheme, placement and full ratio, and wear from bytes, rate and rating."""
 
 import numpy as np
 import pytest
@@ -81,7 +81,7 @@ def test_stripes_pad_the_last_one_of_an_object(scenario, models):
     assert held.failures_tolerated == 3
 
 
-def test_the_fullest_osd_bounds_what_the_pool_takes(scenario, models):
+def test_the_fullest_osd_limits_the_pool(scenario, models):
     from stripesim.models.coding import parse_scheme
 
     held = capacity_of(scenario, "rep:3", models, drives())
@@ -145,7 +145,7 @@ def test_wear_spreads_the_writes_over_all_drives():
     assert wear.life_years == pytest.approx(365e12 / 864e9 / 365.25)
 
 
-def test_what_writes_nothing_wears_nothing():
+def test_without_writes_there_is_no_wear():
     row = {"device_write_bytes_per_client_byte": 0.0, "throughput_bytes_per_s": 1e6}
     assert wear_of(row, 6, drives()) is None
     assert wear_of({}, 6, drives()) is None
@@ -163,7 +163,7 @@ def test_without_a_rating_wear_is_bytes_alone():
 
 
 def test_a_full_ratio_below_the_nearfull_one_is_refused():
-    with pytest.raises(ValueError, match=r"full_ratio: got 0.8, wanted 0.9 to 1"):
+    with pytest.raises(ValueError, match=r"full_ratio: got 0.8.*0.9.*1\b"):
         FillLimits(
             full_ratio=0.8,
             nearfull_ratio=0.9,
@@ -197,7 +197,7 @@ def test_full_and_safe_capacity_follow_from_ratios_domains_and_overhead(
     assert held.steps[-1].left_bytes <= held.usable_bytes_safe
 
 
-def test_one_drive_is_behind_an_osd_unless_the_set_says_otherwise():
+def test_an_osd_has_one_drive_unless_the_set_states_more():
     assert build_models(cluster()).ssd.raid0_drives == 1
     assert (
         build_models(cluster('cluster.drive="intel-730-raid0"')).ssd.raid0_drives == 2
@@ -228,7 +228,7 @@ def test_an_image_larger_than_the_pool_is_refused():
     asked = cluster("cluster.drive_bytes=1GB", "workload.image_bytes=10GB")
     with pytest.raises(
         ValueError,
-        match=r"image_bytes: got 0.01 TB of images, wanted at most 0.0076 TB.*rep:3",
+        match=r"image_bytes: got 0.01 TB of images.*0.0076.*rep:3",
     ):
         storage_warnings(asked, build_models(asked))
 

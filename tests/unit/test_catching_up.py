@@ -1,4 +1,4 @@
-"""Members that are recovered by log serve what they have, object by object."""
+"""Members in log recovery serve each object that they already have."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ OBJECTS = 40
 
 
 def returning(models, make_pool, scheme, *, engine="compiled", **limits):
-    """The first OSD is away for ten seconds; 50 requests/s on 40 objects of one group, a tenth are writes."""
+    """Run 50 requests/s, a tenth writes, on 40 objects of one group while OSD 0 is away for ten seconds."""
     width = {"rs:4,2": 6, "rep:3": 3}[scheme]
     acting = np.arange(width, dtype=np.int64)[None, :]
     pool = make_pool(
@@ -54,7 +54,7 @@ def catching_up(result):
 
 
 @pytest.mark.parametrize("scheme", ["rs:4,2", "rep:3"])
-def test_who_returns_serves_each_object_that_it_has(models, make_pool, scheme):
+def test_a_returning_osd_serves_each_object_that_it_has(models, make_pool, scheme):
     result = returning(models, make_pool, scheme)
     assert result.row.faults.clean_at_end
     # One object a second is whole again, so on average half of those that were written are yet to come.
@@ -71,9 +71,7 @@ def test_who_returns_serves_each_object_that_it_has(models, make_pool, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["rs:4,2", "rep:3"])
-def test_who_is_recovered_beside_the_acting_set_serves_nothing(
-    models, make_pool, scheme
-):
+def test_an_async_recovery_target_serves_no_request(models, make_pool, scheme):
     result = returning(models, make_pool, scheme, async_recovery_min_count=0)
     assert catching_up(result).mean() > 0.95
 

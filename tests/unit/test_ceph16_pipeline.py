@@ -56,8 +56,8 @@ def test_in_flight_stripes_are_not_read():
     assert row.device_read_bytes_per_client_byte == pytest.approx(2 * 6 / 12)
 
 
-def test_a_write_past_the_end_fills_what_lies_between():
-    # 41 whole stripes of 24 KiB lie before the one that holds byte 1,000,000.
+def test_a_write_past_the_end_fills_the_gap():
+    # 41 stripes of 24 KiB precede the one with byte 1,000,000.
     row = ran("rs:6,3", writes([244 * UNIT], UNIT), 1).row
     stripes = 244 * UNIT // (6 * UNIT) + 1
     assert row.device_data_write_bytes_per_client_byte == 9 * stripes
@@ -68,7 +68,7 @@ def test_a_drained_pipeline_rolls_forward_once(depth, rounds):
     plain = models_for(parse_scheme("rs:6,3"))
     result = ran("rs:6,3", writes(np.arange(12) * UNIT, UNIT), depth)
     assert len(result.engine_run.spawned[0].completed_ns) == rounds
-    # What it says on the wire is its message to eight members, and nothing else.
+    # On the wire it sends one message to each of eight members, and no more.
     silent = replace(plain, messages=replace(plain.messages, roll_forward_bytes=0))
     without = ran("rs:6,3", writes(np.arange(12) * UNIT, UNIT), depth, models=silent)
     saved_per_byte = (
@@ -153,8 +153,6 @@ def test_small_overwrites_read_a_unit_once_and_defer_it_once():
     assert row.device_data_write_bytes_per_client_byte == 3
 
 
-def test_a_code_that_does_not_fit_is_told_in_one_line():
-    with pytest.raises(
-        ValueError, match="rs:14,3: got 17 shards, wanted at most the cluster's 16 OSDs"
-    ):
+def test_a_code_that_does_not_fit_is_reported_in_one_line():
+    with pytest.raises(ValueError, match=r"rs:14,3: got 17 shards.*16\b"):
         build_pool("rs:14,3", UNIT)

@@ -1,4 +1,4 @@
-"""The command line: what it prints, what it imports, and how it tells a user what is wrong."""
+"""The command line: its output, its imports and its error messages."""
 
 import json
 import subprocess
@@ -9,6 +9,7 @@ import pytest
 
 from stripesim.__main__ import main
 from stripesim.cli.output import warn_outside
+from support.messages import states
 
 SCENARIO = """\
 schemes = ["rep:3"]
@@ -33,7 +34,7 @@ MSR_ROW = "1281663720000{0:05d},host,0,Read,{1},4096,1000\n"
 
 @pytest.fixture
 def run(monkeypatch, capsys, tmp_path):
-    """Call the entry point in a folder of its own; return status, standard output and error."""
+    """Call the entry point in a separate folder, and return status, standard output and error."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STRIPESIM_DEBUG", raising=False)
     (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
@@ -67,18 +68,17 @@ def sets(*overrides):
     return [part for override in overrides for part in ("--set", override)]
 
 
-# What is printed.
+# Output.
 
 
-def test_outside_the_calibrated_range_the_terminal_counts_and_the_document_says_all(
+def test_range_warnings_are_counted_on_the_terminal_and_listed_in_the_document(
     run,
 ):
     status, _, err = run("run", "s.toml")
     assert status == 0
     (line,) = [line for line in err.splitlines() if line.startswith("warning")]
-    assert line == (
-        "warning: outside the calibrated range in 2 respects: cluster.osds_per_host, workload.queue_depth; "
-        "in full: --out DIR --report, or --json -"
+    assert states(
+        line, "2 ... cluster.osds_per_host, workload.queue_depth ... --report"
     )
     _, out, err = run("run", "s.toml", "--json", "-")
     assert err == ""
@@ -89,20 +89,17 @@ def test_outside_the_calibrated_range_the_terminal_counts_and_the_document_says_
     ]
 
 
-def test_one_warning_stands_in_full_and_several_name_the_report(capsys, tmp_path):
+def test_one_warning_is_printed_in_full_and_several_refer_to_the_report(
+    capsys, tmp_path
+):
     warn_outside([])
     assert capsys.readouterr().err == ""
     warn_outside(["repair: never seen"])
-    assert (
-        capsys.readouterr().err
-        == "warning: outside the calibrated range: repair: never seen\n"
-    )
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(": repair: never seen")
     warn_outside(["repair: one", "repair: two", "faults: three"], report=tmp_path)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == (
-        "warning: outside the calibrated range in 3 respects: repair, faults; "
-        f"in full: {tmp_path / 'report.html'}"
-    )
+    assert states(line, f"3 ... repair, faults ... {tmp_path / 'report.html'}")
 
 
 def test_a_sweep_has_a_report_too(run, refused, tmp_path):
@@ -115,12 +112,11 @@ def test_a_sweep_has_a_report_too(run, refused, tmp_path):
         assert line.split(":")[0] in page
     assert page.count("<figure") == 1 and "workload.queue_depth" in page
     assert page.count(">rand<") == len(json.loads(out)["aggregated"]) == 2
-    assert refused(*asked, "--report") == [
-        "--report: got no --out, wanted the folder to write report.html into"
-    ]
+    (line,) = refused(*asked, "--report")
+    assert states(line, "--report: got ... --out")
 
 
-def test_a_report_lands_beside_the_results(run, tmp_path):
+def test_a_report_is_written_next_to_the_results(run, tmp_path):
     status, out, err = run("run", "s.toml", "--out", "kept", "--report", "--json", "-")
     assert (status, err) == (0, "")
     page = (tmp_path / "kept" / "report.html").read_text(encoding="utf-8")
@@ -130,7 +126,7 @@ def test_a_report_lands_beside_the_results(run, tmp_path):
 
 def test_a_report_needs_a_folder(refused):
     (line,) = refused("run", "s.toml", "--report")
-    assert line == "--report: got no --out, wanted the folder to write report.html into"
+    assert states(line, "--report: got ... --out")
 
 
 def test_json_is_one_document_with_the_promised_keys(run):
@@ -279,7 +275,7 @@ def test_crush_prints_what_crushtool_printed(run, data):
     assert [line.split() for line in text.splitlines()] == expected
 
 
-def test_a_crush_map_says_which_host_an_osd_is_on(run, data):
+def test_a_crush_map_gives_the_host_of_each_osd(run, data):
     crush = f"cluster.crush_map={data / 'ceph16/crush/A.decompiled.txt'}"
     # Map A is 4 hosts of 6: more OSDs than the counts in the scenario's file, which it replaces.
     status, out, _ = run("run", "s.toml", *sets(crush), "--json", "-")
@@ -330,7 +326,7 @@ def test_python_m_gives_the_same_errors(tmp_path):
     assert done.stderr.startswith("nothere: got no scenario of this name")
 
 
-# What is wrong: one line for each fault.
+# Errors: one line for each fault.
 
 
 @pytest.mark.parametrize(
@@ -338,21 +334,21 @@ def test_python_m_gives_the_same_errors(tmp_path):
     [
         (
             ["workload.request=5"],
-            'workload.request: got unknown key "request", wanted "requests"',
+            'workload.request: got unknown key "request" ... "requests"',
         ),
         (
             ["workload.requests=many"],
-            'workload.requests: got "many", wanted a whole number',
+            'workload.requests: got "many"',
         ),
         (
             ["workload.requests=0"],
-            "workload.requests: got 0, wanted a number of at least 1",
+            "workload.requests: got 0 ... 1",
         ),
         (
             ["workload.queue_depth=2.5"],
-            "workload.queue_depth: got 2.5, wanted a whole number",
+            "workload.queue_depth: got 2.5",
         ),
-        (['cluster.hosts="four"'], 'cluster.hosts: got "four", wanted a whole number'),
+        (['cluster.hosts="four"'], 'cluster.hosts: got "four"'),
         (['schemes="raid:5"'], "schemes: got"),
         (
             ['schemes="rs:6,3"', "cluster.failure_domain_erasure=host"],
@@ -362,10 +358,10 @@ def test_python_m_gives_the_same_errors(tmp_path):
             ['schemes="rs:6,3"'],
             "schemes: got rs:6,3 (9 shards) with failure_domain osd (8 osds)",
         ),
-        (["cluster.kernel_table=nope"], "kernel table: got 'nope', wanted one of"),
+        (["cluster.kernel_table=nope"], "kernel table: got 'nope'"),
         (
             ["cluster.parameters=nope"],
-            'got "nope", wanted a parameter set of a cluster: ',
+            'got "nope"',
         ),
         (["cluster.drive=nope"], 'got "nope", wanted a device: '),
         (["cluster.drive=koh2017"], 'got "koh2017", wanted a device: '),
@@ -376,19 +372,19 @@ def test_python_m_gives_the_same_errors(tmp_path):
         ),
         (
             ["repair.lost_osds=99"],
-            "repair.lost_osds: got 99, wanted an OSD from 0 to 7",
+            "repair.lost_osds: got 99 ... 0 ... 7",
         ),
-        (["degraded.missing_osds=[0, 2, 4]"], "OSDs down in 3 hosts"),
-        (["seed=-1"], "seed: got -1, wanted a number of at least 0"),
-        (["nonsense"], 'got no "=", wanted key=value'),
+        (["degraded.missing_osds=[0, 2, 4]"], "3 hosts"),
+        (["seed=-1"], "seed: got -1 ... 0"),
+        (["nonsense"], 'got no "="'),
     ],
 )
-def test_a_bad_scenario_is_told_in_one_line(refused, overrides, said):
+def test_a_bad_scenario_is_reported_in_one_line(refused, overrides, said):
     (line,) = refused("run", "s.toml", *sets(*overrides))
-    assert said in line
+    assert states(line, said)
 
 
-def test_faults_in_a_file_come_with_their_lines_all_at_once(refused, tmp_path):
+def test_faults_in_a_file_are_reported_together_with_their_lines(refused, tmp_path):
     text = SCENARIO.replace("hosts = 4", "hosts = -4").replace(
         "queue_depth = 8", "queue_dept = 8"
     )
@@ -399,17 +395,17 @@ def test_faults_in_a_file_come_with_their_lines_all_at_once(refused, tmp_path):
         "bad.toml:12",
         "bad.toml:14",
     ]
-    assert "cluster.hosts: got -4, wanted a number of at least 1" in lines[0]
+    assert states(lines[0], "cluster.hosts: got -4 ... 1")
     assert 'got "zigzag"' in lines[1]
-    assert 'unknown key "queue_dept", wanted "queue_depth"' in lines[2]
+    assert states(lines[2], '"queue_dept" ... "queue_depth"')
 
 
-def test_a_faulty_list_is_told_once_and_nothing_else_is_missed(refused):
+def test_a_faulty_list_is_reported_once_with_no_follow_up_faults(refused):
     (line,) = refused("run", "s.toml", *sets('workload.patterns=["zigzag"]'))
     assert 'got "zigzag"' in line
 
 
-def test_every_scheme_without_kernel_costs_is_told_before_anything_runs(refused):
+def test_schemes_without_kernel_costs_are_reported_before_any_run(refused):
     lines = refused(
         "run", "s.toml", *sets('schemes=["rep:3", "shec:5,3,2", "shec:4,2,2"]')
     )
@@ -429,8 +425,8 @@ def test_reading_needs_no_kernel_costs(run):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["run", "nothere"], "nothere: got no scenario of this name, wanted one of"),
-        (["run", "quickstar"], 'wanted "quickstart"'),
+        (["run", "nothere"], "nothere: got no scenario of this name"),
+        (["run", "quickstar"], '"quickstart"'),
         (["run", "nothere.toml"], "nothere.toml: got no such file"),
         (["run"], "Missing argument"),
         (
@@ -442,9 +438,9 @@ def test_reading_needs_no_kernel_costs(run):
         (["study", "nope"], "No such command 'nope'"),
         (
             ["kernel", "--scheme", "rs:6,3", "--size", "4k", "--backend", "nope"],
-            "backend: got 'nope', wanted one of",
+            "backend: got 'nope'",
         ),
-        (["kernel", "--scheme", "rs:6"], "scheme: got 'rs:6', wanted the form rs:k,m"),
+        (["kernel", "--scheme", "rs:6"], "scheme: got 'rs:6' ... rs:k,m"),
         (["kernel", "--scheme", "rs:2,1", "--size", "big"], "big"),
         (["trace", "info", "nothere.csv"], "nothere.csv"),
         (["crush", "nothere.txt", "--rule", "0", "--num-rep", "3"], "nothere.txt"),
@@ -453,20 +449,20 @@ def test_reading_needs_no_kernel_costs(run):
             "--json: got no/such/folder.json",
         ),
         (["explain", "write", "--html", "-"], "--html: got -"),
-        (["explain", "write", "--html", "."], "--html: got the folder ."),
+        (["explain", "write", "--html", "."], "--html: got ... ."),
         (["explain", "write", "--out", "s.toml"], "--out: s.toml"),
         (["kernel", "--scheme", "rs:2,1", "--size", "1m"], "--size: got '1m'"),
         (
             ["study", "koh2017", "--set", "write.network_efficiency_fraction=0.9"],
-            "--set: write.network_efficiency_fraction: got no parameter of study",
+            "--set: write.network_efficiency_fraction: got ... koh2017",
         ),
         (["run", "s.toml", "--set", "nothing.here=1"], "--set: nothing: got unknown"),
         (["cook"], "No such command 'cook'"),
     ],
 )
-def test_a_bad_command_is_told_in_one_line(refused, arguments, said):
+def test_a_bad_command_is_reported_in_one_line(refused, arguments, said):
     (line,) = refused(*arguments)
-    assert said in line
+    assert states(line, said)
 
 
 TRACE = ["workload.kind=trace", "workload.trace=t.csv"]
@@ -497,22 +493,22 @@ def test_a_good_trace_is_replayed(run, replayed):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "t.csv: got an empty file, wanted a block trace"),
+        (b"", "t.csv: got an empty file"),
         (GOOD[:-40], "t.csv:50: got"),
         (
             b"once upon a time\n",
-            "t.csv:1: got 'once upon a time', wanted a block trace",
+            "t.csv:1: got 'once upon a time'",
         ),
         (b"\x00\x01\x02\x03" * 100, "t.csv"),
     ],
     ids=["empty", "truncated", "no trace", "binary"],
 )
-def test_a_bad_trace_is_told_in_one_line(refused, replayed, content, said):
+def test_a_bad_trace_is_reported_in_one_line(refused, replayed, content, said):
     (line,) = refused("run", replayed(content))
-    assert said in line
+    assert states(line, said)
 
 
-def test_a_truncated_compressed_trace_is_told(refused, replayed, tmp_path):
+def test_a_truncated_compressed_trace_is_reported(refused, replayed, tmp_path):
     import gzip
 
     scenario = replayed(GOOD)
@@ -521,14 +517,14 @@ def test_a_truncated_compressed_trace_is_told(refused, replayed, tmp_path):
     assert any("breaks off" in line for line in lines)
 
 
-def test_a_trace_of_another_format_is_told(refused, replayed):
+def test_a_trace_of_another_format_is_reported(refused, replayed):
     lines = refused("run", replayed(GOOD), *sets("workload.trace_format=blkparse"))
     assert "t.csv" in lines[0] and "wanted" in lines[0]
     (line,) = refused("run", replayed(GOOD), *sets("workload.trace_format=papyrus"))
     assert "papyrus" in line
 
 
-def test_a_missing_trace_is_told(refused, replayed):
+def test_a_missing_trace_is_reported(refused, replayed):
     (line,) = refused("run", replayed(GOOD), *sets("workload.trace=gone.csv"))
     assert "workload.trace: got gone.csv (no such file)" in line
 
@@ -580,27 +576,27 @@ rule rep {
         (
             CRUSH,
             ("cluster.crush_rule=gone",),
-            "rule: got 'gone', wanted one of 0 (rep)",
+            "rule: got 'gone' ... 0",
         ),
-        (CRUSH, (), "places at most 2 of the 3 shards of rep:3"),
+        (CRUSH, (), "2 ... 3 ... rep:3"),
         (
             CRUSH,
             ('schemes="rep:2"', "degraded.missing_osds=7"),
-            "got no OSD 7, wanted OSDs of the map",
+            "got no OSD 7",
         ),
         (
             CRUSH.replace("host", "shelf"),
             ('schemes="rep:2"',),
-            "got no bucket of type host",
+            "got ... host",
         ),
         ("", (), "m.txt"),
         ("\x00\x00\x01", (), "m.txt"),
     ],
 )
-def test_a_bad_crush_map_is_told_in_one_line(refused, tmp_path, text, more, said):
+def test_a_bad_crush_map_is_reported_in_one_line(refused, tmp_path, text, more, said):
     (tmp_path / "m.txt").write_text(text)
     (line,) = refused("run", "s.toml", *sets("cluster.crush_map=m.txt", *more))
-    assert said in line
+    assert states(line, said)
 
 
 def test_a_good_crush_map_is_used(run, tmp_path):
@@ -627,15 +623,18 @@ def test_a_good_crush_map_is_used(run, tmp_path):
         ),
         (
             ["--rule", "rep", "--num-rep", "2", "--weight", "0:1"],
-            "--weight: got '0:1', wanted an OSD",
+            "--weight: got '0:1'",
         ),
         (["--rule", "--1", "--num-rep", "2"], "--1"),
         (["--rule", "²", "--num-rep", "2"], "rule: got '²'"),
         (
             ["--rule", "rep", "--num-rep", "5000"],
-            "num_rep: got 5000, wanted a whole number from 1 to 4096",
+            "num_rep: got 5000 ... 1 ... 4096",
         ),
-        (["--rule", "rep", "--num-rep", "2", "--max-x", "9" * 23], "--max-x: got 999"),
+        (
+            ["--rule", "rep", "--num-rep", "2", "--max-x", "9" * 23],
+            "--max-x: got 99999999999999999999999 ... -2147483648 ... 4294967295",
+        ),
         (
             ["--rule", "rep", "--num-rep", "2", "--min-x", "-2147483649"],
             "--min-x: got -2147483649",
@@ -647,7 +646,7 @@ def test_a_good_crush_map_is_used(run, tmp_path):
 def test_crush_refuses_in_one_line(refused, tmp_path, more, said):
     (tmp_path / "m.txt").write_text(CRUSH)
     (line,) = refused("crush", "m.txt", *more)
-    assert said in line
+    assert states(line, said)
 
 
 def test_a_weight_is_one_word_or_two(run, tmp_path):
@@ -704,7 +703,7 @@ def test_a_bug_is_not_dressed_up_as_a_users_error(monkeypatch, run):
 def test_debugging_shows_the_traceback(monkeypatch, tmp_path):
     monkeypatch.setenv("STRIPESIM_DEBUG", "1")
     monkeypatch.setattr(sys, "argv", ["stripesim", "run", "nothere"])
-    with pytest.raises(ValueError, match="got no scenario of this name"):
+    with pytest.raises(ValueError, match="got no scenario"):
         main()
 
 

@@ -1,4 +1,4 @@
-"""`stripesim kernel`: its rows, Ceph's benchmark beside them, what it keeps. No time is asserted."""
+"""`stripesim kernel`: rows, comparison with Ceph's benchmark, and saved costs, but not their times."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RECORDED = "0.238322\t1048576\tjerasure\t6\t2\tencode\t4096\t262144\t0\n"
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    """Little memory and short samples: what is tested is the form."""
+    """Use little memory and short samples, because tests check only the form."""
     monkeypatch.setattr(kernel_bench, "COLD_BYTES", 1 << 18)
 
 
@@ -55,7 +55,7 @@ def kernel(capsys, **given):
     return json.loads(capsys.readouterr().out)
 
 
-def test_rows_say_buffers_cores_and_what_share_of_the_machines_copy_they_reach(capsys):
+def test_rows_have_buffers_cores_and_the_share_of_the_copy_rate(capsys):
     printed = kernel(capsys, cold=True)
     assert all(set(row) == KEYS for row in printed["rows"])
     found = {(row["op"], row["buffers"]) for row in printed["rows"]}
@@ -91,9 +91,7 @@ def test_every_family_of_codes_is_timed_with_cold_buffers_too(capsys, scheme):
     assert all(row["verified"] for row in cold)
 
 
-def test_a_recorded_output_decides_what_is_timed_where_nothing_is_named(
-    capsys, tmp_path
-):
+def test_without_named_cases_a_recorded_output_selects_them(capsys, tmp_path):
     path = tmp_path / "bench.txt"
     path.write_text(RECORDED)
     printed = kernel(capsys, schemes=[], sizes=[], against=path)
@@ -120,7 +118,7 @@ def test_a_program_is_asked_for_the_same_codes_and_sizes(capsys, tmp_path):
     }
 
 
-def test_without_a_path_the_shipped_measurements_stand_beside(capsys):
+def test_without_a_path_the_shipped_measurements_are_compared(capsys):
     printed = kernel(capsys, schemes=["rs:6,2"], sizes=["24k"])
     assert {one["ceph_backend"] for one in printed["against"]["pairs"]} >= {
         "ceph isa:cauchy"
@@ -184,7 +182,7 @@ def test_buffers_are_charged_with_isa_l_only_and_can_be_left_out():
         assert (encode_ns(named) > without) is charged
 
 
-def test_every_core_of_a_machine_is_used_at_once(capsys):
+def test_all_cores_of_a_machine_are_used_together(capsys):
     if not kernel_raw.available():
         pytest.skip("ISA-L cannot be called here")
     rows = kernel_bench.cores_rows(

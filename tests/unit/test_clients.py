@@ -60,7 +60,7 @@ def run(pool: Pool, *loads: Synthetic, engine: str = "compiled") -> RunResult:
 @pytest.mark.parametrize(
     ("scheme", "closed"), list(product(["rep:3", "rs:4,2"], [True, False]))
 )
-def test_both_engines_run_several_clients_alike(scheme: str, closed: bool) -> None:
+def test_both_engines_run_several_clients_equally(scheme: str, closed: bool) -> None:
     pool = pool_of(scheme, [0, 0, 1])
     # Blocks that cross objects: parts of one request belong to one client.
     loads = load(
@@ -96,7 +96,7 @@ def test_each_client_submits_and_receives_its_own_requests() -> None:
 
 
 def test_several_clients_serve_more_than_one_whose_thread_is_the_limit() -> None:
-    # One client at depth 64 is limited by its submission thread; four of them are not.
+    # Its submission thread limits one client at depth 64, but not four clients.
     one = run(
         pool_of("rep:3", [0]), load(1, requests=2000, read_fraction=1.0, queue_depth=64)
     )
@@ -132,7 +132,7 @@ def test_an_open_loop_of_many_clients_keeps_its_rate_and_spreads_it() -> None:
     assert np.bincount(clients).min() > 0.8 * 500
 
 
-def test_two_workloads_at_once_are_reported_together_and_each() -> None:
+def test_simultaneous_workloads_are_reported_together_and_separately() -> None:
     pool = pool_of("rep:3", [0, 1, 2])
     small = load(2, requests=400)
     large = Synthetic(

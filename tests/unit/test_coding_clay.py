@@ -1,4 +1,4 @@
-"""Clay: the grid, what a repair reads and when it cannot, and the chunk that holds whole sub-chunks."""
+"""Clay codes: the grid, the reads of a repair, impossible repairs, and chunks of whole sub-chunks."""
 
 import numpy as np
 import pytest
@@ -78,7 +78,7 @@ def test_a_repair_reads_a_third_of_eleven_chunks(lost):
     # The same runs in every stripe and on every helper.
     runs = len(CLAY.shape.repair_runs(lost))
     assert len(plan.reads) == 11 * 2 * runs
-    # Runs of one shard never touch, so each is a read of its own.
+    # Runs of one shard never touch, so each is a separate read.
     ends = {}
     for extent in sorted(plan.reads):
         assert extent.offset_bytes > ends.get(extent.shard, -1)
@@ -115,7 +115,7 @@ def test_fewer_helpers_than_shards_leave_room_for_one_that_is_away():
         10,
         11,
     ]
-    # Shards 1 and 2 stand in the column of shard 0 and cannot be replaced.
+    # Shards 1 and 2 are in the column of shard 0 and cannot be replaced.
     assert code.helpers(frozenset({0}), frozenset({1})) == []
     assert code.helpers(frozenset({0}), frozenset({5, 6})) == []
     # The column goes first even where its numbers are the last.
@@ -123,7 +123,7 @@ def test_fewer_helpers_than_shards_leave_room_for_one_that_is_away():
     assert len(repair(code, {0}, (5, 6)).reads) == 8
 
 
-def test_nothing_lost_or_nothing_there_is_nothing_to_do():
+def test_an_empty_repair_has_an_empty_plan():
     assert repair(CLAY, ()).reads == repair(CLAY, {0}, stripes=0).reads == ()
     with pytest.raises(DataLossError, match="at least 9 of 12"):
         repair(CLAY, {0, 1, 2, 3})
@@ -133,17 +133,13 @@ def test_a_chunk_is_padded_to_whole_sub_chunks():
     assert CLAY.geometry(4096) == StripeGeometry(k=9, stripe_unit_bytes=5184)
     assert CLAY.geometry(5184).stripe_unit_bytes == 5184
     assert Clay(k=4, m=2, d=5).geometry(4096).stripe_unit_bytes == 4096
-    with pytest.raises(
-        SchemeError, match="stripe_unit_bytes: got 0, wanted at least 1"
-    ):
+    with pytest.raises(SchemeError, match=r"stripe_unit_bytes: got 0.*1\b"):
         CLAY.geometry(0)
-    with pytest.raises(
-        SchemeError, match="got 4096, wanted a multiple of 81 sub-chunks"
-    ):
+    with pytest.raises(SchemeError, match=r"got 4096.*81\b"):
         CLAY.plan_repair(
             lost=frozenset({0}), object_size_bytes=1, geometry=StripeGeometry(9, 4096)
         )
-    with pytest.raises(SchemeError, match="got k = 6, wanted 9"):
+    with pytest.raises(SchemeError, match=r"got k = 6.*9\b"):
         CLAY.plan_repair(
             lost=frozenset({0}), object_size_bytes=1, geometry=StripeGeometry(6, 5184)
         )
@@ -152,17 +148,17 @@ def test_a_chunk_is_padded_to_whole_sub_chunks():
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("clay:9,3", "wanted the form clay:k,m,d"),
-        ("clay:0,3,2", "k: got 0, wanted at least 1"),
-        ("clay:9,1,9", "m: got 1, wanted at least 2"),
-        ("clay:9,3,9", r"d: got 9, wanted k \+ 1 = 10 to k \+ m - 1 = 11"),
-        ("clay:9,3,12", r"d: got 12, wanted k \+ 1 = 10 to k \+ m - 1 = 11"),
-        ("clay:20,10,21", r"sub-chunks: got 2\^15, wanted at most 4096"),
+        ("clay:9,3", "clay:k,m,d"),
+        ("clay:0,3,2", r"k: got 0.*1\b"),
+        ("clay:9,1,9", r"m: got 1.*2\b"),
+        ("clay:9,3,9", r"d: got 9.*10.*11\b"),
+        ("clay:9,3,12", r"d: got 12.*10.*11\b"),
+        ("clay:20,10,21", r"sub-chunks: got 2\^15.*4096\b"),
         (
             "clay:254,3,256",
-            r"shards: got 258 with those that fill the grid, wanted at most 256",
+            r"shards: got 258 .*256\b",
         ),
-        ("clay:200000,200000,200001", "wanted at most 256"),
+        ("clay:200000,200000,200001", "256"),
     ],
 )
 def test_impossible_parameters_give_one_clear_line(text, wanted):
@@ -177,15 +173,15 @@ def test_names_are_read_back():
     assert (code.kind, code.width, code.failures_tolerated) == ("erasure", 12, 3)
 
 
-def test_the_coder_refuses_what_does_not_fit():
+def test_the_coder_refuses_wrong_shapes():
     coder = coder_of(ClayShape(4, 2, 5))
     assert coder is coder_of(ClayShape(4, 2, 5))
     data = np.zeros((4, 16), dtype=np.uint8)
-    with pytest.raises(SchemeError, match=r"shape: got \(3, 16\), wanted \(4, chunk\)"):
+    with pytest.raises(SchemeError, match=r"shape: got \(3, 16\)"):
         coder.encode(data[:3])
     with pytest.raises(SchemeError, match="wanted one multiple of 8 sub-chunks"):
         coder.encode(np.zeros((4, 15), dtype=np.uint8))
-    with pytest.raises(DataLossError, match="got 3 shards, wanted at least 4"):
+    with pytest.raises(DataLossError, match=r"got 3 shards.*4\b"):
         coder.decode(dict(enumerate(data[:3])))
     shards = coder.encode(data)
     parts = {shard: coder.helper_part(shards[shard], lost=0) for shard in (2, 3, 4, 5)}

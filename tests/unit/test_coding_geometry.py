@@ -29,8 +29,8 @@ def test_shards_hold_whole_chunks(size: int, shard: int) -> None:
     assert GEOMETRY.shard_size_bytes(size) == shard
 
 
-def test_bad_geometry_says_what_was_got() -> None:
-    with pytest.raises(SchemeError, match="k: got 0, wanted at least 1"):
+def test_bad_geometry_is_reported_with_its_value() -> None:
+    with pytest.raises(SchemeError, match=r"k: got 0.*1\b"):
         StripeGeometry(k=0, stripe_unit_bytes=4096)
     with pytest.raises(SchemeError, match="stripe_unit_bytes: got -1"):
         StripeGeometry(k=1, stripe_unit_bytes=-1)
@@ -65,21 +65,21 @@ def test_schemes_parse(
     [
         (
             "foo",
-            "wanted one of rep:N, rs:k,m, lrc:k,m,l, lrc-ceph:k,m,l, shec:k,m,c, clay:k,m,d, none",
+            "rep:N, rs:k,m",
         ),
-        ("", "wanted one of"),
-        ("rs", "wanted one of"),
-        ("none:1", "wanted one of"),
-        ("rs:6", "wanted the form rs:k,m"),
-        ("rs:6,3,1", "wanted the form rs:k,m"),
-        ("rs:6,-3", "wanted the form rs:k,m"),
-        ("rs:6, 3", "wanted the form rs:k,m"),
-        ("rep:", "wanted the form rep:N"),
-        ("rep:٣", "wanted the form rep:N"),
-        ("rs:0,3", "k: got 0, wanted at least 1"),
-        ("rs:6,0", "m: got 0, wanted at least 1"),
-        ("rs:250,7", "k \\+ m: got 257, wanted at most 256"),
-        ("rep:0", "copies: got 0, wanted 1 to 256"),
+        ("", "rep:N, rs:k,m"),
+        ("rs", "rep:N, rs:k,m"),
+        ("none:1", "rep:N, rs:k,m"),
+        ("rs:6", "rs:k,m"),
+        ("rs:6,3,1", "rs:k,m"),
+        ("rs:6,-3", "rs:k,m"),
+        ("rs:6, 3", "rs:k,m"),
+        ("rep:", "rep:N"),
+        ("rep:٣", "rep:N"),
+        ("rs:0,3", r"k: got 0.*1\b"),
+        ("rs:6,0", r"m: got 0.*1\b"),
+        ("rs:250,7", r"k \+ m: got 257.*256\b"),
+        ("rep:0", r"copies: got 0.*1.*256\b"),
     ],
 )
 def test_bad_schemes_give_one_clear_line(text: str, wanted: str) -> None:

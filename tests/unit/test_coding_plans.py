@@ -94,8 +94,8 @@ def test_rs_4k_overwrite_reads_six_chunks_and_writes_nine() -> None:
     assert plan.write_stripes == (1, 2)
 
 
-def test_rs_append_reads_the_stripe_the_old_end_lies_in() -> None:
-    # The object ends inside stripe 0, whose chunks exist: what is there must be read.
+def test_rs_append_reads_the_stripe_with_the_old_end() -> None:
+    # The object ends inside stripe 0, so its existing chunks must be read.
     plan = write(4096, 4096, 4096)
     assert total(plan.reads) == 24576
     assert plan.write_stripes == (0, 1)
@@ -144,7 +144,7 @@ def test_rs_fill_starts_at_the_stripe_after_the_old_end() -> None:
     assert plan.reads == ()
 
 
-def test_rs_degraded_write_decodes_what_it_reads_and_skips_missing_shards() -> None:
+def test_rs_degraded_write_decodes_its_reads_and_skips_missing_shards() -> None:
     plan = write(0, 4096, MIB4, frozenset({2, 7}))
     assert [extent.shard for extent in plan.reads] == [0, 1, 3, 4, 5, 6]
     assert [extent.shard for extent in plan.writes] == [0, 1, 3, 4, 5, 6, 8]
@@ -251,10 +251,10 @@ def test_too_many_losses_are_an_error_not_a_plan() -> None:
         ({"offset_bytes": -1}, "offset_bytes: got -1"),
         ({"length_bytes": 0}, "length_bytes: got 0"),
         ({"object_size_bytes": -1}, "object_size_bytes: got -1"),
-        ({"missing": frozenset({9})}, r"shards: got \[9\], wanted indices 0 to 8"),
+        ({"missing": frozenset({9})}, r"shards: got \[9\].*0.*8\b"),
         (
             {"geometry": StripeGeometry(k=10, stripe_unit_bytes=4096)},
-            "got k = 10, wanted 6",
+            r"got k = 10.*6\b",
         ),
     ],
 )
@@ -272,5 +272,5 @@ def test_bad_requests_are_refused(change: dict[str, object], wanted: str) -> Non
 
 
 def test_bare_scheme_has_one_copy() -> None:
-    with pytest.raises(SchemeError, match="got 2 copies, wanted 1"):
+    with pytest.raises(SchemeError, match=r"got 2 copies.*1\b"):
         Replication(copies=2, bare=True)

@@ -48,6 +48,7 @@ from stripesim.sim.engine.graph import (
     GraphBuilder,
 )
 from stripesim.sim.observe.critical_path import STEPS, PathSplitter
+from support.examples import SLOW
 
 FIXED = np.full((1, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
 
@@ -147,7 +148,7 @@ def test_a_request_without_a_reply_has_no_path():
         PathSplitter(template, FIXED, 0).split(0, 0, [0, -1])
 
 
-@settings(max_examples=8)
+@settings(max_examples=SLOW)
 @given(
     scheme=st.sampled_from(["none", "rep:3", "rs:4,2", "lrc:4,3,2", "clay:4,2,5"]),
     generation=st.sampled_from(["kraken", "pacific"]),
@@ -169,7 +170,7 @@ def test_the_parts_add_up_to_the_mean_latency_of_the_requests_followed(
     for row in rows_of(*sets):
         assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
         assert min(row[key] for key in COST_KEYS) >= 0
-        # All requests of so short a run are followed, hence it is the row's own mean.
+        # All requests of this short run are followed, so the mean equals that of the row.
         assert row["cost_latency_mean_ns"] == pytest.approx(
             row["latency_mean_ns"], rel=1e-12
         )
@@ -188,7 +189,7 @@ def test_a_reply_that_the_client_sees_late_is_waiting_for_the_client():
     assert late["cost_client_wait_ns"] > 1.2 * soon["cost_client_wait_ns"]
 
 
-def test_both_engines_tell_the_same_costs():
+def test_both_engines_report_the_same_costs():
     one, other = rows_of(), rows_of(engine="simpy")
     for ours, theirs in zip(one, other, strict=True):
         assert [ours[key] for key in COST_KEYS] == [theirs[key] for key in COST_KEYS]
@@ -204,14 +205,14 @@ def test_a_long_run_is_sampled_and_the_sample_is_like_the_run():
     )
 
 
-def test_following_changes_nothing_else():
+def test_following_requests_does_not_change_a_run():
     result = quickstart()
     with_costs, without = run_scenario(result), run_scenario(result, costs=False)
     assert with_costs.completions_sha256 == without.completions_sha256
     assert not set(COST_KEYS) & set(without.rows.columns)
 
 
-def test_a_request_alone_waits_for_nobody_but_itself():
+def test_a_single_request_waits_only_for_its_own_steps():
     for row in rows_of("workload.queue_depth=1"):
         assert row["cost_client_wait_ns"] + row["cost_public_net_wait_ns"] == 0
 
@@ -252,7 +253,7 @@ def test_a_slower_kernel_shows_in_encoding_and_in_no_other_service():
             assert rows[1][key] == pytest.approx(rows[0][key], rel=0.05, abs=200), key
 
 
-def test_a_cell_in_which_nothing_completes_has_no_costs():
+def test_a_cell_without_completions_has_no_costs():
     sets = [
         "workload.duration_s=0.0001",
         'schemes=["rs:4,2"]',
@@ -276,7 +277,7 @@ def test_open_loops_and_repairs_have_costs_too():
         assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
 
 
-def test_attempts_that_faults_cut_off_are_hung_and_nothing_else_is():
+def test_only_attempts_interrupted_by_faults_hang():
     sets = ['schemes=["rs:4,2"]', "workload.duration_s=60", "cluster.pg_num=16"]
     slow = [
         "workload.kind=open",

@@ -25,7 +25,7 @@ def test_the_tables_are_the_released_ones():
     assert hashlib.sha256(coarse).hexdigest() == COARSE_SHA256
 
 
-def test_it_is_a_logarithm_to_its_own_resolution():
+def test_it_is_a_logarithm_to_its_resolution():
     table = straw2_log_table()
     assert table.shape == (65536,)
     assert table[0] == -(2.0**48)

@@ -1,4 +1,4 @@
-"""Raw kernels, software codes, the benchmark around them and Ceph's own beside it. No time is asserted."""
+"""Raw kernels, software codes, their benchmark and the comparison with Ceph's, without asserting times."""
 
 import itertools
 import stat
@@ -154,7 +154,7 @@ def test_software_codes_compute_their_parity(code):
 
 
 def bears_two_losses(bits, k, w):
-    """Whether every loss of two of k + 2 blocks can be undone: the rest has full rank over GF(2)."""
+    """Return True if the code survives every loss of two of k + 2 blocks (full rank over GF(2))."""
     blocks = np.vstack([np.eye(k * w, dtype=np.uint8), bits]).reshape(k + 2, w, k * w)
     for lost in itertools.combinations(range(k + 2), 2):
         left = np.delete(blocks, lost, axis=0).reshape(-1, k * w)
@@ -190,11 +190,11 @@ def test_liberation_matrices_hold_as_few_ones_as_can_be():
 def test_wrong_software_codes_are_refused():
     with pytest.raises(ValueError, match="code: got 'XYZ'"):
         kernel_software.software_encoder("XYZ", 4, 512, 1)
-    with pytest.raises(ValueError, match="w: got 6, wanted a prime"):
+    with pytest.raises(ValueError, match="w: got 6"):
         kernel_software.liberation_bits(4, 6)
 
 
-def test_copies_are_timed_and_stand_under_the_roof():
+def test_copies_are_timed_and_below_the_roof():
     rows = kernel_bench.memcpy_rows([4096, 65536], rounds=2, sample_s=0.0)
     encode = rows[0] | {
         "op": "encode",
@@ -251,7 +251,7 @@ def test_rows_in_the_columns_of_the_source():
         and found["KB"] == 1 << 20
         and found["iterations"] == 1024
     )
-    # What is written can be read again.
+    # Written output can be read again.
     (again,) = parse_output(kernel_bench.format_table([row]))
     assert (
         again["seconds_median"] == pytest.approx(0.001) and again["scheme"] == "rs:6,2"
@@ -276,13 +276,13 @@ def test_recorded_output_of_cephs_benchmark():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "got no line of results"),
+        ("", "got no"),
         ("0.1 1 isa six 2 encode 1 1024 0", "output:1: got '0.1 1 isa six"),
         ("0.1 7 isa 6 2 encode 1 1024 0", "output:1: got 7 KB"),
         ("\n0.000000 1 isa 6 2 encode 1 1024 0", "output:2: got 1 KB in 0.0 s"),
     ],
 )
-def test_output_that_cannot_be_read_says_where(text, words):
+def test_unreadable_output_is_reported_with_its_line(text, words):
     with pytest.raises(AgainstError, match=words) as caught:
         parse_output(text)
     assert "\n" not in str(caught.value)
@@ -310,14 +310,14 @@ def test_a_benchmark_binary_is_run_with_the_right_options(tmp_path):
     )
 
 
-def test_a_benchmark_that_fails_or_is_not_there_says_so(tmp_path):
+def test_a_failing_or_missing_benchmark_is_reported(tmp_path):
     failing = write_program(
         tmp_path / "bench", "import sys; sys.exit('no such plugin')"
     )
     with pytest.raises(AgainstError, match="exited with status 1: no such plugin"):
         ceph_rows_against(failing)
     silent = write_program(tmp_path / "silent", "pass")
-    with pytest.raises(AgainstError, match="wanted seconds and KB"):
+    with pytest.raises(AgainstError, match="wanted"):
         ceph_rows_against(silent)
     with pytest.raises(AgainstError, match="got no such file"):
         ceph_rows_against(tmp_path / "nothing")
@@ -360,7 +360,7 @@ def test_buffers_cost_per_shard_and_per_parity_byte():
         )
 
 
-def test_fit_of_buffers_finds_what_was_put_in():
+def test_the_fit_of_buffers_recovers_its_input():
     def row(backend, k, m, size, seconds):
         return {
             "backend": backend,
@@ -411,5 +411,5 @@ def test_simulated_encode_adds_buffers_only_to_a_kernel_without_copies():
         assert difference_ns == pytest.approx(added_ns)
 
 
-def test_shipped_buffers_say_where_they_come_from():
+def test_shipped_buffers_have_a_source():
     assert {row["provenance"] for row in ceph_buffers().parameters()} == {"fitted"}

@@ -1,6 +1,6 @@
 """The words and rules of sim/engine/ENGINE.md, one at a time and checked by hand, on both engines.
 
-What only the SimPy engine has, SimPy processes beside requests, stands at the end.
+Tests of SimPy processes, which only the SimPy engine has, are at the end.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def opened(arrivals_ns: list[int], templates: list[int]) -> Source:
 
 
 @both
-def test_a_program_without_streams_ends_at_once(run: Run) -> None:
+def test_a_program_without_streams_ends_immediately(run: Run) -> None:
     result = run(program([single(1)], [(FIFO, 1)], []))
     assert (result.end_ns, len(result.streams)) == (0, 0)
 
@@ -84,13 +84,13 @@ def test_a_station_serves_in_the_order_of_arrival(run: Run) -> None:
 
 
 @both
-def test_as_many_are_served_at_once_as_there_are_servers(run: Run) -> None:
+def test_concurrent_services_equal_the_number_of_servers(run: Run) -> None:
     result = run(program([single(100)], [(FIFO, 2)], [closed(5, [0] * 5)]))
     assert completed(result) == [100, 100, 200, 200, 300]
 
 
 @both
-def test_a_batch_takes_all_that_wait_and_costs_what_the_largest_costs(run: Run) -> None:
+def test_a_batch_takes_all_waiting_work_and_costs_its_largest_item(run: Run) -> None:
     templates = [single(100), single(30), single(70), single(5)]
     result = run(
         program(templates, [(BATCH, 1)], [opened([0, 1, 2, 150], [0, 1, 2, 3])])
@@ -103,7 +103,7 @@ def test_a_batch_takes_all_that_wait_and_costs_what_the_largest_costs(run: Run) 
 
 
 @both
-def test_a_second_batch_server_takes_what_comes_alone(run: Run) -> None:
+def test_a_second_batch_server_takes_later_work(run: Run) -> None:
     result = run(
         program([single(100)], [(BATCH, 2)], [opened([0, 10, 20, 30], [0] * 4)])
     )
@@ -142,7 +142,7 @@ def test_a_pool_of_two_lets_two_in(run: Run) -> None:
 
 
 @both
-def test_a_delay_has_no_queue_and_passes_at_once_where_its_role_is_unbound(
+def test_a_delay_has_no_queue_and_is_skipped_where_its_role_is_unbound(
     run: Run,
 ) -> None:
     graph = GraphBuilder("delays")
@@ -184,12 +184,12 @@ def test_a_join_waits_for_its_last_branch_and_the_reply_need_not(run: Run) -> No
         program([graph.finish(reply=fast)], [(FIFO, 1), (FIFO, 1)], [closed(1, [0, 0])])
     )
     assert completed(result) == [10, 20]
-    # The second request's slow branch queues behind the first one's: 90, 180, then its last step.
+    # The slow branch of the second request queues behind that of the first: 90, 180, then its last step.
     assert result.end_ns == 185
 
 
 @both
-def test_a_freed_server_is_handed_over_before_its_step_goes_on(run: Run) -> None:
+def test_a_freed_server_is_passed_on_before_its_step_continues(run: Run) -> None:
     graph = GraphBuilder("twice")
     first = graph.use(0, 10, after=[0], label="first")
     second = graph.use(0, 10, after=[first], label="second")
@@ -233,7 +233,7 @@ def test_the_time_bound_is_inclusive(
 
 
 @both
-def test_what_waits_or_is_held_at_the_bound_is_counted_up_to_it(run: Run) -> None:
+def test_waits_and_holds_are_counted_up_to_the_bound(run: Run) -> None:
     graph = GraphBuilder("locked")
     step = graph.acquire(0, after=[0], label="lock")
     step = graph.use(1, 1000, after=[step], label="work")
@@ -250,7 +250,7 @@ def test_what_waits_or_is_held_at_the_bound_is_counted_up_to_it(run: Run) -> Non
 
 
 @both
-def test_bins_hold_what_completed_in_them(run: Run) -> None:
+def test_bins_hold_the_steps_completed_in_them(run: Run) -> None:
     asked = program(
         [single(40, messages=2)], [(FIFO, 1)], [closed(1, [0] * 5)], bin_ns=100
     )
@@ -293,7 +293,7 @@ def test_many_more_requests_than_a_chunk_can_be_in_flight(run: Run) -> None:
 
 
 @both
-def test_two_locks_taken_crosswise_are_told_as_a_deadlock(run: Run) -> None:
+def test_two_locks_in_opposite_order_are_reported_as_a_deadlock(run: Run) -> None:
     templates = []
     for first, second in ((0, 1), (1, 0)):
         graph = GraphBuilder("crosswise")
@@ -312,8 +312,8 @@ def test_two_locks_taken_crosswise_are_told_as_a_deadlock(run: Run) -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (closed(1, [1]), "got template 1 to 1, wanted 0 to 0"),
-        (closed(1, [0], [3]), "got binding 3 to 3, wanted 0 to 0"),
+        (closed(1, [1]), r"got template 1 to 1.*0.*0\b"),
+        (closed(1, [0], [3]), r"got binding 3 to 3.*0.*0\b"),
         (Source(1, [0], [0], [2]), "got group 2 to 2"),
         (closed(0, [0]), "got no arrival times"),
         (opened([5, 4], [0, 0]), "decreasing arrival times"),
@@ -327,7 +327,7 @@ def test_a_chunk_that_cannot_be_is_refused(
         run(program([single(1)], [(FIFO, 1)], [replace(source)]))
 
 
-def test_simpy_processes_run_beside_requests_after_arrivals_and_before_steps() -> None:
+def test_simpy_processes_run_after_arrivals_and_before_steps() -> None:
     engine = SimpyEngine(
         program([single(100)], [(FIFO, 1)], [opened([0, 150, 200], [0] * 3)])
     )

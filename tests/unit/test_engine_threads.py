@@ -62,7 +62,7 @@ def worked(demand_ns: int) -> Template:
 
 
 @both
-def test_a_server_sleeps_when_nothing_waits_and_only_then(run: Run) -> None:
+def test_a_server_sleeps_only_when_its_queue_is_empty(run: Run) -> None:
     # Two cores, 10 ns each: the third waits for the first core, the fourth finds both asleep.
     result = run(program(single(10, CPU), [0, 0, 0, 100], [0, 0, 0], bin_ns=50))
     assert result.sleeps.tolist() == [3, 0, 0]
@@ -79,7 +79,7 @@ def test_a_server_that_is_woken_takes_longer_and_one_that_finds_work_does_not(
 
 
 @both
-def test_threads_that_share_cores_slow_each_other_down(run: Run) -> None:
+def test_threads_that_share_cores_slow_down(run: Run) -> None:
     # Two cores of two threads, 50 % slower in pairs. Of four services of 100 ns the first two have a core
     # alone, the third begins as two of three share one, the fourth as all do; the fifth finds four at work.
     book = FixedTemplates([single(100, CPU)], np.array([[CPU, SYNC, WORKERS]]))
@@ -105,7 +105,7 @@ def test_a_batch_thread_sleeps_once_for_all_that_it_took(run: Run) -> None:
 def test_a_thread_of_a_pool_charges_its_waking_to_the_use_that_names_it(
     run: Run,
 ) -> None:
-    # Woken at 0; the second item is found in the queue; asleep from 25 to 100.
+    # Woken at 0, finds the second item in the queue, sleeps from 25 to 100.
     result = run(program(worked(10), [0, 1, 100], [0, 0, 5]))
     assert completed(result) == [15, 25, 115]
     assert result.sleeps.tolist() == [3, 0, 2]
@@ -134,7 +134,7 @@ def one_core(templates: list[Template], order: list[int], slice_ns: int) -> Prog
 
 @dataclass
 class Chosen:
-    """A closed loop that issues requests on chosen templates, all at once."""
+    """A closed loop that issues all its requests together, on chosen templates."""
 
     order: list[int]
     depth: int = 100
@@ -172,7 +172,7 @@ def test_a_thread_keeps_its_core_while_it_finds_work(run: Run) -> None:
 
 
 @both
-def test_the_process_that_has_had_least_gets_a_fair_core_first(run: Run) -> None:
+def test_a_fair_core_goes_to_the_process_with_least_service(run: Run) -> None:
     found = resources(
         [(FIFO, 1)] + 3 * [(POOL, 1)], shares=(Share(FAIR, (ShareClass(),)),)
     )
@@ -186,7 +186,7 @@ def test_the_process_that_has_had_least_gets_a_fair_core_first(run: Run) -> None
         on_core(name, pool, 10) for name, pool in zip("abc", (1, 2, 3), strict=True)
     ]
     book = FixedTemplates(templates, np.array([[0, 1, 2, 3]]))
-    # Of the one process a goes first; b waits until c, of the other, has had as much, and before it has more.
+    # Thread a of the first process runs first. b waits until c of the other process has had equal service.
     result = run(Program(resources=cores, book=book, streams=[Chosen([0, 1, 2, 2])]))
     assert completed(result) == [10, 30, 20, 40]
     # At 20 the third a, b and c wait: c's process has had nothing yet, and of the other b waits longest.
@@ -199,10 +199,10 @@ def test_the_process_that_has_had_least_gets_a_fair_core_first(run: Run) -> None
 
 
 @both
-def test_work_without_a_thread_waits_for_nothing_that_other_cores_have_done(
+def test_work_without_a_thread_does_not_wait_for_other_cores(
     run: Run,
 ) -> None:
-    """Fair queues of two cores; only threads have had something, wherever they had it."""
+    """Fair queues of two cores count the service of threads on either core."""
     found = resources(
         2 * [(FIFO, 1)] + 2 * [(POOL, 1)], shares=(Share(FAIR, (ShareClass(),)),)
     )
@@ -277,7 +277,7 @@ class At:
 
 
 @both
-def test_threads_serve_their_batch_when_they_have_nothing_else_to_do(run: Run) -> None:
+def test_idle_threads_serve_their_batch(run: Run) -> None:
     graph = GraphBuilder("commit")
     thread = graph.acquire(WORKERS, after=[0], label="thread")
     work = graph.use(CPU, 10, after=[thread], label="submit")
@@ -315,9 +315,7 @@ def test_a_thread_is_acquired_before_it_works() -> None:
     beside = graph.use(CPU, 10, after=[0], label="beside")
     graph.on_thread(beside, thread)
     end = graph.release(WORKERS, after=[thread, beside], label="release")
-    with pytest.raises(
-        ValueError, match="late: beside: wanted it to run only after 'thread'"
-    ):
+    with pytest.raises(ValueError, match=r"late: beside:.*'thread'"):
         graph.finish(reply=end)
-    with pytest.raises(ValueError, match="wanted an acquire before it"):
+    with pytest.raises(ValueError, match="wanted"):
         graph.on_thread(beside, 0)

@@ -67,7 +67,7 @@ def test_writes_of_128_kib_need_one_buffer_without_parity_and_two_with():
     ] == [1, 2, 2]
 
 
-def test_a_write_inside_a_stripe_reads_back_what_was_there():
+def test_a_write_inside_a_stripe_reads_the_old_data():
     writes = sequential(25, 13, k=K)
     assert writes.stripes.tolist() == [2, 2] and writes.restored.tolist() == [0, 3]
     _, _, _, operations = planned(writes, 14)
@@ -87,7 +87,7 @@ def test_extraction_writes_every_byte_once_and_never_past_a_record(sizes):
 
 
 @given(nodes=st.integers(1, 200), width=st.sampled_from([10, 14, 16]))
-def test_positions_have_slots_of_their_own_and_slots_are_dealt_evenly(nodes, width):
+def test_positions_have_separate_slots_that_are_spread_evenly(nodes, width):
     slots = draw_slots(50, width, np.random.default_rng(nodes))
     each = SLOTS // width
     assert (slots // each == np.arange(width)).all()
@@ -118,7 +118,7 @@ def test_time_is_the_sum_of_work_requests_and_wire(size, code):
             for n in (sent, answered)
         )
         total += work if kind == WORK else served + wire
-    # Each step is rounded to a nanosecond for itself.
+    # Each step is rounded to a nanosecond separately.
     assert run.elapsed_ns == pytest.approx(total, abs=3 * len(operations))
     assert run.binned(10**8).sum() == run.traffic_bytes.sum()
 
@@ -162,7 +162,7 @@ def test_more_nodes_make_a_request_slower_as_figure_3_shows():
 def test_wrong_runs_are_refused_in_one_line():
     system = parameters.system(3)
     operations = gets(system, np.array([3]), 10)
-    with pytest.raises(StoreError, match="nodes: got 3 to 3, wanted 0 to 2"):
+    with pytest.raises(StoreError, match=r"nodes: got 3 to 3.*0.*2\b"):
         run_operations(system, operations)
     with pytest.raises(StoreError, match="got no operations"):
         run_operations(system, gets(system, np.zeros(0, dtype=np.int64), 10))

@@ -31,6 +31,7 @@ from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.engine.graph import COUNTERS, GraphBuilder
 from stripesim.sim.engine.program import FIFO, Program, RequestChunk, Resources
 from stripesim.sim.run import simulate
+from support.examples import SLOW
 
 SCENARIO = """
 schemes = ["rep:3", "rs:4,2"]
@@ -94,7 +95,7 @@ def test_latency_and_bytes_are_those_of_a_whole_run(
     assert row["cpu_ns_per_op"] == totals["cpu_ns"] + woken_ns
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=SLOW)
 @given(
     op=st.sampled_from(["write", "read"]),
     scheme=st.sampled_from(["rep:2", "rep:3", "rs:4,2"]),
@@ -137,7 +138,7 @@ def test_a_timeline_is_consistent(
         assert all(
             ends.get((step.graph, i), 0) <= step.ready_ns for i in step.predecessors
         )
-        # What takes time says where the time comes from, unless it is a fraction of a nanosecond.
+        # Each duration has a source, unless it is a fraction of a nanosecond.
         assert found.shares or step.duration_ns <= 1, step
         assert all(share.parameter in timeline.parameters for share in found.shares)
     for index, after in zip(timeline.path, timeline.path[1:], strict=False):
@@ -236,7 +237,7 @@ def test_a_lock_spans_the_commit_or_the_dispatch() -> None:
     assert held["commit"] > held["dispatch"] > held["none"] == 0
 
 
-def test_a_write_in_a_pipeline_is_told_from_entering_to_leaving() -> None:
+def test_a_write_in_a_pipeline_is_explained_from_entry_to_exit() -> None:
     timeline = one("write", "rs:4,2", generation="pacific")
     entered = [step.step.end_ns for step in timeline.steps if step.step.word == "enter"]
     left = [step.step.end_ns for step in timeline.steps if step.step.word == "leave"]
@@ -300,25 +301,25 @@ def test_a_scenario_that_ships_can_be_the_cluster() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"op": "delete"}, "wanted one of write, read, repair"),
+        ({"op": "delete"}, "delete"),
         ({"schemes": []}, "--scheme: got none"),
-        ({"schemes": "none"}, "a bare device"),
-        ({"schemes": "rs:6"}, "wanted the form rs:k,m"),
-        ({"size_bytes": 0}, "--size: got 0, wanted 1 byte or more"),
-        ({"size_bytes": (4 << 20) + 1}, "crosses an object"),
+        ({"schemes": "none"}, "none"),
+        ({"schemes": "rs:6"}, "rs:k,m"),
+        ({"size_bytes": 0}, r"--size: got 0.*1\b"),
+        ({"size_bytes": (4 << 20) + 1}, "object"),
         ({"offset_bytes": -1}, "--offset: got -1"),
-        ({"offset_bytes": (4 << 20) - 1, "size_bytes": 2}, "crosses an object"),
-        ({"state": "sick"}, "wanted one of healthy, degraded"),
-        ({"state": "degraded", "lost_shard": 3}, "wanted 0 to 2 for rep:3"),
+        ({"offset_bytes": (4 << 20) - 1, "size_bytes": 2}, "object"),
+        ({"state": "sick"}, "sick"),
+        ({"state": "degraded", "lost_shard": 3}, "0.*2.*rep:3"),
         ({"image": "new"}, "--image"),
         ({"generation": "luminous"}, "generation"),
-        ({"op": "repair", "offset_bytes": 1}, "a repair rebuilds a whole object"),
-        ({"op": "repair", "state": "degraded"}, "wanted neither"),
-        ({"scenario": "nowhere"}, "got no scenario of this name"),
-        ({"state": "degraded", "schemes": "rep:1"}, "no OSD is left|wanted"),
+        ({"op": "repair", "offset_bytes": 1}, "object"),
+        ({"op": "repair", "state": "degraded"}, "wanted"),
+        ({"scenario": "nowhere"}, "nowhere"),
+        ({"state": "degraded", "schemes": "rep:1"}, "rep:1|wanted"),
     ],
 )
-def test_what_cannot_be_explained_is_refused(
+def test_impossible_explanations_are_refused(
     asked: dict[str, object], message: str
 ) -> None:
     full = {"op": "write", "schemes": "rep:3", "size_bytes": 4096, **asked}
@@ -351,7 +352,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("scenario", [None, *shipped_scenarios()])
-def test_every_scenario_is_explained_or_refused_by_key_whatever_the_option(
+def test_every_scenario_is_explained_or_refused_by_key_under_any_option(
     scenario: str | None,
     option: str,
     capsys: pytest.CaptureFixture[str],
@@ -359,7 +360,7 @@ def test_every_scenario_is_explained_or_refused_by_key_whatever_the_option(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    # Which parameters a step comes from takes most of the time and depends on none of this.
+    # Finding the parameters of each step takes most of the time and does not affect this test.
     monkeypatch.setattr(shares_module, "_doubled", lambda models: ())
     # Each kind of request meets each option with some scenario.
     combination = list(OPTIONS).index(option) + len(scenario or "")
@@ -371,7 +372,7 @@ def test_every_scenario_is_explained_or_refused_by_key_whatever_the_option(
             standalone_mode=False,
         )
     except ValueError as refusal:
-        # One line for each problem: who gave the value or which key it is, what it was, what is wanted.
+        # One line for each problem, with its option or key, its value and the expected form.
         for line in str(refusal).splitlines():
             assert re.match(r"\S.*: got .+, wanted .+", line), line
         return
@@ -389,7 +390,7 @@ def test_the_schemes_of_a_scenario_are_explained_on_its_cluster(scenario: str) -
     assert [one.scheme for one in timelines] == list(load_scenario(scenario).schemes)
 
 
-def test_a_number_of_clients_changes_nothing_for_one_request() -> None:
+def test_the_number_of_clients_does_not_affect_a_single_request() -> None:
     alone, among = (
         one("write", "rep:3", scenario="quickstart", sets={"workload.clients": clients})
         for clients in (1, 2)
@@ -398,7 +399,7 @@ def test_a_number_of_clients_changes_nothing_for_one_request() -> None:
 
 
 def test_of_a_plan_the_largest_cluster_that_it_tries_is_taken() -> None:
-    # The file gives no number of hosts; its plan tries up to ten of up to eight OSDs.
+    # The file has no number of hosts. Its plan tries up to ten hosts with up to eight OSDs.
     (timeline,) = explain("write", "rs:6,2", scenario="plan")
     assert len(set(timeline.osds)) == 8
     with pytest.raises(ValueError, match=r"cluster.hosts: got 6 hosts.*rs:6,2"):
@@ -426,7 +427,7 @@ def test_a_scenario_object_is_a_cluster_too() -> None:
 
 
 class _Requests:
-    """A stream of so many requests."""
+    """A stream with a given number of requests."""
 
     depth = 1
 
@@ -454,7 +455,7 @@ def program(requests: int) -> Program:
     return Program(resources=server, book=_Book(), streams=[_Requests(requests)])
 
 
-def test_the_recording_tells_waits_and_service_apart() -> None:
+def test_the_recording_separates_waits_and_service() -> None:
     steps, reply_ns, graphs = record(program(1))
     assert (reply_ns, graphs) == (200, [0])
     pieces = [step for step in steps if step.label == "piece"]

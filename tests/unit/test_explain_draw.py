@@ -45,7 +45,7 @@ stretches = st.lists(
 
 
 @given(busy=stretches, times=st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)))
-def test_an_axis_keeps_the_order_of_times_and_shows_what_is_busy(
+def test_an_axis_keeps_the_order_of_times_and_shows_busy_periods(
     busy: list[tuple[int, int]], times: tuple[int, int]
 ) -> None:
     end_ns = max(1, *(high for _, high in busy))
@@ -63,7 +63,7 @@ def test_an_axis_keeps_the_order_of_times_and_shows_what_is_busy(
         )
 
 
-def test_ticks_stand_in_no_cut() -> None:
+def test_no_tick_is_inside_an_axis_cut() -> None:
     axis = TimeAxis.around([(0, 500_000), (3_000_000, 4_000_000)], 4_000_000)
     assert axis.cuts
     ticks = axis.ticks_us()
@@ -110,7 +110,7 @@ def test_shards_without_work_share_a_row() -> None:
     assert any("1 is down" in name for name in names)
 
 
-def test_the_terminal_drawing_shows_who_works_when(writes: list[Timeline]) -> None:
+def test_the_terminal_drawing_shows_each_lane_over_time(writes: list[Timeline]) -> None:
     copies, coded = writes
     lines = drawing(copies, columns=100)
     assert [line.split()[0] for line in lines[:4]] == [
@@ -233,7 +233,7 @@ def test_bad_arguments_end_with_status_2(
     assert "Traceback" not in printed.err
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
+def test_importing_the_package_imports_no_heavy_module() -> None:
     heavy = ["numpy", "polars", "matplotlib", "pydantic", "numba", "scipy", "simpy"]
     text = f"import sys, stripesim; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run(
@@ -243,7 +243,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 class _Page(HTMLParser):
-    """What a page holds: its steps, the addresses that it names, and whether its tags match."""
+    """Parser that collects the steps and addresses of a page and checks that its tags match."""
 
     def __init__(self):
         super().__init__()
@@ -282,7 +282,7 @@ def test_the_page_that_plays_a_request_holds_its_steps_and_loads_nothing():
                 row.what in text and row.lane in text for _, text in page.steps
             ), row.what
     assert [time for time, _ in page.steps] == sorted(time for time, _ in page.steps)
-    # What is counted at the end is what the timeline counts.
+    # The counts at the end equal those of the timeline.
     counted = json.loads(page.scripts[0])["counted"]
     for timeline, events in zip(timelines, counted, strict=True):
         sums = [
@@ -293,7 +293,7 @@ def test_the_page_that_plays_a_request_holds_its_steps_and_loads_nothing():
         assert timeline.totals()["private_net_bytes"] > 0
 
 
-def test_a_page_says_when_the_reply_comes():
+def test_a_page_marks_the_time_of_the_reply():
     (timeline,) = explain("write", "rs:4,2", 4096)
     page = _Page()
     page.feed(play_page([timeline]))

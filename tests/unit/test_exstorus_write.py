@@ -1,4 +1,4 @@
-"""The five-step write by hand: each term of the cost alone, both engines, who waits for whom."""
+"""The five-step write by hand: each cost term alone, waits between requests, and both engines."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ NUMBERS = {
     "cores_count": 8.0,
 }
 GEOMETRY = VolumeGeometry(k=4, m=2)
-# A frame of 1,448 bytes takes 1,538 on the wire; at 1 Gb/s and efficiency one half that is 16 ns a byte.
+# A frame of 1,448 bytes takes 1,538 on the wire. At 1 Gb/s and efficiency 0.5, a byte takes 16 ns.
 NS_PER_WIRE_BYTE = 16.0
 
 
@@ -179,7 +179,7 @@ def test_client_encoding_sends_all_blocks_and_masters_encoding_one_record():
     assert at["master"].private_net_bytes == pytest.approx(1.25, rel=0.05)
 
 
-def test_files_with_one_master_share_its_interface_and_others_do_not():
+def test_only_files_with_the_same_master_share_its_interface():
     def rate(files):
         # Interfaces are all that takes time here.
         bare = model(client_base_ns=0.0, distribution_record_ns=0.0, slave_base_ns=0.0)
@@ -230,7 +230,7 @@ def test_mds_is_asked_once_for_a_chunk_set():
     assert run.elapsed_ns - plain.elapsed_ns == 8 * 300_000
 
 
-def test_all_blocks_of_a_stripe_lie_on_different_servers():
+def test_all_blocks_of_a_stripe_are_on_different_servers():
     here = system(servers=9)
     rows = here.bindings([FileStream(master=7)])
     template = record_template(here, 4096)
@@ -246,12 +246,12 @@ def test_all_blocks_of_a_stripe_lie_on_different_servers():
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"servers": 5}, "servers: got 5, wanted at least k . m = 6"),
+        ({"servers": 5}, r"servers: got 5.*6\b"),
         ({"clients": 0}, "clients: got 0"),
-        ({"encode_at": "slave"}, "encode_at: got 'slave', wanted master or client"),
+        ({"encode_at": "slave"}, "encode_at: got 'slave'"),
     ],
 )
-def test_a_system_that_cannot_be_says_why(changed, words):
+def test_an_impossible_system_is_refused_with_the_reason(changed, words):
     with pytest.raises(StripedSystemError, match=words):
         system(**changed)
 
@@ -261,7 +261,7 @@ def test_bad_networks_files_geometries_and_numbers():
         system(0.0)
     with pytest.raises(StripedSystemError, match="file 0: got client 3"):
         system().bindings([FileStream(client=3)])
-    with pytest.raises(StripedSystemError, match="wanted at least one"):
+    with pytest.raises(StripedSystemError, match="wanted"):
         write_files(system(), [], record_bytes=1, records=1)
     with pytest.raises(ValueError, match="volume: k: got 0"):
         VolumeGeometry(k=0, m=1)

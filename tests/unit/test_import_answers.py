@@ -1,4 +1,4 @@
-"""What an import says of a made-up cluster: use, capacity, cores, load and plan, each counted by hand.
+"""Import of an invented cluster: use, capacity, cores, load and plan, each counted by hand.
 
 The cluster of `support.reports` has 6 hosts in 3 racks, with 4 disks of 4.096 TB each: 98.304 TB raw.
 """
@@ -58,7 +58,7 @@ def imported(tmp_path):
 # Bytes in use.
 
 
-def test_the_use_of_a_class_is_what_its_sum_says_and_databases_hold_no_data(imported):
+def test_the_use_of_a_class_is_its_reported_sum_without_databases(imported):
     database = 100 * 2**30
     used_kib = 30_000_000_000
     cluster = imported(kb_used=used_kib, database_bytes=database)
@@ -171,7 +171,7 @@ def test_import_and_page_name_the_same_domain_and_the_same_usable_bytes(
     assert (held.domains, held.usable_bytes_safe) == (domains, pytest.approx(safe))
 
 
-def test_an_osd_that_is_out_holds_nothing_and_one_that_is_down_comes_back(tmp_path):
+def test_an_out_osd_holds_no_data_and_a_down_osd_returns(tmp_path):
     document = report()
     document["osdmap"]["osds"][0] |= {"in": 0, "weight": 0.0}
     document["osdmap"]["osds"][1] |= {"up": 0}
@@ -268,7 +268,7 @@ def test_cores_are_in_the_unit_of_the_parameter_set(imported):
     assert by_set == {"nvme": 16, "kraken": 8}
 
 
-def test_unknown_processors_are_assumed_and_said_to_be(imported):
+def test_unknown_processors_are_listed_as_assumed(imported):
     cluster = imported(metadata={"cpu": "Mystery"})
     (row,) = answer(cluster)[0]["processors"]
     # Two cores for each of 4 OSDs.
@@ -311,7 +311,7 @@ def test_the_parameter_set_is_the_nearest_in_drive_and_release(preset, release, 
     assert nearest_parameters(preset, release).name == name
 
 
-def test_the_table_of_parameter_sets_is_what_they_are_calibrated_on():
+def test_the_table_of_parameter_sets_states_their_calibration():
     for choice in PARAMETER_SETS:
         calibrated = ParameterSet(choice.name).table("calibrated")
         releases = [
@@ -325,7 +325,7 @@ def test_the_table_of_parameter_sets_is_what_they_are_calibrated_on():
         assert "rates" not in " ".join(calibrated.get("notes", []))
 
 
-def test_what_is_out_of_the_calibrated_range_is_a_warning(imported):
+def test_values_outside_the_calibrated_range_give_a_warning(imported):
     document, _ = answer(imported())
     assert {line.partition(":")[0] for line in document["outside_calibrated_range"]} == {
         "cluster.drive", "cluster.public_gbit_per_s", "cluster.private_gbit_per_s"
@@ -443,7 +443,7 @@ def test_measured_rates_come_from_further_files(imported, more, rate):
 # The plan.
 
 
-def test_a_plan_starts_from_the_hosts_that_exist_and_what_is_stored(imported, tmp_path):
+def test_a_plan_starts_from_existing_hosts_and_data(imported, tmp_path):
     # 30 TB raw in three copies: 10 TB of client data.
     cluster = imported(kb_used=30 * 10**12 // KIB)
     write_scenario(plan_of(cluster, cluster.pools[0]), tmp_path / "p.toml")
@@ -488,7 +488,7 @@ def test_plan_and_growth_exclude_each_other(imported):
         answer(imported(), plan=True, grow="hosts=+1")
 
 
-def test_a_scenario_says_where_each_key_is_from(imported):
+def test_a_scenario_knows_the_origin_of_each_key(imported):
     counters = {
         "num_read": 3000,
         "num_read_kb": 24_000,

@@ -83,7 +83,7 @@ def test_groups_are_spread_over_all_osds(cluster):
     assert abs(int((acting >= 24).sum()) - 192 * 16 / 40) < 21
 
 
-def test_what_is_written_reflects_the_growth(cluster, tmp_path):
+def test_the_written_scenario_reflects_the_growth(cluster, tmp_path):
     document, scenarios = answer(cluster, grow="hosts=+4", path=tmp_path / "s.toml")
     assert (
         len(document["osds"]),

@@ -1,6 +1,6 @@
 """Reports that were not printed by Ceph: an import succeeds, or names the file and the key that is wrong.
 
-What it writes loads, and holds no character that a terminal or a file acts on.
+The written scenario loads, and it contains no control characters.
 """
 
 import copy
@@ -25,7 +25,7 @@ from stripesim.scenarios.schema.loader import load_scenario
 from support.reports import report, write_report
 
 REPORT = Path(__file__).parent / "data" / "ceph16-report.json"
-#: A line of its own, a tag, terminal sequences, and a character that reverses text.
+#: A line break, a tag, terminal sequences, and a character that reverses text.
 HOSTILE = "x\nseed = 7\n#<script>\x1b[2J\x07\u202e"
 VALUES = [
     None, True, "", "x", HOSTILE, "a b", "~", "\ud800", "9" * 30, "z" * 100_000, "NaN", "1",
@@ -49,7 +49,7 @@ def paths_of(value, at=()):
 
 
 def mutated(document, paths, seed):
-    """Change one to three places of a document: delete, repeat, scale or replace what is there."""
+    """Delete, repeat, scale or replace one to three values of a document."""
     draw = random.Random(seed)
     changed = copy.deepcopy(document)
     for _ in range(draw.choice((1, 1, 1, 2, 3))):

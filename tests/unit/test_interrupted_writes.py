@@ -1,4 +1,4 @@
-"""Writes that a failure cuts off: what some members have and others lack is recovered, or taken back."""
+"""Writes interrupted by a failure are recovered, or rolled back if too few members have them."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ OBJECTS = 64
 
 
 def cut(models, make_pool, scheme, *, engine="compiled", dead=0, read_fraction=0.0):
-    """An OSD dies while clients write; until the map that says so the network carries a few sub-writes."""
+    """Kill an OSD while clients write, with a few sub-writes on the network until the new map."""
     width = {"rs:4,2": 6, "rep:3": 3}[scheme]
     acting = np.tile(np.arange(width, dtype=np.int64), (4, 1))
     pool = make_pool(
@@ -60,11 +60,11 @@ SLOW = {
             4,
             0,
         ),  # The primary lives and has all four, the second copy one of them.
-        ("rs:4,2", 0, 0, 3),  # Fewer than four shards have what the primary sent.
+        ("rs:4,2", 0, 0, 3),  # Fewer than four shards have the new data.
         ("rs:4,2", 5, 1, 3),
     ],
 )
-def test_what_enough_members_have_is_recovered_and_the_rest_taken_back(
+def test_writes_on_enough_members_are_recovered_and_others_rolled_back(
     models, make_pool, change, scheme, dead, recovered, rolled_back
 ):
     slow = change(models, private_nic=SLOW)
@@ -88,7 +88,7 @@ def test_what_enough_members_have_is_recovered_and_the_rest_taken_back(
     assert one.row.faults.checking_s > 40
 
 
-def test_reads_leave_nothing_behind(models, make_pool):
+def test_reads_leave_no_interrupted_writes(models, make_pool):
     result = cut(models, make_pool, "rep:3", read_fraction=1.0)
     assert result.timeline["interrupted"] == {"recovered": 0, "rolled back": 0}
     assert result.row.faults.recovery.recovery_operations == 0

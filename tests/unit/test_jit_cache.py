@@ -41,7 +41,7 @@ def cache_files(path, suffix):
     return sorted((path.parent / "__pycache__").glob(f"probe.twice*{suffix}"))
 
 
-def test_what_was_compiled_is_loaded_by_the_next_process(source):
+def test_compiled_code_is_loaded_by_the_next_process(source):
     first = load(source)
     assert first(4) == 8
     assert sum(first.stats.cache_misses.values()) == 1
@@ -88,7 +88,7 @@ def test_a_full_disk_costs_a_warning(source, monkeypatch, caplog):
 
 @pytest.fixture
 def _read_only(monkeypatch):
-    # The user who runs tests may be root, whom no mode of a folder stops: leave Numba the one locator that
+    # Tests may run as root, who ignores folder modes. So leave Numba the one locator that
     # needs a folder to be named.
     classes = caching.CompileResultCacheImpl._locator_classes
     monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", classes[:1])

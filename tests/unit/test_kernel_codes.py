@@ -78,12 +78,12 @@ def test_a_kernel_that_returns_wrong_data_is_found_out(monkeypatch):
         (
             "lrc:10,6,5",
             "isa_l_rs_vand",
-            "backend of lrc:10,6,5: got 'isa_l_rs_vand', wanted isa_l_rs_lrc",
+            "backend of lrc:10,6,5: got 'isa_l_rs_vand'.*isa_l_rs_lrc",
         ),
         (
             "clay:9,3,11",
             "isa_l_rs_lrc",
-            "backend of clay:9,3,11: got 'isa_l_rs_lrc', wanted numpy_clay",
+            "backend of clay:9,3,11: got 'isa_l_rs_lrc'.*numpy_clay",
         ),
     ],
 )
@@ -94,9 +94,7 @@ def test_a_wrong_backend_gives_one_clear_line(scheme, backend, wanted):
 
 @needs_lrc
 def test_a_shape_that_the_library_does_not_offer_gives_one_clear_line():
-    with pytest.raises(
-        CodecError, match="got lrc:4,5,1, wanted at most 32 shards and groups of 2"
-    ):
+    with pytest.raises(CodecError, match=r"got lrc:4,5,1.*32.*2\b"):
         measure(["lrc:4,5,1"], rounds=1)
 
 

@@ -34,7 +34,7 @@ def test_a_line_is_found_exactly_and_no_knee_invented() -> None:
     fit = fit_affine(SIZES, durations_s(AffineKnee(4000.0, 0.2)))
     assert fit.fixed_ns == pytest.approx(4000.0, rel=1e-6)
     assert fit.per_byte_ns == pytest.approx(0.2, rel=1e-6)
-    # A numerically perfect line may carry a knee between equal slopes; what counts is the duration.
+    # A numerically perfect line may have a knee between equal slopes. Only the duration matters.
     assert fit.duration_ns(10**7) == pytest.approx(2_004_000.0, rel=1e-3)
 
 
@@ -46,7 +46,7 @@ def test_a_knee_is_found() -> None:
     assert relative_residuals(fit, SIZES, durations_s(truth)).max() < 0.005
 
 
-def test_noise_on_a_line_stays_within_its_own_size() -> None:
+def test_noise_on_a_line_stays_within_its_amplitude() -> None:
     noise = 1 + 0.05 * np.random.default_rng(3).standard_normal(SIZES.size)
     seconds = durations_s(AffineKnee(3000.0, 0.15)) * noise
     assert relative_residuals(fit_affine(SIZES, seconds), SIZES, seconds).max() < 0.15
@@ -96,8 +96,8 @@ def test_wrong_results_are_not_fitted() -> None:
 @pytest.mark.parametrize(
     ("sizes", "seconds", "wanted"),
     [
-        ([], [], "wanted two equal ones"),
-        ([1, 2], [1.0], "wanted two equal ones"),
+        ([], [], "wanted"),
+        ([1, 2], [1.0], "wanted"),
         ([0], [1.0], "not positive"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The table of the design: what each folder may know of stripesim, besides itself.
+# Folders of stripesim that each folder may import.
 KNOWS = {
     "models": set(),
     "traces": {"models"},
@@ -15,7 +15,7 @@ KNOWS = {
     "calibration": {"models", "sim", "traces"},
     "scenarios": {"models", "traces", "sim", "calibration"},
 }
-# What everybody may know: the version, which is data.
+# Every folder may import the version, which is data.
 HARMLESS = {"_version"}
 
 
@@ -58,7 +58,7 @@ def arrows(folder):
             parts = module.split(".")
             if parts[0] == "stripesim" and len(parts) > 1:
                 yield f"{path.relative_to(ROOT)}:{line}", parts[1]
-            # The folders stand at the top of the checkout, so a short name would work there and nowhere else.
+            # The folders are at the top of the checkout, so a short name would work only there.
             assert parts[0] not in KNOWS, (
                 f"{path.relative_to(ROOT)}:{line}: import {module}, wanted stripesim.{module}"
             )
@@ -67,7 +67,7 @@ def arrows(folder):
 @pytest.mark.parametrize("folder", KNOWS)
 def test_no_arrow_runs_backwards(folder):
     found = list(arrows(folder))
-    # A folder that imports nothing of its own either would mean that this test reads nothing.
+    # A folder without any imports would mean that this test reads no files.
     assert any(part == folder for _, part in found)
     wrong = [
         f"{place}: {folder} imports {part}"
@@ -162,7 +162,7 @@ def module_names():
 
 
 def import_graph(names):
-    """Which module imports which, lazy imports and those under `TYPE_CHECKING` included."""
+    """Return the imports of each module, including lazy ones and those under `TYPE_CHECKING`."""
     graph = {}
     for name, path in names.items():
         targets = set()

@@ -1,4 +1,4 @@
-"""setup.cfg, the symlinks and the disk name the same packages, and what is data ships with them."""
+"""setup.cfg, the symlinks and the disk have the same packages, and data files ship with them."""
 
 import configparser
 import fnmatch
@@ -76,7 +76,7 @@ def test_every_folder_with_modules_is_a_package():
             )
 
 
-def test_every_package_says_what_lives_there():
+def test_every_package_describes_its_contents():
     for package in packages_on_disk() - {"stripesim", "stripesim.cli", "stripesim.web"}:
         init = ROOT.joinpath(*package.split(".")[1:], "__init__.py")
         assert init.read_text("utf-8").startswith('"""'), (
@@ -85,7 +85,7 @@ def test_every_package_says_what_lives_there():
 
 
 def test_files_that_are_data_are_package_data(setup_cfg):
-    """What an installed stripesim opens must be listed: TOML, CSV, JSON and the texts beside studies."""
+    """Files that an installed stripesim opens must be listed: TOML, CSV, JSON and the READMEs of studies."""
     listed = {
         package: [glob.strip() for glob in globs.split(",")]
         for package, globs in setup_cfg["options.package_data"].items()

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from stripesim.calibration.ledger.verdicts import Claim, LedgerError, Observation, judge
+from support.messages import states
 
 
 def claim(
@@ -137,7 +138,7 @@ def test_words_are_compared_as_words(compare, simulated, verdict):
     assert entry.error is None
 
 
-def test_observed_numbers_are_kept_beside_the_words():
+def test_observed_numbers_are_kept_with_their_labels():
     entry = only(
         claim(published=None, compare="trend", text="decreasing"),
         Observation("decreasing", (3.0, 1.0)),
@@ -165,7 +166,7 @@ def test_a_list_of_numbers_is_compared_member_by_member():
     assert only(sizes, [1, 3]).verdict == "wrong"
 
 
-def test_nothing_computed_is_not_derivable_with_the_reason_given():
+def test_missing_values_are_not_derivable_with_their_reason():
     ledger = judge([claim("a"), claim("b")], {"a": None}, reasons={"a": "no such runs"})
     assert [entry.verdict for entry in ledger.entries] == ["not-derivable"] * 2
     assert ledger.entries[0].reason == "no such runs"
@@ -197,7 +198,7 @@ def test_a_row_without_tolerance_is_shown_not_judged():
     ],
 )
 def test_values_that_do_not_fit_are_refused(one, simulated):
-    with pytest.raises(LedgerError, match=r"^a: got .*, wanted "):
+    with pytest.raises(LedgerError, match=r"^a: got "):
         only(one, simulated)
 
 
@@ -208,10 +209,9 @@ def test_unknown_ids_and_incomplete_parameters_are_refused_together():
             {"z": 1.0},
             parameters=[{"name": "s", "value": 1, "unit": "ms"}],
         )
-    assert str(caught.value).splitlines() == [
-        "z: got a simulated value, wanted none: no such claim",
-        "parameter s: got no provenance",
-    ]
+    claim_fault, parameter_fault = str(caught.value).splitlines()
+    assert claim_fault.startswith("z: got ")
+    assert states(parameter_fault, "s: got ... provenance")
 
 
 def held_out_ledger():
@@ -275,7 +275,7 @@ def test_summary_errors_leave_out_upper_bounds_and_other_roles():
 
 
 def test_rank_correlation_by_hand():
-    # Published ranks of a, b, c, e are 4, 2, 1, 3; simulated 110, 15, 0.5, 1 rank 4, 3, 1, 2:
+    # Published ranks of a, b, c, e are 4, 2, 1, 3. Simulated 110, 15, 0.5, 1 rank 4, 3, 1, 2:
     # 1 - 6·(0 + 1 + 0 + 1) / (4·15) = 0.8.
     summary = held_out_ledger().summary()
     assert summary["spearman"] == pytest.approx(0.8)

@@ -1,4 +1,4 @@
-"""New maps: what they change, and that data follows whatever changed them."""
+"""New maps and their changes. Data follows any change."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ OBJECTS = 40
 
 
 def crush(out):
-    """Two PGs on OSDs 0 to 2; OSD 3 replaces one that is out, and CRUSH lists it first."""
+    """Return up sets of two PGs on OSDs 0 to 2. OSD 3 replaces one that is out, and CRUSH lists it first."""
     up_sets = [[0, 1, 2], [1, 2, 0]]
     for row in up_sets:
         if out and out[0] in row:
@@ -34,7 +34,7 @@ def crush(out):
         (False, [(3, 0, 2), (3, 2, 0)]),
     ],
 )
-def test_a_map_tells_the_up_sets_before_and_after(is_replicated, after):
+def test_a_map_change_gives_the_up_sets_before_and_after(is_replicated, after):
     cluster_map = ClusterMap(4, crush, is_replicated=is_replicated)
     update = cluster_map.apply([MapChange("out", 1)])
     assert update.epoch == 2

@@ -41,7 +41,7 @@ def left_gb():
     return pytest.approx(memory_limit().left_bytes / GB, abs=0.001)
 
 
-def test_without_limits_it_is_that_of_the_machine_less_what_is_used(machine):
+def test_without_limits_the_machine_minus_used_memory_is_free(machine):
     assert left_gb() == 100 - 1
 
 
@@ -50,7 +50,7 @@ def test_without_limits_it_is_that_of_the_machine_less_what_is_used(machine):
     [(resource.RLIMIT_AS, 20 - 3), (resource.RLIMIT_DATA, 20 - 2)],
     ids=["AS", "DATA"],
 )
-def test_resource_limits_count_what_they_bound(machine, key, left):
+def test_resource_limits_count_the_bounded_resource(machine, key, left):
     limits, _, _ = machine
     limits[key] = 20 * GB
     assert left_gb() == left
@@ -70,7 +70,7 @@ def test_libraries_that_are_not_loaded_yet_are_taken_off(machine, monkeypatch):
     assert left_gb() == 100 - 1 - 5
 
 
-def test_a_process_beyond_its_limit_has_nothing_left(machine):
+def test_a_process_beyond_its_limit_has_no_memory_left(machine):
     limits, _, _ = machine
     limits[resource.RLIMIT_AS] = GB
     assert memory_limit().left_bytes == 0
@@ -87,7 +87,7 @@ def test_a_process_beyond_its_limit_has_nothing_left(machine):
             4 - 1,
         ),
         ("0::/a/b", {"a/b/memory.max": "max"}, 100 - 1),
-        # In a container the group is the root of what is mounted.
+        # In a container the group is the root of the mount.
         ("0::/", {"memory.max": str(6 * GB)}, 6 - 1),
         ("0::/docker/123", {"memory.max": str(6 * GB)}, 6 - 1),
         # Version 1, among other controllers; a huge number means none.

@@ -66,7 +66,7 @@ def test_an_extent_is_sought_once_for_each_run():
     assert found.pieces_bytes(1000) == [1000]
 
 
-def test_what_lies_near_costs_a_track_and_half_a_revolution():
+def test_a_near_access_costs_a_track_seek_and_half_a_revolution():
     found = disk(
         read_track_seek_ns=3.0,
         read_mean_seek_ns=80.0,
@@ -86,7 +86,7 @@ def test_the_spread_has_the_mean_and_the_ends_of_seek_and_rotation(way):
     assert len(factors) == FACTOR_POINTS
     assert (np.diff(factors) >= 0).all()
     assert factors.mean() == pytest.approx(1, abs=1e-9)
-    # Mean 12 ms; least a track's seek and no rotation, most the full stroke and a revolution.
+    # The mean is 12 ms, the least a track seek without rotation, the most a full stroke and a revolution.
     full_ns = 1e6 + (8e6 - 1e6) / (8 / 15)
     assert 1e6 < factors[0] * 12e6 < 3e6
     assert full_ns < factors[-1] * 12e6 < full_ns + 8e6
@@ -103,19 +103,19 @@ def test_the_spread_has_the_mean_and_the_ends_of_seek_and_rotation(way):
 @pytest.mark.parametrize(
     ("numbers", "says"),
     [
-        ({"rotation_ns": 0}, "rotation_ns: got 0, wanted a number above 0"),
+        ({"rotation_ns": 0}, r"rotation_ns: got 0.*0\b"),
         (
             {"read_ns_per_byte": -1},
-            "read_ns_per_byte: got -1, wanted a number of 0 or above",
+            r"read_ns_per_byte: got -1.*0\b",
         ),
         (
             {"read_track_seek_ns": 5.0},
-            "read_mean_seek_ns: got 0.0, wanted read_track_seek_ns = 5.0 or more",
+            r"read_mean_seek_ns: got 0.0.*read_track_seek_ns.*5.0\b",
         ),
     ],
 )
 def test_wrong_numbers_are_refused(numbers, says):
-    with pytest.raises(ValueError, match=f"^HddModel: {says}$"):
+    with pytest.raises(ValueError, match=f"^HddModel: {says}"):
         disk(**numbers)
 
 
@@ -139,7 +139,7 @@ def test_any_scenario_runs_on_disks_by_name():
     assert isinstance(build_models(found).ssd, HddModel)
     (row,) = run_scenario(found).rows.to_dicts()
     mean_ns = ParameterSet("hdd-7200").device().read_ns(4096)
-    # One request at a time: the disk's mean, within the scatter of 400 draws, and what the path adds.
+    # One request at a time: the mean of the disk, within the scatter of 400 draws, plus the path.
     assert mean_ns * 0.93 < row["latency_mean_ns"] < mean_ns * 1.07 + 1e6
 
 

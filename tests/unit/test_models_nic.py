@@ -39,7 +39,7 @@ def test_rate_is_in_bits():
     assert nic(rate_bits_per_s=1e9).serialise_ns(1000) == pytest.approx(8000)
 
 
-def test_overhead_takes_time_once_per_frame_but_is_no_traffic():
+def test_overhead_takes_time_once_per_frame_but_is_not_traffic():
     card = nic(frame_overhead_bytes=90)
     assert card.serialise_ns(2500) == pytest.approx(2500 + 3 * 90)
     assert card.traffic_bytes(2500) == 2500
@@ -51,7 +51,7 @@ def test_headers_are_traffic_once_per_frame_but_take_no_further_time():
     assert card.traffic_bytes(2500) == 2500 + 3 * 52
 
 
-def test_latency_is_no_part_of_serialisation():
+def test_latency_is_separate_from_serialisation():
     assert nic(latency_ns=10_000.0).serialise_ns(1000) == nic().serialise_ns(1000)
 
 
@@ -66,9 +66,7 @@ def test_ten_gigabit_ethernet_carries_94_percent_of_its_rate():
 
 @pytest.mark.parametrize("name", ["rate_bits_per_s", "frame_payload_bytes"])
 def test_refuses_zero(name):
-    with pytest.raises(
-        ValueError, match=f"^NicModel: {name}: got 0, wanted a number above 0$"
-    ):
+    with pytest.raises(ValueError, match=f"^NicModel: {name}: got 0,"):
         nic(**{name: 0})
 
 
@@ -76,7 +74,5 @@ def test_refuses_zero(name):
     "name", ["frame_overhead_bytes", "frame_header_bytes", "latency_ns"]
 )
 def test_refuses_negative(name):
-    with pytest.raises(
-        ValueError, match=f"^NicModel: {name}: got -1, wanted a number of 0 or above$"
-    ):
+    with pytest.raises(ValueError, match=f"^NicModel: {name}: got -1,"):
         nic(**{name: -1})

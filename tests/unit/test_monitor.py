@@ -114,7 +114,7 @@ def test_osds_of_a_rack_that_is_down_stay_in_until_one_comes_up(monitored):
     run(state)
     assert state.map.out == set()
     assert [event.what for event in state.timeline.events] == ["kept in", "kept in"]
-    # When one of the two is back, the other is no longer exempt.
+    # When one of the two returns, the other is no longer exempt.
     monitor.propose("up", 0)
     run(state)
     assert state.map.out == {1}

@@ -1,4 +1,4 @@
-"""The op queue of OSDs: what the profiles of each release become."""
+"""The op queue of OSDs: numbers of the profiles in each release."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_reservations_of_a_profile_never_exceed_the_capacity(
 def test_reef_reserves_bytes_a_second() -> None:
     share = mclock("reef", "high_client_ops").share
     assert share.kind == MCLOCK
-    # 60 % and 40 % of 1200 MiB/s for clients and recovery; best effort up to 70 %.
+    # 60 % and 40 % of 1200 MiB/s for clients and recovery, and best effort up to 70 %.
     assert share.classes[CLIENT].reservation == round(0.6 * 1200 * 2**20)
     assert share.classes[RECOVERY].reservation == round(0.4 * 1200 * 2**20)
     assert share.classes[BEST_EFFORT].limit == round(0.7 * 1200 * 2**20)
@@ -63,11 +63,9 @@ def test_before_reef_an_object_counts_20_mib_once() -> None:
     assert mclock("reef").recovery_item_bytes == 0
 
 
-def test_an_osd_takes_what_its_drive_measures_for_its_capacity_unless_it_is_beyond_belief() -> (
-    None
-):
+def test_an_osd_uses_the_measured_capacity_unless_it_is_implausible() -> None:
     limit = mclock("quincy", measured_iops=3000).share.classes[RECOVERY].limit
     assert limit == 3000
     assert mclock("quincy", measured_iops=400_000).share == mclock("quincy").share
-    # In Reef an operation costs at least what one of the sequential bandwidth stands for.
+    # In Reef an operation costs at least one unit of sequential bandwidth.
     assert mclock("reef", measured_iops=3000).cost(1) == 1200 * 2**20 // 3000

@@ -74,7 +74,7 @@ def test_a_replica_is_read_once_and_stays_off_the_private_network(
     ("offset", "length", "device"),
     [(0, KIB, 4), (3 * KIB, 2 * KIB, 8), (4 * KIB, 4 * KIB, 4), (KIB, 128 * KIB, 132)],
 )
-def test_a_replica_reads_whole_units_and_returns_what_was_asked(
+def test_a_replica_reads_whole_units_and_returns_the_requested_bytes(
     models, make_context, counted, offset, length, device
 ):
     found = counted(
@@ -111,7 +111,7 @@ def test_a_read_across_two_stripes_moves_both(
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:6,3"])
-def test_reading_where_nothing_was_written_touches_no_device(
+def test_reading_unwritten_data_touches_no_device(
     models, make_context, counted, scheme
 ):
     width = 3 if scheme == "rep:3" else 9
@@ -120,7 +120,7 @@ def test_reading_where_nothing_was_written_touches_no_device(
     assert found["public_net_bytes"] == public_bytes(models, 0)
 
 
-def test_a_read_past_the_end_returns_what_is_there(models, make_context, counted):
+def test_a_read_past_the_end_returns_the_existing_bytes(models, make_context, counted):
     found = counted(
         read(make_context, models, "rep:3", length=16 * KIB, size=6 * KIB), 3
     )
@@ -199,7 +199,7 @@ def test_each_term_of_processor_time_alone(
 
 
 @pytest.mark.parametrize("erasures", [1, 2, 3])
-def test_decoding_costs_what_the_kernel_table_says(
+def test_decoding_costs_follow_the_kernel_table(
     models, change, make_context, counted, erasures
 ):
     idle = change(models, cpu=no_cpu())
@@ -217,7 +217,7 @@ def test_decoding_costs_what_the_kernel_table_says(
 @pytest.mark.parametrize(
     ("head", "tail", "device"), [(0, 0, 16), (4, 0, 12), (4, 8, 4), (16, 0, 0)]
 )
-def test_what_the_cache_holds_is_not_read_again(
+def test_cached_data_is_not_read_again(
     models, make_context, counted, head, tail, device
 ):
     values = {"length": 16 * KIB, "head": head * KIB, "tail": tail * KIB}

@@ -101,7 +101,7 @@ def test_a_large_write_reaches_the_device_in_pieces_of_128_kib(
 
 
 @pytest.mark.parametrize(("scheme", "k", "m"), CODES)
-def test_full_stripe_reads_nothing_and_writes_every_chunk_once(
+def test_a_full_stripe_write_reads_no_chunk_and_writes_each_once(
     models, make_context, counted, scheme, k, m
 ):
     found = counted(write(make_context, models, scheme, length=k * 4 * KIB), k + m)
@@ -173,7 +173,7 @@ def test_a_write_past_the_end_fills_encodes_and_ships_every_stripe_before_it(
     models, make_context, counted, scheme, k, m
 ):
     stripe = k * 4 * KIB
-    # The object ends in its second stripe, the write lies in the seventh: five stripes, none read.
+    # The object ends in its second stripe, and the write is in the seventh: five stripes, none read.
     found = counted(
         write(make_context, models, scheme, offset=6 * stripe, size=stripe + 1), k + m
     )
@@ -187,7 +187,7 @@ def test_a_write_past_the_end_fills_encodes_and_ships_every_stripe_before_it(
     )
 
 
-def test_degraded_writes_skip_the_missing_and_decode_only_what_they_read(
+def test_degraded_writes_skip_missing_shards_and_decode_only_their_reads(
     models, make_context, counted
 ):
     replicated = counted(write(make_context, models, "rep:3", missing={1}), 3)
@@ -214,9 +214,7 @@ def test_degraded_writes_skip_the_missing_and_decode_only_what_they_read(
     assert lost_parity["cpu_ns"] < partial["cpu_ns"]
 
 
-def test_decoding_costs_what_the_kernel_table_says(
-    models, change, make_context, counted
-):
+def test_decoding_costs_follow_the_kernel_table(models, change, make_context, counted):
     idle = change(models, cpu=no_cpu())
     listed = [
         counted(write(make_context, idle, "rs:6,3", missing=missing), 9)["cpu_ns"]
@@ -289,7 +287,7 @@ def test_encoding_is_paid_once_per_stripe_by_the_kernel_table(
 
 @pytest.mark.parametrize("scope", ["commit", "dispatch", "none"])
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:6,3"])
-def test_the_scope_says_when_the_lock_is_given_back(
+def test_the_scope_determines_when_the_lock_is_released(
     models, change, make_context, scope, scheme
 ):
     scoped = change(models, pg_lock={"scope": scope})
@@ -315,7 +313,7 @@ def test_the_scope_says_when_the_lock_is_given_back(
         in {roles.shard_role(shard, roles.SYNC) for shard in range(width)}
     ]
     before = ancestors(path, back)
-    # The first transaction of each member is the write's own; any later one rolls forward.
+    # The first transaction of each member is the write, and any later one rolls forward.
     own = [step for step in commits if step < path.reply]
     assert len(own) == width
     assert all((step in before) == (scope == "commit") for step in own)
@@ -342,7 +340,7 @@ def test_each_pool_is_taken_before_it_is_given_back(
             for index in ancestors(path, step)
             if path.roles[index] == path.roles[step]
         ]
-        # On every way there, the pool was taken once more than given back.
+        # On every path to it, the pool was acquired once more than released.
         assert before.count(ACQUIRE) > before.count(RELEASE)
         pairs += 1
     assert pairs == (path.words == ACQUIRE).sum() > 0
@@ -365,7 +363,7 @@ def test_roll_forward_comes_after_the_reply_and_only_where_the_pipeline_is_sure_
     ]
 
 
-def test_co_located_shards_put_nothing_on_the_wire(models, make_context, counted):
+def test_co_located_shards_send_no_bytes(models, make_context, counted):
     path = write(make_context, models, "rs:6,3", length=24 * KIB)
     wires = (
         roles.OUT_TX,
@@ -449,7 +447,7 @@ def test_the_way_of_a_replicated_write_by_hand(models, make_context):
     )
 
 
-def test_a_thread_that_keeps_a_write_prepares_the_primary_s_own_transaction(
+def test_a_thread_that_keeps_a_write_prepares_the_transaction_of_the_primary(
     models, make_context, counted
 ):
     def path(keeps):

@@ -60,7 +60,7 @@ def test_varied_values_have_units():
     assert label.endswith("drives of 7.68 TB, 100 Gb/s public, 32 cores per host")
 
 
-def test_every_candidate_is_listed_with_capacity_and_what_it_fails(document):
+def test_every_candidate_is_listed_with_capacity_and_failed_requirements(document):
     found = {(one["scheme"], one["hosts"]): one for one in document["candidates"]}
     assert set(found) == {("rep:3", 4), ("rep:3", 7), ("rs:4,2", 4), ("rs:4,2", 7)}
     raw = 14 * 3.84e12
@@ -148,7 +148,7 @@ def test_an_impossible_rate_is_refused_by_the_bound_alone():
 
 
 def test_table_and_reasons_name_the_same_rate(document):
-    # 200 requests a second are asked for and served; Poisson arrivals of 400 requests are not exactly that.
+    # 200 requests/s are offered and served, up to the randomness of 400 Poisson arrivals.
     best = document["recommended"]
     assert best["iops"] == 200.0
     assert any("200 requests/s served" in line for line in document["reasons"])
@@ -209,7 +209,7 @@ def test_hosts_that_exist_cost_nothing():
         ("plan.cores_per_host=[256]", 4 * 5000),
     ],
 )
-def test_what_changes_about_hosts_that_exist_is_bought(change, cost_of_owned):
+def test_changes_to_existing_hosts_are_bought(change, cost_of_owned):
     costs = prices_of(OWNED, change, "plan.hosts=[4]")
     assert costs[4, "nvme-tlc"] == cost_of_owned
 
@@ -229,7 +229,7 @@ def test_each_kind_of_drive_has_its_price():
 @pytest.mark.parametrize(
     "prices", ["", "[plan.prices.drives]\nnvme-tlc = { drive = 500.0 }\n"]
 )
-def test_kinds_of_drives_without_prices_of_their_own_are_not_compared(prices):
+def test_drives_without_a_price_are_not_compared(prices):
     with pytest.raises(
         ScenarioError, match=r"plan.prices.drives: got no price for .*hdd-7200"
     ):
@@ -269,7 +269,7 @@ def test_a_plan_compares_releases():
 def test_too_many_candidates_are_refused():
     hosts = list(range(3, 1100))
     scenario = parse_scenario(TEXT, sets=[f"plan.hosts={hosts}"])
-    with pytest.raises(ValueError, match="2194 candidates, wanted at most 2000"):
+    with pytest.raises(ValueError, match=r"2194 candidates.*2000\b"):
         list(candidates_of(scenario, scenario.plan))
 
 

@@ -1,4 +1,4 @@
-"""From requests to templates: what shares one is alike, what crosses objects is split and rejoined."""
+"""From requests to templates: equal requests share one, and requests across objects are split and joined."""
 
 from functools import partial
 
@@ -19,6 +19,7 @@ from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.observe.recording import account
 from stripesim.sim.run import simulate
+from support.examples import SLOW
 
 KIB = 1024
 MIB = 1 << 20
@@ -97,7 +98,7 @@ def same(left, right):
     ("scheme", "unit"),
     [("rep:3", 4 * KIB), ("rs:4,2", 4 * KIB), ("rs:6,3", KIB), ("rs:6,3", 6 * KIB)],
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=SLOW)
 @given(
     requests=st.lists(
         st.tuples(st.booleans(), st.integers(0, 500_000), st.integers(1, 130_000)),
@@ -106,7 +107,7 @@ def same(left, right):
     ),
     chunk=st.integers(1, 5),
 )
-def test_a_shared_template_is_the_one_the_request_would_have_had_alone(
+def test_a_shared_template_equals_the_one_planned_for_a_single_request(
     uncached, make_pool, prefilled, scheme, unit, requests, chunk
 ):
     """Shifting request and object together must change nothing: neither steps nor bytes nor times."""
@@ -122,7 +123,7 @@ def test_a_shared_template_is_the_one_the_request_would_have_had_alone(
         assert same(book.templates[template], alone), extent
 
 
-def test_requests_alike_up_to_whole_stripes_share_a_template(uncached, make_pool):
+def test_requests_equal_up_to_whole_stripes_share_a_template(uncached, make_pool):
     pool = make_pool(uncached, "rs:6,3")
     stripe = 24 * KIB
     requests = [(True, index * stripe + 4 * KIB, 4 * KIB) for index in range(100)]
@@ -140,7 +141,7 @@ def test_requests_alike_up_to_whole_stripes_share_a_template(uncached, make_pool
 
 
 @pytest.mark.parametrize("down", [None, 0, 2])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=SLOW)
 @given(
     requests=st.lists(
         st.tuples(st.booleans(), st.integers(0, 120_000), st.integers(1, 60_000)),
@@ -202,7 +203,7 @@ def test_a_request_across_objects_is_split_and_rejoined(uncached, make_pool, sch
     assert result.row.requests == 3
 
 
-def test_owners_go_on_from_chunk_to_chunk(uncached, make_pool):
+def test_owners_continue_from_chunk_to_chunk(uncached, make_pool):
     pool = make_pool(uncached, "rep:3", object_bytes=64 * KIB)
     requests = [(False, 60 * KIB, 8 * KIB)] * 5
     for chunk in (1, 2, 5):
@@ -237,7 +238,7 @@ def test_without_a_cache_small_sequential_reads_read_again_and_again(
     assert device_reads(make_pool(uncached, scheme), requests) == factor
 
 
-def test_a_write_drops_what_the_cache_holds(models, make_pool):
+def test_a_write_invalidates_the_cache(models, make_pool):
     pool = make_pool(models, "rep:3")
     again = [(False, 0, 4 * KIB), (False, 0, 4 * KIB)]
     assert device_reads(pool, again) == 1 / 2
@@ -247,7 +248,7 @@ def test_a_write_drops_what_the_cache_holds(models, make_pool):
 @pytest.mark.parametrize(
     ("unit", "cached_again"), [(4 * KIB, 0), (KIB, 0), (16 * KIB, 0), (6 * KIB, 0)]
 )
-def test_a_stripe_read_twice_is_read_once_whatever_its_unit(
+def test_a_stripe_needed_twice_is_read_once_for_any_unit(
     models, make_pool, unit, cached_again
 ):
     pool = make_pool(models, "rs:4,2", unit_bytes=unit)

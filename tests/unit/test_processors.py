@@ -33,7 +33,7 @@ def test_threads_add_up_to_the_processor_time_of_a_request(result):
     assert all(one["cpu_ns_per_op"] > 0 for one in result.processors["threads"])
 
 
-def test_hosts_are_busy_for_what_requests_take(result):
+def test_hosts_are_busy_for_the_time_of_their_requests(result):
     busy_s = sum(
         host["utilisation"] * host["cores"] for host in result.processors["hosts"]
     )
@@ -41,9 +41,7 @@ def test_hosts_are_busy_for_what_requests_take(result):
     assert busy_s == pytest.approx(rate * result.row.cpu_ns_per_op / 1e9, rel=0.02)
 
 
-def test_threads_are_in_use_for_their_work_where_nothing_waits(
-    make_pool, models, change
-):
+def test_threads_without_waits_are_in_use_for_their_work(make_pool, models, change):
     # Little's law: in use = rate × how long each piece of work holds its thread, which alone is its own time.
     threads = {"messenger_threads_count": 3, "slice_ns": 1e6, "peer_acks_count": 1}
     load = Synthetic(

@@ -1,4 +1,4 @@
-"""What the read caches hold, and object sizes in the order of issue."""
+"""Contents of the read caches, and object sizes in the order of issue."""
 
 from collections import OrderedDict
 
@@ -18,12 +18,12 @@ def test_a_read_fills_and_a_write_drops():
     assert cache.read(0, 4) == (4, 0)
 
 
-def test_head_and_tail_are_told_and_the_middle_is_read_again():
+def test_head_and_tail_are_cached_and_the_middle_is_read_again():
     cache = ReadCache(100)
     cache.read(0, 2)
     cache.read(5, 6)
     cache.read(8, 10)
-    # 0 1 . . . 5 . . 8 9: two at the head, two at the tail; 5 lies in the middle.
+    # 0 1 . . . 5 . . 8 9: two at the head, two at the tail, and 5 in the middle.
     assert cache.read(0, 10) == (2, 2)
     assert cache.read(0, 10) == (10, 0)
 

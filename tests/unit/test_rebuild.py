@@ -28,9 +28,9 @@ def test_replication_rebuilds_whole_objects_over_the_network(scenario):
     assert rebuild.reason is None
     assert rebuild.lost_osds == (0,)
     assert rebuild.lost_bytes == rebuild.objects * (4 << 20)
-    # A copy to the new home, headers and frames beside it; half of the primaries are on that host.
+    # A copy to the new OSD plus headers and frames. Half of the primaries are on that host.
     assert 0.5 < rebuild.network_bytes_per_lost_byte < 1.2
-    # What is left goes at the pace under way, within its interval.
+    # The rest continues at the current rate, within its interval.
     whole_s, ends_s = (
         rebuild.seconds_for(10 * rebuild.lost_bytes),
         rebuild.seconds_interval(10 * rebuild.lost_bytes),
@@ -81,10 +81,10 @@ def test_throttles_of_the_scenario_hold(scenario):
     [
         ("none", "no redundancy"),
         ("rs:5,1", "no decode of rs:5,1"),
-        ("rs:6,2", "found no new OSD"),
+        ("rs:6,2", "no new OSD"),
     ],
 )
-def test_what_cannot_be_rebuilt_says_why(scenario, scheme, outcome):
+def test_impossible_rebuilds_report_the_reason(scenario, scheme, outcome):
     found = idle_rebuild(scenario, scheme, sample_objects=20)
     assert outcome in found.reason
     assert (found.seconds, found.bytes_per_s, found.seconds_for(1e9)) == (

@@ -1,4 +1,4 @@
-"""What a run says of itself: bottleneck, utilisation, Little's law, the window, the fingerprint."""
+"""Results of a run: bottleneck, utilisation, Little's law, the window, the fingerprint."""
 
 import hashlib
 
@@ -28,7 +28,7 @@ def load(*, read=0.0, depth=64, requests=600, block=4 * KIB, rate=None, pattern=
 
 @pytest.fixture(scope="module")
 def fast(models, change):
-    """A cluster on which nothing takes long, to slow one thing down; its threads outnumber the requests."""
+    """Make a fast cluster with more threads than requests, to slow down one resource at a time."""
     quick = {name: 100 for name in models.cpu.number_names() if name.endswith("_ns")}
     return change(
         models,
@@ -65,7 +65,7 @@ def fast(models, change):
 def test_the_slowed_resource_is_the_bottleneck(
     fast, change, make_pool, kind, numbers, read
 ):
-    # So many groups that two requests hardly ever meet in one.
+    # With this many groups, two requests rarely share one.
     pool = make_pool(change(fast, **numbers), "rep:3", groups=2048, osds=4)
     row = simulate(pool, load(read=read)).row
     if kind == "public.tx":
@@ -195,7 +195,7 @@ def test_the_fingerprint_is_that_of_all_completions_in_order_of_issue(
 
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
-def test_a_bounded_run_counts_what_completed(models, make_pool, engine):
+def test_a_bounded_run_counts_completed_requests(models, make_pool, engine):
     pool = make_pool(models, "rep:3", groups=8)
     result = simulate(
         pool, load(requests=None, depth=8), until_ns=50_000_000, engine=engine
@@ -207,7 +207,7 @@ def test_a_bounded_run_counts_what_completed(models, make_pool, engine):
     assert (asked.completed_ns[asked.done] <= 50_000_000).all()
 
 
-def test_a_run_too_short_for_any_request_says_so(models, make_pool):
+def test_a_run_too_short_for_any_request_is_reported(models, make_pool):
     result = simulate(
         make_pool(models, "rep:3"), load(requests=None, depth=8), until_ns=10
     )

@@ -93,7 +93,7 @@ def test_a_look_up_reads_whole_blocks():
 
 
 def test_shares_above_one_are_refused():
-    with pytest.raises(ValueError, match=r"got 1\.1 in sum, wanted at most 1"):
+    with pytest.raises(ValueError, match=r"got 1\.1 in sum.*1\b"):
         cache(kv_fraction=0.6)
 
 
@@ -138,7 +138,7 @@ def test_a_look_up_that_misses_is_a_read_of_each_source():
     } == found | {"engine_wall_s": 0}
 
 
-def test_a_journal_doubles_what_a_repair_writes():
+def test_a_journal_doubles_the_writes_of_a_repair():
     result = repair('generation="pacific"', 'cluster.parameters="pacific"')
     store = build_models(result).store
     per_lost = "repair_device_write_bytes_per_lost_byte"
@@ -189,6 +189,6 @@ def test_a_power_of_two_within_a_factor_of_one_and_a_half(number):
 
 
 @pytest.mark.parametrize(("fraction", "osds"), [(1.1, 1), (-0.1, 1), (0.5, 0)])
-def test_the_autoscaler_refuses_what_cannot_be(fraction, osds):
+def test_the_autoscaler_refuses_impossible_values(fraction, osds):
     with pytest.raises(ValueError, match="pg autoscale"):
         pg_autoscale_model().wanted(raw_used_fraction=fraction, osds=osds, width=3)

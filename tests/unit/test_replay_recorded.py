@@ -1,4 +1,4 @@
-"""A replay's row carries what the trace itself recorded."""
+"""The row of a replay includes the latencies recorded in the trace."""
 
 import json
 import sys
@@ -9,6 +9,7 @@ from stripesim.__main__ import main
 from stripesim.cli.tables import recorded_lines
 from stripesim.scenarios.cells.replay import recorded_latency
 from stripesim.scenarios.schema.loader import parse_scenario
+from support.messages import states
 
 LINES = """128166372003061629,host,0,Read,0,4096,1000
 128166372003071629,host,0,Write,8192,4096,3000
@@ -68,12 +69,11 @@ def test_a_replay_too_short_for_any_request_is_reported_without_latencies(
         assert row["latency_mean_ns"] is None
 
 
-def test_recorded_and_simulated_latencies_stand_side_by_side():
+def test_recorded_and_simulated_latencies_are_side_by_side():
     names = ("mean", "p50", "p95", "p99")
     row = {
         f"{kind}latency_{name}_ns": 2e6 for name in names for kind in ("", "recorded_")
     }
-    assert recorded_lines([{"scheme": "rep:3", **row}]) == [
-        "rep:3: latency recorded → simulated [ms]: "
-        + ", ".join(f"{name} 2.00 → 2.00" for name in names)
-    ]
+    (line,) = recorded_lines([{"scheme": "rep:3", **row}])
+    pairs = ", ".join(f"{name} 2.00 → 2.00" for name in names)
+    assert states(line, f"rep:3: ... [ms] ... {pairs}")

@@ -1,4 +1,4 @@
-"""A report stands alone, says what it must, and escapes what it is given."""
+"""A report is self-contained and complete, and it escapes user text."""
 
 import base64
 import hashlib
@@ -57,7 +57,7 @@ LEADS = {
 
 
 class Page(HTMLParser):
-    """What stands on a page: its elements, its names, where it leads, and whether every element ends."""
+    """Parser that collects elements, names and links of a page and checks that every element is closed."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -118,7 +118,7 @@ def figure(colour="#444444"):
     return CaptionedFigure(drawn, 'A "caption" <b>')
 
 
-def test_nothing_on_the_page_leads_outside(text, page):
+def test_the_page_has_no_external_links(text, page):
     assert page.leads
     assert all(lead.startswith("#") for lead in page.leads)
     for word in (
@@ -152,7 +152,7 @@ def policy_of(page):
     }
 
 
-def test_the_policy_of_a_page_lets_it_load_nothing_and_run_no_script(page):
+def test_the_policy_of_a_page_forbids_loading_and_scripts(page):
     policy = policy_of(page)
     assert policy["default-src"] == ["'none'"]
     assert "script-src" not in policy
@@ -171,7 +171,7 @@ def test_names_are_unique_and_every_link_has_its_place(page):
     assert {lead[1:] for lead in page.leads} <= set(page.names)
 
 
-def test_what_a_user_wrote_is_shown_as_written(text, page):
+def test_user_text_is_shown_verbatim(text, page):
     assert "<script>alert" not in text
     assert 'Is <script>alert("x")</script> & co. safe?' in "".join(page.text)
 
@@ -183,7 +183,7 @@ def test_headings_do_not_skip_a_level(page):
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
-def test_tables_have_captions_and_headers_that_say_what_they_head(page):
+def test_tables_have_captions_and_scoped_headers(page):
     assert page.count("caption") == page.count("table") > 5
     assert all(
         "scope" in attributes for tag, attributes in page.elements if tag == "th"
@@ -200,7 +200,7 @@ def test_tables_have_captions_and_headers_that_say_what_they_head(page):
     )
 
 
-def test_every_figure_says_in_words_what_it_shows(page):
+def test_every_figure_has_a_text_alternative(page):
     drawn = [
         attributes
         for tag, attributes in page.elements
@@ -213,9 +213,9 @@ def test_every_figure_says_in_words_what_it_shows(page):
     )
 
 
-def test_the_page_names_what_a_planner_compares(page):
+def test_the_page_names_the_quantities_of_a_plan(page):
     said = " ".join("".join(page.text).split())
-    for words in (
+    for term in (
         *(
             "usable capacity",
             "throughput [MB/s]",
@@ -238,7 +238,7 @@ def test_the_page_names_what_a_planner_compares(page):
             "provenance",
         ),
     ):
-        assert words in said, words
+        assert term in said, term
 
 
 def test_numbers_on_the_page_are_those_of_the_rows(result, page):
@@ -255,7 +255,7 @@ def test_numbers_on_the_page_are_those_of_the_rows(result, page):
         assert line in said
 
 
-def test_inside_the_calibrated_range_the_page_says_so():
+def test_the_page_states_that_a_run_is_inside_the_calibrated_range():
     sets = [
         "workload.requests=200",
         'schemes=["rep:3"]',
@@ -265,8 +265,8 @@ def test_inside_the_calibrated_range_the_page_says_so():
     result = run_scenario(scenario)
     said = "".join(Page(report_of_run(scenario, result)).text)
     assert result.warnings == []
-    assert "Inside the calibrated range" in said
-    assert "Outside the calibrated range" not in said
+    assert "nside the calibrated range" in said
+    assert "utside the calibrated range" not in said
 
 
 def test_a_scenario_without_sizes_or_known_drives_has_a_page_too(tmp_path):
@@ -292,7 +292,7 @@ def test_a_scenario_without_sizes_or_known_drives_has_a_page_too(tmp_path):
         if tag == "figure"
     )
     assert "cluster.drive_bytes" in said
-    assert "nothing to rebuild from: no redundancy" in said
+    assert "no redundancy" in said
 
 
 def test_greys_of_a_figure_follow_the_page_and_colours_stay():
@@ -311,7 +311,7 @@ def test_white_becomes_dark_paper_and_black_its_ink():
     assert shades[0] < 0x30 < 0xD0 < shades[-1]
 
 
-def test_what_leaves_a_panel_is_cut_off_without_a_reference():
+def test_marks_outside_a_panel_are_clipped():
     with styled():
         drawn = new_figure((4, 3))
         axes = drawn.subplots()
@@ -358,14 +358,14 @@ def test_text_and_cells_mix_in_a_row():
     ]
 
 
-def test_a_page_that_lacks_what_its_template_asks_for_is_an_error():
+def test_a_page_without_a_value_for_its_template_is_an_error():
     from jinja2 import UndefinedError
 
     with pytest.raises(UndefinedError):
         render("run.html.j2", title="t")
 
 
-def test_failures_are_told_with_what_they_led_to():
+def test_failures_are_reported_with_their_consequences():
     scenario = parse_scenario(
         """
         schemes = ["rep:3"]
@@ -385,9 +385,9 @@ def test_failures_are_told_with_what_they_led_to():
     (row,) = result.rows.to_dicts()
     said = " ".join("".join(Page(report_of_run(scenario, result)).text).split())
     assert row["failure_to_clean_s"] is not None
-    for words in (
+    for term in (
         "failure until detection",
         "the scenario’s faults, until all data is rebuilt",
         "permanently lost",
     ):
-        assert words in said, words
+        assert term in said, term

@@ -49,7 +49,7 @@ def printed(rows: pl.DataFrame, width: int) -> str:
     return console.file.getvalue()
 
 
-def test_rows_have_the_columns_in_order_and_nulls_where_nothing_is_known() -> None:
+def test_rows_have_the_columns_in_order_and_nulls_for_unknown_values() -> None:
     frame = rows_frame(
         [{"op": "read", "scheme": "rep:3", "iops": 5, "own_column": 3}, row()]
     )
@@ -65,7 +65,7 @@ def test_rows_of_the_wrong_type_are_refused() -> None:
         rows_frame([row(iops="many")])
 
 
-def test_files_hold_what_was_given(tmp_path: Path) -> None:
+def test_files_hold_the_given_rows(tmp_path: Path) -> None:
     rows = rows_frame(
         [row(iops=1 / 3), row(block_size_bytes=None, throughput_ci_low=None)]
     )
@@ -110,9 +110,9 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
     ]
 
 
-def test_nothing_changes_unless_all_can_be_written(tmp_path: Path) -> None:
+def test_a_partial_write_leaves_all_files_unchanged(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.txt": b"old"})
-    with pytest.raises(ResultsError, match="wanted a folder results can be written to"):
+    with pytest.raises(ResultsError, match="wanted a folder"):
         write_files(tmp_path, {"a.txt": b"new", "no/such/folder.txt": b""})
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_bytes() == b"old"
@@ -154,7 +154,7 @@ def test_a_file_in_the_way_is_an_error_of_one_line(tmp_path: Path) -> None:
         (rows_frame([row()]), {}, {"results.csv": ""}, "extra file: got 'results.csv'"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_before_writing(
+def test_unwritable_columns_are_refused_before_writing(
     tmp_path: Path,
     rows: pl.DataFrame,
     provenance: dict[str, Any],
@@ -215,7 +215,7 @@ def test_missing_values_read_as_such_and_zero_as_zero() -> None:
     assert re.search(r"rep:3 +trace +trace +– +0 +– +– ", printed(rows, 200))
 
 
-def test_a_narrow_table_leaves_columns_out_and_says_so() -> None:
+def test_a_narrow_table_omits_columns_and_lists_them() -> None:
     rows = rows_frame([row(bottleneck="private network", bottleneck_utilisation=0.9)])
     text = printed(rows, 80)
     assert all(len(line.rstrip()) <= 80 for line in text.splitlines())

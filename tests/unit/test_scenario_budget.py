@@ -1,4 +1,4 @@
-"""What cannot end or fit is refused when a scenario is read, with what it would take."""
+"""Endless or oversized runs are refused when a scenario is read, with their estimated size."""
 
 import re
 import time
@@ -84,7 +84,7 @@ def problems(*sets, text=BASE):
         ),
     ],
 )
-def test_what_cannot_end_or_fit_is_refused_with_its_key(sets, key, words):
+def test_endless_or_oversized_runs_are_refused_with_the_key(sets, key, words):
     lines = problems(*sets)
     assert len(lines) == 1, lines
     assert f": {key}" in lines[0]
@@ -126,7 +126,7 @@ def test_series_have_the_bins_that_were_asked_for_or_are_refused():
 
 
 def test_scrubs_that_take_days_are_refused():
-    # A day in which 1,024 groups are scrubbed seven times a second.
+    # A day with seven scrubs per second of each of 1,024 groups.
     day = ["workload.duration_s=86400", "faults.scrub_interval_s=1"]
     (line,) = problems(*day, text=FAULTS)
     assert ": faults.scrub_interval_s: got 1 s (6.19e+08 scrubs" in line
@@ -195,14 +195,14 @@ def test_control_characters_do_not_reach_the_terminal():
         (
             "[[faults.events]]\nosds = [1]",
             "faults.events.at_s",
-            "the time of the event [s]",
+            "[s]",
         ),
         (
             "[[faults.corruptions]]\nat_s = 1",
             "faults.corruptions.osd",
-            "the number of an OSD",
+            "OSD",
         ),
-        ("[faults.replay]\nspeed = 2.0", "faults.replay.trace", "the path of a trace"),
+        ("[faults.replay]\nspeed = 2.0", "faults.replay.trace", "trace"),
         (
             "[faults.drawn.lifetime]\nscale_s = 1.0",
             "faults.drawn.lifetime.distribution",
@@ -215,7 +215,9 @@ def test_control_characters_do_not_reach_the_terminal():
         ),
     ],
 )
-def test_a_missing_key_says_what_it_takes_and_nothing_else_is_said(faults, key, wanted):
+def test_a_missing_key_is_reported_with_its_form_and_no_other_fault(
+    faults, key, wanted
+):
     text = BASE.replace(
         "requests = 100", "duration_s = 10\ntimeout_s = 1.0\nqueue_depth = 4"
     )
@@ -226,7 +228,7 @@ def test_a_missing_key_says_what_it_takes_and_nothing_else_is_said(faults, key, 
 
 @pytest.fixture
 def leave_memory(monkeypatch):
-    """Let a run have so many bytes."""
+    """Set the available memory."""
 
     def leave(left_bytes):
         monkeypatch.setattr(
@@ -295,7 +297,7 @@ def test_a_run_that_does_not_fit_is_refused_and_the_value_that_fits_is_named(
         ",", ""
     )
     assert parse_scenario(BASE, sets=[*sets, f"{key}={value}"]).schemes
-    # It is no less than is needed: two thirds of the memory are too few for it.
+    # The proposed size is not too small: it would not fit into two thirds of the memory.
     leave_memory(measured_bytes / 4 / 1.5)
     with pytest.raises(ScenarioError):
         parse_scenario(BASE, sets=[*sets, f"{key}={value}"])
@@ -323,5 +325,5 @@ def test_a_closed_loop_bounded_by_time_is_refused_by_the_rate_that_it_has(leave_
         }
     )
     requests = run_scenario(second, costs=False).requests
-    # What is said to fit needs the memory that there is, within a factor of two.
+    # The largest accepted run uses the available memory within a factor of two.
     assert 12_000_000 / 2 < 4 * requests * 215 < 12_000_000 * 2

@@ -1,4 +1,4 @@
-"""Files that a scenario names count by what they hold."""
+"""Files named by a scenario are identified by their content."""
 
 import os
 import time
@@ -33,7 +33,7 @@ def test_a_file_is_read_once_and_again_when_it_has_changed(tmp_path, read, reads
     assert len(reads) == 3
 
 
-def test_a_file_that_is_not_there_is_left_to_the_function(read):
+def test_a_missing_file_is_left_to_the_function(read):
     with pytest.raises(FileNotFoundError):
         read("/none", "x")
 

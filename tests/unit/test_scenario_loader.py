@@ -21,7 +21,7 @@ SCENARIOS_DIR = Path(__file__).resolve().parents[2] / "scenarios"
 GOOD = 'schemes = ["rep:3", "rs:2,1"]\n[workload]\nrequests = 10\n'
 
 
-def test_what_ships_loads_and_is_named_after_its_file() -> None:
+def test_shipped_sets_load_and_are_named_after_their_files() -> None:
     assert {"koh2017", "quickstart", "repair"} <= set(shipped_scenarios())
     for name in shipped_scenarios():
         scenario = load_scenario(name)
@@ -75,7 +75,7 @@ def test_scenarios_that_ship_obey_the_json_schema_and_point_to_it(
         {"schemes": ["rep:3"], "workload": {"ops": ["erase"]}},
     ],
 )
-def test_json_schema_refuses_what_the_loader_refuses(
+def test_the_json_schema_and_the_loader_refuse_the_same_input(
     schema: dict[str, Any], document: dict[str, Any]
 ) -> None:
     with pytest.raises(jsonschema.ValidationError):
@@ -139,7 +139,7 @@ def test_cells_come_in_the_order_of_the_scenario() -> None:
     assert cells(scenario) == expected
 
 
-def test_a_trace_is_one_cell_for_each_scheme_found_beside_the_scenario(
+def test_a_trace_next_to_the_scenario_gives_one_cell_per_scheme(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "t.csv").write_text("", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a scenario says of load: clients, several workloads, offered and served rates."""
+"""Load in scenarios: clients, several workloads, offered and served rates."""
 
 import json
 
@@ -12,6 +12,7 @@ from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from support.messages import states
 
 CLUSTER = (
     '[cluster]\nparameters = "kraken"\nhosts = 3\nosds_per_host = 2\npg_num = 64\n'
@@ -48,14 +49,14 @@ def scenario(load: str, sets: tuple[str, ...] = ()):
     )
 
 
-def test_one_client_is_the_default_and_is_what_it_was() -> None:
+def test_one_client_is_the_default_with_unchanged_results() -> None:
     plain = scenario("requests = 100")
     setting = build_cell(plain, cells(plain)[0])
     assert setting.pool.cluster.one_client
     assert (plain.clients, plain.images_bytes) == (1, 1 << 30)
 
 
-def test_clients_share_machines_and_have_images_of_their_own() -> None:
+def test_clients_share_machines_but_not_images() -> None:
     several = scenario(
         "requests = 100\nclients = 5\nclients_per_host = 2", sets=("client.threads=3",)
     )
@@ -75,7 +76,7 @@ def test_clients_can_run_on_the_storage_hosts() -> None:
     assert cluster.client_hosts.tolist() == [0, 1, 2, 0, 1]
 
 
-def test_workloads_at_once_have_a_row_each_and_one_together() -> None:
+def test_simultaneous_workloads_have_a_row_each_and_one_in_total() -> None:
     both = parse_scenario(TWO)
     assert cells(both) == [Cell("rep:3", "mixed", "mixed", None)]
     assert both.clients == 5
@@ -95,7 +96,7 @@ def test_workloads_at_once_have_a_row_each_and_one_together() -> None:
         == result.requests
     )
     assert rows[0]["offered_iops"] == pytest.approx(2000, rel=0.15)
-    # A closed loop offers nothing: it asks for more when it is served.
+    # A closed loop has no offered rate: it issues a request per completion.
     assert rows[1]["offered_iops"] is None
     assert rows[2]["offered_iops"] is None
     assert json.loads(json.dumps(result.to_json()))["rows"][1]["workload"] == "backup"
@@ -117,10 +118,10 @@ def test_problems_of_several_workloads_name_the_key(
 ) -> None:
     with pytest.raises(ScenarioError) as error:
         parse_scenario(TWO.replace(*change))
-    assert problem in str(error.value)
+    assert states(str(error.value), problem)
 
 
-def test_an_open_loop_beyond_capacity_says_what_it_serves() -> None:
+def test_an_open_loop_beyond_capacity_reports_its_served_rate() -> None:
     rows = {}
     for rate in (1000, 30_000):
         result = run_scenario(
@@ -131,14 +132,14 @@ def test_an_open_loop_beyond_capacity_says_what_it_serves() -> None:
     assert rows[1000]["saturated"] is False
     assert rows[1000]["iops"] == pytest.approx(rows[1000]["offered_iops"], rel=0.03)
     assert rows[30_000]["saturated"] is True
-    # One client's thread serves about as many as its submission takes.
+    # The submission time limits the rate of one client's thread.
     submit_ns = build_models(scenario("requests = 1")).client.submit_ns
     assert rows[30_000]["iops"] < 1e9 / submit_ns * 1.02 < 30_000
     assert rows[30_000]["offered_iops"] == pytest.approx(30_000, rel=0.05)
     assert load_sentences(rows.values())[0].startswith("rep:3: saturated: serves ")
 
 
-def test_more_clients_serve_what_one_could_not() -> None:
+def test_more_clients_reach_a_rate_beyond_one_client() -> None:
     load = 'kind = "open"\nrate_per_s = 30_000\nduration_s = 0.3\nclients = 8'
     row = run_scenario(scenario(load), costs=False).rows.to_dicts()[0]
     assert row["saturated"] is False

@@ -48,15 +48,15 @@ def test_sizes_read(text: int | str, size_bytes: int) -> None:
         2**63,
     ],
 )
-def test_bad_sizes_say_what_was_got_and_wanted(value: int | str) -> None:
-    with pytest.raises(SizeError, match=r"got .*, wanted ") as caught:
+def test_bad_sizes_are_reported_with_value_and_form(value: int | str) -> None:
+    with pytest.raises(SizeError, match="got ") as caught:
         parse_size_bytes(value)
     assert repr(value) in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [True, 4.0, None, [4]])
-def test_other_types_are_no_sizes(value: object) -> None:
-    with pytest.raises(SizeError, match="wanted a whole number of bytes or text"):
+def test_other_types_are_not_sizes(value: object) -> None:
+    with pytest.raises(SizeError, match="wanted"):
         parse_size_bytes(value)  # type: ignore[arg-type]
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from support.messages import states
+
 pytest.importorskip(
     "starlette", reason="starlette is not installed (pip install stripesim[web])"
 )
@@ -127,18 +129,18 @@ def test_an_option_with_a_bad_value_has_no_numbers(client):
     assert "123 TB" in second
 
 
-def test_a_field_that_may_be_empty_means_the_own_capacity_of_the_drive():
+def test_an_empty_field_means_the_capacity_of_the_drive_model():
     base = parse_scenario(
         BASE.replace("pg_num = 64", 'pg_num = 64\ndrive_bytes = "1TB"')
     )
     raw = {n.key: n.value for n in option_of(base, {"a.drive_tb": ""}, "a").numbers}[
         "raw"
     ]
-    # 8 hosts of 4 drives of 3.84 TB, which is what the data sheet of nvme-tlc says.
+    # 8 hosts with 4 drives of 3.84 TB, from the data sheet of nvme-tlc.
     assert raw == 8 * 4 * 3.84e12
 
 
-def test_an_upload_that_is_not_kept_is_said(client):
+def test_a_discarded_upload_is_reported(client):
     assert "upload-123" in client.get("/", params={"base": "upload-123"}).text
 
 
@@ -152,7 +154,7 @@ def test_every_answer_has_strict_headers(client, path):
     assert headers["x-content-type-options"] == "nosniff"
 
 
-def test_what_is_typed_comes_back_escaped(client):
+def test_typed_text_is_returned_escaped(client):
     page = client.get(
         "/", params={"a.scheme": "<script>alert(1)</script>", "problem": "<b>x"}
     ).text
@@ -271,14 +273,14 @@ def test_a_scenario_with_racks_keeps_its_failure_domain():
     assert safe.value == pytest.approx(expected, rel=1e-3)
 
 
-def test_what_is_no_report_is_said(client):
+def test_an_invalid_report_is_reported(client):
     answer = client.post("/upload", files={"file": ("x.json", b'{"a": 1}')})
     assert answer.status_code == 303
     assert "problem=" in answer.headers["location"]
     assert "stripesim-" not in answer.headers["location"]
 
 
-def test_downloads_are_what_the_page_shows(client):
+def test_downloads_equal_the_page(client):
     query = {"b.hosts": "10"}
     text = client.get("/download/b.toml", params=query).text
     assert tomllib.loads(text)["cluster"]["hosts"] == 10
@@ -289,11 +291,11 @@ def test_downloads_are_what_the_page_shows(client):
     assert table.startswith("number,A,B,difference,why\n")
     assert "nines" in table.lower()
     report = client.get("/download/report.html", params=query).text
-    assert "Two options compared" in report
+    assert report.startswith("<!DOCTYPE html>")
     assert client.get("/download/other", params=query).status_code == 404
 
 
-def test_a_spreadsheet_takes_nothing_typed_for_a_formula(client):
+def test_a_spreadsheet_does_not_run_typed_text_as_a_formula(client):
     table = client.get("/download/compare.csv", params={"a.scheme": "=1+1"}).text
     assert "'=1+1" in table
 
@@ -308,8 +310,7 @@ def test_a_simulation_streams_rows_and_ends(client):
         if "hx-trigger" not in page:
             break
         time.sleep(0.5)
-    assert "Done: 6 of 6 runs" in page
-    assert "serves the rate" in page
+    assert states(page, "6 of 6")
 
 
 def test_the_queue_is_bounded():
@@ -349,7 +350,7 @@ def test_sides_are_two():
     assert SIDES == ("a", "b")
 
 
-def test_a_form_is_bounded_whatever_length_it_claims(client):
+def test_a_form_is_bounded_regardless_of_its_claimed_length(client):
     def parts():
         for _ in range(5):
             yield b"a.scheme=" + b"x" * FORM_BYTES_MAX

@@ -27,7 +27,7 @@ from stripesim.web.guard import FormReader
 
 HOST = "127.0.0.1"
 START_S = 60.0
-#: Time in which processes have to end, however busy the machine is [s].
+#: Time limit for processes to end on a busy machine [s].
 END_S = 20.0
 FORM_TYPE = "application/x-www-form-urlencoded"
 
@@ -91,7 +91,7 @@ def is_running(pid):
 
 
 def wait_until(condition):
-    """Wait until a condition holds; fail if it does not in time."""
+    """Wait until a condition holds, and fail at the time limit."""
     end_s = time.monotonic() + END_S
     while not condition():
         assert time.monotonic() < end_s
@@ -117,7 +117,7 @@ def test_a_signal_ends_the_server_in_the_middle_of_work(server, number, status):
     wait_until(lambda: len(children_of(process.pid)) == 2)
     workers = children_of(process.pid)
     process.send_signal(number)
-    # Two seconds on an idle machine; tests may share theirs.
+    # It takes two seconds on an idle machine, but tests may run on a busy one.
     assert process.wait(timeout=END_S) == status
     wait_until(lambda: not any(map(is_running, workers)))
 
@@ -147,7 +147,7 @@ def form_request(body, *, delay_s=0.0):
 
 
 async def status_of(reader, request, most_bytes=1000):
-    """Return the status with which a form is refused; 200 where it is read."""
+    """Return the status of the reply to a form: 200 if it is accepted."""
     try:
         async with reader.read(request, most_bytes):
             return 200
@@ -165,7 +165,7 @@ def test_a_form_is_bounded_in_size():
     assert anyio.run(read) == (200, 413)
 
 
-def test_forms_of_slow_senders_are_given_up():
+def test_forms_of_slow_senders_are_abandoned():
     async def read():
         reader = FormReader(wall_s_max=0.05)
         return await status_of(reader, form_request(b"a=1", delay_s=5))

@@ -1,4 +1,4 @@
-"""Where the steady state begins, and whether intervals cover as often as they say."""
+"""The start of the steady state, and the coverage of intervals."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from stripesim.sim.observe.intervals import mser5, student_interval
 def test_mser_finds_the_end_of_a_step(skipped):
     noise = np.random.default_rng(1).normal(10, 1, 1000)
     noise[:skipped] += 30
-    # Batches of five: the end can be told to within one of them, and noise may add a few.
+    # Batches of five locate the end to within one batch, and noise may add a few.
     assert skipped <= mser5(noise) <= skipped + 50
 
 
@@ -21,7 +21,7 @@ def test_mser_cuts_most_of_an_exponential_transient(seed):
         10 + 40 * np.exp(-index / 50) + np.random.default_rng(seed).normal(0, 1, 2000)
     )
     cut = mser5(series)
-    # After 4 time constants less than the noise of one observation is left; 20 would be 1000 for nothing.
+    # After 4 time constants the transient is below the noise. 20 would waste 1000 observations.
     assert 100 <= cut <= 1000
     assert abs(series[cut:].mean() - 10) < 0.25 < abs(series.mean() - 10)
 
@@ -53,7 +53,7 @@ def test_an_interval_of_batches_is_students():
 
 
 def test_too_few_batches_give_no_interval():
-    # (1 + 2) / 2; two values are fewer than three.
+    # (1 + 2) / 2, because two values are fewer than three.
     found = student_interval([1.0, 2.0], least=3)
     assert (found.mean, found.low, found.high) == (1.5, None, None)
     # As few as wanted: standard deviation sqrt(0.5), t(0.975, 1) = 12.706.

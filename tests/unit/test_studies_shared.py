@@ -1,4 +1,4 @@
-"""What studies share: look-ups of claims and rows, rules of claims, and the shapes of their figures."""
+"""Shared parts of studies: look-ups of claims and rows, rules of claims, and the shapes of figures."""
 
 import re
 
@@ -65,7 +65,7 @@ def drawn(layers, rows=ROWS, **spec):
     return captioned
 
 
-def test_bars_stand_in_groups_and_dashes_lie_across_them():
+def test_bars_are_grouped_and_dashes_cross_them():
     bars = {"mark": "bars", "query": BARS}
     dashes = {
         "mark": "dashes",
@@ -92,7 +92,7 @@ def test_bars_stand_in_groups_and_dashes_lie_across_them():
     }
 
 
-def test_panels_are_lettered_and_each_label_stands_once_in_the_legend():
+def test_panels_are_lettered_and_each_label_is_once_in_the_legend():
     line = {
         "mark": "line",
         "query": "SELECT 'simulated' AS series, size AS x, rate AS y FROM rows",
@@ -135,7 +135,7 @@ def test_a_caption_takes_its_numbers_from_the_rows():
     assert caption == "3 points, at most 4.29, 4.3."
 
 
-def test_nothing_to_draw_is_no_figure():
+def test_without_rows_there_is_no_figure():
     layer = {"mark": "line", "query": "SELECT size AS x, rate AS y FROM rows"}
     table = {"size": [6, 3], "caption": "", "layers": [layer]}
     context = pl.SQLContext({"rows": ROWS.clear()}, eager=True)

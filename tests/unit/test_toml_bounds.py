@@ -29,7 +29,7 @@ from stripesim.scenarios.schema.toml_bounds import (
 
 HEAD = 'schemes = ["rep:3"]\n[workload]\nrequests = 10\n'
 #: Processor time that a document within the bounds may take [s]: some tenths, with room for a slow machine.
-#: Each of the documents below took ten times as long where the time grew with the square of its length.
+#: Quadratic parsing would take ten times as long for each document below.
 SECONDS_MAX = 3.0
 
 
@@ -83,7 +83,7 @@ d = '''{opaque} '' '''
     assert values["b"] == f'{opaque} " \\'
 
 
-def test_what_reaches_every_bound_is_read():
+def test_input_at_every_bound_is_read():
     deepest = "x" + ".x" * (KEY_PARTS_MAX - 1) + " = 1\n"
     nested = "y = " + "[" * (DEPTH_MAX - 1) + "]" * (DEPTH_MAX - 1) + "\n"
     longest = "k" * (WORD_MAX - 1) + " = 1\n"
@@ -111,7 +111,7 @@ def test_many_problems_are_counted_beyond_the_first(text):
     assert max(map(len, lines)) < 1000
 
 
-def test_the_problems_left_out_are_counted():
+def test_omitted_problems_are_counted():
     lines = lines_of_refusal(
         HEAD + "".join(f"k{number} = 1\n" for number in range(1060))
     )

@@ -1,4 +1,4 @@
-"""Binary blktrace: one file, several CPUs, both byte orders, damage; Debian's blkparse as a witness."""
+"""Binary blktrace: one file, several CPUs, both byte orders, damage, and a comparison with blkparse."""
 
 import random
 import shutil
@@ -139,7 +139,7 @@ def test_a_split_takes_its_new_sector_from_after_the_header(tmp_path: Path) -> N
     assert trace.commands is not None and trace.commands.height == 2
 
 
-def test_damage_is_told_by_byte(tmp_path: Path) -> None:
+def test_damage_is_reported_with_its_byte(tmp_path: Path) -> None:
     good = [record(*event) for event in events(4)]
     data = good[0] + b"junk in between" + b"".join(good[1:]) + good[0][:20]
     (tmp_path / "t").write_bytes(data)

@@ -1,4 +1,4 @@
-"""The project's own CSV and Parquet are read as they were written; any other CSV is read with `--columns`."""
+"""The project's CSV and Parquet files are read back unchanged, and other CSV files with `--columns`."""
 
 from pathlib import Path
 
@@ -86,10 +86,10 @@ def test_columns_that_are_not_needed_may_be_missing_and_others_present(
     assert row == (0, None, None, "0", 1024, 512, True)
 
 
-def test_damaged_rows_of_own_files_are_located(tmp_path: Path) -> None:
+def test_damaged_rows_of_converted_files_are_located(tmp_path: Path) -> None:
     path, commands = convert(block_trace(), tmp_path / "t.csv")
     with path.open("a") as file:
-        # One cell too few; a length of 0; odd quotes; a completion that is no number.
+        # One cell too few, a length of 0, unbalanced quotes, and a completion that is not a number.
         file.write('9,,,8,0\n9,,,a,0,0,true\n9,,,"a,0,512,true\n9,,x,a,0,512,true\n')
     with commands.open("a") as file:
         file.write("9,,a,0,512,maybe\n")
@@ -136,13 +136,11 @@ def test_parquet_of_other_types_is_refused_with_the_column(tmp_path: Path) -> No
     frame.with_columns(pl.col("issue_ns").cast(pl.Float64)).write_parquet(
         tmp_path / "t"
     )
-    with pytest.raises(
-        TraceError, match="issue_ns: got a column of 'Float64', wanted Int64"
-    ):
+    with pytest.raises(TraceError, match=r"issue_ns: got .*'Float64'"):
         load(tmp_path / "t")
 
 
-def test_commands_of_another_trace_are_not_left_beside_a_converted_one(
+def test_a_conversion_removes_commands_of_another_trace(
     tmp_path: Path,
 ) -> None:
     convert(block_trace(), tmp_path / "t.csv")
@@ -152,7 +150,7 @@ def test_commands_of_another_trace_are_not_left_beside_a_converted_one(
 
 ROLES = {"time_us": "ts", "offset": "lba", "size": "bytes", "op": "rw"}
 PLAIN = 'id,ts,"lba",bytes,rw\n1,1.5,4096,512,R\n2,4,8192,1024,"Write"\n'
-#: Times from the first, 1.5 µs; 4 - 1.5 µs = 2500 ns.
+#: Times relative to the first, 1.5 µs: 4 - 1.5 µs = 2500 ns.
 ROWS = [
     (0, None, None, "0", 4096, 512, False),
     (2500, None, None, "0", 8192, 1024, True),
@@ -167,7 +165,7 @@ def test_any_csv_is_read_by_the_names_of_its_columns(
     assert load(path, columns=ROLES, strict=True).requests.rows() == ROWS
 
 
-def test_columns_have_numbers_where_there_is_no_heading(tmp_path: Path) -> None:
+def test_columns_without_headings_are_numbered(tmp_path: Path) -> None:
     path = put(tmp_path, PLAIN.partition("\n")[2])
     roles = {"time_us": "2", "offset": "3", "size": "4", "op": "5"}
     assert load(path, columns=roles, strict=True).requests.rows() == ROWS

@@ -14,7 +14,7 @@ from stripesim.traces.statistics import footprint_bytes, sequential_fraction
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data"
 needs_data = pytest.mark.skipif(
     not DATA.is_dir(),
-    reason=f"real traces not found: {DATA.name} is missing beside the repository",
+    reason=f"real traces not found: {DATA.name} is missing next to the repository",
 )
 
 
@@ -48,7 +48,7 @@ def test_footprint_is_the_union_per_device() -> None:
     assert footprint_bytes(requests) == 110 + 1 + 7
 
 
-def test_what_was_not_recorded_is_null() -> None:
+def test_missing_recordings_are_null() -> None:
     trace = BlockTrace(frame((0, "a", 0, 512)), None, "fio-iolog", "x")
     summary = info(trace)
     assert (
@@ -74,7 +74,7 @@ def test_published_statistics(name: str) -> None:
     lengths = requests["length_bytes"]
     assert summary["requests"] == wanted["requests"]
     assert summary["devices"] == wanted["devices"]
-    # Each published value is rounded; half a unit of its last place is the tolerance.
+    # Published values are rounded. The tolerance is half a unit of the last place.
     assert summary["duration_s"] == pytest.approx(wanted["duration_s"], abs=5e-4)
     assert summary["iops"] == pytest.approx(wanted["iops"], abs=5e-3)
     assert summary["read_ratio"] == pytest.approx(wanted["read_ratio"], abs=5e-5)

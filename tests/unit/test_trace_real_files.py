@@ -1,4 +1,4 @@
-"""Every reader on published files, against statistics counted apart from it; skipped where absent."""
+"""Every reader on published files, compared with separately counted statistics; skipped without the files."""
 
 import gzip
 import json
@@ -97,7 +97,7 @@ def test_device_commands_of_our_own_cluster_agree_with_its_counters() -> None:
             ), path.name
 
 
-def test_iologs_of_our_own_cluster_hold_what_fio_was_asked_for() -> None:
+def test_iologs_of_our_cluster_contain_the_requested_load() -> None:
     logs = sorted((CEPH / "block-traces").glob("*.fio_iolog.gz"))
     assert logs
     for path in logs:

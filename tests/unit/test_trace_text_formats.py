@@ -1,4 +1,4 @@
-"""Columns, units and faults of the delimited text formats; archives that are no trace."""
+"""Columns, units and faults of the delimited text formats, and archives without a trace."""
 
 import gzip
 import lzma
@@ -12,7 +12,7 @@ from stripesim.traces import TraceError, read_trace
 from stripesim.traces import source as source_module
 from stripesim.traces.lines import BACKWARD_COUNT
 
-# name, one line, and what it must become: complete - issue, device, offset, length, is_write.
+# Name, one line, and the expected row: complete - issue, device, offset, length, is_write.
 LINES = {
     "spc": ("1,20,3584,W,0.5\n", (None, "1", 10240, 3584, True)),
     "systor": (
@@ -72,7 +72,9 @@ def test_times_are_exact_to_the_last_digit(
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_each_kind_of_damage_is_told_with_its_line(tmp_path: Path, name: str) -> None:
+def test_each_kind_of_damage_is_reported_with_its_line(
+    tmp_path: Path, name: str
+) -> None:
     line = LINES[name][0]
     separator = next(mark for mark in ",; " if mark in line.strip())
     cells = line.strip().split(separator)
@@ -112,7 +114,7 @@ def test_time_going_backwards_is_a_fault_where_a_format_is_in_order(
     }[name]
     path = put(tmp_path, f"{line}\n{line.replace(first, late)}\n{line}\n{line}\n")
     trace = read_trace(path)
-    # The row stays; one step back is one fault, however many rows follow.
+    # The row stays. One step back is one fault, regardless of the following rows.
     assert len(trace) == 4
     (fault,) = trace.faults.first
     assert fault.line == 3
@@ -137,7 +139,7 @@ def test_headings_and_preambles_are_counted(tmp_path: Path) -> None:
     trace = read_trace(put(tmp_path, load), strict=True)
     assert trace.format == "blkreplay"
     assert trace.counts == {"blank lines": 1, "preamble lines": 7}
-    with pytest.raises(TraceError, match="a text without rows"):
+    with pytest.raises(TraceError, match="rows"):
         read_trace(put(tmp_path, "just words\n"), format="blkreplay")
 
 
@@ -150,7 +152,7 @@ def test_other_scsi_commands_are_counted(tmp_path: Path) -> None:
     assert trace.counts["commands of other kinds"] == 1
 
 
-def test_mixed_formats_keep_one_and_tell_the_other(tmp_path: Path) -> None:
+def test_mixed_formats_keep_one_and_report_the_other(tmp_path: Path) -> None:
     text = LINES["spc"][0] * 5 + LINES["alibaba"][0] * 2 + "938513000 4 8 16 0\n"
     trace = read_trace(put(tmp_path, text))
     assert (trace.format, len(trace), trace.faults.count) == ("spc", 5, 3)
@@ -181,7 +183,7 @@ def test_vscsi(tmp_path: Path, version: int) -> None:
     )
 
 
-def test_vscsi_faults_are_told_by_record(tmp_path: Path) -> None:
+def test_vscsi_faults_are_reported_with_their_record(tmp_path: Path) -> None:
     data = bytearray(vscsi(1, 6) + b"tail!")
     struct.pack_into("<H", data, 32 * 2 + 14, 0x700)
     struct.pack_into("<I", data, 32 * 3 + 4, 0)
@@ -206,7 +208,7 @@ def test_zip_and_zstd(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
         archive.writestr("a", text)
         archive.writestr("b", text)
-    with pytest.raises(TraceError, match="got a zip archive of 2 files, wanted one"):
+    with pytest.raises(TraceError, match=r"got .* 2 files"):
         read_trace(tmp_path / "two.zip")
     zstandard = pytest.importorskip("zstandard")
     whole = zstandard.ZstdCompressor().compress(text.encode() * 5000)
@@ -230,7 +232,7 @@ def test_names_do_not_decide(tmp_path: Path) -> None:
     )
 
 
-def test_what_expands_beyond_reason_is_left_off(
+def test_decompression_bombs_are_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source_module, "EXPANDED_BYTES_MAX", 1 << 20)
@@ -239,9 +241,7 @@ def test_what_expands_beyond_reason_is_left_off(
     )
     trace = read_trace(bomb, format="spc")
     assert len(trace) == 1
-    assert any(
-        "MiB from a compressed file" in fault.got for fault in trace.faults.first
-    )
+    assert any(" MiB " in fault.got for fault in trace.faults.first)
     # The same for a text that compresses as traces do.
     honest = "".join(
         f"{i % 7},{i * 7919 % 100003},3584,w,{i / 8:.6f}\n" for i in range(60_000)
