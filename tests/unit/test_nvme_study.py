@@ -112,8 +112,8 @@ def test_a_new_cluster_enters_by_data_sheet_and_clock(tmp_path):
         row.messenger_threads,
     ) == (16, 128, 4, 5)
     hardware = hardware_of(row, clusters, "clusters.toml")
-    # By clock and architecture alone the factor were 0.58; newer cores do not speed small requests up.
-    assert (2.25 * 3.4 / (3.25 * 3.8)) ** 0.5 / 1.35 == pytest.approx(0.58, abs=0.01)
+    # Clock and architecture alone would give (2.25 * 3.4 / (3.25 * 3.8)) ** 0.5 / 1.35 = 0.58, but newer
+    # cores do not make small requests faster.
     assert hardware.cpu_factor == 1.0
     assert hardware.threads_per_node == 64
     assert not hardware.clients_on_osd_hosts
