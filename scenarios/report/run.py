@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from stripesim.scenarios.cells.notes import load_sentences
 from stripesim.scenarios.figures.captions import scheme_label
+from stripesim.scenarios.figures.latencies import draw_latencies
 from stripesim.scenarios.figures.results import draw_panels
 from stripesim.scenarios.report import tables
 from stripesim.scenarios.report.data import Kind, RunReport, gather
@@ -36,7 +37,9 @@ def report_of_run(
     """Return the self-contained HTML page of a run."""
     report = gather(scenario, result, engine=engine, progress=progress)
     extra = sections(report)
-    figures = figure_blocks(draw_panels(result.rows))
+    figures = figure_blocks(
+        {**draw_panels(result.rows), **draw_latencies(result.latencies)}
+    )
     source = result.provenance
     meta = (
         f"stripesim {source['stripesim']} · {moment_text(source['time'])} · seed {source['seed']} · "

@@ -25,6 +25,7 @@ from stripesim.scenarios.run.results import rows_frame
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.window import QUANTILES, latency_quantiles
 from stripesim.sim.run import RunResult
 
 Rows = list[dict[str, Any]]
@@ -58,6 +59,8 @@ class ScenarioResult:
     advice: Rows = field(default_factory=list)
     #: Use of processors, by cell; see `stripesim.sim.observe.processors.processor_use`
     processors: Rows = field(default_factory=list)
+    #: Distribution of latencies, by cell: ``fractions`` of requests and the ``latency_ns`` of each
+    latencies: Rows = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``stripesim run --json -`` prints."""
@@ -75,6 +78,7 @@ class ScenarioResult:
             "warnings": [*self.warnings, *self.holes],
             "resources": self.resources,
             "processors": self.processors,
+            "latencies": self.latencies,
             "sentences": load_sentences(rows),
         }
         stopped = "interrupted" if self.stopped else ""
@@ -125,6 +129,7 @@ def run_scenario(
     rows: Rows = []
     timelines: Rows = []
     processors: Rows = []
+    latencies: Rows = []
     limits: list[tuple[dict[str, Any], ...]] = []
     fingerprint = hashlib.sha256()
     requests = uses = 0
@@ -150,6 +155,8 @@ def run_scenario(
             if first_full:
                 use["saturates_first"] = _first_full(scenario, cell, result, models)
             processors.append(use)
+            if result.window is not None:
+                latencies.append({**cell._asdict(), **_distribution(result)})
             if result.timeline is not None:
                 timelines.append({**cell._asdict(), **result.timeline})
             fingerprint.update(bytes.fromhex(result.sha256))
@@ -177,6 +184,7 @@ def run_scenario(
         resources=resources,
         timelines=timelines,
         processors=processors,
+        latencies=latencies,
         holes=(
             *hole_warnings(scenario),
             *no_room,
@@ -186,6 +194,13 @@ def run_scenario(
         stopped=stopped,
         limits=tuple(limits),
     )
+
+
+def _distribution(result: RunResult) -> dict[str, Any]:
+    """Return the latencies of a run's requests as fractions and times [ns]."""
+    assert result.window is not None
+    latency_ns = latency_quantiles(result.window, result.requested)
+    return {"fractions": list(QUANTILES), "latency_ns": latency_ns}
 
 
 def _first_full(

@@ -48,6 +48,21 @@ class Window:
         return counts
 
 
+#: Fractions of requests whose latencies `latency_quantiles` returns: dense towards the tail.
+QUANTILES: tuple[float, ...] = (
+    *(round(0.02 * step, 2) for step in range(45)),
+    *(round(0.9 + 0.005 * step, 3) for step in range(18)),
+    *(round(0.99 + 0.0005 * step, 4) for step in range(19)),
+)
+
+
+def latency_quantiles(window: Window, requested: ClientRequests) -> list[float]:
+    """Return the latency below which each of `QUANTILES` of the requests lies [ns]."""
+    latencies_ns = requested.latencies_ns[window.holds(requested)]
+    times_ns: list[float] = np.quantile(latencies_ns, QUANTILES).tolist()
+    return times_ns
+
+
 def window_of(
     requested: ClientRequests,
     run_end_ns: int,

@@ -100,11 +100,16 @@ def run(
 def _write(out: Path, result: ScenarioResult) -> list[Path]:
     """Write tables, parameters and figures."""
     from stripesim.scenarios.figures.costs import draw_costs
+    from stripesim.scenarios.figures.latencies import draw_latencies
     from stripesim.scenarios.figures.results import draw_all, save_figures
     from stripesim.scenarios.run.results import write_results
 
     extra = {"parameters.json": json.dumps(result.parameters, indent=1)}
-    figures = {**draw_all(result.rows), **draw_costs(result.rows)}
+    figures = {
+        **draw_all(result.rows),
+        **draw_costs(result.rows),
+        **draw_latencies(result.latencies),
+    }
     if result.timelines:
         from stripesim.scenarios.figures.faults import draw_timelines
 
