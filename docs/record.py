@@ -3,6 +3,7 @@
 - ``python docs/record.py [STUDY...]`` runs the named studies, or all, and writes their verdicts to
   docs/ledgers/, with version and date.
 - ``python docs/record.py readme`` rewrites the README's table of errors, which recording does as well.
+- ``python docs/record.py calibration`` calibrates the example cluster that ships, for the trust page.
 - ``python docs/record.py pages [PAGE...]`` runs the commands whose output the pages and the README show.
 """
 
@@ -15,8 +16,10 @@ from typing import Any
 
 from generate.ran import rewrite_pages
 from generate.readme import README, rewritten
-from generate.trust import FOLDER
+from generate.trust import CALIBRATION, FOLDER
 from stripesim import __version__, studies, study
+from stripesim.scenarios.calibrating import EXAMPLE
+from stripesim.scenarios.calibrating.calibrate import calibrate
 
 # Fields of a claim that the page shows; the study's own ledger has the others.
 KEPT = ("id", "metric", "role", "statement", "published_text", "unit", "simulated", "simulated_text", "error",
@@ -45,6 +48,18 @@ def recorded(name: str) -> dict[str, Any]:
     }
 
 
+def record_calibration() -> None:
+    """Calibrate the example cluster and write its rows before and after."""
+    result = calibrate(EXAMPLE)
+    document = result.to_json()
+    for row in document["rows"]:
+        row |= {key: _short(row[key]) for key in ("before", "after")}
+    text = json.dumps({"cluster": EXAMPLE.name, **document}, indent=1)
+    path = FOLDER / f"{CALIBRATION}.json"
+    path.write_text(f"{text}\n", encoding="utf-8")
+    print(f"wrote {path}")
+
+
 def main(names: list[str]) -> None:
     """Record the named studies, all studies, or the output that pages show."""
     if names[:1] == ["pages"]:
@@ -52,8 +67,11 @@ def main(names: list[str]) -> None:
             print(f"wrote {page}")
         return
     FOLDER.mkdir(exist_ok=True)
-    for name in names or studies():
+    for name in names or (*studies(), CALIBRATION):
         if name == "readme":
+            continue
+        if name == CALIBRATION:
+            record_calibration()
             continue
         document = recorded(name)
         bad = ",\n".join(

@@ -50,6 +50,7 @@ def filled(text: str) -> str:
     """Replace markers by generated tables."""
     markers = {
         results.MARKER: results.columns, trust.ANSWERS: trust.kinds, trust.SUMMARY: trust.summary,
+        trust.CALIBRATED: trust.calibrated,
         trust.WRONG: trust.wrong,
     }  # fmt: skip
     for marker, write in markers.items():

@@ -14,6 +14,10 @@ FOLDER = Path(__file__).resolve().parents[1] / "ledgers"
 
 # Markers in docs/trust/index.md, replaced by tables and the list of wrong claims.
 ANSWERS, SUMMARY, WRONG = "<!-- answers -->", "<!-- summary -->", "<!-- wrong -->"
+CALIBRATED = "<!-- calibrated -->"
+
+# Name of the record of the calibrated example cluster.
+CALIBRATION = "calibration"
 
 # A longer list of wrong rows is cut. The study prints all.
 ROWS_MAX = 60
@@ -36,8 +40,9 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
         "koh2017": ("latency",),
         "exstorus2019": ("step times", "shares"),
         "erasurebench2016": ("write latency (Figure 3)", "median_write_latency_httpd_100nodes"),
-        "nvme": ("latency_mean_ms", "latency_p99_ms"),
+        "nvme": ("latency_mean_ms",),
     },
+    "p99 past saturation": {"nvme": ("latency_p99_ms",)},
     "throughput": {
         "koh2017": ("throughput", "random over sequential", "convergence_time"),
         "erasurebench2016": (
@@ -118,6 +123,37 @@ def summary() -> str:
     heads = ("study", "held-out claims right", "wrong", "not derivable", "fitted numbers", "median error",
              "mean error", "rank correlation", "recorded with")  # fmt: skip
     return table(heads, rows) + note
+
+
+def calibrated() -> str:
+    """Return a table of the rates of the example cluster before and after calibration."""
+    path = FOLDER / f"{CALIBRATION}.json"
+    if not path.exists():
+        return "Not recorded yet.\n"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    rates = [row for row in document["rows"] if row["id"].endswith((":iops", ":mb_s"))]
+    rows = []
+    for role, words in (
+        ("calibration", "fitted: 2-replication"),
+        ("held-out", "held out: RS(2,1)"),
+    ):
+        own = [row for row in rates if row["role"] == role]
+        cells = [words, len(own)]
+        for moment in ("before", "after"):
+            ratios = [row[moment] / row["published"] for row in own]
+            right = sum(abs(ratio - 1) <= 0.25 for ratio in ratios)
+            worst = max(ratios, key=lambda ratio: max(ratio, 1 / ratio))
+            cells += [f"{right} of {len(own)}", f"{worst:.1f} ×"]
+        rows.append(tuple(cells))
+    heads = (
+        "rates of",
+        "rows",
+        "within 25 %, before",
+        "worst, before",
+        "within 25 %, after",
+        "worst, after",
+    )
+    return table(heads, rows)
 
 
 def _groups(kind: str) -> list[tuple[str, float, int]]:

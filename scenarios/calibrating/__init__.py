@@ -4,3 +4,9 @@ Start with `calibrate`: it reads measured rows (`rows`, or `fio_output` for fio'
 factors (`factors`) on rows of replication, judges all others before and after, and writes a parameter set
 (`parameter_file`) and a figure (`figure`).
 """
+
+from pathlib import Path
+from typing import Final
+
+#: Published measurements of one cluster, in the form that `stripesim calibrate` reads.
+EXAMPLE: Final = Path(__file__).parent / "vitalif-4x6"
