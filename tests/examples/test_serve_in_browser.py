@@ -27,6 +27,7 @@ pytest.importorskip(
     "selenium", reason="selenium is not installed (pip install stripesim[test])"
 )
 
+from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402 - after the check
 from selenium.webdriver import Chrome, ChromeOptions, Keys  # noqa: E402 - after the check that it is there
 from selenium.webdriver.chrome.service import Service  # noqa: E402 - after the check that it is there
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402 - after the check that it is there
@@ -102,7 +103,9 @@ def results(browser):
 
 
 def until(browser, holds, seconds=20):
-    WebDriverWait(browser, seconds).until(holds)
+    # The page may replace an element while it is read.
+    stale = (StaleElementReferenceException,)
+    WebDriverWait(browser, seconds, ignored_exceptions=stale).until(holds)
 
 
 def error_next_to(browser, name):

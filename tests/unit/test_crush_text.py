@@ -220,9 +220,9 @@ def test_weight_sets_that_do_not_fit_are_reported(old, new, got, wanted):
     ["choose_total_tries", "choose_local_tries", "choose_local_fallback_tries"],
 )
 def test_tries_without_end_are_refused(tunable, monkeypatch):
-    from stripesim.models.placement.crush import tables
+    from stripesim.models.placement.crush import flat
 
-    monkeypatch.setattr(tables, "_BUDGET", 1_000_000)
+    monkeypatch.setattr(flat, "_BUDGET", 1_000_000)
     crush = build_map(hosts=2, osds_per_host=2)
     crush = replace(crush, tunables=replace(crush.tunables, **{tunable: 2**31 - 1}))
     with pytest.raises(PlacementError, match=r"rule 'rep': got .*x = 5"):

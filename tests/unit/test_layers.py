@@ -42,7 +42,7 @@ def imported(source, name="a file"):
             "importlib.import_module",
         ):
             found = node.args[0]
-            if ast.unparse(found).startswith("f'{__name__}."):
+            if ast.unparse(found).startswith(("f'{__name__}.", "f'{__package__}.")):
                 # A package that loads its own modules late stays inside itself.
                 continue
             assert isinstance(found, ast.Constant), (
