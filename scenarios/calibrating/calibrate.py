@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.calibration.fitting import Fit, fit_parameters
+from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.scenarios.calibrating.factors import (
     FACTORS,
     spreads_for,
@@ -104,6 +105,7 @@ class CalibrationResult:
     values: tuple[JudgedValue, ...]
     further: tuple[FurtherRun, ...]  #: The most telling first
     scenario: Scenario  #: The first run, from which a parameter set and a scenario are written
+    drive_set: ParameterSet | None  #: See `MeasuredRun.drive_set`
     before: Models
     after: Models
     source: str
@@ -206,6 +208,7 @@ def calibrate(
         values=tuple(_judged(rows, before, after)),
         further=tuple(_further(fitted_runs, rows, values, fit.covariance, source)),
         scenario=fitted_runs[0].scenario(),
+        drive_set=fitted_runs[0].drive_set,
         before=models,
         after=with_factors(models, values, source),
         source=source,

@@ -12,13 +12,14 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.scenarios.calibrating.rows import (
     CalibrationError,
     CalibrationRow,
     Load,
     ModelChange,
 )
-from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.models import build_models, device_set
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario
@@ -76,6 +77,11 @@ class FioRun:
     def rows(self) -> tuple[CalibrationRow, ...]:
         """The one row of the run."""
         return (self.row,)
+
+    @property
+    def drive_set(self) -> ParameterSet:
+        """The parameter set of the drives."""
+        return device_set(self._scenario)
 
     def scenario(self) -> Scenario:
         """Return the run as a scenario."""

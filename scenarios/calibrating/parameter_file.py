@@ -15,6 +15,8 @@ from stripesim.scenarios.schema.toml import toml_document
 #: Name of the file; a scenario next to it names it as ``./parameters.toml``.
 FILE: Final = "parameters.toml"
 _DIGITS: Final = 6
+# Tables of a drive that a calibration keeps.
+_CAPACITY: Final = ("capacity", "endurance")
 # Models of a cluster whose numbers a calibration changes.
 _CHANGED: Final = ("client", "cpu", "threads", "public_nic", "private_nic")
 
@@ -45,6 +47,9 @@ def parameter_text(result: CalibrationResult) -> str:
         else:
             lines += _copied_lines(name, table)
     lines += _model_lines(of_device, device, device.number_names())
+    if result.drive_set is not None:
+        for name in _CAPACITY:
+            lines += _copied_lines(name, result.drive_set.table(name) or {})
     lines += _range_lines(result)
     return "\n".join(lines)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.studies.nvme.hardware import Hardware, hardware_of
@@ -92,6 +93,10 @@ class MeasuredRun(Protocol):
     def models(self) -> Models:
         """Return the models before calibration."""
 
+    @property
+    def drive_set(self) -> ParameterSet | None:
+        """The parameter set of the drives, for their capacity; None if a data sheet describes them."""
+
     def simulate(
         self, change: ModelChange, *, rounds: int
     ) -> dict[str, dict[str, float]]:
@@ -112,6 +117,10 @@ class TableRun:
     def rows(self) -> tuple[CalibrationRow, ...]:
         """The rows of the run."""
         return tuple(_calibration_row(row) for row in self.measured)
+
+    @property
+    def drive_set(self) -> None:
+        """No set, because a data sheet describes the drives."""
 
     def scenario(self) -> Scenario:
         """Return the run as a scenario."""

@@ -130,7 +130,7 @@ class _Pages:
             bases=[*_bases(), *served, *self._uploads],
             base=name,
             title=base.name,
-            controls=controls(),
+            controls=controls(base),
             options=options,
             rows=number_rows(options),
             query=_query(name, options),
@@ -145,14 +145,14 @@ class _Pages:
         """Return results and field errors while values are typed, and update the address of the page."""
         query = dict(request.query_params)
         options = await self._options(query)
-        name, _ = self._base(query)
+        name, base = self._base(query)
         address = _query(name, options)
         answer = _html(
             "compare.html.j2",
             rows=number_rows(options),
             query=address,
             options=options,
-            controls=controls(),
+            controls=controls(base),
         )
         answer.headers["HX-Push-Url"] = f"/?{address}"
         return answer

@@ -25,6 +25,7 @@ _FIELDS_OF_KEYS: Final[Mapping[str, str]] = {
     "workload.read_fraction": "read_percent",
     "workload.rate_per_s": "rate_per_s",
     "durability.afr": "afr_percent",
+    "durability.drive_bytes": "drive_tb",
     "durability.repair_bytes_per_s": "repair_mb_per_s",
 }
 # One line of a scenario error: an optional location, a key and the problem.

@@ -51,14 +51,25 @@ _GROWTH_BYTES_PER_DAY: Final = 0.1e12
 _REPAIR_BYTES_PER_S: Final = 50e6
 
 
-@lru_cache(maxsize=1)
-def controls() -> tuple[Control, ...]:
-    """Return the controls in their order on the page."""
+def controls(base: Scenario | None = None) -> tuple[Control, ...]:
+    """Return the controls in their order on the page.
+
+    The drive of a scenario `base` that names a file of its own is a choice next to the shipped ones.
+    """
+    if base is not None and names_file("drive", base.cluster.drive):
+        return _controls(base.cluster.drive)
+    return _controls("")
+
+
+@lru_cache(maxsize=16)
+def _controls(own_drive: str) -> tuple[Control, ...]:
     devices = tuple(
         name
         for name in names()
         if any(ParameterSet(name).table(t) for t in DEVICE_TABLES)
     )
+    if own_drive:
+        devices = (own_drive, *devices)
     return (
         Control("scheme", "Scheme", "text"),
         Control(
@@ -206,7 +217,7 @@ def read_values(
     """Read one option from a query, with values of `base` as defaults. Return its values and its problems."""
     values = defaults(base, side)
     problems = {}
-    for control in controls():
+    for control in controls(base):
         typed = query.get(control.key(side))
         if typed is None:
             continue
@@ -336,7 +347,7 @@ def _capacity_numbers(capacity: Capacity, drives: Drives) -> list[Number]:
         full_ratio = drives.fill.full_ratio
         full_ratio_source = drives.fill.provenance["full_ratio"].source
     overhead = f"{capacity.overhead:.4g}"
-    raw_why = f"{capacity.osds} OSDs × {drives.osd_bytes or 0:,.0f} B"
+    raw_why = f"{capacity.osds} OSDs × {bytes_text(drives.osd_bytes)}"
     full_why = f"raw × {full_ratio:g} / {overhead}"
     safe_why = " → ".join(
         f"{step.name} {bytes_text(step.left_bytes)} ({step.why})"

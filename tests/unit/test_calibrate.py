@@ -196,6 +196,9 @@ def test_the_written_set_gives_the_fitted_models(calibrated, tmp_path):
     (tmp_path / "scenario.toml").write_text(scenario_text(calibrated), "utf-8")
     written = tomllib.loads((tmp_path / "scenario.toml").read_text("utf-8"))
     assert written["cluster"]["parameters"] == "./parameters.toml"
+    # The capacity of the drive is kept, for plans.
+    tables = tomllib.loads((tmp_path / "parameters.toml").read_text("utf-8"))
+    assert tables["capacity"]["drive_bytes"]["value"] == 3.84e12
     models = build_models(load_scenario(tmp_path / "scenario.toml"))
     after = calibrated.after
     assert models.cpu.op_prepare_ns == pytest.approx(after.cpu.op_prepare_ns, rel=1e-5)

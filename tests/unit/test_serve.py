@@ -3,6 +3,7 @@
 import re
 import time
 import tomllib
+from importlib.resources import files
 from pathlib import Path
 
 import anyio
@@ -19,10 +20,17 @@ pytest.importorskip(
 
 from starlette.testclient import TestClient
 
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 from stripesim.web.app import FORM_BYTES_MAX, UPLOAD_BYTES_MAX, create_app
 from stripesim.web.jobs import WAITING_MAX, JobQueue, QueueFullError
-from stripesim.web.state import SIDES, option_of, read_upload, toml_of
+from stripesim.web.state import (
+    SIDES,
+    controls,
+    option_of,
+    read_upload,
+    read_values,
+    toml_of,
+)
 
 BASE = """
 schemes = ["rep:3", "rs:4,2"]
@@ -358,3 +366,22 @@ def test_a_form_is_bounded_regardless_of_its_claimed_length(client):
     # Sent in pieces, so that no length is stated beforehand.
     kind = {"content-type": "application/x-www-form-urlencoded"}
     assert client.post("/simulate", content=parts(), headers=kind).status_code == 413
+
+
+def test_a_drive_file_of_the_served_scenario_is_a_choice_and_stays_chosen(tmp_path):
+    # Given a scenario whose drive is a file next to it
+    source = files("stripesim.calibration.parameters") / "samsung-pm983.toml"
+    (tmp_path / "mine.toml").write_text(source.read_text("utf-8"), "utf-8")
+    text = (
+        'schemes = ["rep:3", "rs:4,2"]\n[cluster]\nhosts = 8\ndrive = "./mine.toml"\n'
+    text += "[workload]\nrequests = 200\n"
+    )
+    (tmp_path / "scenario.toml").write_text(text, "utf-8")
+    served = load_scenario(tmp_path / "scenario.toml")
+    # When its controls are shown and its form is sent back unchanged
+    (drive,) = (control for control in controls(served) if control.name == "drive")
+    values, problems = read_values(served, {"a.drive": "./mine.toml"}, "a")
+    # Then the file is the first choice and no other drive takes its place.
+    assert drive.choices[0] == "./mine.toml"
+    assert (values["drive"], problems) == ("./mine.toml", {})
+    assert option_of(served, {}, "a").scenario.cluster.drive == "./mine.toml"
