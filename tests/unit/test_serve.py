@@ -370,12 +370,10 @@ def test_a_form_is_bounded_regardless_of_its_claimed_length(client):
 
 def test_a_drive_file_of_the_served_scenario_is_a_choice_and_stays_chosen(tmp_path):
     # Given a scenario whose drive is a file next to it
-    source = files("stripesim.calibration.parameters") / "samsung-pm983.toml"
+    source = files("stripesim.calibration.parameters") / "nvme-tlc.toml"
     (tmp_path / "mine.toml").write_text(source.read_text("utf-8"), "utf-8")
-    text = (
-        'schemes = ["rep:3", "rs:4,2"]\n[cluster]\nhosts = 8\ndrive = "./mine.toml"\n'
-    text += "[workload]\nrequests = 200\n"
-    )
+    cluster = '[cluster]\nhosts = 8\ndrive = "./mine.toml"\n'
+    text = f'schemes = ["rep:3", "rs:4,2"]\n{cluster}[workload]\nrequests = 200\n'
     (tmp_path / "scenario.toml").write_text(text, "utf-8")
     served = load_scenario(tmp_path / "scenario.toml")
     # When its controls are shown and its form is sent back unchanged
@@ -384,4 +382,6 @@ def test_a_drive_file_of_the_served_scenario_is_a_choice_and_stays_chosen(tmp_pa
     # Then the file is the first choice and no other drive takes its place.
     assert drive.choices[0] == "./mine.toml"
     assert (values["drive"], problems) == ("./mine.toml", {})
-    assert option_of(served, {}, "a").scenario.cluster.drive == "./mine.toml"
+    option = option_of(served, {}, "a")
+    assert option.problem_lines == []
+    assert option.scenario.cluster.drive == "./mine.toml"
