@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +27,6 @@ from stripesim.scenarios.calibrating.rows import (
     CalibrationRow,
     Load,
     MeasuredRun,
-    ModelChange,
     check_rows,
     table_runs,
 )
@@ -38,7 +40,7 @@ TOLERANCE: Final = 0.25
 # of a measurement and effects that the model leaves out add up to.
 _ROW_SPREAD: Final = 0.2
 # A search runs short simulations, scaled by how far each is from a long one at its start.
-_SHORT_ROUNDS: Final = 8
+_SHORT_ROUNDS: Final = 4
 _EVALUATIONS: Final = 12
 # Factors are searched within these multiples of their start.
 _RANGE: Final = 20.0
@@ -155,7 +157,10 @@ class CalibrationResult:
 
 
 def calibrate(
-    folder: Path, *, progress: Callable[[str], None] = lambda words: None
+    folder: Path,
+    *,
+    jobs: int | None = None,
+    progress: Callable[[str], None] = lambda words: None,
 ) -> CalibrationResult:
     """Calibrate a cluster to its own measurements.
 
@@ -164,6 +169,8 @@ def calibrate(
     folder
         A folder with ``times.csv`` and ``clusters.toml``, in the form of `stripesim study nvme --data`, or
         with fio's JSON outputs and the scenario of the cluster.
+    jobs
+        Worker processes. Default: one for each core.
     progress
         Is called with a line for each part of the work.
 
@@ -193,20 +200,24 @@ def calibrate(
     models = fitted_runs[0].models()
     start = starts(models)
     source = _source(folder, rows)
-    progress(f"simulating {len(runs)} runs before the calibration")
-    before = _simulated(runs, start, source, ROUNDS)
-    progress(f"fitting {len(FACTORS)} factors to {len(fitted_runs)} runs")
     spreads = spreads_for(models)
-    fit = _fit(fitted_runs, start, before, spreads, source)
-    values = {factor.name: factor.value for factor in fit.parameters}
-    progress(f"simulating {len(runs)} runs after the calibration")
-    after = _simulated(runs, values, source, ROUNDS)
-    progress("looking for the measurement that would tell most")
+    # Fresh interpreters: a fork of a process with threads may hang.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        simulator = _Simulator(pool, source)
+        progress(f"simulating {len(runs)} runs before the calibration")
+        before = simulator.simulate(runs, start, ROUNDS)
+        progress(f"fitting {len(FACTORS)} factors to {len(fitted_runs)} runs")
+        fit = _fit(simulator, fitted_runs, start, before, spreads)
+        values = {factor.name: factor.value for factor in fit.parameters}
+        progress(f"simulating {len(runs)} runs after the calibration")
+        after = simulator.simulate(runs, values, ROUNDS)
+        progress("looking for the measurement that would tell most")
+        further = _further(simulator, fitted_runs[0], rows, values, fit.covariance)
     return CalibrationResult(
         fitted=tuple(_fitted(fit, spreads)),
         rows=tuple(rows),
         values=tuple(_judged(rows, before, after)),
-        further=tuple(_further(fitted_runs, rows, values, fit.covariance, source)),
+        further=tuple(further),
         scenario=fitted_runs[0].scenario(),
         drive_set=fitted_runs[0].drive_set,
         before=models,
@@ -237,34 +248,48 @@ def _source(folder: Path, rows: Sequence[CalibrationRow]) -> str:
     return f"fitted to {len(fitted)} rows of replication in {folder.name}: {', '.join(fitted)}"
 
 
-def _change(values: Mapping[str, float], source: str) -> ModelChange:
-    return lambda models: with_factors(models, values, source)
+class _Simulator:
+    """Simulates runs with some factors, several at a time."""
+
+    def __init__(self, pool: ProcessPoolExecutor, source: str) -> None:
+        self._pool = pool
+        self._source = source
+
+    def simulate(
+        self, runs: Sequence[MeasuredRun], values: Mapping[str, float], rounds: int
+    ) -> dict[str, dict[str, float]]:
+        """Return each metric of each row by the row's id."""
+        one = partial(
+            _simulate_run, values=dict(values), source=self._source, rounds=rounds
+        )
+        simulated: dict[str, dict[str, float]] = {}
+        for metrics in self._pool.map(one, runs):
+            simulated |= metrics
+        return simulated
 
 
-def _simulated(
-    runs: Sequence[MeasuredRun], values: Mapping[str, float], source: str, rounds: int
+def _simulate_run(
+    run: MeasuredRun, *, values: Mapping[str, float], source: str, rounds: int
 ) -> dict[str, dict[str, float]]:
-    """Simulate runs with some factors; return each metric of each row."""
-    simulated: dict[str, dict[str, float]] = {}
-    for run in runs:
-        simulated |= run.simulate(_change(values, source), rounds=rounds)
-    return simulated
+    return run.simulate(
+        lambda models: with_factors(models, values, source), rounds=rounds
+    )
 
 
 def _fit(
+    simulator: _Simulator,
     runs: Sequence[MeasuredRun],
     start: Mapping[str, float],
     before: Mapping[str, Mapping[str, float]],
     spreads: Mapping[str, float],
-    source: str,
 ) -> Fit:
     rows = {
         row.id: row for run in runs for row in run.rows if row.role == "calibration"
     }
-    short = _simulated(runs, start, source, _SHORT_ROUNDS)
+    short = simulator.simulate(runs, start, _SHORT_ROUNDS)
 
     def simulate(values: Mapping[str, float]) -> dict[str, float]:
-        tried = _simulated(runs, values, source, _SHORT_ROUNDS)
+        tried = simulator.simulate(runs, values, _SHORT_ROUNDS)
         rates = {}
         for name, row in rows.items():
             metric = row.fitted_metric
@@ -319,11 +344,11 @@ def _judged(
 
 
 def _further(
-    runs: Sequence[MeasuredRun],
+    simulator: _Simulator,
+    template: MeasuredRun,
     rows: Sequence[CalibrationRow],
     values: Mapping[str, float],
     covariance: npt.NDArray[np.float64],
-    source: str,
 ) -> list[FurtherRun]:
     r"""Rank loads not yet measured by how uncertain their predicted rates are, the most uncertain first.
 
@@ -336,30 +361,36 @@ def _further(
         for row in rows
         if row.scheme.startswith("rep:")
     }
-    ranked = []
-    for load in FURTHER_LOADS:
-        if (load.op, load.pattern, load.block_bytes, load.depth == 1) in measured:
-            continue
-        run = runs[0].under(load)
-        slopes = _slopes(run, values, source)
-        uncertainty = float(np.sqrt(slopes @ covariance @ slopes))
-        ranked.append(FurtherRun(run.rows[0].load_text, load.fio_command, uncertainty))
+    loads = [
+        load
+        for load in FURTHER_LOADS
+        if (load.op, load.pattern, load.block_bytes, load.depth == 1) not in measured
+    ]
+    runs = [template.under(load) for load in loads]
+    slopes = _slopes(simulator, runs, values)
+    ranked = [
+        FurtherRun(
+            run.rows[0].load_text,
+            load.fio_command,
+            float(np.sqrt(own @ covariance @ own)),
+        )
+        for load, run, own in zip(loads, runs, slopes, strict=True)
+    ]
     return sorted(ranked, key=lambda run: -run.uncertainty)
 
 
 def _slopes(
-    run: MeasuredRun, values: Mapping[str, float], source: str
+    simulator: _Simulator, runs: Sequence[MeasuredRun], values: Mapping[str, float]
 ) -> npt.NDArray[np.float64]:
-    """Return the change of a rate's logarithm with that of each factor, shape (factors,)."""
+    """Return the change of each rate's logarithm with that of each factor, shape (runs, factors)."""
 
-    def log_rate(tried: Mapping[str, float]) -> float:
-        simulated = run.simulate(_change(tried, source), rounds=_SHORT_ROUNDS)
-        return float(np.log(simulated[run.rows[0].id]["iops"]))
+    def log_rates(tried: Mapping[str, float]) -> npt.NDArray[np.float64]:
+        simulated = simulator.simulate(runs, tried, _SHORT_ROUNDS)
+        return np.log([simulated[run.rows[0].id]["iops"] for run in runs])
 
-    at_optimum = log_rate(values)
-    return np.array(
-        [
-            (log_rate({**values, name: value * _STEP}) - at_optimum) / np.log(_STEP)
-            for name, value in values.items()
-        ]
-    )
+    at_optimum = log_rates(values)
+    changed = [
+        log_rates({**values, name: value * _STEP}) for name, value in values.items()
+    ]
+    slopes: npt.NDArray[np.float64] = (np.array(changed) - at_optimum) / np.log(_STEP)
+    return slopes.T

@@ -131,6 +131,7 @@ class FioRun:
         """Return a run on the same cluster under another load."""
         row = replace(
             self.row,
+            id=load.name,
             op=load.op,
             pattern=load.pattern,
             block_bytes=load.block_bytes,

@@ -64,19 +64,26 @@ class Load:
     depth: int  #: Requests in flight of each client
 
     @property
-    def fio_command(self) -> str:
-        """The command that measures it."""
-        kind = f"rand{self.op}" if self.pattern == "rand" else self.op
+    def name(self) -> str:
+        """A name for the load's files."""
         size = (
             f"{self.block_bytes >> 10}k"
             if self.block_bytes < 1 << 20
             else f"{self.block_bytes >> 20}M"
         )
-        name = f"{kind}-{size}-{self.clients}x{self.depth}"
+        return f"{self._kind}-{size}-{self.clients}x{self.depth}"
+
+    @property
+    def _kind(self) -> str:
+        return f"rand{self.op}" if self.pattern == "rand" else self.op
+
+    @property
+    def fio_command(self) -> str:
+        """The command that measures it."""
         return (
-            f"fio --name={name} --ioengine=rbd --pool=POOL --rbdname=IMAGE --rw={kind} --bs={size} "
-            f"--iodepth={self.depth} --numjobs={self.clients} --time_based --runtime=60 "
-            f"--group_reporting --output-format=json --output={name}.json"
+            f"fio --name={self.name} --ioengine=rbd --pool=POOL --rbdname=IMAGE --rw={self._kind} "
+            f"--bs={self.block_bytes >> 10}k --iodepth={self.depth} --numjobs={self.clients} --time_based "
+            f"--runtime=60 --group_reporting --output-format=json --output={self.name}.json"
         )
 
 
@@ -144,6 +151,7 @@ class TableRun:
         """Return a run on the same cluster under another load."""
         row = replace(
             self.measured[0],
+            id=load.name,
             op=load.op,
             part="",
             pattern=load.pattern,

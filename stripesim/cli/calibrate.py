@@ -23,6 +23,10 @@ def calibrate(
             show_default=False,
         ),
     ],
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Worker processes. Default: one for each core."),
+    ] = None,
     out: options.OutOption = None,
     json_to: options.JsonOption = None,
 ) -> None:
@@ -30,7 +34,9 @@ def calibrate(
     output.check_out(out)
     from stripesim.scenarios.calibrating.calibrate import calibrate as fit_cluster
 
-    result = fit_cluster(measured, progress=lambda line: print(line, file=sys.stderr))
+    result = fit_cluster(
+        measured, jobs=jobs, progress=lambda line: print(line, file=sys.stderr)
+    )
     written = [] if out is None else _write(out, result)
     if output.write_json(json_to, result.to_json()):
         return
