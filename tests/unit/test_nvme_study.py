@@ -263,7 +263,7 @@ def test_more_placement_groups_give_more_reads():
         for number in ("001", "005")
     )
     rates = [
-        predict([row], hardware_of(row, clusters, ""), rounds=3)[0]["iops"]
+        predict([row], hardware_of(row, clusters, ""), rounds=12)[0]["iops"]
         for row in (few, many)
     ]
     assert rates[1] > 3 * rates[0]

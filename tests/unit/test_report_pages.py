@@ -206,7 +206,7 @@ def test_every_figure_has_a_text_alternative(page):
         for tag, attributes in page.elements
         if attributes.get("role") == "img"
     ]
-    assert len(drawn) == page.count("figure") == page.count("figcaption") == 8
+    assert len(drawn) == page.count("figure") == page.count("figcaption") == 12
     assert all(
         attributes["role"] == "img" and len(attributes["aria-label"]) > 40
         for attributes in drawn
@@ -285,9 +285,9 @@ def test_a_scenario_without_sizes_or_known_drives_has_a_page_too(tmp_path):
     scenario = load_scenario(str(tmp_path / "s.toml"))
     page = Page(report_of_run(scenario, run_scenario(scenario)))
     said = "".join(page.text)
-    # No block size, nothing to draw against it.
+    # No block size, so no quantity is drawn against it.
     assert all(
-        attributes["id"].startswith("costs-")
+        attributes["id"].startswith(("costs-", "latency-"))
         for tag, attributes in page.elements
         if tag == "figure"
     )
