@@ -21,6 +21,8 @@ from stripesim.models.placement.crush.elements import (
 from stripesim.models.placement.crush.map import CrushMap, Reweights
 from stripesim.models.placement.crush.text import load_map, parse_map
 from stripesim.models.placement.crush.to_text import map_to_text
+from stripesim.models.placement.crush_changes import reweighted, with_new_hosts
+from stripesim.models.placement.movement import Movement, OsdWeights
 from stripesim.models.placement.osdmap import (
     pg_mappings,
     pgs_of_objects,
@@ -37,7 +39,9 @@ __all__ = [
     "CrushMap",
     "CrushMapError",
     "Device",
+    "Movement",
     "OsdMap",
+    "OsdWeights",
     "PgSets",
     "PlacedPool",
     "PlacementError",
@@ -56,5 +60,7 @@ __all__ = [
     "pg_sets",
     "pgs_of_objects",
     "placement_seeds",
+    "reweighted",
     "stable_mod",
+    "with_new_hosts",
 ]

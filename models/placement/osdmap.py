@@ -70,6 +70,7 @@ def pg_mappings(
     """Return the OSDs of every placement group of a pool, while all OSDs are up.
 
     Rule and reweights are those of `CrushMap.map_many`; `pgp_num` is PGs for placement, by default pg_num.
+    The pool's id also picks its choose_args.
     Row p holds the OSDs of PG p, the primary first (shard 0 of an erasure-coded pool); `NONE` where CRUSH
     found none. Upmap exceptions, pg_temp and primary affinity are left to `pg_sets`.
     """
@@ -79,7 +80,7 @@ def pg_mappings(
         pool_id,
         pg_num if pgp_num is None else pgp_num,
     )
-    return crush.map_many(rule, seeds, width, reweights)
+    return crush.map_many(rule, seeds, width, reweights, pool=pool_id)
 
 
 def _check_count(name: str, count: int) -> None:

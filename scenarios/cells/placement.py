@@ -14,12 +14,15 @@ from stripesim.models.drive import DriveCapacity
 from stripesim.models.placement import (
     NONE,
     CrushMap,
+    OsdWeights,
     load_map,
     map_of_hosts,
     pg_mappings,
+    reweighted,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.cells.files import cached_by_content
+from stripesim.scenarios.cells.growth import GrownMap, grown_map
 from stripesim.scenarios.cells.models import device_set
 from stripesim.scenarios.schema.geometry import (
     domain_count,
@@ -37,8 +40,6 @@ from stripesim.sim.engine.graph import IntArray
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-POOL_ID = 1
 
 
 def acting_sets(
@@ -76,15 +77,17 @@ def _too_few_domains(
 
 
 def host_values(scenario: Scenario, key: str) -> list[Any]:
-    """List a key's value for each host, from the groups of hosts."""
+    """List a key's value for each host, from the groups of hosts; new hosts are like the last."""
     check_host_count(scenario)
-    return scenario.cluster.of_hosts(key)
+    values = scenario.cluster.of_hosts(key)
+    return values + [values[-1]] * len(grown_map_of(scenario).new_hosts)
 
 
 def check_host_count(scenario: Scenario) -> None:
     """Check that groups of hosts describe as many hosts as the cluster has."""
     cluster = scenario.cluster
-    count = int(padded_osd_hosts(scenario).max()) + 1
+    new_count = len(grown_map_of(scenario).new_hosts)
+    count = int(padded_osd_hosts(scenario).max()) + 1 - new_count
     if cluster.host_count == count:
         return
     got = f"groups of {cluster.host_count} hosts"
@@ -162,11 +165,18 @@ def _too_small(scenario: Scenario, group: int, sizes: list[float]) -> ValueError
 
 
 def crush_of(scenario: Scenario) -> CrushMap:
-    """Return the CRUSH map of a scenario: its file, or the regular map of its counts."""
+    """Return the CRUSH map of a scenario, with hosts that changes add later and that weigh nothing yet."""
+    return grown_map_of(scenario).crush
+
+
+def grown_map_of(scenario: Scenario) -> GrownMap:
+    """Return the CRUSH map of a scenario, its file or the regular map of its counts, with new hosts."""
     cluster = scenario.cluster
     if cluster.crush_map is not None:
-        return _map_of_file(str(scenario.resolve(cluster.crush_map)))
-    return _map_of(cluster, _group_weights(scenario))
+        crush = _map_of_file(str(scenario.resolve(cluster.crush_map)))
+    else:
+        crush = _map_of(cluster, _group_weights(scenario))
+    return grown_map(crush, scenario.changes)
 
 
 def crush_rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
@@ -179,17 +189,21 @@ def crush_rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
 
 
 def up_sets(
-    scenario: Scenario, scheme: RedundancyScheme, out: Sequence[int] = ()
+    scenario: Scenario,
+    scheme: RedundancyScheme,
+    weights: OsdWeights | None = None,
 ) -> IntArray:
-    """Map the placement groups, with some OSDs out."""
+    """Map the placement groups, with some weights of OSDs."""
     assert NO_OSD == NONE
-    crush = crush_of(scenario)
+    weights = weights or OsdWeights()
+    crush = reweighted(crush_of(scenario), dict(weights.crush))
     rule = crush_rule(scenario, scheme)
     groups = scenario.cluster.pg_num
-    reweights = dict.fromkeys(out, 0.0) if out else None
-    return pg_mappings(crush, rule, POOL_ID, groups, scheme.width, reweights).astype(
-        np.int64
+    reweights = dict.fromkeys(weights.out, 0.0)
+    rows = pg_mappings(
+        crush, rule, scenario.cluster.pool_id, groups, scheme.width, reweights
     )
+    return rows.astype(np.int64)
 
 
 def osd_hosts(scenario: Scenario) -> IntArray:
@@ -207,7 +221,11 @@ def padded_osd_hosts(scenario: Scenario) -> IntArray:
     cluster = scenario.cluster
     key = "cluster.crush_map"
     if cluster.crush_map is None:
-        return Topology.of(cluster).osd_hosts
+        hosts = Topology.of(cluster).osd_hosts
+        new_hosts = grown_map_of(scenario).new_hosts
+        sizes = [len(osds) for osds in new_hosts]
+        numbers = cluster.host_count + np.arange(len(sizes), dtype=np.int64)
+        return np.concatenate([hosts, np.repeat(numbers, sizes)])
     crush = crush_of(scenario)
     found = crush.domains("host")
     if not found:
@@ -239,7 +257,8 @@ def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int |
     hosts = osd_hosts(scenario)
     osds = np.flatnonzero(hosts >= 0).tolist()
     domain = domain_type(scenario, scheme)
-    if scenario.cluster.crush_map is None:
+    is_listed = scenario.cluster.crush_map is None and not grown_map_of(scenario).new_hosts
+    if is_listed:
         return dict(zip(osds, domains_of_osds(scenario, domain), strict=True))
     named = crush_of(scenario).domains(domain)
     return {osd: named.get(osd, osd) for osd in osds}

@@ -53,7 +53,6 @@ _IMAGE_BYTES: Final = 8 << 30
 _OBJECT_BYTES: Final = 4 << 20
 _MANAGER_POOLS: Final = (".mgr", "device_health_metrics")
 # The number that `run` gives the pool of a scenario.
-_POOL_ID: Final = 1
 # Hosts whose OSDs differ by less in size are alike: partitions differ by some megabytes.
 _ALIKE: Final = 0.02
 _UNITS: Final = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
@@ -296,7 +295,12 @@ def scenario_of(
     """Make the scenario of a pool with the part of the CRUSH map that its rule reaches."""
     described = describe_pool(cluster, pool)
     crush, text = _map_of(cluster, pool)
-    keys = {"crush_map": crush_file, "crush_rule": pool.rule_name, **described.cluster}
+    keys = {
+        "crush_map": crush_file,
+        "crush_rule": pool.rule_name,
+        "pool_id": pool.placed.id,
+        **described.cluster,
+    }
     groups = host_groups(_hosts_of_map(crush, cluster, described))
     if len(groups) > 1:
         keys["hosts"] = groups
@@ -320,7 +324,9 @@ def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str
     width = pool.placed.size
     try:
         read = parse_map(text)
-        rows = pg_mappings(read, pool.rule_name, _POOL_ID, pool.placed.pg_num, width)
+        rows = pg_mappings(
+            read, pool.rule_name, pool.placed.id, pool.placed.pg_num, width
+        )
     except PlacementError as error:
         raise ClusterImportError(
             f"{key}: got a map that `run` refuses: {str(error).splitlines()[0]}"

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
+from stripesim.scenarios.schema.changes import CHANGES_MAX, ChangeSpec
 from stripesim.scenarios.schema.tables import (
     DurabilitySpec,
     FaultsSpec,
@@ -163,6 +164,8 @@ class ClusterSpec(Table):
     """Racks, each with as many hosts [count]; leave out for one row of hosts."""
     pg_num: Count = 1024
     """Placement groups of the pool [count]."""
+    pool_id: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
+    """Number of the pool in Ceph, which decides where CRUSH places its groups."""
     object_bytes: SizeBytes = 4 * 1024**2
     """Size of one RADOS object of the image [bytes]."""
     stripe_unit_bytes: SizeBytes = 4096
@@ -407,6 +410,8 @@ class Scenario(Table):
     """OSDs that are down and stay down."""
     faults: FaultsSpec | None = None
     """What fails and comes back during the run, and how the cluster recovers."""
+    changes: tuple[ChangeSpec, ...] = Field(default=(), max_length=CHANGES_MAX)
+    """Planned changes, each a table [[changes]]: see stripesim rehearse."""
     durability: DurabilitySpec | None = None
     """How drives fail and are rebuilt over years: see stripesim durability."""
     plan: PlanSpec | None = None
@@ -520,7 +525,13 @@ class Scenario(Table):
 
     def hash(self) -> str:
         """Name the scenario by its content; paths count as written, optional tables only where given."""
-        left_out = {key for key in ("durability", "plan") if getattr(self, key) is None}
+        left_out: dict[str, Any] = {
+            key: True for key in ("durability", "plan") if getattr(self, key) is None
+        }
+        if not self.changes:
+            left_out["changes"] = True
+        if self.cluster.pool_id == 1:
+            left_out["cluster"] = {"pool_id"}
         canonical = json.dumps(
             self.model_dump(mode="json", exclude=left_out),
             sort_keys=True,

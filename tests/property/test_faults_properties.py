@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
-from stripesim.models.placement import build_map, pg_mappings
+from stripesim.models.placement import OsdWeights, build_map, pg_mappings, reweighted
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import (
     Corruption,
@@ -131,17 +131,18 @@ def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
     crush = build_map(hosts=HOSTS, osds_per_host=OSDS_PER_HOST)
     rule = ("rep" if scheme.kind == "replicated" else "ec") + "_osd"
 
-    def up_sets(out):
-        reweights = dict.fromkeys(out, 0.0) if out else None
+    def up_sets(weights):
+        changed = reweighted(crush, dict(weights.crush))
+        reweights = dict.fromkeys(weights.out, 0.0)
         return np.asarray(
-            pg_mappings(crush, rule, 1, 8, scheme.width, reweights), dtype=np.int64
+            pg_mappings(changed, rule, 1, 8, scheme.width, reweights), dtype=np.int64
         )
 
     pool = make_pool(
         change(models, pg_lock={"scope": story["scope"]}),
         story["scheme"],
         hosts=[osd // OSDS_PER_HOST for osd in range(OSDS)],
-        acting=up_sets(()),
+        acting=up_sets(OsdWeights()),
         object_bytes=96 * KIB,
     )
     workload = Synthetic(

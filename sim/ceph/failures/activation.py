@@ -1,5 +1,7 @@
 """Activation: serving, recovery and read leases of a PG, given its members."""
 
+from collections.abc import Callable
+
 from stripesim.models.recovery import min_size
 from stripesim.sim.ceph.failures.background.streams import BackgroundWork
 from stripesim.sim.ceph.failures.client_writes import ClientWrites
@@ -69,7 +71,10 @@ class ReadLeases:
 
 
 class Activation:
-    """Decides, given a PG's members, if it serves clients, recovers, or is clean."""
+    """Decides, given a PG's members, if it serves clients, recovers, or is clean.
+
+    `on_all_clean` is called whenever the last PG has become clean.
+    """
 
     def __init__(
         self,
@@ -91,6 +96,7 @@ class Activation:
         scheme = state.pool.scheme
         self._min_size = min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)
         self._is_recovering = False
+        self.on_all_clean: Callable[[], None] = _do_nothing
         # When the cluster's status shows each PG as clean [ns].
         self._seen_clean_ns: dict[int, int] = {}
 
@@ -257,6 +263,11 @@ class Activation:
             "seen clean",
             "the cluster's status shows all placement groups clean",
         )
+        self.on_all_clean()
+
+
+def _do_nothing() -> None:
+    pass
 
 
 def _members_by_item(group: Group) -> dict[int | None, Members]:

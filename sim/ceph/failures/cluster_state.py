@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stripesim.models.placement import OsdWeights
 from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.cluster_map import ClusterMap, UpSet
@@ -137,7 +138,7 @@ def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
     """
     cluster = pool.cluster
     plan.check(cluster.osd_hosts)
-    if not np.array_equal(plan.up_sets(()), cluster.acting):
+    if not np.array_equal(plan.up_sets(OsdWeights()), cluster.acting):
         raise ValueError(
             "faults: up_sets: got other sets for no OSD out than the pool has, wanted the same"
         )

@@ -18,6 +18,7 @@ from stripesim.sim.ceph.failures.fault_plan import FaultPlan
 from stripesim.sim.ceph.failures.monitor import DownOut, Monitor
 from stripesim.sim.ceph.failures.outages import InitialLoss, Outages
 from stripesim.sim.ceph.failures.peering import Peering
+from stripesim.sim.ceph.failures.planned_changes import PlannedChanges
 from stripesim.sim.ceph.failures.results.fault_run import FaultRun
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.planner import Foreground
@@ -79,11 +80,14 @@ class FaultDirector:
         background.connect(activation, corrupt_shards.on_scrubbed)
         self._initial_loss = InitialLoss(state, activation)
         peering = Peering(state, monitor, writes, background, activation)
+        changes = PlannedChanges(state, monitor)
+        activation.on_all_clean = changes.on_all_clean
         monitor.subscribers += [
             DownOut(state, monitor).on_map,
             self._note_map,
             outages.on_map,
             peering.on_map,
+            changes.on_map,
         ]
         self.state = state
         self.monitor = monitor
@@ -92,6 +96,7 @@ class FaultDirector:
         self._writes = writes
         self._background = background
         self._data_loss = data_loss
+        self._changes = changes
 
     @property
     def feeds(self) -> list[OperationFeed]:
@@ -132,6 +137,7 @@ class FaultDirector:
             wake_ns=self.state.pool.cluster.resources.wake_ns,
             timeline=self.state.timeline,
             objects_counts=[len(group.objects) for group in self.state.groups],
+            changes=self._changes.outcomes,
             rounds=recovery.rounds,
             waited_ns=recovery.waited_ns,
             shard_bytes=self._operations.shard_bytes,
@@ -144,4 +150,5 @@ class FaultDirector:
 
     def _note_map(self, update: MapUpdate) -> None:
         for change in update.osd_changes:
-            self.state.note(change.kind, f"osd.{change.subject}, map {update.epoch}")
+            what = "out" if change.kind == "auto_out" else change.kind
+            self.state.note(what, f"osd.{change.subject}, map {update.epoch}")

@@ -1,10 +1,12 @@
-"""The plan of a run under faults: failures, returns and silent corruption."""
+"""The plan of a run under faults: failures, returns, silent corruption, and changes that operators make."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from stripesim.models.placement import OsdWeights
 from stripesim.models.recovery import RecoveryModel
+from stripesim.sim.ceph.failures.cluster_map import MapChange
 from stripesim.sim.engine.graph import IntArray
 
 FailureKind = Literal["process", "power", "hang"]
@@ -53,14 +55,25 @@ class Corruption:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlannedChange:
+    """Changes of the map that an operator makes at once, in one new map."""
+
+    kind: str  #: Kind, as the scenario names it
+    changes: tuple[MapChange, ...]
+    #: When [ns]; None: as soon as the cluster is clean after the changes before
+    time_ns: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class FaultPlan:
-    """All failures and corruption of a run, and the constants of the cluster's reaction."""
+    """All failures, corruption and changes of a run, and the constants of the cluster's reaction."""
 
     failures: Sequence[Failure] = ()
     corruptions: Sequence[Corruption] = ()
-    #: Sorted tuple of the OSDs that are out → OSD of each shard of each PG as CRUSH has it,
-    #: shape (groups, width), `NO_OSD` where it finds none
-    up_sets: Callable[[tuple[int, ...]], IntArray]
+    changes: Sequence[PlannedChange] = ()
+    #: Weights of OSDs → OSD of each shard of each PG as CRUSH has it, shape (groups, width), `NO_OSD`
+    #: where it finds none
+    up_sets: Callable[[OsdWeights], IntArray]
     image_objects: int  #: Objects of the image
     model: RecoveryModel
     #: OSDs that were lost before the run: down and out, without their data
@@ -101,6 +114,11 @@ class FaultPlan:
         for event, corruption in enumerate(self.corruptions, start=len(self.failures)):
             _check_numbers(event, "OSD", [corruption.osd], osds)
             _check_time(event, corruption.time_ns)
+        first_change = len(self.failures) + len(self.corruptions)
+        for event, change in enumerate(self.changes, start=first_change):
+            subjects = [map_change.subject for map_change in change.changes]
+            _check_numbers(event, "OSD", subjects, osds)
+            _check_time(event, change.time_ns or 0)
 
 
 def check_failures(failures: Sequence[Failure], osds: int, hosts: int) -> None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from stripesim.sim.ceph.failures.background.recovery import RecoveryRound, WaitReason
 from stripesim.sim.ceph.failures.fault_plan import FaultPlan
 from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
+from stripesim.sim.ceph.failures.planned_changes import ChangeOutcome
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, StreamRun
@@ -31,6 +32,7 @@ class FaultRun:
     wake_ns: IntArray  #: Time to wake each resource [ns]
     timeline: FaultTimeline
     objects_counts: Sequence[int]  #: Objects of each PG
+    changes: Sequence[ChangeOutcome]  #: Planned changes that have begun, in order
     rounds: Sequence[RecoveryRound]  #: Rounds of recovery issued
     #: Total waits of PGs in need of recovery, by reason [ns]
     waited_ns: Mapping[WaitReason, int]
