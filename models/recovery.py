@@ -37,6 +37,8 @@ class RecoveryModel(MeasuredModel):
         "recovery_max_active_count",
         "recovery_chunk_bytes",
         "scrub_interval_ns",
+        "delete_chunk_count",
+        "backfill_retry_ns",
     )
     #: Start of the grace period: the peer's ``last_reply``, or the ``first_unanswered`` ping
     grace_from: GraceFrom
@@ -83,6 +85,11 @@ class RecoveryModel(MeasuredModel):
     async_recovery_min_count: int
     #: Every placement group is read and compared once in this time [ns] (``osd_deep_scrub_interval``)
     scrub_interval_ns: int
+    #: Objects that an OSD deletes in one transaction, and its pause before the next, of a placement group
+    #: that it gives up [ns]
+    delete_chunk_count: int
+    delete_sleep_ns: int
+    backfill_retry_ns: int  #: A backfill that an OSD is too full for is tried again after this time [ns]
     #: `stats_period_ns`, `digest_period_ns`: an OSD reports its placement groups to the manager, and the
     #: manager to the monitors, once in this time [ns]: status reports lag behind. The monitors keep
     #: each digest, as they keep a map. 0: at once, and nothing but maps is kept.

@@ -257,7 +257,9 @@ def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int |
     hosts = osd_hosts(scenario)
     osds = np.flatnonzero(hosts >= 0).tolist()
     domain = domain_type(scenario, scheme)
-    is_listed = scenario.cluster.crush_map is None and not grown_map_of(scenario).new_hosts
+    is_listed = (
+        scenario.cluster.crush_map is None and not grown_map_of(scenario).new_hosts
+    )
     if is_listed:
         return dict(zip(osds, domains_of_osds(scenario, domain), strict=True))
     named = crush_of(scenario).domains(domain)

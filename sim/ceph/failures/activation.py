@@ -247,7 +247,8 @@ class Activation:
         self._background.note(group, "clean")
         if self._state.plan.scrubs:
             self._state.clock.after(0, self._background.scrubs.begin)
-        group.drop_strays(self._state.map.up)
+        for osd, objects_count in group.drop_strays(self._state.map.up):
+            self._background.removals.begin(group, osd, objects_count)
         self._leases.forget_past(group)
         lead = group.members.primary_osd
         assert lead is not None

@@ -39,6 +39,9 @@ class MapUpdate:
     changes: Sequence[MapChange]
     up_before: Sequence[UpSet]
     up_after: Sequence[UpSet]
+    #: OSD that CRUSH lists first among those that are up, of each PG
+    first_before: Sequence[int]
+    first_after: Sequence[int]
 
     @property
     def osd_changes(self) -> list[MapChange]:
@@ -85,6 +88,7 @@ class ClusterMap:
         self._crush = crush
         self._is_replicated = is_replicated
         self.up_sets: list[UpSet] = [tuple(row) for row in crush(OsdWeights()).tolist()]
+        self.first_osds = [_first_osd(up_set) for up_set in self.up_sets]
 
     def apply(self, changes: Sequence[MapChange]) -> MapUpdate:
         """Begin the next epoch and return its changes."""
@@ -92,9 +96,17 @@ class ClusterMap:
         for change in changes:
             self._apply(change)
         up_before = self.up_sets
+        first_before = self.first_osds
         if any(change.kind in OSD_CHANGES for change in changes):
             self._place()
-        return MapUpdate(self.epoch, changes, up_before, self.up_sets)
+        return MapUpdate(
+            epoch=self.epoch,
+            changes=changes,
+            up_before=up_before,
+            up_after=self.up_sets,
+            first_before=first_before,
+            first_after=self.first_osds,
+        )
 
     def lose(self, lost: Set[int], missing: Set[int]) -> None:
         """Begin without OSDs: `lost` ones are down and out, `missing` ones are down only."""
@@ -112,9 +124,13 @@ class ClusterMap:
         return rows
 
     def _place(self) -> None:
+        rows = self.raw_up_sets()
         self.up_sets = [
             aligned_up_set(before, row, self.up, is_replicated=self._is_replicated)
-            for before, row in zip(self.up_sets, self.raw_up_sets(), strict=True)
+            for before, row in zip(self.up_sets, rows, strict=True)
+        ]
+        self.first_osds = [
+            _first_osd([osd for osd in row if osd in self.up]) for row in rows
         ]
 
     def _apply(self, change: MapChange) -> None:
@@ -142,6 +158,10 @@ class ClusterMap:
     def _mark_in(self, osd: int) -> None:
         self.out.discard(osd)
         self._auto_out.discard(osd)
+
+
+def _first_osd(osds: Sequence[int]) -> int:
+    return next((osd for osd in osds if osd != NO_OSD), NO_OSD)
 
 
 def aligned_up_set(

@@ -1,7 +1,7 @@
 """Shared state of all parts of a run under faults: clock, map, PGs and actions for the engine."""
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from stripesim.models.placement import OsdWeights
 from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.ceph.cluster import NO_OSD
-from stripesim.sim.ceph.failures.cluster_map import ClusterMap, UpSet
+from stripesim.sim.ceph.failures.cluster_map import ClusterMap
 from stripesim.sim.ceph.failures.fault_plan import FaultPlan
 from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
 from stripesim.sim.ceph.failures.groups import Group, State
@@ -150,7 +150,7 @@ def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
         clock=Clock(),
         timeline=FaultTimeline(cluster.groups),
         map=cluster_map,
-        groups=_initial_groups(pool, plan, cluster_map.up_sets),
+        groups=_initial_groups(pool, plan, cluster_map),
         actions=EngineActions(cluster.groups),
     )
     for group in state.groups:
@@ -161,7 +161,7 @@ def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
 
 
 def _initial_groups(
-    pool: Pool, plan: FaultPlan, up_sets: Sequence[UpSet]
+    pool: Pool, plan: FaultPlan, cluster_map: ClusterMap
 ) -> list[Group]:
     acting = pool.cluster.acting
     items = _initial_items(pool, plan)
@@ -187,8 +187,9 @@ def _initial_groups(
             entries=len(items[number]) * writes_count + deletion_entries,
             log_lengths=log_lengths[number],
             async_recovery_min=plan.model.async_recovery_min_count,
+            first_osd=cluster_map.first_osds[number],
         )
-        for number, up_set in enumerate(up_sets)
+        for number, up_set in enumerate(cluster_map.up_sets)
     ]
 
 

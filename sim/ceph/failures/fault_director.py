@@ -91,12 +91,12 @@ class FaultDirector:
         ]
         self.state = state
         self.monitor = monitor
+        self.changes = changes
         self._book = book
-        self._operations = operations
+        self.shard_bytes = operations.shard_bytes
         self._writes = writes
         self._background = background
         self._data_loss = data_loss
-        self._changes = changes
 
     @property
     def feeds(self) -> list[OperationFeed]:
@@ -137,10 +137,10 @@ class FaultDirector:
             wake_ns=self.state.pool.cluster.resources.wake_ns,
             timeline=self.state.timeline,
             objects_counts=[len(group.objects) for group in self.state.groups],
-            changes=self._changes.outcomes,
+            changes=self.changes.outcomes,
             rounds=recovery.rounds,
             waited_ns=recovery.waited_ns,
-            shard_bytes=self._operations.shard_bytes,
+            shard_bytes=self.shard_bytes,
             lost_shards=self._data_loss.lost_shards_count + at_start.shards_count,
             lost_objects_at_start=at_start.objects_count,
             lost_shards_at_start=at_start.shards_count,

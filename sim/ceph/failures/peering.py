@@ -48,11 +48,16 @@ class Peering:
         for group in self._state.groups:
             number = group.number
             up_set = update.up_after[number]
+            first_osd = update.first_after[number]
             has_moved = up_set != update.up_before[number]
+            has_moved |= (
+                first_osd != update.first_before[number] and group.is_replicated
+            )
             is_hit = not restarted.isdisjoint(group.members.osds)
             if has_moved or is_hit or number in remapped:
                 self._writes.note_completed()
                 group.up = up_set
+                group.first_osd = first_osd
                 self._begin(group)
             elif self._may_have_new_sources(group, restarted):
                 self._activation.activate(group)

@@ -46,18 +46,22 @@ class PlannedChanges:
 
     def on_map(self, update: MapUpdate) -> None:
         """Note the changes that a new map has made. Some move nothing."""
-        now_ns = self._state.now_ns
-        self.outcomes += [
-            ChangeOutcome(
+        published = set(update.changes)
+        waiting = []
+        for change, asked_ns in self._asked:
+            if not published.issuperset(change.changes):
+                # The map that ends the change before: the next one has this.
+                waiting.append((change, asked_ns))
+                continue
+            outcome = ChangeOutcome(
                 change,
                 update.up_before,
                 update.up_after,
                 asked_ns=asked_ns,
-                made_ns=now_ns,
+                made_ns=self._state.now_ns,
             )
-            for change, asked_ns in self._asked
-        ]
-        self._asked = []
+            self.outcomes.append(outcome)
+        self._asked = waiting
         if self._state.timeline.all_clean:
             self.on_all_clean()
 

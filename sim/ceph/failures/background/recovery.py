@@ -100,6 +100,11 @@ class _Task:
         """True if an operation is in progress."""
         return bool(self.in_flight or self.starting)
 
+    @property
+    def can_go_on(self) -> bool:
+        """True if the next operation may begin while another is in progress."""
+        return bool(self.queued) and not self.queued[0].waits
+
 
 @dataclass(slots=True)
 class _OsdQueue:
@@ -312,7 +317,7 @@ class RecoveryScheduler:
                 return
             task = self._tasks[queue.groups[0]]
             queue.groups.rotate(-1)
-            if task.has_running and not task.queued:
+            if task.has_running and not task.can_go_on:
                 busy_count += 1
                 continue
             busy_count = 0

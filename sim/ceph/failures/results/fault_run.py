@@ -87,11 +87,9 @@ class FaultRun:
 
     @cached_property
     def is_rebuild(self) -> BoolArray:
-        """True for rounds of recovery that rebuild, shape (rounds,)."""
-        return np.array(
-            [operation.kind == "rebuild" for operation, _ in self._rounds],
-            dtype=np.bool_,
-        )
+        """True for rounds of recovery that rebuild or copy a lost shard, shape (rounds,)."""
+        kinds = [operation.kind for operation, _ in self._rounds]
+        return np.isin(kinds, ("rebuild", "pull"))
 
     @property
     def _rounds(self) -> Sequence[RecoveryRound]:

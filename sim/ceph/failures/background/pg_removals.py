@@ -1,0 +1,50 @@
+"""Removal of copies that clean PGs no longer need."""
+
+from typing import NamedTuple
+
+from stripesim.sim.ceph.failures.cluster_state import ClusterState
+from stripesim.sim.ceph.failures.groups import Group
+
+
+class RemovalStep(NamedTuple):
+    """The transactions of one step by which an OSD deletes its copy of a PG."""
+
+    group: Group
+    osd: int
+    transactions_count: int
+
+
+class PgRemovals:
+    """Deletes the copies that OSDs give up, some objects at a time with pauses between.
+
+    An OSD drops the PG's log, deletes objects until none is left, then deletes the collection.
+
+    References
+    ----------
+    Ceph v16.2.15, ``src/osd/PG.cc`` (``on_removal``, ``do_delete_work``).
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._steps: list[RemovalStep] = []
+
+    def begin(self, group: Group, osd: int, objects_count: int) -> None:
+        """Begin to delete a copy of a PG with its objects."""
+        self._steps.append(RemovalStep(group, osd, transactions_count=1))
+        self._delete_some(group, osd, objects_count)
+
+    def take(self) -> list[RemovalStep]:
+        """Return the steps of this moment, and begin with none."""
+        steps = self._steps
+        self._steps = []
+        return steps
+
+    def _delete_some(self, group: Group, osd: int, objects_count: int) -> None:
+        model = self._state.model
+        deleted_count = min(objects_count, model.delete_chunk_count)
+        left_count = objects_count - deleted_count
+        self._steps.append(RemovalStep(group, osd, transactions_count=1))
+        if deleted_count:
+            self._state.clock.after(
+                model.delete_sleep_ns, self._delete_some, group, osd, left_count
+            )
