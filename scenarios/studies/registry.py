@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from stripesim.scenarios.studies.base import Study
 from stripesim.scenarios.studies.ceph16.study import STUDY as CEPH16
+from stripesim.scenarios.studies.changes.study import STUDY as CHANGES
 from stripesim.scenarios.studies.dachary2013.study import STUDY as DACHARY2013
 from stripesim.scenarios.studies.durability.study import STUDY as DURABILITY
 from stripesim.scenarios.studies.ecfault2024.study import STUDY as ECFAULT2024
@@ -23,6 +24,7 @@ _LISTED: tuple[Study, ...] = (
     DURABILITY,
     RECOVERY,
     NVME,
+    CHANGES,
 )
 
 STUDIES: Mapping[str, Study] = {study.name: study for study in _LISTED}

@@ -130,6 +130,7 @@ class FaultDirector:
         at_start = self._initial_loss
         return FaultRun(
             plan=self.state.plan,
+            is_replicated=self.state.pool.scheme.kind == "replicated",
             book=self._book,
             engine_run=run,
             feed_stream=self._background.first_stream,

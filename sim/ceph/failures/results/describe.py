@@ -3,6 +3,7 @@
 from typing import Any
 
 from stripesim.sim.ceph.failures.groups import STATES, State
+from stripesim.sim.ceph.failures.results.change_results import describe_changes
 from stripesim.sim.ceph.failures.results.fault_phases import (
     PhaseSpans,
     describe_phases,
@@ -32,7 +33,7 @@ def describe_faults(run: FaultRun) -> tuple[dict[str, Any], dict[str, Any]]:
         Numbers for the result row.
     document
         ``events``, ``pg_states``, ``phases``, ``end_s``, ``foreground``, ``recovery``, ``unavailable``,
-        ``interrupted``, ``lost``, ``blocked`` and ``recovery_waits``.
+        ``interrupted``, ``lost``, ``blocked``, ``recovery_waits`` and ``changes``.
     """
     spans = phase_spans(run.timeline, run.end_ns)
     phases, blocked = describe_phases(run, spans)
@@ -142,6 +143,7 @@ def _document(run: FaultRun, phases: PhaseSpans) -> dict[str, Any]:
         "recovery": recovery_series(run, width_ns),
         "unavailable": _unavailable(run),
         "interrupted": run.interrupted_writes,
+        "changes": describe_changes(run),
         "lost": [
             {"pg": f"{group:x}", "objects": sorted(items)}
             for group, items in sorted(timeline.lost.items())

@@ -24,6 +24,7 @@ class FaultRun:
     """A finished run under faults, as the engine and the director saw it."""
 
     plan: FaultPlan
+    is_replicated: bool  #: True if all shards of an object are replicas
     book: Book
     engine_run: EngineRun
     #: Number of the stream of recovery, after those of clients and before notes and scrubs

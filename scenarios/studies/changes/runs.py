@@ -1,0 +1,104 @@
+"""The measured changes, simulated one after another on the cluster of the study `ceph16`."""
+
+from stripesim.models.coding import parse_scheme
+from stripesim.models.generations import recovery_model
+from stripesim.models.placement import OsdWeights
+from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.scenarios.studies.base import Setting
+from stripesim.scenarios.studies.ceph16 import cluster
+from stripesim.scenarios.studies.tasks import Row
+from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.failures import FaultPlan, PlannedChange
+from stripesim.sim.ceph.failures.cluster_map import ChangeKind, MapChange
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.run import simulate
+
+STRIPE_UNIT_BYTES = 4096
+# 1 GiB, and one object of the benchmark's.
+OBJECTS = 257
+DRAINED_OSD = 5
+WEIGHTED_OSDS = (14, 15)
+METRICS = {
+    "device_read": "device_read_bytes",
+    "device_write": "device_write_bytes",
+    "private_net": "private_net_bytes",
+}
+
+
+def changes() -> dict[str, PlannedChange]:
+    """Return the changes in the order in which they were measured, by the names of ``claims.csv``."""
+
+    def change(
+        kind: ChangeKind, osds: tuple[int, ...], weight: int = 0
+    ) -> PlannedChange:
+        return PlannedChange(
+            kind=kind, changes=tuple(MapChange(kind, osd, weight) for osd in osds)
+        )
+
+    return {
+        "drain": change("out", (DRAINED_OSD,)),
+        "return": change("in", (DRAINED_OSD,)),
+        "shrink": change("weight", WEIGHTED_OSDS),
+        "grow": change("weight", WEIGHTED_OSDS, WEIGHT_ONE),
+    }
+
+
+def change_rows(name: str, engine: str) -> list[Row]:
+    """Make all changes on a pool of one scheme that nobody uses; one row for each."""
+    scheme = parse_scheme(name)
+    pool_id = cluster.POOL_IDS.get(scheme.name, cluster.OTHER_POOL_ID)
+
+    def up_sets(weights: OsdWeights) -> IntArray:
+        return cluster.acting_sets(
+            scheme, pool_id=pool_id, pg_num=cluster.PG_NUM, weights=weights
+        )
+
+    planned = changes()
+    plan = FaultPlan(
+        changes=tuple(planned.values()),
+        up_sets=up_sets,
+        # The image had just been written; its groups were seen in recovery_wait, never in backfill_wait.
+        object_writes_count=1,
+        image_objects=OBJECTS,
+        model=recovery_model("pacific"),
+    )
+    # A run needs a client. It reads once.
+    once = Synthetic(
+        pattern="rand",
+        block_bytes=STRIPE_UNIT_BYTES,
+        image_bytes=OBJECTS * cluster.OBJECT_BYTES,
+        read_fraction=1.0,
+        requests=1,
+        queue_depth=1,
+    )
+    pool = cluster.build_pool(scheme.name, STRIPE_UNIT_BYTES)
+    result = simulate(pool, once.start(), faults=plan, engine=engine)
+    assert result.timeline is not None
+    described = result.timeline["changes"]
+    return [
+        {"scheme": scheme.name, "op": "change", "change": change, **_ratios(row)}
+        for change, row in zip(planned, described, strict=True)
+    ]
+
+
+def _ratios(row: Row) -> Row:
+    """Add the bytes per byte moved to what a run says of a change."""
+    ratios = {
+        f"{metric}_per_moved": row[column] / row["bytes_moved"]
+        for metric, column in METRICS.items()
+    }
+    return {**row, **ratios}
+
+
+def replicated(setting: Setting) -> list[Row]:
+    """Move replicas."""
+    return change_rows("rep:3", setting.engine)
+
+
+def coded(setting: Setting) -> list[Row]:
+    """Move shards of RS(6,3)."""
+    return change_rows("rs:6,3", setting.engine)
+
+
+EXPERIMENTS = {"rep3": replicated, "ec63": coded}
+NEEDED = ("rep3", "ec63")

@@ -1,0 +1,83 @@
+"""What each planned change moved, and how long it took."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stripesim.models.placement import Movement
+from stripesim.sim.ceph.failures.planned_changes import ChangeOutcome
+from stripesim.sim.ceph.failures.results.fault_run import FaultRun
+from stripesim.sim.ceph.failures.results.recovery_results import (
+    MOVED_COUNTERS,
+    operation_totals,
+)
+from stripesim.sim.engine.graph import COUNTER_INDEX, IntArray
+from stripesim.sim.engine.program import StreamRun
+from stripesim.sim.observe.recording import account
+
+
+def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
+    """Describe the planned changes of a run, in order.
+
+    Returns
+    -------
+    One row for each change: ``kind``; ``at_s``, when the operator asked for it; ``map_s``, when the map was
+    published; ``clean_s``, when all PGs were clean again, None if they never were; ``duration_s`` from the
+    first to the last; ``pgs_moved``, ``shards_moved`` and ``bytes_moved`` from the up sets before and after;
+    bytes that recovery, peering and removals read, wrote and sent from one map to the next.
+
+    Notes
+    -----
+    Bytes that are accounted once per service, such as the log of a sync, are shared by number of operations.
+    """
+    outcomes = run.changes
+    if not outcomes:
+        return []
+    rows = [_movement(run, outcome) for outcome in outcomes]
+    firsts_ns = np.array([outcome.made_ns for outcome in outcomes], dtype=np.int64)
+    for stream in (run.recovery, run.notes):
+        for row, moved in zip(rows, _moved(run, stream, firsts_ns), strict=True):
+            for counter, size_bytes in zip(MOVED_COUNTERS, moved, strict=True):
+                row[counter] = row.get(counter, 0) + size_bytes
+    return rows
+
+
+def _movement(run: FaultRun, outcome: ChangeOutcome) -> dict[str, Any]:
+    movement = Movement.between(
+        outcome.up_before, outcome.up_after, is_replicated=run.is_replicated
+    )
+    objects_counts = np.array(run.objects_counts, dtype=np.int64)
+    duration_s = None
+    clean_s = None
+    if outcome.clean_ns is not None:
+        clean_s = outcome.clean_ns / 1e9
+        duration_s = (outcome.clean_ns - outcome.asked_ns) / 1e9
+    return {
+        "kind": outcome.change.kind,
+        "at_s": outcome.asked_ns / 1e9,
+        "map_s": outcome.made_ns / 1e9,
+        "clean_s": clean_s,
+        "duration_s": duration_s,
+        "pgs_moved": movement.groups_count,
+        "shards_moved": movement.shards_count,
+        "bytes_moved": int(objects_counts[movement.groups].sum()) * run.shard_bytes,
+    }
+
+
+def _moved(run: FaultRun, stream: StreamRun, firsts_ns: IntArray) -> Sequence[Any]:
+    """Sum the moved counters of a stream from each map to the next; shape (changes, counters)."""
+    changes_count = len(firsts_ns)
+    columns = [COUNTER_INDEX[counter] for counter in MOVED_COUNTERS]
+    done = stream.completed_ns >= 0
+    change_of = np.searchsorted(firsts_ns, stream.completed_ns[done], side="right") - 1
+    is_counted = change_of >= 0
+    planned = operation_totals(stream, run.book)[done][:, columns]
+    sums = np.zeros((changes_count, len(columns)), dtype=np.int64)
+    np.add.at(sums, change_of[is_counted], planned[is_counted])
+    taken = account(stream, run.book)
+    per_service = [taken[counter] for counter in MOVED_COUNTERS] - planned.sum(axis=0)
+    counts = np.bincount(change_of[is_counted], minlength=changes_count)
+    shares = counts / max(1, int(done.sum()))
+    shared = np.outer(shares, np.maximum(per_service, 0)).round().astype(np.int64)
+    return (sums + shared).tolist()
