@@ -28,9 +28,7 @@ def test_roles_and_tolerances_are_those_fixed_before_the_first_run():
 def test_shards_are_exact_and_bytes_within_a_tenth(scheme):
     rows = {row["change"]: row for row in change_rows(scheme, "compiled")}
     held_out = [
-        claim
-        for claim in CLAIMS
-        if claim.scheme == scheme and claim.role == "held-out"
+        claim for claim in CLAIMS if claim.scheme == scheme and claim.role == "held-out"
     ]
     assert len(held_out) == 16
     for claim in held_out:

@@ -169,6 +169,11 @@ class Activation:
         else:
             self.activate(group)
 
+    def recovery_refused(self, group: Group) -> None:
+        """Mark a PG that waits for space on an OSD."""
+        if self._serves_clients(group):
+            self._state.enter(group, State.BACKFILL_TOOFULL)
+
     def _show(self, group: Group, members: Members, item: int | None) -> None:
         """Direct clients to the members that serve a PG, or one object of it."""
         assert members.primary is not None

@@ -13,6 +13,7 @@ from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.cluster_map import ClusterMap
 from stripesim.sim.ceph.failures.fault_plan import FaultPlan
 from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
+from stripesim.sim.ceph.failures.fullness import Fullness
 from stripesim.sim.ceph.failures.groups import Group, State
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.program import Action, SetGroup
@@ -102,6 +103,7 @@ class ClusterState:
     map: ClusterMap
     groups: list[Group]
     actions: EngineActions
+    fullness: Fullness
 
     @property
     def model(self) -> RecoveryModel:
@@ -120,6 +122,12 @@ class ClusterState:
     def enter(self, group: Group, state: State) -> None:
         """Set the state of a PG."""
         self.timeline.enter(self.now_ns, group.number, state)
+
+    def count_shards(self, osd: int, shards_count: int) -> None:
+        """Count shards that an OSD has written, or deleted if negative."""
+        crossed = self.fullness.add(self.now_ns, osd, shards_count)
+        if crossed is not None:
+            self.note(crossed, f"osd.{osd}")
 
     def state_of(self, group: Group) -> State:
         """Return the state of a PG."""
@@ -152,6 +160,7 @@ def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
         map=cluster_map,
         groups=_initial_groups(pool, plan, cluster_map),
         actions=EngineActions(cluster.groups),
+        fullness=Fullness(plan.fill),
     )
     for group in state.groups:
         if NO_OSD in group.up:

@@ -138,6 +138,7 @@ class FaultDirector:
             wake_ns=self.state.pool.cluster.resources.wake_ns,
             timeline=self.state.timeline,
             objects_counts=[len(group.objects) for group in self.state.groups],
+            fullness=self.state.fullness,
             changes=self.changes.outcomes,
             rounds=recovery.rounds,
             waited_ns=recovery.waited_ns,

@@ -4,6 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
+
 from stripesim.models.placement import OsdWeights
 from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.ceph.failures.cluster_map import MapChange
@@ -65,6 +68,21 @@ class PlannedChange:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FillPlan:
+    """How full the OSDs are when a run begins, and the ratios at which Ceph reacts."""
+
+    capacity_bytes: npt.NDArray[np.float64]  #: Capacity of each OSD [B], shape (osds,)
+    #: Bytes that each OSD holds at the start, of all pools [B], shape (osds,)
+    used_bytes: npt.NDArray[np.float64]
+    #: Bytes that one simulated shard stands for: more than its size if the simulated image is a part [B]
+    shard_bytes: int
+    nearfull_ratio: float  #: Share at which Ceph warns (``mon_osd_nearfull_ratio``)
+    #: Share above which no backfill to an OSD begins (``mon_osd_backfillfull_ratio``)
+    backfillfull_ratio: float
+    full_ratio: float  #: Share at which writes stop (``mon_osd_full_ratio``)
+
+
+@dataclass(frozen=True, kw_only=True)
 class FaultPlan:
     """All failures, corruption and changes of a run, and the constants of the cluster's reaction."""
 
@@ -76,6 +94,7 @@ class FaultPlan:
     up_sets: Callable[[OsdWeights], IntArray]
     image_objects: int  #: Objects of the image
     model: RecoveryModel
+    fill: FillPlan | None = None  #: Fill of the OSDs; None: they never fill up
     #: OSDs that were lost before the run: down and out, without their data
     lost_osds: tuple[int, ...] = ()
     #: OSDs that are down from the beginning and stay in: their shards are missing and not rebuilt

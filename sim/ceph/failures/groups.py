@@ -24,6 +24,7 @@ class State(StrEnum):
     RECOVERING = "active+recovering"
     BACKFILL_WAIT = "active+backfill_wait"
     BACKFILLING = "active+backfilling"
+    BACKFILL_TOOFULL = "active+backfill_toofull"
     INACTIVE = "inactive"
     INCOMPLETE = "incomplete"
 

@@ -1,5 +1,6 @@
 """Removal of copies that clean PGs no longer need."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
@@ -17,6 +18,8 @@ class RemovalStep(NamedTuple):
 class PgRemovals:
     """Deletes the copies that OSDs give up, some objects at a time with pauses between.
 
+    `on_space` is called whenever an OSD has freed space.
+
     An OSD drops the PG's log, deletes objects until none is left, then deletes the collection.
 
     References
@@ -24,8 +27,9 @@ class PgRemovals:
     Ceph v16.2.15, ``src/osd/PG.cc`` (``on_removal``, ``do_delete_work``).
     """
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: ClusterState, on_space: Callable[[], None]) -> None:
         self._state = state
+        self._on_space = on_space
         self._steps: list[RemovalStep] = []
 
     def begin(self, group: Group, osd: int, objects_count: int) -> None:
@@ -44,7 +48,9 @@ class PgRemovals:
         deleted_count = min(objects_count, model.delete_chunk_count)
         left_count = objects_count - deleted_count
         self._steps.append(RemovalStep(group, osd, transactions_count=1))
+        self._state.count_shards(osd, -deleted_count)
         if deleted_count:
+            self._on_space()
             self._state.clock.after(
                 model.delete_sleep_ns, self._delete_some, group, osd, left_count
             )

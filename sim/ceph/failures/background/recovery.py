@@ -55,6 +55,9 @@ class RecoveryListener(Protocol):
     def recovery_finished(self, group: Group) -> None:
         """Process the end of a PG's recovery."""
 
+    def recovery_refused(self, group: Group) -> None:
+        """Process that a target of a PG is too full."""
+
 
 class RecoveryRound(NamedTuple):
     """One round of an operation, as issued to the engine."""
@@ -145,6 +148,9 @@ class RecoveryScheduler:
         self._tasks: dict[int, _Task] = {}
         self._running: dict[int, tuple[_Task, _RunningOperation]] = {}
         self._starting: list[_Task] = []
+        # PGs with a target that was too full, and the interval in which it was.
+        self._refused: list[tuple[Group, PgInterval]] = []
+        self._retries = False
 
     def request(self, group: Group) -> None:
         """Queue a PG for recovery.
@@ -240,6 +246,8 @@ class RecoveryScheduler:
         copies = group.joining_copies
         for shard in operation.shards:
             copies[shard].missing.discard(operation.item)
+            if operation.kind != "delete":
+                self._state.count_shards(group.members.joining[shard], 1)
         if not group.joining_inside.keys().isdisjoint(operation.shards):
             self.listener.object_recovered(group, operation.item)
 
@@ -264,6 +272,11 @@ class RecoveryScheduler:
 
     def _reserved(self, task: _Task) -> None:
         """Request the next reservation of a PG, or start its recovery."""
+        if not self._has_room(task):
+            self._end(task)
+            self._refused.append((task.group, task.group.interval))
+            self.listener.recovery_refused(task.group)
+            return
         if self._reservations.ask_next(task.number, task.priority, task.targets):
             return
         if not self._has_more(task):
@@ -275,6 +288,31 @@ class RecoveryScheduler:
         self._queues[task.lead].groups.append(task.number)
         self._wait_for(task, "max_active")
         self.listener.recovery_started(task.group)
+
+    def _has_room(self, task: _Task) -> bool:
+        """Return True if every target can take the shards that it lacks."""
+        is_backfill = task.group.is_backfilled
+        for shard, copy in task.group.joining_copies.items():
+            osd = task.group.members.joining[shard]
+            lacking_count = len(copy.missing & task.group.objects)
+            fullness = self._state.fullness
+            if not fullness.has_room(osd, lacking_count, is_backfill=is_backfill):
+                return False
+        return True
+
+    def space_freed(self) -> None:
+        """Let PGs whose targets were too full try again some time after an OSD has freed space."""
+        if self._refused and not self._retries:
+            self._retries = True
+            self._state.clock.after(self._state.model.backfill_retry_ns, self._retry)
+
+    def _retry(self) -> None:
+        self._retries = False
+        refused = self._refused
+        self._refused = []
+        for group, interval in refused:
+            if group.interval is interval and group.number not in self._tasks:
+                self.request(group)
 
     def _finish_idle(self, group: Group, interval: PgInterval) -> None:
         if group.interval is interval:

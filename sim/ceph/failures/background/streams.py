@@ -33,7 +33,7 @@ class BackgroundWork:
     ) -> None:
         self.recovery = RecoveryScheduler(state, operations)
         self.scrubs = Scrubs(state, operations)
-        self.removals = PgRemovals(state)
+        self.removals = PgRemovals(state, self.recovery.space_freed)
         self.first_stream = first_stream
         self._state = state
         self._operations = operations

@@ -43,6 +43,22 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
     return rows
 
 
+def describe_fill(run: FaultRun) -> dict[str, Any]:
+    """Return when the bytes used of an OSD changed, and when an OSD crossed a ratio; empty without a plan."""
+    if run.plan.fill is None:
+        return {}
+    history = run.fullness.history
+    return {
+        "time_s": [time_ns / 1e9 for time_ns, _, _ in history],
+        "osd": [osd for _, osd, _ in history],
+        "used_bytes": [used_bytes for _, _, used_bytes in history],
+        "crossings": [
+            {"time_s": time_ns / 1e9, "osd": osd, "state": state}
+            for time_ns, osd, state in run.fullness.crossings
+        ],
+    }
+
+
 def _movement(run: FaultRun, outcome: ChangeOutcome) -> dict[str, Any]:
     movement = Movement.between(
         outcome.up_before, outcome.up_after, is_replicated=run.is_replicated

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from stripesim.sim.ceph.failures.background.recovery import RecoveryRound, WaitReason
 from stripesim.sim.ceph.failures.fault_plan import FaultPlan
 from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
+from stripesim.sim.ceph.failures.fullness import Fullness
 from stripesim.sim.ceph.failures.planned_changes import ChangeOutcome
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import IntArray
@@ -33,6 +34,7 @@ class FaultRun:
     wake_ns: IntArray  #: Time to wake each resource [ns]
     timeline: FaultTimeline
     objects_counts: Sequence[int]  #: Objects of each PG
+    fullness: Fullness  #: Bytes that OSDs held over time
     changes: Sequence[ChangeOutcome]  #: Planned changes that have begun, in order
     rounds: Sequence[RecoveryRound]  #: Rounds of recovery issued
     #: Total waits of PGs in need of recovery, by reason [ns]

@@ -1,0 +1,75 @@
+"""How full OSDs are over time, while old and new copies of shards exist at once."""
+
+from typing import Literal
+
+from stripesim.sim.ceph.failures.fault_plan import FillPlan
+
+FillState = Literal["nearfull", "backfillfull", "full"]
+
+
+class Fullness:
+    """Counts the bytes that each OSD holds, and notes when one crosses a ratio.
+
+    `history` has time [ns], OSD and bytes used from then on, in order. Without a plan nothing is counted.
+
+    Notes
+    -----
+    Objects that clients create during the run are not counted.
+
+    References
+    ----------
+    Ceph v16.2.15, ``src/osd/OSD.cc`` (``OSDService::recalc_full_state``, ``tentative_backfill_full``),
+    ``src/osd/PG.cc`` (``try_reserve_recovery_space``).
+    """
+
+    def __init__(self, fill: FillPlan | None) -> None:
+        self.history: list[tuple[int, int, int]] = []
+        # Time [ns], OSD and state of each OSD that has become fuller than a ratio.
+        self.crossings: list[tuple[int, int, FillState]] = []
+        self._fill = fill
+        self._used_bytes: list[int] = []
+        self._states: list[FillState | None] = []
+        if fill is not None:
+            self._used_bytes = [int(used) for used in fill.used_bytes.tolist()]
+            self._states = [self._state(osd) for osd in range(len(self._used_bytes))]
+            self.crossings += [
+                (0, osd, state)
+                for osd, state in enumerate(self._states)
+                if state is not None
+            ]
+
+    def add(self, now_ns: int, osd: int, shards_count: int) -> FillState | None:
+        """Count shards that an OSD has written, or deleted if negative; return the ratio it has crossed."""
+        if self._fill is None or not shards_count:
+            return None
+        self._used_bytes[osd] += shards_count * self._fill.shard_bytes
+        self.history.append((now_ns, osd, self._used_bytes[osd]))
+        before = self._states[osd]
+        state = self._state(osd)
+        self._states[osd] = state
+        if state is None or state == before or shards_count < 0:
+            return None
+        self.crossings.append((now_ns, osd, state))
+        return state
+
+    def has_room(self, osd: int, shards_count: int, *, is_backfill: bool) -> bool:
+        """Return True if an OSD may be given so many shards: below its ratio with all of them."""
+        if self._fill is None:
+            return True
+        ratio = self._fill.full_ratio
+        used_bytes = self._used_bytes[osd]
+        if is_backfill:
+            ratio = self._fill.backfillfull_ratio
+            used_bytes += shards_count * self._fill.shard_bytes
+        return used_bytes < ratio * self._fill.capacity_bytes[osd]
+
+    def _state(self, osd: int) -> FillState | None:
+        assert self._fill is not None
+        ratio = self._used_bytes[osd] / self._fill.capacity_bytes[osd]
+        if ratio >= self._fill.full_ratio:
+            return "full"
+        if ratio >= self._fill.backfillfull_ratio:
+            return "backfillfull"
+        if ratio >= self._fill.nearfull_ratio:
+            return "nearfull"
+        return None
