@@ -76,7 +76,7 @@ def _with_hosts(
         hosts_of_parent[parent] += 1
         parents.append(parent)
     taken = {bucket.name for bucket in crush.buckets}
-    names = []
+    names: list[str] = []
     numbers = count(len(hosts))
     while len(names) < hosts_count:
         name = f"host{next(numbers)}"

@@ -221,11 +221,10 @@ def padded_osd_hosts(scenario: Scenario) -> IntArray:
     cluster = scenario.cluster
     key = "cluster.crush_map"
     if cluster.crush_map is None:
-        hosts = Topology.of(cluster).osd_hosts
-        new_hosts = grown_map_of(scenario).new_hosts
-        sizes = [len(osds) for osds in new_hosts]
-        numbers = cluster.host_count + np.arange(len(sizes), dtype=np.int64)
-        return np.concatenate([hosts, np.repeat(numbers, sizes)])
+        first_hosts = Topology.of(cluster).osd_hosts
+        sizes = [len(osds) for osds in grown_map_of(scenario).new_hosts]
+        new_hosts = cluster.host_count + np.arange(len(sizes), dtype=np.int64)
+        return np.concatenate([first_hosts, np.repeat(new_hosts, sizes)])
     crush = crush_of(scenario)
     found = crush.domains("host")
     if not found:

@@ -24,6 +24,7 @@ from stripesim.scenarios.schema.tables import (
 from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces
 from stripesim.scenarios.schema.types import (
     INT_MAX,
+    Bytes,
     Count,
     FailureDomain,
     GbitPerS,
@@ -211,6 +212,13 @@ class ClusterSpec(Table):
     take that of the parameter set."""
     nearfull_ratio: FillRatio | None = None
     """Share at which Ceph warns [0 to 1] (mon_osd_nearfull_ratio); at most full_ratio."""
+    backfillfull_ratio: FillRatio = 0.9
+    """Share at which no backfill to an OSD begins [0 to 1] (mon_osd_backfillfull_ratio)."""
+    stored_bytes: Bytes | None = None
+    """Client data that the pool holds when planned changes begin [bytes]; leave out for the images' size."""
+    used_bytes: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    """Bytes that each OSD holds when planned changes begin, of all pools, by number [bytes]; leave out for
+    those of the pool alone."""
     drive_rated_write_bytes: SizeBytes | None = None
     """Host writes that the maker rates one drive for over its life [bytes] (TBW), for wear in reports; leave
     out to take that of the device parameter set."""
@@ -530,8 +538,15 @@ class Scenario(Table):
         }
         if not self.changes:
             left_out["changes"] = True
-        if self.cluster.pool_id == 1:
-            left_out["cluster"] = {"pool_id"}
+        # Keys that scenarios without them do not depend on.
+        late_keys = (
+            "pool_id",
+            "backfillfull_ratio",
+            "stored_bytes",
+            "used_bytes",
+        )
+        given = self.cluster.model_fields_set
+        left_out["cluster"] = {key for key in late_keys if key not in given}
         canonical = json.dumps(
             self.model_dump(mode="json", exclude=left_out),
             sort_keys=True,

@@ -1,18 +1,21 @@
-"""What the expressions of ``claims.toml`` call: the row of a claim's scheme and change."""
+"""What the expressions of ``claims.toml`` call: a claim's metric in the row of its scheme and change."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Claim
+from stripesim.scenarios.studies.lookup import number
 
 
-def vocabulary(rows: pl.DataFrame) -> Mapping[str, Any]:
+def vocabulary(rows: pl.DataFrame) -> Mapping[str, Callable[[Claim], float]]:
     """Return the names that expressions know."""
-    runs = {(row["scheme"], row["change"]): row for row in rows.iter_rows(named=True)}
+    return {"moved": lambda claim: simulated_metric(rows, claim)}
 
-    def change(claim: Claim) -> Mapping[str, Any]:
-        return runs[claim.scheme, claim.baseline]
 
-    return {"change": change}
+def simulated_metric(rows: pl.DataFrame, claim: Claim) -> float:
+    """Return the simulated value of a claim."""
+    column = claim.metric
+    if column != "shards_moved":
+        column = f"{claim.metric}_per_moved"
+    return number(rows, column, scheme=claim.scheme, change=claim.baseline)

@@ -1,11 +1,13 @@
 """The measured changes, simulated one after another on the cluster of the study `ceph16`."""
 
+from dataclasses import replace
+
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.models.placement import OsdWeights
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
-from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.ceph16 import cluster
+from stripesim.scenarios.studies.changes.measured import MeasuredPool
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import FaultPlan, PlannedChange
@@ -15,7 +17,12 @@ from stripesim.sim.run import simulate
 
 STRIPE_UNIT_BYTES = 4096
 # 1 GiB, and one object of the benchmark's.
-OBJECTS = 257
+_OBJECTS = 257
+#: The pools whose changes ship as claims.
+POOLS = (
+    MeasuredPool(scheme="rep:3", pool_id=3, pg_num=32, objects=_OBJECTS),
+    MeasuredPool(scheme="rs:6,3", pool_id=4, pg_num=32, objects=_OBJECTS),
+)
 DRAINED_OSD = 5
 WEIGHTED_OSDS = (14, 15)
 METRICS = {
@@ -43,14 +50,13 @@ def changes() -> dict[str, PlannedChange]:
     }
 
 
-def change_rows(name: str, engine: str) -> list[Row]:
-    """Make all changes on a pool of one scheme that nobody uses; one row for each."""
-    scheme = parse_scheme(name)
-    pool_id = cluster.POOL_IDS.get(scheme.name, cluster.OTHER_POOL_ID)
+def change_rows(measured: MeasuredPool, engine: str) -> list[Row]:
+    """Make all changes on a pool that nobody uses; one row for each."""
+    scheme = parse_scheme(measured.scheme)
 
     def up_sets(weights: OsdWeights) -> IntArray:
         return cluster.acting_sets(
-            scheme, pool_id=pool_id, pg_num=cluster.PG_NUM, weights=weights
+            scheme, pool_id=measured.pool_id, pg_num=measured.pg_num, weights=weights
         )
 
     planned = changes()
@@ -59,19 +65,21 @@ def change_rows(name: str, engine: str) -> list[Row]:
         up_sets=up_sets,
         # The image had just been written; its groups were seen in recovery_wait, never in backfill_wait.
         object_writes_count=1,
-        image_objects=OBJECTS,
+        image_objects=measured.objects,
         model=recovery_model("pacific"),
     )
     # A run needs a client. It reads once.
     once = Synthetic(
         pattern="rand",
         block_bytes=STRIPE_UNIT_BYTES,
-        image_bytes=OBJECTS * cluster.OBJECT_BYTES,
+        image_bytes=measured.objects * cluster.OBJECT_BYTES,
         read_fraction=1.0,
         requests=1,
         queue_depth=1,
     )
     pool = cluster.build_pool(scheme.name, STRIPE_UNIT_BYTES)
+    acting = up_sets(OsdWeights())
+    pool = replace(pool, cluster=replace(pool.cluster, acting=acting))
     result = simulate(pool, once.start(), faults=plan, engine=engine)
     assert result.timeline is not None
     described = result.timeline["changes"]
@@ -88,17 +96,3 @@ def _ratios(row: Row) -> Row:
         for metric, column in METRICS.items()
     }
     return {**row, **ratios}
-
-
-def replicated(setting: Setting) -> list[Row]:
-    """Move replicas."""
-    return change_rows("rep:3", setting.engine)
-
-
-def coded(setting: Setting) -> list[Row]:
-    """Move shards of RS(6,3)."""
-    return change_rows("rs:6,3", setting.engine)
-
-
-EXPERIMENTS = {"rep3": replicated, "ec63": coded}
-NEEDED = ("rep3", "ec63")

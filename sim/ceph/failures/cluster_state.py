@@ -205,6 +205,10 @@ def _initial_groups(
 def _initial_items(pool: Pool, plan: FaultPlan) -> list[list[int]]:
     """Return the objects of each PG."""
     items: list[list[int]] = [[] for _ in range(pool.cluster.groups)]
+    count = plan.group_objects_count
+    if count is not None:
+        firsts = range(0, count * pool.cluster.groups, count)
+        return [list(range(first, first + count)) for first in firsts]
     if plan.prefilled:
         objects = np.arange(plan.image_objects, dtype=np.int64)
         groups = pool.groups_of(np.zeros_like(objects), objects)

@@ -94,6 +94,8 @@ class FaultPlan:
     up_sets: Callable[[OsdWeights], IntArray]
     image_objects: int  #: Objects of the image
     model: RecoveryModel
+    #: Pause before each change without a time, after the cluster has become clean [ns]
+    change_pause_ns: int = 0
     fill: FillPlan | None = None  #: Fill of the OSDs; None: they never fill up
     #: OSDs that were lost before the run: down and out, without their data
     lost_osds: tuple[int, ...] = ()
@@ -103,6 +105,8 @@ class FaultPlan:
     #: (``mon_osd_down_out_subtree_limit``). None: no racks, shape (osds,)
     osd_racks: IntArray | None = None
     prefilled: bool = True  #: True if all objects of the image exist beforehand
+    #: Objects that each PG holds beforehand, instead of those of the image; None: those of the image [count]
+    group_objects_count: int | None = None
     #: Writes that each object of a prefilled image has had since the pool was made: entries in the logs of
     #: PGs. None: more than any log holds
     object_writes_count: int | None = None

@@ -61,7 +61,7 @@ class Fullness:
         if is_backfill:
             ratio = self._fill.backfillfull_ratio
             used_bytes += shards_count * self._fill.shard_bytes
-        return used_bytes < ratio * self._fill.capacity_bytes[osd]
+        return used_bytes < ratio * float(self._fill.capacity_bytes[osd])
 
     def _state(self, osd: int) -> FillState | None:
         assert self._fill is not None

@@ -37,6 +37,7 @@ class PlannedChanges:
         self._waiting = deque(
             change for change in state.plan.changes if change.time_ns is None
         )
+        self._pauses = False
         # Changes that are asked for, but not yet in a map, and when they were asked for [ns].
         self._asked: list[tuple[PlannedChange, int]] = []
         for change in state.plan.changes:
@@ -72,7 +73,14 @@ class PlannedChanges:
         for outcome in self.outcomes:
             if outcome.clean_ns is None:
                 outcome.clean_ns = self._state.now_ns
-        if self._waiting:
+        if self._waiting and not self._pauses:
+            self._pauses = True
+            self._state.clock.after(self._state.plan.change_pause_ns, self._ask_next)
+
+    def _ask_next(self) -> None:
+        """Ask for the next change after a pause, unless the cluster is no longer clean."""
+        self._pauses = False
+        if self._state.timeline.all_clean and not self._asked:
             self._ask(self._waiting.popleft())
 
     def _ask(self, change: PlannedChange) -> None:

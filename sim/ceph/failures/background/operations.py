@@ -193,8 +193,8 @@ class OperationBook:
     ) -> Iterator[Operation]:
         """Yield the pull of a primary that lacks the object, then the pushes to the others."""
         lead = group.members.primary
-        primary_lacks_it = lead in lacking and lead in group.joining_inside
-        if not primary_lacks_it or not holders:
+        primary_has_it = lead not in lacking or lead not in group.joining_inside
+        if lead is None or primary_has_it or not holders:
             yield from self._pushes(group, item, lacking, "rebuild", holders)
             return
         yield Operation(group.number, item, (lead,), "pull")
@@ -329,6 +329,6 @@ class OperationBook:
 def _push_source(group: Group, holders: dict[int, int]) -> int:
     """Return the OSD that pushes a replica: the primary if it has the object."""
     lead = group.members.primary_osd
-    if lead in holders.values():
+    if lead is not None and lead in holders.values():
         return lead
     return holders[min(holders)]

@@ -145,6 +145,8 @@ class RecoveryScheduler:
         self._operations = operations
         self._reservations = Reservations(model.max_backfills_count, osds)
         self._queues = [_OsdQueue() for _ in range(osds)]
+        # OSDs whose queue has groups.
+        self._recovering_osds: set[int] = set()
         self._tasks: dict[int, _Task] = {}
         self._running: dict[int, tuple[_Task, _RunningOperation]] = {}
         self._starting: list[_Task] = []
@@ -256,9 +258,14 @@ class RecoveryScheduler:
         del self._tasks[task.number]
         self._wait_for(task, None)
         self._reservations.release(task.number, task.lead, task.targets)
+        if task.number in self._queues[task.lead].groups:
+            self._leave_queue(task)
+
+    def _leave_queue(self, task: _Task) -> None:
         groups = self._queues[task.lead].groups
-        if task.number in groups:
-            groups.remove(task.number)
+        groups.remove(task.number)
+        if not groups:
+            self._recovering_osds.discard(task.lead)
 
     # Reservations.
 
@@ -266,9 +273,8 @@ class RecoveryScheduler:
         """Grant the reservations that can be granted, then start the operations that may start."""
         for number in self._reservations.granted():
             self._reserved(self._tasks[number])
-        for osd, queue in enumerate(self._queues):
-            if queue.groups:
-                self._start(osd)
+        for osd in sorted(self._recovering_osds):
+            self._start(osd)
 
     def _reserved(self, task: _Task) -> None:
         """Request the next reservation of a PG, or start its recovery."""
@@ -286,6 +292,7 @@ class RecoveryScheduler:
             self._state.clock.after(0, self._finish_idle, task.group, interval)
             return
         self._queues[task.lead].groups.append(task.number)
+        self._recovering_osds.add(task.lead)
         self._wait_for(task, "max_active")
         self.listener.recovery_started(task.group)
 
@@ -360,7 +367,7 @@ class RecoveryScheduler:
                 continue
             busy_count = 0
             if not self._has_more(task):
-                queue.groups.remove(task.number)
+                self._leave_queue(task)
                 continue
             self._start_soon(task, _RunningOperation(task.queued.popleft()))
             queue.active_count += 1

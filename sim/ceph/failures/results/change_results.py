@@ -1,6 +1,5 @@
 """What each planned change moved, and how long it took."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,8 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
     One row for each change: ``kind``; ``at_s``, when the operator asked for it; ``map_s``, when the map was
     published; ``clean_s``, when all PGs were clean again, None if they never were; ``duration_s`` from the
     first to the last; ``pgs_moved``, ``shards_moved`` and ``bytes_moved`` from the up sets before and after;
-    bytes that recovery, peering and removals read, wrote and sent from one map to the next.
+    bytes that recovery, peering and removals read, wrote and sent from one map to the next, and those of
+    peering and removals alone (``noted_…``); ``object_s``, the mean time that a PG took for each object.
 
     Notes
     -----
@@ -36,11 +36,36 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
         return []
     rows = [_movement(run, outcome) for outcome in outcomes]
     firsts_ns = np.array([outcome.made_ns for outcome in outcomes], dtype=np.int64)
-    for stream in (run.recovery, run.notes):
-        for row, moved in zip(rows, _moved(run, stream, firsts_ns), strict=True):
-            for counter, size_bytes in zip(MOVED_COUNTERS, moved, strict=True):
-                row[counter] = row.get(counter, 0) + size_bytes
+    recovered = _moved(run, run.recovery, firsts_ns)
+    noted = _moved(run, run.notes, firsts_ns)
+    object_times_s = _object_times_s(run, firsts_ns)
+    for index, row in enumerate(rows):
+        for column, counter in enumerate(MOVED_COUNTERS):
+            row[counter] = recovered[index][column] + noted[index][column]
+            row[f"noted_{counter}"] = noted[index][column]
+        row["object_s"] = object_times_s[index]
     return rows
+
+
+def _object_times_s(run: FaultRun, firsts_ns: IntArray) -> list[float | None]:
+    """Return the mean time that a PG takes for each of its objects after each map [s]."""
+    spans: list[dict[int, list[int]]] = [{} for _ in firsts_ns]
+    recovery = run.recovery
+    for index in np.flatnonzero(run.rounds_done).tolist():
+        completed_ns = int(recovery.completed_ns[index])
+        change = int(np.searchsorted(firsts_ns, completed_ns, side="right")) - 1
+        if change < 0:
+            continue
+        operation, _ = run.rounds[index]
+        issued_ns = int(recovery.issued_ns[index])
+        first_last = spans[change].setdefault(operation.group, [issued_ns, 0])
+        first_last[1] = max(first_last[1], completed_ns)
+    times_s: list[float | None] = []
+    for of_change in spans:
+        total_ns = sum(last_ns - first_ns for first_ns, last_ns in of_change.values())
+        objects_count = sum(run.objects_counts[group] for group in of_change)
+        times_s.append(total_ns / objects_count / 1e9 if objects_count else None)
+    return times_s
 
 
 def describe_fill(run: FaultRun) -> dict[str, Any]:
@@ -81,7 +106,7 @@ def _movement(run: FaultRun, outcome: ChangeOutcome) -> dict[str, Any]:
     }
 
 
-def _moved(run: FaultRun, stream: StreamRun, firsts_ns: IntArray) -> Sequence[Any]:
+def _moved(run: FaultRun, stream: StreamRun, firsts_ns: IntArray) -> list[list[int]]:
     """Sum the moved counters of a stream from each map to the next; shape (changes, counters)."""
     changes_count = len(firsts_ns)
     columns = [COUNTER_INDEX[counter] for counter in MOVED_COUNTERS]
@@ -96,4 +121,5 @@ def _moved(run: FaultRun, stream: StreamRun, firsts_ns: IntArray) -> Sequence[An
     counts = np.bincount(change_of[is_counted], minlength=changes_count)
     shares = counts / max(1, int(done.sum()))
     shared = np.outer(shares, np.maximum(per_service, 0)).round().astype(np.int64)
-    return (sums + shared).tolist()
+    moved: list[list[int]] = (sums + shared).tolist()
+    return moved
