@@ -8,7 +8,7 @@ import numpy as np
 
 from stripesim.scenarios.cells.build import CellInputs, build_cell
 from stripesim.scenarios.planning.capacity import Drives, FloatArray
-from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.ceph.failures import FaultPlan
@@ -161,7 +161,7 @@ def fill_plan(
     capacity_bytes = _capacities(pool, drives)
     acting = pool.cluster.acting
     shards = np.bincount(acting[acting != NO_OSD], minlength=pool.cluster.osds)
-    used_bytes = shards * float(group_objects_count * shard_bytes)
+    used_bytes: FloatArray = shards * float(group_objects_count * shard_bytes)
     if scenario.cluster.used_bytes:
         known = scenario.cluster.used_bytes[: pool.cluster.osds]
         used_bytes[: len(known)] = known
@@ -172,7 +172,17 @@ def fill_plan(
         nearfull_ratio=drives.fill.nearfull_ratio,
         backfillfull_ratio=scenario.cluster.backfillfull_ratio,
         full_ratio=drives.fill.full_ratio,
+        clients_write=any(map(_writes, scenario.loads)),
     )
+
+
+def _writes(load: WorkloadSpec) -> bool:
+    """Return True if a workload may write."""
+    if load.kind == "trace":
+        return True
+    if load.read_fraction is not None:
+        return load.read_fraction < 1
+    return "write" in load.ops
 
 
 def _capacities(pool: Pool, drives: Drives) -> FloatArray:

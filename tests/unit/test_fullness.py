@@ -16,7 +16,7 @@ MIB = 1 << 20
 OBJECTS = 40
 
 
-def fill_of(used, capacity, shard_bytes=1):
+def fill_of(used, capacity, shard_bytes=1, *, clients_write=False):
     return FillPlan(
         capacity_bytes=np.array(capacity, dtype=np.float64),
         used_bytes=np.array(used, dtype=np.float64),
@@ -24,6 +24,7 @@ def fill_of(used, capacity, shard_bytes=1):
         nearfull_ratio=0.85,
         backfillfull_ratio=0.90,
         full_ratio=0.95,
+        clients_write=clients_write,
     )
 
 
@@ -53,7 +54,7 @@ def test_without_a_plan_nothing_is_full():
     assert fullness.has_room(0, 10**9, is_backfill=True)
 
 
-def play(models, make_pool, fill, objects=OBJECTS):
+def play(models, make_pool, fill, objects=OBJECTS, **load):
     """PG 0 moves from OSD 0 to OSD 4, and at the same time PG 1 from OSD 4 to OSD 5."""
     before = np.array([[0, 1], [4, 1]], dtype=np.int64)
     after = np.array([[4, 1], [5, 1]], dtype=np.int64)
@@ -69,9 +70,7 @@ def play(models, make_pool, fill, objects=OBJECTS):
         pattern="rand",
         block_bytes=4096,
         image_bytes=objects * MIB,
-        read_fraction=1.0,
-        requests=1,
-        queue_depth=1,
+        **{"read_fraction": 1.0, "requests": 1, "queue_depth": 1, **load},
     )
     return simulate(pool, once.start(), faults=plan)
 
@@ -135,3 +134,25 @@ def test_backfill_waits_for_ever_if_nothing_frees_space(models, make_pool, per_g
     assert 30 * SECOND_NS < result.engine_run.end_ns < 60 * SECOND_NS
     (change,) = result.timeline["changes"]
     assert change["duration_s"] is None
+
+
+def test_a_full_osd_stops_clients_that_write_until_it_has_deleted(
+    models, make_pool, per_group
+):
+    """OSD 0 is full until PG 0 has left it, which clients would write to meanwhile."""
+    first, second = per_group.tolist()
+    used = [first, OBJECTS, 0, 0, second, 0]
+    capacity = [10 * OBJECTS] * 6
+    capacity[0] = first
+    load = {"read_fraction": 0.0, "requests": 400, "queue_depth": 0, "rate_per_s": 100}
+    waits_s = {}
+    for clients_write in (False, True):
+        fill = fill_of(used, capacity, clients_write=clients_write)
+        result = play(models, make_pool, fill, **load)
+        assert result.row["requests"] == 400
+        (change,) = result.timeline["changes"]
+        waits_s[clients_write] = result.requested.latencies_ns.max() / 1e9
+    # A new map takes 2 s at most, and peering as long: without the ratio nobody waits longer.
+    assert waits_s[False] < 4
+    # With it, what is asked in the first moments waits until the old copy is deleted.
+    assert waits_s[True] > 0.9 * change["clean_s"]

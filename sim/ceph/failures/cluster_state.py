@@ -54,12 +54,15 @@ class EngineActions:
     """Collects the actions of one moment.
 
     Requests of clients belong to the number of their PG. Background work belongs to its `shadow`, so that the
-    engine can hold clients alone.
+    engine can hold clients alone. While clients are paused, requests wait whatever the state of their PG.
     """
 
     def __init__(self, groups_count: int) -> None:
         self._groups_count = groups_count
         self._actions: list[Action] = []
+        self._is_paused = False
+        # PGs that serve clients unless these are paused.
+        self._serving = set(range(groups_count))
 
     def shadow(self, group: int) -> int:
         """Return the engine's group for a PG's background work."""
@@ -67,19 +70,31 @@ class EngineActions:
 
     def hold(self, group: int) -> None:
         """Cut off the requests of clients to a PG, and hold them."""
+        self._serving.discard(group)
         self._actions.append(SetGroup(group, held=True, interrupt=True))
 
     def release(self, group: int) -> None:
         """Release the requests of clients to a PG."""
-        self._actions.append(SetGroup(group, held=False, interrupt=False))
+        self._serving.add(group)
+        self._actions.append(SetGroup(group, held=self._is_paused, interrupt=False))
 
     def send_again(self, group: int) -> None:
         """Cut off the requests of clients to a PG, and issue them again."""
-        self._actions.append(SetGroup(group, held=False, interrupt=True))
+        self._serving.add(group)
+        self._actions.append(SetGroup(group, held=self._is_paused, interrupt=True))
 
     def cut_background(self, group: int) -> None:
         """Cut off the background work of a PG."""
-        self.send_again(self.shadow(group))
+        shadow = self.shadow(group)
+        self._actions.append(SetGroup(shadow, held=False, interrupt=True))
+
+    def pause_clients(self, *, paused: bool) -> None:
+        """Let new requests of all clients wait, or go on."""
+        if paused == self._is_paused:
+            return
+        self._is_paused = paused
+        for group in sorted(self._serving):
+            self._actions.append(SetGroup(group, held=paused, interrupt=False))
 
     def add(self, action: Action) -> None:
         """Add any other action."""
@@ -128,6 +143,11 @@ class ClusterState:
         crossed = self.fullness.add(self.now_ns, osd, shards_count)
         if crossed is not None:
             self.note(crossed, f"osd.{osd}")
+        self.pause_if_full()
+
+    def pause_if_full(self) -> None:
+        """Let clients that write wait while an OSD is full."""
+        self.actions.pause_clients(paused=self.fullness.stops_clients)
 
     def state_of(self, group: Group) -> State:
         """Return the state of a PG."""
@@ -162,6 +182,8 @@ def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
         actions=EngineActions(cluster.groups),
         fullness=Fullness(plan.fill),
     )
+    if state.fullness.stops_clients:
+        state.clock.at(0, state.pause_if_full)
     for group in state.groups:
         if NO_OSD in group.up:
             state.timeline.narrow += 1

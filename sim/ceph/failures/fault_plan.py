@@ -80,6 +80,7 @@ class FillPlan:
     #: Share above which no backfill to an OSD begins (``mon_osd_backfillfull_ratio``)
     backfillfull_ratio: float
     full_ratio: float  #: Share at which writes stop (``mon_osd_full_ratio``)
+    clients_write: bool = False  #: True if clients write, so that a full OSD stops them
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,8 @@ class Fullness:
 
     Notes
     -----
-    Objects that clients create during the run are not counted.
+    Objects that clients create during the run are not counted. Deviation: a full OSD also stops the reads of
+    clients that write.
 
     References
     ----------
@@ -29,9 +30,11 @@ class Fullness:
         self._fill = fill
         self._used_bytes: list[int] = []
         self._states: list[FillState | None] = []
+        self._full_count = 0
         if fill is not None:
             self._used_bytes = [int(used) for used in fill.used_bytes.tolist()]
             self._states = [self._state(osd) for osd in range(len(self._used_bytes))]
+            self._full_count = self._states.count("full")
             self.crossings += [
                 (0, osd, state)
                 for osd, state in enumerate(self._states)
@@ -47,10 +50,18 @@ class Fullness:
         before = self._states[osd]
         state = self._state(osd)
         self._states[osd] = state
+        self._full_count += (state == "full") - (before == "full")
         if state is None or state == before or shards_count < 0:
             return None
         self.crossings.append((now_ns, osd, state))
         return state
+
+    @property
+    def stops_clients(self) -> bool:
+        """True while an OSD is full and clients write."""
+        if self._fill is None or not self._fill.clients_write:
+            return False
+        return self._full_count > 0
 
     def has_room(self, osd: int, shards_count: int, *, is_backfill: bool) -> bool:
         """Return True if an OSD may be given so many shards: below its ratio with all of them."""
