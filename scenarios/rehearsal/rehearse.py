@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.qos import Profile, mclock_defaults
 from stripesim.scenarios.cells.build import build_pool, check_schemes
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
@@ -27,7 +28,6 @@ SHARDS_MAX: Final = 20_000
 # Objects of a PG that are simulated at least.
 _GROUP_OBJECTS_MIN: Final = 4
 _MOVED: Final = ("device_read_bytes", "device_write_bytes", "private_net_bytes")
-_FILL_STATES: Final = ("nearfull", "backfillfull", "full")
 
 
 def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
@@ -65,23 +65,19 @@ def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
     per_group = stored_objects(scenario) / scenario.cluster.pg_num
     shards = sum(each.movement.shards_count for each in movements)
     most = max(_GROUP_OBJECTS_MIN, SHARDS_MAX // max(1, shards))
-    sample = simulate_sample(
-        scenario,
-        cell,
-        models,
-        drives,
-        group_objects_count=max(1, min(most, round(per_group))),
-        engine=engine,
-    )
+    count = max(1, min(most, round(per_group)))
+    samples = [
+        simulate_sample(each, cell, drives, group_objects_count=count, engine=engine)
+        for each in _with_profiles(scenario)
+    ]
     whole = _Whole(
         shard_bytes=kind_of(pool).shard_bytes,
         group_objects=per_group,
-        profile=_profile(scenario),
         slots=limits_of(scenario, rotational=models.ssd.rotational).max_backfills_count,
         osds=pool.cluster.osds,
     )
-    rows = [_row(index, each, sample, whole) for index, each in enumerate(movements)]
-    return {"changes": rows, "warnings": _warnings(movements, sample, whole)}
+    rows = [_row(index, each, samples, whole) for index, each in enumerate(movements)]
+    return {"changes": rows, "warnings": _warnings(movements, samples[0], whole)}
 
 
 @dataclass(frozen=True)
@@ -90,7 +86,6 @@ class _Whole:
 
     shard_bytes: int  # Size of one shard of an object [B].
     group_objects: float  # Objects of a PG, the mean of all.
-    profile: str  # Name of the mClock profile, or of another op queue.
     slots: int  # Reservations for backfill that an OSD grants.
     osds: int
 
@@ -117,69 +112,72 @@ def _only_cell(scenario: Scenario) -> Cell:
     return all_cells[0]
 
 
-def _profile(scenario: Scenario) -> str:
-    """Return the name of the mClock profile, or of another op queue."""
+def _with_profiles(scenario: Scenario) -> list[Scenario]:
+    """Return the scenario with each mClock profile, the default first; or alone with another op queue."""
     cluster = scenario.cluster
-    if cluster.op_queue != "mclock_scheduler":
-        return cluster.op_queue
-    return cluster.mclock_profile or "default"
+    if cluster.op_queue != "mclock_scheduler" or cluster.mclock_profile is not None:
+        return [scenario]
+    default = mclock_defaults(scenario.generation).profile
+    profiles = sorted(get_args(Profile), key=lambda profile: profile != default)
+    return [
+        scenario.model_copy(
+            update={"cluster": cluster.model_copy(update={"mclock_profile": profile})}
+        )
+        for profile in profiles
+    ]
 
 
 def _row(
-    index: int, exact: ExactMovement, sample: Sample, whole: _Whole
+    index: int, exact: ExactMovement, samples: Sequence[Sample], whole: _Whole
 ) -> dict[str, Any]:
-    """Describe one change."""
+    """Describe one change: bytes, time and fill with the first profile, clients with each."""
     shards_count = exact.movement.shards_count
-    row = {
+    first = samples[0]
+    profiles = [_profile(index, exact, sample, whole) for sample in samples]
+    return {
         "kind": exact.change.kind,
         "pgs_moved": exact.movement.groups_count,
         "shards_moved": shards_count,
         "bytes_moved": round(shards_count * whole.group_objects * whole.shard_bytes),
+        **_bytes(index, first, whole),
+        "duration_s": profiles[0]["duration_s"],
+        **_fill(index, first),
+        "profiles": profiles,
     }
-    profile = whole.profile
+
+
+def _bytes(index: int, sample: Sample, whole: _Whole) -> dict[str, int | None]:
+    """Return the bytes that a change reads, writes and sends; None if it is never made."""
     if index >= len(sample.rows):
-        # The change before never became clean.
-        return row | _not_made(profile)
+        return dict.fromkeys(_MOVED)
     simulated = sample.rows[index]
     scale = whole.group_objects / sample.group_objects_count
+    moved: dict[str, int | None] = {}
     for counter in _MOVED:
         # Peering moves as much whatever PGs hold.
         noted_bytes = simulated[f"noted_{counter}"]
-        moved_bytes = simulated[counter] - noted_bytes
-        row[counter] = round(scale * moved_bytes + noted_bytes)
-    duration = {"duration_s": _duration_s(exact, simulated, sample, whole)}
-    stop_s = simulated["clean_s"]
-    next_s = sample.end_ns / 1e9
-    if index + 1 < len(sample.rows):
-        next_s = sample.rows[index + 1]["at_s"]
+        moved[counter] = round(scale * (simulated[counter] - noted_bytes) + noted_bytes)
+    return moved
+
+
+def _profile(
+    index: int, exact: ExactMovement, sample: Sample, whole: _Whole
+) -> dict[str, Any]:
+    """Return the time of a change with one profile, and its clients before, during and after."""
+    if index >= len(sample.rows):
+        # The change before never became clean.
+        return {"profile": sample.profile, "duration_s": None, **sample.clients(0, 0)}
+    simulated = sample.rows[index]
+    start_s = simulated["at_s"]
+    end_s = sample.end_s(index)
+    clean_s = simulated["clean_s"] or end_s
     before_s = sample.rows[index - 1]["clean_s"] if index else 0.0
-    during = sample.clients(simulated["at_s"], stop_s or sample.end_ns / 1e9)
     return {
-        **row,
-        **duration,
-        **_fill(sample, simulated["map_s"], next_s),
-        "profiles": [
-            {
-                "profile": profile,
-                "duration_s": duration["duration_s"],
-                **during,
-                "before": sample.clients(before_s or 0.0, simulated["at_s"]),
-                "after": sample.clients(stop_s or next_s, next_s),
-            }
-        ],
-    }
-
-
-def _not_made(profile: str) -> dict[str, Any]:
-    nothing = dict.fromkeys(
-        (*_MOVED, "duration_s", "duration_low_s", "duration_high_s")
-    )
-    return {
-        **nothing,
-        "peak_used_ratio": None,
-        "full_ratio_reached": None,
-        "fullest_osd": None,
-        "profiles": [{"profile": profile, "duration_s": None}],
+        "profile": sample.profile,
+        "duration_s": _duration_s(exact, simulated, sample, whole),
+        **sample.clients(start_s, clean_s),
+        "before": sample.clients(before_s or 0.0, start_s),
+        "after": sample.clients(clean_s, end_s),
     }
 
 
@@ -204,38 +202,19 @@ def _duration_s(
     return sampled_s + whole_s - sampled_part_s
 
 
-def _fill(sample: Sample, start_s: float, stop_s: float) -> dict[str, Any]:
-    """Return how full the fullest OSD becomes between two moments, and the last ratio that one crosses."""
-    fill = sample.fill
-    if fill is None:
-        return {
-            "peak_used_ratio": None,
-            "full_ratio_reached": None,
-            "fullest_osd": None,
-        }
-    used_bytes = fill.used_bytes.copy()
-    history = sample.history
-    peak_ratios = None
-    for time_s, osd, used in zip(
-        history["time_s"], history["osd"], history["used_bytes"], strict=True
-    ):
-        if time_s > stop_s:
-            break
-        if time_s >= start_s and peak_ratios is None:
-            peak_ratios = used_bytes / fill.capacity_bytes
-        used_bytes[osd] = used
-        if peak_ratios is not None:
-            peak_ratios[osd] = max(peak_ratios[osd], used / fill.capacity_bytes[osd])
-    if peak_ratios is None:
-        peak_ratios = used_bytes / fill.capacity_bytes
-    fullest = int(peak_ratios.argmax())
-    peak = float(peak_ratios[fullest])
-    ratios = (fill.nearfull_ratio, fill.backfillfull_ratio, fill.full_ratio)
-    reached = [
-        state
-        for state, ratio in zip(_FILL_STATES, ratios, strict=True)
-        if peak >= ratio
-    ]
+def _fill(index: int, sample: Sample) -> dict[str, Any]:
+    """Return how full the fullest OSD becomes after a change, and the last ratio that one reaches."""
+    ratios = sample.peak_ratios(index)
+    if sample.fill is None or ratios is None:
+        return dict.fromkeys(("peak_used_ratio", "full_ratio_reached", "fullest_osd"))
+    fullest = int(ratios.argmax())
+    peak = float(ratios[fullest])
+    limits = {
+        "nearfull": sample.fill.nearfull_ratio,
+        "backfillfull": sample.fill.backfillfull_ratio,
+        "full": sample.fill.full_ratio,
+    }
+    reached = [state for state, limit in limits.items() if peak >= limit]
     return {
         "peak_used_ratio": peak,
         "full_ratio_reached": reached[-1] if reached else None,

@@ -10,7 +10,7 @@ from stripesim.scenarios.cells.build import CellInputs, build_cell
 from stripesim.scenarios.planning.capacity import Drives, FloatArray
 from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
 from stripesim.sim.ceph.clients.workload import Synthetic
-from stripesim.sim.ceph.cluster import NO_OSD, Models
+from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.failures.fault_plan import FillPlan
 from stripesim.sim.ceph.kinds import kind_of
@@ -28,6 +28,7 @@ _LONGER: Final = (2, 8)
 class Sample:
     """The changes simulated on some of the pool's objects."""
 
+    profile: str  #: mClock profile, or the name of another op queue
     group_objects_count: int  #: Objects of each PG that are simulated [count]
     rows: Sequence[
         Mapping[str, Any]
@@ -39,6 +40,33 @@ class Sample:
     requested: ClientRequests
     end_ns: int
     has_load: bool  #: True if clients worked all the time
+
+    def end_s(self, index: int) -> float:
+        """Return when the change after one is asked for, or the run ends [s]."""
+        if index + 1 < len(self.rows):
+            return float(self.rows[index + 1]["at_s"])
+        return self.end_ns / 1e9
+
+    def peak_ratios(self, index: int) -> FloatArray | None:
+        """Return the largest used share of each OSD after a change, shape (osds,); None if not known."""
+        if self.fill is None or index >= len(self.rows):
+            return None
+        used_bytes = self.fill.used_bytes.copy()
+        peaks_bytes = None
+        start_s = self.rows[index]["map_s"]
+        columns = (self.history[key] for key in ("time_s", "osd", "used_bytes"))
+        for time_s, osd, now_bytes in zip(*columns, strict=True):
+            if time_s > self.end_s(index):
+                break
+            if time_s >= start_s and peaks_bytes is None:
+                peaks_bytes = used_bytes.copy()
+            used_bytes[osd] = now_bytes
+            if peaks_bytes is not None:
+                peaks_bytes[osd] = max(peaks_bytes[osd], now_bytes)
+        if peaks_bytes is None:
+            peaks_bytes = used_bytes
+        ratios: FloatArray = peaks_bytes / self.fill.capacity_bytes
+        return ratios
 
     def clients(self, start_s: float, stop_s: float) -> dict[str, float | None]:
         """Return rate and latencies of the requests that completed between two moments."""
@@ -66,7 +94,6 @@ def stored_objects(scenario: Scenario) -> float:
 def simulate_sample(
     scenario: Scenario,
     cell: Cell,
-    models: Models,
     drives: Drives,
     *,
     group_objects_count: int,
@@ -77,7 +104,7 @@ def simulate_sample(
     Where the workload is bounded by time, clients work from before the first change until after the last;
     otherwise they issue their requests, and then leave the cluster alone.
     """
-    inputs = build_cell(scenario, cell, models)
+    inputs = build_cell(scenario, cell)
     assert inputs.faults is not None
     fill = fill_plan(scenario, inputs.pool, drives, group_objects_count)
     faults = replace(
@@ -94,6 +121,7 @@ def simulate_sample(
         result = simulate(**vars(inputs), seed=scenario.seed, engine=engine)
     assert result.timeline is not None
     return Sample(
+        profile=scenario.cluster.mclock_profile or scenario.cluster.op_queue,
         group_objects_count=group_objects_count,
         rows=result.timeline["changes"],
         history=result.timeline["fill"],
@@ -161,7 +189,7 @@ def fill_plan(
     capacity_bytes = _capacities(pool, drives)
     acting = pool.cluster.acting
     shards = np.bincount(acting[acting != NO_OSD], minlength=pool.cluster.osds)
-    used_bytes: FloatArray = shards * float(group_objects_count * shard_bytes)
+    used_bytes = (shards * group_objects_count * shard_bytes).astype(np.float64)
     if scenario.cluster.used_bytes:
         known = scenario.cluster.used_bytes[: pool.cluster.osds]
         used_bytes[: len(known)] = known

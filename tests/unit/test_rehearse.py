@@ -246,3 +246,15 @@ weight = 1.0
     # change.csv.
     assert moved == [19, 19, 84, 84]
     assert np.isfinite(moved).all()
+
+
+def test_each_mclock_profile_has_a_time_and_the_default_comes_first():
+    text = TEXT.replace(
+        "cores_per_host = 16", 'cores_per_host = 16\nop_queue = "mclock_scheduler"'
+    ).replace('stored_bytes = "100GB"', 'stored_bytes = "1GB"')
+    (change,) = rehearse(scenario(text=text))["changes"]
+    names = [profile["profile"] for profile in change["profiles"]]
+    # Quincy's default.
+    assert names[0] == "high_client_ops"
+    assert set(names) == {"high_client_ops", "balanced", "high_recovery_ops"}
+    assert change["duration_s"] == change["profiles"][0]["duration_s"]
