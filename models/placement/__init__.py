@@ -30,6 +30,7 @@ from stripesim.models.placement.osdmap import (
     stable_mod,
 )
 from stripesim.models.placement.pg_sets import OsdMap, PgSets, PlacedPool, pg_sets
+from stripesim.models.placement.upmaps import changed_osd_map
 
 __all__ = [
     "NONE",
@@ -51,6 +52,7 @@ __all__ = [
     "StepOp",
     "Tunables",
     "build_map",
+    "changed_osd_map",
     "load_map",
     "map_from_dump",
     "map_of_hosts",

@@ -14,11 +14,13 @@ from stripesim.models.drive import DriveCapacity
 from stripesim.models.placement import (
     NONE,
     CrushMap,
+    OsdMap,
     OsdWeights,
+    PlacedPool,
+    changed_osd_map,
     load_map,
     map_of_hosts,
-    pg_mappings,
-    reweighted,
+    pg_sets,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.cells.files import cached_by_content
@@ -196,14 +198,44 @@ def up_sets(
     """Map the placement groups, with some weights of OSDs."""
     assert NO_OSD == NONE
     weights = weights or OsdWeights()
-    crush = reweighted(crush_of(scenario), dict(weights.crush))
-    rule = crush_rule(scenario, scheme)
-    groups = scenario.cluster.pg_num
-    reweights = dict.fromkeys(weights.out, 0.0)
-    rows = pg_mappings(
-        crush, rule, scenario.cluster.pool_id, groups, scheme.width, reweights
+    osd_map = changed_osd_map(_osd_map_of(scenario, scheme), weights)
+    (pool,) = osd_map.pools
+    return pg_sets(osd_map, pool).up.astype(np.int64)
+
+
+def _osd_map_of(scenario: Scenario, scheme: RedundancyScheme) -> OsdMap:
+    """Return the OSD map of a scenario: all OSDs are up, with their reweights and the pool's upmaps."""
+    cluster = scenario.cluster
+    crush = crush_of(scenario)
+    known = [device.id for device in crush.devices]
+    exists = np.zeros(crush.max_devices, dtype=bool)
+    exists[known] = True
+    weights = np.where(exists, WEIGHT_ONE, 0).astype(np.int64)
+    for index, reweight in enumerate(cluster.osd_reweights):
+        if reweight.osd not in known:
+            key = f"cluster.osd_reweights.{index}.osd"
+            raise scenario.problem(key, f"{reweight.osd}", "an OSD of the CRUSH map")
+        weights[reweight.osd] = int(reweight.weight * WEIGHT_ONE)
+    pool = PlacedPool(
+        id=cluster.pool_id,
+        name=scenario.name,
+        kind="replicated" if scheme.kind == "replicated" else "erasure",
+        size=scheme.width,
+        pg_num=cluster.pg_num,
+        pgp_num=cluster.pg_num,
+        rule=crush.rule(crush_rule(scenario, scheme)).id,
     )
-    return rows.astype(np.int64)
+    return OsdMap(
+        crush=crush,
+        exists=exists,
+        up=exists,
+        weights=weights,
+        affinities=np.full(crush.max_devices, WEIGHT_ONE, dtype=np.int64),
+        pools=(pool,),
+        pg_upmap_items={
+            (pool.id, int(items.pg, 16)): items.pairs for items in cluster.upmap_items
+        },
+    )
 
 
 def osd_hosts(scenario: Scenario) -> IntArray:

@@ -15,6 +15,7 @@ from stripesim.models.placement import (
     parse_map,
     pg_mappings,
 )
+from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.importing.cluster import (
     ImportedCluster,
     ImportedOsd,
@@ -301,6 +302,8 @@ def scenario_of(
         "pool_id": pool.placed.id,
         **described.cluster,
     }
+    osds = {device.id for device in crush.devices}
+    keys |= _usage(cluster, pool, osds) | _exceptions(cluster, pool, osds)
     groups = host_groups(_hosts_of_map(crush, cluster, described))
     if len(groups) > 1:
         keys["hosts"] = groups
@@ -311,6 +314,46 @@ def scenario_of(
     }
     lines = (*described.lines, *described.load.table_lines())
     return ImportedScenario(pool.placed.name, tables, lines, text)
+
+
+def _usage(
+    cluster: ImportedCluster, pool: ImportedPool, osds: set[int]
+) -> dict[str, Any]:
+    """Return what a pool stores and what these OSDs hold, as far as it is known, as `[cluster]` has it."""
+    keys: dict[str, Any] = {}
+    if pool.stored_bytes:
+        keys["stored_bytes"] = pool.stored_bytes
+    used_bytes = {
+        osd.id: osd.used_bytes
+        for osd in cluster.osds
+        if osd.id in osds and osd.used_bytes is not None
+    }
+    if used_bytes.keys() == osds:
+        keys["used_bytes"] = [used_bytes.get(osd, 0) for osd in range(max(osds) + 1)]
+    return keys
+
+
+def _exceptions(
+    cluster: ImportedCluster, pool: ImportedPool, osds: set[int]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the reweights and upmaps that place a pool on these OSDs, as `[cluster]` has them."""
+    osd_map = cluster.osd_map
+    keys: dict[str, list[dict[str, Any]]] = {}
+    reweights = [
+        {"osd": osd, "weight": int(osd_map.weights[osd]) / WEIGHT_ONE}
+        for osd in sorted(osds)
+        if int(osd_map.weights[osd]) < WEIGHT_ONE
+    ]
+    if reweights:
+        keys["osd_reweights"] = reweights
+    upmaps = [
+        {"pg": f"{group:x}", "pairs": [list(pair) for pair in pairs]}
+        for (pool_id, group), pairs in sorted(osd_map.pg_upmap_items.items())
+        if pool_id == pool.placed.id and osds.issuperset(new for _, new in pairs)
+    ]
+    if upmaps:
+        keys["upmap_items"] = upmaps
+    return keys
 
 
 def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str]:

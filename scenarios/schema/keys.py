@@ -118,6 +118,24 @@ class DriveSpec(Table):
     """The same of write times [1]."""
 
 
+class OsdReweight(Table):
+    """An OSD that takes only a share of its PGs (``ceph osd reweight``)."""
+
+    osd: OsdId
+    """Number of the OSD."""
+    weight: FillRatio
+    """Share of its PGs that it takes [0 to 1]."""
+
+
+class UpmapItems(Table):
+    """OSDs of one PG that the balancer has replaced (``ceph osd pg-upmap-items``)."""
+
+    pg: str = Field(pattern=r"^(0|[1-9a-f][0-9a-f]{0,7})$")
+    """Number of the PG in its pool, in hexadecimal."""
+    pairs: tuple[tuple[OsdId, OsdId], ...] = Field(min_length=1)
+    """OSD that CRUSH names, and the one that replaces it, of each."""
+
+
 class HostGroup(Table):
     """Hosts that are alike, where those of a cluster are not; what is left out is as `[cluster]` has it."""
 
@@ -181,6 +199,10 @@ class ClusterSpec(Table):
     racks, which may not be given next to it; nor may failure domains next to crush_rule."""
     crush_rule: str | None = Field(default=None, min_length=1)
     """Rule of crush_map to place by."""
+    osd_reweights: tuple[OsdReweight, ...] = ()
+    """Shares of their PGs that OSDs of crush_map take, each a table [[cluster.osd_reweights]]."""
+    upmap_items: tuple[UpmapItems, ...] = ()
+    """PGs of the pool with OSDs that the balancer has replaced, each a table [[cluster.upmap_items]]."""
     cores_per_host: Count = 24
     """CPU cores of each storage host; with the set nvme its hardware threads [count]."""
     op_shards: Count | None = None
@@ -542,6 +564,8 @@ class Scenario(Table):
         late_keys = (
             "pool_id",
             "backfillfull_ratio",
+            "osd_reweights",
+            "upmap_items",
             "stored_bytes",
             "used_bytes",
         )
