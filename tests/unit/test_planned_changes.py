@@ -9,6 +9,7 @@ from stripesim.models.generations import recovery_model
 from stripesim.models.placement import OsdWeights
 from stripesim.models.recovery import SECOND_NS
 from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import (
     Failure,
     FaultDirector,
@@ -260,3 +261,19 @@ def test_the_first_osd_of_crush_leads_a_replicated_pg(models, make_pool, directo
     (group,) = directors[0].state.groups
     assert group.up == (3, 1, 2)
     assert group.members.primary_osd == 1
+
+
+def test_new_hosts_make_a_pg_clean_that_had_too_few(models, make_pool, directors):
+    """CRUSH finds two of three OSDs at first; the change ends once the third has all objects."""
+
+    def up_sets(weights):
+        has_third = dict(weights.crush).get(2, 0) > 0
+        return np.array([[0, 1, 2 if has_third else NO_OSD]], dtype=np.int64)
+
+    result = play(
+        models, make_pool, "rs:2,1", up_sets, [change("weight", 2, weight=1)], osds=3
+    )
+    (outcome,) = directors[0].changes.outcomes
+    assert outcome.clean_ns > outcome.made_ns
+    assert result.row["recovery_operations"] == OBJECTS
+    assert directors[0].state.groups[0].is_clean

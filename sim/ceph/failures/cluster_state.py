@@ -186,7 +186,7 @@ def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
         state.clock.at(0, state.pause_if_full)
     for group in state.groups:
         if NO_OSD in group.up:
-            state.timeline.narrow += 1
+            state.timeline.narrow.add(group.number)
             state.enter(group, State.DEGRADED)
     return state
 

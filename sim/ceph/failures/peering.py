@@ -1,5 +1,6 @@
 """Peering: from a new map to a PG whose members know what each of them has."""
 
+from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.activation import Activation
 from stripesim.sim.ceph.failures.background.streams import BackgroundWork
 from stripesim.sim.ceph.failures.client_writes import ClientWrites
@@ -43,6 +44,8 @@ class Peering:
 
     def on_map(self, update: MapUpdate) -> None:
         """Begin a new interval of every PG that a new map concerns."""
+        narrow = self._state.timeline.narrow
+        narrow -= {number for number in narrow if NO_OSD not in update.up_after[number]}
         restarted = update.subjects("down", "up")
         remapped = update.subjects("pg_temp")
         for group in self._state.groups:
