@@ -27,7 +27,14 @@ from stripesim.sim.ceph.kinds import kind_of
 SHARDS_MAX: Final = 20_000
 # Objects of a PG that are simulated at least.
 _GROUP_OBJECTS_MIN: Final = 4
-_MOVED: Final = ("device_read_bytes", "device_write_bytes", "private_net_bytes")
+# Field of the answer → number of a simulated change. What OSDs of one host send each other counts, too, as
+# Ceph counts it; the last field is the part that leaves a host.
+_MOVED: Final = {
+    "device_read_bytes": "device_read_bytes",
+    "device_write_bytes": "device_write_bytes",
+    "private_net_bytes": "sent_bytes",
+    "between_hosts_bytes": "private_net_bytes",
+}
 
 
 def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
@@ -153,10 +160,10 @@ def _bytes(index: int, sample: Sample, whole: _Whole) -> dict[str, int | None]:
     simulated = sample.rows[index]
     scale = whole.group_objects / sample.group_objects_count
     moved: dict[str, int | None] = {}
-    for counter in _MOVED:
+    for name, counter in _MOVED.items():
         # Peering moves as much whatever PGs hold.
         noted_bytes = simulated[f"noted_{counter}"]
-        moved[counter] = round(scale * (simulated[counter] - noted_bytes) + noted_bytes)
+        moved[name] = round(scale * (simulated[counter] - noted_bytes) + noted_bytes)
     return moved
 
 

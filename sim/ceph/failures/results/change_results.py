@@ -15,6 +15,9 @@ from stripesim.sim.engine.graph import COUNTER_INDEX, IntArray
 from stripesim.sim.engine.program import StreamRun
 from stripesim.sim.observe.recording import account
 
+# Bytes that a change moves: those that cross the network, and all that OSDs send each other.
+_COLUMNS = (*MOVED_COUNTERS, "sent_bytes")
+
 
 def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
     """Describe the planned changes of a run, in order.
@@ -24,8 +27,9 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
     One row for each change: ``kind``; ``at_s``, when the operator asked for it; ``map_s``, when the map was
     published; ``clean_s``, when all PGs were clean again, None if they never were; ``duration_s`` from the
     first to the last; ``pgs_moved``, ``shards_moved`` and ``bytes_moved`` from the up sets before and after;
-    bytes that recovery, peering and removals read, wrote and sent from one map to the next, and those of
-    peering and removals alone (``noted_…``); ``object_s``, the mean time that a PG took for each object.
+    bytes that recovery, peering and removals read, wrote and sent from one map to the next (``sent_bytes``:
+    between OSDs, of one host or not), and those of peering and removals alone (``noted_…``); ``object_s``,
+    the mean time that a PG took for each object.
 
     Notes
     -----
@@ -40,7 +44,7 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
     noted = _moved(run, run.notes, firsts_ns)
     object_times_s = _object_times_s(run, firsts_ns)
     for index, row in enumerate(rows):
-        for column, counter in enumerate(MOVED_COUNTERS):
+        for column, counter in enumerate(_COLUMNS):
             row[counter] = recovered[index][column] + noted[index][column]
             row[f"noted_{counter}"] = noted[index][column]
         row["object_s"] = object_times_s[index]
@@ -110,14 +114,21 @@ def _moved(run: FaultRun, stream: StreamRun, firsts_ns: IntArray) -> list[list[i
     """Sum the moved counters of a stream from each map to the next; shape (changes, counters)."""
     changes_count = len(firsts_ns)
     columns = [COUNTER_INDEX[counter] for counter in MOVED_COUNTERS]
+    net = COUNTER_INDEX["private_net_bytes"]
     done = stream.completed_ns >= 0
     change_of = np.searchsorted(firsts_ns, stream.completed_ns[done], side="right") - 1
     is_counted = change_of >= 0
-    planned = operation_totals(stream, run.book)[done][:, columns]
-    sums = np.zeros((changes_count, len(columns)), dtype=np.int64)
+    planned = operation_totals(stream, run.book)[:, columns]
+    sent = operation_totals(stream, run.book, within_hosts=True)[:, [net]]
+    planned = np.concatenate([planned, sent], axis=1)[done]
+    sums = np.zeros((changes_count, len(_COLUMNS)), dtype=np.int64)
     np.add.at(sums, change_of[is_counted], planned[is_counted])
     taken = account(stream, run.book)
-    per_service = [taken[counter] for counter in MOVED_COUNTERS] - planned.sum(axis=0)
+    per_service = np.zeros(len(_COLUMNS), dtype=np.int64)
+    of_counters = planned[:, : len(columns)].sum(axis=0)
+    per_service[: len(columns)] = [
+        taken[counter] for counter in MOVED_COUNTERS
+    ] - of_counters
     counts = np.bincount(change_of[is_counted], minlength=changes_count)
     shares = counts / max(1, int(done.sum()))
     shared = np.outer(shares, np.maximum(per_service, 0)).round().astype(np.int64)
