@@ -20,7 +20,7 @@ from stripesim.scenarios.rehearsal.samples import (
     simulate_sample,
     stored_objects,
 )
-from stripesim.scenarios.schema.keys import Cell, Scenario, cells
+from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.sim.ceph.kinds import kind_of
 
 #: Shards of objects that all changes of one simulation may move [count].
@@ -55,7 +55,7 @@ def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If the scenario has no changes, or several schemes or cells.
+        If the scenario has no changes, several schemes, or a change that cannot be rehearsed.
 
     Notes
     -----
@@ -63,7 +63,9 @@ def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
     `SHARDS_MAX` shards of objects, a few objects of each PG are simulated. PGs of full size then take their
     turns under the same reservations, at the sample's time for each object.
     """
-    cell = _only_cell(scenario)
+    _check(scenario)
+    # Clients ask for one kind of request at a time; a warning names what is left out.
+    cell = cells(scenario)[0]
     models = build_models(scenario)
     check_schemes(scenario, models)
     drives = drives_of(scenario, models)
@@ -84,7 +86,8 @@ def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
         osds=pool.cluster.osds,
     )
     rows = [_row(index, each, samples, whole) for index, each in enumerate(movements)]
-    return {"changes": rows, "warnings": _warnings(movements, samples[0], whole)}
+    warnings = _warnings(movements, samples[0], whole)
+    return {"changes": rows, "warnings": warnings + _client_warnings(scenario)}
 
 
 @dataclass(frozen=True)
@@ -101,22 +104,17 @@ class _Whole:
         return round(self.group_objects) > sample.group_objects_count
 
 
-def _only_cell(scenario: Scenario) -> Cell:
-    """Return the only cell of a scenario with changes."""
+def _check(scenario: Scenario) -> None:
+    """Refuse a scenario that cannot be rehearsed."""
     if not scenario.changes:
         raise scenario.problem("changes", "nothing", "a planned change, [[changes]]")
     if len(scenario.schemes) > 1:
         got = ", ".join(scenario.schemes)
         raise scenario.problem("schemes", got, "one, that of the pool")
-    all_cells = cells(scenario)
-    if len(all_cells) > 1:
-        got = f"{len(all_cells)} combinations of ops, patterns and block sizes"
-        raise scenario.problem("workload", got, "one of each, or [[workloads]]")
     for index, change in enumerate(scenario.changes):
         if change.kind == "scheme":
             wanted = "another kind: a copy into a new pool cannot be rehearsed yet"
             raise scenario.problem(f"changes.{index}.kind", "scheme", wanted)
-    return all_cells[0]
 
 
 def _with_profiles(scenario: Scenario) -> list[Scenario]:
@@ -253,5 +251,21 @@ def _warnings(
     if sample.fill is None:
         warnings.append(
             "how full OSDs become is not known: cluster.drive_bytes gives their capacity"
+        )
+    return warnings
+
+
+def _client_warnings(scenario: Scenario) -> list[str]:
+    """Return what the numbers of clients leave out."""
+    warnings = []
+    first, *left_out = cells(scenario)
+    if left_out:
+        warnings.append(
+            f"clients: {first.pattern} {first.op} of {first.block_size_bytes} bytes; "
+            f"{len(left_out)} other combinations of [workload] are left out"
+        )
+    if scenario.duration_s is None:
+        warnings.append(
+            "clients are not measured: workload.requests ends their load; workload.duration_s lets it last"
         )
     return warnings

@@ -219,6 +219,7 @@ def _initial_groups(
             log_lengths=log_lengths[number],
             async_recovery_min=plan.model.async_recovery_min_count,
             first_osd=cluster_map.first_osds[number],
+            is_sample=plan.group_objects_count is not None,
         )
         for number, up_set in enumerate(cluster_map.up_sets)
     ]

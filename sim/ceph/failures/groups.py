@@ -167,6 +167,8 @@ class Group:
         Entries up to which an OSD that is behind serves while it is recovered.
     first_osd
         For replicas, the OSD that CRUSH lists first. It leads if it is complete, wherever it is in `up`.
+    is_sample
+        True if clients write further objects, which are not recovered here.
     """
 
     def __init__(
@@ -182,6 +184,7 @@ class Group:
         log_lengths: tuple[int, int] = (0, 0),
         async_recovery_min: int = 0,
         first_osd: int = NO_OSD,
+        is_sample: bool = False,
     ) -> None:
         self.number = number
         self._scheme = scheme
@@ -189,6 +192,7 @@ class Group:
         self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
         self.up = tuple(up)
         self.first_osd = first_osd
+        self._is_sample = is_sample
         self.objects = set(objects)
         self.deleted = set(range(-deletions, 0))
         self.copies: dict[tuple[int, int], Copy] = {
@@ -365,8 +369,10 @@ class Group:
 
         A joining OSD gets the write too, but cannot apply it to an object it lacks.
         """
-        self.objects.add(item)
         self.log.append(count, is_clean=self.is_clean)
+        if self._is_left_out(item):
+            return
+        self.objects.add(item)
         members = self.members.osds
         for (osd, _), copy in self.copies.items():
             if osd not in members:
@@ -385,6 +391,8 @@ class Group:
         Ceph v16.2.15, ``src/osd/PGLog.h`` (``_merge_object_divergent_entries``) and
         ``src/osd/PeeringState.cc`` (``find_best_info``).
         """
+        if self._is_left_out(item):
+            return False
         osds = self.members.written
         have = {
             shard
@@ -403,6 +411,9 @@ class Group:
                 copy.cut_off.add(item)
             copy.miss(item)
         return True
+
+    def _is_left_out(self, item: int) -> bool:
+        return self._is_sample and item not in self.objects
 
     def _copies_without(
         self, have: Set[int], touched: Set[int]
