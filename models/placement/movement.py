@@ -1,4 +1,4 @@
-"""The data that a change of the cluster moves, exactly: from the up sets before and after.
+"""Exact movement of data by a change of the cluster, from the up sets before and after.
 
 Start with `Movement.between`. `stripesim.models.placement.pg_sets` gives the up sets of an OSD map.
 """
@@ -15,7 +15,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class OsdWeights:
-    """What operators and monitors have changed about the placement: OSDs that are out, and CRUSH weights."""
+    """Weights changed by operators and monitors: OSDs that are out, and CRUSH weights."""
 
     out: tuple[int, ...] = ()  #: OSDs that are out, ascending
     #: OSD and CRUSH weight, 16.16 fixed point, of each whose weight was changed, ascending
@@ -24,15 +24,17 @@ class OsdWeights:
 
 @dataclass(frozen=True)
 class Movement:
-    """The shards that get another OSD.
+    """Shards that move to another OSD.
 
     A shard moves where the OSD at its place in the up set changes, a replica where an OSD joins the set.
     """
 
     groups: IntArray  #: PG of each shard that moves, shape (shards,)
     targets: IntArray  #: OSD that gets it, shape (shards,)
-    left_groups: IntArray  #: PG of each shard that an OSD gives up, shape (given up,)
-    sources: IntArray  #: OSD that gives it up, shape (given up,)
+    left_groups: (
+        IntArray  #: PG of each shard that leaves an OSD, shape (leaving shards,)
+    )
+    sources: IntArray  #: OSD that it leaves, shape (leaving shards,)
 
     @classmethod
     def between(
@@ -80,7 +82,7 @@ class Movement:
         return len(np.unique(self.groups))
 
     def received(self, per_shard: npt.ArrayLike, osds: int) -> IntArray:
-        """Sum what each OSD receives.
+        """Sum the bytes or shards that each OSD receives.
 
         Parameters
         ----------
@@ -97,7 +99,7 @@ class Movement:
         return _sums(self.targets, np.asarray(per_shard)[self.groups], osds)
 
     def given_up(self, per_shard: npt.ArrayLike, osds: int) -> IntArray:
-        """Sum what each OSD gives up, as `received`."""
+        """Sum the bytes or shards that leave each OSD, as `received`."""
         return _sums(self.sources, np.asarray(per_shard)[self.left_groups], osds)
 
 

@@ -5,8 +5,8 @@ import numpy as np
 from stripesim.models.placement import CrushMap
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.cells.placement import grown_map_of
-from stripesim.scenarios.schema.changes import ChangeSpec
 from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.tables import ChangeSpec
 from stripesim.scenarios.schema.topology import nanoseconds
 from stripesim.sim.ceph.failures import PlannedChange
 from stripesim.sim.ceph.failures.cluster_map import MapChange
@@ -53,10 +53,10 @@ def _map_changes(
     if change.kind == "in":
         return tuple(MapChange("in", osd) for osd in osds)
     if change.kind == "weight":
-        assert change.weight is not None, "the rules ask for a weight"
+        assert change.weight is not None, "checked by change_rules"
         return _weighted(osds, round(change.weight * WEIGHT_ONE))
     if change.kind == "remove":
-        assert isinstance(change.hosts, tuple), "the rules ask for a list"
+        assert isinstance(change.hosts, tuple), "checked by change_rules"
         drained = np.flatnonzero(np.isin(osd_hosts, change.hosts))
         return _weighted(drained.tolist(), 0)
     if change.kind == "add":

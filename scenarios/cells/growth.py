@@ -1,4 +1,4 @@
-"""The CRUSH map of a cluster to which planned changes add hosts."""
+"""CRUSH maps with hosts that planned changes add."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from itertools import count
 
 from stripesim.models.placement import CrushMap, PlacementError, with_new_hosts
 from stripesim.models.placement.crush.elements import Bucket
-from stripesim.scenarios.schema.changes import ChangeSpec
+from stripesim.scenarios.schema.tables import ChangeSpec
 
 
 @dataclass(frozen=True)
 class GrownMap:
-    """A CRUSH map with all hosts that changes add. Their OSDs weigh nothing until then."""
+    """A CRUSH map with all hosts that changes add. Their OSDs have weight 0 until then."""
 
     crush: CrushMap
     new_osds: tuple[
@@ -28,8 +28,8 @@ class GrownMap:
 def grown_map(crush: CrushMap, changes: Sequence[ChangeSpec]) -> GrownMap:
     """Add the hosts of all changes to a map.
 
-    A new host joins the bucket that holds the fewest hosts so far. Its OSDs have the device class of the
-    last host's, and are as many unless the change says otherwise.
+    A new host joins the bucket that holds the fewest hosts. The last host provides the device class of its
+    OSDs, and their number unless the change states one.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def _with_hosts(
 
 
 def _hosts(crush: CrushMap) -> list[Bucket]:
-    """List the hosts of a map that hold OSDs; shadow trees are left out."""
+    """List the hosts of a map that hold OSDs, without shadow trees."""
     types = {name: number for number, name in crush.types}
     return [
         bucket

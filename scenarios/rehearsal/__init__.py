@@ -1,4 +1,4 @@
-"""Planned changes rehearsed: what moves, how long it takes, how full OSDs become, what clients feel.
+"""Rehearsal of planned changes: movement, duration, fill of OSDs, and effects on clients.
 
-Start with `rehearse`. `exact_movement` needs no simulation; `samples` simulates the pace.
+Start with `rehearse`. `exact_movement` needs no simulation, `samples` simulates the pace.
 """

@@ -10,7 +10,7 @@ from stripesim.sim.ceph.failures.background.reservations import Reservations
 
 
 class Backfill(NamedTuple):
-    """A PG that moves: the OSD that leads it meanwhile, and those that it fills."""
+    """A moving PG: its acting primary, and the OSDs that it fills."""
 
     lead: int
     targets: tuple[int, ...]
@@ -36,7 +36,7 @@ def backfills_of(exact: ExactMovement) -> list[Backfill]:
 def schedule_s(
     backfills: Sequence[Backfill], *, group_s: float, slots: int, osds: int
 ) -> float:
-    """Return the time until all PGs are filled, if each takes as long once it has its reservations [s].
+    """Return the time until all PGs are filled, given the time of one PG once it has its reservations [s].
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def schedule_s(
     group_s
         Time of one PG [s].
     slots
-        Reservations that an OSD grants as a primary, and as many as a target (``osd_max_backfills``).
+        Reservations that an OSD grants to primaries, and the same number to targets (``osd_max_backfills``).
     osds
         Number of OSDs.
     """

@@ -1,4 +1,4 @@
-"""The shards and bytes that each planned change moves: from CRUSH alone, without a simulation."""
+"""Shards that each planned change moves, from CRUSH alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from stripesim.sim.engine.graph import IntArray
 
 @dataclass(frozen=True)
 class ExactMovement:
-    """What one change moves."""
+    """Movement of one change."""
 
     change: PlannedChange
     movement: Movement
@@ -30,7 +30,7 @@ class ExactMovement:
 
 
 def exact_movements(scenario: Scenario, scheme: str) -> list[ExactMovement]:
-    """Return what each planned change moves, one after another as the scenario lists them.
+    """Return the movement of each planned change, in the order of the scenario.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The answer of `stripesim rehearse`: what each planned change moves, takes, and does to clients."""
+"""Answer `stripesim rehearse`: movement, duration, fill, and client performance of each change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ from stripesim.sim.ceph.kinds import kind_of
 SHARDS_MAX: Final = 20_000
 # Objects of a PG that are simulated at least.
 _GROUP_OBJECTS_MIN: Final = 4
-# Field of the answer → number of a simulated change. What OSDs of one host send each other counts, too, as
-# Ceph counts it; the last field is the part that leaves a host.
+# Field of the answer → column of a simulated change. As in Ceph's counters, messages between OSDs of one host
+# count as sent. The last field is the traffic between hosts.
 _MOVED: Final = {
     "device_read_bytes": "device_read_bytes",
     "device_write_bytes": "device_write_bytes",
@@ -59,12 +59,12 @@ def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
 
     Notes
     -----
-    PGs and shards that move are exact, with as many objects in each PG. If the changes move more than
-    `SHARDS_MAX` shards of objects, a few objects of each PG are simulated. PGs of full size then take their
-    turns under the same reservations, at the sample's time for each object.
+    PGs and shards that move are exact. All PGs hold the same number of objects. If the changes move more than
+    `SHARDS_MAX` shards of objects, only a few objects of each PG are simulated. A schedule of the same
+    reservations then extrapolates to PGs of full size, at the sample's time for each object.
     """
     _check(scenario)
-    # Clients ask for one kind of request at a time; a warning names what is left out.
+    # Clients issue one kind of request. A warning names the others.
     cell = cells(scenario)[0]
     models = build_models(scenario)
     check_schemes(scenario, models)
@@ -92,7 +92,7 @@ def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Whole:
-    """The pool of which a sample is simulated."""
+    """The complete pool, of which a sample is simulated."""
 
     shard_bytes: int  # Size of one shard of an object [B].
     group_objects: float  # Objects of a PG, the mean of all.
@@ -118,7 +118,7 @@ def _check(scenario: Scenario) -> None:
 
 
 def _with_profiles(scenario: Scenario) -> list[Scenario]:
-    """Return the scenario with each mClock profile, the default first; or alone with another op queue."""
+    """Return the scenario with each mClock profile, the default first. Other op queues have no profiles."""
     cluster = scenario.cluster
     if cluster.op_queue != "mclock_scheduler" or cluster.mclock_profile is not None:
         return [scenario]
@@ -152,14 +152,14 @@ def _row(
 
 
 def _bytes(index: int, sample: Sample, whole: _Whole) -> dict[str, int | None]:
-    """Return the bytes that a change reads, writes and sends; None if it is never made."""
+    """Return the bytes that a change reads, writes and sends, None if it is never applied."""
     if index >= len(sample.rows):
         return dict.fromkeys(_MOVED)
     simulated = sample.rows[index]
     scale = whole.group_objects / sample.group_objects_count
     moved: dict[str, int | None] = {}
     for name, counter in _MOVED.items():
-        # Peering moves as much whatever PGs hold.
+        # Peering moves the same bytes whatever PGs hold.
         noted_bytes = simulated[f"noted_{counter}"]
         moved[name] = round(scale * (simulated[counter] - noted_bytes) + noted_bytes)
     return moved
@@ -191,7 +191,7 @@ def _duration_s(
 ) -> float | None:
     """Return how long a change takes with all objects [s].
 
-    The sample's time, and the time by which PGs of full size take longer under the same reservations.
+    Add to the sample's duration the extra time of PGs of full size under the same reservations.
     """
     sampled_s: float | None = simulated["duration_s"]
     object_s = simulated["object_s"]
@@ -250,13 +250,13 @@ def _warnings(
         )
     if sample.fill is None:
         warnings.append(
-            "how full OSDs become is not known: cluster.drive_bytes gives their capacity"
+            "the fill of OSDs is not known without cluster.drive_bytes, their capacity"
         )
     return warnings
 
 
 def _client_warnings(scenario: Scenario) -> list[str]:
-    """Return what the numbers of clients leave out."""
+    """Return the limits of the client numbers."""
     warnings = []
     first, *left_out = cells(scenario)
     if left_out:
@@ -266,6 +266,6 @@ def _client_warnings(scenario: Scenario) -> list[str]:
         )
     if scenario.duration_s is None:
         warnings.append(
-            "clients are not measured: workload.requests ends their load; workload.duration_s lets it last"
+            "clients are not measured, because workload.requests ends their load: use workload.duration_s"
         )
     return warnings

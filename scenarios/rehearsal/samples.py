@@ -1,4 +1,4 @@
-"""Simulations of planned changes on a part of the data, and what they say of the whole."""
+"""Simulations of planned changes on a sample of the data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,15 +18,15 @@ from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.run import RunResult, simulate
 
-#: Quiet time before each change and after the last, during which clients are measured [ns].
+#: Time before each change, and after the last, in which clients are measured without recovery [ns].
 QUIET_NS: Final = 2_000_000_000
-# The run goes on for so many times as long as the changes took without clients; then for four times that.
+# Length of the run, in multiples of the time that the changes take without clients, first and second try.
 _LONGER: Final = (2, 8)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """The changes simulated on some of the pool's objects."""
+    """A simulation of the changes with some of the pool's objects."""
 
     profile: str  #: mClock profile, or the name of another op queue
     group_objects_count: int  #: Objects of each PG that are simulated [count]
@@ -42,7 +42,7 @@ class Sample:
     has_load: bool  #: True if clients worked all the time
 
     def end_s(self, index: int) -> float:
-        """Return when the change after one is asked for, or the run ends [s]."""
+        """Return the time of the next change, or the end of the run [s]."""
         if index + 1 < len(self.rows):
             return float(self.rows[index + 1]["at_s"])
         return self.end_ns / 1e9
@@ -153,7 +153,7 @@ def _with_load(
 
 
 def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> RunResult:
-    """Simulate the changes while nobody uses the cluster; a run needs a client, which reads once."""
+    """Simulate the changes on an idle cluster. The run needs a client, which reads once."""
     once = Synthetic(
         pattern="rand",
         block_bytes=4096,
@@ -179,7 +179,7 @@ def fill_plan(
     drives
         Drives of the cluster.
     group_objects_count
-        Objects of each PG that are simulated: each stands for as many as the pool has for one of them.
+        Simulated objects of each PG. Each represents the same share of the pool.
     """
     if drives.capacity is None or drives.fill is None:
         return None

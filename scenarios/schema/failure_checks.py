@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from stripesim.scenarios.schema.changes import CHANGE_KEYS, ChangeSpec
 from stripesim.scenarios.schema.geometry import (
     NumberedScheme,
     domain_count,
@@ -13,7 +12,9 @@ from stripesim.scenarios.schema.geometry import (
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 from stripesim.scenarios.schema.problems import Problem, problem
 from stripesim.scenarios.schema.tables import (
+    CHANGE_KEYS,
     AgeingSpec,
+    ChangeSpec,
     DrawnSpec,
     DurabilitySpec,
     FaultsSpec,

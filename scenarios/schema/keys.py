@@ -14,8 +14,9 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
-from stripesim.scenarios.schema.changes import CHANGES_MAX, ChangeSpec
 from stripesim.scenarios.schema.tables import (
+    CHANGES_MAX,
+    ChangeSpec,
     DurabilitySpec,
     FaultsSpec,
     PlanSpec,

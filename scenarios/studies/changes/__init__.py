@@ -1,1 +1,1 @@
-"""Planned changes on a real Ceph 16.2.15 beside the simulated ones."""
+"""Planned changes of a real Ceph 16.2.15, compared with simulated ones."""

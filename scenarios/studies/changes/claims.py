@@ -1,4 +1,4 @@
-"""What the expressions of ``claims.toml`` call: a claim's metric in the row of its scheme and change."""
+"""Vocabulary of ``claims.toml``: a claim's metric in the row of its scheme and change."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""Measured changes of a folder: what ``change.csv`` says of each scheme and kind of change."""
+"""Read measured changes from ``change.csv``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _COLUMNS = (*_NAMES, *(column for column, _ in METRICS.values()))
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredPool:
-    """A pool of the measured cluster, through whose changes its rows went."""
+    """A pool of the measured cluster."""
 
     scheme: str  #: Scheme as stripesim writes it
     pool_id: int
@@ -31,7 +31,7 @@ class MeasuredPool:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredChange:
-    """One row: a pool, a kind of change, and the metrics of what moved."""
+    """One row: a pool, a kind of change, and its metrics."""
 
     where: str  #: File and line
     pool: MeasuredPool

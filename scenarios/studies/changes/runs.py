@@ -1,4 +1,4 @@
-"""The measured changes, simulated one after another on the cluster of the study `ceph16`."""
+"""Simulate the measured changes in turn, on the cluster of the study `ceph16`."""
 
 from dataclasses import replace
 
@@ -51,7 +51,7 @@ def changes() -> dict[str, PlannedChange]:
 
 
 def change_rows(measured: MeasuredPool, engine: str) -> list[Row]:
-    """Make all changes on a pool that nobody uses; one row for each."""
+    """Apply all changes to an idle pool, and return a row for each."""
     scheme = parse_scheme(measured.scheme)
 
     def up_sets(weights: OsdWeights) -> IntArray:
@@ -90,7 +90,7 @@ def change_rows(measured: MeasuredPool, engine: str) -> list[Row]:
 
 
 def _ratios(row: Row) -> Row:
-    """Add the bytes per byte moved to what a run says of a change."""
+    """Add bytes per byte moved to the row of a change."""
     ratios = {
         f"{metric}_per_moved": row[column] / row["bytes_moved"]
         for metric, column in METRICS.items()

@@ -31,7 +31,7 @@ class Changes(Study):
             name="data",
             flag="--data",
             kind=Path,
-            help="Folder with change.csv, or change/change.csv, in the form of ceph16; left out: what ships.",
+            help="Folder with change.csv or change/change.csv, in the form of ceph16. Default: shipped claims.",
         ),
     )
 
@@ -76,7 +76,7 @@ class Changes(Study):
         return judge(claims, values, parameters=self.parameters())
 
     def provenance(self, setting: Setting, tasks: Any) -> dict[str, Any]:
-        """Return what the rows depend on beside version, engine and machine."""
+        """Return the generation and the parameter set."""
         from stripesim.scenarios.studies.ceph16.cluster import PARAMETERS
 
         return {"generation": "pacific", "parameters": PARAMETERS}

@@ -89,7 +89,7 @@ class EngineActions:
         self._actions.append(SetGroup(shadow, held=False, interrupt=True))
 
     def pause_clients(self, *, paused: bool) -> None:
-        """Let new requests of all clients wait, or go on."""
+        """Hold new requests of all clients, or release them."""
         if paused == self._is_paused:
             return
         self._is_paused = paused
@@ -139,14 +139,14 @@ class ClusterState:
         self.timeline.enter(self.now_ns, group.number, state)
 
     def count_shards(self, osd: int, shards_count: int) -> None:
-        """Count shards that an OSD has written, or deleted if negative."""
+        """Add written shards to an OSD (negative: deleted ones)."""
         crossed = self.fullness.add(self.now_ns, osd, shards_count)
         if crossed is not None:
             self.note(crossed, f"osd.{osd}")
         self.pause_if_full()
 
     def pause_if_full(self) -> None:
-        """Let clients that write wait while an OSD is full."""
+        """Hold writing clients while an OSD is full."""
         self.actions.pause_clients(paused=self.fullness.stops_clients)
 
     def state_of(self, group: Group) -> State:

@@ -59,22 +59,22 @@ class Corruption:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedChange:
-    """Changes of the map that an operator makes at once, in one new map."""
+    """Changes of the map that one command of an operator makes."""
 
     kind: str  #: Kind, as the scenario names it
     changes: tuple[MapChange, ...]
-    #: When [ns]; None: as soon as the cluster is clean after the changes before
+    #: Time [ns]; None: once the cluster is clean after the previous changes
     time_ns: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class FillPlan:
-    """How full the OSDs are when a run begins, and the ratios at which Ceph reacts."""
+    """Initial fill of the OSDs, and the ratios at which Ceph reacts."""
 
     capacity_bytes: npt.NDArray[np.float64]  #: Capacity of each OSD [B], shape (osds,)
     #: Bytes that each OSD holds at the start, of all pools [B], shape (osds,)
     used_bytes: npt.NDArray[np.float64]
-    #: Bytes that one simulated shard stands for: more than its size if the simulated image is a part [B]
+    #: Bytes that one simulated shard represents: more than its size if only some objects are simulated [B]
     shard_bytes: int
     nearfull_ratio: float  #: Share at which Ceph warns (``mon_osd_nearfull_ratio``)
     #: Share above which no backfill to an OSD begins (``mon_osd_backfillfull_ratio``)

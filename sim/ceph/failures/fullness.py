@@ -1,4 +1,4 @@
-"""How full OSDs are over time, while old and new copies of shards exist at once."""
+"""Fill of OSDs over time, while old and new copies of shards coexist."""
 
 from typing import Literal
 
@@ -8,9 +8,9 @@ FillState = Literal["nearfull", "backfillfull", "full"]
 
 
 class Fullness:
-    """Counts the bytes that each OSD holds, and notes when one crosses a ratio.
+    """Counts the bytes on each OSD and records when one reaches a fill ratio.
 
-    `history` has time [ns], OSD and bytes used from then on, in order. Without a plan nothing is counted.
+    `history` lists time [ns], OSD and bytes used after each change. Without a plan nothing is counted.
 
     Notes
     -----
@@ -42,7 +42,7 @@ class Fullness:
             ]
 
     def add(self, now_ns: int, osd: int, shards_count: int) -> FillState | None:
-        """Count shards that an OSD has written, or deleted if negative; return the ratio it has crossed."""
+        """Add written shards (negative: deleted ones) to an OSD; return the ratio that it newly reaches."""
         if self._fill is None or not shards_count:
             return None
         self._used_bytes[osd] += shards_count * self._fill.shard_bytes
@@ -64,7 +64,7 @@ class Fullness:
         return self._full_count > 0
 
     def has_room(self, osd: int, shards_count: int, *, is_backfill: bool) -> bool:
-        """Return True if an OSD may be given so many shards: below its ratio with all of them."""
+        """Return True if an OSD may receive a number of shards without reaching its ratio."""
         if self._fill is None:
             return True
         ratio = self._fill.full_ratio

@@ -12,22 +12,22 @@ from stripesim.sim.ceph.failures.monitor import Monitor
 
 @dataclass
 class ChangeOutcome:
-    """A planned change that was made: the up sets around its map, and when the cluster was clean again."""
+    """An applied change: up sets before and after its map, and when the cluster became clean again."""
 
     change: PlannedChange
     up_before: Sequence[UpSet]
     up_after: Sequence[UpSet]
-    #: `asked_ns`, `made_ns`, `clean_ns`: when the operator asked for it, when the map was published, and
-    #: when all PGs were clean, None if they never were [ns]
+    #: `asked_ns`, `made_ns`, `clean_ns`: times of the command, of the new map, and of all PGs being clean,
+    #: None if they never are [ns]
     asked_ns: int
     made_ns: int
     clean_ns: int | None = None
 
 
 class PlannedChanges:
-    """Makes the changes of a plan: at their times, or one after another, each once the cluster is clean.
+    """Applies the changes of a plan: at their times, or in turn, each once the cluster is clean.
 
-    `outcomes` has the changes that were made.
+    `outcomes` lists the applied changes.
     """
 
     def __init__(self, state: ClusterState, monitor: Monitor) -> None:
@@ -38,7 +38,7 @@ class PlannedChanges:
             change for change in state.plan.changes if change.time_ns is None
         )
         self._pauses = False
-        # Changes that are asked for, but not yet in a map, and when they were asked for [ns].
+        # Changes that no map has yet, with the time of the command [ns].
         self._asked: list[tuple[PlannedChange, int]] = []
         for change in state.plan.changes:
             if change.time_ns is not None:
@@ -46,12 +46,12 @@ class PlannedChanges:
         state.clock.at(0, self.on_all_clean)
 
     def on_map(self, update: MapUpdate) -> None:
-        """Note the changes that a new map has made. Some move nothing."""
+        """Record the changes of a new map. Some move nothing."""
         published = set(update.changes)
         waiting = []
         for change, asked_ns in self._asked:
             if not published.issuperset(change.changes):
-                # The map that ends the change before: the next one has this.
+                # This map ends the previous change. The next map has the new one.
                 waiting.append((change, asked_ns))
                 continue
             outcome = ChangeOutcome(
@@ -67,7 +67,7 @@ class PlannedChanges:
             self.on_all_clean()
 
     def on_all_clean(self) -> None:
-        """End the changes that were made, and ask for the next."""
+        """End all applied changes, and request the next."""
         if not self._state.timeline.all_clean or self._asked:
             return
         for outcome in self.outcomes:
@@ -78,7 +78,7 @@ class PlannedChanges:
             self._state.clock.after(self._state.plan.change_pause_ns, self._ask_next)
 
     def _ask_next(self) -> None:
-        """Ask for the next change after a pause, unless the cluster is no longer clean."""
+        """Request the next change after a pause if the cluster is still clean."""
         self._pauses = False
         if self._state.timeline.all_clean and not self._asked:
             self._ask(self._waiting.popleft())

@@ -1,4 +1,4 @@
-"""Removal of copies that clean PGs no longer need."""
+"""Removal of obsolete copies of clean PGs."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from stripesim.sim.ceph.failures.groups import Group
 
 
 class RemovalStep(NamedTuple):
-    """The transactions of one step by which an OSD deletes its copy of a PG."""
+    """Transactions of one step in deleting an OSD's copy of a PG."""
 
     group: Group
     osd: int
@@ -16,11 +16,11 @@ class RemovalStep(NamedTuple):
 
 
 class PgRemovals:
-    """Deletes the copies that OSDs give up, some objects at a time with pauses between.
+    """Deletes obsolete copies in batches of objects, with pauses.
 
     `on_space` is called whenever an OSD has freed space.
 
-    An OSD drops the PG's log, deletes objects until none is left, then deletes the collection.
+    An OSD drops the PG's log, deletes all objects, then deletes the collection.
 
     References
     ----------
@@ -33,12 +33,12 @@ class PgRemovals:
         self._steps: list[RemovalStep] = []
 
     def begin(self, group: Group, osd: int, objects_count: int) -> None:
-        """Begin to delete a copy of a PG with its objects."""
+        """Start deleting a copy of a PG."""
         self._steps.append(RemovalStep(group, osd, transactions_count=1))
         self._delete_some(group, osd, objects_count)
 
     def take(self) -> list[RemovalStep]:
-        """Return the steps of this moment, and begin with none."""
+        """Return and clear the steps of this moment."""
         steps = self._steps
         self._steps = []
         return steps

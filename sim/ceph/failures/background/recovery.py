@@ -56,7 +56,7 @@ class RecoveryListener(Protocol):
         """Process the end of a PG's recovery."""
 
     def recovery_refused(self, group: Group) -> None:
-        """Process that a target of a PG is too full."""
+        """Process the rejection of a PG by a target without room."""
 
 
 class RecoveryRound(NamedTuple):
@@ -297,7 +297,7 @@ class RecoveryScheduler:
         self.listener.recovery_started(task.group)
 
     def _has_room(self, task: _Task) -> bool:
-        """Return True if every target can take the shards that it lacks."""
+        """Return True if every target has room for its missing shards."""
         is_backfill = task.group.is_backfilled
         for shard, copy in task.group.joining_copies.items():
             osd = task.group.members.joining[shard]
@@ -308,7 +308,7 @@ class RecoveryScheduler:
         return True
 
     def space_freed(self) -> None:
-        """Let PGs whose targets were too full try again some time after an OSD has freed space."""
+        """Schedule a retry of PGs whose targets were too full."""
         if self._refused and not self._retries:
             self._retries = True
             self._state.clock.after(self._state.model.backfill_retry_ns, self._retry)

@@ -1,4 +1,4 @@
-"""What each planned change moved, and how long it took."""
+"""Bytes and duration of each planned change."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from stripesim.sim.engine.graph import COUNTER_INDEX, IntArray
 from stripesim.sim.engine.program import StreamRun
 from stripesim.sim.observe.recording import account
 
-# Bytes that a change moves: those that cross the network, and all that OSDs send each other.
+# Bytes of a change. `sent_bytes` includes messages between OSDs of one host.
 _COLUMNS = (*MOVED_COUNTERS, "sent_bytes")
 
 
@@ -24,9 +24,9 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
 
     Returns
     -------
-    One row for each change: ``kind``; ``at_s``, when the operator asked for it; ``map_s``, when the map was
-    published; ``clean_s``, when all PGs were clean again, None if they never were; ``duration_s`` from the
-    first to the last; ``pgs_moved``, ``shards_moved`` and ``bytes_moved`` from the up sets before and after;
+    One row for each change: ``kind``; ``at_s``, the time of the command; ``map_s``, that of the new map;
+    ``clean_s``, when all PGs are clean again, None if they never are; ``duration_s`` from the command to
+    ``clean_s``; ``pgs_moved``, ``shards_moved`` and ``bytes_moved`` from the up sets before and after;
     bytes that recovery, peering and removals read, wrote and sent from one map to the next (``sent_bytes``:
     between OSDs, of one host or not), and those of peering and removals alone (``noted_…``); ``object_s``,
     the mean time that a PG took for each object.
@@ -73,7 +73,7 @@ def _object_times_s(run: FaultRun, firsts_ns: IntArray) -> list[float | None]:
 
 
 def describe_fill(run: FaultRun) -> dict[str, Any]:
-    """Return when the bytes used of an OSD changed, and when an OSD crossed a ratio; empty without a plan."""
+    """Return the history of bytes used by OSD, and the ratios reached; empty without a fill plan."""
     if run.plan.fill is None:
         return {}
     history = run.fullness.history

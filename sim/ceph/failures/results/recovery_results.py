@@ -38,7 +38,7 @@ def operation_totals(
 ) -> IntArray:
     """Return what each operation of a stream accounts by its plan, shape (operations, counters).
 
-    With `within_hosts` messages between OSDs of one host count for the network, too.
+    With `within_hosts`, messages between OSDs of one host count as network traffic.
     """
     if not len(stream.issued_ns):
         return np.zeros((0, len(COUNTERS)), dtype=np.int64)
