@@ -31,7 +31,7 @@ class Changes(Study):
             name="data",
             flag="--data",
             kind=Path,
-            help="Folder with change.csv or change/change.csv, in the form of ceph16. Default: shipped claims.",
+            help="Folder with change.csv or change/change.csv, in the form of ceph16; default: shipped.",
         ),
     )
 
