@@ -9,12 +9,14 @@ from stripesim.models.qos import Profile, mclock_defaults
 from stripesim.scenarios.cells.build import build_pool, check_schemes
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import kernel_warnings, warnings_of
 from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.rehearsal.backfill_schedule import (
     backfills_of,
     schedule_s,
 )
 from stripesim.scenarios.rehearsal.exact_movement import ExactMovement, exact_movements
+from stripesim.scenarios.rehearsal.pool_copy import COPY_WARNING, rehearse_copy
 from stripesim.scenarios.rehearsal.samples import (
     Sample,
     simulate_sample,
@@ -64,6 +66,12 @@ def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
     reservations then extrapolates to PGs of full size, at the sample's time for each object.
     """
     _check(scenario)
+    if scenario.changes[0].kind == "scheme":
+        row = rehearse_copy(scenario)
+        return {
+            "changes": [row],
+            "warnings": [COPY_WARNING, *_range_warnings(scenario)],
+        }
     # Clients issue one kind of request. A warning names the others.
     cell = cells(scenario)[0]
     models = build_models(scenario)
@@ -86,8 +94,8 @@ def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
         osds=pool.cluster.osds,
     )
     rows = [_row(index, each, samples, whole) for index, each in enumerate(movements)]
-    warnings = _warnings(movements, samples[0], whole)
-    return {"changes": rows, "warnings": warnings + _client_warnings(scenario)}
+    warnings = _warnings(movements, samples[0], whole) + _client_warnings(scenario)
+    return {"changes": rows, "warnings": warnings + _range_warnings(scenario)}
 
 
 @dataclass(frozen=True)
@@ -112,9 +120,10 @@ def _check(scenario: Scenario) -> None:
         got = ", ".join(scenario.schemes)
         raise scenario.problem("schemes", got, "one, that of the pool")
     for index, change in enumerate(scenario.changes):
-        if change.kind == "scheme":
-            wanted = "another kind: a copy into a new pool cannot be rehearsed yet"
-            raise scenario.problem(f"changes.{index}.kind", "scheme", wanted)
+        if change.kind == "scheme" and len(scenario.changes) > 1:
+            got = "scheme among other changes"
+            wanted = "it as the only change, in a scenario of the cluster by then"
+            raise scenario.problem(f"changes.{index}.kind", got, wanted)
 
 
 def _with_profiles(scenario: Scenario) -> list[Scenario]:
@@ -212,19 +221,7 @@ def _fill(index: int, sample: Sample) -> dict[str, Any]:
     ratios = sample.peak_ratios(index)
     if sample.fill is None or ratios is None:
         return dict.fromkeys(("peak_used_ratio", "full_ratio_reached", "fullest_osd"))
-    fullest = int(ratios.argmax())
-    peak = float(ratios[fullest])
-    limits = {
-        "nearfull": sample.fill.nearfull_ratio,
-        "backfillfull": sample.fill.backfillfull_ratio,
-        "full": sample.fill.full_ratio,
-    }
-    reached = [state for state, limit in limits.items() if peak >= limit]
-    return {
-        "peak_used_ratio": peak,
-        "full_ratio_reached": reached[-1] if reached else None,
-        "fullest_osd": fullest,
-    }
+    return sample.fill.described(ratios)
 
 
 def _warnings(
@@ -269,3 +266,11 @@ def _client_warnings(scenario: Scenario) -> list[str]:
             "clients are not measured, because workload.requests ends their load: use workload.duration_s"
         )
     return warnings
+
+
+def _range_warnings(scenario: Scenario) -> list[str]:
+    """Return where the scenario is outside the calibrated range."""
+    outside = [
+        f"outside the calibrated range: {line}" for line in warnings_of(scenario)
+    ]
+    return outside + kernel_warnings(scenario)

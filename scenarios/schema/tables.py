@@ -165,7 +165,7 @@ CHANGE_KEYS: Final[dict[str, tuple[set[str], set[str]]]] = {
     "weight": ({"osds", "weight"}, set()),
     "add": ({"hosts"}, {"osds_per_host", "weight"}),
     "remove": ({"hosts"}, set()),
-    "scheme": ({"scheme"}, set()),
+    "scheme": ({"scheme"}, {"crush_rule"}),
 }
 #: Changes of one scenario at most.
 CHANGES_MAX: Final = 1000
@@ -199,6 +199,8 @@ class ChangeSpec(Table):
     """OSDs of each new host [count], for add. Default: as many as the last host has."""
     scheme: SchemeText | None = None
     """Scheme of the new pool, for scheme."""
+    crush_rule: str | None = Field(default=None, min_length=1)
+    """Rule of crush_map for the new pool, for scheme. Default: the rule of the old pool."""
     at_s: TimeS | None = None
     """Simulated time of the change [s]. Default: once the cluster is clean after the previous changes."""
 

@@ -206,7 +206,8 @@ def rehearse(
         written = write_files(out, files)
     if output.write_json(json_to, document):
         return
-    output.warn_outside(document["warnings"])
+    for line in document["warnings"]:
+        print(f"warning: {line}", file=sys.stderr)
     rows = table_of_changes(document)
     output.console().print(output.table_of(rows, numbers=range(1, 13)))
     output.list_written(written)

@@ -44,7 +44,7 @@ def scenario(changes=OUT, text=TEXT):
 
 def test_a_rehearsal_has_the_fields_of_the_contract():
     document = rehearse(scenario(OUT + '[[changes]]\nkind = "in"\nosds = [5]\n'))
-    extrapolated, clients = document["warnings"]
+    extrapolated, clients, *_ = document["warnings"]
     assert re.search(r"from \d+ of 745 objects", extrapolated)
     assert "workload.duration_s" in clients
     out, back = document["changes"]
@@ -162,7 +162,7 @@ def test_clients_are_measured_before_during_and_after():
     ("changes", "key"),
     [
         ("", "changes"),
-        ('[[changes]]\nkind = "scheme"\nscheme = "rep:3"\n', "changes.kind"),
+        (OUT + '[[changes]]\nkind = "scheme"\nscheme = "rep:3"\n', "changes.kind"),
         ('[[changes]]\nkind = "out"\nosds = [16]\n', "changes.osds"),
         ('[[changes]]\nkind = "out"\n', "changes.osds"),
         ('[[changes]]\nkind = "out"\nosds = [1]\nweight = 1.0\n', "changes.weight"),
@@ -273,3 +273,21 @@ def test_objects_that_clients_write_meanwhile_are_not_moved_in_their_stead():
     text = text.replace('stored_bytes = "100GB"', 'stored_bytes = "1GB"')
     (change,) = rehearse(scenario(text=text))["changes"]
     assert change["device_read_bytes"] == pytest.approx(change["bytes_moved"], rel=0.1)
+
+
+def test_a_pool_that_is_copied_needs_room_for_both():
+    changes = '[[changes]]\nkind = "scheme"\nscheme = "rep:3"\n'
+    text = TEXT.replace('drive_bytes = "100GB"', 'drive_bytes = "33GB"')
+    document = rehearse(scenario(changes, text))
+    (change,) = document["changes"]
+    assert (change["pgs_moved"], change["shards_moved"]) == (32, 96)
+    assert change["bytes_moved"] == pytest.approx(300e9)
+    # RS(4,2) is read once; its primary gathers three of four shards and sends two of three replicas.
+    assert change["device_read_bytes"] == pytest.approx(100e9)
+    assert change["private_net_bytes"] == pytest.approx(75e9 + 200e9)
+    assert change["between_hosts_bytes"] == change["private_net_bytes"]
+    # 150 GB and 300 GB on 16 drives of 33 GB are 85 % on average; some hold more.
+    assert change["peak_used_ratio"] > 0.85
+    assert change["full_ratio_reached"] is not None
+    assert change["duration_s"] is None
+    assert "not simulated" in document["warnings"][0]

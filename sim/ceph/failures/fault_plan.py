@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +80,29 @@ class FillPlan:
     #: Share above which no backfill to an OSD begins (``mon_osd_backfillfull_ratio``)
     backfillfull_ratio: float
     full_ratio: float  #: Share at which writes stop (``mon_osd_full_ratio``)
+
+    def described(self, ratios: npt.NDArray[np.float64]) -> dict[str, Any]:
+        """Return the fullest OSD, its used share, and the highest ratio that it reaches.
+
+        Parameters
+        ----------
+        ratios
+            Used share of each OSD, shape (osds,).
+        """
+        fullest = int(ratios.argmax())
+        peak = float(ratios[fullest])
+        limits = {
+            "nearfull": self.nearfull_ratio,
+            "backfillfull": self.backfillfull_ratio,
+            "full": self.full_ratio,
+        }
+        reached = [state for state, limit in limits.items() if peak >= limit]
+        return {
+            "peak_used_ratio": peak,
+            "full_ratio_reached": reached[-1] if reached else None,
+            "fullest_osd": fullest,
+        }
+
     clients_write: bool = False  #: True if clients write, so that a full OSD stops them
 
 
