@@ -119,7 +119,7 @@ class DriveSpec(Table):
     """The same of write times [1]."""
 
 
-class OsdReweight(Table):
+class ReweightSpec(Table):
     """An OSD that takes only a share of its PGs (``ceph osd reweight``)."""
 
     osd: OsdId
@@ -128,7 +128,7 @@ class OsdReweight(Table):
     """Share of its PGs that it takes [0 to 1]."""
 
 
-class UpmapItems(Table):
+class UpmapSpec(Table):
     """OSDs of one PG that the balancer has replaced (``ceph osd pg-upmap-items``)."""
 
     pg: str = Field(pattern=r"^(0|[1-9a-f][0-9a-f]{0,7})$")
@@ -200,9 +200,9 @@ class ClusterSpec(Table):
     racks, which may not be given next to it; nor may failure domains next to crush_rule."""
     crush_rule: str | None = Field(default=None, min_length=1)
     """Rule of crush_map to place by."""
-    osd_reweights: tuple[OsdReweight, ...] = ()
+    osd_reweights: tuple[ReweightSpec, ...] = ()
     """Shares of their PGs that OSDs of crush_map take, each a table [[cluster.osd_reweights]]."""
-    upmap_items: tuple[UpmapItems, ...] = ()
+    upmap_items: tuple[UpmapSpec, ...] = ()
     """PGs of the pool with OSDs that the balancer has replaced, each a table [[cluster.upmap_items]]."""
     cores_per_host: Count = 24
     """CPU cores of each storage host; with the set nvme its hardware threads [count]."""
