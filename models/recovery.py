@@ -38,6 +38,8 @@ class RecoveryModel(MeasuredModel):
         "recovery_max_active_count",
         "recovery_chunk_bytes",
         "scrub_interval_ns",
+        "delete_chunk_count",
+        "backfill_retry_ns",
     )
     #: Start of the grace period: the peer's ``last_reply``, or the ``first_unanswered`` ping
     grace_from: GraceFrom
@@ -81,6 +83,13 @@ class RecoveryModel(MeasuredModel):
     async_recovery_min_count: int
     #: Interval at which every placement group is read and compared (``osd_deep_scrub_interval``) [ns]
     scrub_interval_ns: int
+    #: `delete_chunk_count`, `delete_sleep_ns`: objects that an OSD deletes in one transaction of a placement
+    #: group that it no longer holds, and its pause before the next [ns]
+    delete_chunk_count: int
+    delete_sleep_ns: int
+    backfill_retry_ns: (
+        int  #: Time until a backfill to an OSD that was too full is retried [ns]
+    )
     #: Intervals at which an OSD reports its placement groups to the manager, and the manager to the monitors
     #: [ns]. Status reports lag behind accordingly. The monitors keep each digest, as they keep maps. 0:
     #: reports are immediate, and only maps are kept.

@@ -72,6 +72,7 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "bytes that a repair moves": {"recovery": ("repair_bytes_ratio", "repair_network_ratio")},
+    "bytes that a planned change moves": {"changes": ("bytes of a change", "shards that move")},
     "clients while recovering": {"recovery": ("acknowledgement", "client_iops", "client_latency_mean")},
     "nines of durability": {"durability": ()},
 }  # fmt: skip
@@ -87,6 +88,7 @@ SYSTEMS = {
     "durability": "mlec-sim and formulas",
     "recovery": "Ceph 16 to 18 under schedulers",
     "nvme": "Ceph 16 to 20 on NVMe",
+    "changes": "Ceph 16.2",
 }
 
 

@@ -21,6 +21,8 @@ from stripesim.models.placement.crush.elements import (
 from stripesim.models.placement.crush.map import CrushMap, Reweights
 from stripesim.models.placement.crush.text import load_map, parse_map
 from stripesim.models.placement.crush.to_text import map_to_text
+from stripesim.models.placement.crush_changes import reweighted, with_new_hosts
+from stripesim.models.placement.movement import Movement, OsdWeights
 from stripesim.models.placement.osdmap import (
     pg_mappings,
     pgs_of_objects,
@@ -28,6 +30,7 @@ from stripesim.models.placement.osdmap import (
     stable_mod,
 )
 from stripesim.models.placement.pg_sets import OsdMap, PgSets, PlacedPool, pg_sets
+from stripesim.models.placement.upmaps import changed_osd_map
 
 __all__ = [
     "NONE",
@@ -37,7 +40,9 @@ __all__ = [
     "CrushMap",
     "CrushMapError",
     "Device",
+    "Movement",
     "OsdMap",
+    "OsdWeights",
     "PgSets",
     "PlacedPool",
     "PlacementError",
@@ -47,6 +52,7 @@ __all__ = [
     "StepOp",
     "Tunables",
     "build_map",
+    "changed_osd_map",
     "load_map",
     "map_from_dump",
     "map_of_hosts",
@@ -56,5 +62,7 @@ __all__ = [
     "pg_sets",
     "pgs_of_objects",
     "placement_seeds",
+    "reweighted",
     "stable_mod",
+    "with_new_hosts",
 ]

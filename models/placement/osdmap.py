@@ -124,7 +124,7 @@ def pg_mappings(
     rule, reweights
         As for `CrushMap.map_many`.
     pool_id
-        Id of the pool.
+        Id of the pool. It also selects the pool's choose_args.
     pg_num
         Placement groups of the pool, 1 to 2**30.
     width
@@ -153,7 +153,7 @@ def pg_mappings(
         pool_id,
         pg_num if pgp_num is None else pgp_num,
     )
-    return crush.map_many(rule, seeds, width, reweights)
+    return crush.map_many(rule, seeds, width, reweights, pool=pool_id)
 
 
 def _check_count(name: str, count: int) -> None:

@@ -13,6 +13,7 @@ from stripesim.models.coding import (
     parse_scheme,
 )
 from stripesim.models.kernel.cost import KernelTableError
+from stripesim.models.placement import OsdWeights
 from stripesim.scenarios.cells.failures import plan_of, repair_plan
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import (
@@ -72,16 +73,16 @@ def build_cell(
         timeout_ns = max(1, round(workload.timeout_s * 1e9))
     rotational = models.ssd.rotational
 
-    def sets_without(out: tuple[int, ...]) -> IntArray:
-        return up_sets(scenario, scheme, out)
+    def sets_with(weights: OsdWeights) -> IntArray:
+        return up_sets(scenario, scheme, weights)
 
     faults = None
-    if scenario.faults is not None:
+    if scenario.faults is not None or scenario.changes:
         faults = plan_of(
-            scenario, pool.cluster.osd_hosts, sets_without, rotational=rotational
+            scenario, pool.cluster.osd_hosts, sets_with, rotational=rotational
         )
     if scenario.repair is not None:
-        faults = repair_plan(scenario, sets_without, rotational=rotational)
+        faults = repair_plan(scenario, sets_with, rotational=rotational)
     return CellInputs(
         pool=pool,
         workload=_stationary(build_loads(scenario, cell), pool),
@@ -107,15 +108,15 @@ def _stationary(
 def check_schemes(scenario: Scenario, models: Models) -> None:
     """Check that every scheme can be placed and has kernel costs, before any of them runs."""
     down = unreachable_osds(scenario)
-    if scenario.faults is not None:
+    if scenario.faults is not None or scenario.changes:
         no_sets = np.empty((0, 0), dtype=np.int64)
         plan_of(
             scenario,
             padded_osd_hosts(scenario),
-            lambda out: no_sets,
+            lambda weights: no_sets,
             rotational=models.ssd.rotational,
         )
-    encodes = bool(down or scenario.faults) or any(
+    encodes = bool(down or scenario.faults or scenario.changes) or any(
         load.kind == "trace" or load.read_fraction is not None or "write" in load.ops
         for load in scenario.loads
     )

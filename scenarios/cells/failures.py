@@ -7,7 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from stripesim.models.generations import recovery_model
+from stripesim.models.placement import OsdWeights
 from stripesim.models.recovery import RecoveryModel
+from stripesim.scenarios.cells.changes import planned_changes
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import FaultsSpec, LifetimeSpec
@@ -39,7 +41,7 @@ def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
 
 def repair_plan(
     scenario: Scenario,
-    up_sets: Callable[[tuple[int, ...]], IntArray],
+    up_sets: Callable[[OsdWeights], IntArray],
     *,
     rotational: bool,
 ) -> FaultPlan:
@@ -59,13 +61,12 @@ def repair_plan(
 def plan_of(
     scenario: Scenario,
     osd_hosts: IntArray,
-    up_sets: Callable[[tuple[int, ...]], IntArray],
+    up_sets: Callable[[OsdWeights], IntArray],
     *,
     rotational: bool,
 ) -> FaultPlan:
-    """Return the plan of a scenario with a table ``[faults]``."""
-    faults = scenario.faults
-    assert faults is not None
+    """Return the plan of a scenario with failures or planned changes."""
+    faults = scenario.faults or FaultsSpec()
     topology = Topology(
         osd_hosts,
         scenario.cluster.rack_names if scenario.cluster.crush_map is None else None,
@@ -83,6 +84,7 @@ def plan_of(
             )
             for one in faults.corruptions
         ),
+        changes=planned_changes(scenario, osd_hosts),
         up_sets=up_sets,
         image_objects=scenario.images_bytes // scenario.cluster.object_bytes,
         model=limits_of(scenario, rotational=rotational),
@@ -104,6 +106,9 @@ def plan_of(
 
 def _key_of(faults: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
     """Return the scenario key that caused an error of a plan."""
+    first_change = failures + len(faults.corruptions)
+    if error.event >= first_change:
+        return ("changes", error.event - first_change)
     if error.event >= failures:
         return ("faults", "corruptions", error.event - failures, "osd")
     if not faults.events:

@@ -14,13 +14,18 @@ from stripesim.models.drive import DriveCapacity
 from stripesim.models.placement import (
     NONE,
     CrushMap,
+    OsdMap,
+    OsdWeights,
+    PlacedPool,
+    changed_osd_map,
     load_map,
     map_of_hosts,
-    pg_mappings,
+    pg_sets,
 )
 from stripesim.models.placement.balancer import balanced_sets
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.cells.files import cached_by_content
+from stripesim.scenarios.cells.growth import GrownMap, grown_map
 from stripesim.scenarios.cells.models import device_set
 from stripesim.scenarios.schema.geometry import (
     domain_count,
@@ -38,8 +43,6 @@ from stripesim.sim.engine.graph import IntArray
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-POOL_ID = 1
 
 
 def acting_sets(
@@ -77,15 +80,17 @@ def _too_few_domains(
 
 
 def host_values(scenario: Scenario, key: str) -> list[Any]:
-    """List the value of a key of host groups for each host."""
+    """List the value of a key of host groups for each host. New hosts are like the last."""
     check_host_count(scenario)
-    return scenario.cluster.of_hosts(key)
+    values = scenario.cluster.of_hosts(key)
+    return values + [values[-1]] * len(grown_map_of(scenario).new_hosts)
 
 
 def check_host_count(scenario: Scenario) -> None:
     """Check that the groups of hosts add up to the number of hosts in the CRUSH map."""
     cluster = scenario.cluster
-    count = int(padded_osd_hosts(scenario).max()) + 1
+    new_count = len(grown_map_of(scenario).new_hosts)
+    count = int(padded_osd_hosts(scenario).max()) + 1 - new_count
     if cluster.host_count == count:
         return
     got = f"groups of {cluster.host_count} hosts"
@@ -163,11 +168,18 @@ def _too_small(scenario: Scenario, group: int, sizes: list[float]) -> ValueError
 
 
 def crush_of(scenario: Scenario) -> CrushMap:
-    """Return the CRUSH map of a scenario: its file, or a regular map built from its counts."""
+    """Return the CRUSH map of a scenario, including hosts that changes add later, with weight 0."""
+    return grown_map_of(scenario).crush
+
+
+def grown_map_of(scenario: Scenario) -> GrownMap:
+    """Return the CRUSH map of a scenario, its file or a regular map of its counts, with new hosts."""
     cluster = scenario.cluster
     if cluster.crush_map is not None:
-        return _map_of_file(str(scenario.resolve(cluster.crush_map)))
-    return _map_of(cluster, _group_weights(scenario))
+        crush = _map_of_file(str(scenario.resolve(cluster.crush_map)))
+    else:
+        crush = _map_of(cluster, _group_weights(scenario))
+    return grown_map(crush, scenario.changes)
 
 
 def crush_rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
@@ -180,27 +192,61 @@ def crush_rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
 
 
 def up_sets(
-    scenario: Scenario, scheme: RedundancyScheme, out: Sequence[int] = ()
+    scenario: Scenario,
+    scheme: RedundancyScheme,
+    weights: OsdWeights | None = None,
 ) -> IntArray:
-    """Return the up set of each placement group, with some OSDs out."""
+    """Return the up set of each placement group, with some weights of OSDs."""
     assert NO_OSD == NONE
-    crush = crush_of(scenario)
-    rule = crush_rule(scenario, scheme)
-    groups = scenario.cluster.pg_num
-    reweights = dict.fromkeys(out, 0.0) if out else None
-    sets = pg_mappings(crush, rule, POOL_ID, groups, scheme.width, reweights).astype(
-        np.int64
-    )
+    weights = weights or OsdWeights()
+    osd_map = changed_osd_map(_osd_map_of(scenario, scheme), weights)
+    (pool,) = osd_map.pools
+    sets = pg_sets(osd_map, pool).up.astype(np.int64)
     deviation = scenario.cluster.upmap_max_deviation
     if deviation is None:
         return sets
-    weights = {
-        osd: weight
-        for osd, weight in crush.weights_of_rule(rule).items()
-        if osd not in out
-    }
+    shares = osd_map.crush.weights_of_rule(crush_rule(scenario, scheme))
     domains = osd_domains(scenario, scheme)
-    return balanced_sets(sets, weights, domains, max_deviation=deviation)
+    by_osd = {
+        osd: float(share) * int(osd_map.weights[osd]) for osd, share in shares.items()
+    }
+    by_osd = {osd: share for osd, share in by_osd.items() if share}
+    return balanced_sets(sets, by_osd, domains, max_deviation=deviation)
+
+
+def _osd_map_of(scenario: Scenario, scheme: RedundancyScheme) -> OsdMap:
+    """Return the OSD map of a scenario: all OSDs are up, with their reweights and the pool's upmaps."""
+    cluster = scenario.cluster
+    crush = crush_of(scenario)
+    known = [device.id for device in crush.devices]
+    exists = np.zeros(crush.max_devices, dtype=bool)
+    exists[known] = True
+    weights = np.where(exists, WEIGHT_ONE, 0).astype(np.int64)
+    for index, reweight in enumerate(cluster.osd_reweights):
+        if reweight.osd not in known:
+            key = f"cluster.osd_reweights.{index}.osd"
+            raise scenario.problem(key, f"{reweight.osd}", "an OSD of the CRUSH map")
+        weights[reweight.osd] = int(reweight.weight * WEIGHT_ONE)
+    pool = PlacedPool(
+        id=cluster.pool_id,
+        name=scenario.name,
+        kind="replicated" if scheme.kind == "replicated" else "erasure",
+        size=scheme.width,
+        pg_num=cluster.pg_num,
+        pgp_num=cluster.pg_num,
+        rule=crush.rule(crush_rule(scenario, scheme)).id,
+    )
+    return OsdMap(
+        crush=crush,
+        exists=exists,
+        up=exists,
+        weights=weights,
+        affinities=np.full(crush.max_devices, WEIGHT_ONE, dtype=np.int64),
+        pools=(pool,),
+        pg_upmap_items={
+            (pool.id, int(items.pg, 16)): items.pairs for items in cluster.upmap_items
+        },
+    )
 
 
 def osd_hosts(scenario: Scenario) -> IntArray:
@@ -218,7 +264,10 @@ def padded_osd_hosts(scenario: Scenario) -> IntArray:
     cluster = scenario.cluster
     key = "cluster.crush_map"
     if cluster.crush_map is None:
-        return Topology.of(cluster).osd_hosts
+        first_hosts = Topology.of(cluster).osd_hosts
+        sizes = [len(osds) for osds in grown_map_of(scenario).new_hosts]
+        new_hosts = cluster.host_count + np.arange(len(sizes), dtype=np.int64)
+        return np.concatenate([first_hosts, np.repeat(new_hosts, sizes)])
     crush = crush_of(scenario)
     found = crush.domains("host")
     if not found:
@@ -250,7 +299,10 @@ def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int |
     hosts = osd_hosts(scenario)
     osds = np.flatnonzero(hosts >= 0).tolist()
     domain = domain_type(scenario, scheme)
-    if scenario.cluster.crush_map is None:
+    is_listed = (
+        scenario.cluster.crush_map is None and not grown_map_of(scenario).new_hosts
+    )
+    if is_listed:
         return dict(zip(osds, domains_of_osds(scenario, domain), strict=True))
     named = crush_of(scenario).domains(domain)
     return {osd: named.get(osd, osd) for osd in osds}

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from stripesim.models.placement import OsdWeights
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.explain.cluster import ExplainError
@@ -134,7 +135,7 @@ def place_request(
     up = None
     if question.op == "repair":
         lost_osd = _lost_osd(question, pool, group)
-        up = up_sets(scenario, pool.scheme, (lost_osd,))[group]
+        up = up_sets(scenario, pool.scheme, OsdWeights(out=(lost_osd,)))[group]
     elif question.state == "degraded":
         down = DegradedSpec(missing_osds=(_lost_osd(question, pool, group),))
         degraded = scenario.model_copy(update={"degraded": down})

@@ -22,7 +22,7 @@ _BANDS: Final[Sequence[tuple[str, tuple[str, ...], str, str]]] = (
     ("degraded", ("active+degraded",), "#56B4E9", ""),
     (
         "waiting to recover",
-        ("active+recovery_wait", "active+backfill_wait"),
+        ("active+recovery_wait", "active+backfill_wait", "active+backfill_toofull"),
         "#E69F00",
         "..",
     ),

@@ -15,6 +15,7 @@ from stripesim.models.placement import (
     parse_map,
     pg_mappings,
 )
+from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.importing.cluster import (
     ImportedCluster,
     ImportedOsd,
@@ -52,8 +53,6 @@ _NAME_MAX: Final = 64
 _IMAGE_BYTES: Final = 8 << 30
 _OBJECT_BYTES: Final = 4 << 20
 _MANAGER_POOLS: Final = (".mgr", "device_health_metrics")
-# Number of the pool in a scenario's run.
-_POOL_ID: Final = 1
 # Relative difference up to which OSDs of hosts count as equally large. Partitions differ by some
 # megabytes.
 _ALIKE: Final = 0.02
@@ -295,7 +294,14 @@ def scenario_of(
     """Build the scenario of a pool, with the part of the CRUSH map that its rule reaches."""
     described = describe_pool(cluster, pool)
     crush, text = _map_of(cluster, pool)
-    keys = {"crush_map": crush_file, "crush_rule": pool.rule_name, **described.cluster}
+    keys = {
+        "crush_map": crush_file,
+        "crush_rule": pool.rule_name,
+        "pool_id": pool.placed.id,
+        **described.cluster,
+    }
+    osds = {device.id for device in crush.devices}
+    keys |= _usage(cluster, pool, osds) | _exceptions(cluster, pool, osds)
     groups = host_groups(_hosts_of_map(crush, cluster, described))
     if len(groups) > 1:
         keys["hosts"] = groups
@@ -306,6 +312,46 @@ def scenario_of(
     }
     lines = (*described.lines, *described.load.table_lines())
     return ImportedScenario(pool.placed.name, tables, lines, text)
+
+
+def _usage(
+    cluster: ImportedCluster, pool: ImportedPool, osds: set[int]
+) -> dict[str, Any]:
+    """Return what a pool stores and what these OSDs hold, as far as it is known, as `[cluster]` has it."""
+    keys: dict[str, Any] = {}
+    if pool.stored_bytes:
+        keys["stored_bytes"] = pool.stored_bytes
+    used_bytes = {
+        osd.id: osd.used_bytes
+        for osd in cluster.osds
+        if osd.id in osds and osd.used_bytes is not None
+    }
+    if used_bytes.keys() == osds:
+        keys["used_bytes"] = [used_bytes.get(osd, 0) for osd in range(max(osds) + 1)]
+    return keys
+
+
+def _exceptions(
+    cluster: ImportedCluster, pool: ImportedPool, osds: set[int]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the reweights and upmaps that place a pool on these OSDs, as `[cluster]` has them."""
+    osd_map = cluster.osd_map
+    keys: dict[str, list[dict[str, Any]]] = {}
+    reweights = [
+        {"osd": osd, "weight": int(osd_map.weights[osd]) / WEIGHT_ONE}
+        for osd in sorted(osds)
+        if int(osd_map.weights[osd]) < WEIGHT_ONE
+    ]
+    if reweights:
+        keys["osd_reweights"] = reweights
+    upmaps = [
+        {"pg": f"{group:x}", "pairs": [list(pair) for pair in pairs]}
+        for (pool_id, group), pairs in sorted(osd_map.pg_upmap_items.items())
+        if pool_id == pool.placed.id and osds.issuperset(new for _, new in pairs)
+    ]
+    if upmaps:
+        keys["upmap_items"] = upmaps
+    return keys
 
 
 def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str]:
@@ -319,7 +365,9 @@ def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str
     width = pool.placed.size
     try:
         read = parse_map(text)
-        rows = pg_mappings(read, pool.rule_name, _POOL_ID, pool.placed.pg_num, width)
+        rows = pg_mappings(
+            read, pool.rule_name, pool.placed.id, pool.placed.pg_num, width
+        )
     except PlacementError as error:
         raise ClusterImportError(
             f"{key}: got a map that `run` refuses: {str(error).splitlines()[0]}"

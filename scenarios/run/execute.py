@@ -233,8 +233,8 @@ def parameters_of(models: Models) -> list[dict[str, Any]]:
 
 
 def recovery_parameters(scenario: Scenario, models: Models) -> list[dict[str, Any]]:
-    """List the constants of detection and recovery of a scenario with faults or a repair."""
-    if scenario.faults is None and scenario.repair is None:
+    """List the constants of detection and recovery of a scenario with failures, changes or a repair."""
+    if not (scenario.faults or scenario.repair or scenario.changes):
         return []
     return list(
         limits_of(scenario, rotational=models.ssd.rotational).parameters("recovery.")

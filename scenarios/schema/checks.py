@@ -5,6 +5,7 @@ from typing import Final
 
 from stripesim.scenarios.schema.budget import budget_rules
 from stripesim.scenarios.schema.failure_checks import (
+    change_rules,
     durability_rules,
     fault_rules,
     stands_alone,
@@ -56,6 +57,7 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
         _plan,
         _groups,
         _map,
+        change_rules,
     )
     return [
         *(found for rule in rules for found in rule(scenario)),

@@ -12,7 +12,9 @@ from stripesim.scenarios.schema.geometry import (
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 from stripesim.scenarios.schema.problems import Problem, problem
 from stripesim.scenarios.schema.tables import (
+    CHANGE_KEYS,
     AgeingSpec,
+    ChangeSpec,
     DrawnSpec,
     DurabilitySpec,
     FaultsSpec,
@@ -42,7 +44,7 @@ def fault_rules(
     faults = scenario.faults
     cluster = scenario.cluster
     if faults is None:
-        if scenario.workload.timeout_s is not None:
+        if scenario.workload.timeout_s is not None and not scenario.changes:
             wanted = "this key only with [faults]"
             yield problem(
                 "workload.timeout_s", scenario.workload.timeout_s, wanted, "faults"
@@ -59,6 +61,68 @@ def fault_rules(
         yield from overlaps or _room(scenario, faults, schemes)
 
 
+def change_rules(scenario: Scenario) -> Iterator[Problem]:
+    """Apply every rule about planned changes: each has the keys of its kind, and names what exists."""
+    changes = scenario.changes
+    if not changes:
+        return
+    for key in ("repair", "degraded"):
+        if getattr(scenario, key) is not None:
+            yield problem("changes", f"both [[changes]] and [{key}]", _ONE, key)
+    if "none" in scenario.schemes:
+        wanted = "schemes of a cluster: a bare device has no peers"
+        place = scenario.schemes.index("none")
+        yield problem(f"schemes.{place}", "none with [[changes]]", wanted)
+    osds_count = scenario.cluster.osd_count
+    hosts_count = scenario.cluster.host_count
+    for index, change in enumerate(changes):
+        where = f"changes.{index}"
+        misfits = list(_keys_of_change(where, change))
+        yield from misfits
+        if misfits:
+            return
+        if isinstance(change.hosts, int):
+            hosts_count += change.hosts
+            last_host_osds = scenario.cluster.host_groups[-1].osds or 0
+            osds_count += change.hosts * (change.osds_per_host or last_host_osds)
+        elif scenario.cluster.crush_map is None:
+            yield from _numbers(f"{where}.osds", change.osds, osds_count, "an OSD")
+            yield from _numbers(f"{where}.hosts", change.hosts, hosts_count, "a host")
+
+
+def _keys_of_change(where: str, change: ChangeSpec) -> Iterator[Problem]:
+    """Refuse keys that a kind of change does not have, and lists where it wants a number."""
+    needed, optional = CHANGE_KEYS[change.kind]
+    given = {
+        key
+        for key in change.model_fields_set - {"kind", "at_s"}
+        if getattr(change, key) is not None
+    }
+    for key in sorted(needed - given):
+        yield problem(
+            f"{where}.{key}", "nothing", f'a value, since kind is "{change.kind}"'
+        )
+    for key in sorted(given - needed - optional):
+        wanted = f'no such key, since kind is "{change.kind}"'
+        yield problem(f"{where}.{key}", getattr(change, key), wanted)
+    if change.hosts is None or "hosts" not in needed:
+        return
+    is_count = isinstance(change.hosts, int)
+    if is_count != (change.kind == "add"):
+        wanted = "a number of hosts" if change.kind == "add" else "a list of hosts"
+        yield problem(f"{where}.hosts", change.hosts, wanted)
+
+
+def _numbers(
+    where: str, numbers: Sequence[int] | None, count: int, name: str
+) -> Iterator[Problem]:
+    """Refuse numbers of things that do not exist."""
+    for place, number in enumerate(numbers or ()):
+        if number >= count:
+            wanted = f"{name} from 0 to {count - 1}"
+            yield problem(f"{where}.{place}", number, wanted, *_COUNTS)
+
+
 def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
     for key in ("repair", "degraded"):
         if getattr(scenario, key) is not None:
@@ -68,7 +132,8 @@ def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
         yield problem(
             f"schemes.{scenario.schemes.index('none')}", "none with [faults]", wanted
         )
-    if not (faults.events or faults.corruptions or faults.drawn or faults.replay):
+    fails = faults.events or faults.corruptions or faults.drawn or faults.replay
+    if not (fails or scenario.changes):
         yield problem("faults", "no failures", "events, corruptions, drawn or replay")
     if sum(map(bool, (faults.events, faults.drawn, faults.replay))) > 1:
         yield problem("faults", "several of events, drawn and replay", _ONE)

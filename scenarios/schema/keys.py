@@ -15,6 +15,8 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
 from stripesim.scenarios.schema.tables import (
+    CHANGES_MAX,
+    ChangeSpec,
     DurabilitySpec,
     FaultsSpec,
     PlanSpec,
@@ -23,6 +25,7 @@ from stripesim.scenarios.schema.tables import (
 from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces
 from stripesim.scenarios.schema.types import (
     INT_MAX,
+    Bytes,
     Count,
     FailureDomain,
     GbitPerS,
@@ -117,6 +120,24 @@ class DriveSpec(Table):
     """Lognormal spread of write times: standard deviation of the logarithm [1]."""
 
 
+class ReweightSpec(Table):
+    """An OSD that takes only a share of its PGs (``ceph osd reweight``)."""
+
+    osd: OsdId
+    """Number of the OSD."""
+    weight: FillRatio
+    """Share of its PGs that it takes [0 to 1]."""
+
+
+class UpmapSpec(Table):
+    """OSDs of one PG that the balancer has replaced (``ceph osd pg-upmap-items``)."""
+
+    pg: str = Field(pattern=r"^(0|[1-9a-f][0-9a-f]{0,7})$")
+    """Number of the PG in its pool, in hexadecimal."""
+    pairs: tuple[tuple[OsdId, OsdId], ...] = Field(min_length=1)
+    """OSD that CRUSH names, and the one that replaces it, of each."""
+
+
 class HostGroup(Table):
     """A group of identical hosts, for clusters whose hosts differ. Missing keys come from `[cluster]`."""
 
@@ -165,6 +186,8 @@ class ClusterSpec(Table):
     """Racks of equal size [count]. Default: no racks."""
     pg_num: Count = 1024
     """Placement groups of the pool [count]."""
+    pool_id: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
+    """Number of the pool in Ceph. It decides where CRUSH places the pool's groups."""
     upmap_max_deviation: Count | None = None
     """Placement groups above its share that Ceph's balancer leaves on an OSD (mode upmap) [count]; Ceph's
     default is 5. Default: no balancer, placement by CRUSH alone. Primaries are not balanced."""
@@ -182,6 +205,10 @@ class ClusterSpec(Table):
     and racks, whose keys are refused with a map. With crush_rule, so are failure domains."""
     crush_rule: str | None = Field(default=None, min_length=1)
     """Rule of crush_map that places the pool."""
+    osd_reweights: tuple[ReweightSpec, ...] = ()
+    """OSDs of crush_map that take only a share of their PGs, each a table [[cluster.osd_reweights]]."""
+    upmap_items: tuple[UpmapSpec, ...] = ()
+    """PGs of the pool on OSDs that the balancer chose, each a table [[cluster.upmap_items]]."""
     cores_per_host: Count = 24
     """CPU cores of each storage host [count]. The set nvme counts hardware threads."""
     op_shards: Count | None = None
@@ -215,6 +242,13 @@ class ClusterSpec(Table):
     nearfull_ratio: FillRatio | None = None
     """Fraction of an OSD's capacity at which Ceph warns [0 to 1] (mon_osd_nearfull_ratio). At most
     full_ratio."""
+    backfillfull_ratio: FillRatio = 0.9
+    """Fraction of an OSD's capacity at which backfills to it wait [0 to 1] (mon_osd_backfillfull_ratio)."""
+    stored_bytes: Bytes | None = None
+    """Client data in the pool when planned changes begin [bytes]. Default: the size of the images."""
+    used_bytes: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    """Bytes that each OSD holds when planned changes begin, of all pools, by OSD number [bytes]. Default:
+    those of this pool alone."""
     drive_rated_write_bytes: SizeBytes | None = None
     """Rated endurance of one drive: host writes over its life [bytes] (TBW), for wear in reports.
     Default: the device parameter set's."""
@@ -420,6 +454,8 @@ class Scenario(Table):
     """OSDs that stay down."""
     faults: FaultsSpec | None = None
     """Failures and returns during the run, and the cluster's recovery."""
+    changes: tuple[ChangeSpec, ...] = Field(default=(), max_length=CHANGES_MAX)
+    """Planned changes, each a table [[changes]]; see stripesim rehearse."""
     durability: DurabilitySpec | None = None
     """Failure and repair of drives over years. See stripesim durability."""
     plan: PlanSpec | None = None
@@ -531,7 +567,23 @@ class Scenario(Table):
 
     def hash(self) -> str:
         """Return the SHA-256 of the content, with paths as written and without absent optional tables."""
-        left_out = {key for key in ("durability", "plan") if getattr(self, key) is None}
+        left_out: dict[str, Any] = {
+            key: True for key in ("durability", "plan") if getattr(self, key) is None
+        }
+        if not self.changes:
+            left_out["changes"] = True
+        # Scenarios without these keys keep the hash that they had before the keys existed.
+        late_keys = (
+            "pool_id",
+            "upmap_max_deviation",
+            "backfillfull_ratio",
+            "osd_reweights",
+            "upmap_items",
+            "stored_bytes",
+            "used_bytes",
+        )
+        given = self.cluster.model_fields_set
+        left_out["cluster"] = {key for key in late_keys if key not in given}
         canonical = json.dumps(
             self.model_dump(mode="json", exclude=left_out),
             sort_keys=True,

@@ -168,7 +168,8 @@ def memory_parts(
 
 
 def _recovers(scenario: Scenario) -> bool:
-    return scenario.faults is not None or scenario.repair is not None
+    disturbs = scenario.faults is not None or scenario.repair is not None
+    return disturbs or bool(scenario.changes)
 
 
 def _cluster_parts(

@@ -1,8 +1,8 @@
-"""Define the scenario tables `[faults]`, `[durability]` and `[plan]`."""
+"""Define the scenario tables `[faults]`, `[[changes]]`, `[durability]` and `[plan]`."""
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from stripesim.scenarios.schema.types import (
     Bytes,
@@ -13,6 +13,7 @@ from stripesim.scenarios.schema.types import (
     OsdId,
     PositiveFloat,
     PositiveInt,
+    SchemeText,
     Share,
     SizeBytes,
     SpanS,
@@ -151,6 +152,57 @@ class FaultsSpec(Throttles):
     series_s: SpanS = 1.0
     """Bin width of time series [s]. A run without duration_s widens the bins if it would need more than a
     million."""
+
+
+# Planned changes of a cluster, for `stripesim rehearse`.
+
+ChangeKind = Literal["out", "in", "weight", "add", "remove", "scheme"]
+
+#: Keys that each kind of change needs, and those that it may have.
+CHANGE_KEYS: Final[dict[str, tuple[set[str], set[str]]]] = {
+    "out": ({"osds"}, set()),
+    "in": ({"osds"}, set()),
+    "weight": ({"osds", "weight"}, set()),
+    "add": ({"hosts"}, {"osds_per_host", "weight"}),
+    "remove": ({"hosts"}, set()),
+    "scheme": ({"scheme"}, {"crush_rule"}),
+}
+#: Changes of one scenario at most.
+CHANGES_MAX: Final = 1000
+
+
+def _number_or_list(value: object) -> str:
+    return "=list" if isinstance(value, list | tuple) else "=number"
+
+
+HostsToChange = Annotated[
+    Annotated[Count, Tag("=number")]
+    | Annotated[tuple[OsdId, ...], Field(min_length=1), Tag("=list")],
+    Discriminator(_number_or_list),
+]
+
+
+class ChangeSpec(Table):
+    """One planned change. Changes run one after another, each once the cluster is clean."""
+
+    kind: ChangeKind
+    """out: move data off OSDs that stay up. in: bring them back. weight: set the CRUSH weight of OSDs.
+    add: add hosts. remove: drain hosts. scheme: copy the pool into a new one and delete it."""
+    osds: tuple[OsdId, ...] | None = Field(default=None, min_length=1)
+    """OSD numbers, for out, in and weight."""
+    weight: Annotated[float, Field(ge=0, le=10_000)] | None = None
+    """CRUSH weight of each OSD [TiB by convention], for weight and add. Default for add: the weight of
+    existing OSDs."""
+    hosts: HostsToChange | None = None
+    """For add, the number of new hosts [count]. For remove, the list of hosts to drain."""
+    osds_per_host: Count | None = None
+    """OSDs of each new host [count], for add. Default: as many as the last host has."""
+    scheme: SchemeText | None = None
+    """Scheme of the new pool, for scheme."""
+    crush_rule: str | None = Field(default=None, min_length=1)
+    """Rule of crush_map for the new pool, for scheme. Default: the rule of the old pool."""
+    at_s: TimeS | None = None
+    """Simulated time of the change [s]. Default: once the cluster is clean after the previous changes."""
 
 
 # Failure and repair of drives, for `stripesim durability`.

@@ -18,6 +18,7 @@ STUDIES: Final = (
     "durability",
     "recovery",
     "nvme",
+    "changes",
 )
 
 

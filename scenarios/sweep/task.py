@@ -30,8 +30,10 @@ _SOURCE: Final = (
         f"scenarios/cells/{name}.py"
         for name in (
             "build",
+            "changes",
             "failures",
             "files",
+            "growth",
             "kernel_costs",
             "models",
             "placement",

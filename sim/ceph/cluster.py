@@ -171,7 +171,7 @@ class Cluster:
     #: Cores of each host; None: as many as the processor model has, shape (hosts,)
     host_cores: IntArray | None = None
 
-    @property
+    @cached_property
     def hosts(self) -> int:
         """Number of storage hosts."""
         return int(self.osd_hosts.max()) + 1
@@ -193,7 +193,7 @@ class Cluster:
         """Whether there is one client on a machine of its own, which every binding row can name."""
         return self.clients == 1 and not self.clients_on_osd_hosts
 
-    @property
+    @cached_property
     def _client_machines(self) -> int:
         if self.clients_on_osd_hosts:
             return 0
@@ -315,11 +315,11 @@ class Cluster:
             for at in range(self._client_machines)
         ]
 
-    @property
+    @cached_property
     def _first_host_resource(self) -> int:
         return self.clients + 2 * self._client_machines
 
-    @property
+    @cached_property
     def _first_osd_resource(self) -> int:
         return self._first_host_resource + self.hosts * len(_HOST_KINDS)
 
@@ -361,15 +361,15 @@ class Cluster:
         first = self.osd_resource(osds, _OSD_KINDS[0])
         return first - self._op_shards + groups % self._op_shards
 
-    @property
+    @cached_property
     def _op_shards(self) -> int:
         return self.models.threads.op_shards_count
 
-    @property
+    @cached_property
     def _osd_size(self) -> int:
         return self._op_shards + len(self._osd_kinds)
 
-    @property
+    @cached_property
     def _osd_kinds(self) -> tuple[str, ...]:
         kinds: tuple[str, ...] = _OSD_KINDS
         if self.models.threads.slice_ns:

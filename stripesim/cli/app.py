@@ -10,7 +10,7 @@ from stripesim.cli.crush import CrushCommand, crush
 from stripesim.cli.explain import explain
 from stripesim.cli.importing import import_app
 from stripesim.cli.kernel import kernel
-from stripesim.cli.planning import durability, plan, serve
+from stripesim.cli.planning import durability, plan, rehearse, serve
 from stripesim.cli.run import run
 from stripesim.cli.study import study_app
 from stripesim.cli.sweep import sweep
@@ -39,7 +39,17 @@ def _root(
         raise typer.Exit
 
 
-for command in (run, sweep, explain, kernel, calibrate, durability, plan, serve):
+for command in (
+    run,
+    sweep,
+    explain,
+    kernel,
+    calibrate,
+    durability,
+    plan,
+    rehearse,
+    serve,
+):
     app.command()(command)
 app.command(cls=CrushCommand)(crush)
 app.add_typer(study_app, name="study")

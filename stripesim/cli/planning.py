@@ -1,4 +1,4 @@
-"""The planning commands: `plan`, `durability` and the local web page of `serve`."""
+"""The planning commands: `plan`, `durability`, `rehearse` and the local web page of `serve`."""
 
 from __future__ import annotations
 
@@ -179,6 +179,37 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
         for burst in row["bursts"]
     ]
     return [*path, *bursts, f"{where}: assumes: {' '.join(row['assumptions'])}"]
+
+
+def rehearse(
+    scenario: Annotated[
+        str, typer.Argument(help="A TOML file with planned changes, [[changes]].")
+    ],
+    sets: options.SetOption = None,
+    seed: options.SeedOption = None,
+    engine: options.EngineOption = "compiled",
+    out: options.OutOption = None,
+    json_to: options.JsonOption = None,
+) -> None:
+    """What planned changes move, how long they take, how full OSDs become, and what clients feel."""
+    from stripesim.scenarios.rehearsal.rehearse import rehearse as answer
+    from stripesim.scenarios.rehearsal.tables import table_of_changes
+    from stripesim.scenarios.run.results import write_files
+    from stripesim.scenarios.schema.loader import load_scenario
+
+    loaded = load_scenario(scenario, sets=sets or (), seed=seed)
+    document = answer(loaded, engine=engine)
+    written: list[Path] = []
+    if out is not None:
+        files = {"rehearsal.json": json.dumps(document, indent=1).encode()}
+        written = write_files(out, files)
+    if output.write_json(json_to, document):
+        return
+    for line in document["warnings"]:
+        print(f"warning: {line}", file=sys.stderr)
+    rows = table_of_changes(document)
+    output.console().print(output.table_of(rows, numbers=range(1, 13)))
+    output.list_written(written)
 
 
 #: Largest number of browser connections that `serve` accepts.

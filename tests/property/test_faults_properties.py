@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
-from stripesim.models.placement import build_map, pg_mappings
+from stripesim.models.placement import (
+    NONE,
+    Movement,
+    OsdWeights,
+    build_map,
+    pg_mappings,
+    reweighted,
+)
+from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import (
     Corruption,
@@ -17,7 +25,10 @@ from stripesim.sim.ceph.failures import (
     FaultDirector,
     FaultError,
     FaultPlan,
+    PlannedChange,
 )
+from stripesim.sim.ceph.failures.cluster_map import MapChange
+from stripesim.sim.ceph.failures.fault_plan import FillPlan
 from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.engine.program import FAILED, PENDING
@@ -126,23 +137,61 @@ wild_stories = st.builds(
 )
 
 
+# Weights are of the map's OSDs, 1 each: a few OSDs leave, come back, or get a share.
+planned_changes = st.lists(
+    st.builds(
+        lambda kind, osds, weight, at: PlannedChange(
+            kind=kind,
+            changes=tuple(
+                MapChange(kind, osd, weight if kind == "weight" else 0)
+                for osd in sorted(osds)
+            ),
+            time_ns=None if at is None else at * MS,
+        ),
+        kind=st.sampled_from(["out", "in", "weight"]),
+        osds=st.sets(st.integers(0, OSDS - 1), min_size=1, max_size=3),
+        weight=st.sampled_from([0, WEIGHT_ONE // 2, WEIGHT_ONE, 2 * WEIGHT_ONE]),
+        at=st.none() | st.integers(0, 3000),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def _fill(acting, share):
+    """Return OSDs that are full to a share on average, if each PG had five objects; None for no plan."""
+    if share is None:
+        return None
+    used = 5.0 * np.bincount(acting[acting < OSDS], minlength=OSDS)
+    return FillPlan(
+        capacity_bytes=np.full(OSDS, used.mean() / share),
+        used_bytes=used,
+        shard_bytes=1,
+        nearfull_ratio=0.85,
+        backfillfull_ratio=0.9,
+        full_ratio=0.95,
+        clients_write=True,
+    )
+
+
 def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
     """Run a story and return pool, plan and result."""
     scheme = parse_scheme(story["scheme"])
     crush = build_map(hosts=HOSTS, osds_per_host=OSDS_PER_HOST)
     rule = ("rep" if scheme.kind == "replicated" else "ec") + "_osd"
 
-    def up_sets(out):
-        reweights = dict.fromkeys(out, 0.0) if out else None
+    def up_sets(weights):
+        changed = reweighted(crush, dict(weights.crush))
+        reweights = dict.fromkeys(weights.out, 0.0)
         return np.asarray(
-            pg_mappings(crush, rule, 1, 8, scheme.width, reweights), dtype=np.int64
+            pg_mappings(changed, rule, 1, 8, scheme.width, reweights), dtype=np.int64
         )
 
     pool = make_pool(
         change(models, pg_lock={"scope": story["scope"]}),
         story["scheme"],
         hosts=[osd // OSDS_PER_HOST for osd in range(OSDS)],
-        acting=up_sets(()),
+        acting=up_sets(OsdWeights()),
         object_bytes=96 * KIB,
     )
     workload = Synthetic(
@@ -158,6 +207,8 @@ def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
     plan = FaultPlan(
         failures=story["failures"],
         corruptions=story["corruptions"],
+        changes=story.get("changes", ()),
+        fill=_fill(up_sets(OsdWeights()), story.get("fill")),
         up_sets=up_sets,
         image_objects=40,
         model=MODEL[story["generation"]].given(
@@ -296,6 +347,57 @@ def test_a_story_ends_the_same_on_both_engines(
     ):
         assert mine.completed_ns.tolist() == other.completed_ns.tolist()
         assert mine.taken.tolist() == other.taken.tolist()
+
+
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=PHASES,
+)
+@given(
+    story=stories,
+    changes=planned_changes,
+    failures=st.just([]) | st.lists(failures, max_size=2),
+    fill=st.none() | st.floats(0.5, 0.9),
+)
+def test_planned_changes_end_the_same_on_both_engines(
+    models, change, make_pool, directors, story, changes, failures, fill
+):
+    directors.clear()
+    story = story | {"changes": changes, "failures": failures, "corruptions": []}
+    story["fill"] = fill
+    compiled, simpy = (
+        played(story, models, change, make_pool, engine)[2]
+        for engine in ("compiled", "simpy")
+    )
+    assert compiled.sha256 == simpy.sha256
+    assert compiled.timeline == simpy.timeline
+    for mine, other in zip(
+        compiled.engine_run.streams, simpy.engine_run.streams, strict=True
+    ):
+        assert mine.completed_ns.tolist() == other.completed_ns.tolist()
+        assert mine.taken.tolist() == other.taken.tolist()
+    assert compiled.row.faults.objects_lost == 0
+    # A shard that moves is written once; a change within a change may move it again.
+    director = directors[0]
+    outcomes = director.changes.outcomes
+    moved = sum(
+        Movement.between(
+            outcome.up_before,
+            outcome.up_after,
+            is_replicated=story["scheme"].startswith("rep"),
+        )
+        .received([len(group.objects) for group in director.state.groups], OSDS)
+        .sum()
+        for outcome in outcomes
+    )
+    shard_bytes = compiled.row.faults.recovery.recovery_bytes
+    one_by_one = all(planned.time_ns is None for planned in changes)
+    is_whole = all(NONE not in up_set for o in outcomes for up_set in o.up_after)
+    is_free = one_by_one and is_whole and fill is None
+    if not failures and is_free and story["read_fraction"] == 1.0:
+        assert shard_bytes == moved * director.shard_bytes
 
 
 def test_an_osd_that_comes_back_empty_is_filled_again(

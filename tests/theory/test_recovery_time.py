@@ -57,9 +57,9 @@ def ring(make_pool, models, groups, spare=None):
         models, "rep:2", hosts=[0, 1, 2, 3, 4, 5], acting=acting, object_bytes=4 * MIB
     )
 
-    def up_sets(out):
+    def up_sets(weights):
         rows = np.array(acting, dtype=np.int64)
-        if 0 in out:
+        if 0 in weights.out:
             rows[:, 0] = 4 if spare is None else spare
         return rows
 
@@ -282,7 +282,9 @@ def test_a_group_with_an_initial_hole_does_not_prevent_a_clean_cluster(
     )
     plan = FaultPlan(
         failures=[Failure(osds=(0,), time_ns=SECOND_NS)],
-        up_sets=lambda out: np.where(acting == 0, 3, acting) if out else acting,
+        up_sets=lambda weights: (
+            np.where(acting == 0, 3, acting) if weights.out else acting
+        ),
         image_objects=30,
         model=recovery_model("kraken"),
     )

@@ -175,7 +175,9 @@ def test_a_simulated_repair_reads_the_theoretical_bytes(
     )
     plan = FaultPlan(
         lost_osds=(0,),
-        up_sets=lambda out: np.array(targets if out else whole, dtype=np.int64),
+        up_sets=lambda weights: np.array(
+            targets if weights.out else whole, dtype=np.int64
+        ),
         image_objects=4 * width,
         model=recovery_model("pacific").given(recovery_max_active_count=2),
     )

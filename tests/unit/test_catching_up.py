@@ -22,7 +22,7 @@ def returning(models, make_pool, scheme, *, engine="compiled", **limits):
     )
     plan = FaultPlan(
         failures=[Failure(osds=(0,), time_ns=10 * SECOND_NS, back_ns=20 * SECOND_NS)],
-        up_sets=lambda out: acting,
+        up_sets=lambda weights: acting,
         image_objects=OBJECTS,
         model=recovery_model("pacific").given(recovery_sleep_ns=SECOND_NS, **limits),
     )

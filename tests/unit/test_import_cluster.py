@@ -17,7 +17,7 @@ from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import NONE, PlacedPool, pg_sets
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.placement import osd_domains
+from stripesim.scenarios.cells.placement import osd_domains, up_sets
 from stripesim.scenarios.importing.capacity import capacity_of
 from stripesim.scenarios.importing.cluster import _scheme, import_cluster
 from stripesim.scenarios.importing.report_schema import (
@@ -406,3 +406,16 @@ def test_a_page_is_written_next_to_the_scenario(tmp_path, monkeypatch, capsys):
         "mine.crush.txt",
         "report.html",
     }
+
+
+def test_a_scenario_places_a_coded_pool_where_the_cluster_has_it(cluster, tmp_path):
+    """Its number, reweights, weight sets and upmaps count; affinities choose primaries, not places."""
+    for pool in cluster.pools:
+        if not pool.placed.name.startswith("ec"):
+            continue
+        path = tmp_path / f"{pool.placed.name}.toml"
+        write_scenario(scenario_of(cluster, pool, f"{path.stem}.crush"), path)
+        scenario = load_scenario(str(path))
+        scheme = parse_scheme(scenario.schemes[0])
+        wanted = pg_sets(cluster.osd_map, pool.placed).up
+        assert up_sets(scenario, scheme).tolist() == wanted.tolist()

@@ -24,7 +24,7 @@ def cut(models, make_pool, scheme, *, engine="compiled", dead=0, read_fraction=0
         failures=[
             Failure(osds=(dead,), time_ns=SECOND_NS // 10, back_ns=40 * SECOND_NS)
         ],
-        up_sets=lambda out: acting,
+        up_sets=lambda weights: acting,
         image_objects=OBJECTS,
         model=recovery_model("pacific"),
     )

@@ -15,8 +15,9 @@ MIB = 1 << 20
 OBJECTS = 40
 
 
-def crush(out):
+def crush(weights):
     """Return up sets of two PGs on OSDs 0 to 2. OSD 3 replaces one that is out, and CRUSH lists it first."""
+    out = weights.out
     up_sets = [[0, 1, 2], [1, 2, 0]]
     for row in up_sets:
         if out and out[0] in row:
@@ -67,7 +68,7 @@ def test_data_moves_off_an_osd_that_is_out_although_it_is_up(
     acting = np.array([[0, 1, 2]], dtype=np.int64)
     pool = make_pool(models, scheme, osds=4, acting=acting.tolist(), object_bytes=MIB)
     plan = FaultPlan(
-        up_sets=lambda out: np.where(np.isin(acting, out), 3, acting),
+        up_sets=lambda weights: np.where(np.isin(acting, weights.out), 3, acting),
         image_objects=OBJECTS,
         model=recovery_model("pacific"),
     )

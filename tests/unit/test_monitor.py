@@ -26,7 +26,7 @@ def monitored(models, make_pool):
             min_in_fraction=min_in_fraction,
         )
         plan = FaultPlan(
-            up_sets=lambda out: ACTING,
+            up_sets=lambda weights: ACTING,
             image_objects=0,
             model=model,
             osd_racks=None if racks is None else np.array(racks),

@@ -144,7 +144,9 @@ def losing(acting, targets, *, lost, missing=(), objects, **limits):
     return FaultPlan(
         lost_osds=lost,
         missing_osds=missing,
-        up_sets=lambda out: np.array(targets if out else acting, dtype=np.int64),
+        up_sets=lambda weights: np.array(
+            targets if weights.out else acting, dtype=np.int64
+        ),
         image_objects=objects,
         model=recovery_model("pacific").given(**{"recovery_sleep_ns": 0, **limits}),
     )
@@ -211,7 +213,7 @@ def test_bytes_per_lost_byte_refer_to_the_contents_of_the_failed_osd(
     pool = make_pool(models, "rs:4,2", osds=8, acting=acting, object_bytes=MIB)
     plan = FaultPlan(
         failures=[Failure(osds=(0,), time_ns=10**9)],
-        up_sets=lambda out: after_out if 0 in out else acting,
+        up_sets=lambda weights: after_out if 0 in weights.out else acting,
         image_objects=8,
         model=recovery_model("pacific").given(down_out_interval_ns=10**9),
     )
@@ -327,7 +329,7 @@ def test_scrubs_read_all_that_there_is_once_in_an_interval(models, make_pool, sc
     acting = [[(group + shard) % 8 for shard in range(width)] for group in range(8)]
     pool = make_pool(models, scheme, osds=8, acting=acting, object_bytes=MIB)
     plan = FaultPlan(
-        up_sets=lambda out: np.array(acting, dtype=np.int64),
+        up_sets=lambda weights: np.array(acting, dtype=np.int64),
         image_objects=32,
         model=recovery_model("pacific").given(scrub_interval_ns=2 * 10**9),
         scrubs=True,
@@ -358,7 +360,7 @@ def test_a_scrub_yields_to_a_failure_and_finds_corruption(models, make_pool):
     plan = FaultPlan(
         failures=[Failure(osds=(2,), time_ns=10**9, back_ns=8 * 10**9)],
         corruptions=[Corruption(osd=1, time_ns=2 * 10**9, shards_count=3)],
-        up_sets=lambda out: np.array(acting, dtype=np.int64),
+        up_sets=lambda weights: np.array(acting, dtype=np.int64),
         image_objects=400,
         model=model,
         scrubs=True,

@@ -148,7 +148,7 @@ def test_draws_belong_to_a_unit_and_alternate() -> None:
     plan = plan_of(
         scenario,
         TOPOLOGY.osd_hosts,
-        lambda out: TOPOLOGY.osd_hosts[:, None],
+        lambda weights: TOPOLOGY.osd_hosts[:, None],
         rotational=False,
     )
     assert len(plan.failures) == len(found)
@@ -246,7 +246,7 @@ def test_the_shipped_scenario_loads_and_its_faults_fit_its_cluster() -> None:
     scenario = load_scenario("faults")
     assert build_models(scenario).ssd is not None
     hosts = np.repeat(np.arange(8, dtype=np.int64), 3)
-    plan = plan_of(scenario, hosts, lambda out: hosts[:, None], rotational=False)
+    plan = plan_of(scenario, hosts, lambda weights: hosts[:, None], rotational=False)
     assert plan.failures[0].osds == (6, 7, 8)
 
 

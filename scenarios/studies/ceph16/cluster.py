@@ -15,7 +15,13 @@ from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
-from stripesim.models.placement import CrushMap, parse_map, pg_mappings
+from stripesim.models.placement import (
+    CrushMap,
+    OsdWeights,
+    parse_map,
+    pg_mappings,
+    reweighted,
+)
 from stripesim.models.ssd import SsdModel
 from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.studies.description import study_folder
@@ -129,12 +135,18 @@ def models_for(scheme: RedundancyScheme) -> Models:
 
 
 def acting_sets(
-    scheme: RedundancyScheme, *, pool_id: int, pg_num: int, out: tuple[int, ...] = ()
+    scheme: RedundancyScheme,
+    *,
+    pool_id: int,
+    pg_num: int,
+    weights: OsdWeights | None = None,
 ) -> IntArray:
-    """Return the acting sets of a pool with some OSDs out, shape (pg_num, width)."""
+    """Return the acting sets of a pool with some weights of OSDs, shape (pg_num, width)."""
+    weights = weights or OsdWeights()
     rule = "ec63" if scheme.kind == "erasure" else "rep"
-    reweights = dict.fromkeys(out, 0.0) if out else None
-    rows = pg_mappings(crush_map(), rule, pool_id, pg_num, scheme.width, reweights)
+    crush = reweighted(crush_map(), dict(weights.crush))
+    reweights = dict.fromkeys(weights.out, 0.0)
+    rows = pg_mappings(crush, rule, pool_id, pg_num, scheme.width, reweights)
     return np.asarray(rows, dtype=np.int64)
 
 

@@ -67,8 +67,8 @@ def simulate_repair(
                 else None,
             )
         ],
-        up_sets=lambda out: cluster.acting_sets(
-            scheme, pool_id=pool_id, pg_num=cluster.PG_NUM, out=out
+        up_sets=lambda weights: cluster.acting_sets(
+            scheme, pool_id=pool_id, pg_num=cluster.PG_NUM, weights=weights
         ),
         # The image was fresh, and its groups were seen in recovery_wait, never in backfill_wait.
         object_writes_count=1,

@@ -2,9 +2,10 @@
 
 Start with `fault_director`, which connects the parts and talks to the engine. Then follow one failure:
 
-- `fault_plan` lists failures and corruption, `outages` and `corruption` carry them out, `data_loss` counts
-  the damage.
+- `fault_plan` lists failures, corruption and planned changes, `outages` and `corruption` carry out the
+  first two, `data_loss` counts the damage.
 - `detection` lets peers report dead OSDs, `monitor` publishes a new map, `cluster_map` has its contents.
+- `planned_changes` lets operators mark OSDs out or in and change weights: a new map like any other.
 - `peering` and `activation` take PGs (`groups`) from that map to serving clients again.
 - `background` rebuilds missing shards and scrubs.
 - `fault_timeline` records events, and `results` describes the run.
@@ -16,6 +17,7 @@ from stripesim.sim.ceph.failures.fault_plan import (
     Failure,
     FaultError,
     FaultPlan,
+    PlannedChange,
 )
 from stripesim.sim.ceph.failures.fault_timeline import FaultEvent, FaultTimeline
 from stripesim.sim.ceph.failures.results.describe import describe_faults
@@ -30,5 +32,6 @@ __all__ = [
     "FaultPlan",
     "FaultRun",
     "FaultTimeline",
+    "PlannedChange",
     "describe_faults",
 ]

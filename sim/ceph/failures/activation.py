@@ -1,5 +1,7 @@
 """Activation: serving, recovery and read leases of a PG, given its members."""
 
+from collections.abc import Callable
+
 from stripesim.models.recovery import min_size
 from stripesim.sim.ceph.failures.background.streams import BackgroundWork
 from stripesim.sim.ceph.failures.client_writes import ClientWrites
@@ -69,7 +71,10 @@ class ReadLeases:
 
 
 class Activation:
-    """Decides, given a PG's members, if it serves clients, recovers, or is clean."""
+    """Decides, given a PG's members, if it serves clients, recovers, or is clean.
+
+    `on_all_clean` is called whenever the last PG has become clean.
+    """
 
     def __init__(
         self,
@@ -91,6 +96,7 @@ class Activation:
         scheme = state.pool.scheme
         self._min_size = min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)
         self._is_recovering = False
+        self.on_all_clean: Callable[[], None] = _do_nothing
         # When the cluster's status shows each PG as clean [ns].
         self._seen_clean_ns: dict[int, int] = {}
 
@@ -162,6 +168,11 @@ class Activation:
             self._monitor.propose("pg_temp", group.number)
         else:
             self.activate(group)
+
+    def recovery_refused(self, group: Group) -> None:
+        """Mark a PG that waits for space on an OSD."""
+        if self._serves_clients(group):
+            self._state.enter(group, State.BACKFILL_TOOFULL)
 
     def _show(self, group: Group, members: Members, item: int | None) -> None:
         """Direct clients to the members that serve a PG, or one object of it."""
@@ -241,7 +252,8 @@ class Activation:
         self._background.note(group, "clean")
         if self._state.plan.scrubs:
             self._state.clock.after(0, self._background.scrubs.begin)
-        group.drop_strays(self._state.map.up)
+        for osd, objects_count in group.drop_strays(self._state.map.up):
+            self._background.removals.begin(group, osd, objects_count)
         self._leases.forget_past(group)
         lead = group.members.primary_osd
         assert lead is not None
@@ -257,6 +269,11 @@ class Activation:
             "seen clean",
             "the cluster's status shows all placement groups clean",
         )
+        self.on_all_clean()
+
+
+def _do_nothing() -> None:
+    pass
 
 
 def _members_by_item(group: Group) -> dict[int | None, Members]:

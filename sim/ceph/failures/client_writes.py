@@ -59,9 +59,10 @@ class ClientWrites:
         self._is_noted = True
         assert self._progress is not None
         written = [stream.written(self._progress) for stream in self._streams]
-        rows, counts = np.unique(
-            np.concatenate(written, axis=1), axis=1, return_counts=True
-        )
+        writes = np.concatenate(written, axis=1)
+        if not writes.size:
+            return
+        rows, counts = np.unique(writes, axis=1, return_counts=True)
         numbers, items = rows.tolist()
         for number, item, count in zip(numbers, items, counts.tolist(), strict=True):
             self._groups[number].note_writes(item, count)

@@ -4,21 +4,28 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
+from stripesim.models.placement import OsdWeights
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.engine.graph import IntArray
 
 UpSet = tuple[int, ...]
 # Changes of OSDs, after which CRUSH is asked again, and records that move nothing.
-ChangeKind = Literal["down", "up", "out", "up_thru", "pg_temp"]
-OSD_CHANGES: tuple[ChangeKind, ...] = ("down", "up", "out")
+ChangeKind = Literal[
+    "down", "up", "auto_out", "out", "in", "weight", "up_thru", "pg_temp"
+]
+OSD_CHANGES: tuple[ChangeKind, ...] = ("down", "up", "auto_out", "out", "in", "weight")
 
 
 @dataclass(frozen=True)
 class MapChange:
-    """One change of an OSD, or of a PG for ``pg_temp``."""
+    """One change of an OSD, or of a PG for ``pg_temp``.
+
+    The monitors mark an OSD out (``auto_out``) for being down, operators do for other reasons (``out``).
+    """
 
     kind: ChangeKind
     subject: int
+    weight: int = 0  #: New CRUSH weight, for ``weight``, 16.16 fixed point
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,9 @@ class MapUpdate:
     changes: Sequence[MapChange]
     up_before: Sequence[UpSet]
     up_after: Sequence[UpSet]
+    #: OSD that CRUSH lists first among those that are up, of each PG
+    first_before: Sequence[int]
+    first_after: Sequence[int]
 
     @property
     def osd_changes(self) -> list[MapChange]:
@@ -53,7 +63,7 @@ class ClusterMap:
     osds
         Number of OSDs.
     crush
-        Sorted tuple of the OSDs that are out → OSD of each shard of each PG, shape (groups, width).
+        Weights of OSDs → OSD of each shard of each PG, shape (groups, width).
     is_replicated
         True if replicas keep their places in an up set.
     """
@@ -61,7 +71,7 @@ class ClusterMap:
     def __init__(
         self,
         osds: int,
-        crush: Callable[[tuple[int, ...]], IntArray],
+        crush: Callable[[OsdWeights], IntArray],
         *,
         is_replicated: bool,
     ) -> None:
@@ -69,11 +79,16 @@ class ClusterMap:
         self.epoch = 1
         self.up = set(range(osds))
         self.out: set[int] = set()
+        # Those of them that are in again when they come up (mon_osd_auto_mark_auto_out_in).
+        self._auto_out: set[int] = set()
+        # CRUSH weights that differ from those of the first map.
+        self._crush_weights: dict[int, int] = {}
         # Per OSD, the last epoch in which the monitors knew it to be alive.
         self.up_thru = dict.fromkeys(range(osds), 1)
         self._crush = crush
         self._is_replicated = is_replicated
-        self.up_sets: list[UpSet] = [tuple(row) for row in crush(()).tolist()]
+        self.up_sets: list[UpSet] = [tuple(row) for row in crush(OsdWeights()).tolist()]
+        self.first_osds = [_first_osd(up_set) for up_set in self.up_sets]
 
     def apply(self, changes: Sequence[MapChange]) -> MapUpdate:
         """Begin the next epoch and return its changes."""
@@ -81,9 +96,17 @@ class ClusterMap:
         for change in changes:
             self._apply(change)
         up_before = self.up_sets
+        first_before = self.first_osds
         if any(change.kind in OSD_CHANGES for change in changes):
             self._place()
-        return MapUpdate(self.epoch, changes, up_before, self.up_sets)
+        return MapUpdate(
+            epoch=self.epoch,
+            changes=changes,
+            up_before=up_before,
+            up_after=self.up_sets,
+            first_before=first_before,
+            first_after=self.first_osds,
+        )
 
     def lose(self, lost: Set[int], missing: Set[int]) -> None:
         """Begin without OSDs: `lost` ones are down and out, `missing` ones are down only."""
@@ -93,27 +116,52 @@ class ClusterMap:
 
     def raw_up_sets(self) -> list[list[int]]:
         """Return the OSDs that CRUSH names for each PG, those that are down included."""
-        rows: list[list[int]] = self._crush(tuple(sorted(self.out))).tolist()
+        weights = OsdWeights(
+            out=tuple(sorted(self.out)),
+            crush=tuple(sorted(self._crush_weights.items())),
+        )
+        rows: list[list[int]] = self._crush(weights).tolist()
         return rows
 
     def _place(self) -> None:
+        rows = self.raw_up_sets()
         self.up_sets = [
             aligned_up_set(before, row, self.up, is_replicated=self._is_replicated)
-            for before, row in zip(self.up_sets, self.raw_up_sets(), strict=True)
+            for before, row in zip(self.up_sets, rows, strict=True)
+        ]
+        self.first_osds = [
+            _first_osd([osd for osd in row if osd in self.up]) for row in rows
         ]
 
     def _apply(self, change: MapChange) -> None:
         osd = change.subject
-        if change.kind == "down":
-            self.up.discard(osd)
-        elif change.kind == "up":
-            self.up.add(osd)
-            # An OSD that was marked out for being down is in again (mon_osd_auto_mark_auto_out_in).
-            self.out.discard(osd)
-        elif change.kind == "out":
-            self.out.add(osd)
-        elif change.kind == "up_thru":
-            self.up_thru[osd] = self.epoch
+        match change.kind:
+            case "down":
+                self.up.discard(osd)
+            case "up":
+                self.up.add(osd)
+                if osd in self._auto_out:
+                    self._mark_in(osd)
+            case "auto_out":
+                self.out.add(osd)
+                self._auto_out.add(osd)
+            case "out":
+                self.out.add(osd)
+                self._auto_out.discard(osd)
+            case "in":
+                self._mark_in(osd)
+            case "weight":
+                self._crush_weights[osd] = change.weight
+            case "up_thru":
+                self.up_thru[osd] = self.epoch
+
+    def _mark_in(self, osd: int) -> None:
+        self.out.discard(osd)
+        self._auto_out.discard(osd)
+
+
+def _first_osd(osds: Sequence[int]) -> int:
+    return next((osd for osd in osds if osd != NO_OSD), NO_OSD)
 
 
 def aligned_up_set(

@@ -1,17 +1,19 @@
 """Shared state of all parts of a run under faults: clock, map, PGs and actions for the engine."""
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from stripesim.models.placement import OsdWeights
 from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.ceph.cluster import NO_OSD
-from stripesim.sim.ceph.failures.cluster_map import ClusterMap, UpSet
+from stripesim.sim.ceph.failures.cluster_map import ClusterMap
 from stripesim.sim.ceph.failures.fault_plan import FaultPlan
 from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
+from stripesim.sim.ceph.failures.fullness import Fullness
 from stripesim.sim.ceph.failures.groups import Group, State
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.program import Action, SetGroup
@@ -52,12 +54,15 @@ class EngineActions:
     """Collects the actions of one moment.
 
     Requests of clients belong to the number of their PG. Background work belongs to its `shadow`, so that the
-    engine can hold clients alone.
+    engine can hold clients alone. While clients are paused, requests wait whatever the state of their PG.
     """
 
     def __init__(self, groups_count: int) -> None:
         self._groups_count = groups_count
         self._actions: list[Action] = []
+        self._is_paused = False
+        # PGs that serve clients unless these are paused.
+        self._serving = set(range(groups_count))
 
     def shadow(self, group: int) -> int:
         """Return the engine's group for a PG's background work."""
@@ -65,19 +70,31 @@ class EngineActions:
 
     def hold(self, group: int) -> None:
         """Cut off the requests of clients to a PG, and hold them."""
+        self._serving.discard(group)
         self._actions.append(SetGroup(group, held=True, interrupt=True))
 
     def release(self, group: int) -> None:
         """Release the requests of clients to a PG."""
-        self._actions.append(SetGroup(group, held=False, interrupt=False))
+        self._serving.add(group)
+        self._actions.append(SetGroup(group, held=self._is_paused, interrupt=False))
 
     def send_again(self, group: int) -> None:
         """Cut off the requests of clients to a PG, and issue them again."""
-        self._actions.append(SetGroup(group, held=False, interrupt=True))
+        self._serving.add(group)
+        self._actions.append(SetGroup(group, held=self._is_paused, interrupt=True))
 
     def cut_background(self, group: int) -> None:
         """Cut off the background work of a PG."""
-        self.send_again(self.shadow(group))
+        shadow = self.shadow(group)
+        self._actions.append(SetGroup(shadow, held=False, interrupt=True))
+
+    def pause_clients(self, *, paused: bool) -> None:
+        """Hold new requests of all clients, or release them."""
+        if paused == self._is_paused:
+            return
+        self._is_paused = paused
+        for group in sorted(self._serving):
+            self._actions.append(SetGroup(group, held=paused, interrupt=False))
 
     def add(self, action: Action) -> None:
         """Add any other action."""
@@ -101,6 +118,7 @@ class ClusterState:
     map: ClusterMap
     groups: list[Group]
     actions: EngineActions
+    fullness: Fullness
 
     @property
     def model(self) -> RecoveryModel:
@@ -120,6 +138,17 @@ class ClusterState:
         """Set the state of a PG."""
         self.timeline.enter(self.now_ns, group.number, state)
 
+    def count_shards(self, osd: int, shards_count: int) -> None:
+        """Add written shards to an OSD (negative: deleted ones)."""
+        crossed = self.fullness.add(self.now_ns, osd, shards_count)
+        if crossed is not None:
+            self.note(crossed, f"osd.{osd}")
+        self.pause_if_full()
+
+    def pause_if_full(self) -> None:
+        """Hold writing clients while an OSD is full."""
+        self.actions.pause_clients(paused=self.fullness.stops_clients)
+
     def state_of(self, group: Group) -> State:
         """Return the state of a PG."""
         return self.timeline.states[group.number]
@@ -137,7 +166,7 @@ def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
     """
     cluster = pool.cluster
     plan.check(cluster.osd_hosts)
-    if not np.array_equal(plan.up_sets(()), cluster.acting):
+    if not np.array_equal(plan.up_sets(OsdWeights()), cluster.acting):
         raise ValueError(
             "faults: up_sets: got other sets for no OSD out than the pool has, wanted the same"
         )
@@ -149,18 +178,21 @@ def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
         clock=Clock(),
         timeline=FaultTimeline(cluster.groups),
         map=cluster_map,
-        groups=_initial_groups(pool, plan, cluster_map.up_sets),
+        groups=_initial_groups(pool, plan, cluster_map),
         actions=EngineActions(cluster.groups),
+        fullness=Fullness(plan.fill),
     )
+    if state.fullness.stops_clients:
+        state.clock.at(0, state.pause_if_full)
     for group in state.groups:
         if NO_OSD in group.up:
-            state.timeline.narrow += 1
+            state.timeline.narrow.add(group.number)
             state.enter(group, State.DEGRADED)
     return state
 
 
 def _initial_groups(
-    pool: Pool, plan: FaultPlan, up_sets: Sequence[UpSet]
+    pool: Pool, plan: FaultPlan, cluster_map: ClusterMap
 ) -> list[Group]:
     acting = pool.cluster.acting
     items = _initial_items(pool, plan)
@@ -186,14 +218,20 @@ def _initial_groups(
             entries=len(items[number]) * writes_count + deletion_entries,
             log_lengths=log_lengths[number],
             async_recovery_min=plan.model.async_recovery_min_count,
+            first_osd=cluster_map.first_osds[number],
+            is_sample=plan.group_objects_count is not None,
         )
-        for number, up_set in enumerate(up_sets)
+        for number, up_set in enumerate(cluster_map.up_sets)
     ]
 
 
 def _initial_items(pool: Pool, plan: FaultPlan) -> list[list[int]]:
     """Return the objects of each PG."""
     items: list[list[int]] = [[] for _ in range(pool.cluster.groups)]
+    count = plan.group_objects_count
+    if count is not None:
+        firsts = range(0, count * pool.cluster.groups, count)
+        return [list(range(first, first + count)) for first in firsts]
     if plan.prefilled:
         objects = np.arange(plan.image_objects, dtype=np.int64)
         groups = pool.groups_of(np.zeros_like(objects), objects)

@@ -18,6 +18,7 @@ from stripesim.sim.ceph.failures.fault_plan import FaultPlan
 from stripesim.sim.ceph.failures.monitor import DownOut, Monitor
 from stripesim.sim.ceph.failures.outages import InitialLoss, Outages
 from stripesim.sim.ceph.failures.peering import Peering
+from stripesim.sim.ceph.failures.planned_changes import PlannedChanges
 from stripesim.sim.ceph.failures.results.fault_run import FaultRun
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.planner import Foreground
@@ -79,16 +80,20 @@ class FaultDirector:
         background.connect(activation, corrupt_shards.on_scrubbed)
         self._initial_loss = InitialLoss(state, activation)
         peering = Peering(state, monitor, writes, background, activation)
+        changes = PlannedChanges(state, monitor)
+        activation.on_all_clean = changes.on_all_clean
         monitor.subscribers += [
             DownOut(state, monitor).on_map,
             self._note_map,
             outages.on_map,
             peering.on_map,
+            changes.on_map,
         ]
         self.state = state
         self.monitor = monitor
+        self.changes = changes
         self._book = book
-        self._operations = operations
+        self.shard_bytes = operations.shard_bytes
         self._writes = writes
         self._background = background
         self._data_loss = data_loss
@@ -125,6 +130,7 @@ class FaultDirector:
         at_start = self._initial_loss
         return FaultRun(
             plan=self.state.plan,
+            is_replicated=self.state.pool.scheme.kind == "replicated",
             book=self._book,
             engine_run=run,
             feed_stream=self._background.first_stream,
@@ -132,9 +138,11 @@ class FaultDirector:
             wake_ns=self.state.pool.cluster.resources.wake_ns,
             timeline=self.state.timeline,
             objects_counts=[len(group.objects) for group in self.state.groups],
+            fullness=self.state.fullness,
+            changes=self.changes.outcomes,
             rounds=recovery.rounds,
             waited_ns=recovery.waited_ns,
-            shard_bytes=self._operations.shard_bytes,
+            shard_bytes=self.shard_bytes,
             lost_shards=self._data_loss.lost_shards_count + at_start.shards_count,
             lost_objects_at_start=at_start.objects_count,
             lost_shards_at_start=at_start.shards_count,
@@ -144,4 +152,5 @@ class FaultDirector:
 
     def _note_map(self, update: MapUpdate) -> None:
         for change in update.osd_changes:
-            self.state.note(change.kind, f"osd.{change.subject}, map {update.epoch}")
+            what = "out" if change.kind == "auto_out" else change.kind
+            self.state.note(what, f"osd.{change.subject}, map {update.epoch}")

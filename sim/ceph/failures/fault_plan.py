@@ -1,10 +1,15 @@
-"""The plan of a run under faults: failures, returns and silent corruption."""
+"""The plan of a run under faults: failures, returns, silent corruption, and changes that operators make."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models.placement import OsdWeights
 from stripesim.models.recovery import RecoveryModel
+from stripesim.sim.ceph.failures.cluster_map import MapChange
 from stripesim.sim.engine.graph import IntArray
 
 FailureKind = Literal["process", "power", "hang"]
@@ -53,16 +58,69 @@ class Corruption:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlannedChange:
+    """Changes of the map that one command of an operator makes."""
+
+    kind: str  #: Kind, as the scenario names it
+    changes: tuple[MapChange, ...]
+    #: Time [ns]; None: once the cluster is clean after the previous changes
+    time_ns: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FillPlan:
+    """Initial fill of the OSDs, and the ratios at which Ceph reacts."""
+
+    capacity_bytes: npt.NDArray[np.float64]  #: Capacity of each OSD [B], shape (osds,)
+    #: Bytes that each OSD holds at the start, of all pools [B], shape (osds,)
+    used_bytes: npt.NDArray[np.float64]
+    #: Bytes that one simulated shard represents: more than its size if only some objects are simulated [B]
+    shard_bytes: int
+    nearfull_ratio: float  #: Share at which Ceph warns (``mon_osd_nearfull_ratio``)
+    #: Share above which no backfill to an OSD begins (``mon_osd_backfillfull_ratio``)
+    backfillfull_ratio: float
+    full_ratio: float  #: Share at which writes stop (``mon_osd_full_ratio``)
+
+    def described(self, ratios: npt.NDArray[np.float64]) -> dict[str, Any]:
+        """Return the fullest OSD, its used share, and the highest ratio that it reaches.
+
+        Parameters
+        ----------
+        ratios
+            Used share of each OSD, shape (osds,).
+        """
+        fullest = int(ratios.argmax())
+        peak = float(ratios[fullest])
+        limits = {
+            "nearfull": self.nearfull_ratio,
+            "backfillfull": self.backfillfull_ratio,
+            "full": self.full_ratio,
+        }
+        reached = [state for state, limit in limits.items() if peak >= limit]
+        return {
+            "peak_used_ratio": peak,
+            "full_ratio_reached": reached[-1] if reached else None,
+            "fullest_osd": fullest,
+        }
+
+    clients_write: bool = False  #: True if clients write, so that a full OSD stops them
+
+
+@dataclass(frozen=True, kw_only=True)
 class FaultPlan:
-    """All failures and corruption of a run, and the constants of the cluster's reaction."""
+    """All failures, corruption and changes of a run, and the constants of the cluster's reaction."""
 
     failures: Sequence[Failure] = ()
     corruptions: Sequence[Corruption] = ()
-    #: Sorted tuple of the OSDs that are out → OSD of each shard of each PG as CRUSH has it,
-    #: shape (groups, width), `NO_OSD` where it finds none
-    up_sets: Callable[[tuple[int, ...]], IntArray]
+    changes: Sequence[PlannedChange] = ()
+    #: Weights of OSDs → OSD of each shard of each PG as CRUSH has it, shape (groups, width), `NO_OSD`
+    #: where it finds none
+    up_sets: Callable[[OsdWeights], IntArray]
     image_objects: int  #: Objects of the image
     model: RecoveryModel
+    #: Pause before each change without a time, after the cluster has become clean [ns]
+    change_pause_ns: int = 0
+    fill: FillPlan | None = None  #: Fill of the OSDs; None: they never fill up
     #: OSDs that were lost before the run: down and out, without their data
     lost_osds: tuple[int, ...] = ()
     #: OSDs that are down from the beginning and stay in: their shards are missing and not rebuilt
@@ -71,6 +129,8 @@ class FaultPlan:
     #: (``mon_osd_down_out_subtree_limit``). None: no racks, shape (osds,)
     osd_racks: IntArray | None = None
     prefilled: bool = True  #: True if all objects of the image exist beforehand
+    #: Objects that each PG holds beforehand, instead of those of the image; None: those of the image [count]
+    group_objects_count: int | None = None
     #: Writes that each object of a prefilled image has had since the pool was made: entries in the logs of
     #: PGs. None: more than any log holds
     object_writes_count: int | None = None
@@ -101,6 +161,11 @@ class FaultPlan:
         for event, corruption in enumerate(self.corruptions, start=len(self.failures)):
             _check_numbers(event, "OSD", [corruption.osd], osds)
             _check_time(event, corruption.time_ns)
+        first_change = len(self.failures) + len(self.corruptions)
+        for event, change in enumerate(self.changes, start=first_change):
+            subjects = [map_change.subject for map_change in change.changes]
+            _check_numbers(event, "OSD", subjects, osds)
+            _check_time(event, change.time_ns or 0)
 
 
 def check_failures(failures: Sequence[Failure], osds: int, hosts: int) -> None:

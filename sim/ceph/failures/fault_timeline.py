@@ -54,7 +54,7 @@ class StateSpan(NamedTuple):
 class FaultTimeline:
     """Events and state changes of PGs, in the order of their occurrence.
 
-    All PGs begin clean. For `narrow` ones CRUSH never found enough OSDs; the cluster counts as clean
+    All PGs begin clean. For `narrow` ones CRUSH has never found enough OSDs; the cluster counts as clean
     without them. `lost` has the permanently lost objects by PG.
     """
 
@@ -62,7 +62,7 @@ class FaultTimeline:
     events: list[FaultEvent] = field(default_factory=list)
     changes: list[tuple[int, int, State]] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
-    narrow: int = 0
+    narrow: set[int] = field(default_factory=set)
     lost: dict[int, set[int]] = field(default_factory=dict)
     clean_count: int = 0
 
@@ -93,7 +93,7 @@ class FaultTimeline:
     @property
     def all_clean(self) -> bool:
         """True if every PG that can be clean is clean now."""
-        return self.clean_count >= self.groups - self.narrow
+        return self.clean_count >= self.groups - len(self.narrow)
 
     def series(self) -> tuple[IntArray, IntArray]:
         """Count PGs by state over time.

@@ -24,6 +24,7 @@ class State(StrEnum):
     RECOVERING = "active+recovering"
     BACKFILL_WAIT = "active+backfill_wait"
     BACKFILLING = "active+backfilling"
+    BACKFILL_TOOFULL = "active+backfill_toofull"
     INACTIVE = "inactive"
     INCOMPLETE = "incomplete"
 
@@ -164,6 +165,10 @@ class Group:
         more is backfilled, others are recovered by log.
     async_recovery_min
         Entries up to which an OSD that is behind serves while it is recovered.
+    first_osd
+        For replicas, the OSD that CRUSH lists first. It leads if it is complete, wherever it is in `up`.
+    is_sample
+        True if clients write further objects, which are not recovered here.
     """
 
     def __init__(
@@ -178,12 +183,16 @@ class Group:
         entries: int = 0,
         log_lengths: tuple[int, int] = (0, 0),
         async_recovery_min: int = 0,
+        first_osd: int = NO_OSD,
+        is_sample: bool = False,
     ) -> None:
         self.number = number
         self._scheme = scheme
         self._async_recovery_min = async_recovery_min
         self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
         self.up = tuple(up)
+        self.first_osd = first_osd
+        self._is_sample = is_sample
         self.objects = set(objects)
         self.deleted = set(range(-deletions, 0))
         self.copies: dict[tuple[int, int], Copy] = {
@@ -237,11 +246,18 @@ class Group:
             key: copy for key, copy in self.copies.items() if key[0] not in osds
         }
 
-    def drop_strays(self, up: Set[int]) -> None:
-        """Delete the copies that OSDs hold beyond the members of a clean PG."""
-        members = self.members.osds
-        strays = {osd for osd, _ in self.copies if osd not in members and osd in up}
-        self.forget(strays)
+    def drop_strays(self, up: Set[int]) -> list[tuple[int, int]]:
+        """Forget the copies beyond those of a clean PG; return the OSD and the objects [count] of each."""
+        strays = [
+            key
+            for key in sorted(self.copies.keys() - set(self._up_keys()))
+            if key[0] in up
+        ]
+        dropped = []
+        for key in strays:
+            copy = self.copies.pop(key)
+            dropped.append((key[0], len(self.objects - copy.missing)))
+        return dropped
 
     def is_held_by(self, osds: Set[int]) -> bool:
         """Return True if one of some OSDs has a copy."""
@@ -300,7 +316,7 @@ class Group:
                 used.add(substitute)
                 acting.append(substitute)
                 joining.append(osd)
-        return Members(tuple(acting), tuple(joining), self._leaders)
+        return Members(tuple(acting), tuple(joining), self._leaders_now())
 
     def members_for(self, item: int) -> Members:
         """Return the members that serve an object: those that have it."""
@@ -353,8 +369,10 @@ class Group:
 
         A joining OSD gets the write too, but cannot apply it to an object it lacks.
         """
-        self.objects.add(item)
         self.log.append(count, is_clean=self.is_clean)
+        if self._is_left_out(item):
+            return
+        self.objects.add(item)
         members = self.members.osds
         for (osd, _), copy in self.copies.items():
             if osd not in members:
@@ -373,6 +391,8 @@ class Group:
         Ceph v16.2.15, ``src/osd/PGLog.h`` (``_merge_object_divergent_entries``) and
         ``src/osd/PeeringState.cc`` (``find_best_info``).
         """
+        if self._is_left_out(item):
+            return False
         osds = self.members.written
         have = {
             shard
@@ -391,6 +411,9 @@ class Group:
                 copy.cut_off.add(item)
             copy.miss(item)
         return True
+
+    def _is_left_out(self, item: int) -> bool:
+        return self._is_sample and item not in self.objects
 
     def _copies_without(
         self, have: Set[int], touched: Set[int]
@@ -416,6 +439,13 @@ class Group:
             for shard, osd in enumerate(self.up)
             if osd != NO_OSD
         ]
+
+    def _leaders_now(self) -> tuple[int, ...]:
+        """Return the shards whose OSD may be the primary, by preference."""
+        if not self.is_replicated or self.first_osd not in self.up:
+            return self._leaders
+        first = self.up.index(self.first_osd)
+        return (first, *(shard for shard in self._leaders if shard != first))
 
     def _is_complete(self, osd: int, shard: int) -> bool:
         copy = self.copies.get((osd, self.content(shard)))

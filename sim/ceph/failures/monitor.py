@@ -1,6 +1,6 @@
 """The monitors: they collect changes, publish them as new maps, and mark OSDs out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -68,9 +68,13 @@ class Monitor:
 
     def propose(self, kind: ChangeKind, subject: int) -> None:
         """Put a change into the next map."""
+        self.propose_all([MapChange(kind, subject)])
+
+    def propose_all(self, changes: Iterable[MapChange]) -> None:
+        """Put changes into the next map."""
         if not self._pending:
             self._state.clock.at(self._next_map_ns(), self._publish)
-        self._pending[MapChange(kind, subject)] = None
+        self._pending |= dict.fromkeys(changes)
 
     def pending(self, kind: ChangeKind) -> set[int]:
         """Return the OSDs or PGs with a kind of change in the next map."""
@@ -142,14 +146,14 @@ class DownOut:
             return
         reason = self._reason_to_keep(osd)
         if reason is None:
-            self._monitor.propose("out", osd)
+            self._monitor.propose("auto_out", osd)
             return
         self._kept_in.add(osd)
         self._state.note("kept in", f"osd.{osd} is not marked out: {reason}")
 
     def _reason_to_keep(self, osd: int) -> str | None:
         cluster_map = self._state.map
-        out = cluster_map.out | self._monitor.pending("out") | {osd}
+        out = cluster_map.out | self._monitor.pending("auto_out") | {osd}
         left = cluster_map.osds - len(out)
         if left < self._state.model.min_in_fraction * cluster_map.osds:
             return f"only {left} OSDs would be in"

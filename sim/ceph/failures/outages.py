@@ -142,6 +142,7 @@ class InitialLoss:
             if up_set != group.up:
                 self._check(group, raw_up_sets[group.number])
                 group.up = up_set
+                group.first_osd = self._state.map.first_osds[group.number]
                 group.forget(set(self._state.plan.lost_osds))
                 remapped.append(group)
         return remapped

@@ -1,5 +1,6 @@
 """Peering: from a new map to a PG whose members know what each of them has."""
 
+from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.activation import Activation
 from stripesim.sim.ceph.failures.background.streams import BackgroundWork
 from stripesim.sim.ceph.failures.client_writes import ClientWrites
@@ -43,16 +44,23 @@ class Peering:
 
     def on_map(self, update: MapUpdate) -> None:
         """Begin a new interval of every PG that a new map concerns."""
+        narrow = self._state.timeline.narrow
+        narrow -= {number for number in narrow if NO_OSD not in update.up_after[number]}
         restarted = update.subjects("down", "up")
         remapped = update.subjects("pg_temp")
         for group in self._state.groups:
             number = group.number
             up_set = update.up_after[number]
+            first_osd = update.first_after[number]
             has_moved = up_set != update.up_before[number]
+            has_moved |= (
+                first_osd != update.first_before[number] and group.is_replicated
+            )
             is_hit = not restarted.isdisjoint(group.members.osds)
             if has_moved or is_hit or number in remapped:
                 self._writes.note_completed()
                 group.up = up_set
+                group.first_osd = first_osd
                 self._begin(group)
             elif self._may_have_new_sources(group, restarted):
                 self._activation.activate(group)

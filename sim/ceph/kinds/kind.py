@@ -133,12 +133,16 @@ class PoolKind(ABC):
         return _rounds(("repair", context, lost), path, rounds, in_one_graph)
 
     def plan_move(
-        self, context: PathContext, source: int, target: int, *, in_one_graph: bool
+        self,
+        context: PathContext,
+        moves: tuple[tuple[int, int], ...],
+        *,
+        in_one_graph: bool,
     ) -> list[RequestPlan]:
-        """Plan the rounds that move one shard of an object, or all rounds as one graph."""
+        """Plan the rounds that move shards of an object from place to place, or all rounds as one graph."""
         rounds = rounds_bytes(self.shard_bytes, context.recovery_chunk_bytes)
-        path = partial(move_path, context, source=source, target=target)
-        return _rounds(("move", context, source, target), path, rounds, in_one_graph)
+        path = partial(move_path, context, moves=moves)
+        return _rounds(("move", context, moves), path, rounds, in_one_graph)
 
 
 def rounded_up(sizes_bytes: IntArray, unit_bytes: int) -> IntArray:

@@ -1,5 +1,6 @@
 """The repair of one object: read the sources, decode, write to the new OSD."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from stripesim.models.coding import ShardExtent
@@ -44,11 +45,15 @@ def repair_path(
 
 
 def move_path(
-    context: PathContext, *, source: int, target: int, sizes_bytes: Iterable[int]
+    context: PathContext,
+    *,
+    moves: Sequence[tuple[int, int]],
+    sizes_bytes: Iterable[int],
 ) -> Template:
-    """Compile rounds of the move of one shard of an object from an OSD that still has it to its new one.
+    """Compile rounds of the move of shards of an object from OSDs that still have them to their new ones.
 
-    The binding has primary, source and target in their places; the source may be the primary.
+    The binding has the primary, all sources and all targets in their places. `moves` are the places of the
+    source and the target of each shard; either may be the primary. The primary reads all, then pushes all.
 
     Ceph v16.2.15, ``src/osd/ECBackend.cc`` (``get_min_avail_to_read_shards``): a shard that some OSD has is
     read from there, not decoded.
@@ -59,13 +64,19 @@ def move_path(
     step = graph.issue
     for piece_bytes in sizes_bytes:
         stage.recovers(piece_bytes)
-        work_ns = (
-            cpu.op_prepare_ns + context.remote((source, target)) * cpu.sub_op_send_ns
-        )
+        shards_count = Counter(source for source, _ in moves)
+        targets = [target for _, target in moves]
+        messages_count = context.remote(shards_count) + context.remote(targets)
+        work_ns = cpu.op_prepare_ns + messages_count * cpu.sub_op_send_ns
         step = stage.primary_cpu(work_ns, [step], "start move")
         device_bytes = context.models.store.read_bytes(0, piece_bytes)
-        step = gather(stage, {source: (piece_bytes, device_bytes)}, step, "move read")
-        step = _push(stage, target, piece_bytes, step)
+        reads = {
+            source: (count * piece_bytes, count * device_bytes)
+            for source, count in shards_count.items()
+        }
+        step = gather(stage, reads, step, "move read")
+        pushed = [_push(stage, target, piece_bytes, step) for target in targets]
+        step = stage.graph.join(pushed, label="all pushed")
     return graph.finish(reply=step)
 
 

@@ -1,7 +1,7 @@
 """Background operations as templates and bindings: recovery, members' notes and scrubs."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -28,14 +28,17 @@ _DELETION_TRANSACTIONS = 2
 class Operation:
     """The recovery of one object on one or several OSDs.
 
-    It creates `shards` on the OSDs that join. ``rebuild`` decodes them, ``move`` copies a shard from an OSD
-    that still has it, ``delete`` records that an object is gone.
+    It creates `shards` on the OSDs that join. ``rebuild`` decodes them or pushes a replica, ``pull`` brings
+    the replica that the primary lacks, ``move`` brings shards from OSDs that still have them, through the
+    primary, ``delete`` records that an object is gone.
+    One that `waits` begins once the operations of its object before it are done.
     """
 
     group: int
     item: int
     shards: tuple[int, ...]
-    kind: Literal["rebuild", "move", "delete"]
+    kind: Literal["rebuild", "pull", "move", "delete"]
+    waits: bool = False
 
 
 class PlannedOperation(NamedTuple):
@@ -115,7 +118,7 @@ class OperationBook:
         if item not in group.objects:
             yield from self._pushes(group, item, lacking, "delete", holders)
         elif self._pool.scheme.kind == "replicated":
-            yield from self._pushes(group, item, lacking, "rebuild", holders)
+            yield from self._replicated(group, item, lacking, holders)
         else:
             yield from self._coded(group, item, lacking, holders)
 
@@ -125,19 +128,24 @@ class OperationBook:
         """Plan an operation for the current members."""
         holders = group.holders(operation.item, up)
         targets = [group.members.joining[shard] for shard in operation.shards]
-        lead = group.members.primary
-        if lead is None or lead not in holders:
-            lead = min(holders)
         if operation.kind == "delete":
+            lead = group.members.primary
+            if lead is None or lead not in holders:
+                lead = min(holders)
             return self._deletion(group, holders[lead], targets)
-        if self._pool.scheme.kind == "replicated":
-            return self._push(group, holders[min(holders)], targets)
+        if operation.kind == "pull":
+            return self._move(group, [holders[min(holders)]], targets)
         if operation.kind == "move":
-            source = holders[operation.shards[0]]
-            return self._move(group, holders[lead], source, targets[0])
+            sources = [holders[shard] for shard in operation.shards]
+            return self._move(group, sources, targets)
+        if self._pool.scheme.kind == "replicated":
+            return self._push(group, _push_source(group, holders), targets)
         row = [holders.get(shard, NO_OSD) for shard in range(len(group.up))]
         for shard, osd in zip(operation.shards, targets, strict=True):
             row[shard] = osd
+        lead = group.members.primary
+        if lead is None or row[lead] == NO_OSD:
+            lead = min(holders)
         return self._rebuild(group, row, lead, operation.shards)
 
     def notes(self, group: Group, transactions_count: int) -> Iterator[tuple[int, int]]:
@@ -156,6 +164,16 @@ class OperationBook:
             noting = range(start > 0, len(row))
             yield self._note(group, row, noting, transactions_count)
 
+    def removal(
+        self, group: Group, osd: int, transactions_count: int
+    ) -> tuple[int, int]:
+        """Return template and binding row of a step by which an OSD deletes its copy of a clean PG."""
+        lead = group.members.primary_osd
+        assert lead is not None
+        row = list(dict.fromkeys((lead, osd)))
+        noting = range(len(row) - 1, len(row))
+        return self._note(group, row, noting, transactions_count)
+
     def scrub(self, group: Group, objects: int, *, deep: bool) -> tuple[int, int]:
         """Return template and binding row of the scrub of some objects of a clean PG."""
         lead = group.members.primary
@@ -169,6 +187,20 @@ class OperationBook:
         )
         template = self._compiled(("scrub", lead, objects, deep), path)
         return template, self._bound(group, group.members.acting, lead)
+
+    def _replicated(
+        self, group: Group, item: int, lacking: Sequence[int], holders: dict[int, int]
+    ) -> Iterator[Operation]:
+        """Yield the pull of a primary that lacks the object, then the pushes to the others."""
+        lead = group.members.primary
+        primary_has_it = lead not in lacking or lead not in group.joining_inside
+        if lead is None or primary_has_it or not holders:
+            yield from self._pushes(group, item, lacking, "rebuild", holders)
+            return
+        yield Operation(group.number, item, (lead,), "pull")
+        others = [shard for shard in lacking if shard != lead]
+        for operation in self._pushes(group, item, others, "rebuild", holders):
+            yield replace(operation, waits=True)
 
     def _pushes(
         self,
@@ -189,13 +221,30 @@ class OperationBook:
     def _coded(
         self, group: Group, item: int, lacking: Sequence[int], holders: dict[int, int]
     ) -> Iterator[Operation]:
-        for shard in lacking:
-            if shard in holders:
-                yield Operation(group.number, item, (shard,), "move")
+        moved = [shard for shard in lacking if shard in holders]
+        yield from self._moves(group, item, moved, holders)
         rebuilt = tuple(shard for shard in lacking if shard not in holders)
         lost = frozenset(range(len(group.up))).difference(holders)
         if rebuilt and self._pool.scheme.can_decode(lost):
             yield Operation(group.number, item, rebuilt, "rebuild")
+
+    def _moves(
+        self, group: Group, item: int, moved: Sequence[int], holders: dict[int, int]
+    ) -> Iterator[Operation]:
+        """Yield the moves of shards of an object: one, or several if a binding has too few places for all."""
+        lead = group.members.primary_osd
+        osds = {lead}
+        shards: list[int] = []
+        for shard in moved:
+            pair = {holders[shard], group.members.joining[shard]}
+            if shards and len(osds | pair) > self._pool.cluster.width:
+                yield Operation(group.number, item, tuple(shards), "move")
+                osds = {lead}
+                shards = []
+            osds |= pair
+            shards.append(shard)
+        if shards:
+            yield Operation(group.number, item, tuple(shards), "move")
 
     def _deletion(
         self, group: Group, lead: int, targets: list[int]
@@ -219,15 +268,18 @@ class OperationBook:
         return PlannedOperation(self._rounds(plans), self._bound(group, row, lead))
 
     def _move(
-        self, group: Group, lead: int, source: int, target: int
+        self, group: Group, sources: list[int], targets: list[int]
     ) -> PlannedOperation:
-        row = [lead, target]
-        source_place = 0
-        if source != lead:
-            row.append(source)
-            source_place = 2
+        lead = group.members.primary_osd
+        if lead is None:
+            lead = sources[0]
+        row = list(dict.fromkeys((lead, *targets, *sources)))
+        moves = tuple(
+            (row.index(source), row.index(target))
+            for source, target in zip(sources, targets, strict=True)
+        )
         plans = self._kind.plan_move(
-            self._context_of(row), source_place, 1, in_one_graph=self._in_one_graph
+            self._context_of(row), moves, in_one_graph=self._in_one_graph
         )
         binding = self._bound(group, self._padded(row), 0)
         return PlannedOperation(self._rounds(plans), binding)
@@ -272,3 +324,11 @@ class OperationBook:
         if key not in self._templates:
             self._templates[key] = self._book.add(path())
         return self._templates[key]
+
+
+def _push_source(group: Group, holders: dict[int, int]) -> int:
+    """Return the OSD that pushes a replica: the primary if it has the object."""
+    lead = group.members.primary_osd
+    if lead is not None and lead in holders.values():
+        return lead
+    return holders[min(holders)]

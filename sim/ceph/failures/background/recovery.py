@@ -55,6 +55,9 @@ class RecoveryListener(Protocol):
     def recovery_finished(self, group: Group) -> None:
         """Process the end of a PG's recovery."""
 
+    def recovery_refused(self, group: Group) -> None:
+        """Process the rejection of a PG by a target without room."""
+
 
 class RecoveryRound(NamedTuple):
     """One round of an operation, as issued to the engine."""
@@ -100,6 +103,11 @@ class _Task:
         """True if an operation is in progress."""
         return bool(self.in_flight or self.starting)
 
+    @property
+    def can_go_on(self) -> bool:
+        """True if the next operation may begin while another is in progress."""
+        return bool(self.queued) and not self.queued[0].waits
+
 
 @dataclass(slots=True)
 class _OsdQueue:
@@ -137,9 +145,14 @@ class RecoveryScheduler:
         self._operations = operations
         self._reservations = Reservations(model.max_backfills_count, osds)
         self._queues = [_OsdQueue() for _ in range(osds)]
+        # OSDs whose queue has groups.
+        self._recovering_osds: set[int] = set()
         self._tasks: dict[int, _Task] = {}
         self._running: dict[int, tuple[_Task, _RunningOperation]] = {}
         self._starting: list[_Task] = []
+        # PGs with a target that was too full, and the interval in which it was.
+        self._refused: list[tuple[Group, PgInterval]] = []
+        self._retries = False
 
     def request(self, group: Group) -> None:
         """Queue a PG for recovery.
@@ -235,6 +248,8 @@ class RecoveryScheduler:
         copies = group.joining_copies
         for shard in operation.shards:
             copies[shard].missing.discard(operation.item)
+            if operation.kind != "delete":
+                self._state.count_shards(group.members.joining[shard], 1)
         if not group.joining_inside.keys().isdisjoint(operation.shards):
             self.listener.object_recovered(group, operation.item)
 
@@ -243,9 +258,14 @@ class RecoveryScheduler:
         del self._tasks[task.number]
         self._wait_for(task, None)
         self._reservations.release(task.number, task.lead, task.targets)
+        if task.number in self._queues[task.lead].groups:
+            self._leave_queue(task)
+
+    def _leave_queue(self, task: _Task) -> None:
         groups = self._queues[task.lead].groups
-        if task.number in groups:
-            groups.remove(task.number)
+        groups.remove(task.number)
+        if not groups:
+            self._recovering_osds.discard(task.lead)
 
     # Reservations.
 
@@ -253,12 +273,16 @@ class RecoveryScheduler:
         """Grant the reservations that can be granted, then start the operations that may start."""
         for number in self._reservations.granted():
             self._reserved(self._tasks[number])
-        for osd, queue in enumerate(self._queues):
-            if queue.groups:
-                self._start(osd)
+        for osd in sorted(self._recovering_osds):
+            self._start(osd)
 
     def _reserved(self, task: _Task) -> None:
         """Request the next reservation of a PG, or start its recovery."""
+        if not self._has_room(task):
+            self._end(task)
+            self._refused.append((task.group, task.group.interval))
+            self.listener.recovery_refused(task.group)
+            return
         if self._reservations.ask_next(task.number, task.priority, task.targets):
             return
         if not self._has_more(task):
@@ -268,8 +292,34 @@ class RecoveryScheduler:
             self._state.clock.after(0, self._finish_idle, task.group, interval)
             return
         self._queues[task.lead].groups.append(task.number)
+        self._recovering_osds.add(task.lead)
         self._wait_for(task, "max_active")
         self.listener.recovery_started(task.group)
+
+    def _has_room(self, task: _Task) -> bool:
+        """Return True if every target has room for its missing shards."""
+        is_backfill = task.group.is_backfilled
+        for shard, copy in task.group.joining_copies.items():
+            osd = task.group.members.joining[shard]
+            lacking_count = len(copy.missing & task.group.objects)
+            fullness = self._state.fullness
+            if not fullness.has_room(osd, lacking_count, is_backfill=is_backfill):
+                return False
+        return True
+
+    def space_freed(self) -> None:
+        """Schedule a retry of PGs whose targets were too full."""
+        if self._refused and not self._retries:
+            self._retries = True
+            self._state.clock.after(self._state.model.backfill_retry_ns, self._retry)
+
+    def _retry(self) -> None:
+        self._retries = False
+        refused = self._refused
+        self._refused = []
+        for group, interval in refused:
+            if group.interval is interval and group.number not in self._tasks:
+                self.request(group)
 
     def _finish_idle(self, group: Group, interval: PgInterval) -> None:
         if group.interval is interval:
@@ -312,12 +362,12 @@ class RecoveryScheduler:
                 return
             task = self._tasks[queue.groups[0]]
             queue.groups.rotate(-1)
-            if task.has_running and not task.queued:
+            if task.has_running and not task.can_go_on:
                 busy_count += 1
                 continue
             busy_count = 0
             if not self._has_more(task):
-                queue.groups.remove(task.number)
+                self._leave_queue(task)
                 continue
             self._start_soon(task, _RunningOperation(task.queued.popleft()))
             queue.active_count += 1

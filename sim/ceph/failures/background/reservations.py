@@ -1,6 +1,7 @@
 """Reservations: the number of PGs that recover on an OSD at a time, and their order."""
 
 import heapq
+from bisect import bisect_right, insort
 from collections.abc import Iterator, Sequence
 
 
@@ -54,34 +55,49 @@ class Reservations:
     """
 
     def __init__(self, slots: int, osds: int) -> None:
-        self._local = [Reserver(slots) for _ in range(osds)]
-        self._remote = [Reserver(slots) for _ in range(osds)]
+        # Those of primaries, by OSD, then those of targets.
+        self._reservers = [Reserver(slots) for _ in range(2 * osds)]
+        self._osds = osds
+        # Reservers with a request or a cancellation since they last had nothing to grant, ascending.
+        self._changed: list[int] = []
 
     def ask_primary(self, group: int, priority: int, lead: int) -> None:
         """Request the reservation of a PG's primary."""
-        self._local[lead].ask(group, priority)
+        self._ask(lead, group, priority)
 
     def ask_next(self, group: int, priority: int, targets: Sequence[int]) -> bool:
         """Request the first missing reservation of a target; return False if none is missing."""
         for osd in targets:
-            if not self._remote[osd].holds(group):
-                self._remote[osd].ask(group, priority)
+            if not self._reservers[self._osds + osd].holds(group):
+                self._ask(self._osds + osd, group, priority)
                 return True
         return False
 
     def granted(self) -> Iterator[int]:
-        """Grant reservations, and yield the PG of each, until there is none to grant."""
-        has_granted = True
-        while has_granted:
-            has_granted = False
-            for reserver in (*self._local, *self._remote):
-                group = reserver.grant()
-                if group is not None:
-                    has_granted = True
-                    yield group
+        """Grant reservations, and yield the PG of each, until there is none to grant.
+
+        Each reserver grants one at a time, in the order of OSDs, those of primaries first.
+        """
+        index = -1
+        while self._changed:
+            following = bisect_right(self._changed, index)
+            index = self._changed[following % len(self._changed)]
+            group = self._reservers[index].grant()
+            if group is None:
+                self._changed.remove(index)
+            else:
+                yield group
 
     def release(self, group: int, lead: int, targets: Sequence[int]) -> None:
         """Release all reservations of a PG, and cancel its requests."""
-        self._local[lead].cancel(group)
-        for osd in targets:
-            self._remote[osd].cancel(group)
+        for index in (lead, *(self._osds + osd for osd in targets)):
+            self._reservers[index].cancel(group)
+            self._note_change(index)
+
+    def _ask(self, index: int, group: int, priority: int) -> None:
+        self._reservers[index].ask(group, priority)
+        self._note_change(index)
+
+    def _note_change(self, index: int) -> None:
+        if index not in self._changed:
+            insort(self._changed, index)

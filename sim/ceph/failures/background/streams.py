@@ -7,6 +7,7 @@ from stripesim.sim.ceph.failures.background.operations import (
     OperationBook,
     OperationFeed,
 )
+from stripesim.sim.ceph.failures.background.pg_removals import PgRemovals
 from stripesim.sim.ceph.failures.background.recovery import (
     RecoveryListener,
     RecoveryScheduler,
@@ -25,13 +26,14 @@ _NOTES_IN_FLIGHT_MAX = 8
 
 
 class BackgroundWork:
-    """The streams of background work, numbered from `first_stream`: recovery, notes, scrubs."""
+    """The streams of background work, numbered from `first_stream`: recovery, notes and removals, scrubs."""
 
     def __init__(
         self, state: ClusterState, operations: OperationBook, *, first_stream: int
     ) -> None:
         self.recovery = RecoveryScheduler(state, operations)
         self.scrubs = Scrubs(state, operations)
+        self.removals = PgRemovals(state, self.recovery.space_freed)
         self.first_stream = first_stream
         self._state = state
         self._operations = operations
@@ -88,6 +90,10 @@ class BackgroundWork:
     def _push_notes(self) -> None:
         notes = self._notes
         self._notes = []
+        for removal in self.removals.take():
+            operation = self._operations.removal(*removal)
+            shadow = self._state.actions.shadow(removal.group.number)
+            self._notes_feed.push(*operation, shadow)
         for group, reason in notes:
             shadow = self._state.actions.shadow(group.number)
             transactions_count = _TRANSACTIONS[reason]

@@ -3,6 +3,10 @@
 from typing import Any
 
 from stripesim.sim.ceph.failures.groups import STATES, State
+from stripesim.sim.ceph.failures.results.change_results import (
+    describe_changes,
+    describe_fill,
+)
 from stripesim.sim.ceph.failures.results.fault_phases import (
     PhaseSpans,
     describe_phases,
@@ -33,7 +37,7 @@ def describe_faults(run: FaultRun) -> tuple[FaultNumbers, dict[str, Any]]:
         Columns of the result row.
     document
         ``events``, ``pg_states``, ``phases``, ``end_s``, ``foreground``, ``recovery``, ``unavailable``,
-        ``interrupted``, ``lost``, ``blocked`` and ``recovery_waits``.
+        ``interrupted``, ``lost``, ``blocked``, ``recovery_waits``, ``changes`` and ``fill``.
     """
     spans = phase_spans(run.timeline, run.end_ns)
     phases, blocked = describe_phases(run, spans)
@@ -142,6 +146,8 @@ def _document(run: FaultRun, phases: PhaseSpans) -> dict[str, Any]:
         "recovery": recovery_series(run, width_ns),
         "unavailable": _unavailable(run),
         "interrupted": run.interrupted_writes,
+        "changes": describe_changes(run),
+        "fill": describe_fill(run),
         "lost": [
             {"pg": f"{group:x}", "objects": sorted(items)}
             for group, items in sorted(timeline.lost.items())

@@ -39,7 +39,7 @@ def phase_spans(timeline: FaultTimeline, end_ns: int) -> PhaseSpans:
     """
     times_ns, counts = timeline.series()
     clean_counts = counts[:, STATES.index(State.CLEAN)]
-    all_clean = clean_counts >= timeline.groups - timeline.narrow
+    all_clean = clean_counts >= timeline.groups - len(timeline.narrow)
     failed_ns = _first_fault_ns(timeline, end_ns)
     begun = {event.time_ns for event in timeline.events if event.what == "recovering"}
     moments = {failed_ns, end_ns, *times_ns.tolist(), *begun}

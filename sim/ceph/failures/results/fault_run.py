@@ -10,6 +10,8 @@ import numpy.typing as npt
 from stripesim.sim.ceph.failures.background.recovery import RecoveryRound, WaitReason
 from stripesim.sim.ceph.failures.fault_plan import FaultPlan
 from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
+from stripesim.sim.ceph.failures.fullness import Fullness
+from stripesim.sim.ceph.failures.planned_changes import ChangeOutcome
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, StreamRun
@@ -23,6 +25,7 @@ class FaultRun:
     """A finished run under faults, as the engine and the director saw it."""
 
     plan: FaultPlan
+    is_replicated: bool  #: True if all shards of an object are replicas
     book: Book
     engine_run: EngineRun
     #: Number of the stream of recovery, after those of clients and before notes and scrubs
@@ -31,6 +34,8 @@ class FaultRun:
     wake_ns: IntArray  #: Time to wake each resource [ns]
     timeline: FaultTimeline
     objects_counts: Sequence[int]  #: Objects of each PG
+    fullness: Fullness  #: Bytes that OSDs held over time
+    changes: Sequence[ChangeOutcome]  #: Planned changes that have begun, in order
     rounds: Sequence[RecoveryRound]  #: Rounds of recovery issued
     #: Total waits of PGs in need of recovery, by reason [ns]
     waited_ns: Mapping[WaitReason, int]
@@ -85,11 +90,9 @@ class FaultRun:
 
     @cached_property
     def is_rebuild(self) -> BoolArray:
-        """True for rounds of recovery that rebuild, shape (rounds,)."""
-        return np.array(
-            [operation.kind == "rebuild" for operation, _ in self._rounds],
-            dtype=np.bool_,
-        )
+        """True for rounds of recovery that rebuild or copy a lost shard, shape (rounds,)."""
+        kinds = [operation.kind for operation, _ in self._rounds]
+        return np.isin(kinds, ("rebuild", "pull"))
 
     @property
     def _rounds(self) -> Sequence[RecoveryRound]:

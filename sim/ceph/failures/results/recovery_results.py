@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.failures.background.recovery import WaitReason
 from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.failures.results.fault_phases import PhaseSpans
@@ -21,11 +22,26 @@ from stripesim.sim.observe.result_row import RecoveryNumbers, RepairNumbers
 _CROWDED = 2.0
 
 
+# Parts of a shard's roles that are unbound on the primary's host.
+_NETWORK_PARTS = [
+    roles.OUT_TX,
+    roles.OUT_WIRE,
+    roles.OUT_RX,
+    roles.BACK_TX,
+    roles.BACK_WIRE,
+    roles.BACK_RX,
+]
+
 MOVED_COUNTERS = ("device_read_bytes", "device_write_bytes", "private_net_bytes")
 
 
-def operation_totals(stream: StreamRun, book: Book) -> IntArray:
-    """Return what each operation of a stream accounts by its plan, shape (operations, counters)."""
+def operation_totals(
+    stream: StreamRun, book: Book, *, within_hosts: bool = False
+) -> IntArray:
+    """Return what each operation of a stream accounts by its plan, shape (operations, counters).
+
+    With `within_hosts`, messages between OSDs of one host count as network traffic.
+    """
     if not len(stream.issued_ns):
         return np.zeros((0, len(COUNTERS)), dtype=np.int64)
     pairs, inverse = np.unique(
@@ -33,10 +49,15 @@ def operation_totals(stream: StreamRun, book: Book) -> IntArray:
         axis=0,
         return_inverse=True,
     )
-    rows = bound_rows(book, pairs[:, 1])
+    are_bound = bound_rows(book, pairs[:, 1]) >= 0
+    if within_hosts:
+        of_shards = are_bound[:, roles.FIXED_ROLES :]
+        of_shards = of_shards.reshape(len(pairs), -1, roles.SHARD_ROLES)
+        of_shards[..., _NETWORK_PARTS] |= of_shards[..., [roles.WORKER]]
+        are_bound[:, roles.FIXED_ROLES :] = of_shards.reshape(len(pairs), -1)
     totals_of_pair = [
-        book.templates[template].totals(np.append(row >= 0, False))
-        for template, row in zip(pairs[:, 0].tolist(), rows, strict=True)
+        book.templates[template].totals(np.append(is_bound, False))
+        for template, is_bound in zip(pairs[:, 0].tolist(), are_bound, strict=True)
     ]
     totals: IntArray = np.stack(totals_of_pair)[inverse.reshape(-1)]
     return totals

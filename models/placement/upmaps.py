@@ -1,0 +1,107 @@
+"""An OSD map with other weights of OSDs, and the upmap exceptions that survive the change.
+
+See Ceph v16.2.15, src/osd/OSDMap.cc (check_pg_upmaps, clean_pg_upmaps), src/crush/CrushWrapper.cc
+(verify_upmap): the monitors drop an exception in the map that breaks it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from stripesim.models.placement.crush.map import CrushMap
+from stripesim.models.placement.crush_changes import reweighted
+from stripesim.models.placement.movement import OsdWeights
+from stripesim.models.placement.pg_sets import OsdMap, Pg, PlacedPool, pg_sets
+
+Entry = TypeVar("Entry")
+
+
+def changed_osd_map(osd_map: OsdMap, weights: OsdWeights) -> OsdMap:
+    """Return an OSD map after changes of weights, without the upmap exceptions that they break.
+
+    Parameters
+    ----------
+    osd_map
+        The map before.
+    weights
+        OSDs that are out, and CRUSH weights that differ.
+
+    Returns
+    -------
+    OsdMap
+        The map after. An exception is dropped if its PG would have an OSD that is out, weighs nothing or is
+        not below the pool's rule, or two OSDs of one failure domain. Single pairs are dropped if CRUSH no
+        longer names the OSD to be replaced.
+    """
+    osd_weights = osd_map.weights.copy()
+    osd_weights[list(weights.out)] = 0
+    changed = replace(
+        osd_map,
+        crush=reweighted(osd_map.crush, dict(weights.crush)),
+        weights=osd_weights,
+    )
+    for pool in changed.pools:
+        changed = _without_broken(changed, pool)
+    return changed
+
+
+def _without_broken(osd_map: OsdMap, pool: PlacedPool) -> OsdMap:
+    """Drop the exceptions of a pool that no longer hold."""
+    groups = {
+        pg[1]
+        for exceptions in (osd_map.pg_upmap, osd_map.pg_upmap_items)
+        for pg in exceptions
+        if pg[0] == pool.id
+    }
+    if not groups:
+        return osd_map
+    usable = _usable_osds(osd_map, pool)
+    domain_of = _domains(osd_map.crush, pool)
+    rows = pg_sets(osd_map, pool).up.tolist()
+    broken = set()
+    for group in groups:
+        osds = [osd for osd in rows[group] if osd in domain_of or osd in usable]
+        domains = {domain_of.get(osd, osd) for osd in osds}
+        if not usable.issuperset(osds) or len(domains) < len(osds):
+            broken.add((pool.id, group))
+    plain = replace(osd_map, pg_upmap={}, pg_upmap_items={}, pg_upmap_primaries={})
+    raw_rows = pg_sets(plain, pool).up.tolist()
+    items = {}
+    for pg, pairs in _kept(osd_map.pg_upmap_items, broken).items():
+        if pg[0] == pool.id:
+            raw = raw_rows[pg[1]]
+            valid = [(old, new) for old, new in pairs if old in raw and new in usable]
+        else:
+            valid = list(pairs)
+        if valid:
+            items[pg] = valid
+    return replace(
+        osd_map, pg_upmap=_kept(osd_map.pg_upmap, broken), pg_upmap_items=items
+    )
+
+
+def _kept(exceptions: Mapping[Pg, Entry], broken: set[Pg]) -> dict[Pg, Entry]:
+    return {pg: entry for pg, entry in exceptions.items() if pg not in broken}
+
+
+def _usable_osds(osd_map: OsdMap, pool: PlacedPool) -> set[int]:
+    """Return the OSDs below a pool's rule that are in and weigh something."""
+    crush_weights = {
+        item: weight
+        for bucket in osd_map.crush.buckets
+        for item, weight in zip(bucket.items, bucket.weights, strict=True)
+        if item >= 0
+    }
+    return {
+        osd
+        for osd in osd_map.crush.osds_of_rule(pool.rule)
+        if crush_weights[osd] and not osd_map.is_out(osd)
+    }
+
+
+def _domains(crush: CrushMap, pool: PlacedPool) -> dict[int, str]:
+    """Return the failure domain of each OSD by a pool's rule; empty if it is the OSD itself."""
+    domain = crush.failure_domain(pool.rule)
+    if domain == "osd":
+        return {}
+    return crush.domains(domain)

@@ -1,0 +1,105 @@
+"""From the planned changes of a scenario to changes of the map."""
+
+import numpy as np
+
+from stripesim.models.placement import CrushMap
+from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.scenarios.cells.placement import grown_map_of
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.tables import ChangeSpec
+from stripesim.scenarios.schema.topology import nanoseconds
+from stripesim.sim.ceph.failures import PlannedChange
+from stripesim.sim.ceph.failures.cluster_map import MapChange
+from stripesim.sim.engine.graph import IntArray
+
+
+def planned_changes(
+    scenario: Scenario, osd_hosts: IntArray
+) -> tuple[PlannedChange, ...]:
+    """Return the changes of the map that a scenario plans.
+
+    Hosts are drained by a CRUSH weight of 0, as ``ceph orch host drain`` does it.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    osd_hosts
+        Host of each OSD, shape (osds,).
+
+    Raises
+    ------
+    ValueError
+        If a change names an OSD or a host that the CRUSH map does not have.
+    """
+    planned = []
+    for index, change in enumerate(scenario.changes):
+        _check(scenario, index, osd_hosts)
+        time_ns = None if change.at_s is None else nanoseconds(change.at_s)
+        map_changes = _map_changes(scenario, index, osd_hosts)
+        planned.append(
+            PlannedChange(kind=change.kind, changes=map_changes, time_ns=time_ns)
+        )
+    return tuple(planned)
+
+
+def _map_changes(
+    scenario: Scenario, index: int, osd_hosts: IntArray
+) -> tuple[MapChange, ...]:
+    change = scenario.changes[index]
+    osds = change.osds or ()
+    if change.kind == "out":
+        return tuple(MapChange("out", osd) for osd in osds)
+    if change.kind == "in":
+        return tuple(MapChange("in", osd) for osd in osds)
+    if change.kind == "weight":
+        assert change.weight is not None, "checked by change_rules"
+        return _weighted(osds, round(change.weight * WEIGHT_ONE))
+    if change.kind == "remove":
+        assert isinstance(change.hosts, tuple), "checked by change_rules"
+        drained = np.flatnonzero(np.isin(osd_hosts, change.hosts))
+        return _weighted(drained.tolist(), 0)
+    if change.kind == "add":
+        grown = grown_map_of(scenario)
+        new_osds = [osd for osds in grown.new_osds[index] for osd in osds]
+        return _weighted(new_osds, _new_weight(grown.crush, change))
+    raise scenario.problem(
+        f"changes.{index}.kind", change.kind, "a kind that moves data within the pool"
+    )
+
+
+def _weighted(
+    osds: "list[int] | tuple[int, ...]", weight: int
+) -> tuple[MapChange, ...]:
+    return tuple(MapChange("weight", osd, weight) for osd in osds)
+
+
+def _new_weight(crush: CrushMap, change: ChangeSpec) -> int:
+    """Return the CRUSH weight of a new OSD: as stated, or that of the last OSD that weighs anything."""
+    if change.weight is not None:
+        return round(change.weight * WEIGHT_ONE)
+    weights = {
+        item: weight
+        for bucket in crush.buckets
+        for item, weight in zip(bucket.items, bucket.weights, strict=True)
+        if item >= 0 and weight
+    }
+    return weights[max(weights)]
+
+
+def _check(scenario: Scenario, index: int, osd_hosts: IntArray) -> None:
+    change = scenario.changes[index]
+    known = {device.id for device in grown_map_of(scenario).crush.devices}
+    for place, osd in enumerate(change.osds or ()):
+        if osd not in known:
+            where = f"changes.{index}.osds.{place}"
+            raise scenario.problem(where, f"{osd}", "an OSD of the CRUSH map")
+    if not isinstance(change.hosts, tuple):
+        return
+    hosts_count = int(osd_hosts.max()) + 1
+    for place, host in enumerate(change.hosts):
+        if host >= hosts_count:
+            where = f"changes.{index}.hosts.{place}"
+            raise scenario.problem(
+                where, f"{host}", f"a host from 0 to {hosts_count - 1}"
+            )

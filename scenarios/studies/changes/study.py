@@ -1,0 +1,62 @@
+"""Simulate planned changes of a real cluster and judge the shards and bytes that move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from stripesim.calibration.ledger.verdicts import Ledger, judge
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.run.execute import parameters_of
+from stripesim.scenarios.studies.base import Setting, Study
+from stripesim.scenarios.studies.ceph16.cluster import PARAMETERS, models_for
+from stripesim.scenarios.studies.changes.claims import simulated_metric
+from stripesim.scenarios.studies.changes.measured import (
+    MeasuredPool,
+    claims_of_changes,
+    load_changes,
+)
+from stripesim.scenarios.studies.changes.runs import POOLS, change_rows
+from stripesim.scenarios.studies.tasks import Call, Row, Task
+
+
+class Changes(Study):
+    """Shards and bytes that planned changes move. Nothing is fitted."""
+
+    name = "changes"
+
+    def parameters(self) -> list[Row]:
+        """List the numbers of the cluster's models."""
+        return parameters_of(models_for(parse_scheme("rs:6,3")))
+
+    def tasks(self, setting: Setting) -> Sequence[Task]:
+        """List one task for each pool, which goes through all changes."""
+        pools: tuple[MeasuredPool, ...] = POOLS
+        folder = setting.options.get("data")
+        if folder is not None:
+            pools = tuple(dict.fromkeys(each.pool for each in load_changes(folder)))
+        return [
+            Call(pool.scheme, change_rows, (pool, setting.engine)) for pool in pools
+        ]
+
+    def vocabulary(self, rows: pl.DataFrame) -> Mapping[str, Any]:
+        """Return the names that expressions of ``claims.toml`` know."""
+        return {"moved": lambda claim: simulated_metric(rows, claim)}
+
+    def ledger(self, setting: Setting, rows: pl.DataFrame) -> Ledger:
+        """Judge the shipped claims, or the rows of another folder."""
+        folder = setting.options.get("data")
+        if folder is None:
+            return super().ledger(setting, rows)
+        claims = claims_of_changes(load_changes(folder))
+        values = {claim.id: simulated_metric(rows, claim) for claim in claims}
+        return judge(claims, values, parameters=self.parameters())
+
+    def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
+        """Return the generation and the parameter set."""
+        return {"generation": "pacific", "parameters": PARAMETERS}
+
+
+STUDY = Changes()

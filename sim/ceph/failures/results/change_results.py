@@ -1,0 +1,136 @@
+"""Bytes and duration of each planned change."""
+
+from typing import Any
+
+import numpy as np
+
+from stripesim.models.placement import Movement
+from stripesim.sim.ceph.failures.planned_changes import ChangeOutcome
+from stripesim.sim.ceph.failures.results.fault_run import FaultRun
+from stripesim.sim.ceph.failures.results.recovery_results import (
+    MOVED_COUNTERS,
+    operation_totals,
+)
+from stripesim.sim.engine.graph import COUNTER_INDEX, IntArray
+from stripesim.sim.engine.program import StreamRun
+from stripesim.sim.observe.recording import account
+
+# Bytes of a change. `sent_bytes` includes messages between OSDs of one host.
+_COLUMNS = (*MOVED_COUNTERS, "sent_bytes")
+
+
+def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
+    """Describe the planned changes of a run, in order.
+
+    Returns
+    -------
+    One row for each change: ``kind``; ``at_s``, the time of the command; ``map_s``, that of the new map;
+    ``clean_s``, when all PGs are clean again, None if they never are; ``duration_s`` from the command to
+    ``clean_s``; ``pgs_moved``, ``shards_moved`` and ``bytes_moved`` from the up sets before and after;
+    bytes that recovery, peering and removals read, wrote and sent from one map to the next (``sent_bytes``:
+    between OSDs, of one host or not), and those of peering and removals alone (``noted_…``); ``object_s``,
+    the mean time that a PG took for each object.
+
+    Notes
+    -----
+    Bytes that are accounted once per service, such as the log of a sync, are shared by number of operations.
+    """
+    outcomes = run.changes
+    if not outcomes:
+        return []
+    rows = [_movement(run, outcome) for outcome in outcomes]
+    firsts_ns = np.array([outcome.made_ns for outcome in outcomes], dtype=np.int64)
+    recovered = _moved(run, run.recovery, firsts_ns)
+    noted = _moved(run, run.notes, firsts_ns)
+    object_times_s = _object_times_s(run, firsts_ns)
+    for index, row in enumerate(rows):
+        for column, counter in enumerate(_COLUMNS):
+            row[counter] = recovered[index][column] + noted[index][column]
+            row[f"noted_{counter}"] = noted[index][column]
+        row["object_s"] = object_times_s[index]
+    return rows
+
+
+def _object_times_s(run: FaultRun, firsts_ns: IntArray) -> list[float | None]:
+    """Return the mean time that a PG takes for each of its objects after each map [s]."""
+    spans: list[dict[int, list[int]]] = [{} for _ in firsts_ns]
+    recovery = run.recovery
+    for index in np.flatnonzero(run.rounds_done).tolist():
+        completed_ns = int(recovery.completed_ns[index])
+        change = int(np.searchsorted(firsts_ns, completed_ns, side="right")) - 1
+        if change < 0:
+            continue
+        operation, _ = run.rounds[index]
+        issued_ns = int(recovery.issued_ns[index])
+        first_last = spans[change].setdefault(operation.group, [issued_ns, 0])
+        first_last[1] = max(first_last[1], completed_ns)
+    times_s: list[float | None] = []
+    for of_change in spans:
+        total_ns = sum(last_ns - first_ns for first_ns, last_ns in of_change.values())
+        objects_count = sum(run.objects_counts[group] for group in of_change)
+        times_s.append(total_ns / objects_count / 1e9 if objects_count else None)
+    return times_s
+
+
+def describe_fill(run: FaultRun) -> dict[str, Any]:
+    """Return the history of bytes used by OSD, and the ratios reached; empty without a fill plan."""
+    if run.plan.fill is None:
+        return {}
+    history = run.fullness.history
+    return {
+        "time_s": [time_ns / 1e9 for time_ns, _, _ in history],
+        "osd": [osd for _, osd, _ in history],
+        "used_bytes": [used_bytes for _, _, used_bytes in history],
+        "crossings": [
+            {"time_s": time_ns / 1e9, "osd": osd, "state": state}
+            for time_ns, osd, state in run.fullness.crossings
+        ],
+    }
+
+
+def _movement(run: FaultRun, outcome: ChangeOutcome) -> dict[str, Any]:
+    movement = Movement.between(
+        outcome.up_before, outcome.up_after, is_replicated=run.is_replicated
+    )
+    objects_counts = np.array(run.objects_counts, dtype=np.int64)
+    duration_s = None
+    clean_s = None
+    if outcome.clean_ns is not None:
+        clean_s = outcome.clean_ns / 1e9
+        duration_s = (outcome.clean_ns - outcome.asked_ns) / 1e9
+    return {
+        "kind": outcome.change.kind,
+        "at_s": outcome.asked_ns / 1e9,
+        "map_s": outcome.made_ns / 1e9,
+        "clean_s": clean_s,
+        "duration_s": duration_s,
+        "pgs_moved": movement.groups_count,
+        "shards_moved": movement.shards_count,
+        "bytes_moved": int(objects_counts[movement.groups].sum()) * run.shard_bytes,
+    }
+
+
+def _moved(run: FaultRun, stream: StreamRun, firsts_ns: IntArray) -> list[list[int]]:
+    """Sum the moved counters of a stream from each map to the next; shape (changes, counters)."""
+    changes_count = len(firsts_ns)
+    columns = [COUNTER_INDEX[counter] for counter in MOVED_COUNTERS]
+    net = COUNTER_INDEX["private_net_bytes"]
+    done = stream.completed_ns >= 0
+    change_of = np.searchsorted(firsts_ns, stream.completed_ns[done], side="right") - 1
+    is_counted = change_of >= 0
+    planned = operation_totals(stream, run.book)[:, columns]
+    sent = operation_totals(stream, run.book, within_hosts=True)[:, [net]]
+    planned = np.concatenate([planned, sent], axis=1)[done]
+    sums = np.zeros((changes_count, len(_COLUMNS)), dtype=np.int64)
+    np.add.at(sums, change_of[is_counted], planned[is_counted])
+    taken = account(stream, run.book)
+    per_service = np.zeros(len(_COLUMNS), dtype=np.int64)
+    of_counters = planned[:, : len(columns)].sum(axis=0)
+    per_service[: len(columns)] = [
+        taken[counter] for counter in MOVED_COUNTERS
+    ] - of_counters
+    counts = np.bincount(change_of[is_counted], minlength=changes_count)
+    shares = counts / max(1, int(done.sum()))
+    shared = np.outer(shares, np.maximum(per_service, 0)).round().astype(np.int64)
+    moved: list[list[int]] = (sums + shared).tolist()
+    return moved

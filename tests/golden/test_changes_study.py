@@ -1,0 +1,64 @@
+"""The study of planned changes: claims as they were fixed, and what moves in the simulated cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from stripesim.scenarios.studies.changes.measured import MeasuredPool
+from stripesim.scenarios.studies.changes.runs import POOLS, change_rows
+from stripesim.scenarios.studies.lookup import claims_of
+from stripesim.scenarios.studies.registry import study_named
+
+CLAIMS = claims_of("changes")
+
+
+def test_roles_and_tolerances_are_those_fixed_before_the_first_run():
+    assert Counter(claim.role for claim in CLAIMS) == {
+        "held-out": 32,
+        "not-derivable": 8,
+    }
+    tolerances = {claim.metric: claim.tolerance for claim in CLAIMS}
+    # A shard more or less of 84 is more than 1 %.
+    assert tolerances["shards_moved"] == pytest.approx(0.001)
+    for metric in ("device_read", "device_write", "private_net"):
+        assert tolerances[metric] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("pool", POOLS, ids=lambda pool: pool.scheme)
+def test_shards_are_exact_and_bytes_within_a_tenth(pool):
+    rows = {row["change"]: row for row in change_rows(pool, "compiled")}
+    held_out = [
+        claim
+        for claim in CLAIMS
+        if claim.scheme == pool.scheme and claim.role == "held-out"
+    ]
+    assert len(held_out) == 16
+    for claim in held_out:
+        row = rows[claim.baseline]
+        if claim.metric == "shards_moved":
+            assert row["shards_moved"] == claim.published
+        else:
+            simulated = row[f"{claim.metric}_per_moved"]
+            assert simulated == pytest.approx(claim.published, rel=0.1)
+
+
+def test_codes_whose_rows_are_not_visible_move_their_shards_through_the_primary():
+    """Of RS(10,4) on 16 OSDs nearly every group moves; each shard is read once, most are sent twice."""
+    pool = MeasuredPool(scheme="rs:10,4", pool_id=5, pg_num=32, objects=257)
+    for row in change_rows(pool, "compiled"):
+        assert row["device_read_per_moved"] == pytest.approx(1.0, abs=0.01)
+        assert 1.0 < row["device_write_per_moved"] < 1.15
+        assert 1.7 < row["private_net_per_moved"] < 2.05
+
+
+def test_any_folder_of_the_same_form_can_be_judged(data):
+    result = study_named("changes").run(data=data / "ceph16")
+    summary = result.ledger.summary()
+    assert (summary["held_out"], summary["right"]) == (32, 32)
+
+
+def test_a_folder_without_changes_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"--data: got .*, wanted .*change\.csv"):
+        study_named("changes").run(data=tmp_path)

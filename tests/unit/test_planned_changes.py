@@ -1,0 +1,279 @@
+"""Planned changes: when each begins, what it moves, and what is left of the old copies."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from stripesim.models.generations import recovery_model
+from stripesim.models.placement import OsdWeights
+from stripesim.models.recovery import SECOND_NS
+from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.failures import (
+    Failure,
+    FaultDirector,
+    FaultPlan,
+    PlannedChange,
+)
+from stripesim.sim.ceph.failures.cluster_map import MapChange
+from stripesim.sim.run import simulate
+
+MIB = 1 << 20
+OBJECTS = 40
+
+
+@pytest.fixture
+def directors(monkeypatch):
+    """Collect the directors of runs, to look inside them afterwards."""
+    begun = []
+    begin = FaultDirector.begin
+
+    def begin_and_note(self, progress):
+        begun.append(self)
+        begin(self, progress)
+
+    monkeypatch.setattr(FaultDirector, "begin", begin_and_note)
+    return begun
+
+
+def replaced_by(acting, spare):
+    """Return up sets in which a spare OSD replaces those that are out or weigh nothing."""
+
+    def up_sets(weights: OsdWeights):
+        light = [osd for osd, weight in weights.crush if not weight]
+        return np.where(np.isin(acting, [*weights.out, *light]), spare, acting)
+
+    return up_sets
+
+
+def play(
+    models, make_pool, scheme, acting, changes, *, osds, objects=OBJECTS, **plan_keys
+):
+    """Make changes on a pool whose PGs have `acting`, or the up sets of a function, while nobody uses it."""
+    up_sets = acting
+    if not callable(acting):
+        up_sets = replaced_by(np.array(acting, dtype=np.int64), osds - 1)
+    pool = make_pool(
+        models,
+        scheme,
+        osds=osds,
+        acting=up_sets(OsdWeights()).tolist(),
+        object_bytes=MIB,
+    )
+    plan = FaultPlan(
+        changes=changes,
+        up_sets=up_sets,
+        image_objects=objects,
+        model=recovery_model("pacific"),
+        **plan_keys,
+    )
+    once = Synthetic(
+        pattern="rand",
+        block_bytes=4096,
+        image_bytes=objects * MIB,
+        read_fraction=1.0,
+        requests=1,
+        queue_depth=1,
+    )
+    return simulate(pool, once.start(), faults=plan)
+
+
+def change(kind, *osds, at_s=None, weight=0):
+    return PlannedChange(
+        kind=kind,
+        changes=tuple(MapChange(kind, osd, weight) for osd in osds),
+        time_ns=None if at_s is None else round(at_s * SECOND_NS),
+    )
+
+
+def test_each_change_begins_once_the_cluster_is_clean_after_the_one_before(
+    models, make_pool, directors
+):
+    play(
+        models,
+        make_pool,
+        "rs:2,1",
+        [[0, 1, 2]],
+        [change("out", 1), change("in", 1), change("weight", 2)],
+        osds=4,
+    )
+    (director,) = directors
+    outcomes = director.changes.outcomes
+    assert [outcome.change.kind for outcome in outcomes] == ["out", "in", "weight"]
+    assert [list(outcome.up_after) for outcome in outcomes] == [
+        [(0, 3, 2)],
+        [(0, 1, 2)],
+        [(0, 1, 3)],
+    ]
+    for before, after in pairwise(outcomes):
+        assert before.clean_ns == after.asked_ns
+        assert after.asked_ns < after.made_ns < after.clean_ns
+
+
+def test_a_change_that_moves_nothing_ends_with_its_map(models, make_pool, directors):
+    play(
+        models,
+        make_pool,
+        "rep:2",
+        [[0, 1]],
+        [change("out", 2), change("out", 1)],
+        osds=4,
+    )
+    first, second = directors[0].changes.outcomes
+    assert first.made_ns == first.clean_ns == second.asked_ns
+    assert list(second.up_after) == [(0, 3)]
+
+
+def test_a_change_with_a_time_does_not_wait(models, make_pool, directors):
+    play(
+        models,
+        make_pool,
+        "rep:2",
+        [[0, 1]],
+        [change("out", 1, at_s=5.0)],
+        osds=3,
+    )
+    (outcome,) = directors[0].changes.outcomes
+    assert outcome.asked_ns == 5 * SECOND_NS
+
+
+@pytest.mark.parametrize(
+    ("scheme", "moved_osd", "sends"),
+    [
+        # Of RS(2,1) on OSDs 0 to 2, shard 1 goes from OSD 1 to the primary, OSD 0, and on to OSD 3.
+        ("rs:2,1", 1, 2),
+        # Shard 0 is the primary's: by log the new primary, OSD 3, reads it from OSD 0.
+        ("rs:2,1", 0, 1),
+        # A replica goes from the primary to OSD 3, or from a former primary to the new one.
+        ("rep:3", 1, 1),
+        ("rep:3", 0, 1),
+    ],
+)
+def test_a_shard_that_moves_is_read_once_and_sent_through_the_primary(
+    models, make_pool, directors, scheme, moved_osd, sends
+):
+    result = play(
+        models,
+        make_pool,
+        scheme,
+        [[0, 1, 2]],
+        [change("out", moved_osd)],
+        osds=4,
+        object_writes_count=1,
+    )
+    shard_bytes = {"rs:2,1": MIB // 2, "rep:3": MIB}[scheme]
+    moved_bytes = OBJECTS * shard_bytes
+    row = result.row
+    assert row["recovery_bytes"] == moved_bytes
+    assert row["recovery_device_read_bytes"] == moved_bytes
+    # Messages have headers, and members note intervals: some per cent.
+    assert moved_bytes < row["recovery_device_write_bytes"] < 1.1 * moved_bytes
+    net_bytes = row["recovery_private_net_bytes"]
+    assert sends * moved_bytes < net_bytes < (sends + 0.1) * moved_bytes
+
+
+def test_backfill_moves_the_primary_s_shard_directly(models, make_pool, directors):
+    """A PG whose new primary is backfilled is led by the old one, which has the shard."""
+    result = play(models, make_pool, "rs:2,1", [[0, 1, 2]], [change("out", 0)], osds=4)
+    moved_bytes = OBJECTS * MIB // 2
+    assert result.row["recovery_device_read_bytes"] == moved_bytes
+    net_bytes = result.row["recovery_private_net_bytes"]
+    assert moved_bytes < net_bytes < 1.05 * moved_bytes
+    states = {state for _, _, state in directors[0].state.timeline.changes}
+    assert "active+backfilling" in states
+
+
+def test_shards_of_one_object_move_in_one_operation(models, make_pool, directors):
+    def up_sets(weights):
+        return np.array([[0, 4, 5, 3] if weights.out else [0, 1, 2, 3]], dtype=np.int64)
+
+    row = play(models, make_pool, "rs:2,2", up_sets, [change("out", 1)], osds=6).row
+    # A binding has places for four OSDs: the primary, one source and one target, not for two of each.
+    assert row["recovery_operations"] == 2 * OBJECTS
+    assert row["recovery_bytes"] == 2 * OBJECTS * MIB // 2
+    assert row["recovery_device_read_bytes"] == row["recovery_bytes"]
+
+
+def test_the_old_copies_are_deleted_some_objects_at_a_time(
+    models, make_pool, directors
+):
+    """70 objects of one PG: transactions of 30, 30 and 10, with a pause of a second after each."""
+    play(
+        models,
+        make_pool,
+        "rs:2,1",
+        [[0, 1, 2]],
+        [change("out", 1)],
+        osds=4,
+        objects=70,
+    )
+    (director,) = directors
+    (outcome,) = director.changes.outcomes
+    (group,) = director.state.groups
+    assert sorted(group.copies) == [(0, 0), (2, 2), (3, 1)]
+    assert director.state.now_ns >= outcome.clean_ns + 3 * SECOND_NS
+
+
+def test_a_shard_that_returns_to_an_osd_is_moved_again(models, make_pool, directors):
+    """OSD 1 gives shard 1 up and stays a member: what it had of it is gone when the shard comes back."""
+
+    def up_sets(weights):
+        return np.array([[0, 2, 1] if weights.out else [0, 1, 2]], dtype=np.int64)
+
+    row = play(
+        models,
+        make_pool,
+        "rs:2,1",
+        up_sets,
+        [change("out", 3), change("in", 3)],
+        osds=4,
+    ).row
+    assert row["recovery_bytes"] == 2 * 2 * OBJECTS * MIB // 2
+
+
+@pytest.mark.parametrize(("kind", "is_out"), [("out", True), ("auto_out", False)])
+def test_an_osd_that_restarts_stays_out_if_an_operator_said_so(
+    models, make_pool, directors, kind, is_out
+):
+    restart = Failure(
+        osds=(1,), time_ns=30 * SECOND_NS, back_ns=40 * SECOND_NS, kind="process"
+    )
+    play(
+        models,
+        make_pool,
+        "rep:2",
+        [[0, 1]],
+        [change(kind, 1)],
+        osds=3,
+        failures=[restart],
+    )
+    assert (1 in directors[0].state.map.out) == is_out
+
+
+def test_the_first_osd_of_crush_leads_a_replicated_pg(models, make_pool, directors):
+    """CRUSH closes the gap: OSD 1 leads, although the new one takes the first place."""
+
+    def up_sets(weights):
+        return np.array([[1, 2, 3] if weights.out else [0, 1, 2]], dtype=np.int64)
+
+    play(models, make_pool, "rep:3", up_sets, [change("out", 0)], osds=4)
+    (group,) = directors[0].state.groups
+    assert group.up == (3, 1, 2)
+    assert group.members.primary_osd == 1
+
+
+def test_new_hosts_make_a_pg_clean_that_had_too_few(models, make_pool, directors):
+    """CRUSH finds two of three OSDs at first; the change ends once the third has all objects."""
+
+    def up_sets(weights):
+        has_third = dict(weights.crush).get(2, 0) > 0
+        return np.array([[0, 1, 2 if has_third else NO_OSD]], dtype=np.int64)
+
+    result = play(
+        models, make_pool, "rs:2,1", up_sets, [change("weight", 2, weight=1)], osds=3
+    )
+    (outcome,) = directors[0].changes.outcomes
+    assert outcome.clean_ns > outcome.made_ns
+    assert result.row["recovery_operations"] == OBJECTS
+    assert directors[0].state.groups[0].is_clean
