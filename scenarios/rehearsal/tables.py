@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.schema.units import bytes_text
 
 
 def table_of_changes(document: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -20,10 +20,10 @@ def _cells(change: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, s
         "change": change["kind"],
         "PGs": f"{change['pgs_moved']:,}",
         "shards": f"{change['shards_moved']:,}",
-        "moved": format_size(change["bytes_moved"]),
+        "moved": bytes_text(change["bytes_moved"]),
     }
     for name in ("device_read", "device_write", "private_net"):
-        cells[name.replace("_", " ")] = _size(change[f"{name}_bytes"])
+        cells[name.replace("_", " ")] = bytes_text(change[f"{name}_bytes"])
     cells["time [s]"] = _number(profile["duration_s"], ".1f")
     cells["peak used"] = _number(change["peak_used_ratio"], ".1%")
     cells["ratio reached"] = change["full_ratio_reached"] or "none"
@@ -32,10 +32,6 @@ def _cells(change: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, s
     p99_ns = profile.get("latency_p99_ns")
     cells["p99 [ms]"] = "–" if p99_ns is None else f"{p99_ns / 1e6:.2f}"
     return cells
-
-
-def _size(size_bytes: int | None) -> str:
-    return "–" if size_bytes is None else format_size(size_bytes)
 
 
 def _number(value: float | None, form: str) -> str:
