@@ -101,7 +101,7 @@ def test_old_and_new_copies_count_until_the_old_one_is_deleted(
         if osd == 4
     )
     assert second < most <= first + second
-    assert result.row["clean_at_end"]
+    assert result.row.faults.clean_at_end
 
 
 def test_backfill_to_an_osd_that_is_too_full_waits_until_it_has_deleted(
@@ -116,7 +116,7 @@ def test_backfill_to_an_osd_that_is_too_full_waits_until_it_has_deleted(
     result = play(models, make_pool, fill_of(used, capacity))
     states = result.timeline["pg_states"]
     assert max(states["active+backfill_toofull"]) == 1
-    assert result.row["clean_at_end"]
+    assert result.row.faults.clean_at_end
     (change,) = result.timeline["changes"]
     # osd_backfill_retry_interval.
     assert change["duration_s"] > 30
@@ -129,7 +129,7 @@ def test_backfill_waits_for_ever_if_nothing_frees_space(models, make_pool, per_g
     capacity[5] = second
     used = [first, OBJECTS, 0, 0, second, 0]
     result = play(models, make_pool, fill_of(used, capacity))
-    assert not result.row["clean_at_end"]
+    assert not result.row.faults.clean_at_end
     # OSD 0 frees space once, so that Ceph tries again once, and the run ends.
     assert 30 * SECOND_NS < result.engine_run.end_ns < 60 * SECOND_NS
     (change,) = result.timeline["changes"]
@@ -149,7 +149,7 @@ def test_a_full_osd_stops_clients_that_write_until_it_has_deleted(
     for clients_write in (False, True):
         fill = fill_of(used, capacity, clients_write=clients_write)
         result = play(models, make_pool, fill, **load)
-        assert result.row["requests"] == 400
+        assert result.row.requests == 400
         (change,) = result.timeline["changes"]
         waits_s[clients_write] = result.requested.latencies_ns.max() / 1e9
     # A new map takes 2 s at most, and peering as long: without the ratio nobody waits longer.

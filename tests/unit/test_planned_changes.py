@@ -164,12 +164,12 @@ def test_a_shard_that_moves_is_read_once_and_sent_through_the_primary(
     )
     shard_bytes = {"rs:2,1": MIB // 2, "rep:3": MIB}[scheme]
     moved_bytes = OBJECTS * shard_bytes
-    row = result.row
-    assert row["recovery_bytes"] == moved_bytes
-    assert row["recovery_device_read_bytes"] == moved_bytes
+    row = result.row.faults.recovery
+    assert row.recovery_bytes == moved_bytes
+    assert row.recovery_device_read_bytes == moved_bytes
     # Messages have headers, and members note intervals: some per cent.
-    assert moved_bytes < row["recovery_device_write_bytes"] < 1.1 * moved_bytes
-    net_bytes = row["recovery_private_net_bytes"]
+    assert moved_bytes < row.recovery_device_write_bytes < 1.1 * moved_bytes
+    net_bytes = row.recovery_private_net_bytes
     assert sends * moved_bytes < net_bytes < (sends + 0.1) * moved_bytes
 
 
@@ -177,8 +177,8 @@ def test_backfill_moves_the_primary_s_shard_directly(models, make_pool, director
     """A PG whose new primary is backfilled is led by the old one, which has the shard."""
     result = play(models, make_pool, "rs:2,1", [[0, 1, 2]], [change("out", 0)], osds=4)
     moved_bytes = OBJECTS * MIB // 2
-    assert result.row["recovery_device_read_bytes"] == moved_bytes
-    net_bytes = result.row["recovery_private_net_bytes"]
+    assert result.row.faults.recovery.recovery_device_read_bytes == moved_bytes
+    net_bytes = result.row.faults.recovery.recovery_private_net_bytes
     assert moved_bytes < net_bytes < 1.05 * moved_bytes
     states = {state for _, _, state in directors[0].state.timeline.changes}
     assert "active+backfilling" in states
@@ -188,11 +188,13 @@ def test_shards_of_one_object_move_in_one_operation(models, make_pool, directors
     def up_sets(weights):
         return np.array([[0, 4, 5, 3] if weights.out else [0, 1, 2, 3]], dtype=np.int64)
 
-    row = play(models, make_pool, "rs:2,2", up_sets, [change("out", 1)], osds=6).row
+    row = play(
+        models, make_pool, "rs:2,2", up_sets, [change("out", 1)], osds=6
+    ).row.faults.recovery
     # A binding has places for four OSDs: the primary, one source and one target, not for two of each.
-    assert row["recovery_operations"] == 2 * OBJECTS
-    assert row["recovery_bytes"] == 2 * OBJECTS * MIB // 2
-    assert row["recovery_device_read_bytes"] == row["recovery_bytes"]
+    assert row.recovery_operations == 2 * OBJECTS
+    assert row.recovery_bytes == 2 * OBJECTS * MIB // 2
+    assert row.recovery_device_read_bytes == row.recovery_bytes
 
 
 def test_the_old_copies_are_deleted_some_objects_at_a_time(
@@ -228,8 +230,8 @@ def test_a_shard_that_returns_to_an_osd_is_moved_again(models, make_pool, direct
         up_sets,
         [change("out", 3), change("in", 3)],
         osds=4,
-    ).row
-    assert row["recovery_bytes"] == 2 * 2 * OBJECTS * MIB // 2
+    ).row.faults.recovery
+    assert row.recovery_bytes == 2 * 2 * OBJECTS * MIB // 2
 
 
 @pytest.mark.parametrize(("kind", "is_out"), [("out", True), ("auto_out", False)])
@@ -275,5 +277,5 @@ def test_new_hosts_make_a_pg_clean_that_had_too_few(models, make_pool, directors
     )
     (outcome,) = directors[0].changes.outcomes
     assert outcome.clean_ns > outcome.made_ns
-    assert result.row["recovery_operations"] == OBJECTS
+    assert result.row.faults.recovery.recovery_operations == OBJECTS
     assert directors[0].state.groups[0].is_clean
