@@ -183,13 +183,14 @@ def table_runs(folder: Path) -> list[TableRun]:
     Raises
     ------
     CalibrationError
-        If rows of several clusters are there, or none to fit; a line for each problem.
+        If the rows are of several clusters.
     NvmeDataError
         If a file cannot be read or a row is wrong; a line for each problem.
     """
     measured, clusters = load(folder)
     counted = [row for row in measured if row.role != "not-derivable"]
-    names = sorted({row.cluster for row in counted})
+    # Rows on parts of a cluster have names of their own and its hardware.
+    names = sorted({row.hardware for row in counted})
     where = folder / "times.csv"
     if len(names) > 1:
         raise CalibrationError(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stripesim.scenarios.calibrating import EXAMPLE
 from stripesim.scenarios.calibrating.calibrate import calibrate, runs_of
 from stripesim.scenarios.calibrating.factors import starts, with_factors
 from stripesim.scenarios.calibrating.fio_output import fio_runs
@@ -207,6 +208,18 @@ def test_the_written_set_gives_the_fitted_models(calibrated, tmp_path):
         after.public_nic.latency_ns, rel=1e-5
     )
     assert models.client.submit_ns == pytest.approx(after.client.submit_ns, rel=1e-5)
+
+
+def test_parts_of_one_cluster_are_calibrated_together(tmp_path):
+    # Given rows on four and on three hosts of the same hardware
+    for path in EXAMPLE.iterdir():
+        shutil.copy(path, tmp_path)
+    text = (tmp_path / "times.csv").read_text("utf-8")
+    part = text.replace("005,vitalif-4x6,4", "005,vitalif-4x6-part,3")
+    assert part != text
+    (tmp_path / "times.csv").write_text(part, "utf-8")
+    # Then they are read as rows of one cluster.
+    assert sum(len(run.rows) for run in runs_of(tmp_path)) == 10
 
 
 def test_a_table_of_several_clusters_is_refused(tmp_path):
