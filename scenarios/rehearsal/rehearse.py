@@ -66,6 +66,7 @@ def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
     reservations then extrapolates to PGs of full size, at the sample's time for each object.
     """
     _check(scenario)
+    scenario = _bounded_by_time(scenario)
     if scenario.changes[0].kind == "scheme":
         row = rehearse_copy(scenario)
         return {
@@ -250,6 +251,15 @@ def _warnings(
             "the fill of OSDs is not known without cluster.drive_bytes, their capacity"
         )
     return warnings
+
+
+def _bounded_by_time(scenario: Scenario) -> Scenario:
+    """Return a scenario whose clients work throughout; how long is decided by the changes."""
+    load = scenario.workload
+    if load.requests is not None or load.duration_s is not None:
+        return scenario
+    timed = load.model_copy(update={"duration_s": 1.0})
+    return scenario.model_copy(update={"workload": timed})
 
 
 def _client_warnings(scenario: Scenario) -> list[str]:

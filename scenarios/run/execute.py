@@ -22,7 +22,9 @@ from stripesim.scenarios.planning.bound import bounds_of_cell
 from stripesim.scenarios.planning.capacity import drives_of, storage_warnings
 from stripesim.scenarios.run.costs import cell_costs
 from stripesim.scenarios.run.results import rows_frame
+from stripesim.scenarios.schema.checks import NO_BOUND, WANTED_BOUND
 from stripesim.scenarios.schema.failure_checks import stands_alone
+from stripesim.scenarios.schema.geometry import loads_with_keys
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.window import QUANTILES, latency_quantiles
@@ -123,6 +125,10 @@ def run_scenario(
     if stands_alone(scenario):
         wanted = "a table [workload], or `stripesim durability` for [durability]"
         raise scenario.problem("workload", "nothing", wanted)
+    for place, load in loads_with_keys(scenario):
+        is_bounded = load.requests is not None or load.duration_s is not None
+        if not is_bounded and load.kind != "trace":
+            raise scenario.problem(f"{place}.requests", NO_BOUND, WANTED_BOUND)
     models = build_models(scenario)
     no_room = storage_warnings(scenario, models)
     resources: Rows = []

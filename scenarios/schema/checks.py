@@ -69,6 +69,13 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
     ]
 
 
+#: A workload that no key bounds, and the keys that do.
+NO_BOUND: Final = "neither requests nor duration_s"
+WANTED_BOUND: Final = (
+    "workload.requests (per cell) or workload.duration_s (simulated seconds)"
+)
+
+
 def _loads(scenario: Scenario) -> Iterator[Problem]:
     """Check that each workload has one bound, and that no two keys contradict each other."""
     for place, load in loads_with_keys(scenario):
@@ -79,11 +86,10 @@ def _loads(scenario: Scenario) -> Iterator[Problem]:
         if bounds == 2:
             yield problem(duration, "both requests and duration_s", _ONE, requests)
         # A trace ends by itself. All other kinds run until stopped.
-        if bounds == 0 and load.kind != "trace" and not stands_alone(scenario):
-            wanted = "workload.requests (per cell) or workload.duration_s (simulated seconds)"
-            yield problem(
-                requests, "neither requests nor duration_s", wanted, duration, kind
-            )
+        # A rehearsal of planned changes needs no bound: its clients work until the last change is done.
+        needs_bound = not (stands_alone(scenario) or scenario.changes)
+        if bounds == 0 and load.kind != "trace" and needs_bound:
+            yield problem(requests, NO_BOUND, WANTED_BOUND, duration, kind)
         if load.read_fraction is not None and "ops" in load.model_fields_set:
             wanted = f"{_ONE}: ops for separate cells, read_fraction for one mixed cell"
             yield problem(

@@ -10,6 +10,7 @@ from stripesim.cli.app import app
 from stripesim.scenarios.rehearsal import rehearse as rehearsal
 from stripesim.scenarios.rehearsal.backfill_schedule import Backfill, schedule_s
 from stripesim.scenarios.rehearsal.rehearse import rehearse
+from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
 
 TEXT = """
@@ -156,6 +157,22 @@ def test_clients_are_measured_before_during_and_after():
     # One read at a time: the rate is the inverse of the mean latency.
     before = profile["before"]
     assert before["iops"] == pytest.approx(1e9 / before["latency_p50_ns"], rel=0.2)
+
+
+def test_a_rehearsal_needs_no_length_and_a_run_does():
+    # Given a scenario that bounds its clients by nothing
+    head, _, tail = TEXT.partition("[workload]\n")
+    lines = [
+        line
+        for line in tail.splitlines()
+        if not line.startswith(("duration_s", "requests"))
+    ]
+    unbounded = scenario(text=head + "[workload]\n" + "\n".join(lines) + "\n")
+    # Then its changes can be rehearsed, with clients throughout, but it cannot be run.
+    (change,) = rehearse(unbounded)["changes"]
+    assert change["profiles"][0]["iops"] > 0
+    with pytest.raises(ValueError, match=r"workload\.requests: got neither"):
+        run_scenario(unbounded)
 
 
 @pytest.mark.parametrize(
