@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from stripesim.models.placement.crush.elements import NONE
 
-# Bounds of the search, so that tens of thousands of OSDs take seconds [count].
+# Limits that keep the search to seconds with tens of thousands of OSDs [count].
 _MOVES_MAX = 20_000
 _TAKERS_MAX = 64
 
@@ -25,13 +25,13 @@ def balanced_sets(
     Parameters
     ----------
     sets
-        OSD of each shard of each placement group; `NONE` where there is none, shape (groups, width).
+        OSD of each shard of each placement group, or `NONE`, shape (groups, width).
     weights
-        CRUSH weight times reweight of each OSD that may hold shards, by its number.
+        CRUSH weight times reweight of each OSD that may hold shards, keyed by OSD number.
     domains
-        Failure domain of each OSD; two shards of a group never meet in one unless they did before.
+        Failure domain of each OSD. A move never puts a second shard of a group into the same domain.
     max_deviation
-        Shards above its share that an OSD may keep [count], as ``upmap_max_deviation`` of Ceph's balancer.
+        Shards above its share that an OSD may keep [count], like ``upmap_max_deviation`` of Ceph's balancer.
 
     Returns
     -------
@@ -40,10 +40,12 @@ def balanced_sets(
 
     Notes
     -----
-    The OSD furthest above its share gives a shard to the OSD furthest below that is in no failure domain of
-    that group. Moves end where no OSD is above its share by more than `max_deviation`, or none can give.
-    Deviation: Ceph's own calculation also takes exceptions back; this one starts from the given sets.
-    Primaries are not balanced, as in Ceph unless its read balancer is switched on.
+    The OSD furthest above its share passes a shard to the OSD furthest below its share among those outside
+    the failure domains that the group already uses. The search ends when no OSD exceeds its share by more
+    than `max_deviation`, or when no such OSD has a legal move.
+
+    Deviation: Ceph's calculation also removes existing upmap exceptions; this one starts from the given sets.
+    Primaries are not balanced, as in Ceph without the read balancer.
 
     References
     ----------
@@ -73,7 +75,7 @@ def balanced_sets(
 
 
 def _emptiest(over: npt.NDArray[np.float64]) -> list[int]:
-    """Return the OSDs furthest below their share, the furthest first."""
+    """Return the OSDs furthest below their share, in ascending order of deviation."""
     emptiest = np.arange(len(over))
     if len(over) > _TAKERS_MAX:
         emptiest = np.argpartition(over, _TAKERS_MAX)[:_TAKERS_MAX]
@@ -82,14 +84,14 @@ def _emptiest(over: npt.NDArray[np.float64]) -> list[int]:
 
 
 class _Balance:
-    """Sets that change one shard at a time."""
+    """Placement sets and shard counts, updated one move at a time."""
 
     def __init__(
         self, sets: npt.NDArray[np.int64], domains: Mapping[int, Hashable]
     ) -> None:
         self.sets = sets
         self._domains = domains
-        # Dictionaries without values keep the order in which groups came.
+        # Dictionaries serve as sets that keep insertion order.
         self.groups_of: dict[int, dict[int, None]] = defaultdict(dict)
         self._occupied: list[Counter[Hashable]] = []
         for group, row in enumerate(sets.tolist()):
@@ -99,7 +101,7 @@ class _Balance:
                 self.groups_of[osd][group] = None
 
     def move(self, giver: int, takers: Sequence[int]) -> int | None:
-        """Move one shard away from an OSD; return the index of its taker, or None if there is none."""
+        """Move one shard off an OSD and return the index of its taker, or None if no taker is eligible."""
         source = self._domain(giver)
         tried: set[Hashable] = set()
         for index, taker in enumerate(takers):

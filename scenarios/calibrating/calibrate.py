@@ -1,4 +1,4 @@
-"""Fit a cluster's factors on its rows of replication, and judge all other rows before and after."""
+"""Fit a cluster's factors to its replication rows, and judge all other rows before and after the fit."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.studies.nvme.runs import ROUNDS
 from stripesim.sim.ceph.cluster import Models
 
-#: Error within which a row counts as right, over its measured value.
+#: Maximum relative error of a correct row, over its measured value.
 TOLERANCE: Final = 0.25
-# Standard deviation of the logarithm of a measured over a simulated value of a calibrated model: what repeats
-# of a measurement and effects that the model leaves out add up to.
+# Standard deviation of the logarithm of measured over simulated values of a calibrated model. It combines
+# variation between repeated measurements and effects missing from the model.
 _ROW_SPREAD: Final = 0.2
-# A search runs short simulations, scaled by how far each is from a long one at its start.
+# The search runs short simulations, each scaled by the ratio of a long to a short run at the start.
 _SHORT_ROUNDS: Final = 4
 _EVALUATIONS: Final = 12
-# Factors are searched within these multiples of their start.
+# Factors are searched from their start divided by this number to their start times this number.
 _RANGE: Final = 20.0
-# Share of what was assumed below which the spread of a factor is told by the rows.
+# A factor counts as known if the rows reduce its spread below this share of the assumed spread.
 _KNOWN_SHARE: Final = 0.9
-# Factor by which a sensitivity changes a factor.
+# Ratio of the two values of a factor that determine a sensitivity.
 _STEP: Final = 1.1
-#: Loads that a further measurement may be.
+#: Candidate loads for a further measurement.
 FURTHER_LOADS: Final = (
     Load("read", "rand", 4096, clients=1, depth=1),
     Load("write", "rand", 4096, clients=1, depth=1),
@@ -68,13 +68,13 @@ class FittedFactor:
     low: float  #: 95 % interval
     high: float
     unit: str
-    #: Whether the rows narrowed it at all; if not it is as assumed
+    #: True if the rows narrowed its spread, False if it is still the assumed factor
     is_known: bool
 
 
 @dataclass(frozen=True)
 class JudgedValue:
-    """A measured value, and what is simulated before and after the calibration."""
+    """A measured value with the simulated values before and after calibration."""
 
     id: str  #: ``<row id>:<metric>``
     role: str
@@ -91,29 +91,29 @@ class JudgedValue:
 
 @dataclass(frozen=True)
 class FurtherRun:
-    """A measurement that would narrow the calibration."""
+    """A further measurement that would narrow the calibration."""
 
     load: str
     fio: str  #: The command, without the image's name
-    uncertainty: float  #: Standard deviation of its rate as predicted now, as a share of the rate
+    uncertainty: float  #: Relative standard deviation of its currently predicted rate
 
 
 @dataclass(frozen=True)
 class CalibrationResult:
-    """What a calibration found."""
+    """The result of a calibration."""
 
     fitted: tuple[FittedFactor, ...]
     rows: tuple[CalibrationRow, ...]
     values: tuple[JudgedValue, ...]
-    further: tuple[FurtherRun, ...]  #: The most telling first
-    scenario: Scenario  #: The first run, from which a parameter set and a scenario are written
+    further: tuple[FurtherRun, ...]  #: In descending order of uncertainty
+    scenario: Scenario  #: The first run, the basis of the parameter set and scenario
     drive_set: ParameterSet | None  #: See `MeasuredRun.drive_set`
     before: Models
     after: Models
     source: str
 
     def count_within(self, *, after: bool, role: str = "held-out") -> int:
-        """Count the values of a role that are right."""
+        """Count the values of a role that are within tolerance."""
         return sum(
             value.is_within(value.after if after else value.before)
             for value in self.values
@@ -162,34 +162,35 @@ def calibrate(
     jobs: int | None = None,
     progress: Callable[[str], None] = lambda words: None,
 ) -> CalibrationResult:
-    """Calibrate a cluster to its own measurements.
+    """Calibrate a cluster to its measurements.
 
     Parameters
     ----------
     folder
-        A folder with ``times.csv`` and ``clusters.toml``, in the form of `stripesim study nvme --data`, or
+        A folder with ``times.csv`` and ``clusters.toml``, in the format of `stripesim study nvme --data`, or
         with fio's JSON outputs and the scenario of the cluster.
     jobs
-        Worker processes. Default: one for each core.
+        Number of worker processes, by default one per core.
     progress
-        Is called with a line for each part of the work.
+        Callback that receives a line of text for each part of the work.
 
     Returns
     -------
     CalibrationResult
-        Fitted factors with intervals, and each measured value next to what is simulated.
+        Fitted factors with intervals, and each measured value with its simulated values.
 
     Raises
     ------
     CalibrationError, ScenarioError, NvmeDataError
-        If the measurements cannot be used; a line for each problem.
+        If the measurements cannot be used, with a line for each problem.
 
     Notes
     -----
-    The four factors are those of `FACTORS`, none per row, size or scheme. The search minimises the squared
-    logarithm of simulated over measured rates, over `_ROW_SPREAD`, plus the squared logarithm of each factor
-    over its start, over its spread: a factor that no row tells anything about stays where it started. Rows of
-    the role held-out have no part in it.
+    The four factors are those of `FACTORS`, none per row, size or scheme. The search minimises a sum over
+    rows and factors: for a row, the logarithm of simulated over measured, over `_ROW_SPREAD`; for a factor,
+    the logarithm of its value over its start, over its spread. Each counts with the loss ``soft_l1``, which is
+    quadratic for small and linear for large values, so one row that contradicts the others does not decide. A
+    factor that no row informs stays at its start. Rows with the role held-out take no part.
     """
     runs = runs_of(folder)
     rows = [row for run in runs for row in run.rows]
@@ -201,7 +202,7 @@ def calibrate(
     start = starts(models)
     source = _source(folder, rows)
     spreads = spreads_for(models)
-    # Fresh interpreters: a fork of a process with threads may hang.
+    # Spawn fresh interpreters: forking a process with threads may hang.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         simulator = _Simulator(pool, source)
         progress(f"simulating {len(runs)} runs before the calibration")
@@ -227,7 +228,7 @@ def calibrate(
 
 
 def runs_of(folder: Path) -> list[MeasuredRun]:
-    """Read the measured runs of a folder, in either form."""
+    """Read the measured runs of a folder in either format."""
     if not folder.is_dir():
         raise CalibrationError(
             f"MEASURED: got {folder}, wanted a folder with times.csv and clusters.toml, or with fio's JSON "
@@ -249,7 +250,7 @@ def _source(folder: Path, rows: Sequence[CalibrationRow]) -> str:
 
 
 class _Simulator:
-    """Simulates runs with some factors, several at a time."""
+    """Simulate runs in parallel with given factors."""
 
     def __init__(self, pool: ProcessPoolExecutor, source: str) -> None:
         self._pool = pool
@@ -258,7 +259,7 @@ class _Simulator:
     def simulate(
         self, runs: Sequence[MeasuredRun], values: Mapping[str, float], rounds: int
     ) -> dict[str, dict[str, float]]:
-        """Return each metric of each row by the row's id."""
+        """Return the metrics of each row, keyed by row id."""
         one = partial(
             _simulate_run, values=dict(values), source=self._source, rounds=rounds
         )
@@ -350,11 +351,11 @@ def _further(
     values: Mapping[str, float],
     covariance: npt.NDArray[np.float64],
 ) -> list[FurtherRun]:
-    r"""Rank loads not yet measured by how uncertain their predicted rates are, the most uncertain first.
+    r"""Rank loads not yet measured in descending order of uncertainty of their predicted rates.
 
     The standard deviation of a rate's logarithm is :math:`\sqrt{s^T C s}`, with the covariance :math:`C` of
-    the factors' logarithms and the sensitivities :math:`s` of the rate to each. Measuring what is known worst
-    narrows most.
+    the factors' logarithms and the sensitivities :math:`s` of the rate to each. Measuring the least certain
+    rate narrows the calibration most.
     """
     measured = {
         (row.op, row.pattern, row.block_bytes, row.depth_per_client == 1)
@@ -382,7 +383,7 @@ def _further(
 def _slopes(
     simulator: _Simulator, runs: Sequence[MeasuredRun], values: Mapping[str, float]
 ) -> npt.NDArray[np.float64]:
-    """Return the change of each rate's logarithm with that of each factor, shape (runs, factors)."""
+    """Return the sensitivity of each log rate to each log factor, shape (runs, factors)."""
 
     def log_rates(tried: Mapping[str, float]) -> npt.NDArray[np.float64]:
         simulated = simulator.simulate(runs, tried, _SHORT_ROUNDS)

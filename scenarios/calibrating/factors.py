@@ -1,4 +1,4 @@
-"""The four numbers that a calibration may change, and the models with them."""
+"""The four numbers that a calibration may change, and their application to the models."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from stripesim.sim.ceph.cluster import Models
 
 AnyModel = TypeVar("AnyModel", bound=MeasuredModel)
 
-# Spread of a drive whose data sheet is not known.
+# Spread of a drive without a data sheet.
 _UNKNOWN_DRIVE_SPREAD: Final = 1.0
-# Service times of a device, of a drive or of a disk, are its numbers with these endings.
+# Suffixes of service times in models of drives and disks.
 _TIMES: Final = ("_ns", "_ns_per_byte")
 
 
@@ -24,10 +24,10 @@ class Factor:
     name: str
     unit: str
     meaning: str
-    #: What it is before any row is seen; None: as the models have it.
+    #: Prior value, or None to take it from the models.
     start: float | None
-    #: How far from its start it may be before any row is seen: standard deviation of its logarithm. From how
-    #: far published clusters are apart (docs/calibrate.md).
+    #: Prior standard deviation of its logarithm, estimated from the differences between published clusters
+    #: (docs/calibrate.md).
     spread: float
 
 
@@ -64,7 +64,7 @@ FACTORS: Final = (
 
 
 def starts(models: Models) -> dict[str, float]:
-    """Return where the search of each factor starts, in its unit."""
+    """Return the start of each factor in the search, in its unit."""
     latency_us = models.public_nic.latency_ns / 1e3
     return {
         factor.name: latency_us if factor.start is None else factor.start
@@ -73,7 +73,7 @@ def starts(models: Models) -> dict[str, float]:
 
 
 def spreads_for(models: Models) -> dict[str, float]:
-    """Return how far each factor may be from its start before any row is seen, as `Factor.spread`."""
+    """Return the prior spread of each factor, in the sense of `Factor.spread`."""
     spreads = {factor.name: factor.spread for factor in FACTORS}
     if "assumed" in models.ssd.provenance["read_base_ns"].source:
         spreads["drive"] = _UNKNOWN_DRIVE_SPREAD
@@ -88,9 +88,9 @@ def with_factors(models: Models, values: Mapping[str, float], source: str) -> Mo
     models
         The models before calibration.
     values
-        Each factor in its unit, by name.
+        Value of each factor in its unit, keyed by name.
     source
-        What the provenance of the changed numbers says.
+        Source that the provenance of the changed numbers cites.
     """
     processor = values["processor"]
     latency_ns = {"latency_ns": values["network"] * 1e3}
@@ -108,7 +108,7 @@ def with_factors(models: Models, values: Mapping[str, float], source: str) -> Mo
 def _scaled(
     model: AnyModel, factor: float, endings: tuple[str, ...], source: str
 ) -> AnyModel:
-    """Multiply the numbers of a model whose names end so."""
+    """Multiply the numbers of a model whose names have one of these endings."""
     names = [name for name in model.number_names() if name.endswith(endings)]
     return _changed(
         model, {name: getattr(model, name) * factor for name in names}, source
@@ -116,7 +116,7 @@ def _scaled(
 
 
 def _changed(model: AnyModel, values: Mapping[str, float], source: str) -> AnyModel:
-    """Replace numbers of a model that differ from what it has."""
+    """Replace the numbers of a model that differ, along with their provenance."""
     changed = {
         name: value for name, value in values.items() if value != getattr(model, name)
     }

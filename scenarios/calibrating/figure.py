@@ -1,4 +1,4 @@
-"""Draw a calibration: simulated over measured, before and after, a line for each value."""
+"""Plot the ratio of simulated to measured values before and after a calibration, one line per value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROW_INCHES: Final = 0.26
 
 
 def draw_calibration(result: CalibrationResult) -> CaptionedFigure:
-    """Draw the ratio of simulated to measured values: rates, and the 99th percentiles that were measured."""
+    """Plot the ratio of simulated to measured values, for rates and any measured 99th percentiles."""
     shown = []
     for role, _ in _ROLES:
         seen: set[str] = set()

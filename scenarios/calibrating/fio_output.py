@@ -1,4 +1,4 @@
-"""Runs measured with fio: its JSON outputs in a folder with the scenario of the cluster."""
+"""Read runs measured with fio from a folder of JSON outputs with a scenario of the cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from stripesim.scenarios.studies.nvme.runs import (
 )
 from stripesim.sim.ceph.cluster import Models
 
-#: fio's kinds of load: operation, pattern.
+#: Operation and pattern of each fio load type (``rw``).
 _LOADS: Final = {
     "read": ("read", "seq"),
     "write": ("write", "seq"),
@@ -68,14 +68,14 @@ class _FioOutput(_FioTable):
 
 @dataclass(frozen=True)
 class FioRun:
-    """One fio output and the scenario of the cluster that it was measured on."""
+    """A fio output and the scenario of the measured cluster."""
 
     row: CalibrationRow
     scenario_path: Path
 
     @property
     def rows(self) -> tuple[CalibrationRow, ...]:
-        """The one row of the run."""
+        """The single row of the run."""
         return (self.row,)
 
     @property
@@ -112,7 +112,7 @@ class FioRun:
     def simulate(
         self, change: ModelChange, *, rounds: int
     ) -> dict[str, dict[str, float]]:
-        """Simulate the run with changed models; return its metrics by the row's id."""
+        """Simulate the run with changed models and return its metrics, keyed by row id."""
         in_flight = self.row.clients * self.row.depth_per_client
         most = max(REQUESTS_MAX, ROUNDS_MIN * in_flight)
         scenario = self._with_requests(max(REQUESTS_MIN, min(rounds * in_flight, most)))
@@ -142,16 +142,16 @@ class FioRun:
 
 
 def fio_runs(folder: Path) -> list[FioRun]:
-    """Read the fio outputs of a folder; the one TOML file next to them is the scenario of the cluster.
+    """Read the fio outputs of a folder. Its only TOML file is the scenario of the cluster.
 
-    A file whose name begins with a scheme, with hyphens for its colon and comma (``rs-4-2-randwrite.json``),
-    was measured on a pool of that scheme; all others on the first scheme of the scenario. Runs on replication
-    are fitted, all others are held out.
+    A file name that begins with a scheme, with hyphens for its colon and comma (``rs-4-2-randwrite.json``),
+    indicates a pool of that scheme. All other files use the first scheme of the scenario. Replication runs
+    are fitted and all others are held out.
 
     Raises
     ------
     CalibrationError
-        If there is not one scenario, or an output cannot be used; a line for each problem.
+        If there is not exactly one scenario, or an output cannot be used, with a line for each problem.
     ScenarioError
         If the scenario cannot be used.
     """
@@ -181,7 +181,7 @@ def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
     op, pattern = _load_of(path, options)
     clients = sum(_whole(path, each, "numjobs", 1) for each in options)
     if len(jobs) > 1 and any("numjobs" in each for each in options):
-        # Without group_reporting each copy of a job has an entry.
+        # Without group_reporting each clone of a job has an entry.
         clients = len(jobs)
     directions = [getattr(job, op) for job in jobs]
     iops = sum(direction.iops for direction in directions)
@@ -205,7 +205,7 @@ def _read(path: Path) -> _FioOutput:
     wanted = "wanted the JSON that fio writes with --output-format=json"
     try:
         text = path.read_text("utf-8")
-        # fio may print notes before the document.
+        # fio may print messages before the JSON document.
         return _FioOutput.model_validate(json.loads(text[text.index("{") :]))
     except ValidationError as error:
         first = error.errors()[0]
@@ -245,7 +245,7 @@ def _common(
 
 
 def _block_bytes(text: str) -> int:
-    """Read fio's block size, whose units are powers of 1024; of several the first."""
+    """Parse fio's block size, with units that are powers of 1024. Use the first of several sizes."""
     match = re.fullmatch(r"(\d{1,12})([kKmMgG]?)(?:i?[bB])?(?:,.*)?", text)
     if match is None or int(match[1]) == 0:
         raise ValueError(f"got {text}, wanted a size such as 4k")
@@ -260,7 +260,7 @@ def _whole(path: Path, options: Mapping[str, Any], key: str, default: int) -> in
 
 
 def _latencies(directions: Sequence[_Direction], iops: float) -> dict[str, float]:
-    """Return the mean latency of all jobs [ms], and the 99th percentile where one entry has it."""
+    """Return the mean latency of all jobs [ms], and the 99th percentile if a single entry reports it."""
     total_ns = sum(direction.lat_ns.mean * direction.iops for direction in directions)
     latencies = {"latency_mean_ms": total_ns / iops / 1e6} if total_ns else {}
     if len(directions) == 1:

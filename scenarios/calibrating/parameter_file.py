@@ -1,4 +1,4 @@
-"""Write a calibration as a parameter set, and as a scenario that uses it."""
+"""Write a calibration as a parameter set, with a scenario that uses it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from stripesim.scenarios.calibrating.calibrate import CalibrationResult
 from stripesim.scenarios.cells.models import cluster_set
 from stripesim.scenarios.schema.toml import toml_document
 
-#: Name of the file; a scenario next to it names it as ``./parameters.toml``.
+#: File name of the parameter set. A scenario in the same folder refers to it as ``./parameters.toml``.
 FILE: Final = "parameters.toml"
 _DIGITS: Final = 6
-# Tables of a drive that a calibration keeps.
+# Tables of a drive that a calibration leaves unchanged.
 _CAPACITY: Final = ("capacity", "endurance")
 # Models of a cluster whose numbers a calibration changes.
 _CHANGED: Final = ("client", "cpu", "threads", "public_nic", "private_nic")
@@ -24,7 +24,7 @@ _CHANGED: Final = ("client", "cpu", "threads", "public_nic", "private_nic")
 def parameter_text(result: CalibrationResult) -> str:
     """Return the fitted parameter set, for `cluster.parameters` and `cluster.drive`.
 
-    It holds every number of the set that it started from, with its provenance, and the drive.
+    It contains every number of the original set with its provenance, and the drive.
     """
     base = cluster_set(result.scenario)
     lines = [
@@ -55,7 +55,7 @@ def parameter_text(result: CalibrationResult) -> str:
 
 
 def scenario_text(result: CalibrationResult) -> str:
-    """Return the first fitted run as a scenario that uses the parameter set, for all schemes measured."""
+    """Return a scenario of the first fitted run with the parameter set and all measured schemes."""
     values = result.scenario.model_dump(mode="json", exclude_unset=True)
     schemes = dict.fromkeys(row.scheme for row in result.rows)
     values |= {"name": "calibrated", "schemes": list(schemes)}
@@ -74,7 +74,7 @@ def _device_table(device: object) -> str:
 def _model_lines(
     table: str, model: MeasuredModel, names: Iterable[str]
 ) -> Iterator[str]:
-    """Yield the numbers of a model with what its provenance says."""
+    """Yield the numbers of a model with their provenance."""
     for name in names:
         value = getattr(model, name)
         origin = model.provenance[name]
@@ -92,7 +92,7 @@ def _model_lines(
 
 
 def _copied_lines(table: str, entries: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the numbers of a table as they are."""
+    """Yield the numbers of a table unchanged."""
     for name, entry in entries.items():
         yield f"[{table}.{name}]"
         for key, value in entry.items():
@@ -101,7 +101,7 @@ def _copied_lines(table: str, entries: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _range_lines(result: CalibrationResult) -> Iterator[str]:
-    """Yield what the set was calibrated on."""
+    """Yield the range of measurements that the set was calibrated to."""
     cluster = result.scenario.cluster
     rows = result.rows
     blocks = [row.block_bytes for row in rows]

@@ -1,4 +1,4 @@
-"""Measured rows of a cluster, and the simulated runs that they are compared with."""
+"""Measured rows of a cluster, and the corresponding simulated runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from stripesim.scenarios.studies.nvme.measured import METRICS, MeasuredRow, load
 from stripesim.scenarios.studies.nvme.runs import models_of, predict, scenario_of
 from stripesim.sim.ceph.cluster import Models
 
-#: Metrics that a fit uses: of each row the first that it has. In a closed loop they say the same.
+#: Metrics for the fit, which uses the first one of each row. In a closed loop they are equivalent.
 FITTED_METRICS = ("iops", "mb_s", "latency_mean_ms")
 
 ModelChange = Callable[[Models], Models]
 
 
 class CalibrationError(ValueError):
-    """Measurements that cannot be used; a line for each problem."""
+    """Unusable measurements, with a line for each problem."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,16 +37,16 @@ class CalibrationRow:
     block_bytes: int
     clients: int
     depth_per_client: int
-    measured: Mapping[str, float]  #: Metric of `METRICS` → number in its unit
+    measured: Mapping[str, float]  #: Metric of `METRICS` → value in its unit
 
     @property
     def fitted_metric(self) -> str:
-        """The metric that a fit uses."""
+        """The metric used in the fit."""
         return next(metric for metric in FITTED_METRICS if metric in self.measured)
 
     @property
     def load_text(self) -> str:
-        """The load in words, such as ``rep:3 write 4 KiB rand, 1 × 1``."""
+        """The load as text, such as ``rep:3 write 4 KiB rand, 1 × 1``."""
         size = f"{self.block_bytes / 1024:g} KiB"
         if self.block_bytes >= 1 << 20:
             size = f"{self.block_bytes / (1 << 20):g} MiB"
@@ -55,17 +55,17 @@ class CalibrationRow:
 
 @dataclass(frozen=True)
 class Load:
-    """A closed loop that could be measured."""
+    """A closed-loop load to measure."""
 
     op: str
     pattern: str
     block_bytes: int
     clients: int
-    depth: int  #: Requests in flight of each client
+    depth: int  #: Requests in flight per client
 
     @property
     def name(self) -> str:
-        """A name for the load's files."""
+        """Name of the load, for file names."""
         size = (
             f"{self.block_bytes >> 10}k"
             if self.block_bytes < 1 << 20
@@ -79,7 +79,7 @@ class Load:
 
     @property
     def fio_command(self) -> str:
-        """The command that measures it."""
+        """The fio command that measures the load."""
         return (
             f"fio --name={self.name} --ioengine=rbd --pool=POOL --rbdname=IMAGE --rw={self._kind} "
             f"--bs={self.block_bytes >> 10}k --iodepth={self.depth} --numjobs={self.clients} --time_based "
@@ -88,7 +88,7 @@ class Load:
 
 
 class MeasuredRun(Protocol):
-    """A run that rows were measured in, which can be simulated."""
+    """A measured run with one or more rows that can be simulated."""
 
     @property
     def rows(self) -> tuple[CalibrationRow, ...]:
@@ -102,12 +102,12 @@ class MeasuredRun(Protocol):
 
     @property
     def drive_set(self) -> ParameterSet | None:
-        """The parameter set of the drives, for their capacity; None if a data sheet describes them."""
+        """The parameter set of the drives, for their capacity, or None if a data sheet describes them."""
 
     def simulate(
         self, change: ModelChange, *, rounds: int
     ) -> dict[str, dict[str, float]]:
-        """Simulate the run with changed models; return each metric of each row by the row's id."""
+        """Simulate the run with changed models and return the metrics of each row, keyed by row id."""
 
     def under(self, load: Load) -> MeasuredRun:
         """Return a run on the same cluster under another load."""
@@ -127,7 +127,7 @@ class TableRun:
 
     @property
     def drive_set(self) -> None:
-        """No set, because a data sheet describes the drives."""
+        """None, because a data sheet describes the drives."""
 
     def scenario(self) -> Scenario:
         """Return the run as a scenario."""
@@ -140,7 +140,7 @@ class TableRun:
     def simulate(
         self, change: ModelChange, *, rounds: int
     ) -> dict[str, dict[str, float]]:
-        """Simulate the run with changed models; return each metric of each row by the row's id."""
+        """Simulate the run with changed models and return the metrics of each row, keyed by row id."""
         simulated = predict(self.measured, self.hardware, rounds=rounds, change=change)
         return {
             row["row_id"]: {metric: float(row[metric]) for metric in METRICS}
@@ -178,14 +178,14 @@ def _calibration_row(row: MeasuredRow) -> CalibrationRow:
 
 
 def table_runs(folder: Path) -> list[TableRun]:
-    """Read the runs of a folder with ``times.csv`` and ``clusters.toml``.
+    """Read runs from a folder with ``times.csv`` and ``clusters.toml``.
 
     Raises
     ------
     CalibrationError
         If the rows are of several clusters.
     NvmeDataError
-        If a file cannot be read or a row is wrong; a line for each problem.
+        If a file cannot be read or a row is invalid, with a line for each problem.
     """
     measured, clusters = load(folder)
     counted = [row for row in measured if row.role != "not-derivable"]
@@ -207,7 +207,7 @@ def table_runs(folder: Path) -> list[TableRun]:
 
 
 def check_rows(rows: list[CalibrationRow], where: str) -> None:
-    """Check that there is something to fit, and that only rows of replication are fitted.
+    """Check that at least one row is fitted, and that only replication rows are.
 
     Raises
     ------

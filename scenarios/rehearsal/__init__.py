@@ -1,4 +1,4 @@
-"""Rehearsal of planned changes: movement, duration, fill of OSDs, and effects on clients.
+"""Rehearse planned changes: data movement, duration, OSD fill, and impact on clients.
 
-Start with `rehearse`. `exact_movement` needs no simulation, `samples` simulates the pace.
+Start with `rehearse`. `exact_movement` computes movement from CRUSH, and `samples` simulates its pace.
 """

@@ -1,4 +1,4 @@
-"""Backfill of PGs at full size: each waits for the reservations of its OSDs, then moves object by object."""
+"""Schedule the backfill of full-size PGs, each of which first waits for reservations on its OSDs."""
 
 import heapq
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from stripesim.sim.ceph.failures.background.reservations import Reservations
 
 
 class Backfill(NamedTuple):
-    """A moving PG: its acting primary, and the OSDs that it fills."""
+    """A PG to backfill, with its acting primary and its target OSDs."""
 
     lead: int
     targets: tuple[int, ...]
 
 
 def backfills_of(exact: ExactMovement) -> list[Backfill]:
-    """Return the PGs that a change moves, in order."""
+    """Return the PGs that a change moves, in ascending order."""
     targets_of: dict[int, set[int]] = {}
     movement = exact.movement
     for group, osd in zip(
@@ -26,7 +26,7 @@ def backfills_of(exact: ExactMovement) -> list[Backfill]:
         targets_of.setdefault(group, set()).add(osd)
     backfills = []
     for group in sorted(targets_of):
-        # The members before act until the new ones are filled (pg_temp).
+        # The old members act until the new ones are filled (pg_temp).
         lead = next(osd for osd in exact.up_before[group] if osd != NO_OSD)
         targets = tuple(sorted(targets_of[group] - {lead}))
         backfills.append(Backfill(lead, targets))
@@ -36,16 +36,16 @@ def backfills_of(exact: ExactMovement) -> list[Backfill]:
 def schedule_s(
     backfills: Sequence[Backfill], *, group_s: float, slots: int, osds: int
 ) -> float:
-    """Return the time until all PGs are filled, given the time of one PG once it has its reservations [s].
+    """Return the time until all PGs are backfilled [s].
 
     Parameters
     ----------
     backfills
-        The PGs.
+        The PGs to backfill.
     group_s
-        Time of one PG [s].
+        Time to backfill one PG once it has its reservations [s].
     slots
-        Reservations that an OSD grants to primaries, and the same number to targets (``osd_max_backfills``).
+        Reservations that each OSD grants as primary, and again as target (``osd_max_backfills``).
     osds
         Number of OSDs.
     """

@@ -1,4 +1,4 @@
-"""Shards that each planned change moves, from CRUSH alone."""
+"""Compute the shards that each planned change moves from CRUSH alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from stripesim.sim.engine.graph import IntArray
 
 @dataclass(frozen=True)
 class ExactMovement:
-    """Movement of one change."""
+    """Shard movement caused by one change."""
 
     change: PlannedChange
     movement: Movement
@@ -25,7 +25,7 @@ class ExactMovement:
 
     @property
     def unplaced_groups_count(self) -> int:
-        """PGs for which CRUSH finds too few OSDs after the change [count]."""
+        """Number of PGs with too few OSDs in CRUSH after the change [count]."""
         return sum(NO_OSD in up_set for up_set in self.up_after)
 
 
@@ -42,7 +42,7 @@ def exact_movements(scenario: Scenario, scheme: str) -> list[ExactMovement]:
     Returns
     -------
     list of ExactMovement
-        Up sets are those of CRUSH, with its weights, weight sets and OSDs that are out.
+        Movement between the CRUSH up sets, including weights, weight sets and OSDs that are out.
     """
     code: RedundancyScheme = parse_scheme(scheme)
     osd_hosts = padded_osd_hosts(scenario)

@@ -1,4 +1,4 @@
-"""The copy of a pool into a new one of another scheme: placement, bytes and fill, without its duration."""
+"""Copy a pool into a new pool with another scheme: placement, bytes and fill, but not duration."""
 
 from typing import Any, Final
 
@@ -18,15 +18,15 @@ COPY_WARNING: Final = (
     "change 0 (scheme): the copy itself is not simulated: its duration and clients are not known, and writes "
     "have no metadata"
 )
-# Numbers that a copy does not have.
+# Fields that have no value for a copy.
 _CLIENTS = ("duration_s", "iops", "latency_p50_ns", "latency_p99_ns")
 
 
 def rehearse_copy(scenario: Scenario) -> dict[str, Any]:
-    """Describe the change of a scenario whose only change is another scheme.
+    """Describe a copy for a scenario whose only change is another scheme.
 
-    A client reads each object from the old pool and writes it into the new one, whose number is the next one.
-    Both pools are complete before the old one is deleted.
+    A client reads each object from the old pool and writes it to the new one, which has the next pool number.
+    The cluster holds both pools in full until the old one is deleted.
     """
     (change,) = scenario.changes
     assert change.scheme is not None, "checked by change_rules"
@@ -38,7 +38,7 @@ def rehearse_copy(scenario: Scenario) -> dict[str, Any]:
     new_shard_bytes = kind_of(new).shard_bytes
     shards = np.bincount(_osds(new), minlength=new.cluster.osds)
     shards_count = int(shards.sum())
-    # The primary reads its own shard, and gathers the other k − 1; a replica is read by itself.
+    # The primary reads its local shard and gathers the other k − 1. A replica needs only the local read.
     read_bytes = old.scheme.k * kind_of(old).shard_bytes
     gathered = _remote_bytes(old, old.scheme.k, kind_of(old).shard_bytes)
     spread = _remote_bytes(new, new.scheme.width, new_shard_bytes)
@@ -84,7 +84,7 @@ def _osds(pool: Pool) -> Any:
 def _remote_bytes(
     pool: Pool, shards_count: int, shard_bytes: int
 ) -> tuple[float, float]:
-    """Return the bytes of an object's first shards that are not the primary's: all, and on other hosts."""
+    """Return the bytes of an object's first shards outside the primary: in total, and on other hosts."""
     acting = pool.cluster.acting
     hosts = np.where(
         acting == NO_OSD,

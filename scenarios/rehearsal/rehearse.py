@@ -1,4 +1,4 @@
-"""Answer `stripesim rehearse`: movement, duration, fill, and client performance of each change."""
+"""Predict movement, duration, fill and client performance of each change for `stripesim rehearse`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ from stripesim.scenarios.rehearsal.samples import (
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.sim.ceph.kinds import kind_of
 
-#: Shards of objects that all changes of one simulation may move [count].
+#: Maximum number of object shards that the changes of one simulation move [count].
 SHARDS_MAX: Final = 20_000
-# Objects of a PG that are simulated at least.
+# Minimum number of objects to simulate per PG.
 _GROUP_OBJECTS_MIN: Final = 4
-# Field of the answer → column of a simulated change. As in Ceph's counters, messages between OSDs of one host
-# count as sent. The last field is the traffic between hosts.
+# Field of the result → column of a simulated change. As in Ceph's counters, messages between OSDs on one host
+# count as sent. The last field counts only traffic between hosts.
 _MOVED: Final = {
     "device_read_bytes": "device_read_bytes",
     "device_write_bytes": "device_write_bytes",
@@ -52,7 +52,7 @@ def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
     Returns
     -------
     dict
-        ``changes`` and ``warnings``, as the contract in the reference of the command line has them.
+        ``changes`` and ``warnings``, as documented in the command-line reference.
 
     Raises
     ------
@@ -61,9 +61,9 @@ def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
 
     Notes
     -----
-    PGs and shards that move are exact. All PGs hold the same number of objects. If the changes move more than
-    `SHARDS_MAX` shards of objects, only a few objects of each PG are simulated. A schedule of the same
-    reservations then extrapolates to PGs of full size, at the sample's time for each object.
+    The numbers of PGs and shards that move are exact. All PGs are assumed to hold the same number of objects.
+    If the changes move more than `SHARDS_MAX` object shards, only a few objects of each PG are simulated. A
+    schedule with the same reservations then extrapolates to full-size PGs at the sample's time per object.
     """
     _check(scenario)
     scenario = _bounded_by_time(scenario)
@@ -73,7 +73,7 @@ def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
             "changes": [row],
             "warnings": [COPY_WARNING, *_range_warnings(scenario)],
         }
-    # Clients issue one kind of request. A warning names the others.
+    # Clients issue one kind of request. A warning lists the others.
     cell = cells(scenario)[0]
     models = build_models(scenario)
     check_schemes(scenario, models)
@@ -101,15 +101,15 @@ def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Whole:
-    """The complete pool, of which a sample is simulated."""
+    """The complete pool, represented by a simulated sample."""
 
     shard_bytes: int  # Size of one shard of an object [B].
-    group_objects: float  # Objects of a PG, the mean of all.
-    slots: int  # Reservations for backfill that an OSD grants.
+    group_objects: float  # Mean number of objects per PG.
+    slots: int  # Backfill reservations that each OSD grants.
     osds: int
 
     def is_sampled(self, sample: Sample) -> bool:
-        """Return True if the sample has only a part of the objects."""
+        """Return True if the sample contains only part of the objects."""
         return round(self.group_objects) > sample.group_objects_count
 
 
@@ -128,7 +128,7 @@ def _check(scenario: Scenario) -> None:
 
 
 def _with_profiles(scenario: Scenario) -> list[Scenario]:
-    """Return the scenario with each mClock profile, the default first. Other op queues have no profiles."""
+    """Return the scenario once per mClock profile, default first. Other op queues have no profiles."""
     cluster = scenario.cluster
     if cluster.op_queue != "mclock_scheduler" or cluster.mclock_profile is not None:
         return [scenario]
@@ -145,7 +145,7 @@ def _with_profiles(scenario: Scenario) -> list[Scenario]:
 def _row(
     index: int, exact: ExactMovement, samples: Sequence[Sample], whole: _Whole
 ) -> dict[str, Any]:
-    """Describe one change: bytes, time and fill with the first profile, clients with each."""
+    """Describe one change: bytes, duration and fill for the first profile, client metrics for each."""
     shards_count = exact.movement.shards_count
     first = samples[0]
     profiles = [_profile(index, exact, sample, whole) for sample in samples]
@@ -162,14 +162,14 @@ def _row(
 
 
 def _bytes(index: int, sample: Sample, whole: _Whole) -> dict[str, int | None]:
-    """Return the bytes that a change reads, writes and sends, None if it is never applied."""
+    """Return the bytes that a change reads, writes and sends, or None if it is never applied."""
     if index >= len(sample.rows):
         return dict.fromkeys(_MOVED)
     simulated = sample.rows[index]
     scale = whole.group_objects / sample.group_objects_count
     moved: dict[str, int | None] = {}
     for name, counter in _MOVED.items():
-        # Peering moves the same bytes whatever PGs hold.
+        # Peering moves the same bytes regardless of the data in the PGs.
         noted_bytes = simulated[f"noted_{counter}"]
         moved[name] = round(scale * (simulated[counter] - noted_bytes) + noted_bytes)
     return moved
@@ -178,9 +178,9 @@ def _bytes(index: int, sample: Sample, whole: _Whole) -> dict[str, int | None]:
 def _profile(
     index: int, exact: ExactMovement, sample: Sample, whole: _Whole
 ) -> dict[str, Any]:
-    """Return the time of a change with one profile, and its clients before, during and after."""
+    """Return a change's duration and its client metrics before, during and after it, for one profile."""
     if index >= len(sample.rows):
-        # The change before never became clean.
+        # The cluster never became clean after the previous change.
         return {"profile": sample.profile, "duration_s": None, **sample.clients(0, 0)}
     simulated = sample.rows[index]
     start_s = simulated["at_s"]
@@ -199,9 +199,9 @@ def _profile(
 def _duration_s(
     exact: ExactMovement, simulated: Mapping[str, Any], sample: Sample, whole: _Whole
 ) -> float | None:
-    """Return how long a change takes with all objects [s].
+    """Return the duration of a change with all objects [s].
 
-    Add to the sample's duration the extra time of PGs of full size under the same reservations.
+    Add the extra time for full-size PGs under the same reservations to the sample's duration.
     """
     sampled_s: float | None = simulated["duration_s"]
     object_s = simulated["object_s"]
@@ -218,7 +218,7 @@ def _duration_s(
 
 
 def _fill(index: int, sample: Sample) -> dict[str, Any]:
-    """Return how full the fullest OSD becomes after a change, and the last ratio that one reaches."""
+    """Return the peak fill of the fullest OSD after a change, and the highest fill threshold reached."""
     ratios = sample.peak_ratios(index)
     if sample.fill is None or ratios is None:
         return dict.fromkeys(("peak_used_ratio", "full_ratio_reached", "fullest_osd"))
@@ -263,7 +263,7 @@ def _bounded_by_time(scenario: Scenario) -> Scenario:
 
 
 def _client_warnings(scenario: Scenario) -> list[str]:
-    """Return the limits of the client numbers."""
+    """Return warnings about the limits of client metrics."""
     warnings = []
     first, *left_out = cells(scenario)
     if left_out:
@@ -279,7 +279,7 @@ def _client_warnings(scenario: Scenario) -> list[str]:
 
 
 def _range_warnings(scenario: Scenario) -> list[str]:
-    """Return where the scenario is outside the calibrated range."""
+    """Return warnings where the scenario is outside the calibrated range."""
     outside = [
         f"outside the calibrated range: {line}" for line in warnings_of(scenario)
     ]

@@ -1,4 +1,4 @@
-"""Simulations of planned changes on a sample of the data."""
+"""Simulate planned changes on a sample of the data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,28 +18,27 @@ from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.run import RunResult, simulate
 
-#: Time before each change, and after the last, in which clients are measured without recovery [ns].
+#: Time to measure clients without recovery, before each change and after the last one [ns].
 QUIET_NS: Final = 2_000_000_000
-# Length of the run, in multiples of the time that the changes take without clients, first and second try.
+# Length of the first and second attempt, in multiples of the changes' duration without clients.
 _LONGER: Final = (2, 8)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """A simulation of the changes with some of the pool's objects."""
+    """A simulation of the changes with a sample of the pool's objects."""
 
     profile: str  #: mClock profile, or the name of another op queue
-    group_objects_count: int  #: Objects of each PG that are simulated [count]
-    rows: Sequence[
-        Mapping[str, Any]
-    ]  #: What each change moved, as `describe_changes` has it
-    fill: (
-        FillPlan | None
-    )  #: Fill of the OSDs at the start; None if their capacity is not known
-    history: Mapping[str, Any]  #: Bytes used over time, as `describe_fill` has them
+    group_objects_count: int  #: Simulated objects per PG [count]
+    #: Data moved by each change, in the format of `describe_changes`
+    rows: Sequence[Mapping[str, Any]]
+    #: Initial fill of the OSDs, or None if their capacity is unknown
+    fill: FillPlan | None
+    #: Used bytes over time, in the format of `describe_fill`
+    history: Mapping[str, Any]
     requested: ClientRequests
     end_ns: int
-    has_load: bool  #: True if clients worked all the time
+    has_load: bool  #: True if clients issued requests throughout
 
     def end_s(self, index: int) -> float:
         """Return the time of the next change, or the end of the run [s]."""
@@ -48,7 +47,7 @@ class Sample:
         return self.end_ns / 1e9
 
     def peak_ratios(self, index: int) -> FloatArray | None:
-        """Return the largest used share of each OSD after a change, shape (osds,); None if not known."""
+        """Return the peak fill ratio of each OSD after a change, shape (osds,), or None if unknown."""
         if self.fill is None or index >= len(self.rows):
             return None
         used_bytes = self.fill.used_bytes.copy()
@@ -69,7 +68,7 @@ class Sample:
         return ratios
 
     def clients(self, start_s: float, stop_s: float) -> dict[str, float | None]:
-        """Return rate and latencies of the requests that completed between two moments."""
+        """Return rate and latencies of the requests that completed between two points in time."""
         if not self.has_load or stop_s <= start_s:
             return {"iops": None, "latency_p50_ns": None, "latency_p99_ns": None}
         completed_s = self.requested.completed_ns[self.requested.done] / 1e9
@@ -86,7 +85,7 @@ class Sample:
 
 
 def stored_objects(scenario: Scenario) -> float:
-    """Return the objects that the pool holds [count]."""
+    """Return the number of objects in the pool [count]."""
     stored_bytes = scenario.cluster.stored_bytes or scenario.images_bytes
     return stored_bytes / scenario.cluster.object_bytes
 
@@ -99,10 +98,10 @@ def simulate_sample(
     group_objects_count: int,
     engine: str,
 ) -> Sample:
-    """Simulate the changes of a scenario with some of the objects of each PG.
+    """Simulate the changes of a scenario with a sample of each PG's objects.
 
-    Where the workload is bounded by time, clients work from before the first change until after the last;
-    otherwise they issue their requests, and then leave the cluster alone.
+    If the workload is bounded by time, clients are active from before the first change until after the last.
+    Otherwise they issue their requests and stop.
     """
     inputs = build_cell(scenario, cell)
     assert inputs.faults is not None
@@ -135,7 +134,7 @@ def simulate_sample(
 def _with_load(
     inputs: CellInputs, faults: FaultPlan, seed: int, engine: str
 ) -> RunResult:
-    """Simulate the changes while clients work, for as long as the changes take."""
+    """Simulate the changes with active clients until the changes are complete."""
     alone = _alone(inputs.pool, faults, seed, engine)
     assert alone.timeline is not None
     clean_s = [row["clean_s"] for row in alone.timeline["changes"]]
@@ -153,7 +152,7 @@ def _with_load(
 
 
 def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> RunResult:
-    """Simulate the changes on an idle cluster. The run needs a client, which reads once."""
+    """Simulate the changes on an idle cluster. The run needs a client, so one read is issued."""
     once = Synthetic(
         pattern="rand",
         block_bytes=4096,
@@ -168,7 +167,7 @@ def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> RunResult:
 def fill_plan(
     scenario: Scenario, pool: Pool, drives: Drives, group_objects_count: int
 ) -> FillPlan | None:
-    """Return how full OSDs are at the start; None if their capacity is not known.
+    """Return the initial fill of the OSDs, or None if their capacity is unknown.
 
     Parameters
     ----------
@@ -179,7 +178,7 @@ def fill_plan(
     drives
         Drives of the cluster.
     group_objects_count
-        Simulated objects of each PG. Each represents the same share of the pool.
+        Simulated objects per PG. Each represents the same share of the pool.
     """
     if drives.capacity is None or drives.fill is None:
         return None
@@ -214,7 +213,7 @@ def _writes(load: WorkloadSpec) -> bool:
 
 
 def _capacities(pool: Pool, drives: Drives) -> FloatArray:
-    """Return the capacity of each OSD [B]; new hosts have drives like the last."""
+    """Return the capacity of each OSD [B]. New hosts get the same drives as the last host."""
     hosts = pool.cluster.osd_hosts
     if drives.host_drive_bytes:
         hosts = np.minimum(hosts, len(drives.host_drive_bytes) - 1)

@@ -1,4 +1,4 @@
-"""A rehearsal as rows of text."""
+"""Format a rehearsal as table rows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from stripesim.scenarios.schema.units import bytes_text
 
 
 def table_of_changes(document: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return a row of text for each change and profile of a rehearsal."""
+    """Return a table row for each change and profile of a rehearsal."""
     return [
         _cells(change, profile)
         for change in document["changes"]

@@ -1,4 +1,4 @@
-"""A cluster: its models, its resources by index, and the binding of roles to them."""
+"""The cluster: its models, its indexed resources, and the binding of roles to resources."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,25 +36,24 @@ from stripesim.sim.engine.program import (
 
 NO_OSD = 2147483647
 
-# Resources of a host and of an OSD, in order, with the discipline of each.
+# Resource kinds of each host, in index order.
 _HOST_KINDS = ("cpu", "public.tx", "public.rx", "private.tx", "private.rx")
-# An OSD has a pool of threads ("worker") for each of its queues of operations, before these.
+# Resource kinds of each OSD, after one pool of worker threads per operation queue.
 _OSD_KINDS = ("messenger", "ssd", "kv", "sync", "finisher")
-# Threads of a device if threads keep their cores: the one that collects completions, and those that wait for
-# a read.
+# Threads of a device, where threads keep their cores: one collects completions, others block on reads.
 _WAITING_KINDS = ("aio", "reader")
-# Limit on the client requests that an OSD admits, where so many may be in flight.
+# Admission limit for an OSD's client requests, included only if the load can reach it.
 _THROTTLE_KINDS = ("throttle",)
-# Further queues of a drive with separate queues for each direction.
+# Additional queues of a drive that queues reads and writes separately.
 _DRIVE_KINDS = ("ssd.link", "ssd.write")
-#: Kinds of resources that are threads: one that finds nothing to do goes to sleep.
+#: Resource kinds that are threads, which sleep when idle.
 THREAD_KINDS = ("worker", "messenger", "kv", "finisher", *_WAITING_KINDS)
 _GROUP_KINDS = ("pg.lock", "pg.exec", "pg.pipeline")
 _CLIENT_KINDS = ("client.submit", "client.tx", "client.rx")
 
 
-#: Kernels that the model of buffers was fitted with and is charged with. Jerasure without pyeclib's copies
-#: takes as long by itself as Ceph's plugin in all, so there is nothing to add.
+#: The buffer model was fitted with this kernel and is charged only for it. Jerasure without pyeclib's copies
+#: already takes as long as Ceph's complete plugin, so nothing is added.
 BUFFERED_KERNELS = "isa_l"
 
 
@@ -62,13 +61,18 @@ BUFFERED_KERNELS = "isa_l"
 class Models:
     """The measured models of one cluster.
 
-    `kernel_backend` names the kernel that encodes, one of the table's; None: the table's first.
-    `encode_buffers` is what the modelled system pays around an encode call, charged where the table holds
-    the kernel without copies (Ceph's own tables hold both) and it is one of `BUFFERED_KERNELS`; None:
-    nothing. `lookup` is what finding an
-    object's metadata reads from the device; None: it is in memory. `ec` is how erasure-coded objects are read
-    and written. `op_queue` is how worker threads choose what comes next; None: in order of arrival.
-    `throttle` limits the client requests that an OSD admits; None: fewer are in flight, or there is no limit.
+    `kernel_backend` selects the encoding kernel from the table. The default is the table's first.
+
+    `encode_buffers` models the buffer handling around an encode call. It is charged for `BUFFERED_KERNELS`
+    if the table holds the kernel without copies (Ceph's tables hold both).
+
+    `lookup` models device reads of object metadata. Without it all metadata is in memory.
+
+    `ec` sets how erasure-coded objects are read and written. `op_queue` schedules operations on worker
+    threads, which are otherwise served in order of arrival.
+
+    `throttle` limits the client requests that an OSD admits. It is None without a limit, or if the load
+    cannot reach it.
     """
 
     client: ClientModel
@@ -89,7 +93,7 @@ class Models:
     throttle: ThrottleModel | None = None
 
     def described(self) -> dict[str, MeasuredModel]:
-        """Return the models whose numbers have a provenance, by name."""
+        """Return the models that record the provenance of their numbers, by name."""
         return {
             name: model
             for name, model in vars(self).items()
@@ -97,14 +101,14 @@ class Models:
         }
 
     def backend_for(self, scheme: str) -> str | None:
-        """Return the kernel for a scheme: the one named, unless it does not offer such codes."""
+        """Return the named kernel, or None (the table's first) if it does not support the scheme."""
         named = self.kernel_backend
         if named in self.kernel.backends and scheme not in self.kernel.schemes(named):
             return None
         return named
 
     def encode_ns(self, scheme: str, data_bytes: float) -> float:
-        """Processor time of encoding one stripe [ns]: the kernel alone, where copies were measured apart."""
+        """Return the processor time of encoding one stripe, without copies where measured separately [ns]."""
         cost = self.kernel.cost(
             scheme=scheme, op="encode", backend=self.backend_for(scheme)
         )
@@ -142,7 +146,7 @@ class Models:
                 backend=self.backend_for(scheme),
             )
         except KernelTableError:
-            # Ceph's plugins have no separate call for one shard. They decode one erasure.
+            # Ceph's plugins cannot rebuild a single shard separately. They decode with one erasure.
             cost = self.kernel.cost(
                 scheme=scheme, op="decode", erasures=1, backend=self.backend_for(scheme)
             )
@@ -154,21 +158,18 @@ class Cluster:
     """Hosts with OSDs, clients, and a pool of placement groups."""
 
     osd_hosts: IntArray  #: Host of each OSD, shape (osds,)
-    #: OSD of each shard of each placement group; `NO_OSD` where there is none, shape (groups, width)
+    #: OSD of each shard of each placement group, or `NO_OSD`, shape (groups, width)
     acting: IntArray
     models: Models
-    recovery_chunk_bytes: int = (
-        8 << 20
-    )  #: Most of an object that one round of its recovery moves [B]
-    #: Machine of each client, from 0; clients on one machine share its network, shape (clients,)
+    #: Maximum part of an object that one recovery round moves [B]
+    recovery_chunk_bytes: int = 8 << 20
+    #: Machine of each client, from 0. Clients on one machine share its network, shape (clients,)
     client_hosts: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
-    #: Whether those machines are the storage hosts, whose processors and public network the clients then
-    #: share
+    #: True if clients run on the storage hosts and share their processors and public network
     clients_on_osd_hosts: bool = False
-    one_network: bool = (
-        False  #: Whether one interface of a host carries public and private traffic
-    )
-    #: Cores of each host; None: as many as the processor model has, shape (hosts,)
+    #: True if one interface of each host carries both public and private traffic
+    one_network: bool = False
+    #: Cores of each host, by default those of the processor model, shape (hosts,)
     host_cores: IntArray | None = None
 
     @cached_property
@@ -190,7 +191,7 @@ class Cluster:
 
     @property
     def one_client(self) -> bool:
-        """Whether there is one client on a machine of its own, which every binding row can name."""
+        """True if there is a single client on a separate machine, so that every binding row can name it."""
         return self.clients == 1 and not self.clients_on_osd_hosts
 
     @cached_property
@@ -216,7 +217,7 @@ class Cluster:
 
     @cached_property
     def resources(self) -> Resources:
-        """All resources: the clients', each host's, each OSD's, each placement group's lock."""
+        """All resources, in order: clients, hosts, OSDs, locks of placement groups."""
         models = self.models
         threads = models.threads
         queue = models.op_queue
@@ -230,7 +231,7 @@ class Cluster:
         servers[self.host_resource(np.arange(self.hosts), "cpu")] = self.cores
         pools = (*THREAD_KINDS, *_THROTTLE_KINDS, "pg.lock", "pg.exec")
         disciplines = {**dict.fromkeys(pools, POOL), "sync": BATCH, "pg.pipeline": GATE}
-        # Cost of waking a thread. The key-value thread includes the time of a sync.
+        # Wake-up cost of each thread. For the key-value thread it includes the time of a sync.
         wakes_ns = dict.fromkeys(THREAD_KINDS, round(threads.wake_ns))
         wakes_ns["kv"] = round(threads.wake_ns + threads.sync_ns)
         slowdown = round(models.cpu.paired_slowdown_fraction * PAIRED_UNIT)
@@ -253,7 +254,7 @@ class Cluster:
 
     @property
     def _capacities(self) -> dict[str, int]:
-        """Servers of each kind of resource that may have several, except cores."""
+        """Return the servers of each kind of resource that may have several, except cores."""
         client = self.models.client
         threads = self.models.threads
         drive = self.models.ssd
@@ -270,7 +271,7 @@ class Cluster:
         }
 
     def _owners(self) -> list[tuple[str, str]]:
-        """Name the owner and the kind of each resource, in the order of their indices."""
+        """List the owner and kind of each resource, in index order."""
         of_osd = [("", kind) for kind in self._osd_kinds]
         queues = [""]
         if self._op_shards > 1:
@@ -286,7 +287,7 @@ class Cluster:
         return owners
 
     def _processes(self, kinds: tuple[str, ...]) -> IntArray:
-        """Return the process of each thread, one for each OSD, where it matters which process runs."""
+        """Return the process (OSD) of each thread, if switches between processes are modelled."""
         processes = np.full(len(kinds), -1, dtype=np.int64)
         if self.models.threads.cool_ns:
             first = self._first_osd_resource
@@ -296,7 +297,7 @@ class Cluster:
         return processes
 
     def _served_by(self, resources: int) -> IntArray:
-        """Return the key-value thread that makes an OSD's syncs, where threads keep their cores."""
+        """Return the key-value thread that performs each OSD's syncs, where threads keep their cores."""
         served_by = np.full(resources, -1, dtype=np.int64)
         if self.models.threads.slice_ns:
             osds = np.arange(self.osds)
@@ -304,7 +305,7 @@ class Cluster:
         return served_by
 
     def _client_owners(self) -> list[tuple[str, str]]:
-        """Owner and kind of the clients' resources: submission threads of each, network of each machine."""
+        """List owner and kind of client resources: submission threads per client, network per machine."""
         if self.one_client:
             return [("", kind) for kind in _CLIENT_KINDS]
         submit, *nics = _CLIENT_KINDS
@@ -324,7 +325,7 @@ class Cluster:
         return self._first_host_resource + self.hosts * len(_HOST_KINDS)
 
     def client_rows(self) -> IntArray:
-        """Bind the roles of each client, shape (clients, roles); nothing else is bound."""
+        """Bind only the roles of each client, shape (clients, roles)."""
         rows = np.full(
             (self.clients, roles.role_count(self.width)), UNBOUND, dtype=np.int64
         )
@@ -345,19 +346,19 @@ class Cluster:
         return rows
 
     def host_resource(self, hosts: IntArray, kind: str) -> IntArray:
-        """Index of a host's resource, for an array of hosts."""
+        """Return the resource index of one kind for each host in an array."""
         if self.one_network:
             kind = kind.replace("private", "public")
         place = _HOST_KINDS.index(kind)
         return self._first_host_resource + hosts * len(_HOST_KINDS) + place
 
     def osd_resource(self, osds: IntArray, kind: str) -> IntArray:
-        """Index of an OSD's resource, for an array of OSDs."""
+        """Return the resource index of one kind for each OSD in an array."""
         place = self._op_shards + self._osd_kinds.index(kind)
         return self._first_osd_resource + osds * self._osd_size + place
 
     def worker_resource(self, osds: IntArray, groups: IntArray) -> IntArray:
-        """Index of the threads that process a PG's operations on an OSD (v16.2.15, ``hash_to_shard``)."""
+        """Return the worker pool that serves a PG's operations on an OSD (v16.2.15, ``hash_to_shard``)."""
         first = self.osd_resource(osds, _OSD_KINDS[0])
         return first - self._op_shards + groups % self._op_shards
 
@@ -381,17 +382,17 @@ class Cluster:
         return kinds
 
     def group_resource(self, groups: IntArray, kind: str) -> IntArray:
-        """Index of a placement group's resource, for an array of groups."""
+        """Return the resource index of one kind for each placement group in an array."""
         first = self._first_osd_resource + self.osds * self._osd_size
         return first + groups * len(_GROUP_KINDS) + _GROUP_KINDS.index(kind)
 
     def resources_of_osd(self, osd: int) -> IntArray:
-        """Indices of all that stops with an OSD."""
+        """Return the indices of all resources that fail with an OSD."""
         first = self.worker_resource(np.array([osd]), np.zeros(1, dtype=np.int64))
         return first + np.arange(self._osd_size)
 
     def resources_of_host(self, host: int) -> IntArray:
-        """Indices of all that stops with a host, except for its OSDs: processors and network."""
+        """Return the resources that fail with a host, except those of its OSDs: processors and network."""
         one = np.array([host], dtype=np.int64)
         return np.concatenate([self.host_resource(one, kind) for kind in _HOST_KINDS])
 
@@ -400,10 +401,10 @@ class Cluster:
     ) -> IntArray:
         """Bind roles to resources.
 
-        Rows have the OSD of each shard (`NO_OSD` where there is none), the shard that leads, and the
-        placement group for its lock. In the result a role is `UNBOUND` where there is none: shards without
-        an OSD, and the network between shards that share a host with the primary; where clients are
-        several, theirs are `BY_CLIENT`: `client_rows` has them.
+        Each row holds the OSD of each shard (or `NO_OSD`), the primary's shard, and the placement group
+        that owns the lock. Roles of shards without an OSD are `UNBOUND` in the result, as is the network
+        between the primary and shards on the same host. With several clients, client roles are `BY_CLIENT`
+        and `client_rows` binds them.
         """
         rows = np.full(
             (len(acting), roles.role_count(acting.shape[1])), UNBOUND, dtype=np.int64
@@ -457,7 +458,7 @@ class Cluster:
 
     @property
     def _shard_kinds(self) -> dict[int, str]:
-        """Kind of the OSD's resource that each part of a shard is."""
+        """Return the kind of OSD resource for each part of a shard."""
         kinds = {
             roles.MESSENGER: "messenger",
             roles.FINISHER: "finisher",

@@ -1,8 +1,8 @@
-"""Service demands: what one request takes of each class of resources when it meets no other request.
+"""Service demands: the time that one request uses each class of resources in an otherwise idle cluster.
 
-The numbers come from the op graphs that the engines execute, without running an engine. By the utilisation
-law no system serves more requests per second than ``servers / demand`` of any resource, whatever the queues
-do, so the smallest of these rates is an upper bound of the throughput. Start with `demands_of`.
+Demands are summed over the op graphs that the engines execute, without running an engine. By the utilisation
+law, ``servers / demand`` of each resource is an upper bound on the throughput, whatever the queueing
+discipline. The smallest of these rates is the tightest bound. Start with `demands_of`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from stripesim.sim.engine.program import BATCH, BY_CLIENT, GATE, PAIRED_UNIT, Re
 
 FloatArray = npt.NDArray[np.float64]
 
-#: Requests that are planned to find the mean demand [count].
+#: Sample size for the mean demand of a request [count].
 SAMPLE_REQUESTS = 512
-# Resources that bound how many requests are admitted rather than how fast they are served.
+# Resources that limit the number of admitted requests, not their rate of service.
 _NO_QUEUE = ("throttle",)
-# Precision of the search for the factor on relative loads, over one request in flight.
+# Tolerance of the search for the fugacity, relative to one request in flight.
 _FUGACITY_STEP = 1e-3
-# Placement groups whose busiest resources stand for those of all [count].
+# Sample size for the busiest resources of a placement group [count].
 _GROUPS_SAMPLED = 32
 
 
@@ -47,29 +47,28 @@ class StationDemand:
 
     kind: str  #: Class of the resources, such as ``ssd`` or ``public.tx``
     members: int  #: Resources of this class [count]
-    units: (
-        int  #: Cores, channels, threads or interfaces of all members together [count]
-    )
-    servers: float  #: The same, two busy hardware threads of a core counted as what they do together [count]
-    demand_ns: float  #: Time that a request takes of all members together [ns]
+    #: Cores, channels, threads or interfaces, summed over all members [count]
+    units: int
+    servers: float  #: `units`, with two busy hardware threads counted by their joint throughput [count]
+    demand_ns: float  #: Service time per request, summed over all members [ns]
     imbalance: float  #: Load of the busiest member over the mean of all [1]
-    rate_per_s: (
-        float  #: Rate of requests at which the busiest member is always busy [1/s]
-    )
-    by_streams: bool  #: Whether the few groups that sequential streams are in at a time set that rate
+    #: Request rate that saturates the busiest member [1/s]
+    rate_per_s: float
+    #: True if the rate is set by the few placement groups that sequential streams access at a time
+    by_streams: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mix:
-    """One of the workloads whose mean request is asked for."""
+    """A workload and its share of all requests."""
 
     workload: Workload | SyntheticLoops
-    share: float = 1.0  #: Share of all requests that are of this workload, 0 to 1
-    prefilled: bool = True  #: Whether the objects exist before the first request
-    #: Placement groups that requests go to at a time, on average [count]; None: all. A sequential stream
-    #: stays on one object until it has passed it.
+    share: float = 1.0  #: Share of this workload in all requests, 0 to 1
+    prefilled: bool = True  #: True if all objects exist before the first request
+    #: Mean number of placement groups that requests address at a time, or None for all of them. A sequential
+    #: stream stays on one object until it reaches the object's end.
     groups_at_a_time: float | None = None
-    #: Whether the partial stripes that a write needs are in flight with an earlier one, as under a sequential
+    #: True if an earlier write still holds the partial stripes that a write needs, as under a sequential
     #: load, so that drives do not read them again
     stripes_in_flight: bool = False
 
@@ -77,33 +76,33 @@ class Mix:
 def demands_of(
     pool: Pool, mixes: Sequence[Mix], group_weights: FloatArray
 ) -> tuple[StationDemand, ...]:
-    """Compute what the mean request takes of each class of resources.
+    """Compute the mean demand of a request at each class of resources.
 
     Parameters
     ----------
     pool
         The pool and its cluster.
     mixes
-        The workloads that share the cluster; of each about `SAMPLE_REQUESTS` requests are planned.
+        The workloads that share the cluster. About `SAMPLE_REQUESTS` requests of each are planned.
     group_weights
         Share of the requests that goes to each placement group in the long run, shape (groups,).
 
     Returns
     -------
     tuple of StationDemand
-        One for each class of resources that a request uses, the lowest rate first.
+        One for each class of resources that a request uses, in ascending order of rate.
 
     Notes
     -----
-    The busiest resource of a class decides, as CRUSH places the groups: uneven placement lowers the bound.
-    A thread or a lock is in use from being taken to being given back by a request that meets no other one.
-    Left out, because they depend on the load: wake-ups of threads, and syncs of the key-value store, of
-    which one serves all transactions that wait. Read caches are as cold as at the start of a run.
+    The busiest resource of a class determines its rate, so uneven CRUSH placement lowers the bound. The
+    demand for a thread or lock is the time from acquire to release without contention. Two costs are omitted
+    because they depend on the load: thread wake-ups, and syncs of the key-value store, each of which serves
+    all waiting transactions. Read caches are cold, as at the start of a run.
 
     References
     ----------
     P. J. Denning, J. P. Buzen, "The operational analysis of queueing network models", ACM Computing Surveys
-    10(3), 1978: the utilisation law and the bound of the bottleneck.
+    10(3), 1978: the utilisation law and the bottleneck bound.
     """
     resources = pool.cluster.resources
     servers = _servers(resources)
@@ -126,7 +125,7 @@ def requests_in_flight(
     total: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    r"""Draw how the requests of a closed loop divide over the placement groups at a moment in the long run.
+    r"""Draw the number of requests in flight in each placement group from a closed loop's steady state.
 
     Parameters
     ----------
@@ -139,7 +138,7 @@ def requests_in_flight(
     total
         Requests in flight [count].
     rng
-        Draws the moment.
+        Random generator of the draw.
 
     Returns
     -------
@@ -148,11 +147,11 @@ def requests_in_flight(
 
     Notes
     -----
-    Product form of a closed network of single servers: with :math:`\rho` the load of a resource relative to
-    the busiest one, the number of requests at each is geometric with parameter :math:`x \rho`, where
-    :math:`x < 1` makes the means add up to `total`. The busiest resource takes what is left. Of the requests
-    for one primary, `ThrottleModel.client_requests_max_count` are admitted; those that wait behind them are
-    of any of its placement groups.
+    The draw uses the product form of a closed network of single servers. With :math:`\rho` the load of a
+    resource relative to the busiest one, the number of requests at each is geometric with parameter
+    :math:`x \rho`, where the fugacity :math:`x < 1` makes the means add up to `total`. The remaining requests
+    are at the busiest resource. Each primary admits `ThrottleModel.client_requests_max_count` requests. The
+    requests queued behind them are spread over all of its placement groups.
 
     References
     ----------
@@ -176,13 +175,13 @@ def requests_in_flight(
     per_demand = np.zeros(len(lengths))
     np.divide(lengths, demands_ns, out=per_demand, where=demands_ns > 0)
     in_flight = sample.by_group(group_weights, per_demand)
-    # What waits at clients is for any placement group.
+    # Requests that wait at clients may address any placement group.
     in_flight += group_weights * max(0.0, total - in_flight.sum())
     return _admitted(pool, in_flight, group_weights)
 
 
 def _fugacity(relative: FloatArray, total: int) -> float:
-    """Return the factor on relative loads at which the mean numbers of requests add up to `total`."""
+    """Return the factor on relative loads that makes the mean numbers of requests add up to `total`."""
     low = 0.0
     high = 1.0
     while high - low > _FUGACITY_STEP / total:
@@ -198,7 +197,7 @@ def _fugacity(relative: FloatArray, total: int) -> float:
 def _admitted(
     pool: Pool, in_flight: FloatArray, group_weights: FloatArray
 ) -> FloatArray:
-    """Spread the requests beyond those that a primary admits over all of its placement groups."""
+    """Spread requests above a primary's admission limit over all of its placement groups."""
     throttle = pool.cluster.models.throttle
     if throttle is None:
         return in_flight
@@ -216,7 +215,7 @@ def _admitted(
 
 
 class _PlannedSample:
-    """Requests of one workload as planned: what the mean one takes of each role, by view of the groups."""
+    """A planned sample of one workload: the mean demand by role for each view of the placement groups."""
 
     def __init__(self, pool: Pool, mix: Mix) -> None:
         book = Book(pool.bindings())
@@ -238,7 +237,7 @@ class _PlannedSample:
         }
 
     def spread(self, group_weights: FloatArray) -> FloatArray:
-        """Spread demands over all resources by the weights of placement groups [ns], shape (resources,)."""
+        """Distribute demands over resources, weighted by placement group [ns], shape (resources,)."""
         demands_ns = np.zeros(len(self._pool.cluster.resources.kinds))
         for view, by_role in self._by_view.items():
             groups = np.flatnonzero(self._pool.views == view)
@@ -247,7 +246,7 @@ class _PlannedSample:
         return demands_ns
 
     def by_group(self, group_weights: FloatArray, per_demand: FloatArray) -> FloatArray:
-        """Sum a quantity per demand [1/ns] over what each group takes of all resources, shape (groups,)."""
+        """Sum a quantity per demand [1/ns] over the demands of each placement group, shape (groups,)."""
         sums = np.zeros(self._pool.cluster.groups)
         for view, by_role in self._by_view.items():
             groups = np.flatnonzero(self._pool.views == view)
@@ -259,9 +258,9 @@ class _PlannedSample:
         return sums
 
     def busiest_of_group(self, servers: FloatArray) -> FloatArray:
-        """Return the time that requests to one group keep the busiest resource of each class busy [ns].
+        """Return the demand of one placement group at its busiest resource of each class [ns].
 
-        The mean over some groups; the same for all resources of a class, shape (resources,).
+        This is a mean over sampled groups, equal for all resources of a class, shape (resources,).
         """
         kinds, kind_of = np.unique(
             np.array(self._pool.cluster.resources.kinds), return_inverse=True
@@ -287,7 +286,7 @@ class _PlannedSample:
         groups: IntArray,
         weights: FloatArray,
     ) -> None:
-        """Add demands by role to the resources that placement groups and clients bind [ns]."""
+        """Add demands by role to the resources that placement groups and clients are bound to [ns]."""
         client_rows = self._bindings[self._pool.cluster.groups :]
         for role in np.flatnonzero(by_role > 0).tolist():
             bound = self._bindings[groups, role]
@@ -304,7 +303,7 @@ class _PlannedSample:
 def _role_demands(
     book: Book, templates: IntArray, stripes_in_flight: bool
 ) -> FloatArray:
-    """Sum what requests on these templates take of each role [ns]."""
+    """Sum the demands by role of requests on these templates [ns]."""
     total_ns = np.zeros(book.bindings.shape[1])
     indices, counts = np.unique(templates, return_counts=True)
     for index, count in zip(indices.tolist(), counts.tolist(), strict=True):
@@ -327,7 +326,7 @@ def _with_spawned(template: Template) -> Iterator[Template]:
 def _add_demands(
     total_ns: FloatArray, template: Template, count: int, stripes_in_flight: bool
 ) -> None:
-    """Add what requests on one template take of each role [ns]."""
+    """Add the demands by role of requests on one template [ns]."""
     ends_ns = _ends_without_waits(template, stripes_in_flight)
     for step, word in enumerate(template.words.tolist()):
         end_ns = ends_ns[step]
@@ -337,7 +336,7 @@ def _add_demands(
         if word == USE:
             total_ns[role] += count * template.demands_ns[step]
         elif word == ACQUIRE:
-            # Releases less acquires: what is held, whichever of them belong together.
+            # The sum of release times minus acquire times is the holding time, however they pair up.
             total_ns[role] -= count * end_ns
         elif word == RELEASE:
             total_ns[role] += count * end_ns
@@ -346,7 +345,7 @@ def _add_demands(
 def _ends_without_waits(
     template: Template, stripes_in_flight: bool
 ) -> list[float | None]:
-    """Return when each step of a request that never waits is complete [ns]; None: it does not run."""
+    """Return the completion time of each step without queueing [ns], or None for steps that do not run."""
     starts_ns = [0.0] * template.steps
     arrivals = [0] * template.steps
     ends_ns: list[float | None] = []
@@ -365,14 +364,14 @@ def _ends_without_waits(
 
 
 def _runs(template: Template, step: int, arrivals: int) -> bool:
-    """Return whether a step runs once so many of its predecessors have completed."""
+    """Return True if a step runs after this number of completed predecessors."""
     if template.dynamics is not None and template.dynamics.merges[step]:
         return arrivals > 0
     return arrivals == int(template.predecessors[step])
 
 
 def _successors(template: Template, step: int, stripes_in_flight: bool) -> list[int]:
-    """Return the steps that follow; of a branch those on the side that the request takes."""
+    """Return the successors of a step, for a branch only those on the side that the request takes."""
     start, stop = template.successor_starts[step : step + 2].tolist()
     successors: list[int] = template.successors[start:stop].tolist()
     if template.words[step] != BRANCH:
@@ -391,7 +390,7 @@ def _stations(
     demands_ns: FloatArray,
     streams_ns: FloatArray,
 ) -> tuple[StationDemand, ...]:
-    """Sum demands by class of resources; a batch is shared and a gate has no server: neither sets a bound."""
+    """Sum demands by class. Batches (shared) and gates (without servers) set no bound and are skipped."""
     kinds = np.array(resources.kinds)
     sets_bound = ~np.isin(resources.disciplines, (BATCH, GATE)) & (demands_ns > 0)
     sets_bound &= ~np.isin(kinds, _NO_QUEUE)
@@ -419,11 +418,11 @@ def _stations(
 
 
 def _servers(resources: Resources) -> FloatArray:
-    """Return the servers of each resource; the two hardware threads of a core do less than two cores."""
+    """Return the servers of each resource. Two hardware threads of one core count as fewer than two."""
     servers = resources.capacities.astype(np.float64)
     slowdown = resources.paired_slowdown / PAIRED_UNIT
     if not slowdown:
         return servers
-    # Either both threads of a core work, each slower, or one of them works alone.
+    # Either both threads of a core run, each slower, or one runs alone.
     paired = np.maximum(servers / (1 + slowdown), servers / 2)
     return np.where(np.asarray(resources.paired) > 0, paired, servers)

@@ -1,4 +1,4 @@
-"""The background stream of pings between OSDs over the private network."""
+"""Background heartbeats between OSDs over the private network."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -15,9 +15,9 @@ from stripesim.sim.engine.program import ListedRequests
 
 
 def heartbeat_peers(cluster: Cluster) -> IntArray:
-    """List the pairs of OSDs that ping each other: those that share a PG, and neighbours by number.
+    """List the pairs of OSDs that ping each other: members of the same PG, and neighbours by number.
 
-    Memory grows with the pairs, not with the square of the OSDs.
+    Memory grows with the number of pairs, not with the square of the number of OSDs.
 
     Returns
     -------
@@ -29,7 +29,7 @@ def heartbeat_peers(cluster: Cluster) -> IntArray:
     """
     osds = cluster.osds
     numbers = np.arange(osds, dtype=np.int64)
-    # Each pair is one number, which sorting makes unique.
+    # Encode each pair as one number, so that sorting removes duplicates.
     pairs = np.unique(numbers * osds + (numbers + 1) % osds)
     for left, right in combinations(range(cluster.width), 2):
         members = cluster.acting[:, [left, right]]
@@ -44,28 +44,28 @@ def heartbeat_peers(cluster: Cluster) -> IntArray:
 
 
 class HeartbeatSource(ListedRequests):
-    """A stream in which every OSD pings its peers once an interval, and they answer.
+    """A stream of pings from every OSD to its peers, once per interval, with their replies.
 
-    Pairs on one host do not cross the wire. Pings over the public network, as many again, and
-    acknowledgements of the transport are left out.
+    Pings between OSDs on one host do not cross the wire. Transport acknowledgements are omitted, as is the
+    equal number of pings over the public network.
 
     Parameters
     ----------
     pool, book
         The pool, and the templates and bindings of the run.
     interval_ns
-        Time between two pings of a pair [ns], above 0.
+        Time between two pings of a pair, greater than 0 [ns].
     size_bytes
-        Size of a ping, and of an answer, with its envelope [B].
+        Size of a ping or a reply, including its envelope [B].
     until_ns
         End of the stream [ns].
     seed
-        Decides at which moment within the interval each OSD pings.
+        Seed of each OSD's phase within the interval.
 
     Raises
     ------
     ValueError
-        If the interval is not above 0, or the pool has a single OSD for each PG.
+        If the interval is not positive, or every PG of the pool has only one OSD.
     """
 
     def __init__(

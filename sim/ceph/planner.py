@@ -1,6 +1,6 @@
-"""From requests to templates: object, placement group, shape, all of it before the clock runs.
+"""Map requests to objects, placement groups and op graph templates before they enter the engine.
 
-`RequestPlanner` follows one workload. The kind of pool decides the graph of a request, see
+`RequestPlanner` plans one workload. The kind of pool determines the graph of a request, see
 `stripesim.sim.ceph.kinds`.
 """
 
@@ -21,34 +21,34 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import RequestChunk, RequestSource
 
-# More than the objects of any image [count].
+# Exceeds the number of objects of any image [count].
 _IMAGE_STRIDE = np.int64(1) << 40
 
 
 @dataclass(frozen=True)
 class Planned:
-    """Planned requests, one row per part of a request. Objects are numbered over all images."""
+    """Planned requests, one row per part. Object numbers are unique over all images."""
 
-    owners: IntArray  #: Number of the request that a part belongs to
+    owners: IntArray  #: Request number of each part
     is_write: npt.NDArray[np.bool_]
     lengths_bytes: IntArray
     groups: IntArray
     objects: IntArray
     clients: IntArray
-    shapes: IntArray  #: Number of its shape, see `PoolGraphs`
+    shapes: IntArray  #: Shape number of each part, see `PoolGraphs`
 
     @property
     def columns(self) -> tuple[npt.NDArray[Any], ...]:
-        """All columns, in order."""
+        """Return all columns, in order."""
         return tuple(vars(self).values())
 
     def at(self, rows: IntArray | slice) -> Planned:
-        """Return some of the rows."""
+        """Select rows by index."""
         return Planned(*(column[rows] for column in self.columns))
 
 
 class Foreground(RequestSource, Protocol):
-    """The stream of a client, with a record of its planned requests."""
+    """A stream of client requests that records its planned requests."""
 
     @property
     def planned(self) -> Planned:
@@ -56,9 +56,9 @@ class Foreground(RequestSource, Protocol):
 
 
 class PoolGraphs:
-    """The graphs of a pool's requests, one for each shape and state of a PG.
+    """Op graphs of a pool's requests, one for each request shape and PG state.
 
-    All workloads of a run share them, and with them the read caches of the pool's kind.
+    All workloads of a run share the graphs and the read caches of the pool's kind.
     """
 
     def __init__(self, pool: Pool, book: Book, layout: Layout) -> None:
@@ -72,11 +72,11 @@ class PoolGraphs:
         self._by_plan: dict[object, int] = {}
 
     def number_shapes(self, shapes: Iterable[tuple[Any, ...]]) -> IntArray:
-        """Return the number of each shape, given by its fields."""
+        """Return the number of each shape, identified by its fields."""
         return np.array([self._number(fields) for fields in shapes], dtype=np.int64)
 
     def templates_of(self, views: IntArray, shapes: IntArray) -> IntArray:
-        """Return the template of each request, by the state of its group and its shape."""
+        """Return the template of each request for its shape and the state of its placement group."""
         pairs = zip(views.tolist(), shapes.tolist(), strict=True)
         templates = [self._template(view, number) for view, number in pairs]
         return np.array(templates, dtype=np.int64)
@@ -97,7 +97,7 @@ class PoolGraphs:
         return template
 
     def _planned(self, view: int, shape: RequestShape) -> int:
-        """Return the template of a new shape, which may be the template of another shape too."""
+        """Return the template of a new shape, which several shapes may share."""
         context = self.layout.contexts[view]
         plan = self.kind.plan(context, shape)
         key = (view, shape.is_write, plan.key)
@@ -107,11 +107,11 @@ class PoolGraphs:
 
 
 class RequestPlanner:
-    """Plans a workload on a pool, chunk by chunk, in the order of issue.
+    """Plan a workload on a pool, chunk by chunk, in order of issue.
 
-    A request that crosses objects becomes several parts, each a separate request to the engine. The planner
-    tracks the size of each object and the memory of the stores in order of issue. Graphs check at run time
-    which requests are in flight.
+    A request that spans several objects is split into parts, each a separate request to the engine. The
+    planner tracks object sizes and the stores' memory in order of issue. Requests in flight are known only at
+    run time, so the graphs themselves check for them.
 
     Parameters
     ----------
@@ -124,9 +124,9 @@ class RequestPlanner:
     layout
         State of the placement groups, if it changes during the run.
     timeout_ns
-        Timeout of a request [ns]. 0: none.
+        Timeout of a request [ns], or 0 for no timeout.
     beside
-        Planner of another workload on the same pool. Both share templates and read caches.
+        Planner of another workload on the same pool. The two share templates and read caches.
     """
 
     reports = False
@@ -165,7 +165,7 @@ class RequestPlanner:
         return self.plan(self._workload.take(count))
 
     def plan(self, requests: Requests) -> RequestChunk:
-        """Plan requests that come next."""
+        """Plan the given requests, which follow those already planned."""
         parts, owners = _split(requests, self.pool.object_bytes)
         located = self._locate(parts)
         clients = parts.clients
@@ -191,12 +191,12 @@ class RequestPlanner:
         )
 
     def replan(self, indices: IntArray) -> RequestChunk:
-        """Plan requests again in the present state of their groups, with sizes and memory as at first."""
+        """Replan requests for the current state of their groups. Keep sizes and memory of the first plan."""
         return self._chunk(self.planned.at(indices))
 
     @property
     def newest(self) -> Planned:
-        """The requests of the last chunk."""
+        """The planned requests of the last chunk."""
         return self._planned[-1]
 
     @property
@@ -208,7 +208,7 @@ class RequestPlanner:
         return self._planned[0]
 
     def _locate(self, requests: Requests) -> ObjectRequests:
-        """Find the object of each request, its placement group, and its size before the request."""
+        """Return the object of each request, its placement group, and its size before the request."""
         object_bytes = self.pool.object_bytes
         numbers = requests.offsets_bytes // object_bytes
         offsets = requests.offsets_bytes - numbers * object_bytes
@@ -228,7 +228,7 @@ class RequestPlanner:
         )
 
     def _chunk(self, planned: Planned) -> RequestChunk:
-        """Return requests for the engine, in the present state of their placement groups."""
+        """Return engine requests for the current state of their placement groups."""
         views, rows = self._graphs.layout.states_of(planned.groups, planned.objects)
         return RequestChunk(
             templates=self._graphs.templates_of(views, planned.shapes),
@@ -238,7 +238,7 @@ class RequestPlanner:
 
 
 def _split(requests: Requests, object_bytes: int) -> tuple[Requests, IntArray]:
-    """Cut requests at the borders of objects; return the parts, and the request that each belongs to."""
+    """Split requests at object boundaries and return the parts with the request of each."""
     start = requests.offsets_bytes
     end = start + requests.lengths_bytes
     first = start // object_bytes

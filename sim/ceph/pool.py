@@ -1,4 +1,4 @@
-"""A pool on a cluster: its scheme, its objects, and the state of its placement groups."""
+"""A pool of a cluster: redundancy scheme, objects, and state of its placement groups."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -24,26 +24,26 @@ class UnavailableError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """A pool of objects under one scheme."""
+    """A pool of objects with one redundancy scheme."""
 
-    cluster: Cluster  #: Its `acting` sets belong to this pool
+    cluster: Cluster  #: The cluster, with the `acting` sets of this pool
     scheme: RedundancyScheme
-    #: Chunk of one stripe on one shard [B]; a code whose chunks consist of parts rounds it up
+    #: Chunk of one stripe on one shard, rounded up by codes that divide chunks into parts [B]
     stripe_unit_bytes: int
-    object_bytes: int  #: Size at which an image is cut into objects [B]
+    object_bytes: int  #: Object size of an image [B]
 
     def __post_init__(self) -> None:
-        # Normalise to the chunk that the scheme stores.
+        # Round to the chunk size that the scheme stores.
         object.__setattr__(self, "stripe_unit_bytes", self.geometry.stripe_unit_bytes)
 
     @property
     def geometry(self) -> StripeGeometry:
-        """The scheme's stripes."""
+        """Stripe geometry of the scheme."""
         return self.scheme.geometry(self.stripe_unit_bytes)
 
     @property
     def leaders(self) -> tuple[int, ...]:
-        """Shards whose OSD may be the primary."""
+        """Shards that may be the primary."""
         scheme = self.scheme
         policy = self.cluster.models.ec
         if scheme.kind == "replicated":
@@ -52,13 +52,13 @@ class Pool:
 
     @cached_property
     def primaries(self) -> IntArray:
-        """Shard that is the primary of each placement group: the first that may be, shape (groups,)."""
+        """Primary shard of each placement group: the first present shard that may lead, shape (groups,)."""
         present = self.cluster.acting != NO_OSD
         if not present.any(axis=1).all():
             lost = int(np.flatnonzero(~present.any(axis=1))[0])
             raise UnavailableError(f"placement group {lost:x}: no OSD is left")
         may_lead = np.isin(np.arange(self.scheme.width), self.leaders)
-        # If none of them is left, data is lost, which the caller reports.
+        # If none of them is left, data is lost. The caller reports it.
         leading = present & (may_lead | ~(present & may_lead).any(axis=1)[:, None])
         first: IntArray = leading.argmax(axis=1).astype(np.int64)
         return first
@@ -69,7 +69,7 @@ class Pool:
         missing: frozenset[int],
         catching_up: frozenset[int] = frozenset(),
     ) -> PathContext:
-        """Return the context of paths for one state of a placement group."""
+        """Return the path context for one state of a placement group."""
         return PathContext(
             models=self.cluster.models,
             scheme=self.scheme,
@@ -87,7 +87,7 @@ class Pool:
         unique, firsts, inverse = np.unique(
             looks, axis=0, return_index=True, return_inverse=True
         )
-        # Numbered in order of the first placement group in each state.
+        # Number the states by their first placement group.
         order = np.argsort(firsts)
         number_of = np.empty(len(order), dtype=np.int64)
         number_of[order] = np.arange(len(order))
@@ -98,7 +98,7 @@ class Pool:
         return contexts, number_of[inverse.reshape(-1)]
 
     def _context_of(self, group: int, look: IntArray) -> PathContext:
-        """Return the context of a group's primary and missing shards; refuse shards that are lost."""
+        """Return the context for a group's primary and missing shards, or raise if too many are lost."""
         missing = frozenset(np.flatnonzero(look[1:]).tolist())
         if not self.scheme.can_decode(missing):
             raise UnavailableError(
@@ -109,16 +109,16 @@ class Pool:
 
     @property
     def contexts(self) -> list[PathContext]:
-        """The distinct states of placement groups: primary and missing shards."""
+        """Contexts of the distinct placement group states, each a primary and its missing shards."""
         return self._views[0]
 
     @property
     def views(self) -> IntArray:
-        """Index into `contexts` of each placement group, shape (groups,)."""
+        """Index of each placement group's state in `contexts`, shape (groups,)."""
         return self._views[1]
 
     def bindings(self) -> IntArray:
-        """Bind the roles of each PG, then of each client where there are several; shape (rows, roles)."""
+        """Return binding rows of all PGs, then of all clients if there are several, shape (rows, roles)."""
         cluster = self.cluster
         rows = cluster.bind(
             cluster.acting, self.primaries, np.arange(cluster.groups, dtype=np.int64)
@@ -128,7 +128,7 @@ class Pool:
         return np.concatenate([rows, cluster.client_rows()])
 
     def binding_of(self, rows: IntArray, clients: IntArray) -> IntArray:
-        """Return the bindings of requests by their placement groups' rows and their clients."""
+        """Return the binding of each request from the row of its placement group and its client."""
         if self.cluster.one_client:
             return rows
         return with_client(rows, self.cluster.groups + clients)
@@ -146,12 +146,12 @@ class Pool:
 
 @lru_cache(maxsize=1024)
 def image_prefix(image: int) -> str:
-    """Return the object-name prefix of an image, in the form RBD gives it."""
+    """Return the object name prefix of an image in RBD's format."""
     return f"rbd_data.{0x5717_0000 + image:x}"
 
 
 class Book:
-    """Templates and bindings of a run; templates are added as requests need them."""
+    """Templates and bindings of a run, extended on demand."""
 
     def __init__(self, bindings: IntArray) -> None:
         self.templates: list[Template] = []
@@ -165,7 +165,7 @@ class Book:
         return self._rows[: self._used]
 
     def add(self, template: Template) -> int:
-        """Add a template, with those that its requests start and that are new; return its index."""
+        """Add a template and any new templates that its requests spawn, and return its index."""
         spawned = template.dynamics.spawned if template.dynamics else ()
         for other in spawned:
             if id(other) not in self._known:
@@ -175,7 +175,7 @@ class Book:
         return len(self.templates) - 1
 
     def add_bindings(self, rows: IntArray) -> IntArray:
-        """Append binding rows; return their indices."""
+        """Append binding rows and return their indices."""
         start = self._used
         stop = start + len(rows)
         if stop > len(self._rows):

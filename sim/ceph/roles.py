@@ -1,4 +1,4 @@
-"""Roles of resources in a request, such as the primary's cores, whichever host the primary is on."""
+"""Resource roles in a request, such as the primary's cores, independent of the host that it runs on."""
 
 from typing import NamedTuple
 
@@ -36,9 +36,9 @@ _FIXED = (
     "primary.throttle",
 )
 
-# Once per shard. `out` leads from the primary to the shard, `back` from the shard to the primary; both are
-# unbound where the two share a host.
-# `client side` is the public network of the shard's host, for clients that read shards themselves.
+# Once per shard. `out` leads from the primary to the shard and `back` returns to the primary. Both are
+# unbound if the two share a host.
+# `client side` is the public network of the shard's host, for clients that read shards directly.
 WORKER, CPU, SSD, KV, SYNC, OUT_TX, OUT_WIRE, OUT_RX, BACK_TX, BACK_WIRE, BACK_RX = (
     range(11)
 )
@@ -95,7 +95,7 @@ def role_count(width: int) -> int:
 
 
 def role_name(role: int) -> str:
-    """Return a role's name, for drawings and messages."""
+    """Return the name of a role for figures and messages."""
     if role < 0:
         return ""
     if role < FIXED_ROLES:
@@ -105,13 +105,13 @@ def role_name(role: int) -> str:
 
 
 class Osd(NamedTuple):
-    """Roles of an OSD that works on a request, and the phase that its processor time belongs to."""
+    """Roles of an OSD in a request, and the phase of its processor time."""
 
     worker: int
     cpu: int
     messenger: int
-    throttle: int  #: Limit on the client requests that it admits
-    #: `public_tx`, `public_wire`, `public_rx`: its side of the public network
+    throttle: int  #: Admission limit for client requests
+    #: `public_tx`, `public_wire`, `public_rx`: the OSD's side of the public network
     public_tx: int
     public_wire: int
     public_rx: int
@@ -131,7 +131,7 @@ PRIMARY = Osd(
 
 
 def osd_of(shard: int) -> Osd:
-    """Return the OSD of a shard, the primary's own shard among them."""
+    """Return the roles of a shard's OSD, including for the primary's shard."""
     return Osd(
         worker=shard_role(shard, WORKER),
         cpu=shard_role(shard, CPU),

@@ -1,1 +1,1 @@
-"""Workloads: the requests of load generators and recorded traces. Start with `workload`."""
+"""Client workloads: load generators and recorded traces. Start with `workload`."""

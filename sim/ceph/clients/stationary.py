@@ -1,4 +1,4 @@
-"""Start a closed loop where its requests are in the long run: most of them wait for the busiest resource."""
+"""Start a closed loop in its steady state, with most requests queued at the busiest resource."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from stripesim.sim.ceph.demands import FloatArray, Mix, requests_in_flight
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
 
-# Objects whose placement groups are looked up; a sample of them stands for more [count].
+# Maximum number of objects to map to placement groups. Larger images are sampled [count].
 _OBJECTS_MAX = 1 << 20
-# Streams of random numbers, apart from those of the workload.
+# Random streams, disjoint from those of the workload.
 _MOMENT_STREAM, _OBJECTS_STREAM, _BLOCKS_STREAM = range(5, 8)
 
 
 def started_stationary(pool: Pool, load: Synthetic) -> Synthetic:
-    """Return a closed loop of random requests whose first ones are as in the long run.
+    """Return a closed loop of random requests that starts in its steady state.
 
     Parameters
     ----------
     pool
         The pool that the requests go to.
     load
-        A closed loop; one of another kind is returned as it is.
+        The workload. Anything but a closed loop of random requests is returned unchanged.
 
     Notes
     -----
-    CRUSH places slightly more on one OSD than on the others. In a closed loop all requests above a few wait
-    there in the end, but they gather over hundreds of times the requests in flight. A run that starts with
-    requests drawn evenly shows the rate within a few percent and a 99th percentile that is far too low.
+    CRUSH places slightly more data on one OSD than on the others. In a closed loop all but a few requests
+    eventually queue there, but the queue takes hundreds of times the requests in flight to build up. A run
+    that starts with uniformly drawn requests gets the rate right within a few percent, but its 99th
+    percentile is far too low.
 
-    The first requests of each client are therefore drawn such that each placement group has as many in
-    flight as `stripesim.sim.ceph.demands.requests_in_flight` estimates. All later ones are drawn evenly.
+    The first requests of each client are therefore drawn to match the number in flight in each placement
+    group that `stripesim.sim.ceph.demands.requests_in_flight` estimates. Later requests are drawn uniformly.
     """
     if load.pattern != "rand" or not load.queue_depth:
         return load
@@ -58,7 +59,7 @@ def started_stationary(pool: Pool, load: Synthetic) -> Synthetic:
 
 
 def _objects_of(pool: Pool, load: Synthetic) -> IntArray:
-    """Return objects of each client's image, all or a sample, shape (clients, objects)."""
+    """Return all objects of each client's image, or a sample, shape (clients, objects)."""
     per_image = max(1, load.image_bytes // pool.object_bytes)
     listed = min(per_image, max(1, _OBJECTS_MAX // load.clients))
     numbers = np.arange(per_image, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Requests of a client on its image: synthetic (as a load generator makes them) or replayed."""
+"""Client requests on images, generated synthetically or replayed from a trace."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ class Requests:
     """Requests in order of issue."""
 
     is_write: npt.NDArray[np.bool_]  #: shape (n,)
-    images: IntArray  #: Image (device) that each request addresses, from 0, shape (n,)
+    images: IntArray  #: Target image (device) of each request, from 0, shape (n,)
     #: `offsets_bytes`, `lengths_bytes`: extent in the image [B], shape (n,)
     offsets_bytes: IntArray
     lengths_bytes: IntArray
-    arrivals_ns: IntArray | None = (
-        None  #: Issue times [ns]; None for a closed loop, shape (n,)
-    )
-    #: Client that issues each request, from 0; None: the first issues all, shape (n,)
+    #: Issue times [ns], or None in a closed loop, shape (n,)
+    arrivals_ns: IntArray | None = None
+    #: Client that issues each request, from 0, or None if the first client issues all, shape (n,)
     clients: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.is_write)
 
     def at(self, rows: IntArray | slice) -> Requests:
-        """Return some of the requests."""
+        """Select requests by index."""
         columns: dict[str, Any] = {
             name: column[rows]
             for name, column in vars(self).items()
@@ -42,35 +41,35 @@ class Requests:
 class Workload(Protocol):
     """A source of requests."""
 
-    depth: int  # Requests outstanding (closed loop), or 0 for an open loop.
+    depth: int  # Queue depth of a closed loop, or 0 for an open loop.
 
     def take(self, count: int) -> Requests:
-        """Return the next `count` requests, fewer at the end, none after it."""
+        """Return the next `count` requests, or the remaining ones if fewer are left."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Synthetic:
-    """The job of a load generator such as fio."""
+    """A job of a load generator such as fio."""
 
-    #: ``seq``: one block after the other, from the image's start, around its end. ``rand``: any block of the
-    #: image, each draw independent (``norandommap``).
+    #: ``seq`` reads or writes consecutive blocks from the image's start and wraps around at its end. ``rand``
+    #: draws each block independently from the whole image (fio's ``norandommap``).
     pattern: str
     block_bytes: int  #: Size of every request [B]
-    image_bytes: int  #: Size of the image [B]; at least one block
-    read_fraction: float  #: Share of reads, 0 to 1; drawn per request
-    requests: int | None  #: How many; None: as many as the run takes
-    queue_depth: int  #: Requests outstanding; 0 for an open loop
+    image_bytes: int  #: Size of the image, at least one block [B]
+    read_fraction: float  #: Probability that a request is a read, 0 to 1
+    requests: int | None  #: Number of requests, or None for an endless stream
+    queue_depth: int  #: Requests in flight, or 0 for an open loop
     rate_per_s: float | None = None  #: Poisson arrivals of an open loop [1/s]
-    seed: int = 0  #: Of offsets, directions and arrivals
-    #: Clients, each with an image of its own; requests, queue depth and rate are those of all of them
-    #: together in an open loop, the queue depth is that of each in a closed one
+    seed: int = 0  #: Seed of offsets, directions and arrivals
+    #: Number of clients, each with a separate image. `requests` and `rate_per_s` are totals over all clients.
+    #: `queue_depth` applies to each client.
     clients: int = 1
-    first_client: int = 0  #: Number of the first of them in the cluster
-    #: `first_byte`, `image_stride_bytes`: where the first image begins in the pool's space of images, and how
-    #: far the next one is [B]
+    first_client: int = 0  #: Index of the first client in the cluster
+    #: `first_byte`, `image_stride_bytes`: start of the first image in the pool's image space, and distance
+    #: between the starts of consecutive images [B]
     first_byte: int = 0
     image_stride_bytes: int = 0
-    #: Block of each client's first requests; None: drawn like all others, shape (clients, queue depth)
+    #: Blocks of each client's first requests, or None to draw them normally, shape (clients, queue depth)
     first_blocks: IntArray | None = None
 
     def __post_init__(self) -> None:
@@ -92,7 +91,7 @@ class Synthetic:
             )
 
     def start(self) -> SyntheticStream | SyntheticLoops:
-        """Begin the stream of requests, or the closed loops of several clients."""
+        """Start the request stream, or one closed loop for each of several clients."""
         if self.clients > 1 and self.queue_depth:
             return SyntheticLoops(self)
         return SyntheticStream(self)
@@ -104,7 +103,7 @@ class Synthetic:
         directions: np.random.Generator,
         clients: IntArray | None,
     ) -> Requests:
-        """Draw requests, by the number of each in its client's order."""
+        """Draw requests, given the sequence number of each request within its client."""
         blocks = self.image_bytes // self.block_bytes
         count = len(numbers)
         index = numbers % blocks
@@ -133,8 +132,8 @@ class SyntheticStream:
         self.depth = workload.queue_depth
         self._taken = 0
         self._clock_ns = 0.0
-        # Separate streams, so that the direction mix does not disturb the offsets: the
-        # same seed gives the same offsets to every scheme and to reads and writes.
+        # Separate random streams keep the offsets independent of the read-write mix: one
+        # seed gives the same offsets for every scheme and for reads and writes.
         self._offsets, self._directions, self._gaps, self._clients = (
             np.random.default_rng([workload.seed, index]) for index in range(4)
         )
@@ -149,7 +148,7 @@ class SyntheticStream:
         numbers = np.arange(self._taken, self._taken + count, dtype=np.int64)
         self._taken += count
         if load.clients > 1:
-            # Poisson arrivals of many clients are together Poisson arrivals, each of any of them.
+            # The superposition of Poisson arrivals is Poisson, and each arrival is from a random client.
             clients = self._clients.integers(0, load.clients, count)
             numbers = self._numbers(clients)
         requests = load.requests_of(numbers, self._offsets, self._directions, clients)
@@ -162,7 +161,7 @@ class SyntheticStream:
         return replace(requests, arrivals_ns=np.rint(times_ns).astype(np.int64))
 
     def _numbers(self, clients: IntArray) -> IntArray:
-        """Number each client's requests on in their order."""
+        """Continue the sequence numbers of each client's requests."""
         order = np.argsort(clients, kind="stable")
         counts = np.bincount(clients, minlength=self.workload.clients)
         ranks = np.empty(len(clients), dtype=np.int64)
@@ -175,7 +174,7 @@ class SyntheticStream:
 
 
 class SyntheticLoops:
-    """The closed loops of several clients, `depth` requests of each: a `Synthetic` workload in rounds."""
+    """A `Synthetic` workload as closed loops of several clients, each with `depth` requests in flight."""
 
     def __init__(self, workload: Synthetic) -> None:
         self.workload = workload
@@ -188,7 +187,7 @@ class SyntheticLoops:
         )
 
     def take(self, rounds: int) -> Requests:
-        """Return the next `rounds` requests of each client, in turn; none after the end."""
+        """Return the next `rounds` requests of each client, in turn, or all that remain if fewer."""
         load = self.workload
         clients = np.tile(np.arange(self.clients, dtype=np.int64), rounds)
         numbers = np.repeat(
@@ -198,18 +197,26 @@ class SyntheticLoops:
         requests = load.requests_of(numbers, self._offsets, self._directions, clients)
         if load.requests is None:
             return requests
-        # Those that are left over go to the first clients, one each.
+        # The remainder goes to the first clients, one request each.
         each, more = divmod(load.requests, self.clients)
         return requests.at(np.flatnonzero(numbers < each + (clients < more)))
 
 
 class Replay:
-    """A recorded trace, at its times (scaled) or as a closed loop in its order.
+    """Replay a recorded trace, at its (scaled) times or as a closed loop in recorded order.
 
-    `requests`: the whole trace, `arrivals_ns` ascending from 0. `speed`: recorded time over simulated time; 2
-    replays twice as fast. Open loop only. `queue_depth`: 0: open loop at the recorded times; above: closed
-    loop of that depth. `limit`: stop after so many requests. `clients`: clients; the devices of the trace are
-    dealt out to them in turn.
+    Parameters
+    ----------
+    requests
+        The complete trace, with `arrivals_ns` ascending from 0.
+    speed
+        Recorded time over simulated time, in an open loop only: 2 replays at double speed.
+    queue_depth
+        Requests in flight of a closed loop, or 0 for an open loop at the recorded times.
+    limit
+        Maximum number of requests to replay.
+    clients
+        Number of clients. The trace's devices are assigned to them round-robin.
     """
 
     def __init__(

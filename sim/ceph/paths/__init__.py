@@ -1,4 +1,4 @@
-"""Paths: the write, read and repair of one request, from a scheme's plan to an op graph."""
+"""Paths compile a scheme's plan for a write, read or repair into an op graph."""
 
 from stripesim.sim.ceph.paths.bare import bare_path
 from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext

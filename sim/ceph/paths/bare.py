@@ -1,4 +1,4 @@
-"""A bare device without a cluster, which the scheme ``none`` names."""
+"""The scheme ``none``: a bare device without a cluster."""
 
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext
@@ -11,7 +11,7 @@ from stripesim.sim.engine.graph import GraphBuilder, Template
 def bare_path(
     context: PathContext, *, write: bool, length_bytes: int, device_bytes: int
 ) -> Template:
-    """Compile one transfer of whole blocks between a load generator and its local device."""
+    """Compile one block-aligned transfer between a load generator and its local device."""
     graph = GraphBuilder(f"{'write' if write else 'read'} bare {length_bytes} B")
     stage = Stage(graph, context)
     step = graph.use(

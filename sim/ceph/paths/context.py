@@ -1,4 +1,4 @@
-"""The context of a path: models, scheme, and the state of the placement group."""
+"""Path context: models, scheme, and state of the placement group."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from stripesim.sim.ceph.cluster import Models
 
 
 class ObjectExtent(TypedDict):
-    """A request's extent in its object, and the object's size [B]."""
+    """Extent of a request in its object, and size of the object [B]."""
 
     offset_bytes: int
     length_bytes: int
@@ -24,11 +24,10 @@ class ObjectExtent(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class PathContext:
-    """Everything a path depends on, except for the request itself; each one differs from all others.
+    """Everything that a path depends on except the request. Contexts of a pool are distinct.
 
-    Shards that are `missing` cannot be read from; those `catching_up` among them take part in writes all
-    the same: their OSDs are being brought up to date. One round of a recovery moves at most
-    `recovery_chunk_bytes` of an object.
+    Shards in `missing` cannot be read. Those also in `catching_up` still take part in writes while their OSDs
+    are brought up to date. One recovery round moves at most `recovery_chunk_bytes` of an object.
     """
 
     models: Models
@@ -40,7 +39,7 @@ class PathContext:
     catching_up: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
-        # The scope of the lock may depend on the kind of pool, which is known here.
+        # The scope of the lock may depend on the kind of pool.
         lock = self.models.pg_lock.of_pool(erasure=self.erasure)
         object.__setattr__(self, "models", replace(self.models, pg_lock=lock))
 
@@ -51,7 +50,7 @@ class PathContext:
 
     @property
     def name(self) -> str:
-        """Scheme and state, for template names."""
+        """Label of scheme and state in template names."""
         state = f" without {sorted(self.missing)}" if self.missing else ""
         caught = f", {sorted(self.catching_up)} catching up" if self.catching_up else ""
         return f"{self.scheme.name}{state}{caught}"
@@ -63,11 +62,11 @@ class PathContext:
         return [shard for shard in range(self.scheme.width) if shard not in absent]
 
     def remote(self, shards: Iterable[int]) -> int:
-        """Count the shards that are not the primary's own."""
+        """Count the shards that are not on the primary."""
         return sum(shard != self.primary for shard in shards)
 
     def plan_read(self, **extent: Unpack[ObjectExtent]) -> ReadPlan:
-        """Plan a read from shards that are up to date."""
+        """Plan a read from up-to-date shards."""
         return self.scheme.plan_read(
             **extent,
             geometry=self.geometry,
@@ -78,7 +77,7 @@ class PathContext:
     def plan_write(
         self, *, in_cache: bool = False, **extent: Unpack[ObjectExtent]
     ) -> WritePlan:
-        """Plan a write: read from shards that are up to date, write to all members."""
+        """Plan a write that reads from up-to-date shards and writes to all members."""
 
         def plan(missing: frozenset[int]) -> WritePlan:
             return self.scheme.plan_write(
@@ -107,7 +106,7 @@ class PathContext:
 
 
 def by_shard(extents: Iterable[ShardExtent]) -> dict[int, list[ShardExtent]]:
-    """Group extents by shard, shards ascending."""
+    """Group extents by shard, in ascending order."""
     grouped: dict[int, list[ShardExtent]] = {}
     for extent in sorted(extents):
         grouped.setdefault(extent.shard, []).append(extent)

@@ -1,4 +1,4 @@
-"""The direct read: a client asks the OSDs that hold the bytes, not the primary."""
+"""Direct reads: the client reads from the OSDs that hold the data, bypassing the primary."""
 
 from typing import Unpack
 
@@ -16,7 +16,7 @@ from stripesim.sim.engine.graph import GraphBuilder, Template
 
 
 def can_read_directly(context: PathContext, plan: ReadPlan) -> bool:
-    """Return True if a client can read the shards itself: data exists, and all of it is up to date."""
+    """Return True if a client can read the shards directly: the data exists and is all up to date."""
     return (
         context.models.ec.direct_reads and bool(plan.reads) and not plan.decode_stripes
     )
@@ -33,10 +33,10 @@ def direct_read_path(
 
     Parameters are those of `read_path`.
 
-    Each shard is asked in parallel and answers the client. If there are several and none of them is the
-    primary, the object info is read on the primary beside them, to check that all show the same version; it
-    is in memory. Left out: the answer that differs and is read again through the primary, as a write in
-    between causes.
+    The client reads all shards in parallel. If there are several and none is the primary's, it also reads the
+    object info, which is in memory, from the primary to check that all shards have the same version.
+
+    Omitted: the retry through the primary after a concurrent write has caused a version mismatch.
 
     See Ceph (1b0b5784), ``doc/dev/osd_internals/erasure_coding/direct_reads.rst``.
     """

@@ -1,4 +1,4 @@
-"""The write of an optimised erasure-coded pool: touched shards and parities, in pages."""
+"""Writes to optimised erasure-coded pools: only affected shards and parities, page by page."""
 
 from typing import Unpack
 
@@ -22,7 +22,7 @@ from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.conditions import pinned
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
-# Key ranges of a request: the pages that it writes on any shard, and its object.
+# Key ranges of a request: the pages written on any shard, and the object.
 ROWS = 0
 OBJECT = 1
 
@@ -30,14 +30,14 @@ OBJECT = 1
 def optimised_write_path(
     context: PathContext, *, roll_forward: Template, **extent: Unpack[ObjectExtent]
 ) -> Template:
-    """Compile one write of an optimised pool.
+    """Compile one write to an optimised pool.
 
     Parameters
     ----------
     context
         State of the placement group.
     roll_forward
-        The `roll_forward_path` of the same context, for the shards that `written_shards` returns.
+        The `roll_forward_path` of the same context for the shards from `written_shards`.
     **extent
         Extent in the object, and the object's size [B].
 
@@ -45,13 +45,14 @@ def optimised_write_path(
     -----
     The template needs two key ranges: the pages written, and the object.
 
-    The order is that of `pipelined_write_path`, but fewer shards take part (see
-    `stripesim.models.coding.optimised.plan_write`). Pages that writes in flight hold are not read. If they
-    hold other pages of the object, it is in the extent cache and parities are reconstructed, not written as
-    deltas. Only shards with a transaction are waited for, and only they roll forward.
+    Steps follow the order of `pipelined_write_path`, but fewer shards take part (see
+    `stripesim.models.coding.optimised.plan_write`). Pages held by writes in flight are not read. If such
+    writes hold other pages of the object, the object is in the extent cache, and parities are reconstructed
+    instead of updated with deltas. The write waits only for shards with a transaction, and only those roll
+    forward.
 
-    Deviation: the extent cache evicts a page when the last write that pins it has finished. Ceph keeps recent
-    pages until it needs room. Pages in flight are assumed to be cached for all shards.
+    Deviation: the extent cache evicts a page when the last write that pins it has finished, while Ceph keeps
+    recent pages until it needs space. Pages in flight are assumed to be cached for all shards.
 
     References
     ----------
@@ -80,14 +81,14 @@ def optimised_write_path(
 
 
 def written_shards(plan: WritePlan) -> tuple[int, ...]:
-    """Return the shards that get a transaction, with data or without."""
+    """Return the shards that get a transaction, with or without data."""
     return tuple(
         sorted({extent.shard for extent in plan.writes} | set(plan.metadata_shards))
     )
 
 
 def _old_pages(stage: Stage, plan: WritePlan, in_cache: WritePlan, after: int) -> int:
-    """Gather the pages that the plan reads, unless writes in flight hold them; return when they are there."""
+    """Gather the pages to read, except those held by writes in flight, and return the step of arrival."""
     graph = stage.graph
     if not plan.reads:
         return after

@@ -1,4 +1,4 @@
-"""The erasure-coded write of Ceph since Luminous: an in-order pipeline per placement group."""
+"""Erasure-coded writes of Ceph since Luminous: one in-order pipeline per placement group."""
 
 from collections.abc import Sequence
 from typing import Unpack
@@ -13,7 +13,7 @@ from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.conditions import alone, pinned
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
-# Key ranges of a request: the stripes that it writes, and the one partial stripe that is asked for first.
+# Key ranges of a request: the stripes written, and the partial stripe that the write requests first.
 WRITTEN = 0
 PARTIAL = 1
 
@@ -32,7 +32,7 @@ def pipelined_write_path(
     context
         State of the placement group.
     cached_stripes
-        Stripes in the read caches, which need no device read.
+        Stripes in the read caches, which need no device reads.
     roll_forward
         The `roll_forward_path` of the same context.
     **extent
@@ -43,15 +43,14 @@ def pipelined_write_path(
     The template needs two key ranges: the stripes written, and the partial stripe below the object's end that
     the write requests first (the head if it is partial, else the tail).
 
-    Dispatch gives the operation its place in the pipeline and pins the stripes that it writes;
-    until it finishes, later writes take them from the primary's memory. A partial stripe that no
-    write has pinned is gathered from k shards. Operations overlap, but none encodes before those ahead of
-    it have, because its stripes may be theirs. An operation that finishes while no other is in the
-    pipeline is followed by a roll-forward, a transaction of metadata on all members.
+    At dispatch an operation enters the pipeline and pins the stripes that it writes. Until it finishes, later
+    writes take them from the primary's memory. A partial stripe that no write has pinned is gathered from k
+    shards. Operations overlap, but each encodes only after all operations ahead of it, because they may write
+    the same stripes. An operation that leaves the pipeline empty is followed by a roll-forward, a
+    metadata transaction on all members.
 
-    With two partial stripes the machine is asked first for all that is written, then for the head.
-    Left out: a tail that is pinned while something before it is not, which takes two writes in
-    flight that overlap at random.
+    A write with two partial stripes first checks if everything it writes is pinned, then if the head is.
+    Omitted: a pinned tail after unpinned stripes, which takes two writes in flight that happen to overlap.
 
     References
     ----------
@@ -76,7 +75,7 @@ def pipelined_write_path(
 
 
 def enter_pipeline(stage: Stage, length_bytes: int) -> int:
-    """Bring a write of so many bytes to the primary and into its group's pipeline; return its ticket."""
+    """Send a write to the primary, enter the pipeline of its group, and return the ticket."""
     step = stage.request(length_bytes)
     step = stage.primary_cpu(stage.models.cpu.op_prepare_ns, [step], "dispatch")
     return stage.graph.enter(roles.PG_PIPELINE, after=[step], label="into the pipeline")
@@ -89,7 +88,7 @@ def leave_pipeline(
     finished: int,
     roll_forward: Template,
 ) -> Template:
-    """Leave the pipeline, which is rolled forward if it has drained; answer the client."""
+    """Leave the pipeline, reply to the client, and roll forward if the pipeline is empty."""
     graph = stage.graph
     label = "roll forward if the pipeline has drained"
     spawned = graph.spawn(roll_forward, after=unpinned, label=label, test=alone(ticket))
@@ -98,7 +97,7 @@ def leave_pipeline(
 
 
 def roll_forward_path(context: PathContext, shards: Sequence[int]) -> Template:
-    """Compile the round that tells members to forget how to roll back."""
+    """Compile the round that makes members discard their rollback information."""
     graph = GraphBuilder(f"roll forward {context.name}")
     known = roll_forward(Stage(graph, context), shards, graph.issue)
     return graph.finish(reply=graph.join(known, label="all have forgotten"))
@@ -107,7 +106,7 @@ def roll_forward_path(context: PathContext, shards: Sequence[int]) -> Template:
 def _read_unpinned(
     stage: Stage, plan: WritePlan, cached_stripes: frozenset[int], after: int
 ) -> int:
-    """Gather the partial stripes that no write in flight has; return when they are there."""
+    """Gather the partial stripes that no write in flight has pinned, and return the step of arrival."""
     partial = [
         stripe for first, stop in plan.read_stripes for stripe in range(first, stop)
     ]

@@ -1,4 +1,4 @@
-"""The read: one replica, or a gather of the shards that the plan names; decode where shards are missing."""
+"""Reads through the primary: from one replica, or gathered from shards and decoded if any are missing."""
 
 from typing import Unpack
 
@@ -28,15 +28,15 @@ def read_path(
     context
         State of the placement group.
     cached_head_bytes, cached_tail_bytes
-        Cached part of the beginning and the end of the data at each source [B].
+        Cached part of the beginning and end of the data at each source [B].
     **extent
         Extent in the object, and the object's size [B].
 
     Notes
     -----
-    A replica's read is synchronous: thread and lock are held during the device read. A
-    stripe is gathered at the primary from k shards; with `scope = "commit"` the lock is
-    held until all of it is there, otherwise only while the primary dispatches.
+    A replica is read synchronously: thread and lock are held during the device read. A stripe is gathered at
+    the primary from k shards. With `scope = "commit"` the lock is held until all shards have arrived,
+    otherwise only during dispatch at the primary.
     """
     plan = context.plan_read(**extent)
     graph = GraphBuilder(
@@ -56,7 +56,7 @@ def read_path(
 
 
 def _replica(stage: Stage, plan: ReadPlan, cached_bytes: int, after: int) -> int:
-    """Serve from the primary's own copy; return the step after which the reply goes out."""
+    """Read the primary's replica and return the step that the reply follows."""
     cpu = stage.models.cpu
     store = stage.models.store
     device_bytes = sum(
@@ -81,14 +81,14 @@ def device_reads(
     cached_tail_bytes: int,
     **extent: Unpack[ObjectExtent],
 ) -> dict[int, int]:
-    """Return what each shard's device reads of an erasure-coded object [B].
+    """Return the size of each shard's device read for an erasure-coded object [B].
 
-    Parameters are those of `read_path`; where reads are not of whole stripes, the cached parts are those of
-    the extent in the object.
+    Parameters are those of `read_path`. Unless whole stripes are read, the cached parts refer to the extent
+    in the object.
     """
     store = context.models.store
     if context.models.ec.reads == "stripes":
-        # Whole stripes are one run of chunks on a shard; its ends may be cached.
+        # Whole stripes are one contiguous run of chunks on a shard. Its ends may be cached.
         cached_bytes = cached_head_bytes + cached_tail_bytes
         return {
             shard: store.read_bytes(
@@ -124,7 +124,7 @@ def device_reads(
 
 
 def _gather(stage: Stage, plan: ReadPlan, devices: dict[int, int], after: int) -> int:
-    """Gather the reads of the plan at the primary; return the step after which the reply leaves."""
+    """Gather the plan's reads at the primary and return the step that the reply follows."""
     cpu = stage.models.cpu
     scope = stage.models.pg_lock.scope
     reads = by_shard(plan.reads)

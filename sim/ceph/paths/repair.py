@@ -1,4 +1,4 @@
-"""The repair of one object: read the sources, decode, write to the new OSD."""
+"""Repair of one object: read the sources, decode, write to the new OSDs. Also moves and scrubs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,14 +24,14 @@ SCRUB_STRIDE_BYTES = 512 << 10
 def repair_path(
     context: PathContext, *, lost: Sequence[int], sizes_bytes: Iterable[int]
 ) -> Template:
-    """Compile rounds of the repair of the lost shards of one object, each of so many bytes of it.
+    """Compile the repair of one object's lost shards in rounds of the given sizes.
 
-    `missing` of the context names shards that are neither sources nor targets; those in `lost` have their
-    new OSDs in the binding.
+    Shards in the context's `missing` are neither sources nor targets. The binding maps shards in `lost` to
+    their new OSDs.
 
-    Rounds (`rounds_bytes`) come one after another, as ``RecoveryOp`` does it: read, decode, push, commit.
-    When one may begin is decided by reservations, limits and sleeps, which are the director's
-    (`stripesim.sim.ceph.failures.background.recovery`).
+    Rounds (`rounds_bytes`) follow one another, as in ``RecoveryOp``: read, decode, push, commit. The recovery
+    director (`stripesim.sim.ceph.failures.background.recovery`) controls their start through reservations,
+    limits and sleeps.
 
     See Ceph v11.2.0, ``src/osd/ECBackend.cc`` (``continue_recovery_op``),
     ``src/osd/ReplicatedBackend.cc`` (``start_pushes``), ``get_recovery_chunk_size``.
@@ -50,13 +50,14 @@ def move_path(
     moves: Sequence[tuple[int, int]],
     sizes_bytes: Iterable[int],
 ) -> Template:
-    """Compile rounds of the move of shards of an object from OSDs that still have them to their new ones.
+    """Compile the move of an object's shards from OSDs that still hold them to new OSDs, in rounds.
 
-    The binding has the primary, all sources and all targets in their places. `moves` are the places of the
-    source and the target of each shard; either may be the primary. The primary reads all, then pushes all.
+    The binding assigns a position to the primary, each source and each target. `moves` pairs the positions of
+    source and target for each shard. Either may be the primary. The primary reads all shards, then pushes
+    all.
 
-    Ceph v16.2.15, ``src/osd/ECBackend.cc`` (``get_min_avail_to_read_shards``): a shard that some OSD has is
-    read from there, not decoded.
+    See Ceph v16.2.15, ``src/osd/ECBackend.cc`` (``get_min_avail_to_read_shards``): a shard that is available
+    on some OSD is read there, not decoded.
     """
     graph = GraphBuilder(f"move {context.name}")
     stage = Stage(graph, context)
@@ -83,7 +84,7 @@ def move_path(
 def note_path(
     context: PathContext, shards: Iterable[int], count: int, *, recovers: bool
 ) -> Template:
-    """Compile what members note: so many transactions each, in turn; `recovers`: recovery, not peering."""
+    """Compile `count` serial metadata transactions at each member, for recovery (`recovers`) or peering."""
     graph = GraphBuilder(f"note {context.name}")
     stage = Stage(graph, context)
     if recovers:
@@ -93,7 +94,7 @@ def note_path(
 
 
 def _note(stage: Stage, shard: int, count: int) -> int:
-    """Write notes at one member, one after another; return when the primary has the reply."""
+    """Write metadata transactions at one member, one by one, and return the reply's arrival."""
     models = stage.models
     message_bytes = models.messages.sub_reply_bytes
     is_remote = shard != stage.context.primary
@@ -119,9 +120,9 @@ def _note(stage: Stage, shard: int, count: int) -> int:
 def scrub_path(
     context: PathContext, *, shard_bytes: int, objects: int, deep: bool
 ) -> Template:
-    """Compile the scrub of some objects: members look them up, or (`deep`) read them, the primary compares.
+    """Compile a scrub: members look up the objects or, if `deep`, read them, and the primary compares.
 
-    The device reads ``osd_deep_scrub_stride`` (or a chunk, where that is more) after another.
+    A deep scrub reads serially in units of ``osd_deep_scrub_stride``, or of a chunk if that is larger.
 
     See Ceph v16.2.15, ``src/osd/ECBackend.cc`` and ``src/osd/ReplicatedBackend.cc`` (``be_deep_scrub``).
     """
@@ -159,7 +160,7 @@ def rounds_bytes(size_bytes: int, most_bytes: int, unit_bytes: int = 1) -> list[
 
 
 def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> int:
-    """Read, decode, push and commit one piece of the object."""
+    """Read, decode, push and commit one round of the object."""
     context = stage.context
     models = stage.models
     stage.recovers(size_bytes)
@@ -181,7 +182,7 @@ def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> i
     work_ns = context.remote(writes) * models.cpu.sub_op_send_ns
     coding_ns = 0.0
     if plan.decode_stripes:
-        # Kernel costs are given for a stripe's data, also where a code reads less than that.
+        # Kernel costs refer to a stripe's data, even if a code reads less.
         stripe_bytes = context.geometry.stripe_bytes
         one_ns = models.rebuild_ns(context.scheme.name, stripe_bytes, plan.erasures)
         coding_ns = plan.decode_stripes * one_ns
@@ -207,9 +208,9 @@ def _gather_runs(
 ) -> int:
     """Gather the sources of a repair at the primary.
 
-    A source with one run is read as for any other gather. One with several, as sub-chunks make
-    them, asks its store once for each, one after another on one thread; the device reads whole
-    allocation units, and one that two runs share only once, for the second finds it cached.
+    A source with a single run is read as in any other gather. A source with several runs, as sub-chunks
+    cause, reads them serially on one thread. The device reads whole allocation units. A unit that two runs
+    share is read only once, because the second run finds it in the cache.
     """
     cpu = stage.models.cpu
     store = stage.models.store
@@ -249,7 +250,7 @@ def _answer(
     after: int,
     what: str,
 ) -> int:
-    """Read several pieces at a shard and send one answer to the primary."""
+    """Read several pieces at a shard and send one reply to the primary."""
     cpu = stage.models.cpu
     messages = stage.models.messages
     if shard == stage.context.primary:
@@ -267,7 +268,7 @@ def _answer(
 def _read_runs(
     stage: Stage, shard: int, cpu_ns: float, pieces: list[int], after: int, what: str
 ) -> int:
-    """Read several pieces of one shard: the thread waits for each before it asks for the next."""
+    """Read several pieces of one shard serially on one thread."""
     osd = roles.osd_of(shard)
     step = stage.worker(osd, [after], what, shard)
     step = stage.on_core(osd, cpu_ns, [step], what, shard=shard)
@@ -276,7 +277,7 @@ def _read_runs(
 
 
 def _device_runs(extents: list[ShardExtent], unit_bytes: int) -> list[int]:
-    """Return the device reads of each extent in turn [B], without units that were read before."""
+    """Return the device reads of each extent in turn, without units already read [B]."""
     pieces = []
     known = 0
     for extent in sorted(extents):

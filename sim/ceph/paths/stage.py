@@ -17,8 +17,8 @@ from stripesim.sim.ceph.qos import (
 from stripesim.sim.ceph.roles import Osd
 from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder
 
-# Largest number of steps of one transfer, or of one stay on a core. With more pieces, each step represents
-# several, one after another, so that a graph holds any object. The sum of the times is the same.
+# Maximum number of steps of one transfer or one stay on a core. With more pieces, each step represents
+# several consecutive ones, which bounds the graph for objects of any size. The total time is the same.
 TRANSFER_STEPS_MAX = 64
 
 # Sender's interface, wire, receiver's interface.
@@ -28,10 +28,10 @@ _BACK = (roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX)
 
 
 class Stage:
-    """Adds the recurring groups of steps to a graph.
+    """Add recurring groups of steps to a graph.
 
-    Where an OSD works, `osd` names its roles: `PRIMARY`, or `osd_of` a shard. The `shard` of a step is the
-    one whose sub-operation it belongs to, also where the primary does the work.
+    The parameter `osd` selects the roles of the OSD that works: `PRIMARY`, or `osd_of` a shard. The `shard`
+    of a step identifies the sub-operation, even if the primary does the work.
     """
 
     def __init__(self, graph: GraphBuilder, context: PathContext) -> None:
@@ -43,21 +43,21 @@ class Stage:
         self._op_bytes = 0
 
     def recovers(self, size_bytes: int) -> None:
-        """Mark the following work of worker threads as recovery of an item of this size."""
+        """Mark subsequent work of worker threads as recovery of an item of this size."""
         queue = self.models.op_queue
         item_bytes = queue.recovery_item_bytes if queue else 0
         self._op_class = RECOVERY
         self._op_bytes = item_bytes or size_bytes
 
     def scrubs(self) -> None:
-        """Mark the following work of worker threads as scrub."""
+        """Mark subsequent work of worker threads as scrub."""
         self._op_class = BEST_EFFORT
         self._op_bytes = SCRUB_EVENT_BYTES
 
     # The client and the public network.
 
     def request(self, payload_bytes: int, returned_bytes: int = 0) -> int:
-        """Send an operation from the client to the primary; return its arrival at a worker's queue."""
+        """Send an operation from the client to the primary and return its arrival at a worker's queue."""
         self._op_class = CLIENT
         self._op_bytes = payload_bytes
         submitted = self.submit(payload_bytes, returned_bytes)
@@ -65,11 +65,11 @@ class Stage:
         return self.client_out(size_bytes, submitted)
 
     def reply(self, payload_bytes: int, after: int) -> int:
-        """Send the primary's answer to the client; return its arrival, the request's completion."""
+        """Send the primary's reply to the client and return its arrival, which completes the request."""
         return self.client_back(self.models.messages.reply_bytes + payload_bytes, after)
 
     def submit(self, payload_bytes: int = 0, returned_bytes: int = 0) -> int:
-        """Submit an operation at the client, a write with a payload or a read."""
+        """Submit a write with a payload, or a read, at the client."""
         client = self.models.client
         held_ns = client.submit_ns
         if payload_bytes:
@@ -77,7 +77,7 @@ class Stage:
         held_ns += client.submit_ns_per_byte * (payload_bytes + returned_bytes)
         submitted = self._client_submits(held_ns)
         if client.processor_ns:
-            # Most of it comes after a request is sent or answered; no request waits for its own.
+            # Most of this work follows the send or the reply, so a request does not wait for it.
             self.graph.use(
                 roles.CLIENT_CPU,
                 client.processor_ns,
@@ -88,11 +88,11 @@ class Stage:
         return submitted
 
     def _client_submits(self, held_ns: float) -> int:
-        """Hold a submission thread of the client; it is a thread with a core where slices are modelled."""
+        """Hold a submission thread of the client, on a core if time slices are modelled."""
         graph = self.graph
         if not self.models.threads.slice_ns:
             return self._submission(held_ns, graph.issue)
-        # Bound only if clients share the cores of the storage hosts.
+        # This role is bound only if clients share the cores of the storage hosts.
         thread = graph.acquire(
             roles.CLIENT_THREAD,
             after=[graph.issue],
@@ -116,7 +116,7 @@ class Stage:
         )
 
     def client_out(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
-        """Send a message from the client to the primary, or to a shard; return its arrival."""
+        """Send a message from the client to the primary or a shard and return its arrival."""
         osd = _asked(shard)
         ends = (roles.CLIENT_TX, osd.public_wire, osd.public_rx)
         step = self._public(ends, size_bytes, after, "request", shard)
@@ -131,7 +131,7 @@ class Stage:
         return self._messenger(osd, size_bytes, step, "request", shard)
 
     def client_back(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
-        """Send a message from the primary, or from a shard, to the client; return its arrival."""
+        """Send a message from the primary or a shard to the client and return its arrival."""
         osd = _asked(shard)
         step = self._messenger(osd, size_bytes, after, "reply", shard)
         if self.models.throttle:
@@ -141,14 +141,14 @@ class Stage:
         ends = (osd.public_tx, osd.public_wire, roles.CLIENT_RX)
         return self._public(ends, size_bytes, step, "reply", shard)
 
-    # The private network. Between shards on one host only the messengers' work remains.
+    # The private network. Messages between shards on one host cost only messenger work.
 
     def out(
         self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
     ) -> int:
-        """Send a message from the primary to a shard; return its arrival.
+        """Send a message from the primary to a shard and return its arrival.
 
-        `phase` is the phase of the steps on the wire.
+        `phase` applies to the steps on the wire.
         """
         receiver = roles.osd_of(shard)
         step = self._messenger(roles.PRIMARY, size_bytes, after, what, shard)
@@ -160,7 +160,7 @@ class Stage:
     def back(
         self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
     ) -> int:
-        """Send a message from a shard to the primary; return its arrival."""
+        """Send a message from a shard to the primary and return its arrival."""
         sender = roles.osd_of(shard)
         step = self._messenger(sender, size_bytes, after, what, shard)
         step = self._private(_BACK, size_bytes, step, what, shard, phase)
@@ -171,7 +171,7 @@ class Stage:
     def _acknowledge(self, sender: Osd, after: int, what: str, shard: int) -> None:
         """Process the acknowledgement at the sender's messenger. No step waits for it.
 
-        Sending it is part of the receiver's work, and its bytes are part of the messages' sizes.
+        The receiver's work includes sending it, and message sizes include its bytes.
         """
         for _ in range(self.models.threads.peer_acks_count):
             self._messenger(sender, 0, after, f"{what} acknowledged", shard)
@@ -179,7 +179,7 @@ class Stage:
     def sub_reply(
         self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
     ) -> int:
-        """Send a shard's reply to the primary, which notes it; return when it has."""
+        """Send a shard's reply to the primary and return the step that has processed it."""
         step = self.back(shard, size_bytes, after, what, phase=phase)
         return self.primary_cpu(self.models.cpu.sub_reply_ns, [step], what, shard=shard)
 
@@ -217,7 +217,7 @@ class Stage:
         shard: int,
         phase: Phase,
     ) -> int:
-        """Send over a network: from the sender's interface over the wire to the receiver's."""
+        """Send from the sender's interface over the wire to the receiver's interface."""
         tx, wire, rx = ends
         held_ns = nic.serialise_ns(size_bytes)
         traffic = {f"{net}_net_bytes": nic.traffic_bytes(size_bytes)}
@@ -251,9 +251,9 @@ class Stage:
     def _messenger(
         self, osd: Osd, size_bytes: int, after: int, what: str, shard: int
     ) -> int:
-        """Process one side of one message on a messenger thread.
+        """Process one side of a message on a messenger thread.
 
-        Deviation: messages between OSDs of one host take the frames of the network as well.
+        Deviation: messages between OSDs on one host are also split into network frames.
         """
         frames = self.models.private_nic.frames(size_bytes)
         return self.with_thread(
@@ -267,7 +267,7 @@ class Stage:
             shard=shard,
         )
 
-    # Processors. A stage is one stay on a core of a thread.
+    # Processors. A stage is one stay of a thread on a core.
 
     def with_thread(
         self,
@@ -281,7 +281,7 @@ class Stage:
         phase: Phase,
         shard: int = NO_SHARD,
     ) -> int:
-        """Take a thread of a class, let it work on a core, give it back."""
+        """Acquire a thread of a class, run it on a core, and release it."""
         graph = self.graph
         taken = graph.acquire(
             thread, after=after, label=f"thread for {label}", phase=phase, shard=shard
@@ -303,10 +303,10 @@ class Stage:
     def primary_cpu(
         self, cpu_ns: float, after: Iterable[int], label: str, **more: Any
     ) -> int:
-        """Add a stage of the primary: under the placement group's own mutex, on a worker thread.
+        """Add a stage at the primary, on a worker thread under the placement group's mutex.
 
-        `more` is as in `work`. Return the step after which the answer leaves. With `goes_on` or `after_reply`
-        this precedes the release of the thread and the placement group.
+        `more` is as in `work`. Return the step that the reply follows. With `goes_on` or `after_reply` it
+        precedes the release of the thread and the placement group.
         """
         left, _ = self.work(roles.PRIMARY, cpu_ns, after, label, in_group=True, **more)
         return left
@@ -325,16 +325,16 @@ class Stage:
         after_reply: bool = False,
         **more: Any,
     ) -> tuple[int, int]:
-        """Add a stage of an OSD, by its host's cores, on a worker thread.
+        """Add a stage on a worker thread of an OSD, using its host's cores.
 
-        `in_group`: under the mutex of the placement group. `then` adds the wait of the thread after its work,
-        `goes_on` its work after its answer, `after_reply` the fixed work that follows an answer. `more`: see
-        `on_core`.
+        With `in_group` the thread holds the mutex of the placement group. `then` adds a wait after the work,
+        `goes_on` adds work after the reply, and `after_reply` adds the fixed work that follows a reply.
+        `more` is passed to `on_core`.
 
-        Return the step after which the answer leaves, and that at which the thread is back.
+        Return the step that the reply follows, and the step that releases the thread.
         """
         mutex_shard = shard if osd is roles.PRIMARY else NO_SHARD
-        # A thread takes an operation from its queue, and then the placement group's mutex.
+        # A thread dequeues an operation, then takes the placement group's mutex.
         step = thread = self.worker(osd, after, label, shard)
         if in_group:
             step = self._group(thread, label, mutex_shard)
@@ -355,7 +355,7 @@ class Stage:
         return (answered, back) if lingers else (back, back)
 
     def worker(self, osd: Osd, after: Iterable[int], label: str, shard: int) -> int:
-        """Wait for a worker thread of an OSD."""
+        """Acquire a worker thread of an OSD."""
         step = self.graph.acquire(
             osd.worker,
             after=after,
@@ -367,13 +367,13 @@ class Stage:
         return step
 
     def worker_back(self, osd: Osd, after: int, label: str, shard: int) -> int:
-        """Give a worker thread back."""
+        """Release a worker thread."""
         return self.graph.release(
             osd.worker, after=[after], label=f"thread back from {label}", shard=shard
         )
 
     def _queued(self, step: int) -> None:
-        """Give the wait for a worker thread its class and cost; a client's own is its operation's first."""
+        """Set class and cost of a wait for a worker thread, for client operations only of the first wait."""
         queue = self.models.op_queue
         if queue:
             self.graph.in_class(step, self._op_class, queue.cost(self._op_bytes))
@@ -384,11 +384,11 @@ class Stage:
 
     @property
     def keeps_thread(self) -> bool:
-        """True if one thread processes a client's write from dispatch to the primary's transaction."""
+        """True if one thread handles a client's write from dispatch to the primary's transaction."""
         return bool(self.models.threads.lock_waits_per_thread_count)
 
     def _group(self, after: int, label: str, shard: int) -> int:
-        """Take the placement group's own mutex, if there is one."""
+        """Take the placement group's mutex, if there is one."""
         if self.models.pg_lock.scope == "none":
             return after
         return self.graph.acquire(
@@ -407,7 +407,7 @@ class Stage:
         )
 
     def _after_reply(self, osd: Osd, after: int, label: str, shard: int) -> int:
-        """Stay on the core after an answer; no step at all if the model has no such time."""
+        """Stay on the core after a reply. Add no step if the model has no such time."""
         after_ns = self.models.cpu.after_reply_ns
         hand_over_ns = self.models.threads.hand_over_ns
         if after_ns:
@@ -438,11 +438,11 @@ class Stage:
         thread: int | None = None,
         part: str = "",
     ) -> int:
-        """Stay on a core; no step at all if there is nothing to do.
+        """Run on a core. Without work, add no step.
 
-        `phase` None: that of the OSD. `part`: counter of the class of thread, except workers.
-        `thread`: the `acquire` of the thread that works, which may have to be woken first. `wakes_count`:
-        wake-ups of other threads that this work causes at any load.
+        `phase` defaults to the OSD's phase. `part` selects the counter of the thread class, except for
+        workers. `thread` is the `acquire` step of the running thread, which may first have to be woken.
+        `wakes_count` is the number of wake-ups of other threads that this work causes at any load.
         """
         threads = self.models.threads
         cpu_ns += wakes_count * threads.wake_ns
@@ -459,7 +459,7 @@ class Stage:
             amounts[part] = round(cpu_ns)
         pieces = 1
         if threads.slice_ns and thread is not None:
-            # A thread whose slice is used up may lose its core in the middle of long work.
+            # A thread may lose its core in the middle of long work when its time slice expires.
             slices = -(-round(cpu_ns) // round(threads.slice_ns))
             pieces = min(slices, TRANSFER_STEPS_MAX)
         for piece in range(1, pieces + 1):
@@ -489,17 +489,17 @@ class Stage:
 
     @property
     def _without_lock(self) -> bool:
-        """True if operations need no lock besides the mutex that each of their stages takes."""
+        """True if operations need only the mutex that each stage takes."""
         scope = self.models.pg_lock.scope
         return scope == "none" or (scope == "dispatch" and self.keeps_thread)
 
     def unlock(self, after: int) -> int:
-        """Give the lock back, if there is one."""
+        """Release the lock, if there is one."""
         if self._without_lock:
             return after
         return self.graph.release(roles.PG_LOCK, after=[after], label="PG unlock")
 
 
 def _asked(shard: int) -> Osd:
-    """Return the OSD that a client asks: the primary, or that of a shard."""
+    """Return the OSD that a client contacts: the primary, or the OSD of a shard."""
     return roles.PRIMARY if shard == NO_SHARD else roles.osd_of(shard)

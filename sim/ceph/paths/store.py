@@ -1,4 +1,4 @@
-"""Reads, writes and commits of stores. Gathering, decoding and encoding at the primary."""
+"""Store reads, writes and commits, and gathering, decoding and encoding at the primary."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
@@ -12,19 +12,19 @@ from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import SSD_READ, SSD_WRITE
 
 Item = TypeVar("Item")
-# States of the first and last unit of a write. None: unknown.
+# States of the first and last unit of a write, or None if unknown.
 UnitStates = tuple[int, int] | None
-# By shard the payload of its sub-write [B] and the store's traffic.
+# Payload of the sub-write [B] and store traffic, by shard.
 Writes = Mapping[int, tuple[int, StoreIo]]
 
-# As `TRANSFER_STEPS_MAX`, of a chain of reads of one shard.
+# Like `TRANSFER_STEPS_MAX`, for a chain of reads of one shard.
 CHAIN_STEPS_MAX = 8
 
 
 def ssd_read(
     stage: Stage, shard: int, size_bytes: int, after: int, label: str = "drive read"
 ) -> int:
-    """Read from a shard's device, in its pieces, and over its link to the host where that is a queue."""
+    """Read from a shard's device in pieces, and transfer over its host link if that is a queue."""
     ends = []
     for pieces, requests in _transfers(stage, size_bytes):
         read_ns = sum(map(stage.models.ssd.read_ns, pieces))
@@ -36,7 +36,7 @@ def ssd_read(
 
 
 def ssd_chain(stage: Stage, shard: int, sizes_bytes: Sequence[int], after: int) -> int:
-    """Read several pieces of one object from a shard's device, each after the one before it."""
+    """Read several pieces of one object serially from a shard's device."""
     device = stage.models.ssd
     reads = []
     for index, size_bytes in enumerate(sizes_bytes):
@@ -57,7 +57,7 @@ def ssd_chain(stage: Stage, shard: int, sizes_bytes: Sequence[int], after: int) 
 def ssd_write(
     stage: Stage, shard: int, size_bytes: int, after: int, label: str = "drive write"
 ) -> int:
-    """Write to a shard's device: in one transfer to a write buffer if there is one, else in pieces."""
+    """Write to a shard's device: one transfer to its write buffer if it has one, else several pieces."""
     ssd = stage.models.ssd
     transfers = _transfers(stage, size_bytes)
     if ssd.write_servers_count:
@@ -104,7 +104,7 @@ def _device_reads(
 
 
 def _drive_to_host(stage: Stage, shard: int, size_bytes: float, after: int) -> int:
-    """Transfer data over the drive's link to the host, if the link is a separate queue."""
+    """Transfer data over the drive's host link, if the link is a separate queue."""
     link_ns = stage.models.ssd.link_ns_per_byte * size_bytes
     if not link_ns:
         return after
@@ -119,7 +119,7 @@ def _drive_to_host(stage: Stage, shard: int, size_bytes: float, after: int) -> i
 
 
 def _wake(stage: Stage, shard: int, after: int, *parts: int) -> int:
-    """Wake the threads that a device's answer wakes, in turn, where threads keep their cores."""
+    """Wake threads in turn on a device completion, where threads keep their cores."""
     if not stage.models.threads.slice_ns:
         return after
     graph = stage.graph
@@ -143,11 +143,11 @@ def _wake(stage: Stage, shard: int, after: int, *parts: int) -> int:
 
 
 def _transfers(stage: Stage, size_bytes: int) -> list[tuple[Sequence[int], int]]:
-    """Return the transfers that a device serves in parallel [B], each with its number of requests."""
+    """Return the sizes of parallel device transfers [B], each with its number of requests."""
     device = stage.models.ssd
     pieces = device.pieces_bytes(size_bytes)
     if len(pieces) == 1:
-        # Several requests keep the channels of a drive busy; a single one is spread over them.
+        # Several requests keep a drive's channels busy. A single request is spread over them.
         return [
             ([part], int(index == 0))
             for index, part in enumerate(device.parts_bytes(pieces[0]))
@@ -156,7 +156,7 @@ def _transfers(stage: Stage, size_bytes: int) -> list[tuple[Sequence[int], int]]
 
 
 def batches(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
-    """Split items into at most `most` runs of equal length, except the last.
+    """Split items into at most `most` runs of equal length, apart from a shorter last run.
 
     >>> [len(run) for run in batches(range(7), 3)]
     [3, 3, 1]
@@ -168,7 +168,7 @@ def batches(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
 
 
 def lookup(stage: Stage, shard: int, after: int) -> int:
-    """Find where an object's bytes lie: the mean of what look-ups read; no step if all is in memory."""
+    """Look up an object's extents at the mean device cost. Add no step if all metadata is in memory."""
     model = stage.models.lookup
     if model is None or not model.miss_fraction:
         return after
@@ -187,7 +187,7 @@ def local_read(
     what: str,
     in_group: bool = False,
 ) -> tuple[int, int]:
-    """Serve one store read on a shard; return where its answer leaves and where its thread is back."""
+    """Serve a store read on a shard and return the steps that send its reply and release its thread."""
 
     def read(step: int) -> int:
         step = lookup(stage, shard, step)
@@ -216,8 +216,8 @@ def gather(
 ) -> int:
     """Read from several shards and bring the data to the primary.
 
-    `sources` has for each shard the bytes that its store returns and those that its device reads; the two
-    differ by what a cache holds and by padding. The stage of `after` has paid for making the sub-reads.
+    `sources` holds for each shard the bytes that its store returns and that its device reads. The two differ
+    by cached data and padding. The stage of `after` includes the cost of creating the sub-reads.
     """
     arrivals = [
         _fetch(stage, shard, data_bytes, device_bytes, after, what)
@@ -253,10 +253,10 @@ def stripe_sources(
     stripes: Collection[int],
     cached_stripes: frozenset[int],
 ) -> dict[int, tuple[int, int]]:
-    """Return what `gather` reads of whole stripes; those in the read caches need no device read."""
+    """Return the sources for `gather` from whole stripes, without device reads of cached stripes."""
     unit = context.geometry.stripe_unit_bytes
     alloc = context.models.store.min_alloc_bytes
-    # Chunks smaller than an allocation unit may share one.
+    # Chunks smaller than an allocation unit may share a unit.
     blocks = {
         block
         for stripe in stripes
@@ -269,7 +269,7 @@ def stripe_sources(
 
 
 def decoding_ns(stage: Stage, plan: ReadPlan | WritePlan) -> float:
-    """Return the processor time of decoding the missing data of a plan, stripe by stripe [ns]."""
+    """Return the processor time of decoding a plan's missing data, stripe by stripe [ns]."""
     if not plan.decode_stripes:
         return 0.0
     piece_bytes = plan.decode_data_bytes / plan.decode_stripes
@@ -290,9 +290,10 @@ def encode_and_send(
 ) -> tuple[int, int | None]:
     """Decode missing data, encode stripe by stripe (a parity delta costs the same), send sub-writes.
 
-    `first_ns` of the operation's dispatch come first on the same thread. Where a thread keeps a write
-    (`Stage.keeps_thread`), it prepares the primary's own transaction in the end, still in the group. Return
-    the step after which sub-writes leave, and that at which this one is prepared; None: it is not here.
+    The first `first_ns` on the thread are the operation's dispatch. If a thread keeps a write
+    (`Stage.keeps_thread`), it finally prepares the primary's transaction, still holding the group. Return the
+    step that sub-writes follow, and the step that prepares this transaction, or None if it is prepared
+    elsewhere.
 
     See Ceph v18.2.0, ``src/osd/ReplicatedBackend.cc`` (``submit_transaction``), ``src/osd/ECBackend.cc``
     (``try_reads_to_commit``).
@@ -330,11 +331,11 @@ def encode_and_send(
 
 
 def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
-    """Commit through the store's key-value log; return the commit.
+    """Commit through the store's key-value log and return the commit step.
 
-    One thread of the OSD submits a transaction; one sync serves all transactions that wait for
-    it. After the commit a thread finishes the transaction. No request waits for that. If threads keep their
-    cores, the thread that submits makes the syncs too, and is released once the sync is queued.
+    One thread of the OSD submits transactions, and each sync serves all waiting transactions. After the
+    commit another thread finishes the transaction without delaying the request. If threads keep their cores,
+    the submitting thread also performs the syncs, and is released once the sync is queued.
     """
     graph = stage.graph
     makes_syncs = bool(stage.models.threads.slice_ns)
@@ -369,7 +370,7 @@ def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
 
 
 def _sync(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
-    """Flush the key-value log, with all transactions that wait for it."""
+    """Flush the key-value log for all waiting transactions."""
     committed = stage.graph.use(
         roles.shard_role(shard, roles.SYNC),
         stage.models.ssd.sync_ns(log_bytes),
@@ -382,7 +383,7 @@ def _sync(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
         device_log_bytes=log_bytes,
         device_write_ops=1,
     )
-    # Bytes that a sync writes once, for all its transactions.
+    # Bytes that each sync writes once for all of its transactions.
     shared_bytes = stage.models.store.sync_log_bytes
     if shared_bytes:
         stage.graph.per_service(
@@ -392,7 +393,7 @@ def _sync(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
 
 
 def _finish_transaction(stage: Stage, shard: int, committed: int) -> None:
-    """Finish a transaction after its commit, which no request waits for."""
+    """Finish a transaction after its commit without delaying the request."""
     cpu = stage.models.cpu
     finish_ns = cpu.kv_finish_ns
     if stage.context.erasure:
@@ -413,7 +414,7 @@ def _finish_transaction(stage: Stage, shard: int, committed: int) -> None:
 
 
 def _preparation(stage: Stage, io: StoreIo) -> tuple[float, float]:
-    """Return processor time of preparing one transaction [ns], and the wake-ups that go with it."""
+    """Return the processor time of preparing one transaction [ns], and the wake-ups that it causes."""
     cpu = stage.models.cpu
     work_ns = cpu.store_transaction_ns + cpu.store_ns_per_byte * io.data_bytes
     if not stage.context.erasure:
@@ -424,7 +425,7 @@ def _preparation(stage: Stage, io: StoreIo) -> tuple[float, float]:
 def transaction(
     stage: Stage, shard: int, io: StoreIo, payload_bytes: int, after: int, what: str
 ) -> int:
-    """One member's part of a write; return the step at which the primary knows of the commit."""
+    """Add one member's part of a write and return the step that notifies the primary of its commit."""
     work_ns, wakes_count = _preparation(stage, io)
     local = shard == stage.context.primary
     step = after
@@ -449,7 +450,7 @@ def transaction(
 
 
 def _stored(stage: Stage, shard: int, io: StoreIo, step: int) -> int:
-    """Write the data of a prepared transaction, and commit it; return the commit."""
+    """Write the data of a prepared transaction, commit it, and return the commit step."""
     if io.read_bytes:
         step = ssd_read(stage, shard, io.read_bytes, step, "drive read (padding)")
         step = _wake(stage, shard, step, roles.AIO, roles.READER)
@@ -467,7 +468,7 @@ def _stored(stage: Stage, shard: int, io: StoreIo, step: int) -> int:
 
 
 def commit_all(stage: Stage, writes: Writes, sent: int, prepared: int | None) -> int:
-    """Send what `encode_and_send` has made; return when all is committed."""
+    """Send the sub-writes that `encode_and_send` prepared, and return the step of the last commit."""
     context = stage.context
     models = stage.models
     overhead_bytes = models.messages.sub_write_overhead_bytes(erasure=context.erasure)
@@ -484,7 +485,7 @@ def commit_all(stage: Stage, writes: Writes, sent: int, prepared: int | None) ->
 
 
 def roll_forward(stage: Stage, shards: Collection[int], after: int) -> list[int]:
-    """Make members forget how to roll back (``try_finish_rmw``); return when each has."""
+    """Make members discard rollback information (``try_finish_rmw``) and return the last step of each."""
     models = stage.models
     work_ns = stage.context.remote(shards) * models.cpu.sub_op_send_ns
     step = stage.primary_cpu(work_ns, [after], "roll forward")
@@ -504,8 +505,8 @@ def shard_writes(
 ) -> dict[int, tuple[int, StoreIo]]:
     """Return each written shard's payload [B] and its store's device traffic.
 
-    `unit_states` are the states of the first and last unit (see `stripesim.models.object_store.store`). None:
-    data below the object's size exists, and is read.
+    `unit_states` are the states of the first and last unit (see `stripesim.models.object_store.store`). If
+    they are unknown, all data below the object's size is assumed to exist, and is read.
     """
     written = by_shard(plan.writes)
     return {
@@ -526,7 +527,7 @@ def _store_io(
     store = context.models.store
     existing = object_size_bytes
     if context.erasure:
-        # Beyond the end of an optimised object's shard only whole pages are written.
+        # Beyond the end of a shard, optimised pools write only whole pages.
         existing = (
             context.geometry.stripe_count(object_size_bytes)
             * context.geometry.stripe_unit_bytes
@@ -541,7 +542,7 @@ def _store_io(
             store.write_io(e.offset_bytes, e.length_bytes, existing_bytes=existing)
             for e in extents
         ]
-    # One transaction, however many extents: its metadata is written once.
+    # A single transaction writes its metadata once, regardless of the number of extents.
     other_log_bytes = sum(part.log_bytes - store.metadata_bytes for part in parts)
     return StoreIo(
         read_bytes=sum(part.read_bytes for part in parts),

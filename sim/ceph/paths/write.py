@@ -1,4 +1,4 @@
-"""The write: client to primary, reads of partial stripes, encoding, sub-writes, commits, reply."""
+"""Writes through the primary, from the client's request to the last commit and the reply."""
 
 from typing import Unpack
 
@@ -23,19 +23,21 @@ def write_path(
     context
         State of the placement group.
     cached_stripes
-        Stripes in the read caches, which need no device read.
+        Stripes in the read caches, which need no device reads.
     unit_states
-        States of the first and last unit of a replica's write; None: unknown.
+        States of the first and last unit of a replica's write, or None if unknown.
     **extent
         Extent in the object, and the object's size [B].
 
     Notes
     -----
-    Order: lock, dispatch, reads of partial stripes, (decode,) encode, sub-writes to all members in parallel,
-    transactions of the members, all commits, unlock, reply. The lock is released at the last commit (`scope =
-    "commit"`) or when the sub-writes have left (`"dispatch"`). No request waits for what follows the reply:
-    deferred writes, and the roll-forward round of erasure codes. Ceph sends that round when no other write of
-    the placement group is in the pipeline. With a lock until the commit this is always so.
+    The order of steps is: lock, dispatch, read partial stripes, decode if necessary, encode, send sub-writes
+    to all members in parallel, run the members' transactions, collect all commits, unlock, reply. The lock is
+    released at the last commit (`scope = "commit"`) or once the sub-writes have left (`scope = "dispatch"`).
+
+    Deferred writes and the roll-forward round of erasure codes follow the reply without delaying any request.
+    Ceph sends that round when the placement group's pipeline has no other write, which is always the case
+    with a lock held until the commit.
 
     With `scope = "dispatch"` erasure-coded writes use `pipelined_write_path`.
 
@@ -68,7 +70,7 @@ def write_path(
     sent, prepared = store.encode_and_send(
         stage, plan, writes, step, first_ns=work_ns, after_reply=True
     )
-    # Overwritten stripes are saved first for a roll-back.
+    # Overwritten stripes are first saved for rollback.
     first, stop = plan.write_stripes
     overwritten = max(0, min(stop, context.geometry.stripe_count(size_bytes)) - first)
     wait_ns = overwritten * cpu.ec_rollback_wait_ns
