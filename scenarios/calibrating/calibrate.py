@@ -188,9 +188,9 @@ def calibrate(
     -----
     The four factors are those of `FACTORS`, none per row, size or scheme. The search minimises a sum over
     rows and factors: for a row, the logarithm of simulated over measured, over `_ROW_SPREAD`; for a factor,
-    the logarithm of its value over its start, over its spread. Each counts with the loss ``soft_l1``, which is
-    quadratic for small and linear for large values, so one row that contradicts the others does not decide. A
-    factor that no row informs stays at its start. Rows with the role held-out take no part.
+    the logarithm of its value over its start, over its spread. Each counts with the loss ``soft_l1``,
+    quadratic for small and linear for large values, so one row that contradicts the others does not decide.
+    A factor that no row informs stays at its start. Rows with the role held-out take no part.
     """
     runs = runs_of(folder)
     rows = [row for run in runs for row in run.rows]
