@@ -16,7 +16,14 @@ from stripesim.models.kernel.documents import table_to_json
 from stripesim.scenarios.cells.files import file_sha256, first_line
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import row_of, run_cell
-from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario, names_file
+from stripesim.scenarios.schema.keys import (
+    Cell,
+    ClientSpec,
+    ClusterSpec,
+    Scenario,
+    WorkloadSpec,
+    names_file,
+)
 from stripesim.scenarios.sweep.stats import unsteady_reason
 from stripesim.sim.ceph.cluster import Models
 
@@ -247,6 +254,8 @@ class _ModelsKey(NamedTuple):
     scheme: str
     generation: str
     cluster: ClusterSpec
+    client: ClientSpec
+    load: WorkloadSpec  # Only the keys that decide how many requests are in flight.
     files_sha256: tuple[str, ...]
 
 
@@ -262,14 +271,26 @@ def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
             update={key: str(path) for key, path in paths.items()}
         )
     contents = tuple(file_sha256(path) for path in paths.values())
-    return _ModelsKey(scheme, scenario.generation, cluster, contents)
+    workload = scenario.workload
+    load = WorkloadSpec(
+        kind=workload.kind,
+        clients=workload.clients,
+        queue_depth=workload.queue_depth,
+    )
+    return _ModelsKey(
+        scheme, scenario.generation, cluster, scenario.client, load, contents
+    )
 
 
 @lru_cache(maxsize=64)
 def _models(key: _ModelsKey) -> Models:
     return build_models(
         Scenario.model_construct(
-            schemes=(key.scheme,), generation=key.generation, cluster=key.cluster
+            schemes=(key.scheme,),
+            generation=key.generation,
+            cluster=key.cluster,
+            client=key.client,
+            workload=key.load,
         )
     )
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from stripesim.scenarios.cells.failures import replayed_failures
+from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import FILE_KEYS, cells, schema_json
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.topology import Topology
@@ -246,6 +247,26 @@ def test_a_sweep_widened_later_keeps_the_names_of_its_tasks(tiny: Path) -> None:
     assert {task.task_id for task in narrow.tasks} < {
         task.task_id for task in wide.tasks
     }
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        # More requests in flight than one OSD admits (256 in the release of the scenario).
+        {"workload.clients": 20, "workload.queue_depth": 32},
+        {"client.threads": 4},
+        {"workload.kind": "open", "workload.rate_per_s": 20_000.0},
+    ],
+)
+def test_a_task_has_the_row_of_a_run(load: dict[str, object]) -> None:
+    # Given a scenario whose load decides part of the models
+    sets = {"schemes": ["rep:3"], "workload.ops": ["read"], "workload.requests": 1500}
+    scenario = load_scenario("quickstart", sets={**sets, **load})
+    (cell,) = cells(scenario)
+    # When its cell is the task of a sweep
+    row = run_task(make_task(scenario, cell, replication=0, swept={}))
+    # Then the requests complete when those of a run do.
+    assert row["completions_sha256"] == run_cell(scenario, cell, "compiled").sha256
 
 
 def test_the_name_covers_all_inputs_of_the_row(tiny: Path) -> None:
