@@ -23,11 +23,7 @@ from stripesim.scenarios.cells.models import build_models, device_set
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.scenarios.studies.nvme.runs import (
-    REQUESTS_MAX,
-    REQUESTS_MIN,
-    ROUNDS_MIN,
-)
+from stripesim.scenarios.studies.nvme.runs import REQUESTS_MIN, request_count
 from stripesim.sim.ceph.cluster import Models
 
 #: Operation and pattern of each fio load type (``rw``).
@@ -114,8 +110,7 @@ class FioRun:
     ) -> dict[str, dict[str, float]]:
         """Simulate the run with changed models and return its metrics, keyed by row id."""
         in_flight = self.row.clients * self.row.depth_per_client
-        most = max(REQUESTS_MAX, ROUNDS_MIN * in_flight)
-        scenario = self._with_requests(max(REQUESTS_MIN, min(rounds * in_flight, most)))
+        scenario = self._with_requests(request_count(in_flight, rounds))
         models = change(build_models(scenario))
         row = run_cell(scenario, cells(scenario)[0], "compiled", models).row.as_dict()
         return {

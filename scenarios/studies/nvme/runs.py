@@ -68,6 +68,11 @@ def part_of(row: MeasuredRow) -> MeasuredRow:
     )
 
 
+def request_count(in_flight: int, rounds: int, most: int = REQUESTS_MAX) -> int:
+    """Return the requests of a run: `rounds` times those in flight, within bounds."""
+    return max(REQUESTS_MIN, min(rounds * in_flight, max(most, ROUNDS_MIN * in_flight)))
+
+
 def scenario_of(
     row: MeasuredRow, hardware: Hardware, *, rounds: int = ROUNDS
 ) -> Scenario:
@@ -106,9 +111,7 @@ def scenario_of(
         "block_sizes_bytes": (row.block_bytes,),
         "clients": row.clients,
         "queue_depth": row.depth_per_client,
-        "requests": max(
-            REQUESTS_MIN, min(rounds * in_flight, max(most, ROUNDS_MIN * in_flight))
-        ),
+        "requests": request_count(in_flight, rounds, most),
         "image_bytes": image_bytes,
     }
     values = {
