@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from stripesim.scenarios.explain.text import CATEGORIES, bars
+from stripesim.scenarios.explain.text import CATEGORIES, bars, split_label
 from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
 
 # A pause longer than the first share of the axis is cut and drawn as the second share of the rest.
@@ -126,7 +126,8 @@ class Bar:
         return self.key == other.key and overlap
 
     def absorb(self, other: Bar) -> None:
-        """Stretch the bar over another one."""
+        """Stretch the bar over another one of its transfer."""
+        self.label, _ = split_label(self.label)
         self.low_ns = min(self.low_ns, other.low_ns)
         self.high_ns = max(self.high_ns, other.high_ns)
         self.count += other.count
@@ -148,7 +149,7 @@ def bars_of(entry: TimelineStep) -> list[Bar]:
             low,
             high,
             for_shard=entry.branch is not None and step.role in _FOR_SHARD_ROLES,
-            key=(step.label, step.role),
+            key=(split_label(step.label)[0], step.role),
         )
         for category, low, high in bars(entry)
     ]

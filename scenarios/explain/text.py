@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.schema.units import format_size
+from stripesim.sim.ceph.paths.stage import PIECE
 
 
 class Category(NamedTuple):
@@ -166,8 +167,9 @@ def table_rows(timeline: Timeline) -> list[TableRow]:
         step = entry.step
         if not (step.duration_ns or step.wait_ns or step.role == "pg.lock"):
             continue
-        # The pieces of one transfer have the same predecessors. A step with the same label on the same
-        # shard but other predecessors belongs to another round.
+        # The parts of one transfer to a device have the same predecessors, and the pieces of a message have
+        # different labels. A step with the same label on the same shard but other predecessors belongs to
+        # another round.
         alike = (step.graph, entry.branch, step.label, step.role)
         known = rounds.setdefault(alike, [])
         if step.predecessors not in known:
@@ -183,7 +185,8 @@ def _line_key(entry: TimelineStep) -> tuple[Any, ...]:
     step = entry.step
     where = entry.lane if entry.branch is None else "shards"
     part = step.role.rpartition("]")[2] or step.role
-    return step.graph, where, entry.lane == "primary", step.label, part
+    label = split_label(step.label)
+    return step.graph, where, entry.lane == "primary", label, part
 
 
 def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
@@ -198,9 +201,12 @@ def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
     start_ns = min(step.ready_ns + step.wait_ns for step in steps)
     durations_ns = [step.duration_ns for step in steps]
     waits_ns = [step.wait_ns for step in steps]
+    label, pieces = split_label(steps[0].label)
+    if pieces > 1:
+        label += f", {pieces} pieces"
     return TableRow(
         lane=_lane_of_group(timeline, group),
-        what=steps[0].label,
+        what=label,
         count=len(steps),
         start_ns=start_ns,
         duration_ns=(min(durations_ns), max(durations_ns)),
@@ -209,6 +215,16 @@ def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
         sources=tuple(sorted(sources.items(), key=lambda item: -abs(item[1]))),
         after_reply=start_ns >= timeline.latency_ns,
     )
+
+
+def split_label(label: str) -> tuple[str, int]:
+    """Return the label that all pieces of a message share, and their number, 1 for a step of its own.
+
+    >>> split_label("request sent, piece 3 of 8"), split_label("kv sync")
+    (('request sent', 8), ('kv sync', 1))
+    """
+    label, _, number = label.partition(PIECE)
+    return label, int(number.rpartition(" ")[2] or 1)
 
 
 def _lane_of_group(timeline: Timeline, group: Sequence[TimelineStep]) -> str:

@@ -1,7 +1,8 @@
 """Building blocks of all paths: messages, work on a core, locks."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from stripesim.models.nic import NicModel
 from stripesim.sim.ceph import roles
@@ -21,10 +22,41 @@ from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder
 # several consecutive ones, which bounds the graph for objects of any size. The total time is the same.
 TRANSFER_STEPS_MAX = 64
 
+# A message of two pieces of this size or more passes its stages in pieces.
+PIECE_BYTES = 512 << 10
+PIECES_MAX = 8
+#: Part of a step's label that is followed by the number of the piece.
+PIECE = ", piece "
+
+# Index of a piece of a message.
+FIRST = 0
+LAST = -1
+
 # Sender's interface, wire, receiver's interface.
 Ends = tuple[int, int, int]
 _OUT = (roles.OUT_TX, roles.OUT_WIRE, roles.OUT_RX)
 _BACK = (roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX)
+
+
+class Piece(NamedTuple):
+    """A part of a message that passes its stages at once."""
+
+    size_bytes: int
+    label: str  #: End of the labels of its steps, empty for the only piece
+    completes: int  #: Messages that are complete with this piece, 0 or 1
+
+
+class Message(NamedTuple):
+    """A message, in pieces that follow one another."""
+
+    what: str
+    shard: int
+    pieces: tuple[Piece, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of all pieces [B]."""
+        return sum(piece.size_bytes for piece in self.pieces)
 
 
 class Stage:
@@ -118,28 +150,32 @@ class Stage:
     def client_out(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
         """Send a message from the client to the primary or a shard and return its arrival."""
         osd = _asked(shard)
+        nic = self.models.public_nic
+        message = _message(nic, size_bytes, "request", shard)
         ends = (roles.CLIENT_TX, osd.public_wire, osd.public_rx)
-        step = self._public(ends, size_bytes, after, "request", shard)
+        arrived = self._public(ends, message, [after] * len(message.pieces))
         if self.models.throttle:
-            step = self.graph.acquire(
+            # Ceph asks for admission once it has read the header, before the data.
+            arrived[0] = self.graph.acquire(
                 osd.throttle,
-                after=[step],
+                after=[arrived[0]],
                 label="throttle",
                 phase=osd.phase,
                 shard=shard,
             )
-        return self._messenger(osd, size_bytes, step, "request", shard)
+        return self._receives(osd, message, arrived, nic.serialise_ns(size_bytes))
 
     def client_back(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
         """Send a message from the primary or a shard to the client and return its arrival."""
         osd = _asked(shard)
-        step = self._messenger(osd, size_bytes, after, "reply", shard)
+        message = _message(self.models.public_nic, size_bytes, "reply", shard)
+        sent = self._sends(osd, message, after)
         if self.models.throttle:
-            step = self.graph.release(
-                osd.throttle, after=[step], label="throttle back", shard=shard
+            sent[-1] = self.graph.release(
+                osd.throttle, after=[sent[-1]], label="throttle back", shard=shard
             )
         ends = (osd.public_tx, osd.public_wire, roles.CLIENT_RX)
-        return self._public(ends, size_bytes, step, "reply", shard)
+        return self._public(ends, message, sent)[-1]
 
     # The private network. Messages between shards on one host cost only messenger work.
 
@@ -150,10 +186,10 @@ class Stage:
 
         `phase` applies to the steps on the wire.
         """
-        receiver = roles.osd_of(shard)
-        step = self._messenger(roles.PRIMARY, size_bytes, after, what, shard)
-        step = self._private(_OUT, size_bytes, step, what, shard, phase)
-        step = self._messenger(receiver, size_bytes, step, what, shard)
+        message = _message(self.models.private_nic, size_bytes, what, shard)
+        sent = self._sends(roles.PRIMARY, message, after)
+        arrived = self._private(_OUT, message, sent, phase)
+        step = self._receives_from_osd(roles.osd_of(shard), message, arrived)
         self._acknowledge(roles.PRIMARY, step, what, shard)
         return step
 
@@ -162,9 +198,10 @@ class Stage:
     ) -> int:
         """Send a message from a shard to the primary and return its arrival."""
         sender = roles.osd_of(shard)
-        step = self._messenger(sender, size_bytes, after, what, shard)
-        step = self._private(_BACK, size_bytes, step, what, shard, phase)
-        step = self._messenger(roles.PRIMARY, size_bytes, step, what, shard)
+        message = _message(self.models.private_nic, size_bytes, what, shard)
+        sent = self._sends(sender, message, after)
+        arrived = self._private(_BACK, message, sent, phase)
+        step = self._receives_from_osd(roles.PRIMARY, message, arrived)
         self._acknowledge(sender, step, what, shard)
         return step
 
@@ -173,8 +210,10 @@ class Stage:
 
         The receiver's work includes sending it, and message sizes include its bytes.
         """
+        nic = self.models.private_nic
         for _ in range(self.models.threads.peer_acks_count):
-            self._messenger(sender, 0, after, f"{what} acknowledged", shard)
+            acknowledged = _message(nic, 0, f"{what} acknowledged", shard)
+            self._sends(sender, acknowledged, after)
 
     def sub_reply(
         self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
@@ -183,88 +222,174 @@ class Stage:
         step = self.back(shard, size_bytes, after, what, phase=phase)
         return self.primary_cpu(self.models.cpu.sub_reply_ns, [step], what, shard=shard)
 
-    def _public(
-        self, ends: Ends, size_bytes: int, after: int, what: str, shard: int
-    ) -> int:
-        """Send over the public network."""
+    # Messages. While one piece of a message is received, the next is on the wire or still being sent.
+
+    def _public(self, ends: Ends, message: Message, sent: Sequence[int]) -> list[int]:
+        """Carry a message over the public network."""
         nic = self.models.public_nic
-        phase = Phase.PUBLIC_NET
-        return self._wire("public", nic, ends, size_bytes, after, what, shard, phase)
+        return self._wire("public", nic, ends, message, sent, Phase.PUBLIC_NET)
 
     def _private(
-        self,
-        parts: Ends,
-        size_bytes: int,
-        after: int,
-        what: str,
-        shard: int,
-        phase: Phase,
-    ) -> int:
-        """Send over the private network."""
+        self, parts: Ends, message: Message, sent: Sequence[int], phase: Phase
+    ) -> list[int]:
+        """Carry a message over the private network."""
         nic = self.models.private_nic
-        tx, wire, rx = (roles.shard_role(shard, part) for part in parts)
-        ends = (tx, wire, rx)
-        return self._wire("private", nic, ends, size_bytes, after, what, shard, phase)
+        tx, wire, rx = (roles.shard_role(message.shard, part) for part in parts)
+        return self._wire("private", nic, (tx, wire, rx), message, sent, phase)
 
     def _wire(
         self,
         net: str,
         nic: NicModel,
         ends: Ends,
-        size_bytes: int,
-        after: int,
-        what: str,
-        shard: int,
+        message: Message,
+        sent: Sequence[int],
         phase: Phase,
-    ) -> int:
-        """Send from the sender's interface over the wire to the receiver's interface."""
+    ) -> list[int]:
+        """Carry a message from interface to interface and return the arrival of each piece."""
+        graph = self.graph
         tx, wire, rx = ends
-        held_ns = nic.serialise_ns(size_bytes)
-        traffic = {f"{net}_net_bytes": nic.traffic_bytes(size_bytes)}
-        step = self.graph.use(
-            tx,
-            held_ns,
-            after=[after],
-            label=f"{what} sent",
-            phase=phase,
-            shard=shard,
-            messages=1,
-            **traffic,
-        )
-        step = self.graph.delay(
-            wire,
-            nic.latency_ns,
-            after=[step],
-            label=f"{net} wire",
-            phase=phase,
-            shard=shard,
-        )
-        return self.graph.use(
-            rx,
-            held_ns,
-            after=[step],
-            label=f"{what} received",
-            phase=phase,
-            shard=shard,
-        )
+        what = message.what
+        shard = message.shard
+        arrived = []
+        for piece, after in zip(message.pieces, sent, strict=True):
+            held_ns = nic.serialise_ns(piece.size_bytes)
+            counted = {f"{net}_net_bytes": nic.traffic_bytes(piece.size_bytes)}
+            if piece.completes:
+                counted["messages"] = 1
+            step = graph.use(
+                tx,
+                held_ns,
+                after=[after],
+                label=f"{what} sent{piece.label}",
+                phase=phase,
+                shard=shard,
+                **counted,
+            )
+            step = graph.delay(
+                wire,
+                nic.latency_ns,
+                after=[step],
+                label=f"{net} wire{piece.label}",
+                phase=phase,
+                shard=shard,
+            )
+            step = graph.use(
+                rx,
+                held_ns,
+                after=[step],
+                label=f"{what} received{piece.label}",
+                phase=phase,
+                shard=shard,
+            )
+            arrived.append(step)
+        return arrived
 
-    def _messenger(
-        self, osd: Osd, size_bytes: int, after: int, what: str, shard: int
+    def _sends(self, osd: Osd, message: Message, after: int) -> list[int]:
+        """Process a message at its sender and return the step after which each piece leaves."""
+        works_ns = self._works_ns(message, FIRST)
+        step = thread = self._messenger(osd, message, [after])
+        sent = []
+        for piece, work_ns in zip(message.pieces, works_ns, strict=True):
+            step = self._process(osd, message, piece, work_ns, [step], thread)
+            sent.append(step)
+        sent[-1] = self._messenger_back(osd, message, step)
+        return sent
+
+    def _receives_from_osd(
+        self, osd: Osd, message: Message, arrived: Sequence[int]
     ) -> int:
-        """Process one side of a message on a messenger thread.
+        """Process a message from another OSD at its receiver and return the end."""
+        wire_ns = self.models.private_nic.serialise_ns(message.size_bytes)
+        slowest_ns = max(wire_ns, self._messenger_ns(message))
+        return self._receives(osd, message, arrived, slowest_ns)
+
+    def _receives(
+        self, osd: Osd, message: Message, arrived: Sequence[int], slowest_ns: float
+    ) -> int:
+        """Process a message at its receiver and return the end.
+
+        `slowest_ns` is the time of the slowest earlier stage. If the receiver is no faster, the next piece
+        is there whenever it has read one, and its thread keeps at it. A faster one has read all there is. Its
+        thread serves other connections or sleeps until the next piece wakes it.
+        """
+        works_ns = self._works_ns(message, LAST)
+        keeps_thread = self._messenger_ns(message) >= slowest_ns
+        step = thread = self._messenger(osd, message, arrived[:1])
+        pieces = list(zip(message.pieces, works_ns, arrived, strict=True))
+        for piece, work_ns, arrival in pieces:
+            if piece is message.pieces[0]:
+                before = [thread]
+            elif keeps_thread:
+                before = [step, arrival]
+            else:
+                back = self._messenger_back(osd, message, step)
+                thread = self._messenger(osd, message, [back, arrival])
+                before = [thread]
+            step = self._process(osd, message, piece, work_ns, before, thread)
+        return self._messenger_back(osd, message, step)
+
+    def _messenger_ns(self, message: Message) -> float:
+        """Return the processor time of one side of a message [ns].
 
         Deviation: messages between OSDs on one host are also split into network frames.
         """
-        frames = self.models.private_nic.frames(size_bytes)
-        return self.with_thread(
+        frames = self.models.private_nic.frames(message.size_bytes)
+        return self.models.cpu.message_ns(message.size_bytes, frames)
+
+    def _works_ns(self, message: Message, fixed: int) -> list[float]:
+        """Divide the processor time of one side by size [ns]. Piece `fixed` also has the fixed cost."""
+        total_ns = self._messenger_ns(message)
+        if len(message.pieces) == 1:
+            return [total_ns]
+        fixed_ns = self.models.cpu.message_base_ns
+        per_byte_ns = (total_ns - fixed_ns) / message.size_bytes
+        works_ns = [per_byte_ns * piece.size_bytes for piece in message.pieces]
+        works_ns[fixed] += fixed_ns
+        return works_ns
+
+    def _messenger(self, osd: Osd, message: Message, after: Iterable[int]) -> int:
+        """Acquire a messenger thread."""
+        return self.graph.acquire(
             osd.messenger,
-            osd,
-            self.models.cpu.message_ns(size_bytes, frames),
-            [after],
-            f"messenger, {what}",
-            "messenger_ns",
+            after=after,
+            label=f"thread for messenger, {message.what}",
             phase=osd.phase,
-            shard=shard,
+            shard=message.shard,
+        )
+
+    def _messenger_back(self, osd: Osd, message: Message, after: int) -> int:
+        """Release a messenger thread."""
+        return self.graph.release(
+            osd.messenger,
+            after=[after],
+            label=f"thread back from messenger, {message.what}",
+            shard=message.shard,
+        )
+
+    def _process(
+        self,
+        osd: Osd,
+        message: Message,
+        piece: Piece,
+        work_ns: float,
+        after: Sequence[int],
+        thread: int | None,
+    ) -> int:
+        """Process one side of a piece on a messenger thread."""
+        starts = after == [thread]
+        if not starts and not self.models.threads.slice_ns:
+            # Only a core with a slice knows that the thread is already awake.
+            thread = None
+        return self.on_core(
+            osd,
+            work_ns,
+            after,
+            f"messenger, {message.what}{piece.label}",
+            phase=osd.phase,
+            shard=message.shard,
+            thread=thread,
+            part="messenger_ns",
         )
 
     # Processors. A stage is one stay of a thread on a core.
@@ -503,3 +628,19 @@ class Stage:
 def _asked(shard: int) -> Osd:
     """Return the OSD that a client contacts: the primary, or the OSD of a shard."""
     return roles.PRIMARY if shard == NO_SHARD else roles.osd_of(shard)
+
+
+def _message(nic: NicModel, size_bytes: int, what: str, shard: int) -> Message:
+    """Cut a message into pieces of whole frames, which have as many frames as the message."""
+    count = max(1, min(PIECES_MAX, size_bytes // PIECE_BYTES))
+    if count == 1:
+        return Message(what, shard, (Piece(size_bytes, "", 1),))
+    frames = nic.frames(size_bytes)
+    cuts_bytes = [
+        frames * number // count * nic.frame_payload_bytes for number in range(count)
+    ]
+    pieces = [
+        Piece(end - start, f"{PIECE}{number} of {count}", number // count)
+        for number, (start, end) in enumerate(pairwise([*cuts_bytes, size_bytes]), 1)
+    ]
+    return Message(what, shard, tuple(pieces))
