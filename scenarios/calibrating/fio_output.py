@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -124,16 +124,7 @@ class FioRun:
 
     def under(self, load: Load) -> FioRun:
         """Return a run on the same cluster under another load."""
-        row = replace(
-            self.row,
-            id=load.name,
-            op=load.op,
-            pattern=load.pattern,
-            block_bytes=load.block_bytes,
-            clients=load.clients,
-            depth_per_client=load.depth,
-        )
-        return FioRun(row, self.scenario_path)
+        return FioRun(load.of(self.row), self.scenario_path)
 
 
 def fio_runs(folder: Path) -> list[FioRun]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
@@ -53,6 +53,9 @@ class CalibrationRow:
         return f"{self.scheme} {self.op} {size} {self.pattern}, {self.clients} × {self.depth_per_client}"
 
 
+RowT = TypeVar("RowT", CalibrationRow, MeasuredRow)
+
+
 @dataclass(frozen=True)
 class Load:
     """A closed-loop load to measure."""
@@ -84,6 +87,18 @@ class Load:
             f"fio --name={self.name} --ioengine=rbd --pool=POOL --rbdname=IMAGE --rw={self._kind} "
             f"--bs={self.block_bytes >> 10}k --iodepth={self.depth} --numjobs={self.clients} --time_based "
             f"--runtime=60 --group_reporting --output-format=json --output={self.name}.json"
+        )
+
+    def of(self, row: RowT) -> RowT:
+        """Return a row of the same cluster and scheme under this load."""
+        return replace(
+            row,
+            id=self.name,
+            op=self.op,
+            pattern=self.pattern,
+            block_bytes=self.block_bytes,
+            clients=self.clients,
+            depth_per_client=self.depth,
         )
 
 
@@ -149,17 +164,8 @@ class TableRun:
 
     def under(self, load: Load) -> TableRun:
         """Return a run on the same cluster under another load."""
-        row = replace(
-            self.measured[0],
-            id=load.name,
-            op=load.op,
-            part="",
-            pattern=load.pattern,
-            read_fraction=float(load.op == "read"),
-            block_bytes=load.block_bytes,
-            clients=load.clients,
-            depth_per_client=load.depth,
-        )
+        reads = float(load.op == "read")
+        row = replace(load.of(self.measured[0]), part="", read_fraction=reads)
         return TableRun((row,), self.hardware)
 
 

@@ -14,6 +14,7 @@ from stripesim.models.coding import (
 )
 from stripesim.models.kernel.cost import KernelTableError
 from stripesim.models.placement import OsdWeights
+from stripesim.models.throttle import ThrottleModel
 from stripesim.scenarios.cells.failures import plan_of, repair_plan
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import (
@@ -236,6 +237,7 @@ def build_pool(
     down: Sequence[int] = (),
 ) -> Pool:
     """Place a scheme's pool on the scenario's cluster. Without a scheme the cluster is a single drive."""
+    models = replace(models, throttle=_throttle_within_reach(scenario, models))
     if scheme.name == "none":
         cluster = _one_drive(scenario, models)
     else:
@@ -246,6 +248,18 @@ def build_pool(
         stripe_unit_bytes=scenario.cluster.stripe_unit_bytes,
         object_bytes=scenario.cluster.object_bytes,
     )
+
+
+def _throttle_within_reach(scenario: Scenario, models: Models) -> ThrottleModel | None:
+    """Return the limit on client requests of an OSD, or None if the loads together cannot reach it."""
+    throttle = models.throttle
+    loads = scenario.loads
+    if throttle is None or any(load.kind != "closed" for load in loads):
+        return throttle
+    in_flight = sum(load.clients * load.queue_depth for load in loads)
+    if in_flight <= throttle.client_requests_max_count:
+        return None
+    return throttle
 
 
 def _one_drive(scenario: Scenario, models: Models) -> Cluster:

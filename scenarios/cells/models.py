@@ -29,7 +29,6 @@ from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.qos import Device
 from stripesim.models.threads import ThreadModel
-from stripesim.models.throttle import ThrottleModel
 from stripesim.scenarios.cells.kernel_costs import kernel_table
 from stripesim.scenarios.schema.keys import (
     ClusterSpec,
@@ -71,19 +70,8 @@ def build_models(scenario: Scenario) -> Models:
         encode_buffers=ceph_buffers() if cluster.encode_buffers else None,
         ec=ec_policy(scenario),
         op_queue=_op_queue(scenario, drive, threads.op_shards_count),
-        throttle=_throttle(scenario, release.throttle()),
+        throttle=release.throttle(),
     )
-
-
-def _throttle(scenario: Scenario, release: ThrottleModel) -> ThrottleModel | None:
-    """Return the limit on client requests of an OSD; None if fewer than it admits are in flight in all."""
-    load = scenario.workload
-    if load.kind != "closed":
-        return release
-    in_flight = load.clients * load.queue_depth
-    if in_flight <= release.client_requests_max_count:
-        return None
-    return release
 
 
 def _device_kind(drive: DeviceModel) -> Device:

@@ -176,7 +176,7 @@ def _timeline(question: Question, scenario: Scenario, scheme: str) -> Timeline:
     check_schemes(one_request, models)
     request = place_request(question, one_request, models)
     try:
-        timeline = _record(request, models)
+        timeline = _record(request, request.pool.cluster.models)
     except StepsError as error:
         raise steps_problem(scenario, scheme, error) from None
     return replace(

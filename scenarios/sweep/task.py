@@ -21,7 +21,6 @@ from stripesim.scenarios.schema.keys import (
     ClientSpec,
     ClusterSpec,
     Scenario,
-    WorkloadSpec,
     names_file,
 )
 from stripesim.scenarios.sweep.stats import unsteady_reason
@@ -255,7 +254,6 @@ class _ModelsKey(NamedTuple):
     generation: str
     cluster: ClusterSpec
     client: ClientSpec
-    load: WorkloadSpec  # Only the keys that decide how many requests are in flight.
     files_sha256: tuple[str, ...]
 
 
@@ -271,15 +269,7 @@ def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
             update={key: str(path) for key, path in paths.items()}
         )
     contents = tuple(file_sha256(path) for path in paths.values())
-    workload = scenario.workload
-    load = WorkloadSpec(
-        kind=workload.kind,
-        clients=workload.clients,
-        queue_depth=workload.queue_depth,
-    )
-    return _ModelsKey(
-        scheme, scenario.generation, cluster, scenario.client, load, contents
-    )
+    return _ModelsKey(scheme, scenario.generation, cluster, scenario.client, contents)
 
 
 @lru_cache(maxsize=64)
@@ -290,7 +280,6 @@ def _models(key: _ModelsKey) -> Models:
             generation=key.generation,
             cluster=key.cluster,
             client=key.client,
-            workload=key.load,
         )
     )
 

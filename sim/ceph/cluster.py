@@ -71,8 +71,8 @@ class Models:
     `ec` sets how erasure-coded objects are read and written. `op_queue` schedules operations on worker
     threads, which are otherwise served in order of arrival.
 
-    `throttle` limits the client requests that an OSD admits. It is None without a limit, or if the load
-    cannot reach it.
+    `throttle` limits the client requests that an OSD admits. It is None without a limit. A cluster whose load
+    cannot reach the limit has none.
     """
 
     client: ClientModel

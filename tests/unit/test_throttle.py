@@ -30,18 +30,75 @@ LOAD = {
 }
 
 
+SEVERAL = """
+name = "several"
+generation = "reef"
+schemes = ["rep:3"]
+[cluster]
+hosts = 4
+osds_per_host = 2
+pg_num = 64
+parameters = "nvme"
+drive = "samsung-pm983"
+[workload]
+ops = ["read"]
+patterns = ["rand"]
+block_sizes_bytes = ["4k"]
+image_bytes = "256MiB"
+requests = 2000
+"""
+
+
 def scenario(clients, depth, **more):
     """Return a scenario of random reads in closed loops."""
     loops = {"workload.clients": clients, "workload.queue_depth": depth}
     return load_scenario("quickstart", sets={**LOAD, **loops, **more})
 
 
+def throttle_of(loaded):
+    """Return the limit of a scenario's cluster."""
+    pool = build_pool(loaded, parse_scheme("rep:3"), build_models(loaded))
+    return pool.cluster.models.throttle
+
+
 def test_the_limit_is_left_out_where_fewer_requests_are_in_flight():
     # Reef admits 256 (osd_client_message_cap).
-    assert build_models(scenario(4, 64)).throttle is None
-    throttle = build_models(scenario(4, 65)).throttle
+    assert throttle_of(scenario(4, 64)) is None
+    throttle = throttle_of(scenario(4, 65))
     assert throttle is not None
     assert throttle.client_requests_max_count == 256
+
+
+def workloads(tmp_path, *loads):
+    """Return a scenario of random reads by several workloads: clients, queue depth and other keys of each."""
+    tables = [
+        f'[[workloads]]\nname = "load {number}"\nclients = {clients}\n{keys}\n'
+        for number, (clients, keys) in enumerate(loads)
+    ]
+    path = tmp_path / "several.toml"
+    path.write_text(SEVERAL + "".join(tables), encoding="utf-8")
+    return load_scenario(path)
+
+
+def test_requests_of_all_workloads_count(tmp_path):
+    # 4 x 32 and 2 x 64 requests are 256 in all, of which Reef's OSDs would admit each one.
+    depth_32 = "queue_depth = 32"
+    depth_64 = "queue_depth = 64"
+    assert throttle_of(workloads(tmp_path, (4, depth_32), (2, depth_64))) is None
+    # Neither of these reaches the limit alone, but 5 x 32 + 2 x 64 = 288 do.
+    assert throttle_of(workloads(tmp_path, (5, depth_32), (2, depth_64))) is not None
+
+
+def test_an_open_workload_may_reach_the_limit(tmp_path):
+    arrivals = 'kind = "open"\nrate_per_s = 100.0'
+    loaded = workloads(tmp_path, (1, "queue_depth = 1"), (1, arrivals))
+    assert throttle_of(loaded) is not None
+
+
+def test_models_do_not_depend_on_the_load():
+    few = build_models(scenario(4, 64))
+    many = build_models(scenario(4, 65))
+    assert few.throttle == many.throttle
 
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
