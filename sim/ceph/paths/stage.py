@@ -151,7 +151,7 @@ class Stage:
         """Send a message from the client to the primary or a shard and return its arrival."""
         osd = _asked(shard)
         nic = self.models.public_nic
-        message = _message(nic, size_bytes, "request", shard)
+        message = cut_message(nic, size_bytes, "request", shard)
         ends = (roles.CLIENT_TX, osd.public_wire, osd.public_rx)
         arrived = self._public(ends, message, [after] * len(message.pieces))
         if self.models.throttle:
@@ -168,7 +168,7 @@ class Stage:
     def client_back(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
         """Send a message from the primary or a shard to the client and return its arrival."""
         osd = _asked(shard)
-        message = _message(self.models.public_nic, size_bytes, "reply", shard)
+        message = cut_message(self.models.public_nic, size_bytes, "reply", shard)
         sent = self._sends(osd, message, after)
         if self.models.throttle:
             sent[-1] = self.graph.release(
@@ -186,7 +186,7 @@ class Stage:
 
         `phase` applies to the steps on the wire.
         """
-        message = _message(self.models.private_nic, size_bytes, what, shard)
+        message = cut_message(self.models.private_nic, size_bytes, what, shard)
         sent = self._sends(roles.PRIMARY, message, after)
         arrived = self._private(_OUT, message, sent, phase)
         step = self._receives_from_osd(roles.osd_of(shard), message, arrived)
@@ -198,7 +198,7 @@ class Stage:
     ) -> int:
         """Send a message from a shard to the primary and return its arrival."""
         sender = roles.osd_of(shard)
-        message = _message(self.models.private_nic, size_bytes, what, shard)
+        message = cut_message(self.models.private_nic, size_bytes, what, shard)
         sent = self._sends(sender, message, after)
         arrived = self._private(_BACK, message, sent, phase)
         step = self._receives_from_osd(roles.PRIMARY, message, arrived)
@@ -212,7 +212,7 @@ class Stage:
         """
         nic = self.models.private_nic
         for _ in range(self.models.threads.peer_acks_count):
-            acknowledged = _message(nic, 0, f"{what} acknowledged", shard)
+            acknowledged = cut_message(nic, 0, f"{what} acknowledged", shard)
             self._sends(sender, acknowledged, after)
 
     def sub_reply(
@@ -630,7 +630,7 @@ def _asked(shard: int) -> Osd:
     return roles.PRIMARY if shard == NO_SHARD else roles.osd_of(shard)
 
 
-def _message(nic: NicModel, size_bytes: int, what: str, shard: int) -> Message:
+def cut_message(nic: NicModel, size_bytes: int, what: str, shard: int) -> Message:
     """Cut a message into pieces of whole frames, which have as many frames as the message."""
     count = max(1, min(PIECES_MAX, size_bytes // PIECE_BYTES))
     if count == 1:
