@@ -19,7 +19,9 @@ class NicModel(MeasuredModel):
     on the sender's side and again on the receiver's (a store-and-forward switch), where :math:`p` and
     :math:`h` are the payload and overhead of a frame and :math:`R` is the line rate. Messages in one
     direction queue in order of arrival. A large message passes both sides in pieces of whole frames, so that
-    they overlap (see `stripesim.sim.ceph.paths.stage`). Not modelled: loss, TCP windows, switch buffers and interrupts (which
+    they overlap (see `stripesim.sim.ceph.paths.message`).
+
+    Not modelled: loss, TCP windows, switch buffers and interrupts (which
     are CPU time, see `stripesim.models.cpu`).
     """
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from stripesim.scenarios.explain.text import CATEGORIES, bars, split_label
+from stripesim.scenarios.explain.text import CATEGORIES, bars
 from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
+from stripesim.sim.ceph.paths.message import split_label
 
 # A pause longer than the first share of the axis is cut and drawn as the second share of the rest.
 _CUT_ABOVE = 0.2

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.schema.units import format_size
-from stripesim.sim.ceph.paths.stage import PIECE
+from stripesim.sim.ceph.paths.message import split_label
 
 
 class Category(NamedTuple):
@@ -215,16 +215,6 @@ def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
         sources=tuple(sorted(sources.items(), key=lambda item: -abs(item[1]))),
         after_reply=start_ns >= timeline.latency_ns,
     )
-
-
-def split_label(label: str) -> tuple[str, int]:
-    """Return the label that all pieces of a message share, and their number, 1 for a step of its own.
-
-    >>> split_label("request sent, piece 3 of 8"), split_label("kv sync")
-    (('request sent', 8), ('kv sync', 1))
-    """
-    label, _, number = label.partition(PIECE)
-    return label, int(number.rpartition(" ")[2] or 1)
 
 
 def _lane_of_group(timeline: Timeline, group: Sequence[TimelineStep]) -> str:

@@ -10,7 +10,7 @@ from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.explain.text import table_rows
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.sim.ceph.paths import stage, write_path
+from stripesim.sim.ceph.paths import message, write_path
 
 MIB = 1 << 20
 # Of the set kraken: a message costs each side 15,005 ns and 0.35 ns/B, a wake-up 7,600 ns.
@@ -67,7 +67,7 @@ def test_pieces_have_the_bytes_and_the_frames_of_their_message(
     changed = change(models, private_nic={"frame_payload_bytes": payload_bytes})
     nic = changed.private_nic
     # Given a message of one piece per 512 KiB, at most eight, if there are at least two
-    pieces = stage.cut_message(nic, size_bytes, "request", 0).pieces
+    pieces = message.cut_message(nic, size_bytes, "request", 0).pieces
     sizes = [piece.size_bytes for piece in pieces]
     assert len(sizes) == count
     # Then its pieces have its bytes, also on the wire, and count as one message.
@@ -92,7 +92,7 @@ def test_a_write_in_pieces_costs_what_it_costs_in_one(
         return counted(template, 3)
 
     in_pieces = write()
-    monkeypatch.setattr(stage, "PIECES_MAX", 1)
+    monkeypatch.setattr(message, "PIECES_MAX", 1)
     in_one = write()
     times = ("cpu_ns", "messenger_ns")
     for name in times:

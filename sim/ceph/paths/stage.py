@@ -1,12 +1,12 @@
 """Building blocks of all paths: messages, work on a core, locks."""
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from stripesim.models.nic import NicModel
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext
+from stripesim.sim.ceph.paths.message import Message, Piece, cut_message
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.qos import (
     BEST_EFFORT,
@@ -22,12 +22,6 @@ from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder
 # several consecutive ones, which bounds the graph for objects of any size. The total time is the same.
 TRANSFER_STEPS_MAX = 64
 
-# A message of two pieces of this size or more passes its stages in pieces.
-PIECE_BYTES = 512 << 10
-PIECES_MAX = 8
-#: Part of a step's label that is followed by the number of the piece.
-PIECE = ", piece "
-
 # Index of a piece of a message.
 FIRST = 0
 LAST = -1
@@ -36,27 +30,6 @@ LAST = -1
 Ends = tuple[int, int, int]
 _OUT = (roles.OUT_TX, roles.OUT_WIRE, roles.OUT_RX)
 _BACK = (roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX)
-
-
-class Piece(NamedTuple):
-    """A part of a message that passes its stages at once."""
-
-    size_bytes: int
-    label: str  #: End of the labels of its steps, empty for the only piece
-    completes: int  #: Messages that are complete with this piece, 0 or 1
-
-
-class Message(NamedTuple):
-    """A message, in pieces that follow one another."""
-
-    what: str
-    shard: int
-    pieces: tuple[Piece, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of all pieces [B]."""
-        return sum(piece.size_bytes for piece in self.pieces)
 
 
 class Stage:
@@ -628,19 +601,3 @@ class Stage:
 def _asked(shard: int) -> Osd:
     """Return the OSD that a client contacts: the primary, or the OSD of a shard."""
     return roles.PRIMARY if shard == NO_SHARD else roles.osd_of(shard)
-
-
-def cut_message(nic: NicModel, size_bytes: int, what: str, shard: int) -> Message:
-    """Cut a message into pieces of whole frames, which have as many frames as the message."""
-    count = max(1, min(PIECES_MAX, size_bytes // PIECE_BYTES))
-    if count == 1:
-        return Message(what, shard, (Piece(size_bytes, "", 1),))
-    frames = nic.frames(size_bytes)
-    cuts_bytes = [
-        frames * number // count * nic.frame_payload_bytes for number in range(count)
-    ]
-    pieces = [
-        Piece(end - start, f"{PIECE}{number} of {count}", number // count)
-        for number, (start, end) in enumerate(pairwise([*cuts_bytes, size_bytes]), 1)
-    ]
-    return Message(what, shard, tuple(pieces))
