@@ -164,7 +164,7 @@ def _fault_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | Cell]]:
         for column, words, write in _PHASES
         if any(column in row for row in rows)
     ]
-    for phase in ("before", "degraded", "recovery", "after"):
+    for phase in ("before", "slow", "degraded", "recovery", "after"):
         values = [row.get(f"latency_p99_{phase}_ns") for row in rows]
         if any(value is not None for value in values):
             words = f"99th percentile of latency [ms], {phase}"
