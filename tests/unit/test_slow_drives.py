@@ -222,7 +222,7 @@ SLOW = '[[faults.events]]\nkind = "slow"\n'
     [
         (SLOW + "osds = [1]\nat_s = 1", "s.toml:16: faults.events.factor: got nothing"),
         (SLOW + "osds = [1]\nat_s = 1\nfactor = 0.9", "s.toml:20: faults.events.factor: got 0.9 ... 1.0"),
-        (SLOW + "osds = [1]\nat_s = 1\nfactor = 1001", "s.toml:20: faults.events.factor: got 1001 ... 1000.0"),
+        (SLOW + "osds=[1]\nat_s=1\nfactor=1001", "s.toml:20: faults.events.factor: got 1001 ... 1000.0"),
         (SLOW + "osds = [1]\nat_s = 1\nfactor = nan", "s.toml:20: faults.events.factor: got NaN"),
         (SLOW + "osds = [14]\nat_s = 1\nfactor = 2", "s.toml:18: faults.events.osds: got 14 ... 0 ... 13"),
         (SLOW + "at_s = 1\nfactor = 2", "s.toml:16: faults.events: got no target"),
@@ -251,6 +251,14 @@ def test_impossible_slow_drives_are_reported_with_their_line(event, said):
         parse_scenario(SCENARIO + event, label="s.toml")
     lines = caught.value.faults
     assert any(states(line, said) for line in lines), lines
+
+
+def test_faults_as_a_list_are_refused_with_the_table_to_use():
+    text = SCENARIO.replace("[faults]\nseries_s = 0.5\n", "")
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(f"{text}[[faults]]\nkind = 'slow'\nosds = [1]", label="s.toml")
+    (line,) = caught.value.faults
+    assert states(line, "s.toml:14: faults: got ... [[faults.events]]")
 
 
 def test_slow_drives_on_a_custom_map_are_reported_with_their_line(data):
