@@ -115,7 +115,9 @@ class FillPlan:
             "fullest_osd": fullest,
         }
 
-    clients_write: bool = False  #: True if clients write, so that a full OSD stops them
+    clients_write: bool = (
+        False  #: True if clients write, so that a full OSD stops their writes
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
