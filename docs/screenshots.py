@@ -1,4 +1,4 @@
-"""Take the screenshots that the README shows: ``python docs/screenshots.py`` writes them to docs/_static/.
+"""Take screenshots and draw figures for pages: ``python docs/screenshots.py`` writes them to docs/_static/.
 
 Needs Chromium with its driver (Debian: ``apt-get install chromium chromium-driver``), selenium and pillow.
 """
@@ -24,6 +24,7 @@ STRIPESIM = [sys.executable, "-m", "stripesim"]
 
 # GitHub shows a README about 900 pixels wide.
 WIDTH = 980
+TIMELINE_WIDTH = 1300
 SIMULATION_WAIT_S = 300
 SERVER_WAIT_S = 60
 
@@ -94,8 +95,22 @@ def played_write(driver: Chrome) -> None:
         )  # fmt: skip
 
 
+def slow_drive() -> None:
+    """Draw the timeline of the scenario slow-drive under RS(4,2)."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [*STRIPESIM, "run", "slow-drive", "--set", 'schemes=["rs:4,2"]', "--out", folder],
+            check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        (figure,) = Path(folder).glob("timeline-*.png")
+        picture = Image.open(figure).convert("RGB")
+        picture.thumbnail((TIMELINE_WIDTH, TIMELINE_WIDTH))
+        picture.quantize(128).save(STATIC / "slow-drive.png", optimize=True)
+
+
 def main() -> None:
-    """Take both screenshots."""
+    """Take the screenshots and draw the figure."""
+    slow_drive()
     driver = browser()
     try:
         live_page(driver)

@@ -62,6 +62,7 @@ class HddModel(MeasuredModel):
     rotational: ClassVar = True
     write_servers_count: ClassVar = 0
     link_ns_per_byte: ClassVar = 0.0
+    has_log_drive: ClassVar = False  #: True if commits wait for a separate drive
     raid0_drives: (
         int  #: Striped disks behind one OSD. Each serves one request at a time.
     )
@@ -179,6 +180,7 @@ class HddWithLogModel(HddModel):
     drive's service times is that of the disk.
     """
 
+    has_log_drive: ClassVar = True
     #: Size-independent part of the time of a write to the log drive [ns]
     log_write_base_ns: float
     log_write_ns_per_byte: float  #: Part that grows with size [ns/B]

@@ -45,6 +45,7 @@ class SsdModel(MeasuredModel):
     rotational: ClassVar = (
         False  #: True if daemons use their settings for rotational devices
     )
+    has_log_drive: ClassVar = False  #: True if commits wait for a separate drive
     channels: int  #: Requests that one drive serves concurrently
     raid0_drives: int  #: Striped drives behind one OSD, which give ``channels * raid0_drives`` servers
     #: Size-independent part of a service time, for reads and writes [ns]

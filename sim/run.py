@@ -276,7 +276,7 @@ def simulate(
             resources=pool.cluster.resources,
             book=book,
             streams=[*own, *background_streams],
-            groups=pool.cluster.groups * (2 if director else 1),
+            groups=layout.engine_groups.count if layout else pool.cluster.groups,
             seed=seed,
             factor_tables=factor_tables(pool),
             until_ns=until_ns,

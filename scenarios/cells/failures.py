@@ -71,13 +71,19 @@ def plan_of(
         osd_hosts,
         scenario.cluster.rack_names if scenario.cluster.crush_map is None else None,
     )
-    failures = [topology.failure(event) for event in faults.events]
+    failures = [
+        topology.failure(event) for _, event in faults.numbered_events(slow=False)
+    ]
+    slow_drives = [
+        topology.slow_drives(event) for _, event in faults.numbered_events(slow=True)
+    ]
     if faults.drawn is not None:
         failures += drawn_failures(scenario, topology)
     if faults.replay is not None:
         failures += replayed_failures(scenario, topology)
     plan = FaultPlan(
         failures=tuple(failures),
+        slow_drives=tuple(slow_drives),
         corruptions=tuple(
             Corruption(
                 osd=one.osd, time_ns=nanoseconds(one.at_s), shards_count=one.shards
@@ -105,19 +111,27 @@ def plan_of(
 
 
 def _key_of(faults: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
-    """Return the scenario key that caused an error of a plan."""
-    first_change = failures + len(faults.corruptions)
+    """Return the scenario key that caused an error of a plan with a number of failures."""
+    slow = faults.numbered_events(slow=True)
+    first_corruption = failures + len(slow)
+    first_change = first_corruption + len(faults.corruptions)
     if error.event >= first_change:
         return ("changes", error.event - first_change)
+    if error.event >= first_corruption:
+        return ("faults", "corruptions", error.event - first_corruption, "osd")
     if error.event >= failures:
-        return ("faults", "corruptions", error.event - failures, "osd")
-    if not faults.events:
-        return ("faults", "replay" if faults.drawn is None else "drawn")
-    keys = {"OSD": "osds", "host": "hosts", "a failure": "at_s"}
+        number, _ = slow[error.event - failures]
+    elif faults.drawn is not None:
+        return ("faults", "drawn")
+    elif faults.replay is not None:
+        return ("faults", "replay")
+    else:
+        number, _ = faults.numbered_events(slow=False)[error.event]
+    keys = {"OSD": "osds", "host": "hosts", "a failure": "at_s", "a slowdown": "at_s"}
     key = next(
         (key for words, key in keys.items() if error.got.startswith(words)), None
     )
-    where: KeyPath = ("faults", "events", error.event)
+    where: KeyPath = ("faults", "events", number)
     return where if key is None else (*where, key)
 
 

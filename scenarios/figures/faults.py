@@ -31,6 +31,8 @@ _BANDS: Final[Sequence[tuple[str, tuple[str, ...], str, str]]] = (
 )
 _EVENT_WORDS: Final = {
     "failed": "fails",
+    "slow": "slow",
+    "not slow": "normal",
     "down": "down",
     "out": "out",
     "returned": "back",
@@ -72,6 +74,8 @@ def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
         recovery.set(ylabel="MB/s", title="(d) recovery traffic", xlabel="time [s]")
         for axes in (rate, recovery):
             axes.set_ylim(bottom=0)
+        for axes in (latency, rate):
+            _shade_slow_phase(axes, timeline)
         for axes in panels:
             _mark_events(axes, timeline, end_s, labelled=axes is states)
             axes.set_xlim(0, end_s)
@@ -145,6 +149,12 @@ def _moments(timeline: Mapping[str, Any]) -> list[tuple[float, str]]:
         if kind in _EVENT_WORDS and (kind == "clean" or kind not in moments):
             moments[kind] = event["time_s"]
     return sorted((time_s, _EVENT_WORDS[kind]) for kind, time_s in moments.items())
+
+
+def _shade_slow_phase(axes: Axes, timeline: Mapping[str, Any]) -> None:
+    """Shade the time in which placement groups are clean and use a slow drive."""
+    for start_s, stop_s in timeline["phases"].get("slow", ()):
+        axes.axvspan(start_s, stop_s, color="#E69F00", alpha=0.15, linewidth=0)
 
 
 def _mark_events(

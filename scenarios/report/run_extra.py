@@ -1,6 +1,6 @@
 """Write optional sections of a run's report: purchases, composition of latency, failures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from stripesim.scenarios.figures.captions import STEP_LOOKS, scheme_label
@@ -130,9 +130,23 @@ _PHASES = (
 )
 
 
+# Columns that are about OSDs that fail, and so empty if drives are only slow.
+_OF_FAILURES = {
+    "detection_s",
+    "down_out_s",
+    "checking_s",
+    "failure_to_clean_s",
+    "recovery_lost_bytes",
+    "recovery_private_net_bytes_per_lost_byte",
+}
+
+
 def _faults(report: RunReport) -> Section | None:
-    if report.scenario.faults is None:
+    faults = report.scenario.faults
+    if faults is None:
         return None
+    stops = bool(faults.numbered_events(slow=False) or faults.drawn or faults.replay)
+    left_out = set() if stops or faults.corruptions else _OF_FAILURES
     tables = []
     for kind in report.kinds:
         mine = [report.rows_of(kind, scheme) for scheme in report.schemes]
@@ -144,7 +158,7 @@ def _faults(report: RunReport) -> Section | None:
                 Table(
                     caption,
                     columns,
-                    _fault_rows(rows),
+                    _fault_rows(rows, left_out),
                     form="compare",
                     caption_shown=True,
                 )
@@ -158,13 +172,19 @@ def _faults(report: RunReport) -> Section | None:
     )
 
 
-def _fault_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | Cell]]:
+def _fault_rows(
+    rows: Sequence[Mapping[str, Any]], left_out: Set[str]
+) -> list[list[str | Cell]]:
     lines: list[list[str | Cell]] = [
         [words, *(write(row.get(column)) for row in rows)]
         for column, words, write in _PHASES
-        if any(column in row for row in rows)
+        if column not in left_out and any(column in row for row in rows)
     ]
-    for phase in ("before", "degraded", "recovery", "after"):
+    for phase in ("before", "slow", "degraded", "recovery", "after"):
+        rates = [row.get(f"iops_{phase}") for row in rows]
+        if any(rate is not None for rate in rates):
+            words = f"requests per second, {phase}"
+            lines.append([words, *(number_text(rate) for rate in rates)])
         values = [row.get(f"latency_p99_{phase}_ns") for row in rows]
         if any(value is not None for value in values):
             words = f"99th percentile of latency [ms], {phase}"

@@ -316,6 +316,7 @@ _SHOWN: Final[Sequence[_Shown]] = (
 #: Phases of a run under faults: name in the rows → name in tables.
 PHASES: Final = {
     "before": "before",
+    "slow": "slow drive",
     "degraded": "degraded",
     "recovery": "recovering",
     "after": "after",

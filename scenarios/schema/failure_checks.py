@@ -17,6 +17,7 @@ from stripesim.scenarios.schema.tables import (
     ChangeSpec,
     DrawnSpec,
     DurabilitySpec,
+    EventSpec,
     FaultsSpec,
 )
 
@@ -135,7 +136,8 @@ def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
     fails = faults.events or faults.corruptions or faults.drawn or faults.replay
     if not (fails or scenario.changes):
         yield problem("faults", "no failures", "events, corruptions, drawn or replay")
-    if sum(map(bool, (faults.events, faults.drawn, faults.replay))) > 1:
+    stops = faults.numbered_events(slow=False)
+    if sum(map(bool, (stops, faults.drawn, faults.replay))) > 1:
         yield problem("faults", "several of events, drawn and replay", _ONE)
 
 
@@ -150,6 +152,7 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
         where = f"faults.events.{index}"
         if not (event.osds or event.hosts or event.racks):
             yield problem(where, "no target", "osds, hosts or racks that fail")
+        yield from _keys_of_event(where, event)
         if event.return_s is not None and event.return_s <= event.at_s:
             wanted = f"a time after at_s ({event.at_s:g})"
             yield problem(
@@ -172,6 +175,20 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
             yield problem(
                 f"faults.corruptions.{index}.osd", corruption.osd, wanted, *_COUNTS
             )
+
+
+def _keys_of_event(where: str, event: EventSpec) -> Iterator[Problem]:
+    """Check that a slow drive has a factor and keeps its data, and that nothing else has a factor."""
+    kind = f"{where}.kind"
+    if event.kind != "slow" and event.factor is not None:
+        wanted = f'no such key, since kind is "{event.kind}"'
+        yield problem(f"{where}.factor", f"{event.factor:g}", wanted, kind)
+    if event.kind == "slow" and event.factor is None:
+        wanted = 'the factor on service times, since kind is "slow"'
+        yield problem(f"{where}.factor", "nothing", wanted, kind)
+    if event.kind == "slow" and event.data == "lost":
+        wanted = 'no such key, since kind is "slow" and the OSD stays up'
+        yield problem(f"{where}.data", '"lost"', wanted, kind)
 
 
 def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[Problem]:
@@ -197,19 +214,29 @@ def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[Problem]:
 
 
 def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
-    """Report OSDs that fail while they are down already."""
+    """Report OSDs that fail while they are down already, and drives that are slow already."""
     from stripesim.scenarios.schema.topology import Topology
     from stripesim.sim.ceph.failures import FaultError
-    from stripesim.sim.ceph.failures.fault_plan import check_failures
+    from stripesim.sim.ceph.failures.fault_plan import check_failures, check_slow_drives
 
     topology = Topology.of(cluster)
-    failures = [topology.failure(event) for event in faults.events]
+    osds_count = len(topology.osd_hosts)
+    failing = faults.numbered_events(slow=False)
+    slow = faults.numbered_events(slow=True)
+    if any(event.factor is None for _, event in slow):
+        return
+    numbers: list[int] = []
     try:
-        check_failures(failures, len(topology.osd_hosts), cluster.host_count)
-    except FaultError as error:
-        yield problem(
-            f"faults.events.{error.event}.at_s", error.got, error.wanted, *_COUNTS
+        numbers = [number for number, _ in failing]
+        failures = [topology.failure(event) for _, event in failing]
+        check_failures(failures, osds_count, cluster.host_count)
+        numbers = [number for number, _ in slow]
+        check_slow_drives(
+            [topology.slow_drives(event) for _, event in slow], osds_count
         )
+    except FaultError as error:
+        where = f"faults.events.{numbers[error.event]}.at_s"
+        yield problem(where, error.got, error.wanted, *_COUNTS)
 
 
 def _room(
@@ -219,7 +246,9 @@ def _room(
     from stripesim.scenarios.schema.topology import Topology
 
     gone = [
-        index for index, event in enumerate(faults.events) if event.return_s is None
+        index
+        for index, event in faults.numbered_events(slow=False)
+        if event.return_s is None
     ]
     if not gone:
         return

@@ -171,6 +171,12 @@ _EXAMPLES: Final[Mapping[str, str]] = {
 }
 
 
+# Tables that are easily taken for lists of tables.
+_TABLES: Final[Mapping[KeyPath, str]] = {
+    ("faults",): "a table, with each failure or slow drive in [[faults.events]]",
+}
+
+
 def problem_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> Problem:
     """Convert an error of pydantic to a problem."""
     path: KeyPath = error["loc"]
@@ -186,4 +192,6 @@ def problem_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> P
     )
     # pydantic quotes literals as Python does; TOML users write double quotes.
     wanted = wanted.format_map(error.get("ctx", {})).replace("'", '"')
+    if wanted == "a table":
+        wanted = _TABLES.get(path, wanted)
     return Problem(path, value_text(value_at(document, path)), wanted)

@@ -22,28 +22,39 @@ from stripesim.scenarios.schema.types import (
 )
 
 FaultKind = Literal["process", "power", "hang"]
+EventKind = Literal["process", "power", "hang", "slow"]
+#: Highest factor of a slow drive.
+SLOW_FACTOR_MAX: Final = 1000
 Unit = Literal["osd", "host"]
 
 _KIND = (
     "process: the daemon dies and peers see refused connections immediately. power: the OSD is silent until "
     "heartbeats run out. hang: as power, but the daemon then resumes where it stopped."
 )
+_EVENT_KIND = (
+    f"{_KIND} slow: the OSD stays up, but all service times of its drive are factor times as long. Ceph "
+    "never marks it down or out for that; [[changes]] can."
+)
 
 
 class EventSpec(Table):
-    """A failure: OSDs, hosts or racks that stop at a given time."""
+    """A failure: OSDs, hosts or racks that stop, or whose drives become slow, at a given time."""
 
     osds: tuple[OsdId, ...] = ()
-    """Numbers of the OSDs that stop."""
+    """Numbers of the OSDs that stop or have slow drives."""
     hosts: tuple[OsdId, ...] = ()
-    """Numbers of the hosts that stop, with all their OSDs, cores and networks."""
+    """Numbers of the hosts that stop, with all their OSDs, cores and networks. With slow, only their drives
+    are slow."""
     racks: tuple[OsdId, ...] = ()
-    """Numbers of the racks whose hosts stop."""
+    """Numbers of the racks whose hosts fail."""
     at_s: TimeS
     """Simulated time of the failure [s]."""
     return_s: TimeS | None = None
-    """Simulated time of the return [s]. Default: no return."""
-    kind: FaultKind = Field(default="process", description=_KIND)
+    """Simulated time of the return, with slow of the return to normal speed [s]. Default: no return."""
+    kind: EventKind = Field(default="process", description=_EVENT_KIND)
+    factor: Annotated[float, Field(ge=1, le=SLOW_FACTOR_MAX)] | None = None
+    """Factor on all service times of a slow drive, to three decimals [1]: reads, writes, syncs of the log
+    (unless it has a separate drive) and transfers over its link. Required with slow."""
     data: Literal["kept", "lost"] = "kept"
     """Data of returning OSDs. kept: still there. lost: they return with empty drives."""
 
@@ -152,6 +163,14 @@ class FaultsSpec(Throttles):
     series_s: SpanS = 1.0
     """Bin width of time series [s]. A run without duration_s widens the bins if it would need more than a
     million."""
+
+    def numbered_events(self, *, slow: bool) -> list[tuple[int, EventSpec]]:
+        """Return the events that slow drives down, or those that stop OSDs, with their numbers."""
+        return [
+            (number, event)
+            for number, event in enumerate(self.events)
+            if (event.kind == "slow") == slow
+        ]
 
 
 # Planned changes of a cluster, for `stripesim rehearse`.

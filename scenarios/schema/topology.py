@@ -9,8 +9,9 @@ import numpy as np
 
 from stripesim.scenarios.schema.keys import ClusterSpec
 from stripesim.scenarios.schema.tables import EventSpec
-from stripesim.sim.ceph.failures import Failure
+from stripesim.sim.ceph.failures import Failure, SlowDrives
 from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.program import SLOWDOWN_UNIT
 
 
 @dataclass(frozen=True)
@@ -62,20 +63,38 @@ class Topology:
         return [host for host, name in enumerate(self.racks) if name in wanted]
 
     def failure(self, event: EventSpec) -> Failure:
-        """Return the failure that an event of the scenario causes."""
-        hosts = {*event.hosts, *self.hosts_of_racks(event.racks)}
-        osds = {*event.osds, *self.osds_of_hosts(sorted(hosts))}
-        back_ns = None
-        if event.return_s is not None:
-            back_ns = nanoseconds(event.return_s)
+        """Return the failure that an event of the scenario causes, which stops its OSDs."""
+        assert event.kind != "slow", "a slow drive stops nothing"
         return Failure(
-            osds=tuple(sorted(osds)),
-            hosts=tuple(sorted(hosts)),
+            osds=self._osds_of(event),
+            hosts=self._hosts_of(event),
             time_ns=nanoseconds(event.at_s),
-            back_ns=back_ns,
+            back_ns=_end_ns(event),
             kind=event.kind,
             keeps_data=event.data == "kept",
         )
+
+    def slow_drives(self, event: EventSpec) -> SlowDrives:
+        """Return the slow drives that an event of the scenario causes."""
+        assert event.factor is not None, "checked by fault_rules"
+        return SlowDrives(
+            osds=self._osds_of(event),
+            time_ns=nanoseconds(event.at_s),
+            slowdown=round(event.factor * SLOWDOWN_UNIT),
+            end_ns=_end_ns(event),
+        )
+
+    def _osds_of(self, event: EventSpec) -> tuple[int, ...]:
+        osds = {*event.osds, *self.osds_of_hosts(self._hosts_of(event))}
+        return tuple(sorted(osds))
+
+    def _hosts_of(self, event: EventSpec) -> tuple[int, ...]:
+        hosts = {*event.hosts, *self.hosts_of_racks(event.racks)}
+        return tuple(sorted(hosts))
+
+
+def _end_ns(event: EventSpec) -> int | None:
+    return None if event.return_s is None else nanoseconds(event.return_s)
 
 
 def nanoseconds(seconds: float) -> int:

@@ -391,6 +391,20 @@ class Cluster:
         first = self.worker_resource(np.array([osd]), np.zeros(1, dtype=np.int64))
         return first + np.arange(self._osd_size)
 
+    def drive_resources(self, osd: int) -> IntArray:
+        """Return the resources that are part of an OSD's drive: reads, writes, link and syncs of the log.
+
+        A separate log drive is not part of it.
+        """
+        drive = self.models.ssd
+        kinds = ["ssd"]
+        if not drive.has_log_drive:
+            kinds.append("sync")
+        if drive.write_servers_count:
+            kinds += _DRIVE_KINDS
+        one = np.array([osd], dtype=np.int64)
+        return np.concatenate([self.osd_resource(one, kind) for kind in kinds])
+
     def resources_of_host(self, host: int) -> IntArray:
         """Return the resources that fail with a host, except those of its OSDs: processors and network."""
         one = np.array([host], dtype=np.int64)

@@ -1,13 +1,52 @@
 """The current state of each placement group: primary, missing shards, bindings."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.paths import PathContext
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import IntArray
+
+
+@dataclass(frozen=True)
+class EngineGroups:
+    """Groups of an engine in a run with a director: three for each placement group.
+
+    An engine holds, releases and interrupts each of its groups apart: the reads of clients, their writes, and
+    background work.
+    """
+
+    pg_count: int  #: Number of placement groups
+
+    @property
+    def count(self) -> int:
+        """Number of groups of the engine."""
+        return 3 * self.pg_count
+
+    def background(self, pg: int) -> int:
+        """Return the group of a placement group's background work."""
+        return self.pg_count + pg
+
+    def writes(self, pg: int) -> int:
+        """Return the group of the writes of clients to a placement group."""
+        return 2 * self.pg_count + pg
+
+    def of_clients(self, pgs: IntArray, is_write: npt.NDArray[np.bool_]) -> IntArray:
+        """Return the group of each request of clients. Reads have the number of their placement group.
+
+        Parameters
+        ----------
+        pgs
+            Placement group of each request, shape (requests,).
+        is_write
+            True for each write, shape (requests,).
+        """
+        groups: IntArray = np.where(is_write, self.writes(0) + pgs, pgs)
+        return groups
 
 
 class Layout:
@@ -19,6 +58,7 @@ class Layout:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self.engine_groups = EngineGroups(pool.cluster.groups)
         self.contexts: list[PathContext] = list(pool.contexts)
         # Index in `contexts`, and binding row, of each placement group, shape (groups, 2).
         rows = np.arange(pool.cluster.groups, dtype=np.int64)

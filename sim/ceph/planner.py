@@ -146,6 +146,8 @@ class RequestPlanner:
         self.pool = pool
         self.depth = workload.depth
         self.timeout_ns = timeout_ns
+        # With a director, the engine's groups tell writes from reads.
+        self._engine_groups = layout.engine_groups if layout else None
         self._workload = workload
         self._prefilled = prefilled
         if beside is None:
@@ -230,10 +232,13 @@ class RequestPlanner:
     def _chunk(self, planned: Planned) -> RequestChunk:
         """Return engine requests for the current state of their placement groups."""
         views, rows = self._graphs.layout.states_of(planned.groups, planned.objects)
+        groups = planned.groups
+        if self._engine_groups is not None:
+            groups = self._engine_groups.of_clients(groups, planned.is_write)
         return RequestChunk(
             templates=self._graphs.templates_of(views, planned.shapes),
             bindings=self.pool.binding_of(rows, planned.clients),
-            groups=planned.groups,
+            groups=groups,
         )
 
 

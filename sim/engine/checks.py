@@ -363,8 +363,25 @@ class Consulted:
                     raise ProgramError(
                         f"director: got stream {stream} to wake, wanted a feed"
                     )
+            case machine.Slow(resources, slowdown):
+                _check_index("resource", resources, len(program.resources))
+                _check_slowdown(program, resources, slowdown)
             case _:
                 _check_index("resource", action.resources, len(program.resources))
+
+
+def _check_slowdown(program: Program, resources: Sequence[int], slowdown: int) -> None:
+    for resource in resources:
+        discipline = program.resources.disciplines[resource]
+        if discipline not in (machine.FIFO, machine.BATCH):
+            name = program.resources.names[resource]
+            kind = machine.DISCIPLINES[discipline]
+            raise ProgramError(
+                f"director: got '{name}' to slow down, a {kind}, wanted fifo or batch"
+            )
+    if not machine.SLOWDOWN_UNIT <= slowdown <= machine.SLOWDOWN_MAX:
+        wanted = f"{machine.SLOWDOWN_UNIT} to {machine.SLOWDOWN_MAX}"
+        raise ProgramError(f"director: got slowdown {slowdown}, wanted {wanted}")
 
 
 def _check_index(name: str, indices: Iterable[int], count: int) -> None:

@@ -32,6 +32,9 @@ DISCIPLINES = ("fifo", "batch", "pool", "gate")
 SPAWNED_FROM = 1 << 49
 # Unit of `Resources.paired_slowdown`, as a divisor of the demand.
 PAIRED_UNIT = 1024
+# Unit of `Slow.slowdown`, and its highest value. The product with a demand fits in 64 bits.
+SLOWDOWN_UNIT = 1000
+SLOWDOWN_MAX = 1000 * SLOWDOWN_UNIT
 # Upper bound of keys, so that sums of range ends fit in 64 bits.
 KEY_MAX = 1 << 60
 
@@ -346,13 +349,30 @@ class Start:
 
 
 @dataclass(frozen=True)
+class Slow:
+    """Slow servers down, or bring them back to their normal speed.
+
+    Attributes
+    ----------
+    resources
+        Resources with servers: each a `FIFO` or a `BATCH`.
+    slowdown
+        Duration of the services that begin from now on, in 1/`SLOWDOWN_UNIT` of the normal one:
+        `SLOWDOWN_UNIT` (normal) to `SLOWDOWN_MAX`. A stop and a start do not change it.
+    """
+
+    resources: tuple[int, ...]
+    slowdown: int
+
+
+@dataclass(frozen=True)
 class Wake:
     """Ask a feed for requests again."""
 
     stream: int
 
 
-Action = SetGroup | Stop | Start | Wake
+Action = SetGroup | Stop | Start | Slow | Wake
 
 
 class Begun(NamedTuple):

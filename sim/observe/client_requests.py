@@ -73,7 +73,7 @@ def join_parts(stream: StreamRun, planned: Planned) -> ClientRequests:
     first = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]])
     last = np.maximum.reduceat(stream.completed_ns, first)
     worst = np.minimum.reduceat(stream.completed_ns, first)
-    groups = stream.groups
+    groups = planned.groups[:issued]
     if len(first) < issued:
         latest = np.lexsort((stream.completed_ns, owners))
         groups = groups[latest[np.append(first[1:], issued) - 1]]

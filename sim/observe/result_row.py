@@ -93,7 +93,7 @@ class FaultNumbers:
     failure_to_seen_clean_s: float | None  # The same, as the cluster's status shows it.
     clean_at_end: bool
 
-    # By name (before, degraded, recovery, after); phases that never came are left out.
+    # By name (before, slow, degraded, recovery, after); phases that never came are left out.
     phases: Mapping[str, PhaseNumbers]
     recovery: RecoveryNumbers
 

@@ -21,6 +21,8 @@ from stripesim.sim.engine.program import (
     GATE,
     PENDING,
     POOL,
+    SLOWDOWN_MAX,
+    SLOWDOWN_UNIT,
     UNBOUND,
     Action,
     Program,
@@ -29,6 +31,7 @@ from stripesim.sim.engine.program import (
     RequestChunk,
     Resources,
     SetGroup,
+    Slow,
     Start,
     Stop,
     Wake,
@@ -398,6 +401,9 @@ class RandomDirector:
     mends: bool
     streams: int
     templates: Sequence[Template] = ()
+    # Servers that it slows down, none in half of the programs, by draws of their own.
+    servers: Sequence[int] = ()
+    slows: Random = field(default_factory=Random)
     # Each report with its time, the ended requests of each stream and the begun requests of the others.
     acted: list[tuple[int, list[Report], list[int], list[Any]]] = field(
         default_factory=list
@@ -434,7 +440,22 @@ class RandomDirector:
         if self.moments and random.random() < 0.2:
             # A report lets it return earlier.
             self.moments.insert(0, random.randint(now_ns, max(now_ns, self.moments[0])))
-        return [self.action() for _ in range(random.choice([0, 1, 1, 2, 5]))]
+        actions = [self.action() for _ in range(random.choice([0, 1, 1, 2, 5]))]
+        return actions + self.slow_downs()
+
+    def slow_downs(self) -> list[Action]:
+        """Slow servers down or bring them back, sometimes one twice at a moment."""
+        draw = self.slows
+        if not self.servers:
+            return []
+        factors = [1, 1, 1.5, 2, 3.333, 10, SLOWDOWN_MAX / SLOWDOWN_UNIT]
+        return [
+            Slow(
+                tuple(draw.choices(self.servers, k=draw.randint(1, 3))),
+                round(draw.choice(factors) * SLOWDOWN_UNIT),
+            )
+            for _ in range(draw.choice([0, 1, 1, 2]))
+        ]
 
     def begun(self, stream: int) -> list[Any]:
         """Steps at servers, but those that wait for one of several."""
@@ -505,6 +526,10 @@ def directed_program(random: Random) -> Program:
         templates=program.book.templates,
     )
     until_ns = random.choice([None, None, None, random.randrange(2000)])
+    if random.random() < 0.5:
+        servers = np.isin(program.resources.disciplines, (FIFO, BATCH))
+        director.servers = np.flatnonzero(servers).tolist()
+        director.slows = Random(random.randrange(1 << 32))
     return replace(
         program,
         streams=streams,

@@ -100,7 +100,9 @@ def test_the_study_is_inside_its_range():
     assert warnings_of(load_scenario("koh2017")) == []
 
 
-@pytest.mark.parametrize("name", ["quickstart", "faults", "repair", "koh2017"])
+@pytest.mark.parametrize(
+    "name", ["quickstart", "faults", "slow-drive", "repair", "koh2017"]
+)
 def test_a_shipped_scenario_is_inside_its_calibrated_range(name):
     assert warnings_of(load_scenario(name)) == []
 

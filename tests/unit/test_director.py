@@ -28,6 +28,7 @@ from stripesim.sim.engine.program import (
     Report,
     RequestChunk,
     SetGroup,
+    Slow,
     Start,
     Stop,
     Wake,
@@ -172,6 +173,51 @@ def test_a_starting_batch_server_serves_all_waiting_work_together(run: Run) -> N
     director = Script({50: [Stop((0,))], 200: [Start((0,))]})
     result = run(directed([single(100)], [(BATCH, 1)], [source], director))
     assert completed(result) == [PENDING, 300, 300, 300]
+
+
+@both
+def test_services_that_begin_on_a_slow_server_take_longer(run: Run) -> None:
+    source = Source(0, [0] * 5, [0] * 5, arrivals_ns=[0, 10, 20, 1000, 2000])
+    director = Script({50: [Slow((0,), 2500)], 1500: [Slow((0,), 1000)]})
+    result = run(directed([single(101)], [(FIFO, 1)], [source], director))
+    # The first is in service when the server slows down. The others take 252 ns, 101 ns * 2.5 rounded
+    # down, until the server is back at its speed.
+    assert completed(result) == [101, 353, 605, 1252, 2101]
+    assert result.busy_ns.tolist() == [101 + 3 * 252 + 101]
+    assert result.waited_ns.tolist() == [(101 - 10) + (353 - 20)]
+
+
+@both
+def test_a_slow_batch_server_slows_the_whole_batch(run: Run) -> None:
+    templates = [single(100), single(70)]
+    source = Source(0, [0] * 3, [0, 1, 0], arrivals_ns=[0, 1, 2])
+    director = Script({0: [Slow((0,), 3000)]})
+    result = run(directed(templates, [(BATCH, 1)], [source], director))
+    # A batch of one, then one of two, for the larger of their demands.
+    assert completed(result) == [300, 600, 600]
+
+
+@both
+def test_a_server_that_restarts_is_still_slow(run: Run) -> None:
+    source = Source(0, [0] * 2, [0] * 2, arrivals_ns=[0, 300])
+    actions: dict[int, list[Action]] = {
+        0: [Slow((0,), 4000)],
+        50: [Stop((0,))],
+        200: [Start((0,))],
+    }
+    result = run(directed([single(100)], [(FIFO, 1)], [source], Script(actions)))
+    assert completed(result) == [PENDING, 700]
+
+
+@both
+def test_only_servers_can_be_slow(run: Run) -> None:
+    director = Script({5: [Slow((1,), 2000)]})
+    with pytest.raises(ProgramError, match="got 'r1' to slow down, a pool"):
+        run(
+            directed(
+                [single(10)], [(FIFO, 1), (POOL, 1)], [Source(1, [0], [0])], director
+            )
+        )
 
 
 @both
@@ -527,6 +573,9 @@ def test_reports_come_immediately_and_before_later_entries_of_the_same_time(
         (Start((-1,)), "got resource -1"),
         (Wake(3), "got stream 3"),
         (Wake(0), "wanted"),
+        (Slow((0, 7), 2000), r"got resource 7.*0.*0\b"),
+        (Slow((0,), 999), "got slowdown 999, wanted 1000 to 1000000"),
+        (Slow((0,), 1_000_001), "got slowdown 1000001"),
     ],
 )
 def test_an_action_that_cannot_be_is_refused(

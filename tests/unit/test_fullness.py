@@ -136,9 +136,7 @@ def test_backfill_waits_for_ever_if_nothing_frees_space(models, make_pool, per_g
     assert change["duration_s"] is None
 
 
-def test_a_full_osd_stops_clients_that_write_until_it_has_deleted(
-    models, make_pool, per_group
-):
+def test_a_full_osd_stops_writes_until_it_has_deleted(models, make_pool, per_group):
     """OSD 0 is full until PG 0 has left it, which clients would write to meanwhile."""
     first, second = per_group.tolist()
     used = [first, OBJECTS, 0, 0, second, 0]
@@ -156,3 +154,26 @@ def test_a_full_osd_stops_clients_that_write_until_it_has_deleted(
     assert waits_s[False] < 4
     # With it, what is asked in the first moments waits until the old copy is deleted.
     assert waits_s[True] > 0.9 * change["clean_s"]
+
+
+def test_reads_go_on_while_an_osd_is_full(models, make_pool, per_group):
+    # Given OSD 0 full until PG 0 has left it, and as many reads as writes in an open loop.
+    first, second = per_group.tolist()
+    capacity = [10 * OBJECTS] * 6
+    capacity[0] = first
+    fill = fill_of([first, OBJECTS, 0, 0, second, 0], capacity, clients_write=True)
+    load = {"read_fraction": 0.5, "requests": 400, "queue_depth": 0, "rate_per_s": 100}
+    result = play(models, make_pool, fill, **load)
+    requested = result.requested
+    # When both PGs have peered, at 2.05 s, and the old copies are not deleted yet, at 4.05 s.
+    issued_s = requested.issued_ns / 1e9
+    waits_s = (requested.completed_ns - requested.issued_ns) / 1e9
+    meanwhile = (issued_s > 2.1) & (issued_s < 3)
+    # Then reads are served in less than a millisecond, except of a PG that peers once more, and all writes
+    # wait for more than a second.
+    (change,) = result.timeline["changes"]
+    assert change["clean_s"] > 4
+    assert np.median(waits_s[meanwhile & ~requested.is_write]) < 1e-3
+    assert waits_s[meanwhile & requested.is_write].min() > 1
+    # Requests of both kinds count for their PG.
+    assert set(requested.groups.tolist()) == {0, 1}

@@ -159,6 +159,22 @@ def test_clients_are_measured_before_during_and_after():
     assert before["iops"] == pytest.approx(1e9 / before["latency_p50_ns"], rel=0.2)
 
 
+def test_marking_a_slow_osd_out_brings_the_latency_of_a_healthy_cluster():
+    text = TEXT.replace("requests = 1", "duration_s = 5").replace(
+        'stored_bytes = "100GB"', 'stored_bytes = "4GB"'
+    )
+    slow = '[[faults.events]]\nkind = "slow"\nosds = [5]\nat_s = 0\nfactor = 100\n'
+    (change,) = rehearse(scenario(slow + OUT, text=text))["changes"]
+    (profile,) = change["profiles"]
+    # A read of RS(4,2) waits for 4 of 16 drives: every fourth for the slow one, until it is out.
+    assert profile["before"]["latency_p99_ns"] > 3 * profile["after"]["latency_p99_ns"]
+    assert profile["before"]["iops"] < profile["after"]["iops"] / 2
+    # The same shards move as without a slow drive.
+    (healthy,) = rehearse(scenario(text=text))["changes"]
+    assert change["shards_moved"] == healthy["shards_moved"]
+    assert change["duration_s"] > 0
+
+
 def test_a_rehearsal_needs_no_length_and_a_run_does():
     # Given a scenario that bounds its clients by nothing
     head, _, tail = TEXT.partition("[workload]\n")

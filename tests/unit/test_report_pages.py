@@ -391,3 +391,27 @@ def test_failures_are_reported_with_their_consequences():
         "permanently lost",
     ):
         assert term in said, term
+
+
+def test_slow_drives_are_reported_by_phase_and_without_what_concerns_failures():
+    scenario = parse_scenario(
+        """
+        schemes = ["rep:3"]
+        cluster = { hosts = 5, osds_per_host = 2, pg_num = 16 }
+        faults = { events = [{ osds = [2], at_s = 1, kind = "slow", factor = 10 }] }
+        [workload]
+        read_fraction = 0.7
+        patterns = ["rand"]
+        queue_depth = 1
+        duration_s = 2
+        image_bytes = "256MiB"
+        """
+    )
+    result = run_scenario(scenario)
+    (row,) = result.rows.to_dicts()
+    assert row["iops_slow"] < row["iops_before"]
+    said = " ".join("".join(Page(report_of_run(scenario, result)).text).split())
+    for term in ("requests per second, before", "requests per second, slow"):
+        assert term in said, term
+    assert "failure until detection" not in said
+    assert "data on the failed OSDs" not in said

@@ -167,7 +167,8 @@ def hung_row(name: str, engine: str) -> list[Row]:
     pool = build_pool(any_hangs, parse_scheme("rs:4,2"), build_models(any_hangs))
     osd = int(pool.cluster.acting[0][shard])
     assert any_hangs.faults is not None
-    hang = any_hangs.faults.events[0].model_dump() | {"osds": [osd]}
+    hang = any_hangs.faults.events[0].model_dump(exclude_none=True)
+    hang["osds"] = [osd]
     sets["faults.events"] = [hang]
     scenario = load_scenario(FOLDER / "hung.toml", sets=sets)
     (cell,) = cells(scenario)

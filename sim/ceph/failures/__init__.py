@@ -2,8 +2,8 @@
 
 Start with `fault_director`, which connects the parts and talks to the engine. Then follow one failure:
 
-- `fault_plan` lists failures, corruption and planned changes, `outages` and `corruption` carry out the
-  first two, `data_loss` counts the damage.
+- `fault_plan` lists failures, slow drives, corruption and planned changes. `causes` carries out the first
+  three, `data_loss` counts the damage.
 - `detection` lets peers report dead OSDs, `monitor` publishes a new map, `cluster_map` has its contents.
 - `planned_changes` lets operators mark OSDs out or in and change weights: a new map like any other.
 - `peering` and `activation` take PGs (`groups`) from that map to serving clients again.
@@ -18,6 +18,7 @@ from stripesim.sim.ceph.failures.fault_plan import (
     FaultError,
     FaultPlan,
     PlannedChange,
+    SlowDrives,
 )
 from stripesim.sim.ceph.failures.fault_timeline import FaultEvent, FaultTimeline
 from stripesim.sim.ceph.failures.results.describe import describe_faults
@@ -33,5 +34,6 @@ __all__ = [
     "FaultRun",
     "FaultTimeline",
     "PlannedChange",
+    "SlowDrives",
     "describe_faults",
 ]

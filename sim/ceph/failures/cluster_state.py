@@ -15,6 +15,7 @@ from stripesim.sim.ceph.failures.fault_plan import FaultPlan
 from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
 from stripesim.sim.ceph.failures.fullness import Fullness
 from stripesim.sim.ceph.failures.groups import Group, State
+from stripesim.sim.ceph.layout import EngineGroups
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.program import Action, SetGroup
 
@@ -53,48 +54,56 @@ class Clock:
 class EngineActions:
     """Collects the actions of one moment.
 
-    Requests of clients belong to the number of their PG. Background work belongs to its `shadow`, so that the
-    engine can hold clients alone. While clients are paused, requests wait whatever the state of their PG.
+    Reads and writes of clients and background work of a PG are separate groups of the engine. While writes
+    are paused, they wait whatever the state of their PG.
     """
 
-    def __init__(self, groups_count: int) -> None:
-        self._groups_count = groups_count
+    def __init__(self, groups: EngineGroups) -> None:
+        self._groups = groups
         self._actions: list[Action] = []
-        self._is_paused = False
-        # PGs that serve clients unless these are paused.
-        self._serving = set(range(groups_count))
+        self._writes_are_paused = False
+        # PGs that serve clients, except for writes that are paused.
+        self._serving = set(range(groups.pg_count))
 
     def shadow(self, group: int) -> int:
         """Return the engine's group for a PG's background work."""
-        return group + self._groups_count
+        return self._groups.background(group)
 
     def hold(self, group: int) -> None:
         """Cut off the requests of clients to a PG, and hold them."""
         self._serving.discard(group)
-        self._actions.append(SetGroup(group, held=True, interrupt=True))
+        for part in (group, self._groups.writes(group)):
+            self._actions.append(SetGroup(part, held=True, interrupt=True))
 
     def release(self, group: int) -> None:
         """Release the requests of clients to a PG."""
-        self._serving.add(group)
-        self._actions.append(SetGroup(group, held=self._is_paused, interrupt=False))
+        self._serve(group, interrupt=False)
 
     def send_again(self, group: int) -> None:
         """Cut off the requests of clients to a PG, and issue them again."""
-        self._serving.add(group)
-        self._actions.append(SetGroup(group, held=self._is_paused, interrupt=True))
+        self._serve(group, interrupt=True)
 
     def cut_background(self, group: int) -> None:
         """Cut off the background work of a PG."""
         shadow = self.shadow(group)
         self._actions.append(SetGroup(shadow, held=False, interrupt=True))
 
-    def pause_clients(self, *, paused: bool) -> None:
-        """Hold new requests of all clients, or release them."""
-        if paused == self._is_paused:
+    def pause_writes(self, *, paused: bool) -> None:
+        """Hold new writes of all clients, or release them."""
+        if paused == self._writes_are_paused:
             return
-        self._is_paused = paused
+        self._writes_are_paused = paused
         for group in sorted(self._serving):
-            self._actions.append(SetGroup(group, held=paused, interrupt=False))
+            writes = self._groups.writes(group)
+            self._actions.append(SetGroup(writes, held=paused, interrupt=False))
+
+    def _serve(self, group: int, *, interrupt: bool) -> None:
+        self._serving.add(group)
+        writes = self._groups.writes(group)
+        self._actions += [
+            SetGroup(group, held=False, interrupt=interrupt),
+            SetGroup(writes, held=self._writes_are_paused, interrupt=interrupt),
+        ]
 
     def add(self, action: Action) -> None:
         """Add any other action."""
@@ -146,8 +155,8 @@ class ClusterState:
         self.pause_if_full()
 
     def pause_if_full(self) -> None:
-        """Hold writing clients while an OSD is full."""
-        self.actions.pause_clients(paused=self.fullness.stops_clients)
+        """Hold the writes of clients while an OSD is full."""
+        self.actions.pause_writes(paused=self.fullness.stops_writes)
 
     def state_of(self, group: Group) -> State:
         """Return the state of a PG."""
@@ -179,10 +188,10 @@ def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
         timeline=FaultTimeline(cluster.groups),
         map=cluster_map,
         groups=_initial_groups(pool, plan, cluster_map),
-        actions=EngineActions(cluster.groups),
+        actions=EngineActions(EngineGroups(cluster.groups)),
         fullness=Fullness(plan.fill),
     )
-    if state.fullness.stops_clients:
+    if state.fullness.stops_writes:
         state.clock.at(0, state.pause_if_full)
     for group in state.groups:
         if NO_OSD in group.up:

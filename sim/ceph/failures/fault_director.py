@@ -8,15 +8,16 @@ from stripesim.sim.ceph.failures.background.operations import (
     OperationFeed,
 )
 from stripesim.sim.ceph.failures.background.streams import BackgroundWork
+from stripesim.sim.ceph.failures.causes.corruption import CorruptShards
+from stripesim.sim.ceph.failures.causes.outages import InitialLoss, Outages
+from stripesim.sim.ceph.failures.causes.slow_drives import Slowness
 from stripesim.sim.ceph.failures.client_writes import ClientWrites
 from stripesim.sim.ceph.failures.cluster_map import MapUpdate
 from stripesim.sim.ceph.failures.cluster_state import initial_state
-from stripesim.sim.ceph.failures.corruption import CorruptShards
 from stripesim.sim.ceph.failures.data_loss import DataLoss
 from stripesim.sim.ceph.failures.detection import Detection
 from stripesim.sim.ceph.failures.fault_plan import FaultPlan
 from stripesim.sim.ceph.failures.monitor import DownOut, Monitor
-from stripesim.sim.ceph.failures.outages import InitialLoss, Outages
 from stripesim.sim.ceph.failures.peering import Peering
 from stripesim.sim.ceph.failures.planned_changes import PlannedChanges
 from stripesim.sim.ceph.failures.results.fault_run import FaultRun
@@ -35,7 +36,7 @@ class FaultDirector:
     pool, book
         The pool, and the templates and bindings of the run.
     plan
-        Failures and corruption.
+        Failures, slow drives, corruption and changes.
     layout
         Views of the PGs, which change during the run.
     clients
@@ -76,6 +77,7 @@ class FaultDirector:
         )
         data_loss = DataLoss(state, writes)
         outages = Outages(state, monitor, detection, data_loss, activation)
+        slowness = Slowness(state)
         corrupt_shards = CorruptShards(state, data_loss, activation)
         background.connect(activation, corrupt_shards.on_scrubbed)
         self._initial_loss = InitialLoss(state, activation)
@@ -86,6 +88,7 @@ class FaultDirector:
             DownOut(state, monitor).on_map,
             self._note_map,
             outages.on_map,
+            slowness.on_map,
             peering.on_map,
             changes.on_map,
         ]

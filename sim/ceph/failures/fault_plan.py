@@ -1,4 +1,4 @@
-"""The plan of a run under faults: failures, returns, silent corruption, and changes that operators make."""
+"""The plan of a run under faults: failures, slow drives, corruption, and changes that operators make."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from stripesim.models.placement import OsdWeights
 from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.ceph.failures.cluster_map import MapChange
 from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.program import SLOWDOWN_MAX, SLOWDOWN_UNIT
 
 FailureKind = Literal["process", "power", "hang"]
 
@@ -46,6 +47,17 @@ class Failure:
     def loses_data(self) -> bool:
         """True if the data of the OSDs is gone for good."""
         return self.back_ns is None or not self.keeps_data
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowDrives:
+    """OSDs whose drives become slow together, and perhaps recover."""
+
+    osds: tuple[int, ...]  #: Numbers of the OSDs
+    time_ns: int  #: When [ns]
+    #: Service times of the drives, in 1/`SLOWDOWN_UNIT` of the normal ones
+    slowdown: int
+    end_ns: int | None = None  #: When they are back at their speed [ns], None for never
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,14 +115,17 @@ class FillPlan:
             "fullest_osd": fullest,
         }
 
-    clients_write: bool = False  #: True if clients write, so that a full OSD stops them
+    clients_write: bool = (
+        False  #: True if clients write, so that a full OSD stops their writes
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class FaultPlan:
-    """All failures, corruption and changes of a run, and the constants of the cluster's reaction."""
+    """All failures, slow drives, corruption and changes of a run, and the cluster's reaction."""
 
     failures: Sequence[Failure] = ()
+    slow_drives: Sequence[SlowDrives] = ()
     corruptions: Sequence[Corruption] = ()
     changes: Sequence[PlannedChange] = ()
     #: Weights of OSDs → OSD of each shard of each PG as CRUSH has it, shape (groups, width), `NO_OSD`
@@ -153,15 +168,19 @@ class FaultPlan:
         Raises
         ------
         FaultError
-            If it names an OSD or a host that does not exist, goes back in time, or lets an OSD fail that is
-            already down.
+            If it names an OSD or a host that does not exist, goes back in time, lets an OSD fail that is
+            already down, or slows a drive down that is already slow. Events are numbered in the order of
+            failures, slow drives, corruptions, changes.
         """
         osds = len(osd_hosts)
         check_failures(self.failures, osds, int(osd_hosts.max()) + 1)
-        for event, corruption in enumerate(self.corruptions, start=len(self.failures)):
+        first_slow = len(self.failures)
+        check_slow_drives(self.slow_drives, osds, first_event=first_slow)
+        first_corruption = first_slow + len(self.slow_drives)
+        for event, corruption in enumerate(self.corruptions, start=first_corruption):
             _check_numbers(event, "OSD", [corruption.osd], osds)
             _check_time(event, corruption.time_ns)
-        first_change = len(self.failures) + len(self.corruptions)
+        first_change = first_corruption + len(self.corruptions)
         for event, change in enumerate(self.changes, start=first_change):
             subjects = [map_change.subject for map_change in change.changes]
             _check_numbers(event, "OSD", subjects, osds)
@@ -185,6 +204,49 @@ def check_failures(failures: Sequence[Failure], osds: int, hosts: int) -> None:
             if osd in last:
                 _check_back(event, failure, osd, *last[osd])
             last[osd] = (event, failure)
+
+
+def check_slow_drives(
+    slow_drives: Sequence[SlowDrives], osds: int, *, first_event: int = 0
+) -> None:
+    """Check slow drives against each other and against the cluster's size.
+
+    Raises
+    ------
+    FaultError
+        As `FaultPlan.check`. Events are numbered from `first_event`.
+    """
+    latest: dict[int, SlowDrives] = {}
+    by_time = sorted(enumerate(slow_drives), key=lambda entry: entry[1].time_ns)
+    for index, slow in by_time:
+        event = first_event + index
+        _check_slow(event, slow, osds)
+        for osd in slow.osds:
+            earlier = latest.get(osd)
+            if earlier and (earlier.end_ns is None or slow.time_ns <= earlier.end_ns):
+                raise FaultError(
+                    event,
+                    f"a slowdown of OSD {osd} at {slow.time_ns / 1e9:g} s",
+                    f"one after that from {earlier.time_ns / 1e9:g} s has ended",
+                )
+            latest[osd] = slow
+
+
+def _check_slow(event: int, slow: SlowDrives, osds: int) -> None:
+    if not slow.osds:
+        raise FaultError(event, "no OSD", "at least one")
+    _check_numbers(event, "OSD", slow.osds, osds)
+    _check_time(event, slow.time_ns)
+    if not SLOWDOWN_UNIT <= slow.slowdown <= SLOWDOWN_MAX:
+        factor = slow.slowdown / SLOWDOWN_UNIT
+        wanted = f"1 to {SLOWDOWN_MAX // SLOWDOWN_UNIT}"
+        raise FaultError(event, f"factor {factor:g}", wanted)
+    if slow.end_ns is not None and slow.end_ns <= slow.time_ns:
+        raise FaultError(
+            event,
+            f"an end at {slow.end_ns / 1e9:g} s",
+            f"one after the start at {slow.time_ns / 1e9:g} s",
+        )
 
 
 def _check_failure(event: int, failure: Failure, osds: int, hosts: int) -> None:

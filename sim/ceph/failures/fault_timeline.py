@@ -55,7 +55,8 @@ class FaultTimeline:
     """Events and state changes of PGs, in the order of their occurrence.
 
     All PGs begin clean. For `narrow` ones CRUSH has never found enough OSDs; the cluster counts as clean
-    without them. `lost` has the permanently lost objects by PG.
+    without them. `lost` has the permanently lost objects by PG. `slow_spans` has when PGs used a slow drive,
+    with None for the end of the run.
     """
 
     groups: int
@@ -64,6 +65,7 @@ class FaultTimeline:
     states: list[State] = field(default_factory=list)
     narrow: set[int] = field(default_factory=set)
     lost: dict[int, set[int]] = field(default_factory=dict)
+    slow_spans: list[tuple[int, int | None]] = field(default_factory=list)
     clean_count: int = 0
 
     def __post_init__(self) -> None:
@@ -73,6 +75,23 @@ class FaultTimeline:
     def note(self, time_ns: int, what: str, text: str) -> None:
         """Add an event."""
         self.events.append(FaultEvent(time_ns, what, text))
+
+    def note_slowness(self, time_ns: int, is_used: bool) -> None:
+        """Record if the PGs use a slow drive from a time on."""
+        spans = self.slow_spans
+        was_used = bool(spans) and spans[-1][1] is None
+        if is_used and not was_used:
+            spans.append((time_ns, None))
+        elif was_used and not is_used:
+            start_ns, _ = spans.pop()
+            spans.append((start_ns, time_ns))
+
+    def is_slow(self, time_ns: int) -> bool:
+        """Return True if PGs use a slow drive right after a time."""
+        return any(
+            start_ns <= time_ns and (stop_ns is None or time_ns < stop_ns)
+            for start_ns, stop_ns in self.slow_spans
+        )
 
     def first_ns(self, what: str, after_ns: int = 0) -> int | None:
         """Return the time of the first event of a kind, not before a time [ns]."""

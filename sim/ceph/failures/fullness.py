@@ -14,13 +14,14 @@ class Fullness:
 
     Notes
     -----
-    Objects that clients create during the run are not counted. Deviation: a full OSD also stops the reads of
-    clients that write.
+    While an OSD is full, writes of clients wait, whatever OSDs they go to: the map's flag ``full`` applies to
+    whole pools, and clients obey it. Reads go on. Objects that clients create during the run are not counted.
 
     References
     ----------
     Ceph v16.2.15, ``src/osd/OSD.cc`` (``OSDService::recalc_full_state``, ``tentative_backfill_full``),
-    ``src/osd/PG.cc`` (``try_reserve_recovery_space``).
+    ``src/osd/PG.cc`` (``try_reserve_recovery_space``), ``src/osdc/Objecter.cc``
+    (``target_should_be_paused``).
     """
 
     def __init__(self, fill: FillPlan | None) -> None:
@@ -57,7 +58,7 @@ class Fullness:
         return state
 
     @property
-    def stops_clients(self) -> bool:
+    def stops_writes(self) -> bool:
         """True while an OSD is full and clients write."""
         if self._fill is None or not self._fill.clients_write:
             return False

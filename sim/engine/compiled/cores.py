@@ -20,7 +20,12 @@ from stripesim.sim.engine.compiled.opcodes import (
     wide,
 )
 from stripesim.sim.engine.compiled.queues import first, first_of_line
-from stripesim.sim.engine.compiled.service import serve_batch, service_ns, sleep
+from stripesim.sim.engine.compiled.service import (
+    serve_batch,
+    service_ns,
+    sleep,
+    slowed_ns,
+)
 from stripesim.sim.engine.compiled.world import NEVER_NS, NOTHING, World
 from stripesim.sim.engine.program import PAIRED_UNIT
 
@@ -67,7 +72,7 @@ def core_ns(world: World, cell: int, demand_ns: int) -> int:
 @inlined
 def paired_ns(world: World, resource: Any, demand_ns: int) -> int:
     """Return the time of a service on cores shared by two threads. Its own core is already taken."""
-    if not resource.paired:
+    if not resource.stretched & layout.PAIRED:
         return demand_ns
     busy = resource.capacity - resource.free
     sharing = 2 * (busy - (resource.capacity + 1) // 2)
@@ -83,6 +88,8 @@ def serve_on_core(world: World, resource: Any, cell: int, demand_ns: int) -> int
     if resource.slice_ns:
         demand_ns = core_ns(world, cell, demand_ns)
     demand_ns = paired_ns(world, resource, demand_ns)
+    if resource.stretched & layout.SLOWED:
+        demand_ns = slowed_ns(world, cell, demand_ns)
     resource.spent_ns += demand_ns
     return int(world.clock[0].now_ns + demand_ns)
 

@@ -143,6 +143,8 @@ class DirectedRun:
                     self._stop(list(resources), touched)
                 case machine.Start(resources):
                     self._start(list(resources), touched)
+                case machine.Slow(resources, slowdown):
+                    self._slow(list(resources), slowdown)
                 case machine.SetGroup(group, held, interrupt):
                     world.held[group] = held
                     groups.add(group)
@@ -186,6 +188,13 @@ class DirectedRun:
                 touched[resource] = 1
                 if resources["discipline"][resource] in (machine.FIFO, machine.BATCH):
                     resources["free"][resource] = resources["capacity"][resource]
+
+    def _slow(self, servers: list[int], slowdown: int) -> None:
+        world = self.state.world
+        world.slowdowns[servers] = slowdown
+        world.resources["stretched"][servers] &= ~layout.SLOWED
+        if slowdown != machine.SLOWDOWN_UNIT:
+            world.resources["stretched"][servers] |= layout.SLOWED
 
     def _calendar(self) -> tuple[Array, Array]:
         world = self.state.world

@@ -7,9 +7,11 @@ import numpy as np
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.opcodes import (
     at,
+    bound_to,
     inlined,
     mixed,
     number_of,
+    outlined,
     request_of,
     special_of,
     step_of,
@@ -17,6 +19,7 @@ from stripesim.sim.engine.compiled.opcodes import (
 )
 from stripesim.sim.engine.compiled.world import NOTHING, World
 from stripesim.sim.engine.draws import FACTOR_BITS, FACTOR_HALF
+from stripesim.sim.engine.program import SLOWDOWN_UNIT
 
 
 @inlined
@@ -45,6 +48,13 @@ def service_ns(world: World, cell: int) -> int:
     return int(((step.demand_ns * factor + FACTOR_HALF) >> FACTOR_BITS) + woken_ns)
 
 
+@outlined
+def slowed_ns(world: World, cell: int, demand_ns: int) -> int:
+    """Return the duration of a service on a server that a director has slowed down."""
+    server = bound_to(world, request_of(world, cell), step_of(world, cell).role)
+    return int(demand_ns * world.slowdowns[at(server)] // SLOWDOWN_UNIT)
+
+
 @inlined
 def serve_batch(world: World, resource: Any) -> int:
     """Begin one service for all waiting steps on a server already taken, and return its end."""
@@ -56,6 +66,8 @@ def serve_batch(world: World, resource: Any) -> int:
     while cell != NOTHING:
         demand_ns = max(demand_ns, service_ns(world, wide(cell)))
         cell = world.links[at(cell)]
+    if resource.stretched & layout.SLOWED:
+        demand_ns = slowed_ns(world, wide(resource.first), demand_ns)
     resource.spent_ns += demand_ns
     return int(now_ns + demand_ns)
 

@@ -11,7 +11,14 @@ import numpy as np
 
 from stripesim.sim.engine.draws import seed_state
 from stripesim.sim.engine.graph import COUNTERS
-from stripesim.sim.engine.program import BATCH, GATE, PENDING, DirectedSource, Program
+from stripesim.sim.engine.program import (
+    BATCH,
+    GATE,
+    PENDING,
+    SLOWDOWN_UNIT,
+    DirectedSource,
+    Program,
+)
 from stripesim.sim.engine.shares import TAG_BEFORE
 
 # Reasons for the kernel to return to Python.
@@ -48,6 +55,9 @@ UNIT_AWAKE = -3
 # Reasons for a pool to give out no unit: the director, or a batch that its threads run.
 STOPPED = 1
 FLUSHING = 2
+# Reasons for services to take longer: two threads share a core, or the director.
+PAIRED = 1
+SLOWED = 2
 # Added to the spread of a use that takes longer if its thread had to be woken.
 ON_THREAD = 1 << 8
 
@@ -93,11 +103,12 @@ PIN = _record("i8 key count")
 # gate were out. `slice_ns`: time for which a thread keeps a core while others wait. `partner`:
 # 1 + the pool whose threads run a batch server, or 1 + that server, 0 for none. `share`: 1 +
 # the index of its queue in `World.shares`, 0 for a plain queue, −1 for a batch server.
-# `stopped`: a sum of `STOPPED` and `FLUSHING`. A record fills one cache line.
+# `stopped`: a sum of `STOPPED` and `FLUSHING`. `stretched`: a sum of `PAIRED` and `SLOWED`. A
+# record fills one cache line.
 RESOURCE = _record(
     "i8 spent_ns waited_ns sleeps",
     "i4 free first last waiting capacity wake_ns slice_ns partner share",
-    "i1 kind paired discipline stopped",
+    "i1 kind stretched discipline stopped",
 )
 # The queue of a resource shared by classes, and the waiting steps of one class.
 SHARE = _record(
@@ -231,6 +242,9 @@ class World(NamedTuple):
         Virtual time up to which each flow has received its share of the cores, shape (flows,).
     runs_until_ns
         End of the latest service of each process, shape (processes,).
+    slowdowns
+        Duration of a service of each resource with `SLOWED`, in 1/`SLOWDOWN_UNIT` of the normal one,
+        shape (resources,).
     """
 
     clock: Array
@@ -276,6 +290,7 @@ class World(NamedTuple):
     flows: Array
     had_ns: Array
     runs_until_ns: Array
+    slowdowns: Array
 
 
 def empty_world(program: Program, log_rows: int) -> World:
@@ -296,7 +311,7 @@ def empty_world(program: Program, log_rows: int) -> World:
     resources["slice_ns"] = program.resources.slice_ns
     resources["partner"] = program.resources.partners + 1
     resources["kind"] = program.resources.kind_indices
-    resources["paired"] = program.resources.paired
+    resources["stretched"] = np.where(program.resources.paired, PAIRED, 0)
     for end in ("first", "last"):
         resources[end][program.resources.disciplines == GATE] = NOTHING
     streams = np.zeros(len(program.streams), dtype=STREAM)
@@ -373,6 +388,7 @@ def empty_world(program: Program, log_rows: int) -> World:
         runs_until_ns=np.full(
             program.resources.processes.max(initial=-1) + 1, -program.resources.cool_ns
         ),
+        slowdowns=np.full(len(resources), SLOWDOWN_UNIT, dtype=np.int64),
     )
 
 

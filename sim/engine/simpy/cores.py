@@ -126,7 +126,7 @@ class Cores(Fifo):
         # Time for which a thread keeps a core while others wait. 0 releases it after each use.
         self.slice_ns = int(resources.slice_ns[index])
         self.paired = bool(resources.paired[index])
-        self.slowdown = resources.paired_slowdown
+        self.paired_slowdown = resources.paired_slowdown
         # The service that has just ended on a core kept by its thread.
         self._kept: Service | None = None
 
@@ -197,7 +197,7 @@ class Cores(Fifo):
         """Return the time that sharing adds to a use whose own core is already taken."""
         busy = self.capacity - self.free
         sharing = max(0, 2 * (busy - (self.capacity + 1) // 2))
-        return demand_ns * sharing * self.slowdown // (busy * PAIRED_UNIT)
+        return demand_ns * sharing * self.paired_slowdown // (busy * PAIRED_UNIT)
 
 
 class ServedBatch(BatchServer):

@@ -17,7 +17,7 @@ from stripesim.sim.engine.simpy.kernel import DIRECTOR, Kernel, ScheduledCall
 from stripesim.sim.engine.simpy.logs import Log
 from stripesim.sim.engine.simpy.paths import RequestInFlight
 from stripesim.sim.engine.simpy.pins import Pins
-from stripesim.sim.engine.simpy.resources import Delays, Resource
+from stripesim.sim.engine.simpy.resources import Delays, Fifo, Resource
 from stripesim.sim.engine.simpy.streams import Stream
 
 
@@ -116,6 +116,11 @@ class Direction:
                         if engine.resources[resource].stopped:
                             engine.resources[resource].start()
                             touched.add(engine.resources[resource])
+                case machine.Slow(resources, slowdown):
+                    for resource in resources:
+                        server = engine.resources[resource]
+                        assert isinstance(server, Fifo)
+                        server.slowdown = slowdown
                 case machine.SetGroup(group, held, interrupt):
                     engine.held[group] = held
                     groups.add(group)

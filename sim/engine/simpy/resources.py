@@ -6,6 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
 
 from stripesim.sim.engine.graph import ACQUIRE, ENTER, TURN
+from stripesim.sim.engine.program import SLOWDOWN_UNIT
 from stripesim.sim.engine.simpy.kernel import (
     FIRST_STEP,
     LOOK,
@@ -226,6 +227,8 @@ class Fifo(Queued):
     def __init__(self, kernel: Kernel, index: int, queue: Queue) -> None:
         super().__init__(kernel, index, queue)
         self.services: dict[Service, None] = {}
+        # Duration of a service, in 1/SLOWDOWN_UNIT of the normal one.
+        self.slowdown = SLOWDOWN_UNIT
         # Services whose requests were all cut off. They occupy their servers until their end.
         self.lost: dict[ScheduledCall, None] = {}
 
@@ -259,6 +262,7 @@ class Fifo(Queued):
 
     def begin_service(self, visit: Visit, demand_ns: int, since_ns: int) -> None:
         """Begin a service on a server already taken."""
+        demand_ns = demand_ns * self.slowdown // SLOWDOWN_UNIT
         self.busy_ns += demand_ns
         Service(self, visit, self.kernel.now_ns + demand_ns, since_ns)
 

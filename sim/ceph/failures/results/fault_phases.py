@@ -25,6 +25,9 @@ _REASON_OF = {
 }
 BLOCKED_BY = tuple(dict.fromkeys(_REASON_OF.values()))
 
+# Events that end the phase before.
+_FIRST_FAULTS = ("failed", "corrupted", "slow")
+
 Span = tuple[int, int]
 #: Phase → when it held [ns].
 PhaseSpans = dict[str, list[Span]]
@@ -33,9 +36,10 @@ PhaseSpans = dict[str, list[Span]]
 def phase_spans(timeline: FaultTimeline, end_ns: int) -> PhaseSpans:
     """Return when each phase held; a phase that never came is left out.
 
-    The phase is ``before`` up to the first failure, ``degraded`` while some PG is not clean and none recovers
-    yet, ``recovery`` from the first recovery operation until all PGs are clean, and ``after`` once they are.
-    A later failure begins again with ``degraded``.
+    The phase is ``before`` up to the first failure or slow drive, ``degraded`` while some PG is not clean and
+    none recovers yet, ``recovery`` from the first recovery operation until all PGs are clean, and ``after``
+    once they are. It is ``slow`` while they are clean and use a slow drive. A later failure begins again with
+    ``degraded``.
     """
     times_ns, counts = timeline.series()
     clean_counts = counts[:, STATES.index(State.CLEAN)]
@@ -43,6 +47,8 @@ def phase_spans(timeline: FaultTimeline, end_ns: int) -> PhaseSpans:
     failed_ns = _first_fault_ns(timeline, end_ns)
     begun = {event.time_ns for event in timeline.events if event.what == "recovering"}
     moments = {failed_ns, end_ns, *times_ns.tolist(), *begun}
+    for slow_ns, normal_ns in timeline.slow_spans:
+        moments |= {slow_ns, end_ns if normal_ns is None else normal_ns}
     borders = sorted(moment for moment in moments if 0 < moment <= end_ns)
     spans: PhaseSpans = {}
     recovers = False
@@ -53,7 +59,11 @@ def phase_spans(timeline: FaultTimeline, end_ns: int) -> PhaseSpans:
         if start_ns < failed_ns:
             phase = "before"
         else:
-            phase = _phase_after_failure(is_clean=is_clean, recovers=recovers)
+            phase = _phase_after_failure(
+                is_clean=is_clean,
+                recovers=recovers,
+                is_slow=timeline.is_slow(start_ns),
+            )
         _extend(spans.setdefault(phase, []), start_ns, stop_ns)
     return spans
 
@@ -120,13 +130,13 @@ def describe_phases(
 
 
 def _first_fault_ns(timeline: FaultTimeline, end_ns: int) -> int:
-    moments = [timeline.first_ns(what) for what in ("failed", "corrupted")]
+    moments = [timeline.first_ns(what) for what in _FIRST_FAULTS]
     return min((time_ns for time_ns in moments if time_ns is not None), default=end_ns)
 
 
-def _phase_after_failure(*, is_clean: bool, recovers: bool) -> str:
+def _phase_after_failure(*, is_clean: bool, recovers: bool, is_slow: bool) -> str:
     if is_clean:
-        return "after"
+        return "slow" if is_slow else "after"
     return "recovery" if recovers else "degraded"
 
 
