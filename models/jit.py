@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numba
 from numba.core import config
 from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,8 +43,10 @@ class _Cache(FunctionCache):
         return *super()._index_key(sig, codegen), self.sources  # type: ignore[no-untyped-call]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # Numba's method also loads what it needs to compile, which takes longer than a small run.
+        rtsys.initialize(target_context)
         try:
-            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception as error:
             # Unpickling damaged bytes may raise any exception.
             _warn(

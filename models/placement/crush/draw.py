@@ -134,12 +134,14 @@ def _mix(a, b, c):
     return a, b, c
 
 
-@inlined
 def padded_size(size: int) -> int:
     """Return the padded number of items of a bucket, because whole vectors hash faster than a remainder."""
     if size <= 4:
         return 4
     return (size + 15) & ~15
+
+
+_padded_size = inlined(padded_size)
 
 
 @inlined
@@ -151,9 +153,9 @@ def _straw2(t, bucket, x, r, position, scratch):
     r32 = np.uint32(r)
     weight_set = min(position, t.positions[bucket] - 1)
     weights = np.uint64(
-        t.weight_first[bucket] + weight_set * padded_size(t.size[bucket])
+        t.weight_first[bucket] + weight_set * _padded_size(t.size[bucket])
     )
-    for i in range(np.uint64(padded_size(t.size[bucket]))):
+    for i in range(np.uint64(_padded_size(t.size[bucket]))):
         scratch[i] = _hash3(x, np.uint32(t.ids[first + i]), r32) & np.uint32(0xFFFF)
     # Draws are truncated quotients. A floating-point estimate is off by less than 1/8, and truncation by less
     # than 1, so only estimates within 2 of each other require a comparison of exact quotients.
