@@ -13,9 +13,8 @@ later additions: straw2 and choose_args.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -77,7 +76,12 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile into the caller, because a call inside a loop prevents vectorisation."""
-    return cast("Callable[P, R]", numba.njit(forceinline=True, **_OPTIONS)(function))
+    return jit.inner(function, forceinline=True, **_OPTIONS)
+
+
+def outlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile separately, for compiled callers only."""
+    return jit.inner(function, **_OPTIONS)
 
 
 @inlined
@@ -175,7 +179,7 @@ def _straw2(t, bucket, x, r, position, scratch):
     return np.int64(t.items[first + best])
 
 
-@compiled
+@outlined
 def _permuted(t, bucket, x, r, scratch):
     """Return item r (modulo size) of a pseudo-random permutation of the bucket.
 
@@ -193,7 +197,7 @@ def _permuted(t, bucket, x, r, scratch):
     return np.int64(t.items[first + np.int64(scratch[wanted])])
 
 
-@compiled
+@outlined
 def _list(t, bucket, x, r):
     """Go from the last item to the first, taking each with its share of the weights so far."""
     first = t.first[bucket]
@@ -209,7 +213,7 @@ def _list(t, bucket, x, r):
     return np.int64(t.items[first])
 
 
-@compiled
+@outlined
 def _tree(t, bucket, x, r):
     """Descend a binary tree with nodes numbered in order, going left or right by the weights below."""
     nodes = t.more_first[bucket]
@@ -226,7 +230,7 @@ def _tree(t, bucket, x, r):
     return np.int64(t.items[t.first[bucket] + (node >> 1)])
 
 
-@compiled
+@outlined
 def _straw(t, bucket, x, r):
     """Return the item with the longest straw, its length times a hash; the first of equals."""
     first = t.first[bucket]
@@ -244,7 +248,7 @@ def _straw(t, bucket, x, r):
     return np.int64(t.items[first + best])
 
 
-@compiled
+@outlined
 def _draw_older(t, bucket, x, r, scratch):
     alg = t.alg[bucket]
     if alg == ALG_UNIFORM:
@@ -284,7 +288,7 @@ def is_in(values, start, stop, item):
     return present
 
 
-@compiled
+@outlined
 def descend(t, top, x, r, failures, stride, kind, position, local, q, scratch):
     """Draw downwards until an item of the wanted type is drawn.
 
