@@ -16,6 +16,9 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numba
 from numba.core import config
 from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.runtime import rtsys
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,8 +45,10 @@ class _Cache(FunctionCache):
         return *super()._index_key(sig, codegen), self.sources  # type: ignore[no-untyped-call]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # Numba's method also loads what it needs to compile, which takes longer than a small run.
+        rtsys.initialize(target_context)
         try:
-            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception as error:
             # Unpickling damaged bytes may raise any exception.
             _warn(
@@ -115,6 +120,77 @@ def _cache_of(function: Callable[..., Any]) -> _Cache | None:
             pass
     _warn("compiled code: got no writable folder; each process compiles again")
     return None
+
+
+class _CodeForCallers(JITCodeLibrary):  # type: ignore[misc]
+    """Code of an inner function, which LLVM optimises once, as a part of the function called from Python.
+
+    Numba optimises a function and all that it calls, then does the same for its callers. In a program of a
+    hundred small functions, most of that work repeats.
+    """
+
+    @property
+    def codegen(self) -> "_NoAddresses":
+        return _NoAddresses()
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+
+class _NoAddresses:
+    """In place of the code generator of code that is not in memory."""
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Set no environment. Numba needs it for objects of Python, which inner functions do not use."""
+
+
+class _InnerCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler, with `_CodeForCallers`."""
+
+    def define_pipelines(self) -> Any:
+        state = self.state
+        state.library = _CodeForCallers(
+            state.targetctx.codegen(), state.func_id.func_qualname
+        )
+        state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
+def inner(
+    function: Callable[P, R], *, forceinline: bool = False, **options: Any
+) -> Callable[P, R]:
+    """Compile a function that only compiled functions call.
+
+    Parameters
+    ----------
+    function
+        Function that Numba can compile in nopython mode.
+    forceinline
+        Compile it into its callers.
+    **options
+        Options of `numba.njit`.
+
+    Returns
+    -------
+    callable
+        The compiled function. Python cannot call it.
+    """
+    dispatcher = numba.njit(
+        forceinline=forceinline,
+        # An entry point for Python takes half of the compilation time.
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        pipeline_class=_InnerCompiler,
+        **options,
+    )(function)
+    return cast("Callable[P, R]", dispatcher)
 
 
 def compiled(

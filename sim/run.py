@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from stripesim.models import jit
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workload
 from stripesim.sim.ceph.failures import (
     FaultDirector,
@@ -148,6 +147,9 @@ def engine_named(name: str) -> Callable[[Program], EngineRun]:
 
         return engine_simpy.run
     if name == "compiled":
+        # Numba loads here, so that programs that simulate nothing start fast.
+        from stripesim.models import jit
+
         if jit.is_disabled():
             wanted = "it unset, or engine simpy"
             raise ValueError(f"NUMBA_DISABLE_JIT: got 1, wanted {wanted}")

@@ -1,24 +1,21 @@
 """The public Python API: scenarios in, results out.
 
 `__all__` lists the public names. ``import stripesim`` loads none of them; each loads on first use, for
-example as ``stripesim.run``. Two modules complement this one: `stripesim.teach` draws timelines as text for
-lessons, and `stripesim.blocks` exports op graphs and engines for programs that simulate their own system.
+example as ``stripesim.run``. Names that need figures, traces or studies load their module on first use. Two
+modules complement this one: `stripesim.teach` draws timelines as text for lessons, and `stripesim.blocks`
+exports op graphs and engines for programs that simulate their own system.
 """
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal
+from __future__ import annotations
 
-from stripesim.calibration.ledger.verdicts import Claim, Ledger
-from stripesim.calibration.trace_fit import TraceFit, fit_trace, write_fit
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
 from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.explain.draw import draw_timelines
-from stripesim.scenarios.explain.request import explain
-from stripesim.scenarios.explain.text import table_rows
-from stripesim.scenarios.explain.timeline import Timeline
-from stripesim.scenarios.figures.results import CaptionedFigure, draw_all, save_figures
 from stripesim.scenarios.run.execute import ScenarioResult, run_scenario
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.keys import Scenario as _Scenario
@@ -32,16 +29,29 @@ from stripesim.scenarios.schema.loader import (
     shipped_scenarios,
 )
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
-from stripesim.scenarios.studies.base import StudyResult
-from stripesim.scenarios.studies.registry import STUDIES, study_named
-from stripesim.scenarios.sweep.plan import plan_sweep
-from stripesim.scenarios.sweep.run import SweepResult, run_sweep
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticStream
 from stripesim.sim.ceph.cluster import Cluster
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.run import RunResult
 from stripesim.sim.run import simulate as _simulate
-from stripesim.traces import BlockTrace, FailureTrace, describe, load
+
+if TYPE_CHECKING:
+    from stripesim.calibration.ledger.verdicts import Claim, Ledger
+    from stripesim.calibration.trace_fit import TraceFit, fit_trace, write_fit
+    from stripesim.scenarios.explain.draw import draw_timelines
+    from stripesim.scenarios.explain.request import explain
+    from stripesim.scenarios.explain.text import table_rows
+    from stripesim.scenarios.explain.timeline import Timeline
+    from stripesim.scenarios.figures.results import (
+        CaptionedFigure,
+        draw_all,
+        save_figures,
+    )
+    from stripesim.scenarios.studies.base import StudyResult
+    from stripesim.scenarios.sweep.run import SweepResult
+    from stripesim.traces import BlockTrace, FailureTrace
+    from stripesim.traces import describe as describe_trace
+    from stripesim.traces import load as load_trace
 
 __all__ = [
     "BlockTrace",
@@ -88,8 +98,37 @@ __all__ = [
     "write_fit",
 ]
 
-load_trace = load
-describe_trace = describe
+#: Module of each name that loads on first use. The type checker reads the imports above.
+_LATE = {
+    "BlockTrace": "stripesim.traces",
+    "CaptionedFigure": "stripesim.scenarios.figures.results",
+    "Claim": "stripesim.calibration.ledger.verdicts",
+    "FailureTrace": "stripesim.traces",
+    "Ledger": "stripesim.calibration.ledger.verdicts",
+    "StudyResult": "stripesim.scenarios.studies.base",
+    "SweepResult": "stripesim.scenarios.sweep.run",
+    "Timeline": "stripesim.scenarios.explain.timeline",
+    "TraceFit": "stripesim.calibration.trace_fit",
+    "describe_trace": "stripesim.traces",
+    "draw_all": "stripesim.scenarios.figures.results",
+    "draw_timelines": "stripesim.scenarios.explain.draw",
+    "explain": "stripesim.scenarios.explain.request",
+    "fit_trace": "stripesim.calibration.trace_fit",
+    "load_trace": "stripesim.traces",
+    "save_figures": "stripesim.scenarios.figures.results",
+    "table_rows": "stripesim.scenarios.explain.text",
+    "write_fit": "stripesim.calibration.trace_fit",
+}
+_NAMES_THERE = {"describe_trace": "describe", "load_trace": "load"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name of `_LATE` when it is first used."""
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_LATE[name]), _NAMES_THERE.get(name, name))
+    globals()[name] = value
+    return value
 
 
 class _Checked(type(_Scenario)):  # type: ignore[misc]
@@ -197,6 +236,9 @@ def sweep(
     ValueError
         If the scenario or any point is invalid. The message lists all problems, one per line.
     """
+    from stripesim.scenarios.sweep.plan import plan_sweep
+    from stripesim.scenarios.sweep.run import run_sweep
+
     plan = plan_sweep(
         scenario,
         over=over,
@@ -249,6 +291,8 @@ def study(
     """
     if sets is not None and not isinstance(sets, Mapping):
         raise ValueError(f"sets: got {sets!r}, wanted values by key")
+    from stripesim.scenarios.studies.registry import study_named
+
     named = study_named(name)
     result = named.run(engine=engine, sets=sets, ablate=ablate, jobs=jobs, **options)
     if out is not None:
@@ -258,6 +302,8 @@ def study(
 
 def studies() -> list[str]:
     """List the names of the shipped studies."""
+    from stripesim.scenarios.studies.registry import STUDIES
+
     return list(STUDIES)
 
 
@@ -269,6 +315,8 @@ def claims(study: str) -> tuple[Claim, ...]:
     ValueError
         If the study does not exist.
     """
+    from stripesim.scenarios.studies.registry import study_named
+
     return study_named(study).claims()
 
 

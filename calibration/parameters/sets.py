@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.special import ndtri
 
 from stripesim.models.hdd import DeviceModel, HddModel, HddWithLogModel
 from stripesim.models.provenance import MeasuredModel, Provenance
@@ -166,7 +166,9 @@ class ParameterSet:
 def lognormal_factors(sigma: float) -> tuple[float, ...]:
     """Return `FACTOR_POINTS` equally likely lognormal factors of mean 1. `sigma` is that of the logarithm."""
     centres = (np.arange(FACTOR_POINTS) + 0.5) / FACTOR_POINTS
-    factors = np.exp(sigma * ndtri(centres))
+    normal = NormalDist()
+    quantiles = np.array([normal.inv_cdf(centre) for centre in centres.tolist()])
+    factors = np.exp(sigma * quantiles)
     return tuple((factors / factors.mean()).tolist())
 
 

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -15,6 +16,8 @@ from stripesim.models.kernel.cost import (
 )
 
 FORMAT = "stripesim-kernel-table-1"
+
+_NAMES_OF_PARTS = tuple(field.name for field in fields(AffineKnee))
 
 
 def table_to_json(table: KernelTable) -> str:
@@ -113,7 +116,7 @@ def _typed(raw: Any, key: str, kind: type) -> Any:
 def _cost(raw: Any) -> KernelCost:
     """Build a cost from its JSON form, in which knees are optional."""
     values: dict[str, Any] = {}
-    for name, kind in get_type_hints(KernelCost).items():
+    for name, kind in _kinds_of_cost().items():
         if kind in (str, int, float):
             values[name] = _typed(raw, name, kind)
         elif name == "op":
@@ -123,10 +126,16 @@ def _cost(raw: Any) -> KernelCost:
             knee = {"knee_bytes": math.inf} | part
             values[name] = AffineKnee(
                 **{
-                    field.name: _typed(knee, field.name, float)
-                    for field in fields(AffineKnee)
+                    name_of_part: _typed(knee, name_of_part, float)
+                    for name_of_part in _NAMES_OF_PARTS
                 }
             )
         else:
             values[name] = None
     return KernelCost(**values)
+
+
+@cache
+def _kinds_of_cost() -> dict[str, Any]:
+    """Return the type of each field of a cost. A table has hundreds of costs."""
+    return get_type_hints(KernelCost)

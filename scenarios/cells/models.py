@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +167,7 @@ def _threads(
     )
 
 
-@lru_cache(maxsize=16)
+@cache
 def _shipped_set(name: str) -> ParameterSet:
     """Read a set that ships. A sweep asks for the same set thousands of times."""
     return ParameterSet(name)
@@ -179,7 +179,7 @@ def _sets_with(tables: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(
         each
         for each in names()
-        if any(ParameterSet(each).table(table) for table in tables)
+        if any(_shipped_set(each).table(table) for table in tables)
     )
 
 

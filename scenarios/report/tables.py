@@ -22,6 +22,7 @@ from stripesim.scenarios.report.words import (
 from stripesim.scenarios.run.results import COLUMNS, Column
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.problems import value_text
+from stripesim.scenarios.schema.types import meanings
 from stripesim.scenarios.schema.units import (
     bytes_text,
     duration_text,
@@ -404,7 +405,8 @@ def scenario(shown: Scenario) -> Table:
     rows: list[Row] = []
 
     def walk(model: BaseModel, above: str) -> None:
-        for name, field in type(model).model_fields.items():
+        keys = meanings(type(model))
+        for name in type(model).model_fields:
             value = getattr(model, name)
             if isinstance(value, BaseModel):
                 walk(value, f"{above}{name}.")
@@ -413,7 +415,7 @@ def scenario(shown: Scenario) -> Table:
                     [
                         f"{above}{name}",
                         _value_words(name, value),
-                        field.description or "",
+                        keys.get(name, ""),
                     ]
                 )
 

@@ -1,9 +1,23 @@
 """Define the types of a scenario's values: sizes, schemes, bounded numbers and tables."""
 
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from stripesim.scenarios.schema.units import (
     SIZE_BYTES_MAX,
@@ -118,5 +132,44 @@ class Table(BaseModel):
         extra="forbid",
         strict=True,
         allow_inf_nan=False,
-        use_attribute_docstrings=True,
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Add the meanings of the keys to the JSON schema."""
+        schema = handler(core_schema)
+        keys = handler.resolve_ref_schema(schema)["properties"]
+        for key, meaning in meanings(cls).items():
+            keys[key]["description"] = meaning
+        return schema
+
+
+@cache
+def meanings(table: type[BaseModel]) -> dict[str, str]:
+    """Return the meaning of each key of a table: the docstring below the key.
+
+    Pydantic also reads these docstrings, but at each start of the program.
+    """
+    inherited: dict[str, str] = {}
+    for base in table.__bases__:
+        if issubclass(base, Table):  # Not Pydantic's own class.
+            inherited |= meanings(base)
+    module = ast.parse(inspect.getsource(sys.modules[table.__module__]))
+    definition = next(
+        node
+        for node in module.body
+        if isinstance(node, ast.ClassDef) and node.name == table.__name__
+    )
+    return inherited | dict(_documented_keys(definition.body))
+
+
+def _documented_keys(statements: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for key, text in pairwise(statements):
+        if not isinstance(key, ast.AnnAssign) or not isinstance(key.target, ast.Name):
+            continue
+        if not isinstance(text, ast.Expr) or not isinstance(text.value, ast.Constant):
+            continue
+        if isinstance(text.value.value, str):
+            yield key.target.id, inspect.cleandoc(text.value.value)

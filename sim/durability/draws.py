@@ -1,9 +1,8 @@
 """Random numbers, bursts and latent errors for both kinds of walks, with importance sampling."""
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -78,9 +77,8 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that only compiled code calls, without the wrappers that take longest to compile."""
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_OPTIONS}
-    return cast("Callable[P, R]", numba.njit(**options)(function))
+    """Compile a function that only compiled code calls."""
+    return jit.inner(function, **_OPTIONS)
 
 
 @inner

@@ -89,6 +89,44 @@ def test_the_package_alone_loads_nothing():
     assert done.stdout.strip() == "['stripesim._version']"
 
 
+# What no simulation needs: figures, statistics, the other engine, other formats.
+UNUSED = {"matplotlib", "simpy", "jinja2", "pyeclib", "sqlite3", "zstandard"} | {
+    f"scipy.{part}" for part in ("linalg", "optimize", "sparse", "special", "stats")
+}
+
+
+def loaded_by(statements):
+    """Modules that a fresh Python has loaded after the statements."""
+    report = "import sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{statements}\n{report}"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return set(done.stdout.split())
+
+
+def test_the_api_loads_neither_figures_nor_compilers():
+    loaded = loaded_by("import stripesim.api")
+    assert "polars" in loaded
+    assert sorted(loaded & (UNUSED | {"numba"})) == []
+
+
+def test_a_run_loads_only_what_it_uses():
+    small = "costs=False, sets={'workload.requests': 20, 'schemes': ['rep:3']}"
+    statements = f"import stripesim; stripesim.run('quickstart', {small})"
+    # The first run may compile, and the compiler loads SciPy.
+    loaded_by(statements)
+    loaded = loaded_by(statements)
+    assert "numba" in loaded
+    assert sorted(loaded & UNUSED) == []
+
+
+def test_names_that_load_late_are_public_names():
+    assert set(api._LATE) <= set(api.__all__)
+    with pytest.raises(AttributeError, match="nothing"):
+        api.nothing  # noqa: B018
+
+
 def test_a_scenario_takes_lists_tuples_and_nested_tables():
     scenario = stripesim.Scenario(
         schemes=("rep:3", "rs:4,2"),

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
-from stripesim.sim.observe.intervals import mser5, student_interval
+from stripesim.sim.observe.intervals import mser5, student_interval, student_quantile
 
 
 @pytest.mark.parametrize("skipped", [0, 50, 200, 400])
@@ -42,6 +43,13 @@ def test_mser_does_not_change_with_unit_or_offset():
     series = np.random.default_rng(3).normal(0, 1, 500)
     series[:60] += 9
     assert mser5(series) == mser5(series * 1e6 + 1e9) == mser5(series * 1e-3) > 0
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 19, 20, 79, 159, 1000])
+def test_the_quantile_of_student_agrees_with_scipy(freedom):
+    assert student_quantile(freedom) == pytest.approx(
+        stdtrit(freedom, 0.975), rel=1e-11
+    )
 
 
 def test_an_interval_of_batches_is_students():

@@ -13,9 +13,8 @@ later additions: straw2 and choose_args.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -77,7 +76,12 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile into the caller, because a call inside a loop prevents vectorisation."""
-    return cast("Callable[P, R]", numba.njit(forceinline=True, **_OPTIONS)(function))
+    return jit.inner(function, forceinline=True, **_OPTIONS)
+
+
+def outlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile separately, for compiled callers only."""
+    return jit.inner(function, **_OPTIONS)
 
 
 @inlined
@@ -134,12 +138,14 @@ def _mix(a, b, c):
     return a, b, c
 
 
-@inlined
 def padded_size(size: int) -> int:
     """Return the padded number of items of a bucket, because whole vectors hash faster than a remainder."""
     if size <= 4:
         return 4
     return (size + 15) & ~15
+
+
+_padded_size = inlined(padded_size)
 
 
 @inlined
@@ -151,9 +157,9 @@ def _straw2(t, bucket, x, r, position, scratch):
     r32 = np.uint32(r)
     weight_set = min(position, t.positions[bucket] - 1)
     weights = np.uint64(
-        t.weight_first[bucket] + weight_set * padded_size(t.size[bucket])
+        t.weight_first[bucket] + weight_set * _padded_size(t.size[bucket])
     )
-    for i in range(np.uint64(padded_size(t.size[bucket]))):
+    for i in range(np.uint64(_padded_size(t.size[bucket]))):
         scratch[i] = _hash3(x, np.uint32(t.ids[first + i]), r32) & np.uint32(0xFFFF)
     # Draws are truncated quotients. A floating-point estimate is off by less than 1/8, and truncation by less
     # than 1, so only estimates within 2 of each other require a comparison of exact quotients.
@@ -173,7 +179,7 @@ def _straw2(t, bucket, x, r, position, scratch):
     return np.int64(t.items[first + best])
 
 
-@compiled
+@outlined
 def _permuted(t, bucket, x, r, scratch):
     """Return item r (modulo size) of a pseudo-random permutation of the bucket.
 
@@ -191,7 +197,7 @@ def _permuted(t, bucket, x, r, scratch):
     return np.int64(t.items[first + np.int64(scratch[wanted])])
 
 
-@compiled
+@outlined
 def _list(t, bucket, x, r):
     """Go from the last item to the first, taking each with its share of the weights so far."""
     first = t.first[bucket]
@@ -207,7 +213,7 @@ def _list(t, bucket, x, r):
     return np.int64(t.items[first])
 
 
-@compiled
+@outlined
 def _tree(t, bucket, x, r):
     """Descend a binary tree with nodes numbered in order, going left or right by the weights below."""
     nodes = t.more_first[bucket]
@@ -224,7 +230,7 @@ def _tree(t, bucket, x, r):
     return np.int64(t.items[t.first[bucket] + (node >> 1)])
 
 
-@compiled
+@outlined
 def _straw(t, bucket, x, r):
     """Return the item with the longest straw, its length times a hash; the first of equals."""
     first = t.first[bucket]
@@ -242,7 +248,7 @@ def _straw(t, bucket, x, r):
     return np.int64(t.items[first + best])
 
 
-@compiled
+@outlined
 def _draw_older(t, bucket, x, r, scratch):
     alg = t.alg[bucket]
     if alg == ALG_UNIFORM:
@@ -282,7 +288,7 @@ def is_in(values, start, stop, item):
     return present
 
 
-@compiled
+@outlined
 def descend(t, top, x, r, failures, stride, kind, position, local, q, scratch):
     """Draw downwards until an item of the wanted type is drawn.
 

@@ -10,7 +10,13 @@ chooseleaf with vary_r and stable.
 import numpy as np
 
 from stripesim.models.placement.crush import draw
-from stripesim.models.placement.crush.draw import compiled, descend, inlined, is_out
+from stripesim.models.placement.crush.draw import (
+    compiled,
+    descend,
+    inlined,
+    is_out,
+    outlined,
+)
 from stripesim.models.placement.crush.elements import NONE, StepOp
 
 _UNDECIDED = 0x7FFFFFFE
@@ -40,7 +46,7 @@ def _try_here_again(q, collided, local, size):
     )
 
 
-@compiled
+@outlined
 def _firstn_leaf(t, reweights, top, x, r0, taken, start, stop, q, scratch):
     """Find a device under `top` that is in and not in taken[start:stop], or NONE after too many failures."""
     bucket = top
@@ -74,7 +80,7 @@ def _firstn_leaf(t, reweights, top, x, r0, taken, start, stop, q, scratch):
             local = _ZERO
 
 
-@compiled
+@outlined
 def _firstn_one(
     t, reweights, top, x, rep, kind, to_leaf, out, leaves, start, stop, q, scratch
 ):
@@ -114,7 +120,7 @@ def _firstn_one(
             local = _ZERO
 
 
-@compiled
+@outlined
 def _indep_leaf(t, reweights, top, x, r0, stride, position, q, scratch):
     """Find a device under `top` that is in, or NONE if all descents fail."""
     for failures in range(q[draw.Q_LEAF_DESCENTS]):
@@ -129,7 +135,7 @@ def _indep_leaf(t, reweights, top, x, r0, stride, position, q, scratch):
     return np.int64(NONE)
 
 
-@compiled
+@outlined
 def choose_indep(
     t, reweights, top, x, width, stride, kind, to_leaf, out, leaves, start, q, scratch
 ):
@@ -180,7 +186,7 @@ def choose_indep(
             leaves[slot] = NONE
 
 
-@compiled
+@outlined
 def _choose(
     t, reweights, x, op, asked, kind, q, tops, n_tops, out, leaves, limit, scratch
 ):

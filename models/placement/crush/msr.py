@@ -18,6 +18,7 @@ from stripesim.models.placement.crush.draw import (
     compiled,
     descend,
     is_out,
+    outlined,
 )
 from stripesim.models.placement.crush.elements import NONE
 from stripesim.models.placement.crush.kernel import OUT_OF_BUDGET
@@ -30,7 +31,7 @@ T_DESCENTS, T_COLLISION_TRIES, T_BUDGET = range(3)
 F_BUCKET, F_STRIDE, F_START, F_END, F_LOW, F_FOUND, F_ITEM = range(7)
 
 
-@compiled
+@outlined
 def _collides(used, start, end, own_start, own_end, item):
     """Return True if another stride of used[start:end] has the item. The first stride that has it decides."""
     for i in range(start, end):
@@ -39,7 +40,7 @@ def _collides(used, start, end, own_start, own_end, item):
     return False
 
 
-@compiled
+@outlined
 def _note(used, start, end, item):
     """Record the item in the first free entry of the stride, or return False if it is already there."""
     for i in range(start, end):
@@ -51,7 +52,7 @@ def _note(used, start, end, item):
     return False
 
 
-@compiled
+@outlined
 def _forget_last(used, start, end):
     """Free the last occupied entry of the stride."""
     for i in range(end - 1, start - 1, -1):
@@ -60,7 +61,7 @@ def _forget_last(used, start, end):
             return
 
 
-@compiled
+@outlined
 def _choose(t, x, step, used, bucket, frame, high, index, first_r, tries, q, scratch):
     """Draw an item that no other stride of the step has, or NONE after too many collisions."""
     kind = step[2]
@@ -74,7 +75,7 @@ def _choose(t, x, step, used, bucket, frame, high, index, first_r, tries, q, scr
     return np.int64(NONE)
 
 
-@compiled
+@outlined
 def _enter(frames, level, bucket, total, strides, start, end):
     frame = frames[level]
     frame[F_BUCKET] = bucket
@@ -85,7 +86,7 @@ def _enter(frames, level, bucket, total, strides, start, end):
     frame[F_FOUND] = 0
 
 
-@compiled
+@outlined
 def _pass(
     t,
     reweights,

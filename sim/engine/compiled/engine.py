@@ -89,7 +89,7 @@ class CompiledRun:
         notice = Timer(
             _NOTICE_AFTER_S,
             print,
-            args=["compiling the engine (once per installation, half a minute) …"],
+            args=["compiling the engine (once per installation, some twenty seconds) …"],
             kwargs={"file": sys.stderr, "flush": True},
         )
         if sys.stderr.isatty():

@@ -5,11 +5,11 @@ Read with ``simpy/resources.py`` (`Gate`) and ``simpy/pins.py`` (`Pins`). `enter
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
-from numba import njit
 
+from stripesim.models import jit
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.world import NOTHING, World
 from stripesim.sim.engine.conditions import ALONE, ALWAYS, IDLE
@@ -24,28 +24,22 @@ at = np.uintp
 wide: Any = np.int64
 # Increment of SplitMix64, also a multiplier of hashes.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_F = TypeVar("_F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # No reference counts: all arrays outlive a call, and counting at each access to `World` costs
 # two thirds of the speed. No test for division by zero: no divisor comes from data.
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
-# For functions never called from Python: an entry point, which unpacks all of `World`, takes
-# half of the compilation time.
-INNER: dict[str, Any] = {
-    **OPTIONS,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
 
 
-def inlined(function: _F) -> _F:
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function into its callers."""
-    return cast(_F, njit(forceinline=True, **INNER)(function))
+    return jit.inner(function, forceinline=True, **OPTIONS)
 
 
-def outlined(function: _F) -> _F:
+def outlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function separately from its callers."""
-    return cast(_F, njit(**INNER)(function))
+    return jit.inner(function, **OPTIONS)
 
 
 @inlined
