@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from stripesim.scenarios.figures.captions import scheme_label
-from stripesim.scenarios.figures.panels import COLOURS, MARKERS, note
+from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS, note
 from stripesim.scenarios.figures.results import (
     CaptionedFigure,
-    legend,
     new_figure,
     styled,
 )
@@ -138,7 +138,7 @@ def _draw_cost(
         axes.set_xlabel("usable, safe [TB]")
         axes.set_ylabel("cost" if is_priced else "raw capacity [TB]")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-        legend(figure)
+        _legend(figure, columns=4)
     quantity = "Cost" if is_priced else "Raw capacity"
     caption = (
         f"{quantity} over the capacity that is safe with a failure domain gone. Ring: recommended. Open: "
@@ -182,12 +182,16 @@ def _draw_growth(
     nearfull = (
         steps["nearfull"]["left_bytes"] / steps["largest domain gone"]["left_bytes"]
     )
+    schemes = _schemes(document)
     ends = []
     with styled():
         figure = new_figure(_SIZE_INCHES)
         axes = figure.subplots()
-        for number, one in enumerate(growing):
-            colour = COLOURS[number % len(COLOURS)]
+        for place, one in enumerate(growing):
+            # The scheme's colour, and a line of its own.
+            colour = COLOURS[schemes.index(one["scheme"]) % len(COLOURS)]
+            before = [each["scheme"] for each in growing[:place]]
+            line = LINES[before.count(one["scheme"]) % len(LINES)]
             capacity = one["capacity"]
             # Of raw capacity, for each byte of clients.
             per_byte = full / capacity["usable_bytes_full"]
@@ -201,6 +205,7 @@ def _draw_growth(
             axes.plot(
                 [0, years_full],
                 [100 * stored * per_byte, 100 * full],
+                line,
                 color=colour,
                 linewidth=2.4 if one is document["recommended"] else 1.5,
                 label=candidate_name(one, document["varied"]),
@@ -219,9 +224,9 @@ def _draw_growth(
             note(
                 axes,
                 f"{words}, {ratio:.0%}",
-                (1, 100 * ratio),
-                (-3, 3),
-                ha="right",
+                (0, 100 * ratio),
+                (3, 3),
+                ha="left",
                 xycoords=axes.get_yaxis_transform(),
                 fontsize=10.5,
                 color="#444444",
@@ -231,7 +236,7 @@ def _draw_growth(
         axes.set_title("Growth until full", fontsize=12.5)
         axes.set_xlabel("years")
         axes.set_ylabel("used of raw capacity [%]")
-        figure.legend(loc="outside upper left", ncols=2, fontsize=11, handlelength=1.6)
+        _legend(figure, columns=2)
     growth = bytes_text(plan.growth_bytes_per_day)
     caption = (
         f"Fill with {bytes_text(stored)} at first and {growth} more each day, evenly over all OSDs. Dot: "
@@ -261,7 +266,10 @@ def _draw_p99(plan: PlanSpec, document: Mapping[str, Any]) -> CaptionedFigure | 
         (one["latency_p99_low_ns"] or 0.0, one["latency_p99_high_ns"] or 0.0)
         for one in simulated
     ]
-    figure, axes = _bars(document, bars, "99th percentile of latency", "p99 [ms]")
+    highs = [high_ns / 1e6 for _, high_ns in ends]
+    figure, axes = _bars(
+        document, bars, "99th percentile of latency", "p99 [ms]", highs
+    )
     for place, (low_ns, high_ns) in enumerate(ends):
         axes.hlines(place, low_ns / 1e6, high_ns / 1e6, color="#222222", linewidth=1.6)
     _limit_if_near(axes, plan.p99_ms, max(bar[1] for bar in bars))
@@ -302,7 +310,8 @@ def _bars(
     bars: Sequence[tuple[Candidate, float, str]],
     title: str,
     unit: str,
-) -> tuple[Any, Axes]:
+    ends: Sequence[float] = (),
+) -> tuple[Figure, Axes]:
     """Draw a bar with its value for each candidate, from top to bottom."""
     schemes = _schemes(document)
     best = document["recommended"]
@@ -312,7 +321,8 @@ def _bars(
         for place, (one, value, text) in enumerate(bars):
             colour = COLOURS[schemes.index(one["scheme"]) % len(COLOURS)]
             axes.barh(place, value, height=0.62, color=colour, zorder=2)
-            note(axes, text, (value, place), (5, 0), ha="left", va="center")
+            end = max(value, ends[place]) if ends else value
+            note(axes, text, (end, place), (5, 0), ha="left", va="center")
         names = [
             candidate_name(one, document["varied"]) + (" ★" if one is best else "")
             for one, _, _ in bars
@@ -325,6 +335,21 @@ def _bars(
         axes.set_xlabel(unit)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     return figure, axes
+
+
+def _legend(figure: Figure, *, columns: int) -> None:
+    """Put a narrow legend above a figure, each label once."""
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    by_label = dict(zip(labels, handles, strict=True))
+    figure.legend(
+        list(by_label.values()),
+        list(by_label),
+        loc="outside upper left",
+        ncols=columns,
+        fontsize=11,
+        handlelength=1.8,
+        columnspacing=1.2,
+    )
 
 
 def _mark(

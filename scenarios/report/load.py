@@ -79,8 +79,10 @@ def curves_of_plan(
         if len(by_scheme) < _PLAN_SCHEMES_MAX:
             by_scheme.setdefault(one["scheme"], one)
     bounds_s = [] if plan.p99_ms is None else [plan.p99_ms / 1e3]
+    # In the order of the other figures, so that schemes have the same colours.
+    names = sorted(by_scheme, key=scenario.schemes.index)
     return load_curves(
-        [scenario_of_result(scenario, plan, one) for one in by_scheme.values()],
+        [scenario_of_result(scenario, plan, by_scheme[name]) for name in names],
         engine=engine,
         p99_bounds_s=bounds_s,
         replications=_PLAN_REPLICATIONS,
