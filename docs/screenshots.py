@@ -1,4 +1,4 @@
-"""Take the screenshots that the README shows: ``python docs/screenshots.py`` writes them to docs/_static/.
+"""Take the screenshots and draw the figure of the README, into docs/_static/: ``python docs/screenshots.py``.
 
 Needs Chromium with its driver (Debian: ``apt-get install chromium chromium-driver``), selenium and pillow.
 """
@@ -6,6 +6,7 @@ Needs Chromium with its driver (Debian: ``apt-get install chromium chromium-driv
 from __future__ import annotations
 
 import io
+import shutil
 import socket
 import subprocess
 import sys
@@ -94,8 +95,20 @@ def played_write(driver: Chrome) -> None:
         )  # fmt: skip
 
 
+def load_curve() -> None:
+    """Draw the load curves of 4 KiB writes, which needs no browser."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [*STRIPESIM, "load", "quickstart", "--set", "workload.ops=write", "--p99", "5ms",
+             "--out", folder],
+            check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        shutil.copy(Path(folder) / "load.svg", STATIC / "load.svg")
+
+
 def main() -> None:
-    """Take both screenshots."""
+    """Take the screenshots, and draw the figure."""
+    load_curve()
     driver = browser()
     try:
         live_page(driver)

@@ -14,8 +14,9 @@ from stripesim.scenarios.cells.notes import (
 )
 from stripesim.scenarios.figures.captions import kind_words, scheme_label
 from stripesim.scenarios.load.curves import LoadCurve, LoadPoint, RateWithin
+from stripesim.scenarios.load.rate_runs import RateRun, scenario_of
 from stripesim.scenarios.planning.bound import resource_words
-from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text, size_text
 from stripesim.sim.observe.intervals import Interval
 
@@ -45,7 +46,7 @@ def load_document(
         "curves": [curve_json(curve) for curve in curves],
         "sentences": [sentence_of(curve) for curve in curves],
         "warnings": [
-            *warnings_of(scenario),
+            *load_warnings(scenario),
             *hole_warnings(scenario),
             *kernel_warnings(scenario),
             *pristine_warnings(scenario),
@@ -58,6 +59,21 @@ def load_document(
             replications=replications,
         ),
     }
+
+
+def load_warnings(scenario: Scenario) -> list[str]:
+    """List the values outside the calibrated range, with the Poisson arrivals of load curves."""
+    loads = len(scenario.loads)
+    # Any rate will do, because the range holds none.
+    arrivals = RateRun(
+        scenario=scenario,
+        cell=cells(scenario)[0],
+        rates_per_s=(1.0,) * loads,
+        in_flight=0,
+        requests=loads,
+        engine="compiled",
+    )
+    return warnings_of(scenario_of(arrivals))
 
 
 def curve_json(curve: LoadCurve) -> dict[str, Any]:

@@ -37,7 +37,7 @@ CURVES_MAX: Final = 24
 #: Runs of each point, with different seeds.
 REPLICATIONS: Final = 5
 #: Points of one curve.
-POINTS_MAX: Final = 15
+POINTS_MAX: Final = 14
 
 # Rates that every curve has, as parts of saturation.
 _FIRST_PARTS: Final = (0.1, 0.3, 0.5, 0.7, 0.85, 0.95)
@@ -47,10 +47,9 @@ _PAST_PARTS: Final = (1.05, 1.25)
 _REQUESTS_PER_OSD: Final = 250
 _REQUESTS_MIN: Final = 6000
 _REQUESTS_MAX: Final = 20_000
-# How much longer runs past saturation are, and those whose latency still rises below it; and how often a run
-# may become that much longer.
+# How much longer runs past saturation are, and those whose latency still rises below it; and at most.
 _LONGER: Final = 3
-_LONGER_MAX: Final = 2
+_LONGER_MAX: Final = 9
 
 # Requests in flight of a closed loop that saturates the cluster: for each OSD, and in all, at first; at most;
 # and the gain from twice as many below which the rate counts as saturated. With more than one OSD admits, the
@@ -482,11 +481,15 @@ class _CurveBuilder:
         if per_s >= self.saturation.mean:
             rate = yield from self._measure(shares, per_s, longer=_LONGER)
         else:
-            rate = yield from self._measure(shares, per_s)
-            for step in range(1, _LONGER_MAX + 1):
-                if rate.is_steady:
-                    break
-                rate = yield from self._measure(shares, per_s, longer=_LONGER**step)
+            # At least as long as at lower rates, where the latency settles sooner.
+            below = [one.requests for one in self.rates if one.per_s < per_s]
+            longer = (
+                max(below, default=self.settings.requests) // self.settings.requests
+            )
+            rate = yield from self._measure(shares, per_s, longer=longer)
+            while not rate.is_steady and longer < _LONGER_MAX:
+                longer *= _LONGER
+                rate = yield from self._measure(shares, per_s, longer=longer)
         self.rates.append(rate)
         self.rates.sort()
         self.settings.on_point(self.curve(), self._point(rate))

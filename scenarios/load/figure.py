@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise, takewhile
-from typing import Final
+from typing import Final, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -27,7 +27,10 @@ from stripesim.sim.observe.intervals import Interval
 _SIZE_INCHES: Final = (5.6, 4.3)
 _PAIR_INCHES: Final = (11.2, 4.3)
 #: Line of each latency.
-_LINES: Final = {"latency_p99_ns": "-", "latency_p50_ns": "--"}
+_LINES: Final[Mapping[str, Literal["-", "--"]]] = {
+    "latency_p99_ns": "-",
+    "latency_p50_ns": "--",
+}
 #: Shift [points] and alignment of the texts at latency bounds.
 _LIFTS: Final = (((-7, 4), "right"), ((8, -13), "left"))
 _LEGEND_COLUMNS: Final = 4
@@ -210,10 +213,9 @@ def _draw_bounds(axes: Axes, curves: Sequence[LoadCurve]) -> None:
             fontsize=10.5,
             color="#444444",
         )
-    for number, curve in enumerate(curves):
+    drawn = 0
+    for curve in curves:
         colour = COLOURS[_number_of(curve, curves)]
-        # On alternate sides, so that neighbours stay legible.
-        lift, side = _LIFTS[number % len(_LIFTS)]
         for within in curve.within:
             if within.iops is None or within.is_saturation:
                 continue
@@ -227,6 +229,9 @@ def _draw_bounds(axes: Axes, curves: Sequence[LoadCurve]) -> None:
                 linestyle="none",
                 zorder=5,
             )
+            # On alternate sides, so that neighbours stay legible.
+            lift, side = _LIFTS[drawn % len(_LIFTS)]
+            drawn += 1
             text = f"{rounded_rate(within.iops.mean)}/s"
             _write(axes, text, crossing, lift, side, colour)
 

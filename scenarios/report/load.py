@@ -44,7 +44,9 @@ def point_tables(curves: Sequence[LoadCurve]) -> list[Table]:
 _PLAN_POINTS: Final = 10
 _PLAN_SCHEMES_MAX: Final = 3
 _PLAN_REPLICATIONS: Final = 3
+# Requests of each run: at most, and for each request of the plan's own runs.
 _PLAN_REQUESTS: Final = 6000
+_PLAN_LONGER: Final = 2
 
 
 def curves_of_plan(
@@ -79,6 +81,9 @@ def curves_of_plan(
         if len(by_scheme) < _PLAN_SCHEMES_MAX:
             by_scheme.setdefault(one["scheme"], one)
     bounds_s = [] if plan.p99_ms is None else [plan.p99_ms / 1e3]
+    requests = _PLAN_REQUESTS
+    if scenario.workload.requests is not None:
+        requests = min(requests, _PLAN_LONGER * scenario.workload.requests)
     # In the order of the other figures, so that schemes have the same colours.
     names = sorted(by_scheme, key=scenario.schemes.index)
     return load_curves(
@@ -86,7 +91,7 @@ def curves_of_plan(
         engine=engine,
         p99_bounds_s=bounds_s,
         replications=_PLAN_REPLICATIONS,
-        requests=_PLAN_REQUESTS,
+        requests=requests,
         points_max=_PLAN_POINTS,
     )
 

@@ -8,7 +8,7 @@ from stripesim.scenarios.cells.notes import load_sentences
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.latencies import draw_latencies
 from stripesim.scenarios.figures.results import draw_panels
-from stripesim.scenarios.load.answer import sentence_of
+from stripesim.scenarios.load.answer import load_warnings, sentence_of
 from stripesim.scenarios.load.curves import LoadCurve
 from stripesim.scenarios.report import tables
 from stripesim.scenarios.report.data import Kind, RunReport, gather
@@ -41,8 +41,10 @@ def report_of_run(
     """Return the self-contained HTML page of a run, with a section for load curves if there are any."""
     report = gather(scenario, result, engine=engine, progress=progress)
     extra = sections(report)
+    warnings = [*result.warnings, *result.holes]
     if curves:
         extra.insert(0, load_section(curves))
+        warnings += load_warnings(scenario)
     figures = figure_blocks(
         {**draw_panels(result.rows), **draw_latencies(result.latencies)}
     )
@@ -60,7 +62,7 @@ def report_of_run(
         meta=[_cluster_words(report), _load_words(scenario), meta],
         findings=findings(report),
         sentences=[*load_sentences(report.rows), *map(sentence_of, curves)],
-        warnings=[*result.warnings, *result.holes],
+        warnings=list(dict.fromkeys(warnings)),
         inside=(
             f"All keys of this scenario are within the range that the parameter set "
             f"{scenario.cluster.parameters} "

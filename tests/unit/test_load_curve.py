@@ -142,7 +142,7 @@ def test_points_are_closest_at_the_knee_and_where_latency_grows(queue_curve):
     # The grid that every curve starts from has gaps of 0.2 there.
     assert max(gaps[best - 1], gaps[best]) < 0.08
     assert rates[0] == pytest.approx(0.1, rel=0.05)
-    assert len(queue_curve.points) == 15
+    assert len(queue_curve.points) == 14
 
 
 def test_the_rate_within_a_bound_follows_from_the_points_by_hand(queue_curve):
