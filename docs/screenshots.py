@@ -6,6 +6,7 @@ Needs Chromium with its driver (Debian: ``apt-get install chromium chromium-driv
 from __future__ import annotations
 
 import io
+import shutil
 import socket
 import subprocess
 import sys
@@ -108,9 +109,21 @@ def slow_drive() -> None:
         picture.quantize(128).save(STATIC / "slow-drive.png", optimize=True)
 
 
+def load_curve() -> None:
+    """Draw the load curves of 4 KiB writes, which needs no browser."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [*STRIPESIM, "load", "quickstart", "--set", "workload.ops=write", "--p99", "5ms",
+             "--out", folder],
+            check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        shutil.copy(Path(folder) / "load.svg", STATIC / "load.svg")
+
+
 def main() -> None:
-    """Take the screenshots and draw the figure."""
+    """Take the screenshots and draw the figures."""
     slow_drive()
+    load_curve()
     driver = browser()
     try:
         live_page(driver)

@@ -21,6 +21,7 @@ SMALL = {
         *("--set", "plan.simulated_max=1"),
     ],
     "sweep quickstart": ["--set", "workload.requests=100", "--jobs", "1"],
+    "load quickstart": ["--requests", "200", "--jobs", "1"],
     "run faults": [
         *("--set", "workload.duration_s=5", "--set", "workload.image_bytes=1GiB"),
         *("--set", "faults.events=[{hosts=[2], at_s=2}]"),
@@ -52,8 +53,8 @@ def test_a_command_of_the_readme_runs(
     assert done.exit_code == 0, f"stripesim {command}\n{done.stderr[-2000:]}"
     assert done.stdout.strip(), f"stripesim {command} printed no output"
     outside = re.findall(r"outside the calibrated range.*", done.stderr)
-    if command.startswith("plan "):
-        # A plan simulates Poisson arrivals. The README states that closed loops alone were checked.
+    if command.startswith(("plan ", "load ")):
+        # These simulate Poisson arrivals. The README states that closed loops alone were checked.
         assert "Poisson arrivals" in README
         outside = [line for line in outside if "workload.kind" not in line]
     assert outside == []

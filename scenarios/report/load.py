@@ -1,0 +1,122 @@
+"""Write load curves for pages: their own page, and the section of other reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from stripesim.scenarios.load.answer import curve_title, notes_of, rows_of
+from stripesim.scenarios.load.curves import LoadCurve, load_curves
+from stripesim.scenarios.load.figure import draw_load
+from stripesim.scenarios.planning.candidates import scenario_of_result
+from stripesim.scenarios.report.page.render import (
+    Section,
+    Table,
+    figure_blocks,
+    render,
+)
+from stripesim.scenarios.report.study import pretty
+from stripesim.scenarios.report.words import moment_text
+from stripesim.scenarios.schema.keys import Scenario
+
+
+def load_section(curves: Sequence[LoadCurve]) -> Section:
+    """Return the section with the load curves."""
+    sentences = [note[0].upper() + note[1:] for note in notes_of(curves)]
+    return Section(
+        "Latency over throughput",
+        "load-curves",
+        f"Rates from a tenth of saturation to past it. {'. '.join(sentences)}.",
+        [],
+        figure_blocks(draw_load(curves, side_by_side=False)),
+    )
+
+
+def point_tables(curves: Sequence[LoadCurve]) -> list[Table]:
+    """Return a table of the simulated points for each curve."""
+    return [
+        Table.of(curve_title(curve), rows_of(curve), words=(5,), caption_shown=True)
+        for curve in curves
+    ]
+
+
+#: Points, schemes and runs of the curves of a plan, which compares several clusters.
+_PLAN_POINTS: Final = 10
+_PLAN_SCHEMES_MAX: Final = 3
+_PLAN_REPLICATIONS: Final = 3
+# Requests of each run: at most, and for each request of the plan's own runs.
+_PLAN_REQUESTS: Final = 6000
+_PLAN_LONGER: Final = 2
+
+
+def curves_of_plan(
+    scenario: Scenario, document: Mapping[str, Any], *, engine: str = "compiled"
+) -> list[LoadCurve]:
+    """Simulate the load curves of a plan's recommended candidates.
+
+    These are the recommended one and, of up to two other schemes, the cheapest one that meets all
+    requirements.
+
+    Parameters
+    ----------
+    scenario
+        The scenario, with its table ``[plan]``.
+    document
+        What `stripesim.scenarios.planning.plan.make_plan` returns.
+    engine
+        ``compiled`` or ``simpy``.
+
+    Returns
+    -------
+    list of LoadCurve
+        Empty without a recommendation, or if the load is a trace.
+    """
+    plan = scenario.plan
+    best = document["recommended"]
+    if plan is None or best is None or scenario.workload.kind == "trace":
+        return []
+    by_scheme = {best["scheme"]: best}
+    meeting = [one for one in document["candidates"] if one["meets"]]
+    for one in sorted(meeting, key=lambda each: each["cost"] or 0.0):
+        if len(by_scheme) < _PLAN_SCHEMES_MAX:
+            by_scheme.setdefault(one["scheme"], one)
+    bounds_s = [] if plan.p99_ms is None else [plan.p99_ms / 1e3]
+    requests = _PLAN_REQUESTS
+    if scenario.workload.requests is not None:
+        requests = min(requests, _PLAN_LONGER * scenario.workload.requests)
+    # In the order of the other figures, so that schemes have the same colours.
+    names = sorted(by_scheme, key=scenario.schemes.index)
+    return load_curves(
+        [scenario_of_result(scenario, plan, by_scheme[name]) for name in names],
+        engine=engine,
+        p99_bounds_s=bounds_s,
+        replications=_PLAN_REPLICATIONS,
+        requests=requests,
+        points_max=_PLAN_POINTS,
+    )
+
+
+def report_of_load(
+    scenario: Scenario, curves: Sequence[LoadCurve], document: Mapping[str, Any]
+) -> str:
+    """Return the self-contained HTML page of load curves."""
+    source = document["provenance"]
+    section = load_section(curves)
+    return render(
+        "load.html.j2",
+        kind="Load curve",
+        title=scenario.name,
+        introduction=scenario.description or "Latency over throughput.",
+        meta=[
+            f"stripesim {source['stripesim']} · {moment_text(source['time'])} · seed {source['seed']} · "
+            f"{source['replications']} replications · Ceph generation {source['generation']} · parameter set "
+            f"{source['parameters']}"
+        ],
+        sentences=document["sentences"],
+        warnings=document["warnings"],
+        inside="All keys of this scenario are within the range that its parameter set was calibrated or "
+        "checked on.",
+        section=section,
+        points=point_tables(curves),
+        provenance=pretty(dict(source)),
+    )
