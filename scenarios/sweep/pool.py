@@ -152,7 +152,8 @@ def run_pool(
     do
         A function of a module that workers can import. It must not raise.
     items
-        Arguments of the function; they must be picklable.
+        Arguments of the function; they must be picklable. The consumer may append to a deque while it
+        iterates.
     jobs
         Number of worker processes.
     attempts_max
@@ -163,15 +164,19 @@ def run_pool(
     PoolError
         If several workers in a row die before they are ready.
     """
-    waiting = deque(_Job(item, 0) for item in items)
+    fresh = items if isinstance(items, deque) else deque(items)
+    retried: deque[_Job[T]] = deque()
     workers: list[_Worker[T]] = []
     false_starts = 0
     # Sent as bytes, since workers set their environment before they load the function.
     pickled = pickle.dumps(do)
     try:
-        while waiting or any(worker.job for worker in workers):
+        while retried or fresh or any(worker.job for worker in workers):
+            for worker in workers:
+                if worker.ready and worker.job is None:
+                    _give_next(worker, retried, fresh)
             busy = sum(worker.job is not None for worker in workers)
-            while len(workers) < min(jobs, busy + len(waiting)):
+            while len(workers) < min(jobs, busy + len(retried) + len(fresh)):
                 workers.append(_Worker(pickled))
             ready = connection.wait([worker.pipe for worker in workers])
             for worker in [worker for worker in workers if worker.pipe in ready]:
@@ -181,8 +186,7 @@ def run_pool(
                     worker.job = None
                     worker.ready = True
                     false_starts = 0
-                    if waiting:
-                        worker.give(waiting.popleft())
+                    _give_next(worker, retried, fresh)
                     if job is not None:
                         yield job.item, answer[0]
                     continue
@@ -196,7 +200,7 @@ def run_pool(
                             f"workers: got {cause} before they were ready, wanted them to start"
                         )
                 elif job is not None and job.deaths + 1 < attempts_max:
-                    waiting.appendleft(_Job(job.item, job.deaths + 1))
+                    retried.appendleft(_Job(job.item, job.deaths + 1))
                 elif job is not None:
                     reason = f"{attempts_max} workers died over it, the last {cause}"
                     yield job.item, Death(reason)
@@ -206,3 +210,11 @@ def run_pool(
             worker.process.terminate()
         for worker in workers:
             worker.stop()
+
+
+def _give_next(worker: _Worker[T], retried: deque[_Job[T]], fresh: deque[T]) -> None:
+    """Give a worker the next item, if there is one: first those whose workers died."""
+    if retried:
+        worker.give(retried.popleft())
+    elif fresh:
+        worker.give(_Job(fresh.popleft(), 0))
