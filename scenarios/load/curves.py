@@ -19,7 +19,12 @@ from stripesim.scenarios.cells.files import first_line
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.load.analysis import knee_of, rate_within
-from stripesim.scenarios.load.rate_runs import RateMeasurement, RateRun, measure_rate
+from stripesim.scenarios.load.rate_runs import (
+    RateMeasurement,
+    RateRun,
+    measure_rate,
+    scenario_of,
+)
 from stripesim.scenarios.planning.bound import Bound, bounds_of_cell
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
@@ -43,15 +48,17 @@ _REQUESTS_PER_OSD: Final = 100
 _REQUESTS_MIN: Final = 6000
 _REQUESTS_MAX: Final = 20_000
 # How much longer a run becomes if its latency still rises below saturation.
-_LONGER: Final = 4
+_LONGER: Final = 3
 
-# Requests in flight of a closed loop that saturates the cluster: for each OSD at first, at most in all, and
-# the gain from twice as many below which the rate counts as saturated.
+# Requests in flight of a closed loop that saturates the cluster: for each OSD, and in all, at first; at most;
+# and the gain from twice as many below which the rate counts as saturated. With more than one OSD admits, the
+# loop starts in its steady state, with most requests at the busiest OSD.
 _IN_FLIGHT_PER_OSD: Final = 32
+_IN_FLIGHT_MIN: Final = 512
 _IN_FLIGHT_MAX: Final = 16_384
 _GAIN_MIN: Final = 1.01
-# Requests of a closed loop for each request in flight.
-_ROUNDS: Final = 8
+# Requests of a closed loop for each request in flight, at least.
+_ROUNDS: Final = 12
 
 # Part of the arrivals that a steady point serves, at least. The rest queues.
 _SERVED_MIN: Final = 0.99
@@ -336,8 +343,9 @@ class _CurveBuilder:
     def runs(self) -> Batch:
         """Yield batches of runs, and receive their measurements."""
         shares = self._shares()
+        open_loop = scenario_of(self._run(0, rates_per_s=shares, requests=1))
         bounds = bounds_of_cell(
-            self.scenario, self.cell, build_models(self.scenario), rates=shares
+            open_loop, self.cell, build_models(open_loop), rates=shares
         )
         if bounds:
             self.bound = bounds[0]
@@ -397,7 +405,7 @@ class _CurveBuilder:
     def _saturate(self) -> Batch:
         """Find the rate of a closed loop with so many requests in flight that more do not help."""
         in_flight = _IN_FLIGHT_PER_OSD * self.scenario.cluster.osd_count
-        in_flight = max(self.scenario.clients, min(in_flight, _IN_FLIGHT_MAX // 4))
+        in_flight = max(_IN_FLIGHT_MIN, min(in_flight, _IN_FLIGHT_MAX // 4))
         best = yield from self._batch([self._closed(in_flight, 0)])
         while 2 * in_flight <= _IN_FLIGHT_MAX:
             more = yield from self._batch([self._closed(2 * in_flight, 0)])
@@ -431,7 +439,8 @@ class _CurveBuilder:
             middle = high
             if is_bracketed:
                 middle = (low + high) / 2
-            rate = yield from self._measure(shares, middle)
+            # Long runs: a slow growth of the latency must show.
+            rate = yield from self._measure(shares, middle, longer=_LONGER)
             if rate.is_steady:
                 low = middle
                 if not is_bracketed:
@@ -476,7 +485,7 @@ class _CurveBuilder:
         return (yield runs)
 
     def _closed(self, in_flight: int, number: int) -> RateRun:
-        requests = max(self.settings.requests, _ROUNDS * in_flight)
+        requests = max(_LONGER * self.settings.requests, _ROUNDS * in_flight)
         return self._run(number, in_flight=in_flight, requests=requests)
 
     def _run(
@@ -516,11 +525,9 @@ class _CurveBuilder:
         best = powers.index(max(powers))
         gaps = []
         for index, rate in enumerate(steady):
-            end_s = saturation
             after = next(one for one in self.rates if one.per_s > rate.per_s)
-            if index + 1 < len(steady):
-                end_s = after.per_s
-            width = (end_s - rate.per_s) / saturation
+            end_per_s = min(after.per_s, saturation)
+            width = (end_per_s - rate.per_s) / saturation
             rise = log(after.p99_ns / rate.p99_ns) + log(after.mean_ns / rate.mean_ns)
             score = 0.0
             if width > _WIDTH_MIN and rise > _RISE_MIN:
@@ -534,7 +541,7 @@ class _CurveBuilder:
             )
             if width > _BOUND_WIDTH and crosses:
                 score = 200.0 + width
-            gaps.append((score, (rate.per_s + end_s) / 2))
+            gaps.append((score, (rate.per_s + end_per_s) / 2))
         score, middle = max(gaps)
         if not score:
             return None

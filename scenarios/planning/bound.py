@@ -64,6 +64,18 @@ _WORDS: Final[Mapping[str, _Words]] = {
 }
 
 
+def resource_words(kind: str) -> str | None:
+    """Return the name of a class of resources for planners, or None if it has none.
+
+    >>> resource_words("kv"), resource_words("latency")
+    ('processors (key-value threads)', None)
+    """
+    words = _WORDS.get(kind)
+    if words is None:
+        return None
+    return words.resource
+
+
 def bounds_of(scenario: Scenario, scheme: str) -> tuple[Bound, ...]:
     """Return the rate that each resource sustains for one scheme, lowest first.
 

@@ -204,6 +204,41 @@ def duration_text(seconds: float | None) -> str:
     return next(scaled, f"{number_text(seconds)} s")
 
 
+#: Unit of a written duration → seconds.
+_SPANS_S: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+_SPAN: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([a-zµ]+)")
+#: Longest duration that a text may state [s].
+_SPAN_MAX_S: Final = 1e9
+
+
+def parse_span_s(text: str) -> float:
+    """Convert a duration such as ``5ms`` to seconds.
+
+    Parameters
+    ----------
+    text
+        A number above 0 and a unit: ns, us, ms or s.
+
+    Raises
+    ------
+    ValueError
+        With the text and the form that was wanted.
+
+    Examples
+    --------
+    >>> parse_span_s("5ms"), parse_span_s("0.5 s")
+    (0.005, 0.5)
+    """
+    wanted = "a number above 0 and a unit, such as 5ms, 250us or 1.5s"
+    match = _SPAN.fullmatch(text.strip())
+    if match is None or match[2] not in _SPANS_S:
+        raise ValueError(f"got {text[:40]!r}, wanted {wanted}")
+    seconds = float(match[1]) * _SPANS_S[match[2]]
+    if not 0 < seconds <= _SPAN_MAX_S:
+        raise ValueError(f"got {text[:40]!r}, wanted {wanted}")
+    return seconds
+
+
 def size_text(size_bytes: int) -> str:
     """Write a size with a space before the unit, rounded if the exact size has more than five digits.
 

@@ -10,6 +10,7 @@ from stripesim.cli.crush import CrushCommand, crush
 from stripesim.cli.explain import explain
 from stripesim.cli.importing import import_app
 from stripesim.cli.kernel import kernel
+from stripesim.cli.load import load
 from stripesim.cli.planning import durability, plan, rehearse, serve
 from stripesim.cli.run import run
 from stripesim.cli.study import study_app
@@ -42,6 +43,7 @@ def _root(
 for command in (
     run,
     sweep,
+    load,
     explain,
     kernel,
     calibrate,

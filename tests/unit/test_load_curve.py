@@ -1,10 +1,71 @@
-"""Load curves: a cluster with a known curve, adaptive points, bounds by hand, refusals."""
+"""Load curves: a queue with a known curve, adaptive points, bounds by hand, refusals."""
+
+from itertools import pairwise
+from math import exp, factorial, log
 
 import pytest
 
 from stripesim.scenarios.load.analysis import knee_of, rate_within
+from stripesim.scenarios.load.answer import curve_json, sentence_of
 from stripesim.scenarios.load.curves import load_curves
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.load.rate_runs import RateRun, scenario_of
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+
+# One drive that serves one read at a time, each in exactly 1 ms: M/D/1 with Poisson arrivals.
+ONE_DRIVE = """\
+schemes = ["none"]
+[cluster]
+hosts = 1
+osds_per_host = 1
+pg_num = 1
+parameters = "kraken"
+[cluster.drive_numbers]
+channels = 1
+read_base_ns = 1000000
+read_ns_per_byte = 0
+read_sigma = 0
+[workload]
+ops = ["read"]
+patterns = ["rand"]
+requests = 1000
+image_bytes = "64MiB"
+"""
+SERVICE_MS = 1.0
+PER_S = 1000.0
+
+
+@pytest.fixture(scope="module")
+def queue_curve():
+    """The load curve of the drive, with bounds of 2 and 5 ms."""
+    scenario = parse_scenario(ONE_DRIVE)
+    return load_curves(scenario, jobs=1, p99_bounds_s=[0.002, 0.005])[0]
+
+
+def waits_at_most(rate, wait):
+    """Return the probability that M/D/1 with a service time of 1 makes a request wait at most `wait`.
+
+    Crommelin, "Delay probability formulae", 1933: (1 - r) sum over j up to t of
+    (-r (t - j))^j / j! exp(r (t - j)).
+    """
+    terms = [
+        (-rate * (wait - j)) ** j / factorial(j) * exp(rate * (wait - j))
+        for j in range(int(wait) + 1)
+    ]
+    return (1 - rate) * sum(terms)
+
+
+def p99_ms(rate):
+    """Return the 99th percentile of latency of M/D/1 [ms], by bisection."""
+    low = 0.0
+    high = 30.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        if waits_at_most(rate, middle) < 0.99:
+            low = middle
+        else:
+            high = middle
+    return SERVICE_MS * (1 + low)
 
 
 def test_the_knee_of_m_d_1_is_at_two_minus_the_root_of_two():
@@ -41,6 +102,207 @@ def test_no_rate_is_within_a_bound_below_or_above_all_points(bound):
     assert rate_within([1.0, 2.0], [1.0, 4.0], bound) is None
 
 
+def test_a_drive_of_one_millisecond_saturates_at_a_thousand_requests_a_second(
+    queue_curve,
+):
+    saturation = queue_curve.saturation_iops
+
+    assert saturation.mean == pytest.approx(PER_S, rel=1e-3)
+    assert not queue_curve.is_searched
+    assert queue_curve.limited_by == "ssd"
+    assert queue_curve.bound.resource == "drives"
+    assert saturation.mean <= queue_curve.bound.iops * 1.001
+
+
+def test_the_simulated_knee_is_that_of_m_d_1(queue_curve):
+    # 2 - sqrt(2) = 0.586 of saturation. The power there is within 1 % of its maximum from 0.54 to 0.63.
+    knee = queue_curve.knee_iops
+
+    assert knee.mean == pytest.approx(0.586 * PER_S, rel=0.05)
+    assert knee.low < 0.586 * PER_S < knee.high
+
+
+def test_latencies_are_those_of_m_d_1(queue_curve):
+    # Up to 0.72 of saturation, where 5 runs of 4,800 requests know the percentile within a tenth.
+    known = [point for point in queue_curve.points if point.offered_iops < 720]
+
+    assert len(known) >= 6
+    for point in known:
+        expected = p99_ms(point.offered_iops / PER_S)
+        assert point.latency_p99_ns.mean / 1e6 == pytest.approx(expected, rel=0.1)
+
+
+def test_points_are_closest_at_the_knee_and_where_latency_grows(queue_curve):
+    steady = [point for point in queue_curve.points if point.is_steady]
+    rates = [point.offered_iops / PER_S for point in steady]
+    powers = [point.offered_iops / point.latency_mean_ns.mean for point in steady]
+    best = powers.index(max(powers))
+    gaps = [after - before for before, after in pairwise(rates)]
+
+    # The grid that every curve starts from has gaps of 0.2 there.
+    assert max(gaps[best - 1], gaps[best]) < 0.08
+    assert rates[0] == pytest.approx(0.1, rel=0.05)
+    assert len(queue_curve.points) == 15
+
+
+def test_the_rate_within_a_bound_follows_from_the_points_by_hand(queue_curve):
+    document = curve_json(queue_curve)
+    bound = document["p99_bounds"][1]
+    points = document["points"]
+    before, after = next(
+        (one, other)
+        for one, other in pairwise(points)
+        if one["latency_p99_ns"] <= 5e6 < other["latency_p99_ns"]
+    )
+    part = log(5e6 / before["latency_p99_ns"]) / log(
+        after["latency_p99_ns"] / before["latency_p99_ns"]
+    )
+    gap = after["offered_iops"] - before["offered_iops"]
+
+    assert bound["latency_p99_ns"] == 5e6
+    assert bound["iops"] == pytest.approx(before["offered_iops"] + part * gap)
+    assert bound["iops_low"] < bound["iops"] < bound["iops_high"]
+    # M/D/1 reaches 5 ms at 0.557 of saturation.
+    assert p99_ms(0.557) == pytest.approx(5.0, rel=0.01)
+    assert bound["iops"] == pytest.approx(557, rel=0.03)
+
+
+def test_points_past_saturation_are_marked_and_have_no_interval(queue_curve):
+    past = [point for point in queue_curve.points if point.is_past_saturation]
+
+    assert [point.offered_iops > PER_S for point in past] == [True, True]
+    for point in past:
+        assert not point.is_steady
+        assert point.latency_p99_ns.low is None
+        # The drive serves what it can.
+        assert point.iops.mean == pytest.approx(PER_S, rel=0.01)
+
+
+def test_past_saturation_a_longer_run_has_a_higher_latency():
+    # At 1.25 of saturation the queue grows by 0.25 requests a millisecond: a run three times as long ends
+    # with a queue three times as long.
+    scenario = parse_scenario(ONE_DRIVE)
+    options = {"jobs": 1, "replications": 2, "points_max": 8}
+
+    short = load_curves(scenario, requests=1000, **options)[0].points[-1]
+    long = load_curves(scenario, requests=3000, **options)[0].points[-1]
+
+    ratio = long.latency_p99_ns.mean / short.latency_p99_ns.mean
+    assert ratio == pytest.approx(3, rel=0.2)
+
+
+def test_the_sentence_names_the_knee_the_saturation_and_the_bounds(queue_curve):
+    sentence = sentence_of(queue_curve)
+
+    for part in (
+        "one device",
+        "knee",
+        "1,000 requests/s",
+        "drives",
+        "p99 ≤ 5 ms up to 5",
+    ):
+        assert part in sentence
+
+
+def test_schemes_get_the_same_arrivals():
+    # With one seed, arrivals at the same part of saturation differ only in their time scale.
+    scenario = load_scenario("quickstart", sets=["workload.ops=read"])
+
+    curves = load_curves(scenario, jobs=1, replications=2, requests=400, points_max=8)
+
+    parts = [
+        curve.points[0].offered_iops / curve.saturation_iops.mean for curve in curves
+    ]
+    assert parts[0] == pytest.approx(parts[1], rel=1e-4)
+
+
+TWINS = """\
+schemes = ["rep:3"]
+[cluster]
+hosts = 4
+osds_per_host = 2
+pg_num = 64
+[workload]
+kind = "open"
+ops = ["read"]
+patterns = ["rand"]
+requests = 500
+image_bytes = "1GiB"
+[[workloads]]
+name = "one"
+rate_per_s = 600
+[[workloads]]
+name = "other"
+rate_per_s = 600
+"""
+
+
+def test_several_workloads_keep_their_shares():
+    # Given three quarters and one quarter of the requests, when the rate becomes 8,000/s.
+    scenario = parse_scenario(TWINS)
+    run = RateRun(scenario, cells(scenario)[0], (6000.0, 2000.0), 0, 4000, "compiled")
+
+    loads = scenario_of(run).loads
+
+    assert [load.rate_per_s for load in loads] == [6000.0, 2000.0]
+    assert [load.requests for load in loads] == [3000, 1000]
+
+
+def test_a_search_with_several_workloads_finds_the_saturation_of_a_closed_loop():
+    # Given two workloads that are alike, and one that is the same as both.
+    several = parse_scenario(TWINS)
+    alone = several.model_copy(
+        update={
+            "workloads": (),
+            # The images of both, and a client for each.
+            "workload": several.workload.model_copy(
+                update={"clients": 2, "rate_per_s": 1200.0}
+            ),
+        }
+    )
+    options = {"jobs": 1, "replications": 3, "requests": 4000, "points_max": 8}
+
+    searched = load_curves(several, **options)[0]
+    closed = load_curves(alone, **options)[0]
+
+    assert searched.is_searched
+    assert searched.saturation_iops.mean == pytest.approx(
+        closed.saturation_iops.mean, rel=0.07
+    )
+
+
+def test_both_engines_give_the_same_curve():
+    scenario = parse_scenario(ONE_DRIVE)
+    options = {"jobs": 1, "replications": 2, "requests": 200, "points_max": 8}
+
+    assert load_curves(scenario, engine="simpy", **options) == load_curves(
+        scenario, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        ("[[faults.events]]\nosds = [0]\nat_s = 1\n", "faults"),
+        ("[repair]\nlost_osds = [0]\n", "repair"),
+        ('[[changes]]\nkind = "out"\nosds = [0]\n', "changes"),
+    ],
+)
+def test_a_scenario_without_a_steady_state_is_refused(more, key):
+    shared = TWINS.partition("[[workloads]]")[0].replace('kind = "open"', "")
+    scenario = parse_scenario(shared + more)
+
+    with pytest.raises(ValueError, match=rf"^.*{key}: got .*, wanted "):
+        load_curves(scenario)
+
+
+def test_too_many_curves_are_refused():
+    scenario = load_scenario("koh2017")
+
+    with pytest.raises(ValueError, match="workload: got 96 curves, wanted at most 24"):
+        load_curves(scenario)
+
+
 def test_points_come_one_by_one_until_the_caller_stops():
     # Given a caller that stops after three points.
     scenario = load_scenario("quickstart", sets=["workload.ops=read", "schemes=rep:3"])
@@ -61,7 +323,9 @@ def test_points_come_one_by_one_until_the_caller_stops():
 
 def test_the_pool_answers_items_that_are_appended_while_it_works():
     # Covered by the curves of two workers: each batch depends on the answers to the one before.
-    scenario = load_scenario("quickstart", sets=["workload.ops=read"])
+    scenario = parse_scenario(
+        ONE_DRIVE.replace("requests", "queue_depth = 1\nrequests")
+    )
     options = {"replications": 2, "requests": 300, "points_max": 9}
 
     alone = load_curves(scenario, jobs=1, **options)

@@ -1,0 +1,101 @@
+"""`stripesim load`: the JSON contract, files and error messages."""
+
+import json
+import sys
+
+import pytest
+
+from stripesim.__main__ import main
+
+SCENARIO = """\
+schemes = ["rep:3", "rs:4,2"]
+
+[cluster]
+hosts = 4
+osds_per_host = 2
+pg_num = 32
+failure_domain_erasure = "osd"
+
+[workload]
+ops = ["read"]
+patterns = ["rand"]
+block_sizes_bytes = ["4k"]
+requests = 100
+image_bytes = "1GiB"
+"""
+TRACE = """\
+[workload]
+kind = "trace"
+trace = "t.csv"
+"""
+MSR_ROW = "128166372000000000,host,0,Read,0,4096,1000\n"
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, tmp_path):
+    """Call the entry point in a separate folder, and return status, standard output and error."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
+    (tmp_path / "t.csv").write_text(MSR_ROW * 3, encoding="utf-8")
+    (tmp_path / "trace.toml").write_text(
+        SCENARIO.partition("[workload]")[0] + TRACE, encoding="utf-8"
+    )
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["stripesim", "load", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return ended.value.code or 0, printed.out, printed.err
+
+    return run
+
+
+def test_json_is_the_documented_contract_and_files_are_written(call, tmp_path):
+    status, out, err = call(
+        "s.toml", "--p99", "5ms", "--p99", "1ns", "--jobs", "1", "--requests", "400", "--json", "-",
+        "--out", "curves", "--report",
+    )  # fmt: skip
+
+    assert status == 0, err
+    document = json.loads(out)
+    assert [curve["scheme"] for curve in document["curves"]] == ["rep:3", "rs:4,2"]
+    for curve in document["curves"]:
+        assert curve["points"][0]["offered_iops"] < 0.2 * curve["saturation_iops"]
+        assert curve["points"][-1]["offered_iops"] > curve["saturation_iops"]
+        assert curve["knee_iops"] < curve["saturation_iops"]
+        for point in curve["points"]:
+            assert {"offered_iops", "iops", "latency_p50_ns", "latency_p99_ns"} <= set(
+                point
+            )
+            assert 0 < point["latency_p50_ns"] <= point["latency_p99_ns"]
+        impossible, possible = curve["p99_bounds"]
+        assert impossible["iops"] is None
+        assert 0 < possible["iops"] < curve["saturation_iops"]
+    names = {path.name for path in (tmp_path / "curves").iterdir()}
+    assert {"load.json", "load.csv", "load.svg", "load.png", "report.html"} <= names
+    lines = (tmp_path / "curves" / "load.csv").read_text("utf-8").splitlines()
+    assert len(lines) == 1 + sum(len(curve["points"]) for curve in document["curves"])
+    page = (tmp_path / "curves" / "report.html").read_text("utf-8")
+    assert "Latency over throughput" in page
+    assert "<svg" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("s.toml", "--p99", "5"), "--p99: got '5', wanted "),
+        (("s.toml", "--p99", "0ms"), "--p99: got '0ms', wanted "),
+        (("s.toml", "--p99", "-1ms"), "--p99: got '-1ms', wanted "),
+        (("s.toml", "--report"), "--report: got no --out, wanted "),
+        (("trace.toml",), "trace.toml:10: workload.kind: got trace, wanted "),
+        (("durability",), "durability.toml:1: workload: got nothing, wanted "),
+        (("s.toml", "--set", "cluster.hosts=2"), "s.toml"),
+    ],
+)
+def test_bad_input_ends_with_status_2_and_one_line(call, arguments, line):
+    status, out, err = call(*arguments)
+
+    assert (status, out) == (2, "")
+    assert line in err.splitlines()[0]
+    assert "Traceback" not in err
