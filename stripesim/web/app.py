@@ -4,7 +4,7 @@ import secrets
 import tempfile
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -36,10 +36,10 @@ from stripesim.web.comparison import (
     report_of_options,
 )
 from stripesim.web.controls import SIDES, groups
-from stripesim.web.experiments import Settings
+from stripesim.web.experiments import Settings, warm_up
 from stripesim.web.fields import FormProblems
 from stripesim.web.guard import FormReader, Guard
-from stripesim.web.jobs import Job, JobBoard, TooManyJobsError, job_id
+from stripesim.web.jobs import WORKERS, Job, JobBoard, TooManyJobsError, job_id
 from stripesim.web.options import PlanOption, option_of, toml_of
 from stripesim.web.pictures import (
     closed_form_pictures,
@@ -146,8 +146,18 @@ class _Pages:
         return option
 
     async def warm_up(self) -> None:
-        """Start the processes and compute the first page, so that it opens at once."""
+        """Compute the first page and start the processes, so that pages open and simulate at once."""
         await self._options(self._state({}))
+        every = CapacityLimiter(self._computing.total_tokens + WORKERS)
+
+        async def start() -> None:
+            # A page that needs the process says what is wrong.
+            with suppress(WorkError):
+                await call(warm_up, limiter=every, wall_s=OPTIONS_WALL_S_MAX)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(int(every.total_tokens)):
+                tasks.start_soon(start)
 
     async def page(self, request: Request) -> Response:
         """Show the page with its answers, so that it also works without scripts."""
@@ -201,8 +211,7 @@ class _Pages:
         valid = _valid(options)
         if not valid:
             self._board.leave(tab)
-            problem = "Nothing is simulated: see the marked fields."
-            return _job(None, problem, status=422)
+            return _job(None, "Nothing is simulated: see the marked fields.")
         try:
             return _job(self._board.show(tab, valid, _settings(state)))
         except TooManyJobsError:

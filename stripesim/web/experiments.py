@@ -12,7 +12,7 @@ from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.load.curves import LoadCurve, LoadPoint, load_curves
 from stripesim.scenarios.rehearsal.rehearse import rehearse
 from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import scenario_from
+from stripesim.scenarios.schema.loader import load_scenario, scenario_from
 
 Emit = Callable[[Mapping[str, Any]], None]
 ShouldStop = Callable[[], bool]
@@ -47,6 +47,8 @@ _END_S: Final = 20.0
 #: Requests of a timeline or of a second of a rehearsal, at most. Above, the load is scaled down.
 _TIMELINE_REQUESTS_MAX: Final = 20_000
 _REHEARSAL_PER_S_MAX: Final = 500.0
+#: Object shards that a rehearsal moves, for seconds instead of minutes [count].
+_REHEARSAL_SHARDS_MAX: Final = 4000
 #: Data in the images of a timeline, enough to see its recovery [B].
 _TIMELINE_IMAGES_BYTES: Final = 16 << 30
 
@@ -145,7 +147,8 @@ def added_hosts(
         # A rehearsal without a profile plays all of them.
         default = mclock_defaults(scenario.generation).profile
         keys["cluster"].setdefault("mclock_profile", default)
-    document = rehearse(_rebuilt(scenario, keys))
+    changed = _rebuilt(scenario, keys)
+    document = rehearse(changed, shards_max=_REHEARSAL_SHARDS_MAX)
     emit(
         {
             **document["changes"][0],
@@ -175,6 +178,13 @@ def run_experiment(
 ) -> None:
     """Run an experiment by its name."""
     EXPERIMENTS[name](scenario, settings, emit, should_stop)
+
+
+def warm_up() -> None:
+    """Load what the experiments need, so that a new process starts with the next one at once."""
+    load = load_scenario("quickstart", sets=("workload.requests=100",))
+    for _ in run_cells(load, "compiled"):
+        pass
 
 
 def _rate_per_s(scenario: Scenario) -> float:

@@ -30,8 +30,9 @@ WORKERS: Final = 2
 WALL_S_MAX: Final = 60.0
 #: A job stops if no tab has asked for it for this long [s].
 UNWATCHED_S_MAX: Final = 30.0
-# Time in which a stopped experiment may end by itself before its process is killed [s].
-_GRACE_S: Final = 0.5
+# Time in which a stopped experiment may end by itself before its process is killed [s]. A new process takes
+# seconds to start.
+_GRACE_S: Final = 3.0
 
 Step = tuple[str, str]  # Name of an experiment, and side.
 

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup
 
+from stripesim.scenarios.planning.bound import resource_words
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
-from stripesim.sim.observe.limits import resource_name
 from stripesim.web.jobs import Job
 from stripesim.web.options import ClosedForms, PlanOption
 from stripesim.web.svg import (
@@ -185,7 +185,7 @@ def _curve_answer(
             sentences.append(f"{names[side]}: being simulated")
             continue
         last = found[-1]
-        limit = resource_name(last["limited_by"]) if last["limited_by"] else "latency"
+        limit = resource_words(last["limited_by"] or "") or "latency"
         sentence = f"{names[side]} saturates at {short(last['saturation_iops'])} requests/s ({limit})"
         if last["knee_iops"]:
             sentence += f", knee at {short(last['knee_iops'])}"
