@@ -44,11 +44,13 @@ _FIRST_PARTS: Final = (0.1, 0.3, 0.5, 0.7, 0.85, 0.95)
 _PAST_PARTS: Final = (1.05, 1.25)
 
 # Requests of one run: for each OSD, at least, and at most.
-_REQUESTS_PER_OSD: Final = 100
+_REQUESTS_PER_OSD: Final = 250
 _REQUESTS_MIN: Final = 6000
 _REQUESTS_MAX: Final = 20_000
-# How much longer a run becomes if its latency still rises below saturation.
+# How much longer runs past saturation are, and those whose latency still rises below it; and how often a run
+# may become that much longer.
 _LONGER: Final = 3
+_LONGER_MAX: Final = 2
 
 # Requests in flight of a closed loop that saturates the cluster: for each OSD, and in all, at first; at most;
 # and the gain from twice as many below which the rate counts as saturated. With more than one OSD admits, the
@@ -154,6 +156,8 @@ class LoadCurve:
         Highest rate within each latency bound.
     replications
         Runs of each point [count].
+    option
+        Index of its scenario, of several.
     """
 
     cell: Cell
@@ -165,13 +169,14 @@ class LoadCurve:
     knee_iops: Interval | None
     within: tuple[RateWithin, ...]
     replications: int
+    option: int = 0
 
 
 OnPoint = Callable[[LoadCurve, LoadPoint], None]
 
 
 def load_curves(
-    scenario: Scenario,
+    scenario: Scenario | Sequence[Scenario],
     *,
     seed: int | None = None,
     engine: str = "compiled",
@@ -188,8 +193,8 @@ def load_curves(
     Parameters
     ----------
     scenario
-        The scenario. Its queue depth, rate and length are replaced: arrivals are Poisson at each rate.
-        Several workloads keep their shares of the requests.
+        The scenario, or several to compare. Queue depth, rate and length are replaced: arrivals are Poisson
+        at each rate. Several workloads keep their shares of the requests.
     seed
         Seed that replaces the scenario's. Replications add 0, 1, … to it, for all schemes alike.
     engine
@@ -199,7 +204,8 @@ def load_curves(
     replications
         Runs of each point with different seeds [count], at least 2.
     requests
-        Requests of each run [count]. Default: 6,000 to 20,000, by the number of OSDs.
+        Requests of each run [count]. Default: 6,000 to 20,000, by the number of OSDs. Runs near and past
+        saturation have three times as many, or nine if the latency still rises.
     points_max
         Points of each curve [count].
     jobs
@@ -212,7 +218,7 @@ def load_curves(
     Returns
     -------
     list of LoadCurve
-        One for each cell, in the order of the scenario; fewer if stopped.
+        One for each cell of each scenario, in order; fewer if stopped.
 
     Raises
     ------
@@ -220,28 +226,40 @@ def load_curves(
         If the scenario has no steady load (traces, faults, changes, repairs), too many cells, or a scheme
         does not fit on the cluster. The message names the key.
     """
-    check_load(scenario)
-    if seed is not None:
-        scenario = scenario.model_copy(update={"seed": seed})
-    check_schemes(scenario, build_models(scenario))
-    osds = scenario.cluster.osd_count
-    if requests is None:
-        wanted = _REQUESTS_PER_OSD * osds
-        requests = min(_REQUESTS_MAX, max(_REQUESTS_MIN, wanted))
+    scenarios = [scenario] if isinstance(scenario, Scenario) else list(scenario)
+    builders = []
+    for option, asked in enumerate(scenarios):
+        check_load(asked)
+        seeded = asked
+        if seed is not None:
+            seeded = asked.model_copy(update={"seed": seed})
+        check_schemes(seeded, build_models(seeded))
+        settings = _Settings(
+            option=option,
+            engine=engine,
+            p99_bounds_ns=_bounds_ns(seeded, p99_bounds_s),
+            replications=replications,
+            requests=requests or _requests_of(seeded),
+            points_max=points_max,
+            on_point=on_point or (lambda curve, point: None),
+        )
+        builders += [_CurveBuilder(seeded, cell, settings) for cell in cells(seeded)]
+    _compute(builders, jobs or cores_usable(), should_stop or (lambda: False))
+    return [builder.curve() for builder in builders if builder.is_begun]
+
+
+def _bounds_ns(scenario: Scenario, p99_bounds_s: Sequence[float]) -> tuple[float, ...]:
+    """Return the latency bounds [ns], with that of a plan."""
     bounds_s = set(p99_bounds_s)
     if scenario.plan is not None and scenario.plan.p99_ms is not None:
         bounds_s.add(scenario.plan.p99_ms / 1e3)
-    settings = _Settings(
-        engine=engine,
-        p99_bounds_ns=tuple(bound_s * 1e9 for bound_s in sorted(bounds_s)),
-        replications=replications,
-        requests=requests,
-        points_max=points_max,
-        on_point=on_point or (lambda curve, point: None),
-    )
-    builders = [_CurveBuilder(scenario, cell, settings) for cell in cells(scenario)]
-    _compute(builders, jobs or cores_usable(), should_stop or (lambda: False))
-    return [builder.curve() for builder in builders if builder.is_begun]
+    return tuple(bound_s * 1e9 for bound_s in sorted(bounds_s))
+
+
+def _requests_of(scenario: Scenario) -> int:
+    """Return the requests of a run, more for a larger cluster."""
+    wanted = _REQUESTS_PER_OSD * scenario.cluster.osd_count
+    return min(_REQUESTS_MAX, max(_REQUESTS_MIN, wanted))
 
 
 def check_load(scenario: Scenario) -> None:
@@ -279,6 +297,7 @@ def check_load(scenario: Scenario) -> None:
 
 
 class _Settings(NamedTuple):
+    option: int
     engine: str
     p99_bounds_ns: tuple[float, ...]
     replications: int
@@ -381,6 +400,7 @@ class _CurveBuilder:
                 _within(steady, bound_ns) for bound_ns in self.settings.p99_bounds_ns
             ),
             replications=self.settings.replications,
+            option=self.settings.option,
         )
 
     def _shares(self) -> tuple[float, ...]:
@@ -459,9 +479,14 @@ class _CurveBuilder:
     def _simulate(self, shares: Sequence[float], per_s: float) -> Batch:
         """Add a rate to the curve."""
         assert self.saturation is not None
-        rate = yield from self._measure(shares, per_s)
-        if not rate.is_steady and per_s < self.saturation.mean:
+        if per_s >= self.saturation.mean:
             rate = yield from self._measure(shares, per_s, longer=_LONGER)
+        else:
+            rate = yield from self._measure(shares, per_s)
+            for step in range(1, _LONGER_MAX + 1):
+                if rate.is_steady:
+                    break
+                rate = yield from self._measure(shares, per_s, longer=_LONGER**step)
         self.rates.append(rate)
         self.rates.sort()
         self.settings.on_point(self.curve(), self._point(rate))

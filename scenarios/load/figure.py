@@ -28,6 +28,8 @@ _SIZE_INCHES: Final = (5.6, 4.3)
 _PAIR_INCHES: Final = (11.2, 4.3)
 #: Line of each latency.
 _LINES: Final = {"latency_p99_ns": "-", "latency_p50_ns": "--"}
+#: Shift [points] and alignment of the texts at latency bounds.
+_LIFTS: Final = (((-7, 4), "right"), ((8, -13), "left"))
 _LEGEND_COLUMNS: Final = 4
 _THOUSAND: Final = 1000.0
 
@@ -208,8 +210,10 @@ def _draw_bounds(axes: Axes, curves: Sequence[LoadCurve]) -> None:
             fontsize=10.5,
             color="#444444",
         )
-    for curve in curves:
+    for number, curve in enumerate(curves):
         colour = COLOURS[_number_of(curve, curves)]
+        # On alternate sides, so that neighbours stay legible.
+        lift, side = _LIFTS[number % len(_LIFTS)]
         for within in curve.within:
             if within.iops is None or within.is_saturation:
                 continue
@@ -224,7 +228,7 @@ def _draw_bounds(axes: Axes, curves: Sequence[LoadCurve]) -> None:
                 zorder=5,
             )
             text = f"{rounded_rate(within.iops.mean)}/s"
-            _write(axes, text, crossing, (-7, 4), "right", colour)
+            _write(axes, text, crossing, lift, side, colour)
 
 
 def _number_of(curve: LoadCurve, curves: Sequence[LoadCurve]) -> int:

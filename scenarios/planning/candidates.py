@@ -117,6 +117,15 @@ def candidate_scenario(
     )
 
 
+def scenario_of_result(
+    base: Scenario, plan: PlanSpec, result: Mapping[str, Any]
+) -> Scenario:
+    """Return the scenario of a candidate from its JSON, as `Candidate.to_json` returns it."""
+    varied = {key: result[json_name(key)] for key in varied_keys(plan)}
+    values = base.model_dump(mode="json", exclude_unset=True, exclude={"plan"})
+    return candidate_scenario(base, values, result["scheme"], varied)
+
+
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from stripesim.scenarios.load.answer import curve_title, notes_of, rows_of
-from stripesim.scenarios.load.curves import LoadCurve
+from stripesim.scenarios.load.curves import LoadCurve, load_curves
 from stripesim.scenarios.load.figure import draw_load
+from stripesim.scenarios.planning.candidates import scenario_of_result
 from stripesim.scenarios.report.page.render import (
     Section,
     Table,
@@ -37,6 +38,57 @@ def point_tables(curves: Sequence[LoadCurve]) -> list[Table]:
         Table.of(curve_title(curve), rows_of(curve), words=(5,), caption_shown=True)
         for curve in curves
     ]
+
+
+#: Points, schemes and runs of the curves of a plan, which compares several clusters.
+_PLAN_POINTS: Final = 10
+_PLAN_SCHEMES_MAX: Final = 3
+_PLAN_REPLICATIONS: Final = 3
+_PLAN_REQUESTS: Final = 6000
+
+
+def curves_of_plan(
+    scenario: Scenario, document: Mapping[str, Any], *, engine: str = "compiled"
+) -> list[LoadCurve]:
+    """Simulate the load curves of a plan's recommended candidates.
+
+    These are the recommended one and, of up to two other schemes, the cheapest one that meets all
+    requirements.
+
+    Parameters
+    ----------
+    scenario
+        The scenario, with its table ``[plan]``.
+    document
+        What `stripesim.scenarios.planning.plan.make_plan` returns.
+    engine
+        ``compiled`` or ``simpy``.
+
+    Returns
+    -------
+    list of LoadCurve
+        Empty without a recommendation, or if the load is a trace.
+    """
+    plan = scenario.plan
+    best = document["recommended"]
+    if plan is None or best is None or scenario.workload.kind == "trace":
+        return []
+    by_scheme = {best["scheme"]: best}
+    meeting = [one for one in document["candidates"] if one["meets"]]
+    for one in sorted(meeting, key=lambda each: each["cost"] or 0.0):
+        if len(by_scheme) < _PLAN_SCHEMES_MAX:
+            by_scheme.setdefault(one["scheme"], one)
+    bounds_s = [] if plan.p99_ms is None else [plan.p99_ms / 1e3]
+    # In the order of the other figures, so that schemes have the same colours.
+    names = sorted(by_scheme, key=scenario.schemes.index)
+    return load_curves(
+        [scenario_of_result(scenario, plan, by_scheme[name]) for name in names],
+        engine=engine,
+        p99_bounds_s=bounds_s,
+        replications=_PLAN_REPLICATIONS,
+        requests=_PLAN_REQUESTS,
+        points_max=_PLAN_POINTS,
+    )
 
 
 def report_of_load(

@@ -5,12 +5,15 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stripesim.scenarios.figures.captions import scheme_label
-from stripesim.scenarios.report.page.render import Table, render
+from stripesim.scenarios.figures.plans import candidate_name, draw_plan
+from stripesim.scenarios.load.answer import sentence_of
+from stripesim.scenarios.load.curves import LoadCurve
+from stripesim.scenarios.report.load import load_section
+from stripesim.scenarios.report.page.render import Table, figure_blocks, render
+from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,
     duration_text,
-    format_size,
     number_text,
     rate_text,
 )
@@ -29,14 +32,9 @@ def rows_of(document: Mapping[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-# Keys that are part of a candidate's name.
-_NAMED = ("hosts", "osds_per_host")
-
-
 def _row(
     one: Mapping[str, Any], varied: Sequence[str], *, recommended: bool
 ) -> dict[str, str]:
-    varied_texts = [_with_unit(key, one[key]) for key in varied if key not in _NAMED]
     bound = one["bound"]
     bound_text = "–"
     if bound:
@@ -46,7 +44,7 @@ def _row(
         half_ns = (one["latency_p99_high_ns"] - one["latency_p99_low_ns"]) / 2
         p99 += f" ± {number_text(half_ns, 1e-6, digits=2)}"
     return {
-        "candidate": ", ".join([_name(one), *varied_texts]),
+        "candidate": candidate_name(one, varied),
         "usable, safe": bytes_text(one["capacity"]["usable_bytes_safe"]),
         "at most": bound_text,
         "requests/s": rate_text(one["iops"]),
@@ -75,26 +73,6 @@ def _verdict_text(one: Mapping[str, Any], *, recommended: bool) -> str:
     return verdict
 
 
-def _with_unit(key: str, value: Any) -> str:
-    """Write a varied value with its unit."""
-    match key:
-        case "drive_bytes":
-            return f"drives of {bytes_text(value)}"
-        case "stripe_unit_bytes":
-            return f"stripe unit {format_size(value)}"
-        case "public_gbit_per_s" | "private_gbit_per_s":
-            return f"{number_text(value)} Gb/s {key.partition('_')[0]}"
-        case "cores_per_host":
-            return f"{value} cores per host"
-        case "pg_num":
-            return f"{value:,} PGs"
-    return str(value)
-
-
-def _name(one: Mapping[str, Any]) -> str:
-    return f"{scheme_label(one['scheme'])}, {one['hosts']} × {one['osds_per_host']}"
-
-
 def csv_of(document: Mapping[str, Any]) -> str:
     """Return the candidates as CSV, one per line, with plain numbers for bytes and seconds."""
     flat = []
@@ -118,13 +96,26 @@ def csv_of(document: Mapping[str, Any]) -> str:
     return text.getvalue()
 
 
-def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> str:
-    """Return the self-contained page of a plan."""
+def report_of_plan(
+    scenario: Scenario, document: Mapping[str, Any], curves: Sequence[LoadCurve] = ()
+) -> str:
+    """Return the self-contained page of a plan.
+
+    Parameters
+    ----------
+    scenario
+        The scenario, with its table ``[plan]``.
+    document
+        What `stripesim.scenarios.planning.plan.make_plan` returns.
+    curves
+        Load curves of the recommended candidates.
+    """
+    assert scenario.plan is not None
     rows = rows_of(document)
     best = document["recommended"]
     source = document["provenance"]
     others = [
-        [f"{_name(one)}, {one['ssd']}", "; ".join(one["fails"])]
+        [f"{candidate_name(one)}, {one['ssd']}", "; ".join(one["fails"])]
         for one in document["candidates"]
         if not one["meets"]
     ]
@@ -144,13 +135,20 @@ def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> 
     return render(
         "plan.html.j2",
         kind="Plan",
-        title=name,
-        introduction=description or "The recommended cluster, and the reasons.",
+        title=scenario.name,
+        introduction=scenario.description
+        or "The recommended cluster, and the reasons.",
         meta=[made],
         recommended=best is not None,
         reasons=document["reasons"],
+        figures=figure_blocks(draw_plan(scenario.plan, document)),
+        load=load_section(curves) if curves else None,
+        load_sentences=[sentence_of(curve) for curve in curves],
         candidates=Table.of(
-            "Candidates", rows, words=(0, len(rows[0]) - 1 if rows else 0)
+            "Candidates",
+            rows,
+            form="stack",
+            words=(0, len(rows[0]) - 1 if rows else 0),
         ),
         failing=Table(
             "Unmet requirements of the others",

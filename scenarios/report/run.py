@@ -8,8 +8,11 @@ from stripesim.scenarios.cells.notes import load_sentences
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.latencies import draw_latencies
 from stripesim.scenarios.figures.results import draw_panels
+from stripesim.scenarios.load.answer import sentence_of
+from stripesim.scenarios.load.curves import LoadCurve
 from stripesim.scenarios.report import tables
 from stripesim.scenarios.report.data import Kind, RunReport, gather
+from stripesim.scenarios.report.load import load_section
 from stripesim.scenarios.report.page.render import figure_blocks, render
 from stripesim.scenarios.report.run_extra import sections
 from stripesim.scenarios.report.study import parameter_table, pretty
@@ -33,10 +36,13 @@ def report_of_run(
     *,
     engine: str = "compiled",
     progress: Callable[[str], None] = lambda words: None,
+    curves: Sequence[LoadCurve] = (),
 ) -> str:
-    """Return the self-contained HTML page of a run."""
+    """Return the self-contained HTML page of a run, with a section for load curves if there are any."""
     report = gather(scenario, result, engine=engine, progress=progress)
     extra = sections(report)
+    if curves:
+        extra.insert(0, load_section(curves))
     figures = figure_blocks(
         {**draw_panels(result.rows), **draw_latencies(result.latencies)}
     )
@@ -53,7 +59,7 @@ def report_of_run(
         introduction=scenario.description or f"{schemes}, compared.",
         meta=[_cluster_words(report), _load_words(scenario), meta],
         findings=findings(report),
-        sentences=load_sentences(report.rows),
+        sentences=[*load_sentences(report.rows), *map(sentence_of, curves)],
         warnings=[*result.warnings, *result.holes],
         inside=(
             f"All keys of this scenario are within the range that the parameter set "

@@ -15,6 +15,8 @@ from stripesim.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stripesim.scenarios.schema.tables import PlanSpec
+
 
 def plan(
     scenario: Annotated[str, typer.Argument(help="TOML file with a [plan] table.")],
@@ -37,11 +39,14 @@ def plan(
     )
     written: list[Path] = []
     if out is not None:
-        written += _write_plan(out, document)
+        written += _write_plan(out, loaded.plan, document)
     if report_folder is not None:
+        from stripesim.scenarios.report.load import curves_of_plan
         from stripesim.scenarios.report.plan import report_of_plan
 
-        page = report_of_plan(loaded.name, loaded.description, document)
+        print("simulating load curves", file=sys.stderr)
+        curves = curves_of_plan(loaded, document, engine=engine)
+        page = report_of_plan(loaded, document, curves)
         written += output.write_page(report_folder, page)
     if output.write_json(json_to, document):
         return
@@ -61,7 +66,11 @@ def plan(
     output.list_written(written)
 
 
-def _write_plan(out: Path, document: Mapping[str, Any]) -> list[Path]:
+def _write_plan(
+    out: Path, asked: PlanSpec | None, document: Mapping[str, Any]
+) -> list[Path]:
+    from stripesim.scenarios.figures.plans import draw_plan
+    from stripesim.scenarios.figures.results import save_figures
     from stripesim.scenarios.report.plan import csv_of
     from stripesim.scenarios.run.results import write_files
 
@@ -69,7 +78,8 @@ def _write_plan(out: Path, document: Mapping[str, Any]) -> list[Path]:
         "plan.json": json.dumps(document, indent=1, default=str).encode(),
         "plan.csv": csv_of(document).encode(),
     }
-    return write_files(out, files)
+    figures = {} if asked is None else draw_plan(asked, document)
+    return write_files(out, files) + save_figures(figures, out)
 
 
 def durability(

@@ -13,7 +13,9 @@ import typer
 from stripesim.cli import options, output
 
 if TYPE_CHECKING:
+    from stripesim.scenarios.load.curves import LoadCurve
     from stripesim.scenarios.run.execute import ScenarioResult
+    from stripesim.scenarios.schema.keys import Scenario
 
 
 def run(
@@ -43,6 +45,13 @@ def run(
             help="Print processor time per thread class and host, and the cores busy at this rate.",
         ),
     ] = None,
+    load: Annotated[
+        bool,
+        typer.Option(
+            "--load",
+            help="Also simulate the load curve for the report, as `stripesim load` does. Needs --report.",
+        ),
+    ] = False,
     out: options.OutOption = None,
     report: options.ReportOption = False,
     json_to: options.JsonOption = None,
@@ -54,6 +63,8 @@ def run(
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=sets or (), seed=seed)
+    if load:
+        _check_load(loaded, report_folder)
     # The breakdown by step takes a second run, so compute it only if it will be shown or saved.
     wanted = costs
     if wanted is None:
@@ -78,8 +89,13 @@ def run(
     if report_folder is not None:
         from stripesim.scenarios.report.run import report_of_run
 
+        curves: list[LoadCurve] = []
+        if load and not result.stopped:
+            curves = _load_curves(loaded, engine)
         with output.progress(f"{loaded.name}: report", len(loaded.schemes)) as step:
-            page = report_of_run(loaded, result, engine=engine, progress=step)
+            page = report_of_run(
+                loaded, result, engine=engine, progress=step, curves=curves
+            )
         written += output.write_page(report_folder, page)
     if result.stopped:
         print("stopped: results cover the finished cells only", file=sys.stderr)
@@ -95,6 +111,28 @@ def run(
         output.list_written(written)
     # Exit status 130 marks incomplete results.
     raise typer.Exit(130 if result.stopped else 0)
+
+
+def _check_load(scenario: Scenario, report_folder: Path | None) -> None:
+    """Reject a load curve that no report shows, or that the scenario cannot have, before the run."""
+    from stripesim.scenarios.load.curves import check_load
+
+    if report_folder is None:
+        raise ValueError("--load: got no --report, wanted a report to show the curve")
+    check_load(scenario)
+
+
+def _load_curves(scenario: Scenario, engine: str) -> list[LoadCurve]:
+    from stripesim.scenarios.load.curves import POINTS_MAX, load_curves
+    from stripesim.scenarios.schema.keys import cells
+
+    total = POINTS_MAX * len(cells(scenario))
+    with output.progress(f"{scenario.name}: load", total) as step:
+        return load_curves(
+            scenario,
+            engine=engine,
+            on_point=lambda curve, point: step(curve.cell.scheme),
+        )
 
 
 def _write(out: Path, result: ScenarioResult) -> list[Path]:

@@ -41,8 +41,8 @@ def call(monkeypatch, capsys, tmp_path):
         SCENARIO.partition("[workload]")[0] + TRACE, encoding="utf-8"
     )
 
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["stripesim", "load", *arguments])
+    def run(*arguments, command="load"):
+        monkeypatch.setattr(sys, "argv", ["stripesim", command, *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
         printed = capsys.readouterr()
@@ -99,3 +99,19 @@ def test_bad_input_ends_with_status_2_and_one_line(call, arguments, line):
     assert (status, out) == (2, "")
     assert line in err.splitlines()[0]
     assert "Traceback" not in err
+
+
+def test_a_run_shows_the_curve_in_its_report_if_asked(call, monkeypatch, tmp_path):
+    arguments = ("s.toml", "--set", "schemes=rep:3", "--out", "run", "--report")
+    monkeypatch.setattr("stripesim.scenarios.load.curves._REQUESTS_MIN", 300)
+    monkeypatch.setattr("stripesim.scenarios.load.curves._REQUESTS_PER_OSD", 1)
+    monkeypatch.setattr("stripesim.scenarios.load.curves.cores_usable", lambda: 1)
+
+    status, _, err = call(*arguments, "--load", command="run")
+
+    assert status == 0, err
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert 'id="load-curves"' in page
+    status, _, err = call("s.toml", "--load", command="run")
+    assert status == 2
+    assert err.startswith("--load: got no --report, wanted ")

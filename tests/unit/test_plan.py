@@ -93,7 +93,8 @@ def test_the_cheapest_that_meets_everything_is_recommended_with_reasons(document
 
 
 def test_page_and_table_hold_every_candidate(document):
-    page = report_of_plan("buy <b>", "", document)
+    scenario = parse_scenario(TEXT).model_copy(update={"description": "buy <b>"})
+    page = report_of_plan(scenario, document)
     assert "buy &lt;b&gt;" in page
     assert "usable_bytes: 6.528 TB" in page
     assert "<script" not in page
