@@ -146,7 +146,7 @@ class _Pages:
         return option
 
     async def warm_up(self) -> None:
-        """Compute the first page and start the processes, so that pages open and simulate at once."""
+        """Compute the first page and start the processes, so that pages open and simulate fast."""
         await self._options(self._state({}))
         every = CapacityLimiter(self._computing.total_tokens + WORKERS)
 

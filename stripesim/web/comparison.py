@@ -74,7 +74,7 @@ def _difference(key: str, first: Number | None, second: Number | None) -> str:
 
 
 def headline(options: Mapping[str, PlanOption]) -> str:
-    """Say how the second option differs from the first, in a sentence."""
+    """Describe the difference of the second option from the first in a sentence."""
     invalid = [side.upper() for side, option in options.items() if option.problems]
     if invalid:
         return f"Option {' and '.join(invalid)}: see the marked fields."

@@ -68,7 +68,7 @@ def at_the_load(
 def load_curve(
     scenario: Scenario, settings: Settings, emit: Emit, should_stop: ShouldStop
 ) -> None:
-    """Simulate latency over throughput, and emit each point with the curve's saturation and knee so far."""
+    """Simulate latency over throughput, and emit each point with the saturation and knee known then."""
 
     def on_point(curve: LoadCurve, point: LoadPoint) -> None:
         knee = curve.knee_iops
@@ -181,7 +181,7 @@ def run_experiment(
 
 
 def warm_up() -> None:
-    """Load what the experiments need, so that a new process starts with the next one at once."""
+    """Load what the experiments need, so that the next one starts immediately."""
     load = load_scenario("quickstart", sets=("workload.requests=100",))
     for _ in run_cells(load, "compiled"):
         pass

@@ -28,10 +28,9 @@ KEPT_MAX: Final = 32
 WORKERS: Final = 2
 #: Time limit of one experiment [s].
 WALL_S_MAX: Final = 60.0
-#: A job stops if no tab has asked for it for this long [s].
+#: A job stops after this time without a request from any tab [s].
 UNWATCHED_S_MAX: Final = 30.0
-# Time in which a stopped experiment may end by itself before its process is killed [s]. A new process takes
-# seconds to start.
+# Time until the process of a stopped experiment is killed [s], because a new process takes seconds to start.
 _GRACE_S: Final = 3.0
 
 Step = tuple[str, str]  # Name of an experiment, and side.
@@ -43,7 +42,7 @@ class TooManyJobsError(Exception):
 
 @dataclass(eq=False)
 class Job:
-    """The experiments of both options, with everything they have emitted so far.
+    """The experiments of both options, with everything that they have emitted.
 
     Attributes
     ----------
@@ -79,7 +78,7 @@ class Job:
 
     @property
     def steps(self) -> list[Step]:
-        """Experiments in the order in which they start."""
+        """Experiments in starting order."""
         return [(name, side) for name in EXPERIMENTS for side in self.options]
 
     @property
@@ -88,7 +87,7 @@ class Job:
         return self.state != "running"
 
     def of(self, name: str, side: str) -> list[dict[str, Any]]:
-        """Return what an experiment of a side has emitted so far."""
+        """Return what an experiment of a side has emitted."""
         return self.emitted.get((name, side), [])
 
     def problem(self, name: str, side: str) -> str:
@@ -162,7 +161,7 @@ class JobBoard:
             self._stop(job)
 
     def get(self, key: str) -> Job | None:
-        """Return a job that a page asks for, or None if it was dropped."""
+        """Return a job and note that a page shows it, or None if it was dropped."""
         job = self._jobs.get(key)
         if job is not None:
             job.watched_s = time.monotonic()

@@ -85,7 +85,7 @@ def closed_form_pictures(options: Mapping[str, PlanOption]) -> list[Picture]:
 
 
 def simulated_pictures(job: Job) -> list[Picture]:
-    """Draw what a job has simulated so far, except for its load curve."""
+    """Draw the simulations of a job, except for its load curve."""
     return [failure_timeline(job), added_hosts(job)]
 
 
@@ -178,7 +178,7 @@ def load_curve(options: Mapping[str, PlanOption], job: Job | None = None) -> Pic
 def _curve_answer(
     names: Mapping[str, str], points: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> str:
-    """Say where each curve saturates and bends."""
+    """Describe saturation and knee of each curve."""
     sentences = []
     for side, found in points.items():
         if not found:

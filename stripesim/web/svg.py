@@ -20,7 +20,7 @@ _MARK: Final = 3.2
 
 
 def element(tag: str, *children: Any, **attributes: Any) -> Markup:
-    """Return an element. ``_`` in names of attributes stands for ``-``, and text is escaped.
+    """Return an element. ``_`` in names of attributes becomes ``-``, and text is escaped.
 
     >>> element("text", "a < b", x=1.25, class_="note")
     Markup('<text x="1.2" class="note">a &lt; b</text>')

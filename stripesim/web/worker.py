@@ -115,7 +115,7 @@ def _exit_without_parent(parent: int) -> None:
 
 
 class Lease:
-    """Permission for work in other processes to go on, which ends at once for all of it.
+    """Permission for work in other processes to continue, which one call ends for all of it.
 
     It is a folder, into which the work reports and whose removal it notices.
     """

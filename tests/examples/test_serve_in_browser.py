@@ -358,7 +358,9 @@ def test_the_load_curve_of_both_options_is_drawn_point_by_point(page):
         counts.append((marks(browser, "a"), marks(browser, "b")))
         return min(counts[-1]) >= 4
 
-    until(page, is_drawn, 20)
+    # 20 s on an idle machine, and longer where other programs take most of the time.
+    share = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    until(page, is_drawn, 20 * share)
     # Some points were shown before others.
     assert len(set(counts)) > 2
 
