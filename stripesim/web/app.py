@@ -211,18 +211,18 @@ class _Pages:
         valid = _valid(options)
         if not valid:
             self._board.leave(tab)
-            return _job(None, "Nothing is simulated: see the marked fields.")
+            return _no_job("Nothing is simulated: see the marked fields.")
         try:
             return _job(self._board.show(tab, valid, _settings(state)))
         except TooManyJobsError:
             problem = "Too many pages are simulating: change a value to try again."
-            return _job(None, problem, status=429)
+            return _no_job(problem, status=429)
 
     async def job(self, request: Request) -> Response:
         """Show what a job has simulated, or nothing if the page has shown it already."""
         job = self._board.get(request.path_params["job_id"])
         if job is None:
-            return _job(None, "This simulation is no longer available.")
+            return _no_job("This simulation is no longer available.")
         if request.query_params.get("seen") == str(job.version):
             return Response(status_code=204)
         return _job(job)
@@ -306,16 +306,18 @@ def _answers(state: LabState, options: Mapping[str, PlanOption]) -> dict[str, An
     }
 
 
-def _job(job: Job | None, problem: str = "", status: int = 200) -> Response:
+def _job(job: Job) -> Response:
     return _html(
         "job.html.j2",
-        status=status,
         job=job,
-        curve=None if job is None else load_curve(job.options, job),
-        rows=[] if job is None else job_rows(job),
-        pictures=[] if job is None else simulated_pictures(job),
-        problem=problem,
+        curve=load_curve(job.options, job),
+        rows=job_rows(job),
+        pictures=simulated_pictures(job),
     )
+
+
+def _no_job(problem: str, status: int = 200) -> Response:
+    return _html("job.html.j2", status=status, job=None, problem=problem)
 
 
 @cache

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
+from stripesim.scenarios.planning.bound import resource_words
 from stripesim.scenarios.report.page.render import Table, render
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.observe.intervals import student_interval
@@ -102,7 +103,10 @@ def _job_row(
     line = {"side": side.upper(), "scheme": option.values["scheme"]}
     for key, factor in _MEASURED.items():
         line[key] = _mean_text([row[key] for row in rows], factor)
-    bottlenecks = dict.fromkeys(resource_name(str(row["bottleneck"])) for row in rows)
+    kinds = (str(row["bottleneck"]) for row in rows)
+    bottlenecks = dict.fromkeys(
+        resource_words(kind) or resource_name(kind) for kind in kinds
+    )
     line["limit"] = ", ".join(bottlenecks) or _PENDING
     line["verdict"] = _verdict(rows, option.values["arrivals"])
     return line

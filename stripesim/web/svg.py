@@ -180,13 +180,10 @@ class Panel:
     def vertical(self, x: float, class_: str, label: str, row: int = 0) -> Markup:
         """Draw a vertical line at a value of x, with a label at its top that stays inside."""
         at = self.x(x)
-        is_left = at < (self.x.start + self.x.end) / 2
-        words = text(
-            at + 4 if is_left else at - 4,
-            self.y.end + 10 + LINE * row,
-            label,
-            f"note {class_}" + ("" if is_left else " end"),
-        )
+        y = self.y.end + 10 + LINE * row
+        words = text(at + 4, y, label, f"note {class_}")
+        if at > (self.x.start + self.x.end) / 2:
+            words = text(at - 4, y, label, f"note {class_} end")
         return _line(at, self.y.start, at, self.y.end, f"rule {class_}") + words
 
 

@@ -26,9 +26,9 @@ from stripesim.web.app import REPORT_BYTES_MAX
 from stripesim.web.guard import FormReader
 
 HOST = "127.0.0.1"
-START_S = 60.0
+START_S = 120.0
 #: Time limit for processes to end on a busy machine [s].
-END_S = 20.0
+END_S = 60.0
 FORM_TYPE = "application/x-www-form-urlencoded"
 
 
